@@ -32,15 +32,15 @@ impl FileSink for Memory {
 }
 
 /// The parts that are read, and the plan, as `crates/data/tests/corpus/contract.rs` takes them apart.
-fn seed(format: &dyn Format, shape: &FileShape, encoding: &Encoding) -> Vec<u8> {
-    let parts = format.parts().iter().map(|_| Vec::new()).collect();
+fn seed(format: &Format, shape: &FileShape, encoding: &Encoding) -> Vec<u8> {
+    let parts = format.parts.iter().map(|_| Vec::new()).collect();
     let mut sink = Memory { parts, space: vec![0; 4096] };
     let mut content = Content::new(3);
     content.start(5);
-    format.encode(shape, encoding, &mut content, &mut sink).expect("memory takes everything");
+    (format.encode)(shape, encoding, &mut content, &mut sink).expect("memory takes everything");
     let dims: String = shape.dims.as_slice().iter().map(|dim| format!(" {dim}")).collect();
     let plan = format!("{} {}{dims}", shape.element.name(), shape.samples).into_bytes();
-    let needed = sink.parts.into_iter().zip(format.parts()).filter(|(_, part)| !part.optional);
+    let needed = sink.parts.into_iter().zip(format.parts).filter(|(_, part)| !part.optional);
     let parts: Vec<Vec<u8>> = needed.map(|(bytes, _)| bytes).chain([plan]).collect();
     parts.join(&b"\n=part=\n"[..])
 }
@@ -62,7 +62,7 @@ fn main() -> std::io::Result<()> {
     ];
     shapes.extend(Element::ALL.map(|element| shape(&[7], element, 2)));
     for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
-        let entry = format.entry();
+        let entry = format.entry;
         let folder = Path::new(&folder).join(entry.member.name);
         std::fs::create_dir_all(&folder)?;
         for (i, shape) in shapes.iter().enumerate() {
@@ -74,7 +74,7 @@ fn main() -> std::io::Result<()> {
                     let heeded = whole || entry.heeds.contains(&"dataset.hdf5.chunk_dims");
                     if heeded && (entry.unfit)(shape, &encoding).is_none() {
                         let name = format!("ours_{i}_{}_{whole}", compression.name());
-                        std::fs::write(folder.join(name), seed(*format, shape, &encoding))?;
+                        std::fs::write(folder.join(name), seed(format, shape, &encoding))?;
                     }
                 }
             }

@@ -83,13 +83,13 @@ pub struct ComparedResponse {
     /// The runs of B.
     pub b: Side,
     /// B − A; without ends where there are too few runs.
-    pub difference: Estimate,
+    pub difference: IntervalEstimate,
     /// B ÷ A; `null` where a value is not positive.
-    pub ratio: Option<Estimate>,
+    pub ratio: Option<IntervalEstimate>,
     /// Chance of a ratio so far from 1 if there were none; corrected for the number of findings by Holm's method.
     pub p: Option<f64>,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// The reason for it.
     #[serde(skip)]
     pub ground: Ground,
@@ -105,22 +105,33 @@ pub struct Side {
     /// The furthest from measured of these values; `null` where there is none.
     pub provenance: Option<Provenance>,
     /// The mean, of rates and durations the geometric mean, with its 95 % interval.
-    pub middle: Estimate,
+    pub middle: IntervalEstimate,
 }
 
 /// A number, and its 95 % interval where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the words of every textbook")]
-pub struct Estimate {
+pub struct IntervalEstimate {
     pub estimate: Option<f64>,
     pub low: Option<f64>,
     pub high: Option<f64>,
 }
 
+impl IntervalEstimate {
+    /// From an interval; where there is none, from a number alone.
+    fn new(interval: Option<Interval>, estimate: Option<f64>) -> Self {
+        IntervalEstimate {
+            estimate: interval.map(|of| of.estimate).or(estimate),
+            low: interval.map(|of| of.low),
+            high: interval.map(|of| of.high),
+        }
+    }
+}
+
 /// The verdict on two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// The same within the margin.
     Same,
     /// B is not worse by more than the margin.
@@ -156,12 +167,12 @@ pub enum Ground {
 }
 
 impl Ground {
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> ComparisonVerdict {
         match self {
-            Ground::Within(_) => Verdict::Same,
-            Ground::NotWorseBy(_) => Verdict::NotWorse,
-            Ground::Differs { .. } => Verdict::Differs,
-            _ => Verdict::CannotTell,
+            Ground::Within(_) => ComparisonVerdict::Same,
+            Ground::NotWorseBy(_) => ComparisonVerdict::NotWorse,
+            Ground::Differs { .. } => ComparisonVerdict::Differs,
+            _ => ComparisonVerdict::CannotTell,
         }
     }
 }
@@ -169,11 +180,12 @@ impl Ground {
 impl Comparison {
     /// Whether what was asked holds for each experiment, and none lacks its counterpart.
     pub fn is_met(&self) -> bool {
-        let is_met = |finding: &ComparedResponse| {
-            matches!(finding.verdict, Verdict::Same | Verdict::NotWorse)
-        };
-        let all = self.only_in_a.is_empty() && self.only_in_b.is_empty();
-        all && !self.findings.is_empty() && self.findings.iter().all(is_met)
+        let has_all = self.only_in_a.is_empty() && self.only_in_b.is_empty();
+        let mut verdicts = self.findings.iter().map(|finding| finding.verdict);
+        has_all
+            && !self.findings.is_empty()
+            && verdicts
+                .all(|one| matches!(one, ComparisonVerdict::Same | ComparisonVerdict::NotWorse))
     }
 }
 
@@ -193,24 +205,21 @@ pub fn compare(
     let apart: BTreeSet<&str> = differs_in.iter().map(|one| one.setting.as_str()).collect();
     let groups = [grouped(&a.runs, &apart), grouped(&b.runs, &apart)];
     let varying = varying(groups.iter().flat_map(|groups| groups.keys()));
-    let name = |settings: &Settings| experiment(settings, &varying);
-    let only_in = |these: usize| {
-        let others = &groups[1 - these];
-        groups[these].keys().filter(|key| !others.contains_key(*key)).map(name).collect()
-    };
-    let mut findings = Vec::new();
+    let [only_in_a, only_in_b] = [0, 1].map(|these: usize| {
+        let only = groups[these].keys().filter(|key| !groups[1 - these].contains_key(*key));
+        only.map(|settings| experiment(settings, &varying)).collect()
+    });
+    let mut pairs = Vec::new();
     for (settings, of_a) in &groups[0] {
         let Some(of_b) = groups[1].get(settings) else { continue };
-        let experiment = name(settings);
-        findings.extend(responses.iter().map(|response| {
-            let pair = Pair::of(response, of_a, of_b, pairing);
-            (experiment.clone(), pair)
-        }));
+        let pairs_of =
+            responses.iter().map(|response| ComparedPair::new(response, of_a, of_b, pairing));
+        pairs.extend(pairs_of.map(|pair| (experiment(settings, &varying), pair)));
     }
     Comparison {
-        findings: judged(findings, question),
-        only_in_a: only_in(0),
-        only_in_b: only_in(1),
+        findings: judged(pairs, question),
+        only_in_a,
+        only_in_b,
         differs_in,
         left_out_of_a: a.left_out,
         left_out_of_b: b.left_out,
@@ -238,13 +247,12 @@ fn turn(run: &Run) -> (Option<u32>, Option<u32>) {
 /// Constant in all of A and in all of B, and not the same.
 fn differing(a: &[Run], b: &[Run], of: fn(&Run) -> &Settings) -> Vec<Differing> {
     let keys: BTreeSet<&String> = a.iter().chain(b).flat_map(|run| of(run).keys()).collect();
-    let constant = |runs: &[Run], key: &str| {
-        let first = runs.first()?;
-        let value = of(first).get(key);
-        runs.iter().all(|run| of(run).get(key) == value).then(|| value.cloned())
-    };
     let differing = keys.into_iter().filter_map(|key| {
-        let (a, b) = (constant(a, key)?, constant(b, key)?);
+        let [a, b] = [a, b].map(|runs| {
+            let value = of(runs.first()?).get(key);
+            runs.iter().all(|run| of(run).get(key) == value).then(|| value.cloned())
+        });
+        let (a, b) = (a?, b?);
         (a != b).then(|| Differing { setting: key.clone(), a, b })
     });
     differing.collect()
@@ -263,163 +271,141 @@ fn notes(a: &[Run], b: &[Run]) -> Vec<Note> {
 /// Keys whose values are not the same in all.
 fn varying<'a>(all: impl Iterator<Item = &'a Settings>) -> BTreeSet<String> {
     let all: Vec<&Settings> = all.collect();
-    let keys: BTreeSet<&String> = all.iter().flat_map(|settings| settings.keys()).collect();
-    let first = all.first();
-    let varies = |key: &&String| {
-        all.iter().any(|one| one.get(*key) != first.and_then(|first| first.get(*key)))
-    };
-    keys.into_iter().filter(varies).cloned().collect()
+    let mut keys: BTreeSet<String> = all.iter().flat_map(|one| one.keys().cloned()).collect();
+    keys.retain(|key| all.windows(2).any(|two| two[0].get(key) != two[1].get(key)));
+    keys
 }
 
 /// Workload, accelerators, and what sets it apart from the other experiments.
 fn experiment(settings: &Settings, varying: &BTreeSet<String>) -> String {
-    let value = |key: &str| settings.get(key).map_or("none", String::as_str);
-    let mut name = settings.get("workload").cloned();
-    let mut add = |part: String| match &mut name {
-        Some(name) => name.push_str(&format!(", {part}")),
-        None => name = Some(part),
-    };
-    if let Some(number) = settings.get("accelerators") {
-        add(format!("{number} accelerator{}", if number == "1" { "" } else { "s" }));
-    }
+    let mut parts: Vec<String> = settings.get("workload").cloned().into_iter().collect();
+    parts.extend(
+        settings
+            .get("accelerators")
+            .map(|number| format!("{number} accelerator{}", if number == "1" { "" } else { "s" })),
+    );
     for key in varying.iter().filter(|key| !["workload", "accelerators"].contains(&key.as_str())) {
-        add(format!("{key}={}", value(key)));
+        let value = settings.get(key).map_or("none", String::as_str);
+        parts.push(format!("{key}={value}"));
     }
-    name.unwrap_or("all runs".into())
+    if parts.is_empty() { "all runs".into() } else { parts.join(", ") }
 }
 
 /// One response of both sides, before anything is said of it.
-struct Pair {
+struct ComparedPair {
     response: &'static Metric,
     a: Side,
     b: Side,
-    difference: Estimate,
+    difference: IntervalEstimate,
+    ratio: Option<IntervalEstimate>,
     /// Difference of logarithms; `None` where there are too few values, or one is not positive.
     log_ratio: Option<Difference>,
-    ratio: Option<f64>,
     pairing: Pairing,
-    /// The reason why runs that should be pairs are none.
-    unpaired: Option<Ground>,
+    /// Obstacle to a verdict.
+    obstacle: Option<Ground>,
+    /// Not corrected yet.
+    p: Option<f64>,
 }
 
-impl Pair {
-    fn of(response: &'static Metric, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
-        let turns = |runs: &[&Run]| runs.iter().map(|run| turn(run)).collect::<Vec<_>>();
-        let same_turns = turns(a) == turns(b);
-        let (a, b) = (Side::of(response, a), Side::of(response, b));
-        let unpaired = match pairing {
-            Pairing::None => None,
-            Pairing::InTurns => unpaired(&a, &b, same_turns),
-        };
-        let (difference, log_ratio) = match pairing {
-            Pairing::None => (
+impl ComparedPair {
+    fn new(response: &'static Metric, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
+        let same_turns = a.iter().map(|run| turn(run)).eq(b.iter().map(|run| turn(run)));
+        let (a, b) = (Side::new(response, a), Side::new(response, b));
+        let unpaired = unpaired(&a, &b, same_turns);
+        let (difference, log_ratio, unpaired) = match (pairing, unpaired) {
+            (Pairing::None, _) => (
                 stats::welch_difference(&a.values, &b.values),
                 stats::welch_log_ratio(&a.values, &b.values),
+                None,
             ),
-            Pairing::InTurns if unpaired.is_none() => (
+            (Pairing::InTurns, None) => (
                 stats::paired_difference(&a.values, &b.values),
                 stats::paired_log_ratio(&a.values, &b.values),
+                None,
             ),
-            Pairing::InTurns => (None, None),
+            (Pairing::InTurns, unpaired) => (None, None, unpaired),
         };
-        let means = || Some(stats::mean(&b.values)? - stats::mean(&a.values)?);
-        let difference = match difference.and_then(|difference| difference.interval(CONFIDENCE)) {
-            Some(interval) => Estimate::from(interval),
-            None => Estimate { estimate: means(), low: None, high: None },
+        let obstacle = match (a.values.len(), b.values.len()) {
+            (a, b) if a.min(b) < 2 => Some(Ground::FewRuns { a, b }),
+            _ => unpaired.or(log_ratio.is_none().then_some(Ground::NotPositive)),
         };
-        let middles =
-            || Some(b.middle.estimate? / a.middle.estimate.filter(|&middle| middle > 0.0)?);
-        let ratio = log_ratio.map(|log| log.estimate.exp()).or_else(middles);
-        Pair { response, a, b, difference, log_ratio, ratio, pairing, unpaired }
-    }
-
-    /// Find what stands in the way of a verdict.
-    fn obstacle(&self) -> Option<Ground> {
-        let (a, b) = (self.a.values.len(), self.b.values.len());
-        if a.min(b) < 2 {
-            return Some(Ground::FewRuns { a, b });
+        let means = stats::mean(&a.values).zip(stats::mean(&b.values)).map(|(a, b)| b - a);
+        let middles = a.middle.estimate.filter(|&a| a > 0.0).zip(b.middle.estimate);
+        let ratio = log_ratio.map(|log| log.estimate.exp()).or(middles.map(|(a, b)| b / a));
+        let interval = log_ratio.and_then(|log| log.interval(CONFIDENCE)).map(Interval::exp);
+        ComparedPair {
+            response,
+            difference: IntervalEstimate::new(
+                difference.and_then(|of| of.interval(CONFIDENCE)),
+                means,
+            ),
+            ratio: ratio.map(|ratio| IntervalEstimate::new(interval, Some(ratio))),
+            log_ratio,
+            pairing,
+            p: if obstacle.is_none() { log_ratio.and_then(|log| log.p()) } else { None },
+            obstacle,
+            a,
+            b,
         }
-        let not_positive = self.log_ratio.is_none().then_some(Ground::NotPositive);
-        self.unpaired.clone().or(not_positive)
     }
 }
 
 /// Find why the runs of two sides are no pairs; `None` where they are.
 fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<Ground> {
-    let is_whole = |side: &Side| side.values.len() == side.runs;
     if a.runs != b.runs {
         Some(Ground::NoPairs { a: a.runs, b: b.runs })
     } else if !same_turns {
         Some(Ground::OtherTurns)
-    } else if !is_whole(a) || !is_whole(b) {
-        Some(Ground::NoPartners)
     } else {
-        None
+        let is_whole = [a, b].iter().all(|side| side.values.len() == side.runs);
+        (!is_whole).then_some(Ground::NoPartners)
     }
 }
 
 impl Side {
-    fn of(response: &Metric, runs: &[&Run]) -> Self {
+    fn new(response: &Metric, runs: &[&Run]) -> Self {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(response)).collect();
-        let middle = match response.middle(&values, CONFIDENCE) {
-            Some(interval) => Estimate::from(interval),
-            None => Estimate { estimate: stats::mean(&values), low: None, high: None },
-        };
         let provenance = runs.iter().filter_map(|run| run.provenance(response)).max();
+        let middle =
+            IntervalEstimate::new(response.middle(&values, CONFIDENCE), stats::mean(&values));
         Side { runs: runs.len(), values, provenance, middle }
-    }
-}
-
-impl From<Interval> for Estimate {
-    fn from(of: Interval) -> Self {
-        Estimate { estimate: Some(of.estimate), low: Some(of.low), high: Some(of.high) }
     }
 }
 
 /// Judge all of them together. Differences are corrected for their number, so that none is found by trying often; whether all hold
 /// within the margin is one question, for which each may be asked at the full chance (intersection-union, Berger, Technometrics 24, 1982).
-fn judged(pairs: Vec<(String, Pair)>, question: Question) -> Vec<ComparedResponse> {
-    let known = |pair: &Pair| pair.log_ratio.filter(|_| pair.obstacle().is_none())?.p();
-    let p: Vec<f64> = pairs.iter().filter_map(|(_, pair)| known(pair)).collect();
+fn judged(pairs: Vec<(String, ComparedPair)>, question: Question) -> Vec<ComparedResponse> {
+    let p: Vec<f64> = pairs.iter().filter_map(|(_, pair)| pair.p).collect();
     let mut corrected = stats::holm(&p).into_iter();
     let findings = pairs.into_iter().map(|(experiment, pair)| {
-        let p = known(&pair).and_then(|_| corrected.next());
+        let p = pair.p.and_then(|_| corrected.next());
         let ground = ground(&pair, p, question);
-        let interval = pair.log_ratio.and_then(|log| log.interval(CONFIDENCE));
-        let ratio = match interval {
-            Some(interval) => Some(Estimate::from(interval.exp())),
-            None => {
-                pair.ratio.map(|ratio| Estimate { estimate: Some(ratio), low: None, high: None })
-            }
-        };
-        let Pair { response, a, b, difference, .. } = pair;
-        ComparedResponse {
-            experiment,
-            response: response.id.name(),
-            a,
-            b,
-            difference,
-            ratio,
-            p,
-            verdict: ground.verdict(),
-            ground,
-        }
+        let ComparedPair { response, a, b, difference, ratio, .. } = pair;
+        let (response, verdict) = (response.id.name(), ground.verdict());
+        ComparedResponse { experiment, response, a, b, difference, ratio, p, verdict, ground }
     });
     findings.collect()
 }
 
-fn ground(pair: &Pair, p: Option<f64>, question: Question) -> Ground {
-    if let Some(obstacle) = pair.obstacle() {
-        return obstacle;
+fn ground(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ground {
+    if let Some(obstacle) = &pair.obstacle {
+        return obstacle.clone();
     }
     let (Some(log), Some(p)) = (pair.log_ratio, p) else { return Ground::TooNoisy { runs: None } };
+    let better = pair.response.better;
+    let margin = margin(question, better);
     let (shown, ground) = match question {
-        Question::Within(margin) => {
-            let (low, high) = ((1.0 - margin).ln(), (1.0 + margin).ln());
-            (stats::equivalence_p(&log, low, high), Ground::Within(margin))
+        Question::Within(share) => {
+            (stats::equivalence_p(&log, margin.low, margin.high), Ground::Within(share))
         }
-        Question::NoWorseThan(margin) => {
-            (not_worse_p(pair.response.better, &log, margin), Ground::NotWorseBy(margin))
+        // Chance of B looking so good if it were worse by the margin.
+        Question::NoWorseThan(share) => {
+            let worse = Difference { estimate: -log.estimate, ..log };
+            let shown = match better {
+                Better::Higher => log.p_above(margin.low),
+                Better::Lower => worse.p_above(-margin.high),
+            };
+            (shown, Ground::NotWorseBy(share))
         }
     };
     if shown.is_some_and(|p| p < ALPHA) {
@@ -427,46 +413,42 @@ fn ground(pair: &Pair, p: Option<f64>, question: Question) -> Ground {
     }
     if p < ALPHA {
         let change = log.estimate.exp_m1();
-        let is_better = (change > 0.0) == (pair.response.better == Better::Higher);
+        let is_better = (change > 0.0) == (better == Better::Higher);
         return Ground::Differs { is_better, by: change.abs() };
     }
-    Ground::TooNoisy { runs: runs_to_tell(pair, &log, question) }
+    Ground::TooNoisy { runs: runs_to_tell(pair, &log, margin) }
 }
 
-/// Chance of B looking so good if it were worse by `margin`.
-fn not_worse_p(better: Better, log: &Difference, margin: f64) -> Option<f64> {
-    match better {
-        Better::Higher => log.p_above((1.0 - margin).ln()),
-        Better::Lower => {
-            let turned = Difference { estimate: -log.estimate, ..*log };
-            turned.p_above(-(1.0 + margin).ln())
-        }
-    }
-}
-
-/// Runs of each with which the difference, if it is what it looks, is shown to lie within the margin, or where it lies outside is found. `None` where nobody could make so many.
-fn runs_to_tell(pair: &Pair, log: &Difference, question: Question) -> Option<u64> {
-    let (a, b) = (pair.a.values.len() as f64, pair.b.values.len() as f64);
-    let (samples, noise) = match pair.pairing {
-        Pairing::None => (Samples::Two, log.standard_error / (1.0 / a + 1.0 / b).sqrt()),
-        Pairing::InTurns => (Samples::Pairs, log.standard_error * a.sqrt()),
-    };
+/// Ratios that answer the question with yes, as logarithms.
+fn margin(question: Question, better: Better) -> Margin {
     let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
-    let margin = match (question, pair.response.better) {
+    match (question, better) {
         (Question::Within(share), _) => {
             Margin { low: (1.0 - share).ln(), high: (1.0 + share).ln() }
         }
         (Question::NoWorseThan(share), Better::Higher) => Margin { low: (1.0 - share).ln(), high },
         (Question::NoWorseThan(share), Better::Lower) => Margin { low, high: (1.0 + share).ln() },
+    }
+}
+
+/// Runs of each with which the difference, if it is what it looks, is shown to lie within the margin, or where it lies outside is found. `None` where nobody could make so many.
+fn runs_to_tell(pair: &ComparedPair, log: &Difference, margin: Margin) -> Option<u64> {
+    let (a, b) = (pair.a.values.len() as f64, pair.b.values.len() as f64);
+    // Deviation of a value, or of the difference of a pair; and of one run.
+    let (samples, noise, noise_of_run) = match pair.pairing {
+        Pairing::None => {
+            let noise = log.standard_error / (1.0 / a + 1.0 / b).sqrt();
+            (Samples::Two, noise, noise)
+        }
+        Pairing::InTurns => {
+            let noise = log.standard_error * a.sqrt();
+            (Samples::Pairs, noise, noise / 2.0_f64.sqrt())
+        }
     };
     let runs = if margin.low < log.estimate && log.estimate < margin.high {
         stats::samples_within(margin, (log.estimate, noise), samples, (ALPHA, POWER))
     } else {
-        let of_one = match samples {
-            Samples::Two => noise,
-            Samples::Pairs => noise / 2.0_f64.sqrt(),
-        };
-        stats::samples_to_tell(log.estimate / of_one, CONFIDENCE, POWER)
+        stats::samples_to_tell(log.estimate / noise_of_run, CONFIDENCE, POWER)
     };
     runs.filter(|&runs| a.min(b) < runs as f64)
 }

@@ -18,7 +18,7 @@ pub enum ResponseScale {
 
 impl ResponseScale {
     /// The scale of a response.
-    pub fn of(response: &Metric) -> Self {
+    pub fn new(response: &Metric) -> Self {
         if response.unit == Unit::Percent {
             ResponseScale::Percent
         } else {
@@ -37,7 +37,7 @@ impl ResponseScale {
 
 /// A value on the scale of its response; `None` where it has none, as what is not positive has no logarithm.
 pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
-    match ResponseScale::of(response) {
+    match ResponseScale::new(response) {
         _ if !value.is_finite() => None,
         ResponseScale::Percent => Some(value),
         ResponseScale::Logarithm => (value > 0.0).then(|| value.ln()),
@@ -52,16 +52,16 @@ pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Opti
     {
         return Some((interval.estimate, Some(interval)));
     }
-    let values = |cell: &Vec<f64>| -> Option<Vec<f64>> {
-        let values =
-            cell.iter().map(|&value| scaled(response, value)).collect::<Option<Vec<f64>>>();
-        values.filter(|values| !values.is_empty())
-    };
-    let cells: Option<Vec<Vec<f64>>> = cells.iter().map(values).collect();
-    let cells: Vec<Cell> =
-        cells?.into_iter().map(|values| Cell { levels: Vec::new(), values }).collect();
+    if cells.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let cells = cells.iter().map(|cell| {
+        let values = cell.iter().map(|&value| scaled(response, value)).collect::<Option<_>>()?;
+        Some(Cell { levels: Vec::new(), values })
+    });
+    let cells: Vec<Cell> = cells.collect::<Option<_>>()?;
     let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
-    let scale = ResponseScale::of(response);
+    let scale = ResponseScale::new(response);
     let interval = mean.welch(&cells).and_then(|of| of.interval(CONFIDENCE));
     let interval = interval.map(|of| Interval {
         estimate: scale.back(of.estimate),

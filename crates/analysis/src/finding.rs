@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// Its place among others, and its name in JSON.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// Several where the same cannot be told of each.
     pub workloads: Vec<String>,
     /// Name of the metric; `None` where it is about several.
@@ -19,7 +19,7 @@ pub struct Finding {
     /// Everything that a sentence says beside the numbers.
     pub subject: Subject,
     /// Its numbers, the most important first.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<EffectSize>,
     /// Folders of the runs that it rests on.
     pub evidence: Vec<PathBuf>,
     /// Reasons why it may mislead.
@@ -33,7 +33,7 @@ pub struct Finding {
 /// The kinds of findings in the order they are told; artefacts and more than linear growth together, and so effects and growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FindingKind {
     /// Two metrics of the same runs disagree.
     Artefact,
     /// More than linear.
@@ -58,11 +58,11 @@ pub enum Kind {
     CannotTell,
 }
 
-impl Kind {
+impl FindingKind {
     pub(crate) fn place(self) -> usize {
         match self {
-            Kind::Superlinear => Kind::Artefact as usize,
-            Kind::Scaling => Kind::Effect as usize,
+            FindingKind::Superlinear => FindingKind::Artefact as usize,
+            FindingKind::Scaling => FindingKind::Effect as usize,
             other => other as usize,
         }
     }
@@ -156,11 +156,11 @@ pub struct ScalingLaw {
     pub peak: Option<f64>,
     /// Share of the variation that it explains.
     pub r_squared: f64,
-    /// Why it cannot be told.
+    /// The reason for which it cannot be told.
     pub obstacle: Option<LawObstacle>,
 }
 
-/// Why a law cannot be told.
+/// The reason for which a law cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "said above, and by the names")]
 pub enum LawObstacle {
@@ -182,40 +182,40 @@ pub enum Epochs {
     NeverSettle { epochs: usize, least: f64, most: f64, trend: f64 },
 }
 
-/// Why a question stays open, and for which factors.
+/// The reason for which a question stays open, and for which factors.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "said above, and by the names")]
 pub enum Inconclusive {
     /// DLIO does not act on these factors with their levels, for each list of reasons.
-    Ignored(Vec<(Vec<Levels>, Vec<String>)>),
+    Ignored(Vec<(Vec<NamedLevels>, Vec<String>)>),
     /// Only runs that must not be used have these levels.
-    OnlyLeftOut(Vec<Levels>),
+    OnlyLeftOut(Vec<NamedLevels>),
     /// One run of a cell. The noise of what was repeated tells how many runs it takes.
-    NoReplicates { of: Open, noise: Option<Noise> },
+    NoReplicates { of: OpenQuestions, noise: Option<Noise> },
     /// The interval holds both nothing and what would matter.
-    TooNoisy(Vec<(Noise, Vec<String>, Vec<Effect>)>),
+    TooNoisy(Vec<(Noise, Vec<String>, Vec<EffectSize>)>),
     /// Another factor always changed with it. One more cell would tell.
-    Confounded { of: Open, lacking: Option<Vec<(String, String)>> },
+    Confounded { of: OpenQuestions, lacking: Option<Vec<(String, String)>> },
     /// A third factor always changed with these.
-    Aliased(Open),
+    Aliased(OpenQuestions),
     /// Not all combinations of two factors were run.
     NotCrossed { missing: usize, pairs: usize },
     /// More than is tested one by one.
-    TooManyLevels(Open),
+    TooManyLevels(OpenQuestions),
 }
 
 /// A factor with some of its levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "said above")]
-pub struct Levels {
+pub struct NamedLevels {
     pub factor: String,
     pub levels: Vec<String>,
 }
 
-/// What is open of which responses.
+/// Open questions of some responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "said above")]
-pub struct Open {
+pub struct OpenQuestions {
     pub questions: Vec<Unanswered>,
     pub responses: Vec<&'static str>,
 }
@@ -224,7 +224,7 @@ pub struct Open {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// A factor; some of its levels only, where these are named.
-    Factor(Levels),
+    Factor(NamedLevels),
     /// Two factors together.
     Pair([String; 2]),
     /// So many pairs of factors together.
@@ -246,7 +246,7 @@ pub struct Noise {
 
 /// A number of a finding.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Effect {
+pub struct EffectSize {
     /// The quantity.
     pub of: Quantity,
     /// Its unit.
@@ -333,7 +333,7 @@ pub enum EffectUnit {
     Response,
 }
 
-impl Effect {
+impl EffectSize {
     /// An estimate from `n` runs; without ends where there is no interval.
     pub fn new(
         of: Quantity,
@@ -342,7 +342,7 @@ impl Effect {
         interval: Option<Interval>,
         n: usize,
     ) -> Self {
-        Effect {
+        EffectSize {
             of,
             unit,
             estimate,
@@ -357,7 +357,7 @@ impl Effect {
 
     /// The same with its chance, corrected for so many tests.
     pub(crate) fn tested(self, p: Option<f64>, tests: usize) -> Self {
-        Effect { p, tests: Some(tests), ..self }
+        EffectSize { p, tests: Some(tests), ..self }
     }
 
     /// The confidence of its interval, where it has one.

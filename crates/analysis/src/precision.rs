@@ -26,9 +26,8 @@ impl Until {
     /// # Errors
     /// It is not written so.
     pub fn parse(text: &str) -> Result<Self, UntilError> {
-        let bad = || UntilError(text.into());
-        let half_width = share(text.strip_prefix("ci=").ok_or_else(bad)?).ok_or_else(bad)?;
-        Ok(Until { half_width })
+        let half_width = text.strip_prefix("ci=").and_then(share);
+        Ok(Until { half_width: half_width.ok_or_else(|| UntilError(text.into()))? })
     }
 }
 
@@ -56,7 +55,7 @@ impl UntilError {
 
 /// The next step for an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// Its response is known well enough.
     Enough,
     /// Run it again.
@@ -77,7 +76,7 @@ pub struct Standing {
     /// Runs it will take in all, if their noise stays as it is; `None` where that cannot be told.
     pub replicates_expected: Option<u64>,
     /// The next step.
-    pub next: Next,
+    pub next: NextStep,
 }
 
 /// Whether the runs of one experiment do, with at most `replicates_max` of them.
@@ -89,13 +88,13 @@ pub fn judge(response: &Metric, values: &[f64], until: Until, replicates_max: u6
     let expected = stats::cov(values).and_then(needs);
     let is_narrow = half_width.is_some_and(|width| width <= until.half_width);
     let next = if is_narrow && REPLICATES_LEAST.min(replicates_max) <= replicates {
-        Next::Enough
+        NextStep::Enough
     } else if replicates_max <= replicates
         || (2 <= replicates && !may_reach(values, needs, replicates_max))
     {
-        Next::OutOfReach
+        NextStep::OutOfReach
     } else {
-        Next::Another
+        NextStep::Another
     };
     let replicates_expected = expected.map(|runs| runs.max(REPLICATES_LEAST.min(replicates_max)));
     Standing { replicates, middle, half_width, replicates_expected, next }
@@ -103,16 +102,15 @@ pub fn judge(response: &Metric, values: &[f64], until: Until, replicates_max: u6
 
 /// Whether even the least noise that fits the values would take too many runs.
 fn may_reach(values: &[f64], needs: impl Fn(f64) -> Option<u64>, replicates_max: u64) -> bool {
-    let least_cov = || {
-        let mean = stats::mean(values).filter(|&mean| mean > 0.0)?;
-        Some(stats::stdev_interval(values, CONFIDENCE)?.low / mean)
-    };
-    least_cov().and_then(needs).is_some_and(|runs| runs <= replicates_max)
+    let mean = stats::mean(values).filter(|&mean| mean > 0.0);
+    let least = stats::stdev_interval(values, CONFIDENCE).zip(mean);
+    let runs = least.and_then(|(stdev, mean)| needs(stdev.low / mean));
+    runs.is_some_and(|runs| runs <= replicates_max)
 }
 
 /// An estimate, from pilot runs, of the runs to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct PilotEstimate {
     /// Deviation ÷ mean of the response, pooled over the experiments.
     pub cov: f64,
     /// Runs of each experiment until its interval is narrow enough; `None` where nobody could make so many.
@@ -126,7 +124,7 @@ pub const POWER: f64 = 0.8;
 
 /// From the values of a few runs of each experiment, how many it will take. `difference`: a share of the response. `None` where no experiment has
 /// two runs.
-pub fn estimate(pilots: &[Vec<f64>], until: Until, difference: f64) -> Option<Estimate> {
+pub fn estimate(pilots: &[Vec<f64>], until: Until, difference: f64) -> Option<PilotEstimate> {
     let cov = pooled_cov(pilots)?;
     let replicates_to_tell = if cov > 0.0 {
         stats::samples_to_tell(difference / cov, CONFIDENCE, POWER)
@@ -135,7 +133,7 @@ pub fn estimate(pilots: &[Vec<f64>], until: Until, difference: f64) -> Option<Es
     };
     let for_interval = stats::samples_for_half_width(cov, until.half_width, CONFIDENCE);
     let replicates_for_interval = for_interval.map(|runs| runs.max(REPLICATES_LEAST));
-    Some(Estimate { cov, replicates_for_interval, replicates_to_tell })
+    Some(PilotEstimate { cov, replicates_for_interval, replicates_to_tell })
 }
 
 /// Squares weighted by their degrees of freedom, as in the analysis of variance.
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(values: &[f64], replicates_max: u64, next: Next, half_width: &str) {
+    fn check(values: &[f64], replicates_max: u64, next: NextStep, half_width: &str) {
         let response = Metric::find("au_all_steps").unwrap();
         let standing = judge(response, values, UNTIL, replicates_max);
         let text =
@@ -183,26 +181,26 @@ mod tests {
 
     #[test]
     fn runs_are_added_until_the_interval_is_narrow() {
-        check(&[], 10, Next::Another, "-");
-        check(&[90.0], 10, Next::Another, "-");
-        check(&[90.0, 91.0], 10, Next::Another, "7.3 %");
-        check(&[90.0, 91.0, 90.5], 10, Next::Another, "1.4 %");
-        check(&[90.0, 91.0, 90.5, 90.2, 90.8], 10, Next::Enough, "0.6 %");
-        check(&[90.0, 90.0, 90.0, 90.0, 90.0], 10, Next::Enough, "0.0 %");
+        check(&[], 10, NextStep::Another, "-");
+        check(&[90.0], 10, NextStep::Another, "-");
+        check(&[90.0, 91.0], 10, NextStep::Another, "7.3 %");
+        check(&[90.0, 91.0, 90.5], 10, NextStep::Another, "1.4 %");
+        check(&[90.0, 91.0, 90.5, 90.2, 90.8], 10, NextStep::Enough, "0.6 %");
+        check(&[90.0, 90.0, 90.0, 90.0, 90.0], 10, NextStep::Enough, "0.0 %");
     }
 
     #[test]
     fn a_limit_ends_it() {
-        check(&[90.0, 91.0, 90.5], 3, Next::Enough, "1.4 %");
-        check(&[90.0, 80.0, 85.0], 3, Next::OutOfReach, "15.1 %");
-        check(&[90.0], 1, Next::OutOfReach, "-");
+        check(&[90.0, 91.0, 90.5], 3, NextStep::Enough, "1.4 %");
+        check(&[90.0, 80.0, 85.0], 3, NextStep::OutOfReach, "15.1 %");
+        check(&[90.0], 1, NextStep::OutOfReach, "-");
         // Even a third of this noise would take 20 runs.
-        check(&[90.0, 40.0, 60.0], 10, Next::OutOfReach, "67.7 %");
-        check(&[90.0, 40.0, 60.0], 1000, Next::Another, "67.7 %");
-        check(&[0.0, 0.0], 10, Next::OutOfReach, "-");
+        check(&[90.0, 40.0, 60.0], 10, NextStep::OutOfReach, "67.7 %");
+        check(&[90.0, 40.0, 60.0], 1000, NextStep::Another, "67.7 %");
+        check(&[0.0, 0.0], 10, NextStep::OutOfReach, "-");
     }
 
-    /// What [`REPLICATES_LEAST`] says, at the noises where it is worst and where it is best.
+    /// The claim of [`REPLICATES_LEAST`], at the noises where it is worst and where it is best.
     #[test]
     fn an_interval_that_was_waited_for_holds_the_truth_nearly_as_often() {
         let response = Metric::find("au_all_steps").unwrap();
@@ -214,7 +212,7 @@ mod tests {
                 let middle = loop {
                     values.push(50.0 * (1.0 + noise * random.standard_normal()));
                     let standing = judge(response, &values, UNTIL, 10_000);
-                    if standing.next == Next::Enough {
+                    if standing.next == NextStep::Enough {
                         break standing.middle.unwrap();
                     }
                 };

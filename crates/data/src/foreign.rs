@@ -1,7 +1,9 @@
 //! Looks at a folder of files that feedrate did not make, before it trusts them: are they enough, can they be read,
 //! do they hold what the plan says.
 
-use crate::format::{self, Cursor, CursorOptions, Discard, Format, FormatError, Need};
+use crate::error::DatasetError;
+use crate::format::{self, Cursor, CursorOptions, Discard, Format, Need};
+use crate::names::FileNames;
 use crate::piece::{PIECE_BYTES, Piece};
 use crate::storage::{Handle, Storage, StorageError};
 use feedrate_spec::catalog::Ability;
@@ -35,62 +37,6 @@ pub struct Probed {
     pub shape: Option<FileShape>,
 }
 
-/// Reason to refuse a foreign dataset.
-#[derive(Debug, thiserror::Error)]
-pub enum ForeignError {
-    /// The plan names a format that is not built in.
-    #[error("there is no format `{0}`")]
-    NoFormat(String),
-    /// The storage refused.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// There are not enough files.
-    #[error("the plan wants {wanted} files `*.{format}` under `{folder}`, and there are {found}")]
-    TooFew {
-        /// `train` or `valid`.
-        folder: String,
-        /// The suffix looked for.
-        format: String,
-        /// By the plan.
-        wanted: u64,
-        /// Files in the folder.
-        found: u64,
-    },
-    /// A file has another name than DLIO gives it.
-    #[error("there is no `{path}`; files must be named as DLIO names them")]
-    NoFile {
-        /// Relative to the dataset's folder.
-        path: String,
-    },
-    /// A file cannot be read as its format.
-    #[error("`{path}`: {source}")]
-    Format {
-        /// Relative to the dataset's folder.
-        path: String,
-        /// The error in the file.
-        source: FormatError,
-    },
-}
-
-impl ForeignError {
-    /// Advice, where the reason is a common one.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            ForeignError::Storage(error) => error.hint(),
-            ForeignError::TooFew { .. } => {
-                Some("set `dataset.num_files_train` and `dataset.num_files_eval` to what is there")
-            }
-            ForeignError::NoFile { .. } => Some(
-                "numbers of files and subfolders are part of the names: set them to what is there",
-            ),
-            ForeignError::Format { .. } => {
-                Some("set `dataset.format` and `dataset.num_samples_per_file` to what is there")
-            }
-            ForeignError::NoFormat(_) => None,
-        }
-    }
-}
-
 /// Look at some files of a folder that feedrate did not make.
 ///
 /// # Errors
@@ -99,9 +45,8 @@ pub fn probe_foreign(
     storage: &dyn Storage,
     plan: &DatasetPlan,
     layout: &Layout,
-) -> Result<Probe, ForeignError> {
-    let format =
-        format::find(&plan.format).ok_or_else(|| ForeignError::NoFormat(plan.format.clone()))?;
+) -> Result<Probe, DatasetError> {
+    let format = FileNames::new(plan, layout)?.format;
     if format.member().has(Ability::NoFiles) {
         return Ok(Probe::default());
     }
@@ -116,7 +61,7 @@ pub fn probe_foreign(
     let mut opener = Opener {
         storage,
         format,
-        cursor: format.cursor(&options),
+        cursor: (format.cursor)(&options),
         piece: Piece::new(PIECE_BYTES),
         handles: Vec::new(),
     };
@@ -135,7 +80,7 @@ fn check_counts(
     storage: &dyn Storage,
     plan: &DatasetPlan,
     layout: &Layout,
-) -> Result<(), ForeignError> {
+) -> Result<(), DatasetError> {
     let suffix = format!(".{}", plan.extension);
     let folders = layout.folders();
     for (split, wanted) in [("train", plan.files_train), ("valid", plan.files_eval)] {
@@ -145,8 +90,8 @@ fn check_counts(
             found += names.iter().filter(|name| name.ends_with(&suffix)).count() as u64;
         }
         if found < wanted {
-            let (folder, format) = (split.to_string(), plan.extension.clone());
-            return Err(ForeignError::TooFew { folder, format, wanted, found });
+            let (folder, extension) = (split.to_string(), plan.extension.clone());
+            return Err(DatasetError::TooFew { folder, extension, wanted, found });
         }
     }
     Ok(())
@@ -161,12 +106,7 @@ fn sampled(files: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-fn notes(
-    files: &[Probed],
-    plan: &DatasetPlan,
-    layout: &Layout,
-    format: &dyn Format,
-) -> Vec<String> {
+fn notes(files: &[Probed], plan: &DatasetPlan, layout: &Layout, format: &Format) -> Vec<String> {
     let mut notes = Vec::new();
     let more = files
         .iter()
@@ -180,7 +120,7 @@ fn notes(
         ));
     }
     notes.extend(size_note(files, layout));
-    if !format.entry().knows_bytes(&plan.encoding) {
+    if !format.entry.knows_bytes(&plan.encoding) {
         return notes;
     }
     let found: u128 = files.iter().map(|file| u128::from(file.bytes)).sum();
@@ -222,7 +162,7 @@ fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
 /// Opens one file after another, as far as its header.
 struct Opener<'o> {
     storage: &'o dyn Storage,
-    format: &'static dyn Format,
+    format: &'static Format,
     cursor: Box<dyn Cursor>,
     piece: Piece,
     handles: Vec<Handle>,
@@ -235,16 +175,16 @@ impl Opener<'_> {
         path: String,
         plan: &DatasetPlan,
         layout: &Layout,
-    ) -> Result<Probed, ForeignError> {
+    ) -> Result<Probed, DatasetError> {
         let last_sample = plan.samples_per_file.saturating_sub(1);
         let mut bytes = 0;
-        for part in self.format.parts() {
+        for part in self.format.parts {
             let mut part_path = String::new();
             part.write_path(&path, &mut part_path);
             match self.storage.stat(&part_path)? {
                 Some(part_bytes) => bytes += part_bytes,
                 None if part.optional => continue,
-                None => return Err(ForeignError::NoFile { path: part_path }),
+                None => return Err(DatasetError::NoFile { path: part_path }),
             }
             if !part.optional {
                 self.handles.push(self.storage.open(&part_path)?);
@@ -254,56 +194,35 @@ impl Opener<'_> {
         let shape = needs_plan.then(|| layout.shape(file));
         self.cursor.begin(file, last_sample, shape.as_ref());
         while self.cursor.found().is_none() {
-            match self.step() {
-                Ok(Step::More) => {}
-                Ok(Step::Done) => break,
-                Err(Stop::Storage(source)) => return Err(source.into()),
-                Err(Stop::Format(source)) => return Err(ForeignError::Format { path, source }),
+            let need = match self.cursor.need() {
+                Ok(Need::Done) => break,
+                Ok(need) => need,
+                Err(source) => return Err(DatasetError::Format { path, source }),
+            };
+            let len = self.fetch(need)?;
+            if let Err(source) = self.cursor.feed(&self.piece[..len], &mut Discard) {
+                return Err(DatasetError::Format { path, source });
             }
         }
         Ok(Probed { path, bytes, shape: self.cursor.found() })
     }
 
-    fn step(&mut self) -> Result<Step, Stop> {
-        match self.cursor.need()? {
-            Need::Done => return Ok(Step::Done),
-            Need::Kept => self.cursor.feed(&[], &mut Discard)?,
+    /// Get the bytes that are needed into the piece: how many they are.
+    fn fetch(&mut self, need: Need) -> Result<usize, StorageError> {
+        match need {
+            Need::Done | Need::Kept => Ok(0),
             Need::Length { part } => {
-                let length = self.storage.len(self.handles[part])?;
-                self.cursor.feed(&length.to_le_bytes(), &mut Discard)?;
+                let length = self.storage.len(self.handles[part])?.to_le_bytes();
+                self.piece[..length.len()].copy_from_slice(&length);
+                Ok(length.len())
             }
             Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
-                let piece = &mut self.piece[..len];
-                let came = self.storage.read_at(self.handles[part], offset, piece)?;
-                self.cursor.feed(&piece[..came], &mut Discard)?;
+                self.storage.read_at(self.handles[part], offset, &mut self.piece[..len])
             }
         }
-        Ok(Step::More)
     }
 
     fn close(&mut self) {
         self.handles.drain(..).for_each(|file| self.storage.close(file));
-    }
-}
-
-enum Step {
-    More,
-    Done,
-}
-
-enum Stop {
-    Storage(StorageError),
-    Format(FormatError),
-}
-
-impl From<StorageError> for Stop {
-    fn from(error: StorageError) -> Self {
-        Stop::Storage(error)
-    }
-}
-
-impl From<FormatError> for Stop {
-    fn from(error: FormatError) -> Self {
-        Stop::Format(error)
     }
 }

@@ -10,6 +10,7 @@ pub mod storage;
 pub mod format;
 pub mod walk;
 mod sink;
+pub mod error;
 pub mod manifest;
 mod names;
 pub mod lock;

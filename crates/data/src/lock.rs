@@ -14,7 +14,7 @@ const HOLDER_BYTES_MAX: u64 = 400;
 
 /// How a dataset is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum LockAccess {
     /// Nobody else has it: to make, complete or remove it.
     Exclusive,
     /// Others may read it too.
@@ -26,12 +26,12 @@ pub enum Access {
 pub struct DatasetLock {
     path: PathBuf,
     file: File,
-    access: Access,
+    access: LockAccess,
 }
 
 /// Result of asking for a lock.
 #[derive(Debug)]
-pub enum Attempt {
+pub enum LockAttempt {
     /// The lock is held now.
     Held(DatasetLock),
     /// Somebody else holds it.
@@ -54,34 +54,34 @@ impl DatasetLock {
     /// The folder or the file cannot be made, or opened.
     pub fn try_acquire(
         folder: &Path,
-        access: Access,
+        access: LockAccess,
         holder: &str,
-    ) -> Result<Attempt, StorageError> {
+    ) -> Result<LockAttempt, StorageError> {
         let path = folder.join(LOCK_FILE);
         loop {
             let mut file = match open(folder, &path, access) {
                 Ok(file) => file,
-                Err(error) if access == Access::Shared => {
-                    return Ok(Attempt::Unsupported { reason: error.to_string() });
+                Err(error) if access == LockAccess::Shared => {
+                    return Ok(LockAttempt::Unsupported { reason: error.to_string() });
                 }
                 Err(error) => return Err(StorageError::new("lock", path, error)),
             };
             let asked = match access {
-                Access::Exclusive => file.try_lock(),
-                Access::Shared => file.try_lock_shared(),
+                LockAccess::Exclusive => file.try_lock(),
+                LockAccess::Shared => file.try_lock_shared(),
             };
             match asked {
                 Ok(()) if !leads_to(&path, &file) => {}
                 Ok(()) => {
                     // Others can only be told less: the lock holds all the same.
                     let _ = tell(&mut file, access, holder);
-                    return Ok(Attempt::Held(DatasetLock { path, file, access }));
+                    return Ok(LockAttempt::Held(DatasetLock { path, file, access }));
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Ok(Attempt::Busy { holder: told(&mut file) });
+                    return Ok(LockAttempt::Busy { holder: told(&mut file) });
                 }
                 Err(TryLockError::Error(error)) if has_no_locks(&error) => {
-                    return Ok(Attempt::Unsupported { reason: error.to_string() });
+                    return Ok(LockAttempt::Unsupported { reason: error.to_string() });
                 }
                 Err(TryLockError::Error(error)) => {
                     return Err(StorageError::new("lock", path, error));
@@ -109,7 +109,7 @@ impl DatasetLock {
 
 impl Drop for DatasetLock {
     fn drop(&mut self) {
-        if self.access == Access::Exclusive {
+        if self.access == LockAccess::Exclusive {
             // What is left of it is overwritten by the next holder.
             let _ = self.file.set_len(0);
         }
@@ -117,14 +117,14 @@ impl Drop for DatasetLock {
 }
 
 /// Open the file to be locked. Those who only read need not be able to write.
-fn open(folder: &Path, path: &Path, access: Access) -> Result<File, Error> {
-    if access == Access::Exclusive {
+fn open(folder: &Path, path: &Path, access: LockAccess) -> Result<File, Error> {
+    if access == LockAccess::Exclusive {
         std::fs::create_dir_all(folder)?;
     }
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     match access {
-        Access::Exclusive => opened,
-        Access::Shared => opened.or_else(|_| File::open(path)),
+        LockAccess::Exclusive => opened,
+        LockAccess::Shared => opened.or_else(|_| File::open(path)),
     }
 }
 
@@ -137,9 +137,9 @@ fn leads_to(path: &Path, file: &File) -> bool {
 }
 
 /// Say who holds it. Readers say nothing: they are many.
-fn tell(file: &mut File, access: Access, holder: &str) -> Result<(), Error> {
+fn tell(file: &mut File, access: LockAccess, holder: &str) -> Result<(), Error> {
     file.set_len(0)?;
-    if access == Access::Exclusive {
+    if access == LockAccess::Exclusive {
         file.rewind()?;
         file.write_all(holder.as_bytes())?;
     }
@@ -159,20 +159,20 @@ fn has_no_locks(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Access::{Exclusive, Shared};
+    use super::LockAccess::{Exclusive, Shared};
     use super::*;
 
-    fn ask(folder: &Path, access: Access) -> Attempt {
+    fn ask(folder: &Path, access: LockAccess) -> LockAttempt {
         DatasetLock::try_acquire(folder, access, "a test, since ever").unwrap()
     }
 
-    fn held(attempt: Attempt) -> DatasetLock {
-        let Attempt::Held(lock) = attempt else { panic!("{attempt:?}") };
+    fn held(attempt: LockAttempt) -> DatasetLock {
+        let LockAttempt::Held(lock) = attempt else { panic!("{attempt:?}") };
         lock
     }
 
-    fn busy(attempt: Attempt) -> Option<String> {
-        let Attempt::Busy { holder } = attempt else { panic!("{attempt:?}") };
+    fn busy(attempt: LockAttempt) -> Option<String> {
+        let LockAttempt::Busy { holder } = attempt else { panic!("{attempt:?}") };
         holder
     }
 
@@ -220,7 +220,7 @@ mod tests {
     fn readers_of_what_is_not_there_make_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let nowhere = folder.path().join("nowhere");
-        assert!(matches!(ask(&nowhere, Shared), Attempt::Unsupported { .. }));
+        assert!(matches!(ask(&nowhere, Shared), LockAttempt::Unsupported { .. }));
         assert!(!nowhere.exists());
     }
 }

@@ -1,8 +1,9 @@
 //! Description of a dataset: every setting that changes its bytes, a fingerprint of them, the length of each file, and
 //! whether all of it is there. Lies beside the dataset as [`FILE_NAME`].
 
+use crate::error::DatasetError;
 use crate::format::{self, Format};
-use crate::storage::{Storage, StorageError};
+use crate::storage::Storage;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,7 @@ pub struct Manifest {
     /// Bytes of all files; about right until all are made, where a format cannot tell beforehand.
     pub total_bytes: u64,
     /// Bytes of each file with its sidecars, in the files' order; `None` where that would be a long list, or cannot be told.
-    pub files: Option<Vec<Run>>,
+    pub files: Option<Vec<FileRun>>,
 }
 
 /// Whether a dataset is whole.
@@ -58,31 +59,17 @@ pub struct Fingerprint {
 
 /// Files of the same length, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct FileRun {
     /// Number of files.
     pub files: u64,
     /// Length of each.
     pub bytes: u64,
 }
 
-/// A manifest that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    /// The storage refused.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// A file is there, and is not a manifest.
-    #[error("`{FILE_NAME}` cannot be read as a manifest: {reason}")]
-    Broken {
-        /// The error, a lowercase fragment.
-        reason: String,
-    },
-}
-
 impl Manifest {
     /// The manifest of a dataset of which nothing is there yet.
-    pub fn new(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Self {
-        let entry = format.entry();
+    pub fn new(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Self {
+        let entry = format.entry;
         let total_bytes = layout.sum(layout.files(), |shape| plan.file_bytes(&entry, shape));
         Manifest {
             feedrate_dataset: VERSION,
@@ -91,7 +78,7 @@ impl Manifest {
                 algorithm: "fnv1a-128 of the canonical settings".to_string(),
                 hex: Self::fingerprint_of(plan),
             },
-            content_version: format.version(),
+            content_version: format.version,
             settings: plan.clone(),
             total_bytes: u64::try_from(total_bytes).unwrap_or(u64::MAX),
             files: runs(plan, layout, format),
@@ -112,7 +99,7 @@ impl Manifest {
     ///
     /// # Errors
     /// The storage refused, or what is there is no manifest.
-    pub fn read(storage: &dyn Storage) -> Result<Option<Self>, ManifestError> {
+    pub fn read(storage: &dyn Storage) -> Result<Option<Self>, DatasetError> {
         let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
         if bytes > BYTES_MAX {
             return Err(broken(format!("it has {bytes} bytes, more than {BYTES_MAX}")));
@@ -149,9 +136,9 @@ impl Manifest {
     ///
     /// # Errors
     /// The storage refused.
-    pub fn write(&self, storage: &dyn Storage) -> Result<(), ManifestError> {
-        let mut text = serde_json::to_string_pretty(self)
-            .map_err(|error| ManifestError::Broken { reason: error.to_string() })?;
+    pub fn write(&self, storage: &dyn Storage) -> Result<(), DatasetError> {
+        let mut text =
+            serde_json::to_string_pretty(self).map_err(|error| broken(error.to_string()))?;
         text.push('\n');
         let mut file = storage.create(FILE_NAME)?;
         file.write(text.as_bytes())?;
@@ -189,7 +176,7 @@ impl Manifest {
 }
 
 fn version(plan: &DatasetPlan) -> u32 {
-    format::find(&plan.format).map_or(0, Format::version)
+    format::find(&plan.format).map_or(0, |format| format.version)
 }
 
 /// Whether a file that is named by it lies in the folder that it is meant for.
@@ -226,16 +213,16 @@ fn object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {
     }
 }
 
-fn broken(reason: String) -> ManifestError {
-    ManifestError::Broken { reason }
+fn broken(reason: String) -> DatasetError {
+    DatasetError::BrokenManifest { reason }
 }
 
-fn runs(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Option<Vec<Run>> {
-    if !format.entry().knows_bytes(&plan.encoding) {
+fn runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<FileRun>> {
+    if !format.entry.knows_bytes(&plan.encoding) {
         return None;
     }
     if let Some(shape) = layout.common_shape() {
-        return Some(vec![Run {
+        return Some(vec![FileRun {
             files: layout.files(),
             bytes: format.file_bytes(&shape, &plan.encoding),
         }]);
@@ -243,12 +230,12 @@ fn runs(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Option<Vec<
     if layout.files() > RUNS_MAX {
         return None;
     }
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<FileRun> = Vec::new();
     for file in 0..layout.files() {
         let bytes = format.file_bytes(&layout.shape(file), &plan.encoding);
         match runs.last_mut() {
             Some(run) if run.bytes == bytes => run.files += 1,
-            _ => runs.push(Run { files: 1, bytes }),
+            _ => runs.push(FileRun { files: 1, bytes }),
         }
     }
     Some(runs)

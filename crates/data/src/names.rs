@@ -1,6 +1,8 @@
 //! The files of a dataset by their names: those that its layout and its format say, and nothing else.
 
-use crate::format::{self, Format};
+use crate::content::Content;
+use crate::error::DatasetError;
+use crate::format::{self, FileSink, Format};
 use crate::manifest::FILE_NAME;
 use crate::storage::{Storage, StorageError, part_of};
 use feedrate_spec::plan::DatasetPlan;
@@ -8,22 +10,44 @@ use feedrate_spec::plan::layout::Layout;
 
 /// The names of one dataset.
 #[derive(Clone, Copy)]
-pub(crate) struct Names<'n> {
+pub(crate) struct FileNames<'n> {
     pub(crate) plan: &'n DatasetPlan,
     pub(crate) layout: &'n Layout,
-    pub(crate) format: &'static dyn Format,
+    pub(crate) format: &'static Format,
 }
 
-impl<'n> Names<'n> {
-    /// `None` where there is no such format.
-    pub(crate) fn new(plan: &'n DatasetPlan, layout: &'n Layout) -> Option<Self> {
-        Some(Names { plan, layout, format: format::find(&plan.format)? })
+impl<'n> FileNames<'n> {
+    pub(crate) fn new(plan: &'n DatasetPlan, layout: &'n Layout) -> Result<Self, DatasetError> {
+        let format = format::find(&plan.format);
+        let format = format.ok_or_else(|| DatasetError::NoFormat(plan.format.clone()))?;
+        Ok(FileNames { plan, layout, format })
+    }
+
+    /// Write file number `file`, whose content the thread of `content` makes.
+    pub(crate) fn encode(
+        &self,
+        file: u64,
+        content: &mut Content,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), StorageError> {
+        content.start(file);
+        (self.format.encode)(&self.layout.shape(file), &self.plan.encoding, content, sink)
+    }
+
+    /// Bytes of all files that are there.
+    pub(crate) fn bytes_there(&self, storage: &dyn Storage) -> Result<u64, StorageError> {
+        let mut bytes = 0u64;
+        self.each(|path| {
+            bytes = bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
+            Ok(())
+        })?;
+        Ok(bytes)
     }
 
     /// All that files and their parts lie in, each before those inside it.
     pub(crate) fn folders(&self) -> Vec<String> {
         let mut folders = self.layout.folders();
-        for part in self.format.parts().iter().filter(|part| !part.folder.is_empty()) {
+        for part in self.format.parts.iter().filter(|part| !part.folder.is_empty()) {
             folders.push(part.folder.to_string());
             folders.extend(["train", "valid"].map(|split| format!("{}/{split}", part.folder)));
         }
@@ -38,7 +62,7 @@ impl<'n> Names<'n> {
         let (mut path, mut part_path) = (String::new(), String::new());
         for file in 0..self.layout.files() {
             self.layout.write_path(file, &mut path);
-            for part in self.format.parts() {
+            for part in self.format.parts {
                 part.write_path(&path, &mut part_path);
                 visit(&part_path)?;
             }
@@ -60,7 +84,7 @@ impl<'n> Names<'n> {
             .filter(|file| *file < self.layout.files())
             .any(|file| {
                 self.layout.write_path(file, &mut file_path);
-                self.format.parts().iter().any(|part| {
+                self.format.parts.iter().any(|part| {
                     part.write_path(&file_path, &mut part_path);
                     part_path == path
                 })
@@ -79,12 +103,9 @@ impl<'n> Names<'n> {
 
     /// Remove files whose writing was broken off, and nothing else.
     pub(crate) fn sweep(&self, storage: &dyn Storage) -> Result<(), StorageError> {
-        for name in storage.list("")?.iter().filter(|name| self.has_unfinished(name)) {
-            storage.remove(name)?;
-        }
-        for folder in self.folders() {
-            for name in storage.list(&folder)? {
-                let path = format!("{folder}/{name}");
+        for folder in self.folders().iter().map(String::as_str).chain([""]) {
+            for name in storage.list(folder)? {
+                let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
                 if self.has_unfinished(&path) {
                     storage.remove(&path)?;
                 }

@@ -1,10 +1,10 @@
 //! Removes datasets that feedrate made: the files that layout and manifest name, and folders that are empty then. What else lies
 //! there stays.
 
-use crate::generate::GenerateError;
-use crate::lock::{Access, Attempt, DatasetLock, LOCK_FILE};
+use crate::error::DatasetError;
+use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use crate::manifest::{self, Manifest, State};
-use crate::names::{Names, first_stranger};
+use crate::names::{FileNames, first_stranger};
 use crate::storage::{self, Storage};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -25,7 +25,7 @@ pub enum Removal {
     },
     /// Somebody makes or reads it.
     InUse {
-        /// The holder, as in [`Attempt::Busy`].
+        /// The holder, as in [`LockAttempt::Busy`].
         holder: Option<String>,
     },
     /// No manifest says that feedrate made what lies there: nothing was touched.
@@ -36,20 +36,20 @@ pub enum Removal {
 /// `holder` is told to those who wait meanwhile.
 ///
 /// # Errors
-/// See [`GenerateError`]. What is left has a manifest that does not say that all files are there.
+/// See [`DatasetError`]. What is left has a manifest that does not say that all files are there.
 pub fn remove_folder(
     folder: &Path,
     claims: &[&str],
     holder: &str,
-) -> Result<Removal, GenerateError> {
+) -> Result<Removal, DatasetError> {
     let storage = storage::open("file", folder)?;
     if Manifest::read(&*storage)?.is_none() {
         return Ok(Removal::NotOurs);
     }
-    let lock = match DatasetLock::try_acquire(folder, Access::Exclusive, holder)? {
-        Attempt::Busy { holder } => return Ok(Removal::InUse { holder }),
-        Attempt::Held(lock) => Some(lock),
-        Attempt::Unsupported { .. } => None,
+    let lock = match DatasetLock::try_acquire(folder, LockAccess::Exclusive, holder)? {
+        LockAttempt::Busy { holder } => return Ok(Removal::InUse { holder }),
+        LockAttempt::Held(lock) => Some(lock),
+        LockAttempt::Unsupported { .. } => None,
     };
     // Another may have removed it before the lock came.
     let Some(manifest) = Manifest::read(&*storage)? else { return Ok(Removal::NotOurs) };
@@ -72,7 +72,7 @@ pub fn remove_folder(
 }
 
 /// `path` itself, or the first that lies in it.
-fn first_file(storage: &dyn Storage, path: String) -> Result<String, GenerateError> {
+fn first_file(storage: &dyn Storage, path: String) -> Result<String, DatasetError> {
     let mut path = path;
     // A file has nothing in it, which is an error of its own.
     while let Some(first) = storage.list(&path).ok().and_then(|names| names.into_iter().next()) {
@@ -85,11 +85,11 @@ fn first_file(storage: &dyn Storage, path: String) -> Result<String, GenerateErr
 /// leaves a manifest that does not say that all are there, or none.
 ///
 /// # Errors
-/// See [`GenerateError`].
-pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<(), GenerateError> {
+/// See [`DatasetError`].
+pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<(), DatasetError> {
     let plan = &manifest.settings;
     let layout = Layout::new(plan);
-    let names = names(plan, &layout)?;
+    let names = FileNames::new(plan, &layout)?;
     Manifest { state: State::Generating, ..manifest.clone() }.write(storage)?;
     names.each(|path| storage.remove(path))?;
     names.sweep(storage)?;
@@ -104,35 +104,28 @@ pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<(), Generate
 /// there would be no room.
 ///
 /// # Errors
-/// See [`GenerateError`].
+/// See [`DatasetError`].
 pub fn refuse_replacing(
     manifest: &Manifest,
     plan: &DatasetPlan,
     storage: &dyn Storage,
-) -> Result<(), GenerateError> {
+) -> Result<(), DatasetError> {
     let old = Layout::new(&manifest.settings);
-    let old_names = names(&manifest.settings, &old)?;
-    let mut old_bytes = 0u64;
-    old_names.each(|path| {
-        old_bytes = old_bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
-        Ok(())
-    })?;
+    let old_names = FileNames::new(&manifest.settings, &old)?;
+    let old_bytes = old_names.bytes_there(storage)?;
     let stranger = first_stranger(storage, &old_names.folders(), |path| {
         old_names.has(path) || old_names.has_unfinished(path)
     })?;
     if let Some(path) = stranger {
-        return Err(GenerateError::Strangers { path });
+        return Err(DatasetError::Strangers { path });
     }
     let layout = Layout::new(plan);
-    let needed_bytes = Manifest::new(plan, &layout, names(plan, &layout)?.format).total_bytes;
+    let needed_bytes =
+        Manifest::new(plan, &layout, FileNames::new(plan, &layout)?.format).total_bytes;
     match storage.free_bytes()?.map(|free_bytes| free_bytes.saturating_add(old_bytes)) {
         Some(free_bytes) if needed_bytes > free_bytes => {
-            Err(GenerateError::NoSpace { needed_bytes, free_bytes })
+            Err(DatasetError::NoSpace { needed_bytes, free_bytes })
         }
         _ => Ok(()),
     }
-}
-
-fn names<'n>(plan: &'n DatasetPlan, layout: &'n Layout) -> Result<Names<'n>, GenerateError> {
-    Names::new(plan, layout).ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))
 }

@@ -9,50 +9,54 @@ use std::io::ErrorKind;
 
 /// Writes the parts of one file after another, in pieces that begin at multiples of their length.
 pub(crate) struct WriteSink<'w> {
+    storage: &'w dyn Storage,
     watch: &'w Watch<'w>,
     path: String,
     parts: Vec<PartWriter>,
 }
 
 struct PartWriter {
+    part: Part,
     file: Option<Box<dyn WriteFile>>,
     piece: Piece,
     filled: usize,
     written: u64,
 }
 
-impl PartWriter {
-    fn new() -> Self {
-        PartWriter { file: None, piece: Piece::new(PIECE_BYTES), filled: 0, written: 0 }
-    }
-}
-
 impl<'w> WriteSink<'w> {
-    /// For files of `parts` parts.
-    pub(crate) fn new(watch: &'w Watch<'w>, parts: usize) -> Self {
-        let parts = std::iter::repeat_with(PartWriter::new).take(parts).collect();
-        WriteSink { watch, path: String::new(), parts }
+    /// For files of these parts.
+    pub(crate) fn new(storage: &'w dyn Storage, watch: &'w Watch<'w>, parts: &[Part]) -> Self {
+        let parts = parts.iter().map(|&part| {
+            let piece = Piece::new(PIECE_BYTES);
+            PartWriter { part, file: None, piece, filled: 0, written: 0 }
+        });
+        WriteSink { storage, watch, path: String::new(), parts: parts.collect() }
     }
 
-    /// Start on a file.
-    pub(crate) fn begin(
+    /// Write the file that `encode` makes. It becomes visible once it is whole, the data last.
+    pub(crate) fn write_file(
         &mut self,
-        storage: &dyn Storage,
         path: &str,
-        parts: &[Part],
+        encode: impl FnOnce(&mut Self) -> Result<(), SinkError>,
     ) -> Result<(), SinkError> {
-        for (writer, part) in self.parts.iter_mut().zip(parts) {
-            part.write_path(path, &mut self.path);
-            writer.file = Some(storage.create(&self.path)?);
-            (writer.filled, writer.written) = (0, 0);
+        let written = self.begin(path).and_then(|()| encode(self)).and_then(|()| self.commit());
+        if written.is_err() {
+            self.parts.iter_mut().for_each(|part| part.file = None);
         }
-        self.path.clear();
-        self.path.push_str(path);
+        written
+    }
+
+    fn begin(&mut self, path: &str) -> Result<(), SinkError> {
+        for part in &mut self.parts {
+            part.part.write_path(path, &mut self.path);
+            part.file = Some(self.storage.create(&self.path)?);
+            (part.filled, part.written) = (0, 0);
+        }
+        path.clone_into(&mut self.path);
         Ok(())
     }
 
-    /// The file is whole: make it visible, the data last.
-    pub(crate) fn commit(&mut self) -> Result<(), SinkError> {
+    fn commit(&mut self) -> Result<(), SinkError> {
         for part in 0..self.parts.len() {
             self.flush(part)?;
         }
@@ -64,16 +68,12 @@ impl<'w> WriteSink<'w> {
         Ok(())
     }
 
-    /// Give up the file.
-    pub(crate) fn abandon(&mut self) {
-        self.parts.iter_mut().for_each(|part| part.file = None);
-    }
-
     fn flush(&mut self, part: usize) -> Result<(), SinkError> {
         if self.watch.is_over() {
             return Err(StorageError::new("write", &self.path, ErrorKind::Interrupted));
         }
-        let PartWriter { file: Some(file), piece, filled, written } = &mut self.parts[part] else {
+        let PartWriter { file: Some(file), piece, filled, written, .. } = &mut self.parts[part]
+        else {
             return Ok(());
         };
         file.write(&piece[..*filled])?;
@@ -129,7 +129,7 @@ const ENDS_BYTES: u64 = 64 << 10;
 
 /// The first place where a file is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct FirstDifference {
     /// Part of the file: an index into its format's parts.
     pub(crate) part: usize,
     /// Offset in the part; `None` where the part as a whole is meant.
@@ -145,10 +145,11 @@ pub(crate) struct CompareSink<'w> {
     extent: Extent,
     path: String,
     parts: Vec<PartReader>,
-    found: Option<Difference>,
+    found: Option<FirstDifference>,
 }
 
 struct PartReader {
+    part: Part,
     file: Option<Handle>,
     len: u64,
     at: u64,
@@ -156,53 +157,38 @@ struct PartReader {
     read: Piece,
 }
 
-impl PartReader {
-    fn new() -> Self {
-        let (made, read) = (Piece::new(PIECE_BYTES), Piece::new(PIECE_BYTES));
-        PartReader { file: None, len: 0, at: 0, made, read }
-    }
-}
-
 impl<'w> CompareSink<'w> {
-    /// For files of `parts` parts.
+    /// For files of these parts.
     pub(crate) fn new(
         storage: &'w dyn Storage,
         watch: &'w Watch<'w>,
-        parts: usize,
+        parts: &[Part],
         extent: Extent,
     ) -> Self {
-        let parts = std::iter::repeat_with(PartReader::new).take(parts).collect();
+        let parts = parts.iter().map(|&part| {
+            let (made, read) = (Piece::new(PIECE_BYTES), Piece::new(PIECE_BYTES));
+            PartReader { part, file: None, len: 0, at: 0, made, read }
+        });
+        let parts = parts.collect();
         CompareSink { storage, watch, extent, path: String::new(), parts, found: None }
     }
 
     /// Compare a file with the one that `encode` makes: the first difference, if there is one.
-    pub(crate) fn compare_file(
+    pub(crate) fn compare(
         &mut self,
         path: &str,
-        parts: &[Part],
         encode: impl FnOnce(&mut Self) -> Result<(), SinkError>,
-    ) -> Result<Option<Difference>, SinkError> {
-        let encoded = if self.begin(path, parts) { encode(self) } else { Ok(()) };
+    ) -> Result<Option<FirstDifference>, SinkError> {
+        path.clone_into(&mut self.path);
+        self.found = (0..self.parts.len()).find_map(|part| {
+            let error = self.open(part).err()?;
+            let is_missing = error.source.kind() == ErrorKind::NotFound;
+            let what = if is_missing { "is missing".to_string() } else { error.to_string() };
+            Some(FirstDifference { part, offset: None, what })
+        });
+        let encoded = if self.found.is_none() { encode(self) } else { Ok(()) };
         let difference = self.finish();
         encoded.map(|()| difference)
-    }
-
-    /// Start on a file. False where a part is missing or cannot be opened, which is a difference.
-    fn begin(&mut self, path: &str, parts: &[Part]) -> bool {
-        self.path.clear();
-        self.path.push_str(path);
-        self.found = None;
-        let mut part_path = String::new();
-        for (i, part) in parts.iter().enumerate() {
-            part.write_path(path, &mut part_path);
-            if let Err(error) = self.open(i, &part_path) {
-                let missing = error.source.kind() == ErrorKind::NotFound;
-                let what = if missing { "is missing".to_string() } else { error.to_string() };
-                self.differs(i, None, what);
-                return false;
-            }
-        }
-        true
     }
 
     /// Bytes of all parts of the file that was compared last.
@@ -211,34 +197,31 @@ impl<'w> CompareSink<'w> {
     }
 
     /// Close the file: where it first differs, if it does.
-    fn finish(&mut self) -> Option<Difference> {
-        for i in 0..self.parts.len() {
-            let PartReader { at, len, .. } = self.parts[i];
-            if at < len {
-                self.differs(i, Some(at), format!("{} bytes more than there should be", len - at));
+    fn finish(&mut self) -> Option<FirstDifference> {
+        for (i, part) in self.parts.iter_mut().enumerate() {
+            if part.at < part.len {
+                let what = format!("{} bytes more than there should be", part.len - part.at);
+                self.found.get_or_insert(FirstDifference { part: i, offset: Some(part.at), what });
             }
-            if let Some(file) = self.parts[i].file.take() {
+            if let Some(file) = part.file.take() {
                 self.storage.close(file);
             }
         }
         self.found.take()
     }
 
-    fn open(&mut self, part: usize, path: &str) -> Result<(), StorageError> {
-        let file = self.storage.open(path)?;
+    fn open(&mut self, part: usize) -> Result<(), StorageError> {
         let part = &mut self.parts[part];
-        part.file = Some(file);
-        part.at = 0;
+        let mut path = String::new();
+        part.part.write_path(&self.path, &mut path);
+        (part.at, part.len) = (0, 0);
+        let file = *part.file.insert(self.storage.open(&path)?);
         part.len = self.storage.len(file)?;
         Ok(())
     }
 
-    fn differs(&mut self, part: usize, offset: Option<u64>, what: impl Into<String>) {
-        self.found.get_or_insert(Difference { part, offset, what: what.into() });
-    }
-
     /// Compare `len` bytes made at `skew` of the piece with those at `offset` of the file.
-    fn compare(&mut self, i: usize, offset: u64, skew: usize, len: usize) -> Option<Difference> {
+    fn look(&mut self, i: usize, offset: u64, skew: usize, len: usize) -> Option<FirstDifference> {
         let PartReader { file, made, read, .. } = &mut self.parts[i];
         let (made, read) = (&made[skew..skew + len], &mut read[skew..skew + len]);
         let (offset, what) = match self.storage.read_at((*file)?, offset, read) {
@@ -251,7 +234,7 @@ impl<'w> CompareSink<'w> {
                 None => return None,
             },
         };
-        Some(Difference { part: i, offset, what })
+        Some(FirstDifference { part: i, offset, what })
     }
 }
 
@@ -267,7 +250,7 @@ impl FileSink for CompareSink<'_> {
         }
         let at = self.parts[part].at;
         if self.found.is_none() {
-            self.found = self.compare(part, at, skew(at), len);
+            self.found = self.look(part, at, skew(at), len);
         }
         self.parts[part].at += len as u64;
         if self.extent == Extent::Whole {
@@ -285,7 +268,7 @@ impl FileSink for CompareSink<'_> {
         for (i, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
             let offset = offset + (i * PIECE_BYTES) as u64;
             self.parts[part].made[..piece.len()].copy_from_slice(piece);
-            let difference = self.compare(part, offset, 0, piece.len());
+            let difference = self.look(part, offset, 0, piece.len());
             // What is patched lies before what was compared since.
             self.found = difference.or(self.found.take());
             if self.extent == Extent::Whole {

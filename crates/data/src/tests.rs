@@ -1,10 +1,11 @@
 //! Whole datasets: generated, broken off, continued, spoiled and verified, on every storage that can be written.
 
+use crate::error::DatasetError;
 use crate::format::{self, FORMATS, Format};
-use crate::generate::{ForeignError, GenerateError, Generated, generate, probe_foreign};
-use crate::manifest::{FILE_NAME, Manifest, ManifestError, State};
+use crate::generate::{Generated, generate, probe_foreign};
+use crate::manifest::{FILE_NAME, Manifest, State};
 use crate::storage::{self, STORAGES, Storage};
-use crate::verify::{Report, verify};
+use crate::verify::{Verified, verify};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -21,7 +22,7 @@ const THREADS: usize = 3;
 fn plan(format: &str) -> DatasetPlan {
     DatasetPlan {
         format: format.to_string(),
-        extension: format::find(format).unwrap().entry().extension.to_string(),
+        extension: format::find(format).unwrap().entry.extension.to_string(),
         files_train: 12,
         files_eval: 2,
         samples_per_file: 1,
@@ -39,19 +40,19 @@ fn plan(format: &str) -> DatasetPlan {
 }
 
 /// The plan, or one of single bytes where the format cannot take it.
-fn fitting(plan: DatasetPlan, format: &dyn Format) -> DatasetPlan {
+fn fitting(plan: DatasetPlan, format: &Format) -> DatasetPlan {
     let shape = Layout::new(&plan).shape(0);
-    match (format.entry().unfit)(&shape, &plan.encoding) {
+    match (format.entry.unfit)(&shape, &plan.encoding) {
         None => plan,
         Some(_) => DatasetPlan { samples_per_file: 1, element: Element::Uint8, ..plan },
     }
 }
 
-fn made(plan: &DatasetPlan, storage: &dyn Storage) -> Result<Generated, GenerateError> {
+fn made(plan: &DatasetPlan, storage: &dyn Storage) -> Result<Generated, DatasetError> {
     generate(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}, &AtomicBool::new(false))
 }
 
-fn verified(plan: &DatasetPlan, storage: &dyn Storage) -> Report {
+fn verified(plan: &DatasetPlan, storage: &dyn Storage) -> Verified {
     verify(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}, &AtomicBool::new(false)).unwrap()
 }
 
@@ -62,12 +63,12 @@ fn path_of(plan: &DatasetPlan, file: u64) -> String {
 }
 
 /// Every format with files on every storage that keeps them.
-fn each(check: impl Fn(DatasetPlan, &dyn Format, &dyn Storage)) {
+fn each(check: impl Fn(DatasetPlan, &Format, &dyn Storage)) {
     for kind in STORAGES.iter().filter(|kind| kind.member.has(Ability::Writable)) {
         for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
             let folder = tempfile::tempdir().unwrap();
             let storage = storage::open(kind.member.name, &folder.path().join("data")).unwrap();
-            check(plan(format.member().name), *format, &*storage);
+            check(plan(format.member().name), format, &*storage);
         }
     }
 }
@@ -91,7 +92,7 @@ fn a_generated_dataset_is_whole() {
         let bytes =
             layout.sum(layout.files(), |shape| format.file_bytes(shape, &plan.encoding)) as u64;
         let generated = made(&plan, storage).unwrap();
-        let exact = format.entry().knows_bytes(&plan.encoding);
+        let exact = format.entry.knows_bytes(&plan.encoding);
         let bytes = if exact { bytes } else { generated.bytes_written };
         assert_eq!(
             generated,
@@ -103,7 +104,7 @@ fn a_generated_dataset_is_whole() {
         assert_eq!(manifest.differences(&plan), [""; 0]);
         assert_eq!(
             verified(&plan, storage),
-            Report { files: 14, bytes, bad_files: 0, bad: vec![] }
+            Verified { files: 14, bytes, bad_files: 0, bad: vec![] }
         );
         assert_eq!(storage.list("train").unwrap(), ["0", "1", "2"]);
     });
@@ -145,10 +146,12 @@ fn threads_make_the_same_bytes() {
 fn a_generation_broken_off_is_continued() {
     each(|plan, _, storage| {
         let cancel = AtomicBool::new(false);
-        let stop_midway = |files: u64, _bytes: u64| cancel.store(files >= 5, Relaxed);
+        let stop_midway = |files: u64, _bytes: u64| {
+            cancel.fetch_or(files >= 5, Relaxed);
+        };
         let layout = Layout::new(&plan);
         let broken = generate(&plan, &layout, storage, THREADS, &stop_midway, &cancel);
-        let Err(GenerateError::Cancelled { files, files_total: 14, part: None }) = broken else {
+        let Err(DatasetError::Cancelled { files, files_total: 14, share: None }) = broken else {
             panic!("{broken:?}")
         };
         assert!((5..14).contains(&files));
@@ -218,7 +221,7 @@ fn verification_names_the_first_bad_byte() {
         assert_eq!(report.bad_files, 5);
         assert_eq!(report.bad[3].what, "is missing");
         assert_eq!(report.bad[3].path, path_of(&plan, 8));
-        for part in &format.parts()[1..] {
+        for part in &format.parts[1..] {
             let mut path = String::new();
             part.write_path(&path_of(&plan, 9), &mut path);
             change(storage, &path, |bytes| bytes[3] ^= 1);
@@ -255,7 +258,7 @@ fn another_dataset_is_not_overwritten() {
     each(|plan, _, storage| {
         made(&plan, storage).unwrap();
         let other = DatasetPlan { content_seed: 11, record_bytes: 1000.5, ..plan.clone() };
-        let Err(GenerateError::OtherDataset { differences }) = made(&other, storage) else {
+        let Err(DatasetError::OtherDataset { differences }) = made(&other, storage) else {
             panic!()
         };
         assert_eq!(
@@ -275,7 +278,7 @@ fn files_that_feedrate_did_not_make_are_not_overwritten() {
         storage.make_dir("train/1").unwrap();
         let path = path_of(&plan, 1);
         change_or_make(storage, &path);
-        let Err(GenerateError::Strangers { path: named }) = made(&plan, storage) else { panic!() };
+        let Err(DatasetError::Strangers { path: named }) = made(&plan, storage) else { panic!() };
         assert_eq!(named, path);
         assert_eq!(storage.stat(&path).unwrap(), Some(4));
     });
@@ -295,7 +298,7 @@ fn a_broken_manifest_is_an_error() {
         file.write(text.as_bytes()).unwrap();
         file.commit().unwrap();
         let error = Manifest::read(&*storage).unwrap_err();
-        assert!(matches!(&error, ManifestError::Broken { .. }));
+        assert!(matches!(&error, DatasetError::BrokenManifest { .. }));
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
@@ -347,7 +350,7 @@ fn redundant_datasets_are_kept_and_verified() {
         }
         let storage = storage::open("memory", Path::new("")).unwrap();
         let plan = DatasetPlan { redundancy, files_train: 3, ..plan(format.member().name) };
-        let plan = fitting(plan, *format);
+        let plan = fitting(plan, format);
         made(&plan, &*storage).unwrap();
         assert_eq!(made(&plan, &*storage).unwrap().files_kept, 5, "{}", plan.format);
         assert_eq!(verified(&plan, &*storage).bad_files, 0, "{}", plan.format);
@@ -358,12 +361,12 @@ fn redundant_datasets_are_kept_and_verified() {
 #[test]
 fn compressed_datasets_are_kept_and_verified() {
     for format in FORMATS {
-        for &compression in format.entry().compressions {
+        for &compression in format.entry.compressions {
             for compression_level in [0, 1, 4] {
                 let encoding = Encoding { compression, compression_level, ..Encoding::default() };
                 let name = format.member().name;
                 let plan = DatasetPlan { encoding, files_train: 2, files_eval: 0, ..plan(name) };
-                let plan = DatasetPlan { record_bytes: 100_000.0, ..fitting(plan, *format) };
+                let plan = DatasetPlan { record_bytes: 100_000.0, ..fitting(plan, format) };
                 let storage = storage::open("memory", Path::new("")).unwrap();
                 made(&plan, &*storage).unwrap();
                 let context = format!("{name}, {compression:?}, level {compression_level}");
@@ -398,7 +401,7 @@ fn a_dataset_beyond_any_device_is_refused_at_once() {
         let huge =
             DatasetPlan { files_train: 1_000_000_000_000_000_000, subfolders_train: 0, ..plan };
         let error = made(&huge, storage).unwrap_err();
-        assert!(matches!(error, GenerateError::NoSpace { .. }), "{error}");
+        assert!(matches!(error, DatasetError::NoSpace { .. }), "{error}");
         assert!(storage.list("").unwrap().is_empty());
     });
 }
@@ -446,18 +449,18 @@ fn a_foreign_dataset_is_probed() {
         let smaller = DatasetPlan { record_bytes: 100_000.0, ..plan.clone() };
         let notes = probe_foreign(storage, &smaller, &Layout::new(&smaller)).unwrap().notes;
         let noted = notes.iter().any(|note| note.contains("on average"));
-        assert_eq!(noted, format.entry().knows_bytes(&plan.encoding), "{notes:?}");
+        assert_eq!(noted, format.entry.knows_bytes(&plan.encoding), "{notes:?}");
 
         change(storage, &path_of(&plan, 0), |bytes| bytes.truncate(90));
         let broken = probe_foreign(storage, &plan, &layout);
         // An index says nothing about the data's end; that is seen when the sample is read.
-        let needed = format.parts().iter().filter(|part| !part.optional).count();
-        let seen = matches!(broken, Err(ForeignError::Format { .. }));
+        let needed = format.parts.iter().filter(|part| !part.optional).count();
+        let seen = matches!(broken, Err(DatasetError::Format { .. }));
         assert!(!tells || seen == (needed == 1));
 
         storage.remove(&path_of(&plan, 3)).unwrap();
         let error = probe_foreign(storage, &plan, &layout).unwrap_err();
-        assert!(matches!(error, ForeignError::TooFew { wanted: 12, found: 11, .. }), "{error}");
+        assert!(matches!(error, DatasetError::TooFew { wanted: 12, found: 11, .. }), "{error}");
     });
 }
 

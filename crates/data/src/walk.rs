@@ -53,6 +53,29 @@ impl<'w> Watch<'w> {
     }
 }
 
+/// The files that one of several processes makes: each so many-th.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileShare {
+    /// Number of this share, from 0.
+    pub index: u64,
+    /// Processes.
+    pub of: u64,
+}
+
+impl FileShare {
+    /// One process makes all.
+    pub const ALL: FileShare = FileShare { index: 0, of: 1 };
+
+    /// The number of `files` in the share.
+    pub(crate) fn files(self, files: u64) -> u64 {
+        (files + self.of - 1 - self.index) / self.of
+    }
+
+    pub(crate) fn file(self, i: u64) -> u64 {
+        i * self.of + self.index
+    }
+}
+
 /// Do `work` for each of `files` files, each thread with a state of its own. The first error ends the walk.
 ///
 /// # Errors

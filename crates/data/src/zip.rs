@@ -1,4 +1,90 @@
-//! Little-endian fields of zip archives (APPNOTE.TXT), for those who write them.
+//! Directory and end of zip archives (APPNOTE.TXT), for those who write them.
+
+/// Version needed to extract zip64.
+pub const VERSION: u16 = 45;
+/// 1980-01-01 as MS-DOS has it.
+pub const DATE: u16 = 1 << 5 | 1;
+/// Identifier of the extra field that holds what 32 bits do not.
+pub const ZIP64: u16 = 1;
+/// Place of the checksum in an entry of the directory.
+pub(crate) const CRC_OFFSET: usize = 16;
+
+/// A member of an archive.
+#[derive(Clone, Copy)]
+pub struct ZipMember<'m> {
+    /// Path in the archive.
+    pub name: &'m str,
+    /// 0 stored, 8 deflated.
+    pub method: u16,
+    /// Place of its local header.
+    pub offset: u64,
+    /// Length.
+    pub bytes: u64,
+    /// Length in the archive.
+    pub packed_bytes: u64,
+    /// CRC-32; zeros stand for one that is not known.
+    pub crc: Option<u32>,
+}
+
+/// Habits of a writer of archives.
+pub struct ZipWriter {
+    /// System and version.
+    pub made_by: u16,
+    /// External attributes of each member.
+    pub attributes: u32,
+    /// Sizes and offsets beyond are told in a zip64 field.
+    pub limit: u64,
+}
+
+impl ZipWriter {
+    /// Append a member's entry to a directory.
+    pub fn list(&self, member: &ZipMember, directory: &mut Vec<u8>) {
+        let ZipMember { name, method, offset, bytes, packed_bytes, crc } = *member;
+        let mut extra = Vec::new();
+        let mut sizes = [packed_bytes as u32, bytes as u32];
+        if bytes.max(packed_bytes) > self.limit {
+            put64(&mut extra, &[bytes, packed_bytes]);
+            sizes = [u32::MAX; 2];
+        }
+        let mut short_offset = offset as u32;
+        if offset > self.limit {
+            put64(&mut extra, &[offset]);
+            short_offset = u32::MAX;
+        }
+        directory.extend(b"PK\x01\x02");
+        put16(directory, &[self.made_by, VERSION, 0, method, 0, DATE]);
+        put32(directory, &[crc.unwrap_or(0), sizes[0], sizes[1]]);
+        let extra_bytes = if extra.is_empty() { 0 } else { extra.len() as u16 + 4 };
+        put16(directory, &[name.len() as u16, extra_bytes, 0, 0, 0]);
+        put32(directory, &[self.attributes, short_offset]);
+        directory.extend(name.as_bytes());
+        if !extra.is_empty() {
+            put16(directory, &[ZIP64, extra.len() as u16]);
+            directory.extend(extra);
+        }
+    }
+}
+
+/// Append the end of the archive to the directory of `count` members, which begins at `start`.
+pub fn end(directory: &mut Vec<u8>, count: u64, start: u64, is_zip64: bool) {
+    let bytes = directory.len() as u64;
+    if is_zip64 {
+        directory.extend(b"PK\x06\x06");
+        put64(directory, &[44]);
+        put16(directory, &[VERSION, VERSION]);
+        put32(directory, &[0, 0]);
+        put64(directory, &[count, count, bytes, start]);
+        directory.extend(b"PK\x06\x07");
+        put32(directory, &[0]);
+        put64(directory, &[start.saturating_add(bytes)]);
+        put32(directory, &[1]);
+    }
+    let count = u16::try_from(count).unwrap_or(u16::MAX);
+    directory.extend(b"PK\x05\x06");
+    put16(directory, &[0, 0, count, count]);
+    put32(directory, &[saturated(bytes), saturated(start)]);
+    put16(directory, &[0]);
+}
 
 /// Value of a 32-bit field for a size or offset: all ones where a zip64 field holds it.
 pub fn saturated(value: u64) -> u32 {

@@ -34,10 +34,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-fn plan(format: &dyn Format, samples: u64, compression: Compression) -> DatasetPlan {
+fn plan(format: &Format, samples: u64, compression: Compression) -> DatasetPlan {
     DatasetPlan {
         format: format.member().name.to_string(),
-        extension: format.entry().extension.to_string(),
+        extension: format.entry.extension.to_string(),
         files_train: 4,
         files_eval: 0,
         samples_per_file: samples,
@@ -55,7 +55,7 @@ fn plan(format: &dyn Format, samples: u64, compression: Compression) -> DatasetP
 }
 
 /// Read the first and the last sample of each file, opening and closing the parts.
-fn read_all(format: &dyn Format, storage: &dyn Storage, layout: &Layout, memory: &mut Memory) {
+fn read_all(format: &Format, storage: &dyn Storage, layout: &Layout, memory: &mut Memory) {
     for file in 0..layout.files() {
         let shape = layout.shape(file);
         for sample in [0, shape.samples - 1] {
@@ -73,7 +73,7 @@ fn read_all(format: &dyn Format, storage: &dyn Storage, layout: &Layout, memory:
                     }
                 };
                 layout.write_path(file, &mut memory.data_path);
-                format.parts()[part].write_path(&memory.data_path, &mut memory.path);
+                format.parts[part].write_path(&memory.data_path, &mut memory.path);
                 let handle = storage.open(&memory.path).unwrap();
                 if let Need::Bytes { offset, len, .. } | Need::Again { offset, len, .. } = need {
                     let came = storage.read_at(handle, offset, &mut memory.piece[..len]).unwrap();
@@ -98,28 +98,28 @@ struct Memory {
 #[test]
 fn a_warm_cursor_does_not_allocate() {
     let exempt = [Ability::NoFiles, Ability::DecoderAllocates];
-    let held = |format: &&&dyn Format| !exempt.iter().any(|&why| format.member().has(why));
+    let held = |format: &&&Format| !exempt.iter().any(|&why| format.member().has(why));
     for format in FORMATS.iter().filter(held) {
-        for compression in [&[Compression::None], format.entry().compressions].concat() {
+        for compression in [&[Compression::None], format.entry.compressions].concat() {
             for (samples, piece_bytes) in [(1, 16 << 10), (1, 1 << 20), (3, 16 << 10), (3, 1 << 20)]
             {
-                check(*format, &plan(*format, samples, compression), piece_bytes);
+                check(format, &plan(format, samples, compression), piece_bytes);
             }
         }
     }
 }
 
-fn check(format: &dyn Format, plan: &DatasetPlan, piece_bytes: usize) {
+fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
     let folder = tempfile::tempdir().unwrap();
     let storage = storage::open("file", folder.path()).unwrap();
     let layout = Layout::new(plan);
-    if (format.entry().unfit)(&layout.shape(0), &plan.encoding).is_some() {
+    if (format.entry.unfit)(&layout.shape(0), &plan.encoding).is_some() {
         return;
     }
     generate(plan, &layout, &*storage, 1, &|_, _| {}, &AtomicBool::new(false)).unwrap();
     let options =
         CursorOptions { piece_bytes, check_crc: true, wants_payload: true, samples_alone: false };
-    let cursor = format.cursor(&options);
+    let cursor = (format.cursor)(&options);
     let data_path = String::with_capacity(256);
     let path = String::with_capacity(256);
     let mut memory = Memory { cursor, data_path, path, piece: vec![0; piece_bytes] };

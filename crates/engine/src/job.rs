@@ -24,7 +24,7 @@ pub struct ReadJob {
     pub layout: Layout,
     /// The place in the layout where those of the plan begin.
     first_file: u64,
-    format: &'static dyn Format,
+    format: &'static Format,
     /// Who reads what.
     pub loader: &'static dyn Loader,
     /// Where the bytes come from, layers included.

@@ -73,11 +73,11 @@ pub enum Op {
 
 impl SampleReader {
     /// For samples in `format`. `trusts_plan`: files must be what the plan says; else what their headers say.
-    pub fn new(format: &dyn Format, options: &CursorOptions, trusts_plan: bool) -> Self {
-        assert!(format.parts().len() <= PARTS_MAX, "a format of more than {PARTS_MAX} parts");
+    pub fn new(format: &Format, options: &CursorOptions, trusts_plan: bool) -> Self {
+        assert!(format.parts.len() <= PARTS_MAX, "a format of more than {PARTS_MAX} parts");
         SampleReader {
-            cursor: format.cursor(options),
-            parts: format.parts(),
+            cursor: (format.cursor)(options),
+            parts: format.parts,
             keeps_open: format.member().has(Ability::KeepsOpen),
             trusts_plan: trusts_plan || format.member().has(Ability::NeedsPlan),
             file: None,

@@ -4,8 +4,8 @@ use crate::exit::UsageError;
 use crate::launch::decided;
 use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::{Context, bail};
-use feedrate_data::generate::{self, Begun, Generated, Generation, Part, Watch};
-use feedrate_data::lock::{Access, DatasetLock};
+use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
+use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
 use feedrate_run::driver::Signals;
@@ -98,7 +98,7 @@ pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow
     Ok(())
 }
 
-/// The dataset of `plan` that was chosen, generated where it is not whole, each process its part.
+/// The dataset of `plan` that was chosen, generated where it is not whole, each process its share.
 pub(crate) fn ready(
     plan: &Plan,
     choice: Option<Choice>,
@@ -136,7 +136,7 @@ fn lock_to_read(
     if !is_in_folder(plan) || !folder.join(manifest::FILE_NAME).exists() {
         return Ok(None);
     }
-    let lock = dataset_lock::wait(folder, Access::Shared, interrupted)?;
+    let lock = dataset_lock::wait(folder, LockAccess::Shared, interrupted)?;
     let storage = storage::open(&plan.storage.kind, folder)?;
     if !choice.foreign && needs_files(plan, &*storage) && !is_complete(&*storage, plan)? {
         bail!("the dataset in `{}` was replaced meanwhile: run it again", folder.display());
@@ -162,24 +162,24 @@ fn make(
     let mut lock = None;
     let mut prepare = || -> anyhow::Result<Option<Begun>> {
         if is_in_folder(plan) {
-            lock = dataset_lock::wait(&choice.folder, Access::Exclusive, interrupted)?;
+            lock = dataset_lock::wait(&choice.folder, LockAccess::Exclusive, interrupted)?;
         }
         // Another process may have made it meanwhile.
         let is_made = !choice.check_files && is_complete(storage, plan)?;
         Ok(if is_made { None } else { Some(generation.prepare()?) })
     };
-    let (begun, part) = if shares {
-        let part = Part { index: comm.rank().into(), of: comm.size().into() };
-        (decided(comm, prepare)?, part)
+    let (begun, share) = if shares {
+        let share = FileShare { index: comm.rank().into(), of: comm.size().into() };
+        (decided(comm, prepare)?, share)
     } else {
-        (prepare()?, Part::ALL)
+        (prepare()?, FileShare::ALL)
     };
     let Some(begun) = begun else { return Ok(Generated::default()) };
-    let bytes = catalog::estimate(plan).file_bytes / part.of;
+    let bytes = catalog::estimate(plan).file_bytes / share.of;
     let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
     let threads = threads().div_ceil(comm.node().local_size as usize);
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
-    let made = generation.make(begun, part, threads, &Watch::new(&show, interrupted));
+    let made = generation.make(begun, share, threads, &Watch::new(&show, interrupted));
     bar.finish_and_clear();
     let mut made = made?;
     if shares {

@@ -1,8 +1,8 @@
 //! Waits for the lock of a dataset, and says for whom.
 
 use crate::{messages, results};
-use feedrate_data::generate::GenerateError;
-use feedrate_data::lock::{Access, Attempt, DatasetLock};
+use feedrate_data::error::DatasetError;
+use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
 use feedrate_run::system;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -16,16 +16,16 @@ const WAIT: Duration = Duration::from_millis(200);
 /// The lock of the dataset in `folder`; `None` where there are no locks.
 pub(crate) fn wait(
     folder: &Path,
-    access: Access,
+    access: LockAccess,
     interrupted: &AtomicBool,
-) -> Result<Option<DatasetLock>, GenerateError> {
+) -> Result<Option<DatasetLock>, DatasetError> {
     let own = own_words();
     let mut is_told = false;
     loop {
         match DatasetLock::try_acquire(folder, access, &own)? {
-            Attempt::Held(lock) => return Ok(Some(lock)),
-            Attempt::Unsupported { reason } => {
-                if access == Access::Exclusive {
+            LockAttempt::Held(lock) => return Ok(Some(lock)),
+            LockAttempt::Unsupported { reason } => {
+                if access == LockAccess::Exclusive {
                     messages::say(format!(
                         "warning: `{}` cannot be locked ({reason}): let nobody else generate or delete it meanwhile",
                         folder.display()
@@ -33,9 +33,9 @@ pub(crate) fn wait(
                 }
                 return Ok(None);
             }
-            Attempt::Busy { holder } => {
+            LockAttempt::Busy { holder } => {
                 if interrupted.load(Relaxed) {
-                    return Err(GenerateError::Busy { holder });
+                    return Err(DatasetError::Busy { holder });
                 }
                 if !is_told {
                     let holder = holder.unwrap_or_else(|| "runs that read it".into());

@@ -1,6 +1,6 @@
 //! Exit codes, as the README states them.
 
-use feedrate_data::generate::GenerateError;
+use feedrate_data::error::DatasetError;
 use feedrate_measure::metric::UnknownMetric;
 use feedrate_results::index::RunsError;
 use feedrate_run::checkpoint::CheckpointError;
@@ -115,7 +115,7 @@ fn is_interruption(error: &anyhow::Error) -> bool {
     error.is::<Interrupted>()
         || matches!(
             error.downcast_ref(),
-            Some(GenerateError::Cancelled { .. } | GenerateError::Busy { .. })
+            Some(DatasetError::Cancelled { .. } | DatasetError::Busy { .. })
         )
         || of_ranks(error).is_some_and(CommError::is_interruption)
 }
@@ -162,7 +162,7 @@ mod tests {
         let of_checkpoint = CheckpointError::Comm(lost(End::Interrupted));
         check(RunError::Checkpoint(of_checkpoint).into(), Exit::Interrupted);
         check(CheckpointError::Comm(CommError::Stopped).into(), Exit::Interrupted);
-        let cancelled = GenerateError::Cancelled { files: 1, files_total: 2, part: None };
+        let cancelled = DatasetError::Cancelled { files: 1, files_total: 2, share: None };
         check(cancelled.into(), Exit::Interrupted);
         check(lost(End::Died).into(), Exit::Failed);
         check(lost(End::Failed("x: interrupted".into())).into(), Exit::Failed);

@@ -1,9 +1,8 @@
 //! Talk on stderr: errors, warnings, hints. Data goes to stdout, and not from here.
 
 use crate::exit::UsageError;
-use feedrate_data::generate::{ForeignError, GenerateError};
+use feedrate_data::error::DatasetError;
 use feedrate_data::storage::StorageError;
-use feedrate_data::verify::VerifyError;
 use feedrate_engine::job::ReadError;
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_run::driver::RunError;
@@ -58,16 +57,12 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
         if let Some(usage) = cause.downcast_ref::<UsageError>() {
             return usage.hint.clone();
         }
-        let hint = hint(cause, RecordFileError::hint)
-            .or_else(|| hint(cause, GenerateError::hint))
-            .or_else(|| hint(cause, ForeignError::hint))
+        hint(cause, RecordFileError::hint)
+            .or_else(|| hint(cause, DatasetError::hint))
             .or_else(|| hint(cause, RunError::hint))
             .or_else(|| hint(cause, ReadError::hint))
-            .or_else(|| hint(cause, StorageError::hint));
-        match cause.downcast_ref() {
-            Some(VerifyError::Storage(storage)) => storage.hint().map(str::to_string),
-            _ => hint.map(str::to_string),
-        }
+            .or_else(|| hint(cause, StorageError::hint))
+            .map(str::to_string)
     })
 }
 

@@ -8,10 +8,7 @@ use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{Report, ReportedRun, Seen, SeenDoubt, Source};
 use crate::told::told;
 use feedrate_analysis::design::{Declared, SOURCE, designs};
-use feedrate_analysis::findings::Observation;
-use feedrate_measure::metric::{METRICS, SAMPLES_WHOLE};
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_results::doubt;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
@@ -20,7 +17,7 @@ use feedrate_results::row::Row;
 use feedrate_results::run::{Reason, Run, Settings};
 use feedrate_results::state::StudyState;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 /// Most runs of which the whole records are kept for figures.
@@ -40,7 +37,6 @@ pub fn of_results(
         FoundRuns::read(paths, &ReadOptions { threads, records_max: DETAILED_MAX })?;
     let data = Data { overview: overview(paths)?, ..data };
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
-    let observations = observations(&data.runs, &levels);
     let (figures, not_drawn) = figures(&data);
     let designs = data.designs;
     let results = data.runs.into_iter().zip(levels);
@@ -59,9 +55,11 @@ pub fn of_results(
         let count = runs.iter().filter(|one| one.source == index).count();
         sources.push(Source { path: path.display().to_string(), runs: count });
     }
+    let results = runs.iter().map(|one| &one.run).filter(|run| run.has_result());
+    let results: Vec<&Run> = results.collect();
     let used: Vec<&ReportedRun> = runs.iter().filter(|one| one.unused().is_none()).collect();
     Ok(Report {
-        findings: told(&runs, &designs, &observations),
+        findings: told(&runs, &designs, &results),
         doubts: doubts(&runs),
         figures,
         not_drawn,
@@ -138,9 +136,7 @@ impl FoundRuns {
             run.settings
                 .extend(more.into_iter().filter_map(|(key, value)| Some((key.into(), value?))));
         }
-        let (runs, others): (Vec<Run>, Vec<Run>) = all
-            .into_iter()
-            .partition(|run| matches!(run.unusable, None | Some(Reason::Invalid { .. })));
+        let (runs, others): (Vec<Run>, Vec<Run>) = all.into_iter().partition(Run::has_result);
         let settings: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
         // Words of a study's CSV about factors.
         let declared = match study_of(paths)? {
@@ -234,55 +230,6 @@ fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
     }
     found.sort_by_key(|doubt| (doubt.severity, Reverse(doubt.seen.len())));
     found
-}
-
-/// The runs with results, as findings take them; those that must not be used are among them, to be told.
-fn observations(runs: &[Run], levels: &[BTreeMap<String, String>]) -> Vec<Observation> {
-    let mut observations = Vec::new();
-    for ((run, levels), order) in runs.iter().zip(levels).zip(orders(runs)) {
-        let mut ignored = BTreeMap::new();
-        if !run.is_own() {
-            for name in levels.keys() {
-                let why = doubt::ignored(&run.settings, name);
-                ignored.extend(why.map(|why| (name.clone(), why)));
-            }
-        }
-        let responses = METRICS.iter().filter_map(|one| Some((one.id.name(), run.metric(one)?)));
-        let epochs = run.series.get(&SAMPLES_WHOLE.id).into_iter().flatten();
-        observations.push(Observation {
-            path: run.path.clone(),
-            name: run.short_path(),
-            ignored,
-            responses: responses.collect(),
-            epochs: epochs.copied().flatten().collect(),
-            order,
-            doubts: run.doubts.clone(),
-        });
-    }
-    observations
-}
-
-/// The place of each run in the order of running, within its source: its study's, or where a run has none, by when they were started. `None` where
-/// that is not known.
-fn orders(runs: &[Run]) -> Vec<Option<u32>> {
-    let mut without: BTreeSet<&str> = BTreeSet::new();
-    let mut orders = Vec::new();
-    for run in runs {
-        let order = run.study.as_ref().and_then(|study| study.order);
-        if order.is_none() {
-            without.insert(&run.source);
-        }
-        orders.push(order);
-    }
-    let mut started: BTreeMap<&str, u32> = BTreeMap::new();
-    for (run, order) in
-        runs.iter().zip(&mut orders).filter(|(run, _)| without.contains(&*run.source))
-    {
-        let place = started.entry(&run.source).or_default();
-        *place += u32::from(run.started.is_some());
-        *order = run.started.as_ref().map(|_| *place);
-    }
-    orders
 }
 
 /// The relative URL of a file, from a folder. Both may be relative to the working folder. `None` where it cannot be known.

@@ -1,7 +1,7 @@
 //! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it.
 
 use crate::table::ReportTable;
-use feedrate_analysis::finding::{EffectUnit, Kind};
+use feedrate_analysis::finding::{EffectUnit, FindingKind};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, Metric,
@@ -58,7 +58,7 @@ pub struct FindingText {
     /// With its numbers and intervals.
     pub says: String,
     /// Its subject.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// The workload; several are joined by commas.
     pub workload: String,
     /// The response it is about; `null` where it is about several.

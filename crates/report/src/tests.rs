@@ -4,7 +4,7 @@ use crate::experiment::experiments;
 use crate::gather::of_results;
 use crate::output;
 use crate::report::*;
-use feedrate_analysis::finding::Kind;
+use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::example::simple;
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Provenance, Value};
 use feedrate_measure::record::file;
@@ -44,7 +44,7 @@ fn a_drift_is_told_of_records_that_name_no_order() {
         );
     }
     let report = of_results(&[folder.path().into()], None, 1).unwrap();
-    let drift = report.findings.iter().find(|one| one.kind == Kind::Drift);
+    let drift = report.findings.iter().find(|one| one.kind == FindingKind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
     assert!(says.contains("from the first run to the last [−"), "{:?}", report.findings);
 }
@@ -231,7 +231,7 @@ fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
     let said = &about[0].says;
     assert!(said.contains("DLIO does not act on it: what `file_shuffle` (off and seed"), "{said}");
     let is_effect =
-        |one: &&FindingText| one.kind == Kind::Effect && one.factors == ["read_threads"];
+        |one: &&FindingText| one.kind == FindingKind::Effect && one.factors == ["read_threads"];
     let effect = report.findings.iter().find(is_effect).unwrap();
     assert_eq!(effect.numbers[0].n, 3, "{}", effect.says);
     let of_response = |name: &str| {

@@ -5,25 +5,22 @@ use crate::report::{FindingFigure, FindingNumber, FindingText, ReportedRun, Supp
 use crate::words::finding::{caveat, quantity, sentence};
 use crate::words::number::chance;
 use feedrate_analysis::design::Design;
-use feedrate_analysis::finding::{Effect, EffectUnit, Finding, Kind, Quantity};
-use feedrate_analysis::findings::{Observation, findings, main_responses};
+use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity};
+use feedrate_analysis::findings::{findings, main_responses};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, Provenance, SAMPLES_WHOLE};
+use feedrate_results::run::Run;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Conclude what the runs say, and put it into words.
-pub(super) fn told(
-    runs: &[ReportedRun],
-    designs: &[Design],
-    observations: &[Observation],
-) -> Vec<FindingText> {
-    let all = findings(designs, observations, &main_responses(observations)).into_iter();
+pub(super) fn told(runs: &[ReportedRun], designs: &[Design], results: &[&Run]) -> Vec<FindingText> {
+    let all = findings(designs, results, &main_responses(results)).into_iter();
     all.map(|finding| one(finding, 1 < designs.len(), runs)).collect()
 }
 
 fn one(finding: Finding, has_several: bool, all: &[ReportedRun]) -> FindingText {
     let support = match finding.kind {
-        Kind::CannotTell => Support::CannotBeTold,
+        FindingKind::CannotTell => Support::CannotBeTold,
         _ if !finding.is_supported => Support::Described,
         _ if !finding.caveats.is_empty() => Support::Doubted,
         _ => Support::Shown,
@@ -52,7 +49,7 @@ fn one(finding: Finding, has_several: bool, all: &[ReportedRun]) -> FindingText 
     }
 }
 
-fn number(of: &Effect, response: Option<&str>, runs: &[&ReportedRun]) -> FindingNumber {
+fn number(of: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) -> FindingNumber {
     let metric = match of.of {
         Quantity::Windowed { .. } => Some(&AU_WINDOWED),
         Quantity::AllSteps { .. } => Some(&AU_ALL_STEPS),

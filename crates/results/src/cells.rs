@@ -5,26 +5,26 @@ use std::ops::Range;
 
 /// A line: a record, a comment, or nothing. Ends of lines in quotes are part of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct CsvLine<'a> {
     /// Number of its first line in the file, from 1.
     pub number: usize,
     pub text: &'a str,
     /// Where quotes are not those of a CSV.
-    pub fault: Option<Fault>,
+    pub fault: Option<QuoteFault>,
 }
 
 /// A quote that would take what follows into its cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum QuoteFault {
     NeverClosed,
     TextAfterClosing,
 }
 
-impl Fault {
+impl QuoteFault {
     pub(crate) fn says(self) -> &'static str {
         match self {
-            Fault::NeverClosed => "a quote is never closed",
-            Fault::TextAfterClosing => "a cell goes on after its closing quote",
+            QuoteFault::NeverClosed => "a quote is never closed",
+            QuoteFault::TextAfterClosing => "a cell goes on after its closing quote",
         }
     }
 }
@@ -35,7 +35,7 @@ pub(crate) fn is_remark(line: &str) -> bool {
 }
 
 /// All lines, without their ends.
-pub(crate) fn lines(text: &str) -> Vec<Line<'_>> {
+pub(crate) fn lines(text: &str) -> Vec<CsvLine<'_>> {
     let mut lines = Vec::new();
     let (mut rest, mut number) = (text, 1);
     while !rest.is_empty() {
@@ -47,7 +47,7 @@ pub(crate) fn lines(text: &str) -> Vec<Line<'_>> {
             (scanned.end, scanned.fault)
         };
         let text = &rest[..end];
-        lines.push(Line { number, text: text.trim_end_matches('\r'), fault });
+        lines.push(CsvLine { number, text: text.trim_end_matches('\r'), fault });
         number += text.matches('\n').count() + 1;
         rest = rest.get(end + 1..).unwrap_or_default();
     }
@@ -91,7 +91,7 @@ struct Scanned {
     cells: Vec<Range<usize>>,
     /// Where the line ends, before the end of line itself.
     end: usize,
-    fault: Option<Fault>,
+    fault: Option<QuoteFault>,
 }
 
 /// Where a scan stands in its cell.
@@ -126,14 +126,14 @@ fn scan(text: &str) -> Scanned {
             }
             (At::Closed | At::Behind, blank) if blank.is_whitespace() => At::Behind,
             (At::Closed | At::Behind, _) => {
-                scanned.fault.get_or_insert(Fault::TextAfterClosing);
+                scanned.fault.get_or_insert(QuoteFault::TextAfterClosing);
                 At::Bare
             }
             (At::Start | At::Bare, _) => At::Bare,
         };
     }
     if at == At::Quoted {
-        scanned.fault.get_or_insert(Fault::NeverClosed);
+        scanned.fault.get_or_insert(QuoteFault::NeverClosed);
     }
     scanned.cells.push(start..scanned.end);
     scanned
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn a_quote_that_takes_what_follows_is_a_fault() {
         for (text, expected) in [
-            ("1,\"5 disk\n2,N\n", Some(Fault::NeverClosed)),
-            ("1,\"5 disk\n2,N\n3,\"3 disk\n", Some(Fault::TextAfterClosing)),
-            ("1,\"a\" \"b\"\n", Some(Fault::TextAfterClosing)),
+            ("1,\"5 disk\n2,N\n", Some(QuoteFault::NeverClosed)),
+            ("1,\"5 disk\n2,N\n3,\"3 disk\n", Some(QuoteFault::TextAfterClosing)),
+            ("1,\"a\" \"b\"\n", Some(QuoteFault::TextAfterClosing)),
             ("1,\"a\" ,b\r\n", None),
         ] {
             assert_eq!(lines(text)[0].fault, expected, "{text}");

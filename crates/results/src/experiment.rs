@@ -24,10 +24,11 @@ pub struct Experiment {
 impl Experiment {
     /// The experiment of `row` in a study of `rows`.
     pub fn new(row: &Row, rows: &[Row]) -> Self {
-        let key = |row: &Row| Row { epochs: None, ..row.clone() }.experiment_key();
         // Of most studies all rows have the same epochs.
         let mut others = rows.iter().filter(|other| other.epochs != row.epochs);
-        let is_varied = others.any(|other| key(other) == key(row));
+        let is_varied = others.any(|other| {
+            Row { epochs: row.epochs, ..other.clone() }.experiment_key() == row.experiment_key()
+        });
         let epochs = if is_varied { row.epochs } else { None };
         let mut settings = row.settings.clone();
         settings.extend(epochs.map(|epochs| Setting::new(EPOCHS, epochs.to_string())));

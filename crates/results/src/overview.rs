@@ -3,13 +3,14 @@
 use crate::place::model_name;
 use crate::row::Row;
 use crate::state::{Attempt, Status, StudyState};
+use crate::table::field;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// How many rows are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the states of rows")]
-pub struct Counts {
+pub struct StatusCounts {
     pub done: usize,
     pub running: usize,
     pub pending: usize,
@@ -18,44 +19,44 @@ pub struct Counts {
 
 /// The rows that set one thing to one level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Level {
+pub struct LevelCounts {
     /// As in the CSV; `-` where rows leave it to the workload.
     pub level: String,
     /// Counts of its rows.
-    pub counts: Counts,
+    pub counts: StatusCounts,
 }
 
 /// Something that differs between rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Factor {
+pub struct FactorCounts {
     /// A column, or a key.
     pub factor: String,
     /// In the order of the file.
-    pub levels: Vec<Level>,
+    pub levels: Vec<LevelCounts>,
 }
 
 /// A cell of the matrix of models and processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "two columns of the CSV")]
-pub struct Cell {
+pub struct ModelCounts {
     pub model: String,
     pub processes: u32,
     /// Counts of its rows.
-    pub counts: Counts,
+    pub counts: StatusCounts,
 }
 
 /// How far a study is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overview {
     /// Counts of all rows.
-    pub counts: Counts,
+    pub counts: StatusCounts,
     /// Columns and keys that differ between rows, columns first.
-    pub factors: Vec<Factor>,
+    pub factors: Vec<FactorCounts>,
     /// Models in the order of the file, each with its processes in theirs.
-    pub matrix: Vec<Cell>,
+    pub matrix: Vec<ModelCounts>,
 }
 
-impl Counts {
+impl StatusCounts {
     /// All rows.
     pub fn all(&self) -> usize {
         self.done + self.running + self.pending + self.failed
@@ -81,84 +82,68 @@ impl Overview {
     }
 }
 
-fn count(rows: &[(&Row, Status)], is_counted: impl Fn(&Row) -> bool) -> Counts {
-    let mut counts = Counts::default();
+fn count(rows: &[(&Row, Status)], is_counted: impl Fn(&Row) -> bool) -> StatusCounts {
+    let mut counts = StatusCounts::default();
     for (_, status) in rows.iter().filter(|(row, _)| is_counted(row)) {
         counts.add(*status);
     }
     counts
 }
 
-fn factors(rows: &[(&Row, Status)]) -> Vec<Factor> {
+/// Columns and keys that rows differ in.
+fn factors(rows: &[(&Row, Status)]) -> Vec<FactorCounts> {
+    let mut names = vec!["model", "processes", "epochs", "scale", "seed"];
+    names.extend(rows.iter().flat_map(|(row, _)| &row.settings).map(|setting| &*setting.key));
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(*name));
     let mut factors = Vec::new();
-    for factor in names(rows) {
-        let mut levels: Vec<Level> = Vec::new();
+    for name in names {
+        let mut levels: Vec<LevelCounts> = Vec::new();
         for (row, status) in rows {
-            let name = level(row, &factor);
-            let at = levels.iter().position(|level| level.level == name).unwrap_or_else(|| {
-                levels.push(Level { level: name, counts: Counts::default() });
+            let level = level(row, name);
+            let at = levels.iter().position(|known| known.level == level).unwrap_or_else(|| {
+                levels.push(LevelCounts { level, counts: StatusCounts::default() });
                 levels.len() - 1
             });
             levels[at].counts.add(*status);
         }
         if levels.len() > 1 {
-            factors.push(Factor { factor, levels });
+            factors.push(FactorCounts { factor: name.into(), levels });
         }
     }
     factors
 }
 
-fn matrix(rows: &[(&Row, Status)]) -> Vec<Cell> {
-    let mut models: Vec<&str> = Vec::new();
-    for (row, _) in rows {
-        if !models.contains(&&*row.model) {
-            models.push(&row.model);
-        }
-    }
+fn matrix(rows: &[(&Row, Status)]) -> Vec<ModelCounts> {
+    let mut models: Vec<&str> = rows.iter().map(|(row, _)| &*row.model).collect();
+    let mut seen = BTreeSet::new();
+    models.retain(|model| seen.insert(*model));
     let accelerators: BTreeSet<u32> = rows.iter().map(|(row, _)| row.accelerators).collect();
     let mut cells = Vec::new();
     for model in models {
         for &processes in &accelerators {
-            let is_its = |row: &Row| row.model == model && row.accelerators == processes;
-            cells.push(Cell { model: model_name(model), processes, counts: count(rows, is_its) });
+            let counts = count(rows, |row| row.model == model && row.accelerators == processes);
+            cells.push(ModelCounts { model: model_name(model), processes, counts });
         }
     }
     cells
 }
 
-/// Columns and keys that rows may differ in.
-fn names(rows: &[(&Row, Status)]) -> Vec<String> {
-    let mut names: Vec<String> =
-        ["model", "processes", "epochs", "scale", "seed"].map(String::from).to_vec();
-    for setting in rows.iter().flat_map(|(row, _)| &row.settings) {
-        if !names.contains(&setting.key) {
-            names.push(setting.key.clone());
-        }
-    }
-    names
-}
-
 fn level(row: &Row, factor: &str) -> String {
-    let of_column = match factor {
-        "model" => Some(model_name(&row.model)),
-        "processes" => Some(row.accelerators.to_string()),
-        "epochs" => row.epochs.map(|epochs| epochs.to_string()),
-        "scale" => row.scale.map(|scale| scale.to_string()),
-        "seed" => row.seed.map(|seed| seed.to_string()),
-        key => row
-            .settings
-            .iter()
-            .find(|setting| setting.key == key)
-            .map(|setting| setting.value.clone().unwrap_or_else(|| "deleted".into())),
+    let set = row.settings.iter().find(|setting| setting.key == factor);
+    let level = match (factor, set) {
+        ("model", _) => model_name(&row.model),
+        (_, Some(set)) => set.value.clone().unwrap_or_else(|| "deleted".into()),
+        (column, None) => field(row, column),
     };
-    of_column.unwrap_or_else(|| "-".into())
+    if level.is_empty() { "-".into() } else { level }
 }
 
 /// Results whose rows are no longer in the CSV.
 pub fn orphans<'a>(rows: &[Row], state: &'a StudyState) -> Vec<&'a Attempt> {
     let places = state.places(rows);
-    let has_row = |of: &Attempt| places.iter().any(|place| place.attempt == Some(of));
-    state.attempts.iter().filter(|of| of.is_complete() && !has_row(of)).collect()
+    let complete = state.attempts.iter().filter(|of| of.is_complete());
+    complete.filter(|of| places.iter().all(|place| place.attempt != Some(of))).collect()
 }
 
 #[cfg(test)]
@@ -181,7 +166,7 @@ mod tests {
             row(4, Some("8"), false),
         ];
         let overview = Overview::new(&rows, &StudyState::default());
-        let counts = |done, pending| Counts { done, pending, ..Counts::default() };
+        let counts = |done, pending| StatusCounts { done, pending, ..StatusCounts::default() };
         assert_eq!(overview.counts, counts(2, 2));
         let names: Vec<&str> =
             overview.factors.iter().map(|factor| factor.factor.as_str()).collect();

@@ -65,15 +65,14 @@ fn of_study(text: &str) -> Option<(&str, &str)> {
 
 /// The only key of a workload that ends in `leaf`; of several, the only one of DLIO's.
 pub fn key_of_leaf(leaf: &str) -> Option<&'static str> {
-    let only = |is_asked: fn(&KeyInfo) -> bool| {
-        let mut found = KEYS.iter().filter(|key| is_asked(key) && ends_in(key.path, leaf));
-        found.next().filter(|_| found.next().is_none()).map(|key| key.path)
-    };
-    only(|key| key.origin == Origin::Dlio).or_else(|| only(|_| true))
-}
-
-fn ends_in(path: &str, leaf: &str) -> bool {
-    path.rsplit_once('.').map_or(path, |(_, last)| last) == leaf
+    let named = KEYS.iter().filter(|key| key.path.rsplit('.').next() == Some(leaf));
+    let named: Vec<&KeyInfo> = named.collect();
+    let of_dlio: Vec<&KeyInfo> =
+        named.iter().copied().filter(|key| key.origin == Origin::Dlio).collect();
+    match (&of_dlio[..], &named[..]) {
+        ([only], _) | (_, [only]) => Some(only.path),
+        _ => None,
+    }
 }
 
 /// Split the overrides of a row at blanks that no quote or bracket holds together.

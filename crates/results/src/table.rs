@@ -5,7 +5,6 @@ use crate::cells;
 use crate::row::{Row, text};
 use crate::setting::{self, Setting};
 use feedrate_spec::problem::{Place, Problem, Problems};
-use std::fmt::Display;
 use std::str::FromStr;
 
 /// Processes of one row, at most.
@@ -34,14 +33,14 @@ const OF_ANY: &[&str] = &["model", "epochs", "processes", "overrides", "run"];
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     columns: Vec<String>,
-    lines: Vec<Line>,
+    lines: Vec<TableLine>,
     newline: &'static str,
     /// Byte order mark that a spreadsheet may have begun the file with.
     byte_order_mark: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Line {
+enum TableLine {
     /// A comment, or nothing.
     Other(String),
     /// The names of the columns, as they stand in the file.
@@ -53,7 +52,7 @@ enum Line {
 /// A comment, without its `#`, or a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "said above")]
-pub enum Entry<'a> {
+pub enum TableEntry<'a> {
     Comment(&'a str),
     Row(&'a Row),
 }
@@ -66,9 +65,11 @@ impl Table {
         };
         let columns: Vec<String> =
             COLUMNS.iter().filter(has).map(|column| (*column).into()).collect();
-        let mut lines = vec![Line::Header(columns.join(","))];
+        let mut lines = vec![TableLine::Header(columns.join(","))];
         lines.extend(
-            comments.iter().map(|comment| Line::Other(format!("# {comment}").trim_end().into())),
+            comments
+                .iter()
+                .map(|comment| TableLine::Other(format!("# {comment}").trim_end().into())),
         );
         let mut table = Table { columns, lines, newline: "\n", byte_order_mark: "" };
         for row in rows {
@@ -108,10 +109,14 @@ impl Table {
         if problems.has_errors() { Err(problems) } else { Ok(table) }
     }
 
-    fn read_line(&mut self, line: &cells::Line<'_>, problems: &mut Problems) -> Option<Line> {
+    fn read_line(
+        &mut self,
+        line: &cells::CsvLine<'_>,
+        problems: &mut Problems,
+    ) -> Option<TableLine> {
         let text = line.text;
         if cells::is_remark(text) {
-            return Some(Line::Other(text.into()));
+            return Some(TableLine::Other(text.into()));
         }
         if let Some(fault) = line.fault {
             let hint = "in a cell that begins with a quote, write each other quote twice: `\"a \"\"b\"\" c\"`";
@@ -126,7 +131,7 @@ impl Table {
         if self.columns.is_empty() {
             self.columns = fields.iter().map(|name| name.to_lowercase()).collect();
             check_header(&self.columns, problems);
-            return Some(Line::Header(text.into()));
+            return Some(TableLine::Header(text.into()));
         }
         if fields.len() != self.columns.len() {
             let message =
@@ -136,23 +141,25 @@ impl Table {
             return None;
         }
         let row = read_row(&self.columns, &fields, problems);
-        Some(Line::Row { text: text.into(), row: Box::new(row) })
+        Some(TableLine::Row { text: text.into(), row: Box::new(row) })
     }
 
     /// The rows, in the order of the file.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.lines.iter().filter_map(|line| match line {
-            Line::Row { row, .. } => Some(&**row),
-            Line::Other(_) | Line::Header(_) => None,
+            TableLine::Row { row, .. } => Some(&**row),
+            TableLine::Other(_) | TableLine::Header(_) => None,
         })
     }
 
     /// Comments and rows, in the order of the file.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub fn entries(&self) -> impl Iterator<Item = TableEntry<'_>> {
         self.lines.iter().filter_map(|line| match line {
-            Line::Row { row, .. } => Some(Entry::Row(row)),
-            Line::Other(text) => text.trim().strip_prefix('#').map(|of| Entry::Comment(of.trim())),
-            Line::Header(_) => None,
+            TableLine::Row { row, .. } => Some(TableEntry::Row(row)),
+            TableLine::Other(text) => {
+                text.trim().strip_prefix('#').map(|of| TableEntry::Comment(of.trim()))
+            }
+            TableLine::Header(_) => None,
         })
     }
 
@@ -161,7 +168,9 @@ impl Table {
         let mut text = self.byte_order_mark.to_string();
         for line in &self.lines {
             text.push_str(match line {
-                Line::Other(line) | Line::Header(line) | Line::Row { text: line, .. } => line,
+                TableLine::Other(line)
+                | TableLine::Header(line)
+                | TableLine::Row { text: line, .. } => line,
             });
             text.push_str(self.newline);
         }
@@ -171,8 +180,8 @@ impl Table {
     /// Mark the row of this index as done, or as pending. Nothing else of its line changes.
     pub fn mark(&mut self, index: usize, done: bool) {
         let Some(run) = self.columns.iter().position(|column| column == "run") else { return };
-        let mut rows = self.lines.iter_mut().filter(|line| matches!(line, Line::Row { .. }));
-        if let Some(Line::Row { text, row }) = rows.nth(index) {
+        let mut rows = self.lines.iter_mut().filter(|line| matches!(line, TableLine::Row { .. }));
+        if let Some(TableLine::Row { text, row }) = rows.nth(index) {
             row.done = done;
             let marked = cells::with_cell(text, run, &field(row, "run"));
             debug_assert!(marked.is_some(), "a row has a cell for each column");
@@ -188,11 +197,11 @@ impl Table {
         let missing: Vec<String> = missing.map(|column| (*column).to_string()).collect();
         for line in &mut self.lines {
             match line {
-                Line::Other(_) => {}
-                Line::Header(text) => {
+                TableLine::Other(_) => {}
+                TableLine::Header(text) => {
                     text.extend(missing.iter().flat_map(|column| [",", column.as_str()]));
                 }
-                Line::Row { text, .. } => text.push_str(&",".repeat(missing.len())),
+                TableLine::Row { text, .. } => text.push_str(&",".repeat(missing.len())),
             }
         }
         self.columns.extend(missing);
@@ -201,7 +210,7 @@ impl Table {
 
     fn push_line(&mut self, row: Row) {
         let fields: Vec<String> = self.columns.iter().map(|column| field(&row, column)).collect();
-        self.lines.push(Line::Row { text: cells::line_of(&fields), row: Box::new(row) });
+        self.lines.push(TableLine::Row { text: cells::line_of(&fields), row: Box::new(row) });
     }
 }
 
@@ -217,7 +226,7 @@ fn check_header(columns: &[String], problems: &mut Problems) {
 }
 
 /// A column of a row as text; empty where it has none.
-fn field(row: &Row, column: &str) -> String {
+pub(crate) fn field(row: &Row, column: &str) -> String {
     match column {
         "model" => row.model.clone(),
         "epochs" => text(row.epochs),
@@ -240,69 +249,69 @@ fn field(row: &Row, column: &str) -> String {
 fn read_row(columns: &[String], fields: &[String], problems: &mut Problems) -> Row {
     let mut row = Row::new("", 0);
     for (column, text) in columns.iter().zip(fields) {
-        read_field(&mut row, column, text, problems);
+        if let Err(problem) = read_field(&mut row, column, text, problems) {
+            problems.push(problem);
+        }
     }
     problems.0.extend(row.set_twice());
     row
 }
 
-fn read_field(row: &mut Row, column: &str, text: &str, problems: &mut Problems) {
-    let mut wrong = |problem: Problem| problems.push(problem);
+fn read_field(
+    row: &mut Row,
+    column: &str,
+    text: &str,
+    problems: &mut Problems,
+) -> Result<(), Problem> {
     match column {
-        "model" if text.is_empty() => wrong(Problem::error("model", "no workload is named")),
+        "model" if text.is_empty() => return Err(Problem::error("model", "no workload is named")),
         "model" => row.model = text.into(),
-        "epochs" => row.epochs = number(column, text, |n| *n > 0, &mut wrong),
+        "epochs" => row.epochs = number(column, text, |n| *n > 0)?,
         "processes" => {
-            let in_range = |n: &u32| (1..=PROCESSES_MAX).contains(n);
-            match number(column, text, in_range, &mut wrong) {
-                Some(accelerators) => row.accelerators = accelerators,
-                None if text.is_empty() => wrong(Problem::error("processes", "no number is given")),
-                None => {}
-            }
+            let count = number(column, text, |n| (1..=PROCESSES_MAX).contains(n))?;
+            row.accelerators =
+                count.ok_or_else(|| Problem::error("processes", "no number is given"))?;
         }
         "overrides" => {
             for word in setting::split(text) {
                 match Setting::parse(&word) {
                     Ok(setting) => row.settings.push(setting),
-                    Err(problem) => wrong(problem),
+                    Err(problem) => problems.push(problem),
                 }
             }
         }
-        "scale" => {
-            row.scale = number(column, text, |scale| *scale > 0.0 && *scale <= 1.0, &mut wrong)
-        }
-        "seed" => row.seed = number(column, text, |_| true, &mut wrong),
-        "block" => row.block = number(column, text, |_| true, &mut wrong),
-        "order" => row.order = number(column, text, |_| true, &mut wrong),
-        "replicate" => row.replicate = number(column, text, |_| true, &mut wrong),
+        "scale" => row.scale = number(column, text, |scale| *scale > 0.0 && *scale <= 1.0)?,
+        "seed" => row.seed = number(column, text, |_| true)?,
+        "block" => row.block = number(column, text, |_| true)?,
+        "order" => row.order = number(column, text, |_| true)?,
+        "replicate" => row.replicate = number(column, text, |_| true)?,
         "note" => row.note = text.into(),
         "run" => match text.to_ascii_uppercase().as_str() {
             "Y" => row.done = true,
             "N" | "" => row.done = false,
-            _ => wrong(
-                Problem::error("run", format!("`{text}` is neither `Y` nor `N`"))
-                    .hint("`N` is pending, `Y` is done"),
-            ),
+            _ => {
+                let problem = Problem::error("run", format!("`{text}` is neither `Y` nor `N`"));
+                return Err(problem.hint("`N` is pending, `Y` is done"));
+            }
         },
         // Columns of others stay as they are.
         _ => {}
     }
+    Ok(())
 }
 
-fn number<T: FromStr + Display>(
+/// The number in a cell; none where it is empty.
+fn number<T: FromStr>(
     column: &str,
     text: &str,
     is_allowed: impl Fn(&T) -> bool,
-    wrong: &mut impl FnMut(Problem),
-) -> Option<T> {
+) -> Result<Option<T>, Problem> {
     if text.is_empty() {
-        return None;
+        return Ok(None);
     }
     let value = without_fraction(text).parse().ok().filter(is_allowed);
-    if value.is_none() {
-        wrong(Problem::error(column, format!("`{text}` is no number that can stand here")));
-    }
-    value
+    let problem = || Problem::error(column, format!("`{text}` is no number that can stand here"));
+    value.map(Some).ok_or_else(problem)
 }
 
 /// `2.0` is 2: as spreadsheets and data frames write a column with empty cells.

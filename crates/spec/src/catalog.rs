@@ -114,7 +114,10 @@ pub struct Unfit {
 
 impl FormatEntry {
     /// A format whose files are called by its name, without compression, that takes every shape.
-    pub fn new(member: &'static Member, file_bytes: fn(&FileShape, &Encoding) -> u64) -> Self {
+    pub const fn new(
+        member: &'static Member,
+        file_bytes: fn(&FileShape, &Encoding) -> u64,
+    ) -> Self {
         FormatEntry {
             member,
             extension: member.name,

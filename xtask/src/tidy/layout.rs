@@ -44,7 +44,8 @@ fn wrong_arrows(manifest: &SourceFile) -> Vec<Violation> {
         if let Some(section) = line.strip_prefix('[') {
             in_dependencies = section.contains("dependencies");
         }
-        let used = dependency(line).filter(|_| in_dependencies || line.starts_with('['));
+        let is_asked_for = in_dependencies || line.starts_with('[');
+        let used = if is_asked_for { dependency(line) } else { None };
         if let Some(used) = used.filter(|used| !may_use.contains(used)) {
             findings.push(Violation::new(&manifest.path, i + 1, format!("`{name}` uses `{used}`")));
         }

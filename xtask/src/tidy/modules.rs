@@ -108,9 +108,10 @@ fn no_dead_file(repo: &Repo) -> Vec<Violation> {
     let mut open: Vec<String> =
         repo.rust().filter(|file| is_root(repo, file)).map(|f| f.path.clone()).collect();
     while let Some(path) = open.pop() {
-        let Some(file) = repo.file(&path).filter(|_| reached.insert(path.clone())) else {
+        let Some(file) = repo.file(&path) else { continue };
+        if !reached.insert(path) {
             continue;
-        };
+        }
         let folder = children_folder(repo, file);
         for module in declared(file.tokens()) {
             open.push(format!("{folder}/{module}.rs"));

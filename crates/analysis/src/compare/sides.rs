@@ -1,10 +1,10 @@
-//! What is compared: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
+//! Sides of a comparison: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
 
-use feedrate_measure::metric::Metric;
+use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric, SAMPLES_WHOLE};
 use feedrate_results::import::{RunOrigin, find, same_text};
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
 use feedrate_results::run::{ROWS, Run};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The runs of a side.
 #[derive(Clone, Debug, Default)]
@@ -21,20 +21,19 @@ pub struct Runs {
 /// One of them cannot be looked into, or holds no run.
 pub fn sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsError> {
     let options = ReadOptions { threads, ..ReadOptions::default() };
-    let read = |paths: &[PathBuf]| RunIndex::read(paths, &options);
     let (of_a, of_b) = if holds_dlio(a) || holds_dlio(b) {
         // Together: a dataset that a run of one side made may be what one of the other read.
-        let both = read(&[a.into(), b.into()])?;
+        let both = RunIndex::read(&[a.into(), b.into()], &options)?;
         (both.below(0, a), both.below(1, b))
     } else {
-        (read(&[a.into()])?, read(&[b.into()])?)
+        (RunIndex::read(&[a.into()], &options)?, RunIndex::read(&[b.into()], &options)?)
     };
     let (mut a, mut b) = (Runs::from(of_a), Runs::from(of_b));
-    for run in a.runs.iter_mut().chain(&mut b.runs).filter(|run| is_of_dlio(run)) {
+    for run in a.runs.iter_mut().chain(&mut b.runs).filter(|run| !run.is_own()) {
         run.settings.extend(run.hosts.map(|count| ("hosts".into(), count.to_string())));
     }
-    let all = || a.runs.iter().chain(&b.runs);
-    if all().any(is_of_dlio) && !all().all(is_of_dlio) {
+    let own = a.runs.iter().chain(&b.runs).filter(|run| run.is_own()).count();
+    if 0 < own && own < a.runs.len() + b.runs.len() {
         a.runs.iter_mut().chain(&mut b.runs).for_each(keep_common);
     }
     Ok((a, b))
@@ -49,44 +48,38 @@ impl From<RunIndex> for Runs {
 
 /// Whether a folder holds runs of DLIO; of a study's CSV nobody is asked.
 fn holds_dlio(path: &Path) -> bool {
-    let found = find(path).map_or_else(|_| Vec::new(), |(found, _)| found);
-    found.iter().any(|one| one.origin != RunOrigin::Feedrate)
+    find(path).is_ok_and(|(found, _)| found.iter().any(|one| one.origin != RunOrigin::Feedrate))
 }
 
 /// Responses that are compared where none is asked for: utilisation, and throughput in the truest unit that all runs have.
 pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Metric> {
-    let has = |name: &str| {
-        let response = Metric::find(name);
-        let mut all = a.runs.iter().chain(&b.runs);
-        all.all(|run| response.as_ref().is_ok_and(|response| run.metric(response).is_some()))
-    };
-    let rates = ["delivered_bytes_per_second", "samples_per_second"];
-    let rate = rates.into_iter().find(|name| has(name)).unwrap_or(rates[0]);
-    ["au_all_steps_percent", rate].into_iter().filter_map(|name| Metric::find(name).ok()).collect()
+    let rates: [&Metric; 2] = [&DELIVERED_WHOLE, &SAMPLES_WHOLE];
+    let known = rates
+        .into_iter()
+        .find(|rate| a.runs.iter().chain(&b.runs).all(|run| run.metric(rate).is_some()));
+    vec![&AU_ALL_STEPS, known.unwrap_or(&DELIVERED_WHOLE)]
 }
 
-fn is_of_dlio(run: &Run) -> bool {
-    !run.is_own()
-}
-
+/// Keep what ours and DLIO's both have names for.
 fn keep_common(run: &mut Run) {
-    let is_common = |key: &str| {
-        let in_table = ROWS.iter().any(|(_, plan, dlio, _)| *plan == key && !dlio.is_empty());
+    run.settings.retain(|key, _| {
+        let in_table = ROWS.iter().any(|(_, plan, dlio, _)| plan == key && !dlio.is_empty());
         // Whether there are checkpoints, and in which format: not the same question.
-        ["workload", "accelerators"].contains(&key) || (in_table && key != "checkpoint.format")
-    };
-    run.settings.retain(|key, _| is_common(key));
+        ["workload", "accelerators"].contains(&key.as_str())
+            || (in_table && key != "checkpoint.format")
+    });
     run.settings.values_mut().for_each(|value| *value = same_text(value));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Note, Pairing, Question, Verdict, compare};
+    use crate::compare::{ComparisonVerdict, Note, Pairing, Question, compare};
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
     use feedrate_results::import::fake::Fake;
     use std::fs;
+    use std::path::PathBuf;
 
     /// Three runs of each read_threads, `slower` by that and a little more each.
     fn write(root: &Path, slower: f64) {
@@ -116,15 +109,15 @@ mod tests {
         let names: Vec<&str> = responses.iter().map(|one| one.id.name()).collect();
         assert_eq!(names, ["au_all_steps_percent", "delivered_bytes_per_second"]);
         let found = compare(a, b, &responses, Question::Within(0.02), Pairing::None);
-        let told: Vec<(&str, Verdict, usize)> = found
+        let told: Vec<(&str, ComparisonVerdict, usize)> = found
             .findings
             .iter()
             .map(|one| (one.experiment.as_str(), one.verdict, one.b.values.len()))
             .collect();
         let (few, many) =
             ("fake, 4 accelerators, loader.workers=4", "fake, 4 accelerators, loader.workers=8");
-        assert_eq!(told[..2], [(few, Verdict::Differs, 3); 2]);
-        assert_eq!(told[2..], [(many, Verdict::Differs, 2); 2]);
+        assert_eq!(told[..2], [(few, ComparisonVerdict::Differs, 3); 2]);
+        assert_eq!(told[2..], [(many, ComparisonVerdict::Differs, 2); 2]);
         // 1.8 of 6.15 s, and of 10.5 s.
         let au = found.findings[0].a.values[0];
         assert!((au - 180.0 / 6.15).abs() < 0.01, "{au}");
@@ -189,7 +182,10 @@ mod tests {
             Question::Within(0.02),
             Pairing::None,
         );
-        assert_eq!((found.findings.len(), found.findings[0].verdict), (1, Verdict::Differs));
+        assert_eq!(
+            (found.findings.len(), found.findings[0].verdict),
+            (1, ComparisonVerdict::Differs)
+        );
         let differs: Vec<&str> = found.differs_in.iter().map(|one| one.setting.as_str()).collect();
         assert!(
             differs.contains(&"loader.batch_size") && differs.contains(&"workload"),

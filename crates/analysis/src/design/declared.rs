@@ -1,11 +1,11 @@
-//! What the CSV of a study says of its factors: the order of their levels, and the baseline. Text in, names out; reads no file.
+//! Factors as the CSV of a study has them: the order of their levels, and the baseline. Text in, names out; reads no file.
 
 use super::Factor;
 use feedrate_results::import::same_text;
 use feedrate_results::row::Row;
 use feedrate_results::run::ROWS;
 use feedrate_results::setting::{pieces, unquoted};
-use feedrate_results::table::{Entry, Table};
+use feedrate_results::table::{Table, TableEntry};
 use std::collections::BTreeMap;
 
 /// The factors of a study, by name.
@@ -37,11 +37,11 @@ impl Declared {
         let mut is_baseline = false;
         for entry in table.entries() {
             match entry {
-                Entry::Comment(comment) => {
+                TableEntry::Comment(comment) => {
                     is_baseline = comment.to_lowercase().starts_with("baseline");
                     declared.read_comment(comment);
                 }
-                Entry::Row(row) => {
+                TableEntry::Row(row) => {
                     let levels = levels_of_row(row);
                     levels.iter().for_each(|(name, level)| declared.add(name, level));
                     baseline.extend(is_baseline.then_some(levels));
@@ -60,11 +60,11 @@ impl Declared {
         let key = head.split_once(" (").map_or(head, |(_, key)| key.trim_end_matches(')'));
         let name = factor_name(key);
         for level in pieces(levels.trim_end_matches(", logarithmic"), |c| c == ',') {
-            let level = level.trim();
-            let marked = level.strip_suffix(" (baseline)");
-            self.add(&name, &normal(marked.unwrap_or(level)));
-            if let Some(level) = marked {
-                let baseline = Some(Baseline::Level(normal(level)));
+            let marked = level.trim().strip_suffix(" (baseline)");
+            let level = normal(marked.unwrap_or(level.trim()));
+            self.add(&name, &level);
+            if marked.is_some() {
+                let baseline = Some(Baseline::Level(level));
                 self.factors.entry(name.clone()).or_default().baseline = baseline;
             }
         }

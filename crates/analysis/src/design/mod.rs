@@ -27,7 +27,7 @@ pub struct Design {
     /// By name.
     pub factors: Vec<Factor>,
     /// By their levels, those of the first factor first.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<DesignCell>,
 }
 
 /// A setting that runs differ in.
@@ -49,7 +49,7 @@ pub struct Factor {
 
 /// Runs with the same levels.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct DesignCell {
     /// The place of its level for each factor.
     pub levels: Vec<usize>,
     /// Places in the list that the design was made of.
@@ -88,13 +88,13 @@ impl Design {
             }
         }
         factors.sort_by(|a, b| a.0.name.cmp(&b.0.name));
-        let mut cells: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
-        for (at, run) in members.iter().enumerate() {
-            let levels = factors.iter().map(|(_, of_runs)| of_runs[at]).collect();
-            cells.entry(levels).or_default().push(*run);
-        }
+        let cells = cells(
+            members
+                .iter()
+                .enumerate()
+                .map(|(at, &run)| (factors.iter().map(|(_, of_runs)| of_runs[at]).collect(), run)),
+        );
         let factors = factors.into_iter().map(|(factor, _)| factor).collect();
-        let cells = cells.into_iter().map(|(levels, runs)| Cell { levels, runs }).collect();
         let mut design = Design { workload: workload.into(), factors, cells };
         for at in 0..design.factors.len() {
             let known = declared.baseline(&design.factors[at]);
@@ -122,13 +122,8 @@ impl Design {
         has_factor: impl Fn(&Factor) -> bool,
         has_run: impl Fn(usize) -> bool,
     ) -> Design {
-        let runs_of = |cell: &Cell| -> Vec<usize> {
-            cell.runs.iter().copied().filter(|&run| has_run(run)).collect()
-        };
-        let kept: Vec<(&Cell, Vec<usize>)> =
-            self.cells.iter().map(|cell| (cell, runs_of(cell))).collect();
-        let kept: Vec<&(&Cell, Vec<usize>)> =
-            kept.iter().filter(|(_, runs)| !runs.is_empty()).collect();
+        let runs = self.cells.iter().flat_map(|cell| cell.runs.iter().map(move |&run| (cell, run)));
+        let kept: Vec<(&DesignCell, usize)> = runs.filter(|&(_, run)| has_run(run)).collect();
         let mut places: Vec<(usize, Vec<usize>)> = Vec::new();
         for at in (0..self.factors.len()).filter(|&at| has_factor(&self.factors[at])) {
             let levels: BTreeSet<usize> = kept.iter().map(|(cell, _)| cell.levels[at]).collect();
@@ -136,23 +131,16 @@ impl Design {
                 places.push((at, levels.into_iter().collect()));
             }
         }
-        let mut cells: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
-        for (cell, runs) in kept {
-            let levels = places.iter().map(|(at, levels)| {
-                levels.iter().position(|&level| level == cell.levels[*at]).unwrap_or(0)
-            });
-            cells.entry(levels.collect()).or_default().extend(runs);
-        }
-        let factors = places.iter().map(|(at, levels)| self.factors[*at].with_levels(levels));
-        let cells = cells.into_iter().map(|(levels, mut runs)| {
-            runs.sort_unstable();
-            Cell { levels, runs }
-        });
-        let mut design = Design {
-            workload: self.workload.clone(),
-            factors: factors.collect(),
-            cells: cells.collect(),
+        let place = |cell: &DesignCell, (at, levels): &(usize, Vec<usize>)| {
+            levels.iter().position(|&level| level == cell.levels[*at]).unwrap_or(0)
         };
+        let cells =
+            cells(kept.into_iter().map(|(cell, run)| {
+                (places.iter().map(|factor| place(cell, factor)).collect(), run)
+            }));
+        let factors = places.iter().map(|(at, levels)| self.factors[*at].with_levels(levels));
+        let (workload, factors) = (self.workload.clone(), factors.collect());
+        let mut design = Design { workload, factors, cells };
         for (to, (from, levels)) in places.iter().enumerate() {
             let same = levels.iter().position(|&level| level == self.factors[*from].baseline);
             design.factors[to].baseline = same.unwrap_or_else(|| design.commonest(to));
@@ -161,15 +149,15 @@ impl Design {
     }
 
     /// Cells that share the levels of all factors but `free`: of all such sets the one of most cells, then of most baselines, then of most runs.
-    pub fn slice(&self, free: &[usize]) -> Vec<&Cell> {
-        let mut slices: BTreeMap<Vec<usize>, Vec<&Cell>> = BTreeMap::new();
+    pub fn slice(&self, free: &[usize]) -> Vec<&DesignCell> {
+        let mut slices: BTreeMap<Vec<usize>, Vec<&DesignCell>> = BTreeMap::new();
         for cell in &self.cells {
             slices.entry(self.held(cell, free)).or_default().push(cell);
         }
-        let baselines = self.factors.iter().map(|factor| factor.baseline).collect();
-        let baselines = self.held(&Cell { levels: baselines, runs: Vec::new() }, free);
-        let size = |(held, cells): &(Vec<usize>, Vec<&Cell>)| {
-            let common = held.iter().zip(&baselines).filter(|(a, b)| a == b).count();
+        let size = |(_, cells): &(Vec<usize>, Vec<&DesignCell>)| {
+            let factors = self.factors.iter().zip(&cells[0].levels).enumerate();
+            let held = factors.filter(|(at, _)| !free.contains(at));
+            let common = held.filter(|(_, (factor, level))| factor.baseline == **level).count();
             (cells.len(), common, cells.iter().map(|cell| cell.runs.len()).sum::<usize>())
         };
         // The last of equals is the greatest.
@@ -178,26 +166,24 @@ impl Design {
     }
 
     /// The levels of all factors but `free`.
-    pub fn held(&self, cell: &Cell, free: &[usize]) -> Vec<usize> {
+    pub fn held(&self, cell: &DesignCell, free: &[usize]) -> Vec<usize> {
         let held = (0..cell.levels.len()).filter(|at| !free.contains(at));
         held.map(|at| cell.levels[at]).collect()
     }
 
     /// The factor whose level tells that of this one in every run: processes, or one of more levels.
     pub fn told_by(&self, factor: usize) -> Option<usize> {
-        let count = |at: usize| self.factors[at].levels.len();
-        let tells = |other: usize| {
+        let count = self.factors[factor].levels.len();
+        (0..self.factors.len()).filter(|&other| other != factor).find(|&other| {
+            let Factor { name, levels, .. } = &self.factors[other];
             let pairs = self.cells.iter().map(|cell| (cell.levels[other], cell.levels[factor]));
-            pairs.collect::<BTreeSet<_>>().len() == count(other)
-        };
-        let is_larger =
-            |other: &usize| count(factor) < count(*other) || self.factors[*other].name == PROCESSES;
-        let others = (0..self.factors.len()).filter(|&other| other != factor);
-        others.filter(is_larger).find(|&other| tells(other))
+            (count < levels.len() || name == PROCESSES)
+                && pairs.collect::<BTreeSet<_>>().len() == levels.len()
+        })
     }
 
     /// The levels of a cell by the names of their factors.
-    pub fn levels_of(&self, cell: &Cell) -> BTreeMap<String, String> {
+    pub fn levels_of(&self, cell: &DesignCell) -> BTreeMap<String, String> {
         let named = self.factors.iter().zip(&cell.levels);
         named.map(|(factor, &level)| (factor.name.clone(), factor.levels[level].clone())).collect()
     }
@@ -223,11 +209,12 @@ impl Factor {
         });
         let mut places = vec![0; order.len()];
         order.iter().enumerate().for_each(|(to, &from)| places[from] = to);
+        let levels: Vec<String> = order.iter().map(|&at| levels[at].to_string()).collect();
         let factor = Factor {
             name: name.into(),
             key: key.into(),
-            levels: order.iter().map(|&at| levels[at].to_string()).collect(),
-            numbers: order.iter().map(|&at| number(levels[at])).collect(),
+            numbers: levels.iter().map(|level| number(level)).collect(),
+            levels,
             baseline: 0,
             followers: Vec::new(),
         };
@@ -243,10 +230,26 @@ impl Factor {
         }
     }
 
+    /// The levels that are compared with the baseline.
+    pub fn others(&self) -> impl Iterator<Item = usize> + Clone + use<> {
+        let baseline = self.baseline;
+        (0..self.levels.len()).filter(move |&level| level != baseline)
+    }
+
     /// The level that others are compared with.
     pub fn baseline_level(&self) -> &str {
         &self.levels[self.baseline]
     }
+}
+
+/// Cells of runs by their levels.
+fn cells(runs: impl Iterator<Item = (Vec<usize>, usize)>) -> Vec<DesignCell> {
+    let mut cells: BTreeMap<Vec<usize>, BTreeSet<usize>> = BTreeMap::new();
+    for (levels, run) in runs {
+        cells.entry(levels).or_default().insert(run);
+    }
+    let cells = cells.into_iter();
+    cells.map(|(levels, runs)| DesignCell { levels, runs: runs.into_iter().collect() }).collect()
 }
 
 /// Settings of which the first of several that always change together is the factor: those of the CSV, those of [`ROWS`], all others.
@@ -254,8 +257,10 @@ fn keys<'a>(runs: &[&'a Settings], members: &[usize], declared: &Declared) -> Ve
     let all = members.iter().flat_map(|&run| runs[run].keys().map(String::as_str));
     let all: BTreeSet<&str> = all.filter(|key| *key != "workload").collect();
     let mut keys: Vec<&str> = all.into_iter().collect();
-    let row = |key: &str| ROWS.iter().position(|(_, plan, ..)| *plan == key);
-    keys.sort_by_key(|key| (!declared.has(factor(key)), row(key).unwrap_or(ROWS.len())));
+    keys.sort_by_key(|key| {
+        let row = ROWS.iter().position(|(_, plan, ..)| plan == key);
+        (!declared.has(factor(key)), row.unwrap_or(ROWS.len()))
+    });
     keys
 }
 

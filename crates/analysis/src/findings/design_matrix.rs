@@ -1,15 +1,14 @@
 //! One response of one design, laid out for its tests: the values of each cell, and what a least-squares fit can tell of them. Tests nothing.
 
 use super::exclusions::{touches, warnings};
-use super::{MARGIN, Observation, UsedRuns, about};
+use super::{MARGIN, UsedRuns, about};
 use crate::design::Design;
 use crate::estimate::{ResponseScale, scaled};
-use crate::finding::{Caveat, Effect, EffectUnit, Finding, Kind, Quantity, Subject};
+use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use crate::precision::CONFIDENCE;
 use feedrate_measure::metric::{Better, Metric};
-use feedrate_measure::stats::{
-    Anova, Cell, Combination, Difference, Explained, Model, Term, anova, mean,
-};
+use feedrate_measure::stats::{Anova, Cell, Combination, Difference, Model, Term, anova, mean};
+use feedrate_results::run::Run;
 use std::collections::BTreeSet;
 
 /// More levels, and pairs of them, take longer than their tests are worth, one by one.
@@ -26,7 +25,7 @@ pub(super) struct DesignMatrix<'a> {
     /// In the order of those of the design.
     pub(super) cells: Vec<Cell>,
     /// The runs of each cell, in the order of its values.
-    pub(super) runs: Vec<Vec<&'a Observation>>,
+    pub(super) runs: Vec<Vec<&'a Run>>,
     /// Pairs of factors of which all combinations of levels were run.
     pub(super) pairs: Vec<(usize, usize)>,
     /// Such pairs that are not looked at, because there are too many levels; of factors too where there are no terms at all.
@@ -49,45 +48,27 @@ pub(super) struct Contrast {
 impl<'a> DesignMatrix<'a> {
     /// Lay out a response that at least two runs have.
     pub(super) fn new(group: &UsedRuns<'a>, response: &'static Metric) -> Option<Self> {
-        let all = group.runs;
-        let values: Vec<Option<f64>> = all
-            .iter()
-            .map(|run| scaled(response, *run.responses.get(response.id.name())?))
-            .collect();
-        let used: Vec<usize> =
-            group.design.cells.iter().flat_map(|cell| cell.runs.clone()).collect();
-        let used: Vec<usize> = used.into_iter().filter(|&run| values[run].is_some()).collect();
-        if used.len() < 2 {
+        let value = |run: usize| scaled(response, group.runs[run].metric(response)?);
+        let mut design = group.acted_on(|run| value(run).is_some());
+        let (mut cells, mut runs) = (Vec::new(), Vec::new());
+        for cell in &design.cells {
+            let values = cell.runs.iter().filter_map(|&run| value(run)).collect();
+            cells.push(Cell { levels: cell.levels.clone(), values });
+            runs.push(cell.runs.iter().map(|&run| group.runs[run]).collect());
+        }
+        if cells.iter().map(|cell| cell.values.len()).sum::<usize>() < 2 {
             return None;
         }
-        // Runs that differ only in what is never acted on are repeats.
-        let is_acted_on = |name: &str| used.iter().any(|&run| !all[run].ignored.contains_key(name));
-        let mut design = group
-            .design
-            .restricted(|factor| is_acted_on(&factor.name), |run| values[run].is_some());
-        let cells: Vec<Cell> = design
-            .cells
-            .iter()
-            .map(|cell| Cell {
-                levels: cell.levels.clone(),
-                values: cell.runs.iter().filter_map(|&run| values[run]).collect(),
-            })
-            .collect();
-        let of_cell = |runs: &Vec<usize>| runs.iter().map(|&run| &all[run]).collect();
-        let runs = design.cells.iter().map(|cell| of_cell(&cell.runs)).collect();
         let counts: Vec<usize> = design.factors.iter().map(|factor| factor.levels.len()).collect();
         let columns: usize = counts.iter().map(|levels| levels - 1).sum();
-        let mut alone: Vec<Term> = Vec::new();
-        if columns <= COLUMNS_MAX {
-            alone.extend((0..counts.len()).map(|at| vec![at]));
-        }
+        let is_large = COLUMNS_MAX < columns;
+        let alone = if is_large { Vec::new() } else { alone(counts.len()) };
         let crossed = crossed(&cells, &counts);
         let of_pairs: usize = crossed.iter().map(|&(a, b)| (counts[a] - 1) * (counts[b] - 1)).sum();
-        let (pairs, pairs_dropped) = if columns + of_pairs <= COLUMNS_MAX {
-            (crossed, 0)
-        } else {
-            (Vec::new(), crossed.len())
-        };
+        let (mut pairs, mut pairs_dropped) = (crossed, 0);
+        if COLUMNS_MAX < columns + of_pairs {
+            pairs_dropped = std::mem::take(&mut pairs).len();
+        }
         let mut terms = alone.clone();
         terms.extend(pairs.iter().map(|&(a, b)| vec![a, b]));
         let additive = Model::new(&cells, &counts, &alone);
@@ -97,7 +78,7 @@ impl<'a> DesignMatrix<'a> {
         }
         Some(DesignMatrix {
             response,
-            scale: ResponseScale::of(response),
+            scale: ResponseScale::new(response),
             full: Model::new(&cells, &counts, &terms),
             anova: anova(&cells, &counts, &terms),
             anova_additive: anova(&cells, &counts, &alone),
@@ -130,9 +111,9 @@ impl<'a> DesignMatrix<'a> {
     /// levels can be compared.
     pub(super) fn share_percent(&self, factor: usize) -> Option<f64> {
         let levels = self.design.factors[factor].levels.len();
-        let is_whole = |own: &&Explained| own.part.freedom + 1 == levels;
-        let own = self.anova.terms.get(factor).filter(is_whole);
-        let own = own.or_else(|| self.anova_additive.terms.get(factor).filter(is_whole));
+        let mut own = [&self.anova, &self.anova_additive].into_iter();
+        let own = own
+            .find_map(|anova| anova.terms.get(factor).filter(|own| own.part.freedom + 1 == levels));
         own?.share.map(|share| 100.0 * share)
     }
 
@@ -150,10 +131,10 @@ impl<'a> DesignMatrix<'a> {
     /// Levels that can be compared with the baseline, and the baseline: ascending where they are numbers.
     pub(super) fn comparable(&self, factor: usize) -> Vec<usize> {
         let of = &self.design.factors[factor];
-        let is_told = |&level: &usize| {
+        let told = (0..of.levels.len()).filter(|&level| {
             level == of.baseline || self.additive.difference(factor, of.baseline, level).is_some()
-        };
-        (0..of.levels.len()).filter(is_told).collect()
+        });
+        told.collect()
     }
 
     /// The cell of the baselines, where it is lacking and would make all levels of all factors comparable.
@@ -166,16 +147,15 @@ impl<'a> DesignMatrix<'a> {
         cells.push(Cell { levels: self.baselines.clone(), values: vec![0.0] });
         let factors = &self.design.factors;
         let counts: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
-        let alone: Vec<Term> = (0..counts.len()).map(|at| vec![at]).collect();
-        let model = Model::new(&cells, &counts, &alone);
-        let is_told = |at: usize| {
-            let base = self.baselines[at];
-            (0..counts[at]).all(|to| to == base || model.difference(at, base, to).is_some())
-        };
-        let named = factors.iter().zip(&self.baselines);
-        (0..counts.len())
-            .all(is_told)
-            .then(|| named.map(|(of, &at)| (of.name.clone(), of.levels[at].clone())).collect())
+        let model = Model::new(&cells, &counts, &alone(counts.len()));
+        let mut lacking = Vec::new();
+        for (at, (factor, &base)) in factors.iter().zip(&self.baselines).enumerate() {
+            if (0..counts[at]).any(|to| to != base && model.difference(at, base, to).is_none()) {
+                return None;
+            }
+            lacking.push((factor.name.clone(), factor.levels[base].clone()));
+        }
+        Some(lacking)
     }
 
     /// Whether factors have too many levels to test one by one.
@@ -186,9 +166,9 @@ impl<'a> DesignMatrix<'a> {
     /// Whether neither level is acted on, so that runs of both are the same.
     pub(super) fn is_ignored(&self, factor: usize, levels: [usize; 2]) -> bool {
         let name = &self.design.factors[factor].name;
-        let of = |at: usize| levels.contains(&self.cells[at].levels[factor]);
-        let cells = (0..self.cells.len()).filter(|&at| of(at));
-        cells.flat_map(|at| &self.runs[at]).all(|run| run.ignored.contains_key(name))
+        let cells = self.cells.iter().zip(&self.runs);
+        let own = cells.filter(|(cell, _)| levels.contains(&cell.levels[factor]));
+        own.flat_map(|(_, runs)| runs).all(|run| run.ignores(name).is_some())
     }
 
     /// The deviation of repeated runs; `None` where none were repeated.
@@ -230,13 +210,13 @@ impl<'a> DesignMatrix<'a> {
         estimate: f64,
         difference: Option<&Difference>,
         n: usize,
-    ) -> Effect {
+    ) -> EffectSize {
         let interval = difference.and_then(|difference| difference.interval(CONFIDENCE));
         let (unit, interval) = match self.scale {
             ResponseScale::Logarithm => (EffectUnit::Ratio, interval.map(|one| one.exp())),
             ResponseScale::Percent => (EffectUnit::Points, interval),
         };
-        Effect::new(of, unit, self.scale.back(estimate), interval, n)
+        EffectSize::new(of, unit, self.scale.back(estimate), interval, n)
     }
 
     /// A level against another.
@@ -248,14 +228,13 @@ impl<'a> DesignMatrix<'a> {
     /// A finding that rests on `cells`.
     pub(super) fn finding(
         &self,
-        kind: Kind,
+        kind: FindingKind,
         factors: &[usize],
         subject: Subject,
         cells: impl IntoIterator<Item = usize>,
     ) -> Finding {
         let cells: BTreeSet<usize> = cells.into_iter().collect();
-        let runs: Vec<&Observation> =
-            cells.into_iter().flat_map(|cell| self.runs[cell].iter().copied()).collect();
+        let runs: Vec<&Run> = cells.into_iter().flat_map(|cell| self.runs[cell].clone()).collect();
         let doubts: BTreeSet<&str> = runs.iter().flat_map(|run| warnings(run)).collect();
         let doubts = doubts.into_iter().filter(|name| touches(name, self.response.id.name()));
         let names = factors.iter().map(|&factor| self.design.factors[factor].name.clone());
@@ -282,39 +261,43 @@ impl<'a> DesignMatrix<'a> {
     }
 }
 
+/// A term for each factor by itself.
+fn alone(factors: usize) -> Vec<Term> {
+    (0..factors).map(|at| vec![at]).collect()
+}
+
 /// The level that others of a factor are compared with: of the largest set of levels that can be compared with each other, the baseline, else the one that
 /// most cells have. `set_of` names the set of each level.
 fn reference(set_of: &[usize], cells: &[Cell], at: usize, baseline: usize) -> usize {
-    // Of each level, cells and runs.
-    let mut weights = vec![(0, 0); set_of.len()];
-    for cell in cells {
-        let weight: &mut (usize, usize) = &mut weights[cell.levels[at]];
-        *weight = (weight.0 + 1, weight.1 + cell.values.len());
-    }
-    // Of each set, levels and runs.
-    let mut sizes = vec![(0, 0); set_of.len()];
-    for (&set, (_, runs)) in set_of.iter().zip(&weights) {
-        let size: &mut (usize, usize) = &mut sizes[set];
-        *size = (size.0 + 1, size.1 + runs);
-    }
-    // The last of equals is the greatest: of sets the baseline's own, else the first, and so of levels.
+    // Cells and runs of a level.
+    let weight = |level: usize| {
+        let own = || cells.iter().filter(|cell| cell.levels[at] == level);
+        (own().count(), own().map(|cell| cell.values.len()).sum::<usize>())
+    };
+    let levels_of = |set: usize| (0..set_of.len()).filter(move |&level| set_of[level] == set);
+    // Levels and runs; of equals the baseline's own, else the first.
     let own = set_of[baseline];
-    let sets = (0..sizes.len()).rev();
-    let largest = sets.max_by_key(|&set| (sizes[set], set == own)).unwrap_or(own);
+    let size = |set: &usize| {
+        let runs: usize = levels_of(*set).map(|level| weight(level).1).sum();
+        (levels_of(*set).count(), runs, *set == own)
+    };
+    let largest = (0..set_of.len()).rev().max_by_key(size).unwrap_or(own);
     if largest == own {
         return baseline;
     }
-    let levels = (0..set_of.len()).rev().filter(|&level| set_of[level] == largest);
-    levels.max_by_key(|&level| weights[level]).unwrap_or(baseline)
+    // The last of equals is the greatest.
+    let mut levels: Vec<usize> = levels_of(largest).collect();
+    levels.reverse();
+    levels.into_iter().max_by_key(|&level| weight(level)).unwrap_or(baseline)
 }
 
 /// Pairs of factors of which all combinations are there; only of these can be told whether they act together.
 fn crossed(cells: &[Cell], counts: &[usize]) -> Vec<(usize, usize)> {
     let pairs = (0..counts.len()).flat_map(|a| (a + 1..counts.len()).map(move |b| (a, b)));
-    let is_crossed = |&(a, b): &(usize, usize)| {
+    let crossed = pairs.filter(|&(a, b)| {
         let seen: BTreeSet<(usize, usize)> =
             cells.iter().map(|cell| (cell.levels[a], cell.levels[b])).collect();
         seen.len() == counts[a] * counts[b]
-    };
-    pairs.filter(is_crossed).collect()
+    });
+    crossed.collect()
 }

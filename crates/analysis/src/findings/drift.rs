@@ -1,7 +1,7 @@
 //! Whether repeated runs change over the order of running.
 
 use super::design_matrix::DesignMatrix;
-use crate::finding::{Finding, Kind, Quantity, Subject};
+use crate::finding::{Finding, FindingKind, Quantity, Subject};
 use crate::precision::ALPHA;
 use feedrate_measure::stats::{Difference, mean, slope};
 
@@ -54,7 +54,7 @@ impl Drift {
         }
         let (of, estimate) = (Quantity::LastRunAgainstFirst, self.change.estimate);
         let effect = matrix.effect(of, estimate, Some(&self.change), self.runs);
-        let mut finding = matrix.finding(Kind::Drift, &[], Subject::Drift, self.cells);
+        let mut finding = matrix.finding(FindingKind::Drift, &[], Subject::Drift, self.cells);
         finding.effects = vec![effect.tested(Some(self.p), tests)];
         finding.magnitude = matrix.magnitude(estimate);
         Some(finding)

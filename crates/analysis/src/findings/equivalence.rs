@@ -3,9 +3,8 @@
 use super::design_matrix::DesignMatrix;
 use super::main_effects::{LevelTest, cells_of, is_found};
 use crate::estimate::ResponseScale;
-use crate::finding::{Effect, Finding, Kind, Quantity, Subject};
-use crate::precision::ALPHA;
-use crate::precision::CONFIDENCE;
+use crate::finding::{EffectSize, Finding, FindingKind, Quantity, Subject};
+use crate::precision::{ALPHA, CONFIDENCE};
 use feedrate_measure::stats::{Combination, Difference, equivalence_p};
 
 /// Least and greatest difference that matters to nobody, on the scale of the matrix.
@@ -40,8 +39,8 @@ pub(super) fn no_effect(
     let quantity = Quantity::OthersAgainst(of.baseline_level().into());
     let levels = own.iter().map(|one| of.levels[one.level].clone()).collect();
     let subject = Subject::Equivalent { levels, margin: matrix.margin() };
-    let mut finding = matrix.finding(Kind::NoEffect, &[factor], subject, cells_of(own));
-    finding.effects = vec![Effect { p: Some(p), ..hull(matrix, quantity, &differences, n)? }];
+    let mut finding = matrix.finding(FindingKind::NoEffect, &[factor], subject, cells_of(own));
+    finding.effects = vec![EffectSize { p: Some(p), ..hull(matrix, quantity, &differences, n)? }];
     Some(finding)
 }
 
@@ -51,7 +50,7 @@ fn hull(
     of: Quantity,
     differences: &[Difference],
     n: usize,
-) -> Option<Effect> {
+) -> Option<EffectSize> {
     let intervals = differences.iter().map(|one| one.interval(CONFIDENCE));
     let intervals = intervals.collect::<Option<Vec<_>>>()?;
     let low = intervals.iter().map(|one| one.low).reduce(f64::min)?;
@@ -59,7 +58,7 @@ fn hull(
     let farthest = differences.iter().map(|one| one.estimate);
     let farthest = farthest.max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
     let (low, high) = (Some(matrix.scale.back(low)), Some(matrix.scale.back(high)));
-    Some(Effect { low, high, ..matrix.effect(of, farthest, None, n) })
+    Some(EffectSize { low, high, ..matrix.effect(of, farthest, None, n) })
 }
 
 /// The least level of a factor that is a number beyond which no other is better by what matters. Levels are tried from the greatest down until one is
@@ -92,7 +91,7 @@ pub(super) fn no_gain(matrix: &DesignMatrix, factor: usize, own: &[&LevelTest]) 
     let effect = hull(matrix, Quantity::MoreThan(level.clone()), &differences, n)?;
     let subject = Subject::NoGain { level, margin: matrix.margin() };
     let cells = beyond.iter().flat_map(|(combination, _)| combination.cells());
-    let mut finding = matrix.finding(Kind::NoEffect, &[factor], subject, cells);
+    let mut finding = matrix.finding(FindingKind::NoEffect, &[factor], subject, cells);
     finding.effects = vec![effect];
     finding.magnitude = 1.0;
     Some(finding)

@@ -1,9 +1,10 @@
 //! Runs that are left out before anything is made of the others, and doubts that stay with what rests on the others.
 
-use super::{Observation, UsedRuns, about};
+use super::{UsedRuns, about, is_invalid};
 use crate::design::Design;
-use crate::finding::{Finding, Kind, Subject};
+use crate::finding::{Finding, FindingKind, Subject};
 use feedrate_measure::doubt::Severity;
+use feedrate_results::run::Run;
 use std::collections::BTreeMap;
 
 /// Doubts that touch only some numbers, each with the start of their names; what was reported is no response.
@@ -27,11 +28,11 @@ pub(super) fn touches(doubt: &str, response: &str) -> bool {
 }
 
 /// Names of warnings about a run. What is not acted on is said of the factor.
-pub(super) fn warnings(run: &Observation) -> impl Iterator<Item = &str> {
+pub(super) fn warnings(run: &Run) -> impl Iterator<Item = &str> {
     named(run, Severity::Warning).filter(|name| *name != "ignored_setting")
 }
 
-fn named(run: &Observation, severity: Severity) -> impl Iterator<Item = &str> {
+fn named(run: &Run, severity: Severity) -> impl Iterator<Item = &str> {
     let all = run.doubts.iter().filter(move |doubt| doubt.severity == severity);
     all.map(|doubt| doubt.name.as_str())
 }
@@ -39,17 +40,13 @@ fn named(run: &Observation, severity: Severity) -> impl Iterator<Item = &str> {
 /// Runs of the whole design that are not used; what their doubts say is said with these.
 pub(super) fn left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
     let runs: usize = all.cells.iter().map(|cell| cell.runs.len()).sum();
-    let of = invalid(all, group.runs);
+    let places = all.cells.iter().flat_map(|cell| &cell.runs).map(|&run| group.runs[run]);
+    let invalid: Vec<&Run> = places.filter(|run| is_invalid(run)).collect();
     let mut doubts: BTreeMap<&str, usize> = BTreeMap::new();
-    for name in of.iter().flat_map(|run| named(run, Severity::Invalid)) {
+    for name in invalid.iter().flat_map(|run| named(run, Severity::Invalid)) {
         *doubts.entry(name).or_default() += 1;
     }
     let doubts = doubts.into_iter().map(|(name, runs)| (name.to_string(), runs)).collect();
-    let subject = Subject::LeftOut { runs: of.len(), all: runs, doubts };
-    (!of.is_empty()).then(|| about(Kind::LeftOut, &all.workload, subject, &of))
-}
-
-fn invalid<'a>(design: &Design, runs: &'a [Observation]) -> Vec<&'a Observation> {
-    let places = design.cells.iter().flat_map(|cell| &cell.runs);
-    places.map(|&run| &runs[run]).filter(|run| run.is_invalid()).collect()
+    let subject = Subject::LeftOut { runs: invalid.len(), all: runs, doubts };
+    (!invalid.is_empty()).then(|| about(FindingKind::LeftOut, &all.workload, subject, &invalid))
 }

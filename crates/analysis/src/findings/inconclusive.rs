@@ -1,12 +1,15 @@
-//! What the runs do not tell, once a reason, and what would tell it.
+//! Questions that the runs leave open, once a reason, and what would tell them.
 
 use super::design_matrix::DesignMatrix;
-use super::{Judged, Observation, UsedRuns, cannot_tell};
+use super::{JudgedResponse, UsedRuns, cannot_tell, is_invalid};
 use crate::design::{Design, UNSET};
 use crate::estimate::ResponseScale;
-use crate::finding::{Effect, Finding, Inconclusive, Levels, Noise, Open, Unanswered};
+use crate::finding::{
+    EffectSize, Finding, Inconclusive, NamedLevels, Noise, OpenQuestions, Unanswered,
+};
 use crate::precision::{CONFIDENCE, POWER};
 use feedrate_measure::stats::samples_to_tell;
+use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A question of one response that stays open.
@@ -14,7 +17,7 @@ pub(super) enum OpenPoint {
     /// One run of a cell.
     NoReplicates(Unanswered),
     /// The interval holds both nothing and what would matter.
-    Noise { factor: String, widest: Effect },
+    Noise { factor: String, widest: EffectSize },
     /// Another factor always changed with it.
     Confounded(Unanswered),
     /// A third factor always changed with these.
@@ -54,11 +57,11 @@ impl OpenPoint {
 /// Factors that whoever made the runs does not act on: a difference between their levels is noise, and none says nothing.
 pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
     let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let mut reasons: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut reasons: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (at, factor) in group.design.factors.iter().enumerate() {
         for cell in &group.design.cells {
             for run in &cell.runs {
-                let Some(why) = group.runs[*run].ignored.get(&factor.name) else { continue };
+                let Some(why) = group.runs[*run].ignores(&factor.name) else { continue };
                 levels.entry(&factor.name).or_default().insert(&factor.levels[cell.levels[at]]);
                 reasons.entry(&factor.name).or_default().insert(why);
             }
@@ -69,14 +72,13 @@ pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
         return None;
     }
     // Factors that are not acted on for the same reasons, with their levels.
-    let mut of_reasons: BTreeMap<&BTreeSet<&str>, Vec<Levels>> = BTreeMap::new();
+    let mut of_reasons: BTreeMap<&BTreeSet<String>, Vec<NamedLevels>> = BTreeMap::new();
     for (factor, levels) in &levels {
         of_reasons.entry(&reasons[factor]).or_default().push(named(factor, levels));
     }
-    let told = of_reasons.into_iter().map(|(why, factors)| (factors, strings(why)));
-    let is_concerned =
-        |run: &Observation| levels.keys().any(|name| run.ignored.contains_key(*name));
-    let of: Vec<&Observation> = group.used().into_iter().filter(|run| is_concerned(run)).collect();
+    let told = of_reasons.into_iter().map(|(why, of)| (of, why.iter().cloned().collect()));
+    let mut of = group.used();
+    of.retain(|run| levels.keys().any(|name| run.ignores(name).is_some()));
     let subject = Inconclusive::Ignored(told.collect());
     let mut finding = cannot_tell(&group.design.workload, subject, &of);
     finding.factors = levels.keys().map(ToString::to_string).collect();
@@ -84,12 +86,8 @@ pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
     Some(finding)
 }
 
-fn named(factor: &str, levels: &BTreeSet<&str>) -> Levels {
-    Levels { factor: factor.into(), levels: strings(levels) }
-}
-
-fn strings(all: &BTreeSet<&str>) -> Vec<String> {
-    all.iter().map(ToString::to_string).collect()
+fn named(factor: &str, levels: &BTreeSet<&str>) -> NamedLevels {
+    NamedLevels { factor: factor.into(), levels: levels.iter().map(ToString::to_string).collect() }
 }
 
 /// Factors that only runs which must not be used were made for: all others have one level of it.
@@ -101,8 +99,8 @@ pub(super) fn only_left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
         if used.cells.is_empty() || used.factor(&factor.name).is_some() {
             continue;
         }
-        let is_used = |run: &usize| !group.runs[*run].is_invalid();
-        let own = all.cells.iter().find(|cell| cell.runs.iter().any(is_used));
+        let mut cells = all.cells.iter();
+        let own = cells.find(|cell| cell.runs.iter().any(|&run| !is_invalid(group.runs[run])));
         let others = all
             .cells
             .iter()
@@ -118,7 +116,7 @@ pub(super) fn only_left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
     if lost.is_empty() {
         return None;
     }
-    let mut of: Vec<&Observation> = concerned.into_iter().map(|run| &group.runs[run]).collect();
+    let mut of: Vec<&Run> = concerned.into_iter().map(|run| group.runs[run]).collect();
     of.sort_by(|a, b| a.path.cmp(&b.path));
     let factors = lost.iter().map(|of| of.factor.clone()).collect();
     let subject = Inconclusive::OnlyLeftOut(lost);
@@ -127,15 +125,15 @@ pub(super) fn only_left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
 }
 
 /// Questions that stay open, over all responses of a workload.
-pub(super) fn open(workload: &str, judged: &[Judged]) -> Vec<Finding> {
+pub(super) fn open(workload: &str, judged: &[JudgedResponse]) -> Vec<Finding> {
     (0..REASONS).filter_map(|reason| of_reason(workload, reason, judged)).collect()
 }
 
-fn of_reason(workload: &str, reason: usize, judged: &[Judged]) -> Option<Finding> {
-    let concerned: Vec<(&Judged, Vec<&OpenPoint>)> = judged
+fn of_reason(workload: &str, reason: usize, judged: &[JudgedResponse]) -> Option<Finding> {
+    let concerned: Vec<(&JudgedResponse, Vec<&OpenPoint>)> = judged
         .iter()
         .map(|one| (one, one.open.iter().filter(|open| open.reason() == reason).collect()))
-        .filter(|(_, own): &(&Judged, Vec<&OpenPoint>)| !own.is_empty())
+        .filter(|(_, own): &(&JudgedResponse, Vec<&OpenPoint>)| !own.is_empty())
         .collect();
     let (first, own) = concerned.first()?;
     let subject = match own[0] {
@@ -163,7 +161,7 @@ fn of_reason(workload: &str, reason: usize, judged: &[Judged]) -> Option<Finding
 }
 
 /// Each question once, in the order of the first response that has it.
-fn questions(concerned: &[(&Judged, Vec<&OpenPoint>)]) -> Open {
+fn questions(concerned: &[(&JudgedResponse, Vec<&OpenPoint>)]) -> OpenQuestions {
     let mut questions: Vec<Unanswered> = Vec::new();
     for question in concerned.iter().flat_map(|(_, own)| own).filter_map(|open| open.question()) {
         if !questions.contains(question) {
@@ -171,11 +169,13 @@ fn questions(concerned: &[(&Judged, Vec<&OpenPoint>)]) -> Open {
         }
     }
     let responses = concerned.iter().map(|(one, _)| one.matrix.response.id.name()).collect();
-    Open { questions, responses }
+    OpenQuestions { questions, responses }
 }
 
 /// A response, the factors that noise hides, and how many runs would tell them: more than there are, else none.
-fn too_noisy((one, own): &(&Judged, Vec<&OpenPoint>)) -> Option<(Noise, Vec<String>, Vec<Effect>)> {
+fn too_noisy(
+    (one, own): &(&JudgedResponse, Vec<&OpenPoint>),
+) -> Option<(Noise, Vec<String>, Vec<EffectSize>)> {
     let most = one.matrix.cells.iter().map(|cell| cell.values.len()).max()?;
     let known = noise(one.matrix)?;
     let noise = Noise { runs: known.runs.filter(|&runs| most as u64 <= runs), ..known };

@@ -1,9 +1,9 @@
-//! Which factors act together: how much more a level does with a level of another factor. Each cell of runs has a variance of its own.
+//! Factors that act together: how much more a level does with a level of another factor. Each cell of runs has a variance of its own.
 
 use super::design_matrix::DesignMatrix;
 use super::inconclusive::OpenPoint;
 use super::main_effects::is_found;
-use crate::finding::{Finding, Interaction, Kind, Quantity, Subject, Unanswered};
+use crate::finding::{Finding, FindingKind, Interaction, Quantity, Subject, Unanswered};
 use feedrate_measure::stats::{Combination, Difference};
 use std::collections::BTreeSet;
 
@@ -18,16 +18,18 @@ pub(super) struct PairTest {
     pub(super) p: Option<f64>,
 }
 
+impl PairTest {
+    fn size(&self) -> f64 {
+        self.difference.map_or(0.0, |difference| difference.estimate.abs())
+    }
+}
+
 /// The tests of all pairs of levels of all pairs of factors.
 pub(super) fn tests(matrix: &DesignMatrix) -> Vec<PairTest> {
-    let factors = &matrix.design.factors;
-    let others = |of: usize| {
-        let baseline = factors[of].baseline;
-        (0..factors[of].levels.len()).filter(move |&level| level != baseline)
-    };
     let mut tests = Vec::new();
     for (pair, &(a, b)) in matrix.pairs.iter().enumerate() {
-        for levels in others(a).flat_map(|x| others(b).map(move |y| [x, y])) {
+        let [of_a, of_b] = [a, b].map(|factor| matrix.design.factors[factor].others());
+        for levels in of_a.flat_map(|x| of_b.clone().map(move |y| [x, y])) {
             let combination = matrix.interaction((a, levels[0]), (b, levels[1]));
             let difference = combination.as_ref().and_then(|one| one.welch(&matrix.cells));
             let p = difference.and_then(|difference| difference.p());
@@ -61,8 +63,7 @@ fn finding(
     number: usize,
 ) -> Option<Finding> {
     let found = tests.iter().filter(|one| one.pair == pair && is_found(one.p));
-    let size = |one: &PairTest| one.difference.map_or(0.0, |difference| difference.estimate.abs());
-    let largest = found.max_by(|x, y| size(x).total_cmp(&size(y)))?;
+    let largest = found.max_by(|x, y| x.size().total_cmp(&y.size()))?;
     let combination = largest.combination.as_ref()?;
     let difference = largest.difference?;
     let (a, b) = matrix.pairs[pair];
@@ -77,7 +78,7 @@ fn finding(
     let mut effect =
         matrix.effect(of, difference.estimate, Some(&difference), n).tested(largest.p, number);
     effect.share_percent = matrix.share_percent_of_pair(pair);
-    let mut finding = matrix.finding(Kind::Effect, &[a, b], subject, combination.cells());
+    let mut finding = matrix.finding(FindingKind::Effect, &[a, b], subject, combination.cells());
     finding.effects = vec![effect];
     finding.magnitude = matrix.magnitude(difference.estimate);
     Some(finding)
@@ -86,12 +87,12 @@ fn finding(
 /// The change by a step of the second factor with the level of the first and with its base, where the same combinations of other factors have both.
 fn changes(matrix: &DesignMatrix, places: [(usize, usize); 2]) -> Option<[f64; 2]> {
     let [(a, level), (b, to)] = places;
-    let baseline = |factor: usize| matrix.design.factors[factor].baseline;
-    let by = |at: usize| {
-        let change = matrix.middle((a, at), (b, to))? - matrix.middle((a, at), (b, baseline(b)))?;
+    let [base_a, base_b] = [a, b].map(|factor| matrix.design.factors[factor].baseline);
+    let [with, without] = [level, base_a].map(|at| {
+        let change = matrix.middle((a, at), (b, to))? - matrix.middle((a, at), (b, base_b))?;
         Some(matrix.scale.back(change))
-    };
-    Some([by(level)?, by(baseline(a))?])
+    });
+    Some([with?, without?])
 }
 
 /// Pairs are named one by one up to here.
@@ -102,10 +103,10 @@ pub(super) fn open(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<OpenPoint> 
     let (mut aliased, mut single) = (Vec::new(), Vec::new());
     for (pair, &(a, b)) in matrix.pairs.iter().enumerate() {
         let names = [a, b].map(|factor| matrix.design.factors[factor].name.clone());
-        let own = || tests.iter().filter(|one| one.pair == pair);
-        if own().any(|one| one.combination.is_none()) {
+        let own: Vec<&PairTest> = tests.iter().filter(|one| one.pair == pair).collect();
+        if own.iter().any(|one| one.combination.is_none()) {
             aliased.push(Unanswered::Pair(names));
-        } else if own().any(|one| one.difference.is_none()) {
+        } else if own.iter().any(|one| one.difference.is_none()) {
             single.push(Unanswered::Pair(names));
         }
     }

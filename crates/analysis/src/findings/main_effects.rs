@@ -1,9 +1,11 @@
-//! What each level of a factor does against its baseline. Each cell of runs has a variance of its own (Welch, Satterthwaite).
+//! Effects of the levels of a factor against its baseline. Each cell of runs has a variance of its own (Welch, Satterthwaite).
 
-use super::Judged;
+use super::JudgedResponse;
 use super::design_matrix::{Contrast, DesignMatrix};
 use super::inconclusive::OpenPoint;
-use crate::finding::{Caveat, Effect, Finding, Kind, Levels, MainEffect, Subject, Unanswered};
+use crate::finding::{
+    Caveat, EffectSize, Finding, FindingKind, MainEffect, NamedLevels, Subject, Unanswered,
+};
 use crate::precision::ALPHA;
 use feedrate_measure::stats::{Difference, knee};
 use std::collections::BTreeSet;
@@ -25,7 +27,7 @@ pub(super) fn tests(matrix: &DesignMatrix) -> Vec<LevelTest> {
     let mut tests = Vec::new();
     for (at, factor) in matrix.design.factors.iter().enumerate() {
         let base = factor.baseline;
-        for level in (0..factor.levels.len()).filter(|&level| level != base) {
+        for level in factor.others() {
             if matrix.is_ignored(at, [base, level]) {
                 continue;
             }
@@ -64,11 +66,11 @@ impl LevelTest {
         a.min(b)
     }
 
-    fn effect(&self, matrix: &DesignMatrix) -> Effect {
+    fn effect(&self, matrix: &DesignMatrix) -> EffectSize {
         let base = matrix.design.factors[self.factor].baseline;
         let of = matrix.quantity(self.factor, self.level, base);
         let effect = matrix.effect(of, self.estimate, self.difference.as_ref(), self.n(matrix));
-        Effect { p: self.p, ..effect }
+        EffectSize { p: self.p, ..effect }
     }
 
     fn cells(&self) -> impl Iterator<Item = usize> {
@@ -83,7 +85,7 @@ pub(super) fn cells_of(tests: &[&LevelTest]) -> Vec<usize> {
 
 /// Add what is told of a factor by its `own` tests, and what stays open. `partners`: factors that act together with it.
 pub(super) fn conclude(
-    judged: &mut Judged,
+    judged: &mut JudgedResponse,
     factor: usize,
     mut own: Vec<&LevelTest>,
     partners: &BTreeSet<usize>,
@@ -92,7 +94,7 @@ pub(super) fn conclude(
     let matrix = judged.matrix;
     own.sort_by(|a, b| b.estimate.abs().total_cmp(&a.estimate.abs()));
     let of = &matrix.design.factors[factor];
-    let question = |levels| Unanswered::Factor(Levels { factor: of.name.clone(), levels });
+    let question = |levels| Unanswered::Factor(NamedLevels { factor: of.name.clone(), levels });
     if matrix.is_too_large() {
         judged.open.push(OpenPoint::TooManyLevels(question(Vec::new())));
         return;
@@ -124,8 +126,8 @@ fn effect(
     tests: usize,
 ) -> Finding {
     let found: Vec<&LevelTest> = own.iter().copied().filter(|one| is_found(one.p)).collect();
-    let is_open = |one: &&&LevelTest| !is_found(one.p) && one.difference.is_some();
-    let not_told_apart: BTreeSet<usize> = own.iter().filter(is_open).map(|one| one.level).collect();
+    let open = own.iter().filter(|one| !is_found(one.p) && one.difference.is_some());
+    let not_told_apart: BTreeSet<usize> = open.map(|one| one.level).collect();
     let factors = &matrix.design.factors;
     let levels = &factors[factor].levels;
     let share_percent = matrix.share_percent(factor);
@@ -135,7 +137,7 @@ fn effect(
         not_told_apart: not_told_apart.into_iter().map(|level| levels[level].clone()).collect(),
         bend: None,
     });
-    let mut finding = matrix.finding(Kind::Effect, &[factor], subject, cells_of(&found));
+    let mut finding = matrix.finding(FindingKind::Effect, &[factor], subject, cells_of(&found));
     finding.effects = found.iter().map(|one| one.effect(matrix).tested(one.p, tests)).collect();
     finding.effects[0].share_percent = share_percent;
     finding.magnitude = matrix.magnitude(found[0].estimate);
@@ -156,11 +158,12 @@ fn effect(
 /// Whether a share is larger than that of each other factor, all of which are known.
 fn is_largest(matrix: &DesignMatrix, factor: usize, share: f64) -> bool {
     let factors = &matrix.design.factors;
-    let is_told = |of: usize| matrix.comparable(of).len() == factors[of].levels.len();
-    let is_less = |other: usize| matrix.share_percent(other).is_none_or(|other| other < share);
-    let others = || (0..factors.len()).filter(|&other| other != factor);
-    let is_compared = others().any(|other| matrix.share_percent(other).is_some());
-    is_compared && others().all(is_less) && (0..factors.len()).all(is_told)
+    let others = (0..factors.len()).filter(|&other| other != factor);
+    let others: Vec<f64> = others.filter_map(|other| matrix.share_percent(other)).collect();
+    let mut factors = factors.iter().enumerate();
+    !others.is_empty()
+        && others.iter().all(|other| *other < share)
+        && factors.all(|(at, of)| matrix.comparable(at).len() == of.levels.len())
 }
 
 /// Differences between runs of which at least one was not repeated: description, no claim.
@@ -168,7 +171,8 @@ fn not_tested(matrix: &DesignMatrix, factor: usize, own: &[&LevelTest]) -> Findi
     let singles: Vec<&LevelTest> = own.iter().copied().filter(|one| one.is_single()).collect();
     let bend = bend(matrix, factor, own);
     let subject = Subject::MainEffect(MainEffect { bend, ..MainEffect::default() });
-    let mut finding = matrix.finding(Kind::NotTested, &[factor], subject, cells_of(&singles));
+    let mut finding =
+        matrix.finding(FindingKind::NotTested, &[factor], subject, cells_of(&singles));
     finding.effects = singles.iter().map(|one| one.effect(matrix)).collect();
     finding.magnitude = matrix.magnitude(singles[0].estimate);
     finding.is_supported = false;

@@ -18,69 +18,35 @@ mod artefact;
 pub use noise::RUNS_LEAST;
 
 use crate::design::Design;
-use crate::finding::{Caveat, Finding, Inconclusive, Kind, Subject};
+use crate::finding::{Caveat, Finding, FindingKind, Inconclusive, Subject};
 use design_matrix::DesignMatrix;
-use feedrate_measure::doubt::{Doubt, Severity};
-use feedrate_measure::metric::Metric;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE, SAMPLES_WHOLE,
+};
+use feedrate_measure::stats::holm;
+use feedrate_results::run::Run;
+use std::collections::BTreeSet;
 
 /// A difference that matters to nobody: 2 %, or two points of a percentage; of one below 20 less.
 pub const MARGIN: f64 = 0.02;
 
-/// One run. Its epochs are repeated measures and have no place here.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observation {
-    /// Its folder.
-    pub path: PathBuf,
-    /// Its name in sentences.
-    pub name: String,
-    /// Factors that whoever made the run does not act on, and why.
-    pub ignored: BTreeMap<String, String>,
-    /// By name, in its unit; without those that are not known.
-    pub responses: BTreeMap<&'static str, f64>,
-    /// Samples per second of each epoch, in order.
-    pub epochs: Vec<f64>,
-    /// Its place in the order of running, within its source.
-    pub order: Option<u32>,
-    /// Reasons not to believe it. With an invalid one it is left out.
-    pub doubts: Vec<Doubt>,
-}
-
-impl Observation {
-    fn is_invalid(&self) -> bool {
-        self.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
-    }
-}
-
 /// One utilisation and one throughput: of each the one that most runs have, the truest first among equals.
-pub fn main_responses(observations: &[Observation]) -> Vec<&'static Metric> {
-    let kinds: [&[&str]; 2] = [
-        &["au_all_steps_percent", "au_windowed_percent"],
-        &["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"],
-    ];
-    kinds.iter().filter_map(|names| commonest(observations, names)).collect()
-}
-
-fn commonest(observations: &[Observation], names: &[&str]) -> Option<&'static Metric> {
-    let known =
-        |name: &str| observations.iter().filter(|one| one.responses.contains_key(name)).count();
+pub fn main_responses(runs: &[&Run]) -> Vec<&'static Metric> {
+    let kinds: [&[&'static Metric]; 2] =
+        [&[&AU_ALL_STEPS, &AU_WINDOWED], &[&DELIVERED_WHOLE, &NOMINAL_WHOLE, &SAMPLES_WHOLE]];
+    let count =
+        |metric: &&'static Metric| runs.iter().filter(|run| run.metric(metric).is_some()).count();
     // The last of equals is the greatest.
-    let (count, name) = names.iter().rev().map(|name| (known(name), name)).max_by_key(|of| of.0)?;
-    if count == 0 { None } else { Metric::find(name).ok() }
+    let commonest = kinds.iter().filter_map(|kind| kind.iter().rev().copied().max_by_key(count));
+    commonest.filter(|metric| 0 < count(metric)).collect()
 }
 
 /// Conclude what `runs`, which the designs are of, say of `responses`.
-pub fn findings(
-    designs: &[Design],
-    runs: &[Observation],
-    responses: &[&'static Metric],
-) -> Vec<Finding> {
+pub fn findings(designs: &[Design], runs: &[&Run], responses: &[&'static Metric]) -> Vec<Finding> {
     let mut all = Vec::new();
-    for design in designs {
-        for finding in of_workload(design, runs, responses) {
-            add(&mut all, finding);
-        }
+    for finding in designs.iter().flat_map(|design| of_workload(design, runs, responses)) {
+        add(&mut all, finding);
     }
     all.sort_by(|a, b| {
         a.kind.place().cmp(&b.kind.place()).then(b.magnitude.total_cmp(&a.magnitude))
@@ -92,7 +58,7 @@ pub fn findings(
 fn add(all: &mut Vec<Finding>, finding: Finding) {
     let same = all
         .iter_mut()
-        .find(|other| finding.kind == Kind::CannotTell && other.subject == finding.subject);
+        .find(|other| finding.kind == FindingKind::CannotTell && other.subject == finding.subject);
     match same {
         None => all.push(finding),
         Some(other) => {
@@ -102,12 +68,8 @@ fn add(all: &mut Vec<Finding>, finding: Finding) {
     }
 }
 
-fn of_workload(
-    design: &Design,
-    runs: &[Observation],
-    responses: &[&'static Metric],
-) -> Vec<Finding> {
-    let used = design.restricted(|_| true, |run| !runs[run].is_invalid());
+fn of_workload(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> Vec<Finding> {
+    let used = design.restricted(|_| true, |run| !is_invalid(runs[run]));
     let group = UsedRuns { design: &used, runs };
     let mut all: Vec<Finding> = exclusions::left_out(design, &group).into_iter().collect();
     all.extend(artefact::artefacts(&group));
@@ -116,10 +78,14 @@ fn of_workload(
     all.extend(inconclusive::only_left_out(design, &group));
     let matrices = responses.iter().filter_map(|response| DesignMatrix::new(&group, response));
     let matrices: Vec<DesignMatrix> = matrices.collect();
-    let judged: Vec<Judged> = matrices.iter().map(judge).collect();
+    let judged: Vec<JudgedResponse> = matrices.iter().map(judge).collect();
     all.extend(inconclusive::open(&used.workload, &judged));
     all.extend(judged.into_iter().flat_map(|one| one.findings));
     all
+}
+
+fn is_invalid(run: &Run) -> bool {
+    run.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
 }
 
 /// The runs of a workload that are used.
@@ -127,21 +93,31 @@ fn of_workload(
 struct UsedRuns<'a> {
     design: &'a Design,
     /// All that the design names by their places.
-    runs: &'a [Observation],
+    runs: &'a [&'a Run],
 }
 
 impl<'a> UsedRuns<'a> {
     /// In the order of the list.
-    fn used(&self) -> Vec<&'a Observation> {
-        let mut places: Vec<usize> =
-            self.design.cells.iter().flat_map(|cell| cell.runs.iter().copied()).collect();
-        places.sort_unstable();
-        places.into_iter().map(|run| &self.runs[run]).collect()
+    fn used(&self) -> Vec<&'a Run> {
+        self.places().into_iter().map(|run| self.runs[run]).collect()
+    }
+
+    fn places(&self) -> BTreeSet<usize> {
+        self.design.cells.iter().flat_map(|cell| cell.runs.iter().copied()).collect()
+    }
+
+    /// The design of those that count, as repeats where they differ only in what is never acted on.
+    fn acted_on(&self, counts: impl Fn(usize) -> bool) -> Design {
+        let places: Vec<usize> = self.places().into_iter().filter(|&run| counts(run)).collect();
+        self.design.restricted(
+            |factor| places.iter().any(|&run| self.runs[run].ignores(&factor.name).is_none()),
+            counts,
+        )
     }
 }
 
 /// Make a finding about runs, whatever their response.
-fn about(kind: Kind, workload: &str, subject: Subject, of: &[&Observation]) -> Finding {
+fn about(kind: FindingKind, workload: &str, subject: Subject, of: &[&Run]) -> Finding {
     Finding {
         kind,
         workloads: vec![workload.into()],
@@ -157,14 +133,14 @@ fn about(kind: Kind, workload: &str, subject: Subject, of: &[&Observation]) -> F
 }
 
 /// One response: what is told of it, and what is open.
-struct Judged<'a> {
+struct JudgedResponse<'a> {
     matrix: &'a DesignMatrix<'a>,
     findings: Vec<Finding>,
     open: Vec<inconclusive::OpenPoint>,
 }
 
 /// All tests of a response are made first, and corrected together.
-fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> Judged<'a> {
+fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> JudgedResponse<'a> {
     let mut levels = main_effects::tests(matrix);
     let mut pairs = interactions::tests(matrix);
     let mut drift = drift::drift(matrix);
@@ -174,9 +150,9 @@ fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> Judged<'a> {
     let p = p.chain(drift.iter_mut().map(|one| &mut one.p));
     let p: Vec<&mut f64> = p.chain(superlinear.iter_mut().map(|one| &mut one.p)).collect();
     let tests = p.len();
-    let corrected = feedrate_measure::stats::holm(&p.iter().map(|p| **p).collect::<Vec<_>>());
+    let corrected = holm(&p.iter().map(|p| **p).collect::<Vec<_>>());
     p.into_iter().zip(corrected).for_each(|(p, corrected)| *p = corrected);
-    let mut judged = Judged { matrix, findings: Vec::new(), open: Vec::new() };
+    let mut judged = JudgedResponse { matrix, findings: Vec::new(), open: Vec::new() };
     for factor in 0..matrix.design.factors.len() {
         let own: Vec<_> = levels.iter().filter(|one| one.factor == factor).collect();
         match equivalence::no_effect(matrix, factor, &own) {
@@ -196,7 +172,7 @@ fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> Judged<'a> {
     judged.findings.extend(drift.and_then(|drift| drift.finding(matrix, tests)));
     let scaling = scaling::scaling(matrix, superlinear, tests);
     // Growth that is more than linear follows no law.
-    let has_law = scaling.as_ref().is_some_and(|one| one.kind != Kind::Superlinear);
+    let has_law = scaling.as_ref().is_some_and(|one| one.kind != FindingKind::Superlinear);
     judged.findings.extend(scaling);
     if has_law {
         judged.findings.extend(scaling_law::law(matrix));
@@ -216,6 +192,6 @@ fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> Judged<'a> {
 }
 
 /// Make a finding of something that cannot be told of these runs.
-fn cannot_tell(workload: &str, subject: Inconclusive, of: &[&Observation]) -> Finding {
-    about(Kind::CannotTell, workload, Subject::Inconclusive(subject), of)
+fn cannot_tell(workload: &str, subject: Inconclusive, of: &[&Run]) -> Finding {
+    about(FindingKind::CannotTell, workload, Subject::Inconclusive(subject), of)
 }

@@ -3,9 +3,8 @@
 use super::MARGIN;
 use super::design_matrix::DesignMatrix;
 use crate::design::PROCESSES;
-use crate::finding::{Effect, EffectUnit, Finding, Kind, Subject};
-use crate::precision::ALPHA;
-use crate::precision::CONFIDENCE;
+use crate::finding::{EffectSize, EffectUnit, Finding, FindingKind, Subject};
+use crate::precision::{ALPHA, CONFIDENCE};
 use feedrate_measure::metric::Unit;
 use feedrate_measure::stats::{Combination, Difference, Interval};
 
@@ -18,14 +17,14 @@ pub(super) struct Superlinear {
 }
 
 /// The factor that counts processes, for the response of a rate.
-pub(super) struct Processes {
+pub(super) struct ProcessLevels {
     pub(super) factor: usize,
     /// Levels that can be compared, ascending; at least two.
     pub(super) levels: Vec<usize>,
     numbers: Vec<f64>,
 }
 
-impl Processes {
+impl ProcessLevels {
     /// `None` where there is none, or nothing can be compared.
     pub(super) fn new(matrix: &DesignMatrix) -> Option<Self> {
         if !matches!(matrix.response.unit, Unit::SamplesPerSecond | Unit::BytesPerSecond) {
@@ -34,7 +33,11 @@ impl Processes {
         let factor = matrix.design.factor(PROCESSES)?;
         let numbers = matrix.design.factors[factor].numbers.clone()?;
         let levels = matrix.comparable(factor);
-        (1.0 <= numbers[0] && 2 <= levels.len()).then_some(Processes { factor, levels, numbers })
+        (1.0 <= numbers[0] && 2 <= levels.len()).then_some(ProcessLevels {
+            factor,
+            levels,
+            numbers,
+        })
     }
 
     pub(super) fn first(&self) -> usize {
@@ -62,7 +65,7 @@ impl Processes {
         &self,
         matrix: &DesignMatrix,
         level: usize,
-        kind: Kind,
+        kind: FindingKind,
         subject: Subject,
     ) -> Option<Finding> {
         let (combination, estimate) = self.over_linear(matrix, level)?;
@@ -71,7 +74,8 @@ impl Processes {
         let [a, b] =
             [self.first(), level].map(|level| matrix.runs_of(&combination, (self.factor, level)));
         let of = matrix.quantity(self.factor, level, self.first());
-        let effect = Effect::new(of, EffectUnit::Efficiency, estimate.exp(), interval, a.min(b));
+        let effect =
+            EffectSize::new(of, EffectUnit::Efficiency, estimate.exp(), interval, a.min(b));
         let mut finding = matrix.finding(kind, &[self.factor], subject, combination.cells());
         finding.effects = vec![effect];
         finding.magnitude = matrix.magnitude(estimate);
@@ -81,13 +85,13 @@ impl Processes {
 
 /// A test of each number of processes against the fewest.
 pub(super) fn superlinear(matrix: &DesignMatrix) -> Vec<Superlinear> {
-    let Some(processes) = Processes::new(matrix) else { return Vec::new() };
-    let test = |&level: &usize| {
+    let Some(processes) = ProcessLevels::new(matrix) else { return Vec::new() };
+    let tests = processes.levels[1..].iter().filter_map(|&level| {
         let (combination, estimate) = processes.over_linear(matrix, level)?;
         let over = Difference { estimate, ..combination.welch(&matrix.cells)? };
         Some(Superlinear { level, over, p: over.p()? })
-    };
-    processes.levels[1..].iter().filter_map(test).collect()
+    });
+    tests.collect()
 }
 
 /// The worst excess, or the efficiency at most processes.
@@ -96,20 +100,20 @@ pub(super) fn scaling(
     tests: Vec<Superlinear>,
     number: usize,
 ) -> Option<Finding> {
-    let processes = Processes::new(matrix)?;
+    let processes = ProcessLevels::new(matrix)?;
     let excess =
         tests.into_iter().filter(|one| one.p < ALPHA && MARGIN.ln_1p() < one.over.estimate);
     let excess = excess.max_by(|a, b| a.over.estimate.total_cmp(&b.over.estimate));
     if let Some(Superlinear { level, p, .. }) = excess {
-        let (kind, subject) = (Kind::Superlinear, Subject::MoreThanLinear);
+        let (kind, subject) = (FindingKind::Superlinear, Subject::MoreThanLinear);
         let mut finding = processes.finding(matrix, level, kind, subject)?;
         finding.effects = vec![finding.effects.remove(0).tested(Some(p), number)];
         return Some(finding);
     }
     let last = *processes.levels.last()?;
-    let mut finding = processes.finding(matrix, last, Kind::Scaling, Subject::Efficiency)?;
+    let mut finding = processes.finding(matrix, last, FindingKind::Scaling, Subject::Efficiency)?;
     if finding.effects[0].low.is_none() {
-        (finding.kind, finding.is_supported) = (Kind::NotTested, false);
+        (finding.kind, finding.is_supported) = (FindingKind::NotTested, false);
     }
     Some(finding)
 }

@@ -1,9 +1,10 @@
-//! Which law throughput follows over processes: the Universal Scalability Law, or Amdahl's where it adds nothing; or why neither can be told.
+//! The law that throughput follows over processes: the Universal Scalability Law, or Amdahl's where it adds nothing; or why neither can be told.
 
 use super::design_matrix::DesignMatrix;
-use super::scaling::Processes;
+use super::scaling::ProcessLevels;
 use crate::finding::{
-    Caveat, Effect, EffectUnit, Finding, Kind, LawObstacle, Quantity, ScalingLaw, Subject,
+    Caveat, EffectSize, EffectUnit, Finding, FindingKind, LawObstacle, Quantity, ScalingLaw,
+    Subject,
 };
 use crate::precision::CONFIDENCE;
 use feedrate_measure::stats::{Interval, Scaling, ScalingDoubt, amdahl, universal_scalability};
@@ -15,7 +16,7 @@ const COHERENCE: usize = 2;
 
 /// The law, fitted to the middle of each number of processes against the fewest. Nothing where growth is not told, or no law can be fitted.
 pub(super) fn law(matrix: &DesignMatrix) -> Option<Finding> {
-    let processes = Processes::new(matrix)?;
+    let processes = ProcessLevels::new(matrix)?;
     let fewest = processes.number(processes.first());
     // Laws tell ratios only, so that the fewest processes may have 1.
     let mut points = vec![(fewest, 1.0)];
@@ -31,26 +32,26 @@ pub(super) fn law(matrix: &DesignMatrix) -> Option<Finding> {
         Some(fit) => fit,
         None => amdahl(&points)?,
     };
-    let runs_at = |level: usize| {
-        let at = cells.iter().filter(|&&cell| matrix.cells[cell].levels[processes.factor] == level);
-        at.map(|&cell| matrix.cells[cell].values.len()).sum::<usize>()
-    };
-    let n = processes.levels.iter().map(|&level| runs_at(level)).min()?;
+    let runs = processes.levels.iter().map(|level| {
+        let cells = cells.iter().map(|&cell| &matrix.cells[cell]);
+        let own = cells.filter(|cell| cell.levels[processes.factor] == *level);
+        own.map(|cell| cell.values.len()).sum::<usize>()
+    });
+    let n = runs.min()?;
     let law = ScalingLaw::new(&fit);
     let kind = match law.obstacle {
-        Some(_) => Kind::CannotTell,
-        None if n < 2 => Kind::NotTested,
-        None => Kind::Scaling,
+        Some(_) => FindingKind::CannotTell,
+        None if n < 2 => FindingKind::NotTested,
+        None => FindingKind::Scaling,
     };
-    let effects = if kind == Kind::CannotTell { Vec::new() } else { law.effects(n) };
-    let doubts = if kind == Kind::CannotTell { Vec::new() } else { fit.doubts };
-    let is_universal = law.is_universal;
+    let (is_universal, effects) = (law.is_universal, law.effects(n));
     let subject = Subject::Law { law, numbers: points.len(), n };
     let mut finding = matrix.finding(kind, &[processes.factor], subject, cells);
-    finding.is_supported = kind != Kind::NotTested;
-    finding.effects = effects;
-    if !doubts.is_empty() {
-        finding.caveats.push(Caveat::Law { is_universal, doubts });
+    finding.is_supported = kind != FindingKind::NotTested;
+    if kind != FindingKind::CannotTell {
+        finding.effects = effects;
+        let doubts = Some(fit.doubts).filter(|doubts| !doubts.is_empty());
+        finding.caveats.extend(doubts.map(|doubts| Caveat::Law { is_universal, doubts }));
     }
     Some(finding)
 }
@@ -62,30 +63,30 @@ fn told(fit: &Scaling, at: usize) -> Option<Interval> {
 
 impl ScalingLaw {
     fn new(fit: &Scaling) -> Self {
-        let has = |doubt| fit.doubts.contains(&doubt);
+        let has_more_beyond = fit.doubts.contains(&ScalingDoubt::MoreBeyondPeak);
         ScalingLaw {
             is_universal: fit.coherence > 0.0,
             contention: told(fit, CONTENTION),
             coherence: told(fit, COHERENCE),
             limit: 1.0 / fit.contention,
-            peak: fit.peak().filter(|_| !has(ScalingDoubt::MoreBeyondPeak)),
+            peak: if has_more_beyond { None } else { fit.peak() },
             r_squared: fit.r_squared,
             obstacle: obstacle(fit),
         }
     }
 
-    fn effects(&self, n: usize) -> Vec<Effect> {
-        let share = |of, interval: Interval| {
-            Effect::new(of, EffectUnit::Share, interval.estimate, Some(interval), n)
-        };
-        let contention = Quantity::Contention { is_universal: self.is_universal };
-        let mut effects: Vec<Effect> =
-            self.contention.map(|of| share(contention, of)).into_iter().collect();
-        effects.extend(self.coherence.map(|of| share(Quantity::Coherence, of)));
-        effects.extend(self.peak.map(|peak| {
-            Effect::new(Quantity::PeakProcesses, EffectUnit::Processes, peak, None, n)
-        }));
-        effects
+    fn effects(&self, n: usize) -> Vec<EffectSize> {
+        let shares = [
+            (Quantity::Contention { is_universal: self.is_universal }, self.contention),
+            (Quantity::Coherence, self.coherence),
+        ];
+        let shares = shares.into_iter().filter_map(|(of, interval)| {
+            Some(EffectSize::new(of, EffectUnit::Share, interval?.estimate, interval, n))
+        });
+        let peak = self.peak.map(|peak| {
+            EffectSize::new(Quantity::PeakProcesses, EffectUnit::Processes, peak, None, n)
+        });
+        shares.chain(peak).collect()
     }
 }
 

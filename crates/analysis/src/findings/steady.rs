@@ -1,17 +1,30 @@
 //! Whether the epochs of runs settle: still warming up, or never steady. Epochs are repeated measures of a run, and tell nothing of others.
 
-use super::{Observation, UsedRuns, about};
-use crate::finding::{Effect, EffectUnit, Epochs, Finding, Kind, Quantity, Subject};
+use super::{UsedRuns, about};
+use crate::finding::{EffectSize, EffectUnit, Epochs, Finding, FindingKind, Quantity, Subject};
+use feedrate_measure::metric::SAMPLES_WHOLE;
 use feedrate_measure::stats::{STEADY_ROUNDS, mean, slope, steady_from};
+use feedrate_results::run::Run;
+
+/// A run, its rate in each epoch, and how these do not settle.
+type UnsteadyRun<'a> = (&'a Run, Vec<f64>, Epochs);
 
 /// One finding of runs that settle late, one of those that never do.
 pub(super) fn unsteady(group: &UsedRuns) -> Vec<Finding> {
-    let mut judged = group.used();
-    judged.retain(|run| STEADY_ROUNDS <= run.epochs.len());
-    let found = judged.iter().filter_map(|run| Some((*run, unsteady_epochs(&run.epochs)?)));
-    let (late, never): (Vec<_>, Vec<_>) =
-        found.partition(|(_, epochs)| matches!(epochs, Epochs::SettleLate { .. }));
-    [late, never].iter().filter_map(|of| finding(group, of, judged.len())).collect()
+    let judged: Vec<(&Run, Vec<f64>)> = group
+        .used()
+        .into_iter()
+        .map(|run| (run, run.epoch_values(&SAMPLES_WHOLE)))
+        .filter(|(_, rates)| STEADY_ROUNDS <= rates.len())
+        .collect();
+    let number = judged.len();
+    let found = judged.into_iter().filter_map(|(run, rates)| {
+        let epochs = unsteady_epochs(&rates)?;
+        Some((run, rates, epochs))
+    });
+    let (late, never): (Vec<UnsteadyRun>, Vec<UnsteadyRun>) =
+        found.partition(|(.., epochs)| matches!(epochs, Epochs::SettleLate { .. }));
+    [late, never].iter().filter_map(|of| finding(group, of, number)).collect()
 }
 
 /// `None` of epochs that are steady from the first on.
@@ -36,28 +49,31 @@ fn unsteady_epochs(rates: &[f64]) -> Option<Epochs> {
     }
 }
 
-fn finding(group: &UsedRuns, of: &[(&Observation, Epochs)], judged: usize) -> Option<Finding> {
-    let size = |(run, epochs): &(&Observation, Epochs)| match *epochs {
-        Epochs::SettleLate { bias, .. } => bias.abs(),
-        Epochs::NeverSettle { least, most, .. } => {
-            mean(&run.epochs).map_or(0.0, |all| (most - least) / all)
-        }
-    };
+fn finding(group: &UsedRuns, of: &[UnsteadyRun], judged: usize) -> Option<Finding> {
     let worst = of.iter().max_by(|a, b| size(a).total_cmp(&size(b)))?;
-    let (name, epochs) = (worst.0.name.clone(), worst.1);
-    let runs: Vec<&Observation> = of.iter().map(|(run, _)| *run).collect();
-    let run = name.clone();
+    let (run, magnitude, epochs) = (worst.0.short_path(), size(worst), worst.2);
     let (quantity, unit, estimate) = match epochs {
         Epochs::SettleLate { bias, .. } => {
-            (Quantity::AllEpochsAgainstSettled { run }, EffectUnit::Ratio, 1.0 + bias)
+            (Quantity::AllEpochsAgainstSettled { run: run.clone() }, EffectUnit::Ratio, 1.0 + bias)
         }
         Epochs::NeverSettle { .. } => {
-            (Quantity::SpreadOfEpochs { run }, EffectUnit::Share, size(worst))
+            (Quantity::SpreadOfEpochs { run: run.clone() }, EffectUnit::Share, magnitude)
         }
     };
-    let subject = Subject::Unsteady { runs: of.len(), judged, worst: name, epochs };
-    let mut finding = about(Kind::Unsteady, &group.design.workload, subject, &runs);
-    finding.effects = vec![Effect::new(quantity, unit, estimate, None, 1)];
-    finding.magnitude = size(worst);
-    Some(finding)
+    let runs: Vec<&Run> = of.iter().map(|(run, ..)| *run).collect();
+    let subject = Subject::Unsteady { runs: of.len(), judged, worst: run, epochs };
+    Some(Finding {
+        effects: vec![EffectSize::new(quantity, unit, estimate, None, 1)],
+        magnitude,
+        ..about(FindingKind::Unsteady, &group.design.workload, subject, &runs)
+    })
+}
+
+fn size((_, rates, epochs): &UnsteadyRun) -> f64 {
+    match *epochs {
+        Epochs::SettleLate { bias, .. } => bias.abs(),
+        Epochs::NeverSettle { least, most, .. } => {
+            mean(rates).map_or(0.0, |all| (most - least) / all)
+        }
+    }
 }

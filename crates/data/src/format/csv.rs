@@ -5,12 +5,9 @@
 //! Reads what others write too: quoted numbers, spaces, CRLF, blank lines, missing numbers as NaN; and the rows of
 //! DLIO 2.0.0, which wrote their index before them and the columns' above.
 
-use super::text::{self, Line, Row, Syntax, TextCursor, Token, Values, Wrong};
-use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError};
-use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Compression, Encoding, FileShape};
-
-pub(super) struct Csv;
+use super::text::{self, LineMarks, NumberText, RowEnd, Syntax, Values};
+use super::{Format, FormatError};
+use feedrate_spec::catalog::{Ability, Member};
 
 static MEMBER: Member = Member {
     name: "csv",
@@ -18,37 +15,18 @@ static MEMBER: Member = Member {
     abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
 };
 
-const LINE: Line = Line { open: b"", close: b"\n" };
+const LINE: LineMarks = LineMarks { open: b"", close: b"\n" };
 
-impl Format for Csv {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            compressions: &[Compression::Gzip],
-            heeds: &["dataset.compression_level"],
-            piece_bytes: Some(text::PIECE_BYTES),
-            ..FormatEntry::new(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding))
-        }
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        text::encode(LINE, shape, encoding, content, sink)
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(TextCursor::<Fields>::new(options))
-    }
-}
+pub(super) static FORMAT: Format = Format::new(
+    text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
+    |shape, encoding, content, sink| text::encode(LINE, shape, encoding, content, sink),
+    text::cursor::<Fields>,
+);
 
 /// Position in a row.
 #[derive(Default)]
 struct Fields {
-    token: Token,
+    token: NumberText,
 }
 
 impl Syntax for Fields {
@@ -61,33 +39,33 @@ impl Syntax for Fields {
         text.strip_prefix(b",0,1").is_some_and(|rest| matches!(rest.first(), Some(b',' | b'\n')))
     }
 
-    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError> {
         let mut at = 0;
         loop {
             if values.is_full() {
-                return Ok((at, Row::Full));
+                return Ok((at, RowEnd::Full));
             }
             let rest = &text[at..];
             let Some(end) = memchr::memchr2(b',', b'\n', rest) else {
                 self.token.keep(rest)?;
-                return Ok((text.len(), Row::GoesOn));
+                return Ok((text.len(), RowEnd::GoesOn));
             };
             self.field(at, &rest[..end], values)?;
             at += end + 1;
             if rest[end] == b'\n' {
-                return Ok((at, Row::Over));
+                return Ok((at, RowEnd::Over));
             }
         }
     }
 
-    fn end(&mut self, values: &mut Values) -> Result<(), Wrong> {
+    fn end(&mut self, values: &mut Values) -> Result<(), FormatError> {
         self.field(0, &[], values)
     }
 }
 
 impl Fields {
     /// The field that ends in `bytes`.
-    fn field(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), Wrong> {
+    fn field(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), FormatError> {
         let field = self.token.whole(bytes)?.trim_ascii();
         let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));
         let bare = bare.unwrap_or(field).trim_ascii();

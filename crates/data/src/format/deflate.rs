@@ -1,12 +1,20 @@
-//! Deflates what is written to a file, piece by piece, however long it is. Shared by the formats that are packed so.
+//! Deflates what is written to a file, piece by piece, however long it is, and inflates what is read. Shared by the
+//! formats that are packed so.
 
-use super::{FileSink, SinkError};
-use flate2::{Compress, Compression, FlushCompress, Status};
+use super::{FileSink, FormatError, SinkError};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 /// Packed at once. At level 0 the bytes that come out depend on it.
 const PIECE_BYTES: usize = 64 << 10;
 /// RFC 1952, without name and time, of no known system: equal input makes equal bytes.
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+
+/// Length of a gzip header without extra fields, and the flags that say which there are.
+pub(super) const GZIP_HEADER_BYTES: usize = 10;
+const HAS_CRC: u8 = 2;
+const HAS_EXTRA: u8 = 4;
+const HAS_NAME: u8 = 8;
+const HAS_COMMENT: u8 = 16;
 
 /// Takes the bytes of part 0, and passes them on deflated.
 pub(super) struct DeflateSink<'s> {
@@ -134,4 +142,77 @@ impl FileSink for DeflateSink<'_> {
         debug_assert!(false, "byte {offset} of part {part} is packed already");
         Ok(())
     }
+}
+
+/// Inflates a stream, a window at a time.
+pub(super) struct Inflate {
+    state: Decompress,
+    is_zlib: bool,
+    /// Begins with the bytes that the last step made.
+    pub(super) window: Vec<u8>,
+}
+
+/// How far a step of [`Inflate`] came.
+pub(super) struct InflateStep {
+    /// Packed bytes that were used.
+    pub(super) used: usize,
+    /// Bytes made.
+    pub(super) made: usize,
+    /// The stream has ended.
+    pub(super) is_end: bool,
+}
+
+impl Inflate {
+    pub(super) fn new() -> Self {
+        Self::wrapped(false)
+    }
+
+    /// Each stream is one of zlib (RFC 1950).
+    pub(super) fn zlib() -> Self {
+        Self::wrapped(true)
+    }
+
+    fn wrapped(is_zlib: bool) -> Self {
+        Inflate { state: Decompress::new(is_zlib), is_zlib, window: vec![0; PIECE_BYTES] }
+    }
+
+    /// Begin another stream.
+    pub(super) fn reset(&mut self) {
+        self.state.reset(self.is_zlib);
+    }
+
+    /// Inflate some of `packed`, which lies at `at` of the file. A window that is full may hide what needs no more input.
+    pub(super) fn step(&mut self, packed: &[u8], at: u64) -> Result<InflateStep, FormatError> {
+        let (before_in, before_out) = (self.state.total_in(), self.state.total_out());
+        let status = self
+            .state
+            .decompress(packed, &mut self.window, FlushDecompress::None)
+            .map_err(|error| FormatError::new(at, format!("broken deflate stream: {error}")))?;
+        let used = (self.state.total_in() - before_in) as usize;
+        let made = (self.state.total_out() - before_out) as usize;
+        let is_end = status == Status::StreamEnd;
+        if !is_end && used == 0 && made == 0 && !packed.is_empty() {
+            return Err(FormatError::new(at, "broken deflate stream: it does not go on"));
+        }
+        Ok(InflateStep { used, made, is_end })
+    }
+}
+
+/// Length of a gzip header (RFC 1952), once it has come.
+pub(super) fn gzip_header_bytes(header: &[u8]) -> Option<usize> {
+    let flags = header.get(3)?;
+    let mut end = GZIP_HEADER_BYTES;
+    if flags & HAS_EXTRA != 0 {
+        let extra_bytes = header.get(end..)?.first_chunk().copied().map(u16::from_le_bytes)?;
+        end += 2 + usize::from(extra_bytes);
+    }
+    for has_text in [HAS_NAME, HAS_COMMENT] {
+        if flags & has_text != 0 {
+            end += memchr::memchr(0, header.get(end..)?)? + 1;
+        }
+    }
+    if flags & HAS_CRC != 0 {
+        end += 2;
+    }
+    (end <= header.len()).then_some(end)
 }

@@ -2,12 +2,9 @@
 //! `json.dumps(x.tolist())` or `pandas.to_json(orient="records", lines=True)` are read too: of nested arrays the numbers
 //! in order, of objects the values. `NaN`, `Infinity` and `null` are floats, as Python has them.
 
-use super::text::{self, Line, Row, Syntax, TextCursor, Token, Values, Wrong};
-use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError};
-use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Compression, Encoding, FileShape};
-
-pub(super) struct Json;
+use super::text::{self, LineMarks, NumberText, RowEnd, Syntax, Values};
+use super::{Format, FormatError};
+use feedrate_spec::catalog::{Ability, Member};
 
 static MEMBER: Member = Member {
     name: "json",
@@ -15,39 +12,20 @@ static MEMBER: Member = Member {
     abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
 };
 
-const LINE: Line = Line { open: b"[", close: b"]\n" };
+const LINE: LineMarks = LineMarks { open: b"[", close: b"]\n" };
 
 /// Arrays and objects inside each other.
 const DEPTH_MAX: u32 = 16;
 
-impl Format for Json {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            compressions: &[Compression::Gzip],
-            heeds: &["dataset.compression_level"],
-            piece_bytes: Some(text::PIECE_BYTES),
-            ..FormatEntry::new(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding))
-        }
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        text::encode(LINE, shape, encoding, content, sink)
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(TextCursor::<Tokens>::new(options))
-    }
-}
+pub(super) static FORMAT: Format = Format::new(
+    text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
+    |shape, encoding, content, sink| text::encode(LINE, shape, encoding, content, sink),
+    text::cursor::<Tokens>,
+);
 
 /// Tokens that may come next.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Next {
+enum NextToken {
     #[default]
     Value,
     /// A value, or the end of an array that was just opened.
@@ -69,51 +47,53 @@ enum Next {
 /// Position in a line.
 #[derive(Default)]
 struct Tokens {
-    next: Next,
+    next: NextToken,
     depth: u32,
     /// A bit for each open array or object, the innermost lowest; set for objects.
     objects: u32,
-    token: Token,
+    token: NumberText,
 }
 
 impl Syntax for Tokens {
     fn begin(&mut self) {
-        (self.next, self.depth, self.objects) = (Next::Value, 0, 0);
+        (self.next, self.depth, self.objects) = (NextToken::Value, 0, 0);
         self.token.clear();
     }
 
-    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError> {
         let mut at = 0;
         loop {
             if values.is_full() {
-                return Ok((at, Row::Full));
+                return Ok((at, RowEnd::Full));
             }
-            let Some(&byte) = text.get(at) else { return Ok((at, Row::GoesOn)) };
+            let Some(&byte) = text.get(at) else { return Ok((at, RowEnd::GoesOn)) };
             if self.begins_number(byte) {
                 let rest = &text[at..];
                 let Some(end) = rest.iter().position(|&byte| ends_number(byte)) else {
                     self.token.keep(rest)?;
-                    return Ok((text.len(), Row::GoesOn));
+                    return Ok((text.len(), RowEnd::GoesOn));
                 };
                 self.number(at, &rest[..end], values)?;
                 at += end;
                 continue;
             }
-            let used = self.punctuation(&text[at..]).map_err(|message| Wrong::new(at, message))?;
+            let used = self
+                .punctuation(&text[at..])
+                .map_err(|message| FormatError::new(at as u64, message))?;
             at += used;
-            if self.next == Next::Value && self.depth == 0 && byte == b'\n' {
-                return Ok((at, Row::Over));
+            if self.next == NextToken::Value && self.depth == 0 && byte == b'\n' {
+                return Ok((at, RowEnd::Over));
             }
         }
     }
 
-    fn end(&mut self, _values: &mut Values) -> Result<(), Wrong> {
+    fn end(&mut self, _values: &mut Values) -> Result<(), FormatError> {
         match self.next {
-            Next::LineEnd => {
-                self.next = Next::Value;
+            NextToken::LineEnd => {
+                self.next = NextToken::Value;
                 Ok(())
             }
-            _ => Err(Wrong::new(0, "the file ends within a JSON value")),
+            _ => Err(FormatError::new(0, "the file ends within a JSON value")),
         }
     }
 }
@@ -124,19 +104,19 @@ impl Tokens {
     }
 
     fn begins_number(&self, byte: u8) -> bool {
-        let wanted = matches!(self.next, Next::Value | Next::First) && self.depth > 0;
+        let wanted = matches!(self.next, NextToken::Value | NextToken::First) && self.depth > 0;
         let apart = ends_number(byte) || matches!(byte, b'[' | b'{' | b'"' | b':');
         wanted && (!self.token.is_empty() || !apart)
     }
 
-    fn number(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), Wrong> {
+    fn number(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), FormatError> {
         let field = self.token.whole(bytes)?;
         match field {
             b"null" => values.push_missing(at, field)?,
             _ => values.push(at, field)?,
         }
         self.token.clear();
-        self.next = Next::After;
+        self.next = NextToken::After;
         Ok(())
     }
 
@@ -144,26 +124,26 @@ impl Tokens {
     fn punctuation(&mut self, text: &[u8]) -> Result<usize, String> {
         let byte = text[0];
         self.next = match (self.next, byte) {
-            (Next::InKey, _) => return Ok(self.key(text)),
-            (Next::InKeyEscaped, _) => Next::InKey,
+            (NextToken::InKey, _) => return Ok(self.key(text)),
+            (NextToken::InKeyEscaped, _) => NextToken::InKey,
             (next, b' ' | b'\t' | b'\r') => next,
-            (Next::LineEnd, b'\n') => Next::Value,
+            (NextToken::LineEnd, b'\n') => NextToken::Value,
             (_, b'\n') => return Err("the line ends within a JSON value".to_string()),
-            (Next::Value | Next::First, b'[') => self.open(0)?,
-            (Next::Value | Next::First, b'{') => self.open(1)?,
-            (Next::First | Next::After, b']') if !self.in_object() => self.close(),
-            (Next::FirstKey | Next::After, b'}') if self.in_object() => self.close(),
-            (Next::After, b',') if self.in_object() => Next::Key,
-            (Next::After, b',') => Next::Value,
-            (Next::FirstKey | Next::Key, b'"') => Next::InKey,
-            (Next::Colon, b':') => Next::Value,
-            (Next::Value, _) if self.depth == 0 => {
+            (NextToken::Value | NextToken::First, b'[') => self.open(0)?,
+            (NextToken::Value | NextToken::First, b'{') => self.open(1)?,
+            (NextToken::First | NextToken::After, b']') if !self.in_object() => self.close(),
+            (NextToken::FirstKey | NextToken::After, b'}') if self.in_object() => self.close(),
+            (NextToken::After, b',') if self.in_object() => NextToken::Key,
+            (NextToken::After, b',') => NextToken::Value,
+            (NextToken::FirstKey | NextToken::Key, b'"') => NextToken::InKey,
+            (NextToken::Colon, b':') => NextToken::Value,
+            (NextToken::Value, _) if self.depth == 0 => {
                 return Err(format!("`{}` begins no array", byte.escape_ascii()));
             }
-            (Next::LineEnd, _) => {
+            (NextToken::LineEnd, _) => {
                 return Err(format!("`{}` follows the array of its line", byte.escape_ascii()));
             }
-            (Next::Value | Next::First, b'"') => {
+            (NextToken::Value | NextToken::First, b'"') => {
                 return Err("a string, and not a number".to_string());
             }
             _ => return Err(format!("`{}` is out of place", byte.escape_ascii())),
@@ -175,30 +155,30 @@ impl Tokens {
     fn key(&mut self, text: &[u8]) -> usize {
         let Some(end) = memchr::memchr3(b'"', b'\\', b'\n', text) else { return text.len() };
         match text[end] {
-            b'"' => self.next = Next::Colon,
-            b'\\' => self.next = Next::InKeyEscaped,
+            b'"' => self.next = NextToken::Colon,
+            b'\\' => self.next = NextToken::InKeyEscaped,
             _ => {
                 // The newline is looked at again, where it is out of place.
-                self.next = Next::Colon;
+                self.next = NextToken::Colon;
                 return end;
             }
         }
         end + 1
     }
 
-    fn open(&mut self, object: u32) -> Result<Next, String> {
+    fn open(&mut self, object: u32) -> Result<NextToken, String> {
         if self.depth == DEPTH_MAX {
             return Err(format!("arrays more than {DEPTH_MAX} deep"));
         }
         self.depth += 1;
         self.objects = self.objects << 1 | object;
-        Ok(if object == 1 { Next::FirstKey } else { Next::First })
+        Ok(if object == 1 { NextToken::FirstKey } else { NextToken::First })
     }
 
-    fn close(&mut self) -> Next {
+    fn close(&mut self) -> NextToken {
         self.depth -= 1;
         self.objects >>= 1;
-        if self.depth == 0 { Next::LineEnd } else { Next::After }
+        if self.depth == 0 { NextToken::LineEnd } else { NextToken::After }
     }
 }
 

@@ -3,14 +3,15 @@
 //! Formats do no I/O. A [`Cursor`] says which bytes a sample needs next and is fed those bytes; an
 //! encoder writes to a [`FileSink`]. So each format works with each storage and each driver.
 //!
-//! To add a format: copy `npy.rs`, implement [`Format`], add its `mod` line and its row. The catalog,
+//! To add a format: copy `npy.rs`, fill a [`Format`], add its `mod` line and its row. The catalog,
 //! the CLI, the reference pages and the contract suite (`tests.rs`) read the table.
 
-mod packed;
+mod decimal;
 mod payload_range;
-mod packed_cursor;
 mod deflate;
 mod ahead;
+mod located;
+mod packed;
 mod npy_header;
 mod npy_stream;
 mod npz;
@@ -42,75 +43,71 @@ use feedrate_spec::shape::{Encoding, FileShape};
 pub use crate::content::Content;
 
 /// Every format.
-pub static FORMATS: &[&dyn Format] = &[
-    &npz::Npz,
-    &npy::Npy,
-    &raw::Raw,
-    &indexed_binary::IndexedBinary,
-    &mmap_indexed_binary::MmapIndexedBinary,
-    &tfrecord::TfRecord,
-    &webdataset::WebDataset,
-    &hdf5::Hdf5,
-    &parquet::Parquet,
-    &safetensors::Safetensors,
-    &csv::Csv,
-    &json::Json,
-    &png::Png,
-    &jpeg::Jpeg,
-    &synthetic::Synthetic,
-    &null::Null,
+pub static FORMATS: &[&Format] = &[
+    &npz::FORMAT,
+    &npy::FORMAT,
+    &raw::FORMAT,
+    &indexed_binary::FORMAT,
+    &mmap_indexed_binary::FORMAT,
+    &tfrecord::FORMAT,
+    &webdataset::FORMAT,
+    &hdf5::FORMAT,
+    &parquet::FORMAT,
+    &safetensors::FORMAT,
+    &csv::FORMAT,
+    &json::FORMAT,
+    &png::FORMAT,
+    &jpeg::FORMAT,
+    &synthetic::FORMAT,
+    &null::FORMAT,
 ];
 
 /// The format called `name`.
-pub fn find(name: &str) -> Option<&'static dyn Format> {
+pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().copied().find(|format| format.member().name == name)
 }
 
 /// The table as the planner sees it.
 pub fn entries() -> Vec<FormatEntry> {
-    FORMATS.iter().map(|format| format.entry()).collect()
+    FORMATS.iter().map(|format| format.entry).collect()
 }
 
 /// A format: how samples lie in a file.
-pub trait Format: Sync {
+pub struct Format {
     /// Name, summary, abilities, size.
-    fn entry(&self) -> FormatEntry;
+    pub entry: FormatEntry,
+    /// The files of one dataset file, the data file first.
+    pub parts: &'static [Part],
+    /// Raised when the bytes of its files change: datasets of other versions are read, but neither completed nor verified.
+    pub version: u32,
+    /// Write one file, of a shape and encoding that the row calls fit. The content, which was started on the file,
+    /// fills payload; pieces go to the sink in order, and may be patched. Equal input makes equal bytes.
+    pub encode: Encode,
+    /// A reader of samples, made once per worker and reused.
+    pub cursor: fn(&CursorOptions) -> Box<dyn Cursor>,
+}
 
-    /// Name, summary, abilities.
-    fn member(&self) -> &'static Member {
-        self.entry().member
+type Encode = fn(&FileShape, &Encoding, &mut Content, &mut dyn FileSink) -> Result<(), SinkError>;
+
+impl Format {
+    /// A format of one file, in its first version.
+    const fn new(
+        entry: FormatEntry,
+        encode: Encode,
+        cursor: fn(&CursorOptions) -> Box<dyn Cursor>,
+    ) -> Self {
+        Format { entry, parts: &[Part::DATA], version: 1, encode, cursor }
     }
 
-    /// The files of one dataset file, the data file first.
-    fn parts(&self) -> &'static [Part] {
-        &[Part::DATA]
+    /// Name, summary, abilities.
+    pub fn member(&self) -> &'static Member {
+        self.entry.member
     }
 
     /// Bytes of all parts of a file of this shape; see [`FormatEntry::file_bytes`].
-    fn file_bytes(&self, shape: &FileShape, encoding: &Encoding) -> u64 {
-        (self.entry().file_bytes)(shape, encoding)
+    pub fn file_bytes(&self, shape: &FileShape, encoding: &Encoding) -> u64 {
+        (self.entry.file_bytes)(shape, encoding)
     }
-
-    /// Raised when the bytes of its files change: datasets of other versions are read, but neither completed nor verified.
-    fn version(&self) -> u32 {
-        1
-    }
-
-    /// Write one file, of a shape and encoding that the row calls fit. `content`, which was started on the file,
-    /// fills payload; pieces go to `sink` in order, and may be patched. Equal input makes equal bytes.
-    ///
-    /// # Errors
-    /// Whatever the sink refuses.
-    fn encode(
-        &self,
-        shape: &FileShape,
-        encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError>;
-
-    /// A reader of samples, made once per worker and reused.
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor>;
 }
 
 /// One of the files that make up a dataset file.
@@ -312,6 +309,11 @@ impl FormatError {
 fn piece_len(piece_bytes: usize, offset: u64, left: u64) -> usize {
     let piece = piece_bytes.max(1) as u64;
     left.min(piece - offset % piece) as usize
+}
+
+/// The length that was asked for by [`Need::Length`].
+fn length_of(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().copied().map_or(0, u64::from_le_bytes)
 }
 
 /// The file ended `missing` bytes before it should have.

@@ -1,14 +1,9 @@
 //! `npy`: one numpy array a file, samples along the last axis, as `numpy.save` writes it.
 
 use super::npy_stream::{self, ArrayStream};
-use super::{
-    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    cut_off, npy_header, piece_len,
-};
+use super::{Cursor, Format, FormatError, Need, PayloadSink, cut_off, npy_header, piece_len};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Encoding, FileShape};
-
-pub(super) struct Npy;
+use feedrate_spec::shape::FileShape;
 
 static MEMBER: Member = Member {
     name: "npy",
@@ -16,24 +11,14 @@ static MEMBER: Member = Member {
     abilities: &[Ability::EvenReads],
 };
 
-impl Format for Npy {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry::new(&MEMBER, |shape, _| npy_header::array_bytes(shape))
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        _encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
+pub(super) static FORMAT: Format = Format::new(
+    FormatEntry::new(&MEMBER, |shape, _| npy_header::array_bytes(shape)),
+    |shape, _, content, sink| {
         sink.write(0, &npy_header::write(shape))?;
         npy_stream::write_payload(shape, content, sink, &mut |_| {})?;
         Ok(())
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+    },
+    |options| {
         Box::new(NpyCursor {
             piece_bytes: options.piece_bytes,
             array: ArrayStream::new(options.wants_payload),
@@ -41,8 +26,8 @@ impl Format for Npy {
             expected_bytes: None,
             asked: 0,
         })
-    }
-}
+    },
+);
 
 struct NpyCursor {
     piece_bytes: usize,

@@ -4,13 +4,14 @@
 //! Samples are the last axis, as DLIO lays them out: shape `(d1, …, dn, samples)`.
 
 use super::FormatError;
+use super::decimal::digits;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, FileShape};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// The array's bytes start at a multiple of this.
 const ALIGN_BYTES: usize = 64;
 /// numpy leaves room for the first axis to grow to this many digits.
-const GROWTH_DIGITS: usize = 21;
+const GROWTH_DIGITS: u64 = 21;
 /// The longest header that is read; numpy itself stops at 10 000.
 const TEXT_BYTES_MAX: usize = 1 << 16;
 /// Magic, version 1.0 and its length field.
@@ -45,15 +46,11 @@ pub(super) fn array_bytes(shape: &FileShape) -> u64 {
 fn header_bytes(shape: &FileShape) -> usize {
     let count = axes(shape).count();
     let commas = if count == 1 { 1 } else { 2 * (count - 1) };
-    let axes_bytes = axes(shape).map(digits).sum::<usize>() + commas;
-    let growth = GROWTH_DIGITS.saturating_sub(axes(shape).next().map_or(1, digits));
+    let axes_bytes = axes(shape).map(digits).sum::<u64>() as usize + commas;
+    let growth = GROWTH_DIGITS.saturating_sub(axes(shape).next().map_or(1, digits)) as usize;
     let fixed = "{'descr': '', 'fortran_order': False, 'shape': (), }\n".len();
     let text = fixed + shape.element.npy_descr().len() + axes_bytes + growth;
     (PREFIX_BYTES + text) / ALIGN_BYTES * ALIGN_BYTES + ALIGN_BYTES
-}
-
-fn digits(axis: u64) -> usize {
-    axis.checked_ilog10().map_or(1, |digits| digits as usize + 1)
 }
 
 fn axes(shape: &FileShape) -> impl Iterator<Item = u64> {
@@ -61,7 +58,7 @@ fn axes(shape: &FileShape) -> impl Iterator<Item = u64> {
 }
 
 /// A header of which more and more is known.
-pub(super) enum Progress {
+pub(super) enum HeaderProgress {
     /// The header must be this long before more can be said.
     Needs(usize),
     /// Read: the shape.
@@ -69,9 +66,9 @@ pub(super) enum Progress {
 }
 
 /// Read a header from the first bytes of an array, which may be too few.
-pub(super) fn read(bytes: &[u8]) -> Result<Progress, FormatError> {
+pub(super) fn read(bytes: &[u8]) -> Result<HeaderProgress, FormatError> {
     let Some(start) = bytes.get(..8) else {
-        return Ok(Progress::Needs(8));
+        return Ok(HeaderProgress::Needs(8));
     };
     if &start[..6] != MAGIC {
         return Err(FormatError::new(0, "not an npy array: it does not start with `\\x93NUMPY`"));
@@ -85,7 +82,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Progress, FormatError> {
     };
     let text_start = 8 + length_bytes;
     let Some(length) = bytes.get(8..text_start) else {
-        return Ok(Progress::Needs(text_start));
+        return Ok(HeaderProgress::Needs(text_start));
     };
     let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
     if length > TEXT_BYTES_MAX {
@@ -93,10 +90,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Progress, FormatError> {
         return Err(FormatError::new(8, message));
     }
     match bytes.get(text_start..text_start + length) {
-        None => Ok(Progress::Needs(text_start + length)),
+        None => Ok(HeaderProgress::Needs(text_start + length)),
         Some(text) => {
-            let mut parser = Parser { text, at: 0, start: text_start as u64 };
-            parser.header().map(Progress::Done)
+            let start = text_start as u64;
+            Dictionary { text, from: 0, to: 0, start }.read().map(HeaderProgress::Done)
         }
     }
 }
@@ -104,59 +101,56 @@ pub(super) fn read(bytes: &[u8]) -> Result<Progress, FormatError> {
 /// Memory that the longest header needs.
 pub(super) const BYTES_MAX: usize = PREFIX_BYTES_MAX + TEXT_BYTES_MAX;
 
-/// Parser of the Python dictionary in a header.
-struct Parser<'t> {
+/// Reads the Python dictionary in a header.
+struct Dictionary<'t> {
     text: &'t [u8],
-    at: usize,
+    /// Start and end of the last token.
+    from: usize,
+    to: usize,
+    /// Offset of the text in the array.
     start: u64,
 }
 
-#[derive(Default)]
-struct Fields {
-    element: Option<Element>,
-    c_order: Option<()>,
-    axes: Option<([u64; DIMS_MAX + 1], usize)>,
-}
-
-impl<'t> Parser<'t> {
-    fn header(&mut self) -> Result<FileShape, FormatError> {
+impl<'t> Dictionary<'t> {
+    fn read(&mut self) -> Result<FileShape, FormatError> {
+        let (mut element, mut is_c_order, mut axes) = (None, false, None);
         self.expect(b'{')?;
-        let mut fields = Fields::default();
-        while self.peek() != Some(b'}') {
-            self.field(&mut fields)?;
-            if self.peek() != Some(b'}') {
-                self.expect(b',')?;
+        loop {
+            let key = self.token();
+            if key == b"}" {
+                break;
+            }
+            let key = self.unquoted(key)?;
+            self.expect(b':')?;
+            match key {
+                b"descr" => element = Some(self.element()?),
+                b"fortran_order" => is_c_order = self.c_order()?,
+                b"shape" => axes = Some(self.axes()?),
+                _ => return Err(self.error(self.to, "unknown key in the npy header")),
+            }
+            if !self.goes_on(b"}")? {
+                break;
             }
         }
-        let Fields { element: Some(element), c_order: Some(()), axes: Some((axes, count)) } =
-            fields
-        else {
-            return Err(self.error("npy header without `descr`, `fortran_order` and `shape`"));
+        let (Some(element), true, Some((axes, count))) = (element, is_c_order, axes) else {
+            let message = "npy header without `descr`, `fortran_order` and `shape`";
+            return Err(self.error(self.from, message));
         };
         let Some((&samples, dims)) = axes[..count].split_last() else {
-            return Err(self.error("array of shape `()`, which has no axis of samples"));
+            let message = "array of shape `()`, which has no axis of samples";
+            return Err(self.error(self.from, message));
         };
-        let dims = Dims::new(dims).ok_or_else(|| self.error("too many axes"))?;
+        let dims = Dims::new(dims).ok_or_else(|| self.error(self.from, "too many axes"))?;
         Ok(FileShape { dims, element, samples })
     }
 
-    fn field(&mut self, fields: &mut Fields) -> Result<(), FormatError> {
-        let key = self.string()?;
-        self.expect(b':')?;
-        match key {
-            b"descr" => fields.element = Some(self.element()?),
-            b"fortran_order" => fields.c_order = Some(self.c_order()?),
-            b"shape" => fields.axes = Some(self.axes()?),
-            _ => return Err(self.error("unknown key in the npy header")),
-        }
-        Ok(())
-    }
-
     fn element(&mut self) -> Result<Element, FormatError> {
-        if self.peek() == Some(b'[') {
-            return Err(self.error("structured dtype, which cannot be read as samples"));
+        let descr = self.token();
+        if descr == b"[" {
+            let message = "structured dtype, which cannot be read as samples";
+            return Err(self.error(self.from, message));
         }
-        let descr = self.string()?;
+        let descr = self.unquoted(descr)?;
         let known = Element::ALL.into_iter().find(|element| {
             let known = element.npy_descr().as_bytes();
             let same_order =
@@ -165,101 +159,104 @@ impl<'t> Parser<'t> {
         });
         known.ok_or_else(|| {
             let shown = String::from_utf8_lossy(&descr[..descr.len().min(32)]);
-            self.error(match descr {
+            let message = match descr {
                 [_, b'O', ..] | [b'O', ..] => {
                     format!("dtype `{shown}` holds Python objects: they are refused, as they run code when read")
                 }
                 [b'>', ..] => format!("dtype `{shown}` is big-endian, which is not supported"),
                 _ => format!("dtype `{shown}` is not one of the supported element types"),
-            })
+            };
+            self.error(self.to, message)
         })
     }
 
-    fn c_order(&mut self) -> Result<(), FormatError> {
-        self.skip_space();
-        if self.word(b"False") {
-            return Ok(());
+    fn c_order(&mut self) -> Result<bool, FormatError> {
+        match self.token() {
+            b"False" => Ok(true),
+            b"True" => {
+                let message = "array in Fortran order, which is not supported: save it with `numpy.ascontiguousarray`";
+                Err(self.error(self.to, message))
+            }
+            _ => Err(self.error(self.from, "`fortran_order` is neither True nor False")),
         }
-        let message = if self.word(b"True") {
-            "array in Fortran order, which is not supported: save it with `numpy.ascontiguousarray`"
-        } else {
-            "`fortran_order` is neither True nor False"
-        };
-        Err(self.error(message))
     }
 
     fn axes(&mut self) -> Result<([u64; DIMS_MAX + 1], usize), FormatError> {
         self.expect(b'(')?;
-        let mut axes = [0; DIMS_MAX + 1];
-        let mut count = 0;
-        while self.peek() != Some(b')') {
-            let axis = self.number()?;
+        let (mut axes, mut count) = ([0; DIMS_MAX + 1], 0);
+        loop {
+            let axis = self.token();
+            if axis == b")" {
+                break;
+            }
+            // Python 2 wrote an `L` behind long numbers.
+            let axis = std::str::from_utf8(axis.strip_suffix(b"L").unwrap_or(axis)).ok();
+            let axis = axis.and_then(|axis| axis.parse().ok());
+            let axis =
+                axis.ok_or_else(|| self.error(self.from, "the shape holds what is not a number"))?;
             let Some(place) = axes.get_mut(count) else {
-                return Err(self.error(format!("array of more than {} axes", DIMS_MAX + 1)));
+                let message = format!("array of more than {} axes", DIMS_MAX + 1);
+                return Err(self.error(self.to, message));
             };
             *place = axis;
             count += 1;
-            if self.peek() != Some(b')') {
-                self.expect(b',')?;
+            if !self.goes_on(b")")? {
+                break;
             }
         }
-        self.at += 1;
         Ok((axes, count))
     }
 
-    /// Digits, with the `L` that Python 2 wrote behind them.
-    fn number(&mut self) -> Result<u64, FormatError> {
-        self.skip_space();
-        let digits = self.text[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let text = &self.text[self.at..self.at + digits];
-        let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-        let number = number.ok_or_else(|| self.error("the shape holds what is not a number"))?;
-        self.at += digits;
-        self.word(b"L");
-        Ok(number)
-    }
-
-    fn string(&mut self) -> Result<&'t [u8], FormatError> {
-        let Some(quote @ (b'\'' | b'"')) = self.peek() else {
-            return Err(self.error("a string was expected"));
-        };
-        let (text, from) = (self.text, self.at + 1);
-        let Some(len) = text[from..].iter().position(|&byte| byte == quote) else {
-            return Err(self.error("a string without end"));
-        };
-        self.at = from + len + 1;
-        Ok(&text[from..from + len])
-    }
-
-    fn word(&mut self, word: &[u8]) -> bool {
-        let there = self.text[self.at..].starts_with(word);
-        self.at += if there { word.len() } else { 0 };
-        there
+    /// Whether a comma comes, and not `end`.
+    fn goes_on(&mut self, end: &[u8]) -> Result<bool, FormatError> {
+        match self.token() {
+            b"," => Ok(true),
+            token if token == end => Ok(false),
+            _ => Err(self.error(self.from, "`,` was expected in the npy header")),
+        }
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), FormatError> {
-        if self.peek() != Some(byte) {
-            return Err(self.error(format!("`{}` was expected in the npy header", byte as char)));
+        if self.token() == [byte] {
+            return Ok(());
         }
-        self.at += 1;
-        Ok(())
+        let message = format!("`{}` was expected in the npy header", byte as char);
+        Err(self.error(self.from, message))
     }
 
-    fn peek(&mut self) -> Option<u8> {
-        self.skip_space();
-        self.text.get(self.at).copied()
-    }
-
-    fn skip_space(&mut self) {
-        while self.text.get(self.at).is_some_and(u8::is_ascii_whitespace) {
-            self.at += 1;
+    /// The text of a string.
+    fn unquoted(&self, token: &'t [u8]) -> Result<&'t [u8], FormatError> {
+        match token {
+            [quote @ (b'\'' | b'"'), text @ .., last] if quote == last => Ok(text),
+            [b'\'' | b'"', ..] => Err(self.error(self.from, "a string without end")),
+            _ => Err(self.error(self.from, "a string was expected")),
         }
     }
 
-    fn error(&self, message: impl Into<String>) -> FormatError {
-        FormatError::new(self.start + self.at as u64, message)
+    /// A string, a mark or a word; nothing at the end.
+    fn token(&mut self) -> &'t [u8] {
+        let rest = self.text[self.to..].trim_ascii_start();
+        let len = match rest.first() {
+            Some(quote @ (b'\'' | b'"')) => {
+                rest[1..].iter().position(|byte| byte == quote).map_or(rest.len(), |end| end + 2)
+            }
+            Some(byte) if MARKS.contains(byte) => 1,
+            _ => rest
+                .iter()
+                .position(|byte| byte.is_ascii_whitespace() || MARKS.contains(byte))
+                .unwrap_or(rest.len()),
+        };
+        self.from = self.text.len() - rest.len();
+        self.to = self.from + len;
+        &rest[..len]
+    }
+
+    fn error(&self, at: usize, message: impl Into<String>) -> FormatError {
+        FormatError::new(self.start + at as u64, message)
     }
 }
+
+const MARKS: &[u8] = b"{}()[],:";
 
 #[cfg(test)]
 mod tests {
@@ -278,8 +275,8 @@ mod tests {
 
     fn read_text(text: &str) -> Result<FileShape, String> {
         match read(&header_of(text)) {
-            Ok(Progress::Done(shape)) => Ok(shape),
-            Ok(Progress::Needs(_)) => Err("needs more".into()),
+            Ok(HeaderProgress::Done(shape)) => Ok(shape),
+            Ok(HeaderProgress::Needs(_)) => Err("needs more".into()),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -295,9 +292,11 @@ mod tests {
                     array_bytes(&shape),
                     shape.payload_bytes().saturating_add(header.len() as u64)
                 );
-                assert!(matches!(read(&header), Ok(Progress::Done(read)) if read == shape));
+                assert!(matches!(read(&header), Ok(HeaderProgress::Done(read)) if read == shape));
                 for len in 0..header.len() {
-                    assert!(matches!(read(&header[..len]), Ok(Progress::Needs(n)) if n > len));
+                    assert!(
+                        matches!(read(&header[..len]), Ok(HeaderProgress::Needs(n)) if n > len)
+                    );
                 }
             }
         }

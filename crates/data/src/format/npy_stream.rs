@@ -1,7 +1,7 @@
 //! The bytes of one npy array on their way: made for a sink piece by piece, or read piece by piece into the
 //! payload of one sample. Shared by the formats that hold npy arrays.
 
-use super::npy_header::{self, Progress};
+use super::npy_header::{self, HeaderProgress};
 use super::packed::{self, Payload};
 use super::{Content, FileSink, FormatError, PayloadSink, SinkError, check_sample, compare_shapes};
 use crate::content::BLOCK_BYTES;
@@ -130,10 +130,10 @@ impl ArrayStream {
                 break shape;
             }
             match npy_header::read(&self.head).map_err(|error| self.placed(error))? {
-                Progress::Done(shape) => {
+                HeaderProgress::Done(shape) => {
                     self.header_done(shape).map_err(|error| self.placed(error))?
                 }
-                Progress::Needs(len) => {
+                HeaderProgress::Needs(len) => {
                     let taken =
                         (len.min(npy_header::BYTES_MAX) - self.head.len()).min(bytes.len() - used);
                     if taken == 0 {

@@ -1,6 +1,12 @@
-//! One sample's payload in one piece, made for a sink. Shared by the formats whose samples do not interleave.
+//! Payload that lies sample after sample: made for a sink by the formats whose samples do not interleave; read where
+//! nothing else is there, in files of `raw` and in what a format's own library serves.
 
-use super::{Content, FileSink, SinkError};
+use super::ahead::WantedSample;
+use super::located::{LocatedCursor, Locator, Lookup};
+use super::payload_range::PayloadRange;
+use super::{
+    Content, Cursor, CursorOptions, FileSink, FormatError, SinkError, check_sample, length_of,
+};
 use feedrate_spec::shape::FileShape;
 
 /// Payload made between two questions to the sink.
@@ -15,6 +21,18 @@ pub(super) enum Payload {
     Skipped,
 }
 
+/// Write all samples of `shape` one after another.
+pub(super) fn write_samples(
+    shape: &FileShape,
+    content: &mut Content,
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
+    for sample in 0..shape.samples {
+        write_sample(0, sample, shape, content, sink, &mut |_| {})?;
+    }
+    Ok(())
+}
+
 /// Write sample `sample` of `shape` to part `part`; `seen` gets each piece that was made.
 pub(super) fn write_sample(
     part: usize,
@@ -24,11 +42,23 @@ pub(super) fn write_sample(
     sink: &mut dyn FileSink,
     seen: &mut dyn FnMut(&[u8]),
 ) -> Result<Payload, SinkError> {
-    let total = shape.sample_bytes();
+    write_made(part, shape.sample_bytes(), sink, &mut |at, piece| {
+        content.fill(sample, at, shape.element, piece);
+        seen(piece);
+    })
+}
+
+/// Write `bytes` bytes to part `part`; `make` gets space for some of them, and the offset at which these begin.
+pub(super) fn write_made(
+    part: usize,
+    bytes: u64,
+    sink: &mut dyn FileSink,
+    make: &mut dyn FnMut(u64, &mut [u8]),
+) -> Result<Payload, SinkError> {
     let mut payload = Payload::Whole;
     let mut at = 0;
-    while at < total {
-        let stride_end = total.min(at.saturating_add(STRIDE_BYTES));
+    while at < bytes {
+        let stride_end = bytes.min(at.saturating_add(STRIDE_BYTES));
         if sink.skip(part, stride_end - at) {
             payload = Payload::Skipped;
             at = stride_end;
@@ -36,12 +66,47 @@ pub(super) fn write_sample(
         while at < stride_end {
             let space = sink.space(part);
             let len = (space.len() as u64).min(stride_end - at) as usize;
-            let piece = &mut space[..len];
-            content.fill(sample, at, shape.element, piece);
-            seen(piece);
+            make(at, &mut space[..len]);
             sink.advance(part, len)?;
             at += len as u64;
         }
     }
     Ok(payload)
+}
+
+/// Reads payload alone: only the plan knows where a sample ends.
+pub(super) fn cursor(options: &CursorOptions) -> Box<dyn Cursor> {
+    Box::new(LocatedCursor::<Packed>::new(options.piece_bytes))
+}
+
+#[derive(Default)]
+struct Packed {
+    file_bytes: Option<u64>,
+}
+
+impl Locator for Packed {
+    fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError> {
+        let Some(file_bytes) = self.file_bytes else { return Ok(Lookup::Length { part: 0 }) };
+        let Some(shape) = &wanted.expected else {
+            return Err(FormatError::new(0, "does not say what it holds"));
+        };
+        let planned = shape.payload_bytes();
+        if planned != file_bytes {
+            let message = format!("holds {file_bytes} bytes, but the plan says {planned}");
+            return Err(FormatError::new(file_bytes, message));
+        }
+        check_sample(shape, wanted.sample)?;
+        let bytes = shape.sample_bytes();
+        let payload = PayloadRange::new(wanted.sample.saturating_mul(bytes), bytes);
+        Ok(Lookup::Found { payload, shape: None })
+    }
+
+    fn learn(&mut self, _wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError> {
+        self.file_bytes = Some(length_of(bytes));
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.file_bytes = None;
+    }
 }

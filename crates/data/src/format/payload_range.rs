@@ -1,4 +1,4 @@
-//! Payload that lies in one range of a part: asked for and passed on piece by piece.
+//! Bytes that lie in one range of a part: asked for and passed on, or gathered, piece by piece.
 
 use super::{FormatError, Need, PayloadSink, cut_off, piece_len};
 
@@ -14,6 +14,16 @@ impl PayloadRange {
     /// The range must end within 64 bits.
     pub(super) fn new(start: u64, bytes: u64) -> Self {
         PayloadRange { start, bytes, at: 0, asked: 0 }
+    }
+
+    /// Offset of the next byte.
+    pub(super) fn position(&self) -> u64 {
+        self.start + self.at
+    }
+
+    /// Bytes still to come.
+    pub(super) fn left(&self) -> u64 {
+        self.bytes - self.at
     }
 
     /// Length of the whole payload.
@@ -42,6 +52,14 @@ impl PayloadRange {
         if bytes.len() < self.asked {
             return Err(cut_off(self.start + self.at, self.bytes - self.at));
         }
+        Ok(())
+    }
+}
+
+/// Gathers what comes.
+impl PayloadSink for Vec<u8> {
+    fn payload(&mut self, _offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
+        self.extend_from_slice(bytes);
         Ok(())
     }
 }

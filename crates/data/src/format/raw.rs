@@ -1,11 +1,7 @@
 //! `raw`: samples one after another and nothing else, as `ndarray.tofile` writes them. Only the plan knows where one ends.
 
-use super::packed_cursor::PackedCursor;
-use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError, packed};
+use super::{Format, packed};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Encoding, FileShape};
-
-pub(super) struct Raw;
 
 static MEMBER: Member = Member {
     name: "raw",
@@ -19,25 +15,8 @@ static MEMBER: Member = Member {
     ],
 };
 
-impl Format for Raw {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry::new(&MEMBER, |shape, _| shape.payload_bytes())
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        _encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        for sample in 0..shape.samples {
-            packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
-        }
-        Ok(())
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(PackedCursor::new(options))
-    }
-}
+pub(super) static FORMAT: Format = Format::new(
+    FormatEntry::new(&MEMBER, |shape, _| shape.payload_bytes()),
+    |shape, _, content, sink| packed::write_samples(shape, content, sink),
+    packed::cursor,
+);

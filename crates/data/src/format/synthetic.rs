@@ -1,13 +1,9 @@
 //! `synthetic`: no files, no reads. A sample is zeros of its length, there at once (DLIO's `synthetic`): what a run takes
 //! without any storage.
 
-use super::{
-    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-};
+use super::{Cursor, Format, FormatError, Need, PayloadSink};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Encoding, FileShape};
-
-pub(super) struct Synthetic;
+use feedrate_spec::shape::FileShape;
 
 static MEMBER: Member = Member {
     name: "synthetic",
@@ -17,25 +13,14 @@ static MEMBER: Member = Member {
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-impl Format for Synthetic {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry::new(&MEMBER, |_, _| 0)
-    }
-
-    fn encode(
-        &self,
-        _shape: &FileShape,
-        _encoding: &Encoding,
-        _content: &mut Content,
-        _sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(SyntheticCursor { wants_payload: options.wants_payload, left: 0, len: 0 })
-    }
-}
+pub(super) static FORMAT: Format = Format::new(
+    FormatEntry::new(&MEMBER, |_, _| 0),
+    |_, _, _, _| Ok(()),
+    |options| {
+        let wants_payload = options.wants_payload;
+        Box::new(SyntheticCursor { wants_payload, left: 0, len: 0 })
+    },
+);
 
 struct SyntheticCursor {
     wants_payload: bool,

@@ -40,21 +40,21 @@ pub(super) fn shape(dims: &[u64], element: Element, samples: u64) -> FileShape {
 }
 
 /// As the row's files are written where nothing else is asked for.
-pub(super) fn encoded(format: &dyn Format, shape: &FileShape, space_bytes: usize) -> Vec<Vec<u8>> {
+pub(super) fn encoded(format: &Format, shape: &FileShape, space_bytes: usize) -> Vec<Vec<u8>> {
     encoded_as(format, shape, &Encoding::default(), space_bytes)
 }
 
 pub(super) fn encoded_as(
-    format: &dyn Format,
+    format: &Format,
     shape: &FileShape,
     encoding: &Encoding,
     space_bytes: usize,
 ) -> Vec<Vec<u8>> {
-    let parts = format.parts().iter().map(|_| Vec::new()).collect();
+    let parts = format.parts.iter().map(|_| Vec::new()).collect();
     let mut sink = MemorySink { parts, space: vec![0; space_bytes] };
     let mut content = Content::new(SEED);
     content.start(FILE);
-    format.encode(shape, encoding, &mut content, &mut sink).unwrap();
+    (format.encode)(shape, encoding, &mut content, &mut sink).unwrap();
     sink.parts
 }
 
@@ -103,15 +103,15 @@ pub(super) fn read_with(
 }
 
 pub(super) fn read(
-    format: &dyn Format,
+    format: &Format,
     parts: &[Vec<u8>],
     sample: u64,
     expected: Option<&FileShape>,
 ) -> Result<Vec<u8>, FormatError> {
-    read_with(&mut *format.cursor(&options(4096)), 4096, parts, sample, expected)
+    read_with(&mut *(format.cursor)(&options(4096)), 4096, parts, sample, expected)
 }
 
-fn with_files() -> impl Iterator<Item = &'static dyn Format> {
+fn with_files() -> impl Iterator<Item = &'static Format> {
     FORMATS.iter().copied().filter(|format| !format.member().has(Ability::NoFiles))
 }
 
@@ -133,21 +133,21 @@ fn shapes() -> Vec<FileShape> {
 }
 
 /// The first of `shapes` that the format takes.
-fn fitting(format: &dyn Format, shapes: &[FileShape]) -> FileShape {
+fn fitting(format: &Format, shapes: &[FileShape]) -> FileShape {
     *shapes.iter().find(|shape| fits(format, shape, &Encoding::default())).unwrap()
 }
 
-fn fits(format: &dyn Format, shape: &FileShape, encoding: &Encoding) -> bool {
-    (format.entry().unfit)(shape, encoding).is_none()
+fn fits(format: &Format, shape: &FileShape, encoding: &Encoding) -> bool {
+    (format.entry.unfit)(shape, encoding).is_none()
 }
 
-fn small(format: &dyn Format) -> FileShape {
+fn small(format: &Format) -> FileShape {
     fitting(format, &[shape(&[4, 5], Element::Float32, 3), shape(&[4, 5], Element::Uint8, 1)])
 }
 
 /// Without compression, then with each that the row has; all of it in chunks too where the row has them.
-fn encodings(format: &dyn Format, shape: &FileShape) -> Vec<Encoding> {
-    let entry = format.entry();
+fn encodings(format: &Format, shape: &FileShape) -> Vec<Encoding> {
+    let entry = format.entry;
     let mut chunkings = vec![Vec::new()];
     if entry.heeds.contains(&"dataset.hdf5.chunk_dims") {
         let halves = shape.dims.as_slice().iter().map(|dim| dim.div_ceil(2));
@@ -172,7 +172,7 @@ fn names_are_unique_and_found() {
         let name = format.member().name;
         assert_eq!(find(name).unwrap().member().name, name);
         assert_eq!(FORMATS.iter().filter(|other| other.member().name == name).count(), 1);
-        assert_eq!(format.parts()[0], Part::DATA, "the data file comes first");
+        assert_eq!(format.parts[0], Part::DATA, "the data file comes first");
     }
     assert_eq!(entries().len(), FORMATS.len());
 }
@@ -190,16 +190,16 @@ fn what_is_written_is_read_back() {
     }
 }
 
-fn read_back(format: &dyn Format, shape: &FileShape, encoding: &Encoding) {
+fn read_back(format: &Format, shape: &FileShape, encoding: &Encoding) {
     let context = format!("{} {} {encoding:?}", format.member().name, in_words(shape));
     let parts = encoded_as(format, shape, encoding, 1000);
-    if format.entry().knows_bytes(encoding) {
+    if format.entry.knows_bytes(encoding) {
         let bytes: usize = parts.iter().map(Vec::len).sum();
         assert_eq!(format.file_bytes(shape, encoding), bytes as u64, "{context}");
     }
     assert_eq!(parts, encoded_as(format, shape, encoding, 4099), "{context}");
     for piece_bytes in [4096, 8192, 1 << 20] {
-        let mut cursor = format.cursor(&options(piece_bytes));
+        let mut cursor = (format.cursor)(&options(piece_bytes));
         for expected in [Some(shape), None] {
             if expected.is_none() && format.member().has(Ability::NeedsPlan) {
                 continue;
@@ -215,7 +215,7 @@ fn read_back(format: &dyn Format, shape: &FileShape, encoding: &Encoding) {
 }
 
 fn check_payload(
-    format: &dyn Format,
+    format: &Format,
     shape: &FileShape,
     sample: u64,
     expected: Option<&FileShape>,
@@ -240,7 +240,7 @@ fn pieces_begin_at_multiples_of_the_piece() {
         let shape = shape(&[300, 1000], Element::Uint8, 1);
         let parts = encoded(format, &shape, 1 << 20);
         let bytes: usize = parts.iter().map(Vec::len).sum();
-        let mut cursor = format.cursor(&options(8192));
+        let mut cursor = (format.cursor)(&options(8192));
         let mut reads = 0;
         cursor.begin(FILE, 0, Some(&shape));
         loop {
@@ -294,7 +294,7 @@ fn a_file_cut_off_anywhere_is_an_error() {
         let small = small(format);
         let parts = encoded(format, &small, 1000);
         let loose = format.member().has(Ability::LooseEnd);
-        let needed = (0..parts.len()).filter(|&part| !format.parts()[part].optional);
+        let needed = (0..parts.len()).filter(|&part| !format.parts[part].optional);
         for part in needed {
             for len in 0..parts[part].len() {
                 let mut cut = parts.clone();
@@ -343,7 +343,7 @@ proptest! {
     #[test]
     fn no_bytes_make_a_cursor_panic(bytes in proptest::collection::vec(any::<u8>(), 0..3000), sample in 0u64..4) {
         for format in with_files() {
-            let parts = vec![bytes.clone(); format.parts().len()];
+            let parts = vec![bytes.clone(); format.parts.len()];
             let _ = read(format, &parts, sample, None);
             let _ = read(format, &parts, sample, Some(&small(format)));
         }
@@ -419,7 +419,7 @@ fn a_sink_may_skip_payload() {
             let mut sink = SparseSink { whole, at: 0, reserved: 0 };
             let mut content = Content::new(SEED);
             content.start(FILE);
-            format.encode(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
+            (format.encode)(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
             assert_eq!(sink.at, bytes, "{}", format.member().name);
         }
     }

@@ -2,9 +2,11 @@
 //!
 //! Two buffers are claimed once and reused: the file's bytes and its pixels. What is written is made row by row.
 
+use super::ahead::WantedSample;
+use super::payload_range::PayloadRange;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, cut_off, in_words, piece_len,
+    in_words, length_of,
 };
 use feedrate_spec::catalog::{FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
@@ -39,71 +41,52 @@ pub(super) trait Picture: Sync + 'static {
     fn decode(file: &[u8], check_crc: bool, pixels: &mut Pixels) -> Result<(), FormatError>;
 }
 
-impl<P: Picture> Format for P {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            unfit: |shape, _| P::FITS.unfit(shape),
-            ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
+/// The format of such pictures.
+pub(super) const fn format<P: Picture>() -> Format {
+    let entry = FormatEntry {
+        unfit: |shape, _| P::FITS.unfit(shape),
+        ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
+    };
+    // 2: libraries encode.
+    Format { version: 2, ..Format::new(entry, encode::<P>, cursor::<P>) }
+}
+
+fn encode<P: Picture>(
+    shape: &FileShape,
+    _encoding: &Encoding,
+    content: &mut Content,
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
+    let mut writer = SinkWriter { sink, refused: None };
+    let pixels = PixelSource { content, element: shape.element, at: 0 };
+    let encoded = P::write(shape, pixels, &mut writer);
+    match (writer.refused, encoded) {
+        (Some(refused), _) => Err(refused),
+        (None, Err(error)) => {
+            Err(SinkError::new("encode", "", io::Error::other(error.to_string())))
         }
+        (None, Ok(())) => Ok(()),
     }
+}
 
-    /// 2: libraries encode.
-    fn version(&self) -> u32 {
-        2
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        _encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        let mut writer = SinkWriter { sink, refused: None };
-        let pixels = PixelSource { content, element: shape.element, at: 0 };
-        let encoded = P::write(shape, pixels, &mut writer);
-        match (writer.refused, encoded) {
-            (Some(refused), _) => Err(refused),
-            (None, Err(error)) => {
-                Err(SinkError::new("encode", "", io::Error::other(error.to_string())))
-            }
-            (None, Ok(())) => Ok(()),
-        }
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(ImageCursor {
-            decode: P::decode,
-            piece_bytes: options.piece_bytes,
-            check_crc: options.check_crc,
-            asked: 0,
-            is_done: false,
-            file: Vec::new(),
-            pixels: Pixels {
-                sample: 0,
-                expected: None,
-                length: None,
-                bytes_a_byte: P::PIXEL_BYTES_A_BYTE,
-                found: None,
-                memory: Vec::new(),
-            },
-        })
-    }
+fn cursor<P: Picture>(options: &CursorOptions) -> Box<dyn Cursor> {
+    Box::new(ImageCursor {
+        decode: P::decode,
+        piece_bytes: options.piece_bytes,
+        check_crc: options.check_crc,
+        range: PayloadRange::default(),
+        file: Vec::new(),
+        pixels: Pixels { bytes_a_byte: P::PIXEL_BYTES_A_BYTE, ..Pixels::default() },
+    })
 }
 
 /// Pixels of a foreign picture, at most: memory is claimed for them on the word of a file.
 const FOREIGN_PIXEL_BYTES_MAX: u64 = 1 << 30;
 
-/// A file of `pixel_bytes` bytes of pixels is no longer than this: noise does not double, and there may be some
-/// words about the picture.
-fn file_bytes_max(pixel_bytes: u64) -> u64 {
-    pixel_bytes.saturating_mul(2).saturating_add(64 << 10)
-}
-
 /// The picture that a file should hold, and memory for its pixels.
+#[derive(Default)]
 pub(super) struct Pixels {
-    sample: u64,
-    expected: Option<FileShape>,
+    wanted: WantedSample,
     /// Length of the file, once it is known.
     length: Option<u64>,
     bytes_a_byte: u64,
@@ -121,12 +104,11 @@ impl Pixels {
         let dims = if channels == 1 { &[height, width][..] } else { &[height, width, channels] };
         let dims = Dims::new(dims).unwrap_or_else(|| unreachable!("three dimensions fit"));
         let found = FileShape { dims, element, samples: 1 };
-        compare_shapes(&found, self.expected.as_ref())?;
-        check_sample(&found, self.sample)?;
+        self.wanted.check(&found)?;
         let length = self.length.unwrap_or_default();
         let most = length.saturating_mul(self.bytes_a_byte);
         let bytes = found.sample_bytes();
-        if bytes > most || (self.expected.is_none() && bytes > FOREIGN_PIXEL_BYTES_MAX) {
+        if bytes > most || (self.wanted.expected.is_none() && bytes > FOREIGN_PIXEL_BYTES_MAX) {
             let why = if bytes > most {
                 format!("a file of {length} bytes cannot hold more than {most}")
             } else {
@@ -158,17 +140,18 @@ struct ImageCursor {
     decode: fn(&[u8], bool, &mut Pixels) -> Result<(), FormatError>,
     piece_bytes: usize,
     check_crc: bool,
-    asked: usize,
-    is_done: bool,
+    /// Bytes of the file that are still to come.
+    range: PayloadRange,
     file: Vec<u8>,
     pixels: Pixels,
 }
 
 impl ImageCursor {
     fn claim_file(&mut self, length: u64) -> Result<(), FormatError> {
-        let expected = self.pixels.expected.as_ref();
+        let expected = self.pixels.wanted.expected.as_ref();
         let pixel_bytes = expected.map_or(FOREIGN_PIXEL_BYTES_MAX, FileShape::sample_bytes);
-        let most = file_bytes_max(pixel_bytes);
+        // Noise does not double, and there may be some words about the picture.
+        let most = pixel_bytes.saturating_mul(2).saturating_add(64 << 10);
         if length == 0 {
             return Err(FormatError::new(0, "the file is empty"));
         }
@@ -179,48 +162,36 @@ impl ImageCursor {
             return Err(FormatError::new(0, message));
         }
         reserve(&mut self.file, length)?;
+        self.range = PayloadRange::new(0, length);
         self.pixels.length = Some(length);
         Ok(())
     }
 }
 
 impl Cursor for ImageCursor {
-    fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
-        self.pixels.sample = sample;
-        self.pixels.expected = expected.copied();
+    fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
+        self.pixels.wanted = WantedSample::new(file, sample, expected);
         self.pixels.length = None;
         self.pixels.found = None;
-        self.is_done = false;
         self.file.clear();
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
-        let offset = self.file.len() as u64;
         Ok(match self.pixels.length {
-            _ if self.is_done => Need::Done,
             None => Need::Length { part: 0 },
-            Some(length) => {
-                self.asked = piece_len(self.piece_bytes, offset, length - offset);
-                Need::Bytes { part: 0, offset, len: self.asked }
-            }
+            Some(_) => self.range.need(0, self.piece_bytes),
         })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let Some(length) = self.pixels.length else {
-            let bytes = bytes.try_into().map_err(|_| FormatError::new(0, "has no length"))?;
-            return self.claim_file(u64::from_le_bytes(bytes));
-        };
-        self.file.extend_from_slice(bytes);
-        let at = self.file.len() as u64;
-        if bytes.len() < self.asked {
-            return Err(cut_off(at, length - at));
+        if self.pixels.length.is_none() {
+            return self.claim_file(length_of(bytes));
         }
-        if at < length {
+        self.range.feed(bytes, &mut self.file)?;
+        if self.range.left() > 0 {
             return Ok(());
         }
         (self.decode)(&self.file, self.check_crc, &mut self.pixels)?;
-        self.is_done = true;
         let pixel_bytes = self.pixels.found.map_or(0, |found| found.sample_bytes() as usize);
         sink.payload(0, &self.pixels.memory[..pixel_bytes])
     }

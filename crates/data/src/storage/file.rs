@@ -1,17 +1,19 @@
 //! A file system, read by one of the engines.
 //!
-//! Paths are opened relative to the root's descriptor. A file being
+//! Files are opened for reading relative to the root's descriptor. A file being
 //! written is `.<name>.<process>-<number>.part` until it is committed.
 
 use super::engine::Engine;
 use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
-use std::io::{Error, ErrorKind};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Error, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// A file is read so much at a time where only the page cache shall have it.
 const WARM_PIECE_BYTES: usize = 1 << 20;
@@ -31,66 +33,49 @@ static MEMBER: Member = Member {
 };
 
 fn open(root: &Path, engine: &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError> {
-    let root_path = root.to_path_buf();
-    let file = File { root: Arc::new(Root { path: root_path, fd: OnceLock::new() }), engine };
-    match file.root.find() {
-        Ok(_) => Ok(Box::new(file)),
-        Err(Errno::NOENT) => Ok(Box::new(file)),
+    let storage = FileSystem { root: root.to_path_buf(), fd: OnceLock::new(), engine };
+    match storage.find() {
+        Ok(_) | Err(Errno::NOENT) => Ok(Box::new(storage)),
         Err(errno) => Err(StorageError::new("open", root, errno)),
     }
 }
 
-struct File {
-    root: Arc<Root>,
+struct FileSystem {
+    root: PathBuf,
+    fd: OnceLock<OwnedFd>,
     engine: &'static dyn Engine,
 }
 
-struct Root {
-    path: PathBuf,
-    fd: OnceLock<OwnedFd>,
-}
-
-impl Root {
+impl FileSystem {
     /// The root's descriptor; the folder may come into being after the storage.
     fn find(&self) -> Result<BorrowedFd<'_>, Errno> {
         if let Some(fd) = self.fd.get() {
             return Ok(fd.as_fd());
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = fs::open(&self.path, flags, Mode::empty())?;
+        let fd = fs::open(&self.root, flags, Mode::empty())?;
         Ok(self.fd.get_or_init(|| fd).as_fd())
     }
 
     fn error(&self, action: &'static str, path: &str, source: impl Into<Error>) -> StorageError {
-        StorageError::new(action, self.path.join(path), source)
+        StorageError::new(action, self.root.join(path), source)
     }
 
-    fn open_to_read(
-        &self,
-        action: &'static str,
-        path: &str,
-        flags: OFlags,
-    ) -> Result<OwnedFd, StorageError> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | flags;
-        self.find()
-            .and_then(|root| fs::openat(root, path, flags, Mode::empty()))
-            .map_err(|errno| self.error(action, path, errno))
-    }
-}
-
-impl File {
     /// An error with the path of an open file.
     fn error_of(&self, action: &'static str, file: Handle, source: Errno) -> StorageError {
         let link = format!("/proc/self/fd/{}", self.engine.fd(&file).as_raw_fd());
-        let path = std::fs::read_link(link).unwrap_or_else(|_| self.root.path.clone());
+        let path = std::fs::read_link(link).unwrap_or_else(|_| self.root.clone());
         StorageError::new(action, path, source)
     }
 }
 
-impl ReadStorage for File {
+impl ReadStorage for FileSystem {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        let fd = self.root.open_to_read("open", path, self.engine.flags())?;
-        self.engine.adopt(fd).map_err(|errno| self.root.error("open", path, errno))
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | self.engine.flags();
+        self.find()
+            .and_then(|root| fs::openat(root, path, flags, Mode::empty()))
+            .and_then(|fd| self.engine.adopt(fd))
+            .map_err(|errno| self.error("open", path, errno))
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {
@@ -112,187 +97,158 @@ impl ReadStorage for File {
     }
 }
 
-impl Storage for File {
+impl Storage for FileSystem {
     fn member(&self) -> &'static Member {
         &MEMBER
     }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        match self.root.find().and_then(|root| fs::statat(root, path, AtFlags::empty())) {
-            Ok(stat) => Ok(Some(stat.st_size as u64)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(self.root.error("stat", path, errno)),
+        match std::fs::metadata(self.root.join(path)) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.error("stat", path, error)),
         }
     }
 
     fn make_dir(&self, path: &str) -> Result<(), StorageError> {
-        let whole = self.root.path.join(path);
-        std::fs::create_dir_all(&whole).map_err(|source| StorageError::new("make", whole, source))
+        std::fs::create_dir_all(self.root.join(path))
+            .map_err(|error| self.error("make", path, error))
     }
 
     /// Under a name that no other process writes to.
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let process = std::process::id();
         let mut number = 0;
         loop {
-            let part = part_path(path, process, number);
-            let mode = Mode::from_raw_mode(0o666);
-            match self.root.find().and_then(|root| fs::openat(root, &part, flags, mode)) {
-                Ok(fd) => {
-                    let (root, path) = (Arc::clone(&self.root), path.to_string());
-                    return Ok(Box::new(Part { root, fd, path, part, state: State::Partial }));
+            let part = self.root.join(part_path(path, process, number));
+            match OpenOptions::new().write(true).create_new(true).open(&part) {
+                Ok(file) => {
+                    let path = self.root.join(path);
+                    return Ok(Box::new(PartFile { file, path, part: Some(part) }));
                 }
-                Err(Errno::EXIST) => number += 1,
-                Err(errno) => return Err(self.root.error("create", path, errno)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(self.error("create", path, error)),
             }
         }
     }
 
     fn remove(&self, path: &str) -> Result<(), StorageError> {
-        match self.root.find().and_then(|root| fs::unlinkat(root, path, AtFlags::empty())) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(self.root.error("remove", path, errno)),
+        match std::fs::remove_file(self.root.join(path)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(self.error("remove", path, error))
+            }
+            _ => Ok(()),
         }
     }
 
     fn remove_dir(&self, path: &str) -> Result<(), StorageError> {
-        let whole = self.root.path.join(path);
-        match std::fs::remove_dir(&whole) {
+        match std::fs::remove_dir(self.root.join(path)) {
             Err(error)
                 if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) =>
             {
-                Err(StorageError::new("remove", whole, error))
+                Err(self.error("remove", path, error))
             }
             _ => Ok(()),
         }
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
-        let whole = self.root.path.join(path);
-        let entries = match std::fs::read_dir(&whole) {
+        let entries = match std::fs::read_dir(self.root.join(path)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(StorageError::new("list", whole, error)),
+            Err(error) => return Err(self.error("list", path, error)),
         };
         let names: Result<Vec<String>, Error> =
             entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect();
-        let mut names = names.map_err(|source| StorageError::new("list", whole, source))?;
+        let mut names = names.map_err(|error| self.error("list", path, error))?;
         names.sort_unstable();
         Ok(names)
     }
 
     fn sync_all(&self) -> Result<(), StorageError> {
-        self.root.find().and_then(fs::syncfs).map_err(|errno| self.root.error("sync", "", errno))
+        self.find().and_then(fs::syncfs).map_err(|errno| self.error("sync", "", errno))
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
-        let space = self.root.find().and_then(fs::fstatvfs);
-        let space = space.map_err(|errno| self.root.error("stat", "", errno))?;
+        let space = self.find().and_then(fs::fstatvfs);
+        let space = space.map_err(|errno| self.error("stat", "", errno))?;
         Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
     }
 
     /// Dirty pages cannot be dropped, so they are written first.
     fn evict(&self, path: &str) -> Result<(), StorageError> {
-        let fd = self.root.open_to_read("evict", path, OFlags::empty())?;
-        fs::fdatasync(&fd)
-            .and_then(|()| fs::fadvise(&fd, 0, None, fs::Advice::DontNeed))
-            .map_err(|errno| self.root.error("evict", path, errno))
+        let evicted = File::open(self.root.join(path)).and_then(|file| {
+            file.sync_data()?;
+            Ok(fs::fadvise(&file, 0, None, fs::Advice::DontNeed)?)
+        });
+        evicted.map_err(|error| self.error("evict", path, error))
     }
 
     /// Read, not advised: the kernel may take no notice of advice.
     fn warm(&self, path: &str) -> Result<(), StorageError> {
-        let fd = self.root.open_to_read("read", path, OFlags::empty())?;
-        let mut piece = vec![0; WARM_PIECE_BYTES];
-        loop {
-            match rustix::io::read(&fd, &mut piece) {
-                Ok(0) => return Ok(()),
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.root.error("read", path, errno)),
-            }
-        }
+        File::open(self.root.join(path))
+            .map(|file| BufReader::with_capacity(WARM_PIECE_BYTES, file))
+            .and_then(|mut file| io::copy(&mut file, &mut io::sink()))
+            .map_err(|error| self.error("read", path, error))?;
+        Ok(())
     }
 
     fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        let fd = self.root.open_to_read("open", path, OFlags::empty())?;
-        let len =
-            fs::fstat(&fd).map_err(|errno| self.root.error("stat", path, errno))?.st_size as u64;
-        Ok(residency::resident_bytes(fd.as_fd(), len))
+        let file = File::open(self.root.join(path));
+        let file = file.map_err(|error| self.error("open", path, error))?;
+        let metadata = file.metadata().map_err(|error| self.error("stat", path, error))?;
+        Ok(residency::resident_bytes(file.as_fd(), metadata.len()))
     }
 }
 
 /// `train/a.npz` is written as `train/.a.npz.4711-0.part`.
 fn part_path(path: &str, process: u32, number: u32) -> String {
-    let (folder, name) = path
-        .rsplit_once('/')
-        .map_or(("", path), |(_, name)| (&path[..path.len() - name.len()], name));
+    let name = path.rfind('/').map_or(0, |slash| slash + 1);
+    let (folder, name) = path.split_at(name);
     format!("{folder}.{name}.{process}-{number}.part")
 }
 
-#[derive(PartialEq, Eq)]
-enum State {
-    Partial,
-    Committed,
+struct PartFile {
+    file: File,
+    path: PathBuf,
+    /// Its name until it is committed.
+    part: Option<PathBuf>,
 }
 
-struct Part {
-    root: Arc<Root>,
-    fd: OwnedFd,
-    path: String,
-    part: String,
-    state: State,
-}
-
-impl Part {
-    fn error(&self, action: &'static str, errno: Errno) -> StorageError {
-        self.root.error(action, &self.path, errno)
+impl PartFile {
+    fn done(&self, action: &'static str, result: io::Result<()>) -> Result<(), StorageError> {
+        result.map_err(|error| StorageError::new(action, &self.path, error))
     }
 }
 
-impl WriteFile for Part {
+impl WriteFile for PartFile {
     fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            match rustix::io::write(&self.fd, rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.error("write", errno)),
-            }
-        }
-        Ok(())
+        let written = self.file.write_all(bytes);
+        self.done("write", written)
     }
 
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
-        let mut done = 0;
-        while done < bytes.len() {
-            match rustix::io::pwrite(&self.fd, &bytes[done..], offset + done as u64) {
-                Ok(written) => done += written,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.error("write", errno)),
-            }
-        }
-        Ok(())
+        self.done("write", self.file.write_all_at(bytes, offset))
     }
 
     fn sync(&mut self) -> Result<(), StorageError> {
-        fs::fsync(&self.fd).map_err(|errno| self.error("sync", errno))
+        self.done("sync", self.file.sync_all())
     }
 
     fn commit(mut self: Box<Self>) -> Result<(), StorageError> {
-        self.root
-            .find()
-            .and_then(|root| fs::renameat(root, &self.part, root, &self.path))
-            .map_err(|errno| self.error("write", errno))?;
-        self.state = State::Committed;
+        if let Some(part) = &self.part {
+            self.done("write", std::fs::rename(part, &self.path))?;
+        }
+        self.part = None;
         Ok(())
     }
 }
 
-impl Drop for Part {
+impl Drop for PartFile {
     fn drop(&mut self) {
-        if let (State::Partial, Ok(root)) = (&self.state, self.root.find()) {
+        if let Some(part) = &self.part {
             // What cannot be removed still does not look whole.
-            let _ = fs::unlinkat(root, &self.part, AtFlags::empty());
+            let _ = std::fs::remove_file(part);
         }
     }
 }

@@ -17,36 +17,31 @@ static MEMBER: Member = Member {
 };
 
 fn open(_root: &Path, _engine: &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError> {
-    Ok(Box::new(Memory::default()))
+    Ok(Box::new(MemoryStorage::default()))
 }
 
 #[derive(Default)]
-struct Memory {
-    files: Arc<Files>,
+struct MemoryStorage {
+    files: Arc<RwLock<FileTable>>,
 }
-
-#[derive(Default)]
-struct Files(RwLock<Table>);
 
 /// A file replaced or removed loses its number, so that an old handle reads an error, not another file.
 #[derive(Default)]
-struct Table {
+struct FileTable {
     numbers: BTreeMap<String, u64>,
     bytes: HashMap<u64, Vec<u8>>,
     next: u64,
 }
 
-impl Files {
-    fn read(&self) -> RwLockReadGuard<'_, Table> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Table> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
+fn reading(files: &RwLock<FileTable>) -> RwLockReadGuard<'_, FileTable> {
+    files.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Table {
+fn changing(files: &RwLock<FileTable>) -> RwLockWriteGuard<'_, FileTable> {
+    files.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl FileTable {
     fn remove(&mut self, path: &str) {
         if let Some(number) = self.numbers.remove(path) {
             self.bytes.remove(&number);
@@ -59,19 +54,19 @@ impl Table {
     }
 }
 
-impl ReadStorage for Memory {
+impl ReadStorage for MemoryStorage {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        let table = self.files.read();
+        let table = reading(&self.files);
         let number = table.numbers.get(path).copied();
         number.map(Handle).ok_or_else(|| StorageError::new("open", path, ErrorKind::NotFound))
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {
-        Ok(self.files.read().file("stat", file)?.len() as u64)
+        Ok(reading(&self.files).file("stat", file)?.len() as u64)
     }
 
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
-        let table = self.files.read();
+        let table = reading(&self.files);
         let bytes = table.file("read", file)?;
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let len = buffer.len().min(bytes.len() - from);
@@ -82,19 +77,15 @@ impl ReadStorage for Memory {
     fn close(&self, _file: Handle) {}
 }
 
-impl Storage for Memory {
+impl Storage for MemoryStorage {
     fn member(&self) -> &'static Member {
         &MEMBER
     }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        let table = self.files.read();
+        let table = reading(&self.files);
         let number = table.numbers.get(path);
         Ok(number.and_then(|number| table.bytes.get(number)).map(|bytes| bytes.len() as u64))
-    }
-
-    fn make_dir(&self, _path: &str) -> Result<(), StorageError> {
-        Ok(())
     }
 
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
@@ -103,34 +94,30 @@ impl Storage for Memory {
     }
 
     fn remove(&self, path: &str) -> Result<(), StorageError> {
-        self.files.write().remove(path);
+        changing(&self.files).remove(path);
         Ok(())
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
         let folder = path.trim_end_matches('/');
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let table = self.files.read();
+        let table = reading(&self.files);
         let names = table.numbers.keys().filter_map(|file| file.strip_prefix(&prefix));
         let names: BTreeSet<&str> = names.filter_map(|name| name.split('/').next()).collect();
         Ok(names.into_iter().map(str::to_string).collect())
     }
 
-    fn sync_all(&self) -> Result<(), StorageError> {
-        Ok(())
-    }
-
     /// The machine's memory less what the files hold: refuses the absurd, promises nothing.
     fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
         let system = rustix::system::sysinfo();
-        let held: usize = self.files.read().bytes.values().map(Vec::len).sum();
+        let held: usize = reading(&self.files).bytes.values().map(Vec::len).sum();
         let total = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit));
         Ok(Some(total.saturating_sub(held as u64)))
     }
 }
 
 struct Written {
-    files: Arc<Files>,
+    files: Arc<RwLock<FileTable>>,
     path: String,
     bytes: Vec<u8>,
 }
@@ -152,7 +139,7 @@ impl WriteFile for Written {
     }
 
     fn commit(self: Box<Self>) -> Result<(), StorageError> {
-        let mut table = self.files.write();
+        let mut table = changing(&self.files);
         table.remove(&self.path);
         let number = table.next;
         table.next += 1;

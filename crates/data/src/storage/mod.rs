@@ -122,11 +122,13 @@ pub trait Storage: ReadStorage {
     /// Anything but absence.
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError>;
 
-    /// Make a folder and those above it; `""` is the root.
+    /// Make a folder and those above it; `""` is the root. Storages without folders do nothing.
     ///
     /// # Errors
     /// The backend's own.
-    fn make_dir(&self, path: &str) -> Result<(), StorageError>;
+    fn make_dir(&self, _path: &str) -> Result<(), StorageError> {
+        Ok(())
+    }
 
     /// Start a file that becomes visible under `path` only at `commit`.
     ///
@@ -154,11 +156,13 @@ pub trait Storage: ReadStorage {
     /// The backend's own.
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
 
-    /// Make all that was committed durable.
+    /// Make all that was committed durable. Storages that do not outlive the process do nothing.
     ///
     /// # Errors
     /// The backend's own.
-    fn sync_all(&self) -> Result<(), StorageError>;
+    fn sync_all(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
 
     /// Bytes that can still be written, `None` where that cannot be known.
     ///

@@ -53,10 +53,6 @@ impl Storage for Null {
         Ok(Some(LEN_BYTES))
     }
 
-    fn make_dir(&self, _path: &str) -> Result<(), StorageError> {
-        Ok(())
-    }
-
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
         Err(StorageError::new("create", path, ErrorKind::Unsupported))
     }
@@ -67,9 +63,5 @@ impl Storage for Null {
 
     fn list(&self, _path: &str) -> Result<Vec<String>, StorageError> {
         Ok(Vec::new())
-    }
-
-    fn sync_all(&self) -> Result<(), StorageError> {
-        Ok(())
     }
 }

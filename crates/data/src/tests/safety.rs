@@ -1,10 +1,9 @@
 //! Nothing of others is touched, and nobody's dataset changes under them.
 
 use super::*;
-use crate::generate::{Generation, Part, Watch};
-use crate::lock::{Access, Attempt, DatasetLock};
+use crate::generate::{FileShare, Generation, Watch};
+use crate::lock::{DatasetLock, LockAccess, LockAttempt};
 use crate::removal::{self, Removal};
-use crate::verify::VerifyError;
 
 /// A folder of a user's with a dataset among other things.
 #[test]
@@ -51,8 +50,8 @@ fn walkdir(folder: &Path) -> usize {
 fn what_is_read_or_made_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     made(&plan("npz"), &*storage_of(folder.path())).unwrap();
-    let held = DatasetLock::try_acquire(folder.path(), Access::Shared, "").unwrap();
-    assert!(matches!(held, Attempt::Held(_)), "{held:?}");
+    let held = DatasetLock::try_acquire(folder.path(), LockAccess::Shared, "").unwrap();
+    assert!(matches!(held, LockAttempt::Held(_)), "{held:?}");
     let removal = removal::remove_folder(folder.path(), &[], "a test").unwrap();
     assert_eq!(removal, Removal::InUse { holder: None });
     assert_eq!(walkdir(folder.path()), 14 + 2);
@@ -65,7 +64,7 @@ fn a_folder_with_files_of_others_is_left_as_it_is() {
     std::fs::create_dir(folder.path().join("train")).unwrap();
     std::fs::write(folder.path().join("train/.mydownload.part"), "mine").unwrap();
     let refused = made(&plan("npz"), &*storage_of(folder.path()));
-    let Err(GenerateError::Strangers { path }) = refused else { panic!("{refused:?}") };
+    let Err(DatasetError::Strangers { path }) = refused else { panic!("{refused:?}") };
     assert_eq!(path, "train/.mydownload.part");
     assert_eq!(walkdir(folder.path()), 1);
 }
@@ -79,10 +78,10 @@ fn files_that_shrink_meanwhile_are_seen() {
     let generation = Generation::new(&plan, &layout, &*storage).unwrap().unwrap();
     let begun = generation.prepare().unwrap();
     let never = AtomicBool::new(false);
-    let made = generation.make(begun, Part::ALL, 1, &Watch::new(&|_, _| {}, &never)).unwrap();
+    let made = generation.make(begun, FileShare::ALL, 1, &Watch::new(&|_, _| {}, &never)).unwrap();
     std::fs::write(folder.path().join(path_of(&plan, 3)), "torn").unwrap();
     let refused = generation.complete(made).unwrap_err();
-    assert!(matches!(refused, GenerateError::Changed { .. }), "{refused}");
+    assert!(matches!(refused, DatasetError::Changed { .. }), "{refused}");
 }
 
 /// A whole dataset of an older version is read, and neither completed nor compared.
@@ -95,10 +94,10 @@ fn older_versions_are_read_alone() {
     manifest.content_version = 1;
     manifest.write(&*storage).unwrap();
     assert_eq!(manifest.differences(&plan), [""; 0]);
-    assert!(matches!(made(&plan, &*storage), Err(GenerateError::OtherDataset { .. })));
+    assert!(matches!(made(&plan, &*storage), Err(DatasetError::OtherDataset { .. })));
     let never = AtomicBool::new(false);
     let verified = verify(&plan, &Layout::new(&plan), &*storage, 1, &|_, _| {}, &never);
-    assert!(matches!(verified, Err(VerifyError::OtherVersion(_))), "{verified:?}");
+    assert!(matches!(verified, Err(DatasetError::OtherVersion(_))), "{verified:?}");
     let begun = Manifest { state: State::Generating, ..manifest };
     assert_eq!(begun.differences(&plan).len(), 1, "half of it cannot be completed");
 }

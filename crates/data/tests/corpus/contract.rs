@@ -25,7 +25,7 @@ const WHOLE_BYTES: usize = 16 << 10;
 ///
 /// # Panics
 /// The reader breaks its contract.
-pub(crate) fn hold(format: &dyn Format, input: &[u8]) {
+pub(crate) fn hold(format: &Format, input: &[u8]) {
     let file = File::of(format, input);
     let mut plans = file.plan.map_or(small_plans(), |plan| vec![plan]);
     if !format.member().has(Ability::NeedsPlan) {
@@ -49,7 +49,7 @@ struct File<'i> {
 }
 
 impl<'i> File<'i> {
-    fn of(format: &dyn Format, input: &'i [u8]) -> Self {
+    fn of(format: &Format, input: &'i [u8]) -> Self {
         let mut rest = Some(input);
         let mut next = || {
             let bytes = rest.unwrap_or_default();
@@ -59,7 +59,7 @@ impl<'i> File<'i> {
         };
         // No cursor asks for an optional part.
         let read = |part: &feedrate_data::format::Part| if part.optional { &[] } else { next() };
-        let parts = format.parts().iter().map(read).collect();
+        let parts = format.parts.iter().map(read).collect();
         let plan = std::str::from_utf8(next()).ok().and_then(parse_plan);
         File { parts, plan }
     }
@@ -89,11 +89,7 @@ struct Outcome {
 }
 
 /// Read some samples in several ways, which must agree. What the file says it holds.
-fn compare_ways(
-    format: &dyn Format,
-    file: &File,
-    expected: Option<&FileShape>,
-) -> Option<FileShape> {
+fn compare_ways(format: &Format, file: &File, expected: Option<&FileShape>) -> Option<FileShape> {
     let mut found = None;
     let mut samples: Vec<u64> = (0..SAMPLES_MAX).collect();
     let first = read_all(format, file, expected, 4096, &samples, &mut found);
@@ -112,7 +108,7 @@ fn compare_ways(
         wants_payload: false,
         samples_alone: false,
     };
-    let mut cursor = format.cursor(&options);
+    let mut cursor = (format.cursor)(&options);
     for sample in [0, last] {
         let _ = read(&mut *cursor, file, expected, (sample, 4096), &mut Discard);
     }
@@ -120,7 +116,7 @@ fn compare_ways(
 }
 
 fn read_all(
-    format: &dyn Format,
+    format: &Format,
     file: &File,
     expected: Option<&FileShape>,
     piece_bytes: usize,
@@ -129,7 +125,7 @@ fn read_all(
 ) -> Vec<Outcome> {
     let options =
         CursorOptions { piece_bytes, check_crc: true, wants_payload: true, samples_alone: false };
-    let mut cursor = format.cursor(&options);
+    let mut cursor = (format.cursor)(&options);
     let mut outcomes = Vec::new();
     for &sample in samples {
         let mut collect = Collect::default();

@@ -52,7 +52,7 @@ fn decode_beside(case: &Value) {
         samples_alone: false,
     };
     let parts = [std::fs::read(path).unwrap()];
-    let payload = read(&mut *format.cursor(&options), &parts, 0, None).unwrap();
+    let payload = read(&mut *(format.cursor)(&options), &parts, 0, None).unwrap();
     std::fs::write(format!("{path}.decoded"), payload).unwrap();
 }
 
@@ -96,7 +96,7 @@ fn broken_pictures_do_no_harm() {
             wants_payload: true,
             samples_alone: false,
         };
-        let mut cursor = format.cursor(&options);
+        let mut cursor = (format.cursor)(&options);
         let file = std::fs::read(path).unwrap();
         for len in 0..file.len() {
             let cut = read(&mut *cursor, &[file[..len].to_vec()], 0, None);

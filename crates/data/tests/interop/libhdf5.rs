@@ -25,7 +25,7 @@ fn cursor(samples_alone: bool) -> Box<dyn Cursor> {
     let piece_bytes = 4096;
     let options =
         CursorOptions { piece_bytes, check_crc: true, wants_payload: true, samples_alone };
-    format::find("hdf5").unwrap().cursor(&options)
+    (format::find("hdf5").unwrap().cursor)(&options)
 }
 
 /// A sample of `path`, read through `storage`.

@@ -57,7 +57,7 @@ fn plan(
 ) -> DatasetPlan {
     DatasetPlan {
         format: format.to_string(),
-        extension: format::find(format).unwrap().entry().extension.to_string(),
+        extension: format::find(format).unwrap().entry.extension.to_string(),
         files_train: files,
         files_eval: 0,
         samples_per_file: samples,
@@ -130,7 +130,7 @@ fn read_written(script: &str, cases_least: usize) {
 fn read_case(case: &Value) {
     let path = case["path"].as_str().unwrap();
     let format = format::find(case["format"].as_str().unwrap()).unwrap();
-    let parts: Vec<Vec<u8>> = format.parts().iter().map(|part| part_bytes(part, path)).collect();
+    let parts: Vec<Vec<u8>> = format.parts.iter().map(|part| part_bytes(part, path)).collect();
     let plan = planned(case);
     for piece_bytes in [4096, 256 << 10, 16 << 20] {
         let options = CursorOptions {
@@ -139,7 +139,7 @@ fn read_case(case: &Value) {
             wants_payload: true,
             samples_alone: false,
         };
-        let mut cursor = format.cursor(&options);
+        let mut cursor = (format.cursor)(&options);
         if let Some(reason) = case["refused"].as_str() {
             let error = read(&mut *cursor, &parts, 0, plan.as_ref()).unwrap_err();
             assert!(error.message.contains(reason), "{path}: {error}");

@@ -5,7 +5,7 @@ use crate::job::{ReadJob, Shard};
 use crate::loader::Queue;
 use crate::reader::{Op, SampleReader};
 use feedrate_data::format::{FORMATS, FormatError, PayloadSink};
-use feedrate_data::generate::{Generation, Part, Watch};
+use feedrate_data::generate::{FileShare, Generation, Watch};
 use feedrate_data::storage::{self, Storage};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
@@ -48,7 +48,7 @@ fn generated(plan: &Plan) -> Arc<dyn Storage> {
     let generation = Generation::new(&plan.dataset, &layout, &*storage).unwrap().unwrap();
     let begun = generation.prepare().unwrap();
     let (show, stop) = (|_, _| {}, AtomicBool::new(false));
-    let made = generation.make(begun, Part::ALL, 1, &Watch::new(&show, &stop)).unwrap();
+    let made = generation.make(begun, FileShare::ALL, 1, &Watch::new(&show, &stop)).unwrap();
     generation.complete(made).unwrap();
     Arc::from(storage)
 }
@@ -113,7 +113,7 @@ fn calls_of(job: &ReadJob, accelerator: u32, queue: &Queue) -> Vec<String> {
 fn all_accelerators_make_the_same_calls_in_formats_of_even_reads() {
     let mut checked = 0;
     for format in FORMATS {
-        let entry = format.entry();
+        let entry = format.entry;
         if !entry.member.has(Ability::EvenReads) {
             continue;
         }

@@ -4,7 +4,7 @@ use crate::exit::{Exit, UsageError};
 use crate::{messages, threads};
 use clap::Args;
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, Differing, Estimate, Pairing, Question, Runs, Side,
+    ComparedResponse, Comparison, Differing, IntervalEstimate, Pairing, Question, Runs, Side,
     compare as compare_runs, main_responses, sides,
 };
 use feedrate_analysis::precision;
@@ -168,7 +168,7 @@ fn side(unit: Unit, side: &Side) -> String {
 }
 
 /// `96.9 % [95.5 %, 98.2 %]`, without ends where there are none.
-fn with_interval(of: Estimate, text: impl Fn(f64) -> String) -> String {
+fn with_interval(of: IntervalEstimate, text: impl Fn(f64) -> String) -> String {
     let Some(estimate) = of.estimate else { return "-".into() };
     match (of.low, of.high) {
         (Some(low), Some(high)) => format!("{} [{}, {}]", text(estimate), text(low), text(high)),

@@ -3,7 +3,7 @@
 use crate::dataset::{self, Choice};
 use crate::{dataset_lock, interrupt};
 use anyhow::Context;
-use feedrate_data::lock::Access;
+use feedrate_data::lock::LockAccess;
 use feedrate_data::manifest::{Manifest, State};
 use feedrate_data::removal;
 use feedrate_data::storage;
@@ -84,7 +84,7 @@ impl Replaced {
     pub(super) fn remove(&self, plan: &Plan, root: &Path) -> anyhow::Result<()> {
         let storage = storage::open(&plan.storage.kind, root)?;
         let _lock = if dataset::is_in_folder(plan) {
-            dataset_lock::wait(root, Access::Exclusive, &interrupt::flag())?
+            dataset_lock::wait(root, LockAccess::Exclusive, &interrupt::flag())?
         } else {
             None
         };

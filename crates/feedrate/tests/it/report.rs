@@ -2,7 +2,7 @@
 //! them are left in the target folder, under `tmp/report`.
 
 use crate::harness::{Test, venv_python};
-use feedrate_analysis::finding::Kind;
+use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{
@@ -202,7 +202,7 @@ fn finding(says: &str, support: Support, runs: usize) -> FindingText {
     let is_doubted = support == Support::Doubted;
     FindingText {
         says: says.into(),
-        kind: Kind::Effect,
+        kind: FindingKind::Effect,
         workload: "unet3d_h100_custom".into(),
         response: None,
         factors: Vec::new(),

@@ -310,7 +310,7 @@ mod tests {
             }
         }
 
-        /// Of many sizes the counts are bounds, and none that is common is missed.
+        /// Counts of many sizes are bounds, and none that is common is missed.
         #[test]
         fn counts_are_bounds(a in prop::collection::vec(0u64..60, 0..400), b in prop::collection::vec(0u64..60, 0..400)) {
             let mut both = of(&a);

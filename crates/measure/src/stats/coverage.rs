@@ -49,7 +49,7 @@ fn of_normal_noise() {
     });
 }
 
-/// Of normal noise as good as Student's t, and of what is skewed as percentages are near an end, better.
+/// As good as Student's t for normal noise, and better for what is skewed as percentages are near an end.
 #[test]
 fn of_percentages() {
     for mean in [50.0, 90.0] {
@@ -103,7 +103,7 @@ fn crossed(random: &mut LegacyRandom, of: impl Fn(usize, usize, f64) -> f64) -> 
     cells.collect()
 }
 
-/// Which are the effects of `planted` noise: of a factor, of one of its levels against another, and of both together.
+/// Effects of `planted` noise: of a factor, of one of its levels against another, and of both together.
 fn check_effects(name: &str, of: impl Fn(usize, usize, f64) -> f64) {
     let terms = [vec![0], vec![1], vec![0, 1]];
     let mut random = LegacyRandom::new(1908);
@@ -172,7 +172,7 @@ fn the_bootstrap_from_where_it_is_offered() {
     }
 }
 
-/// Why the middle of values that vary by factors is told by the geometric mean.
+/// The reason why the middle of values that vary by factors is told by the geometric mean.
 #[test]
 fn the_arithmetic_mean_of_log_normal_noise_is_held_for_small_noise_only() {
     let mean_of = |sigma: f64| 50.0 * (sigma * sigma / 2.0).exp();

@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(modified_z_scores(&values), None);
     }
 
-    /// What [`OUTLIER_VALUES_LEAST`] says.
+    /// The figures that [`OUTLIER_VALUES_LEAST`] tells.
     #[test]
     fn normal_noise_has_few_outliers_from_ten_values_on() {
         let mut random = LegacyRandom::new(3);

@@ -6,7 +6,7 @@ use crate::report::{
     Source, Support,
 };
 use crate::table::ReportTable;
-use feedrate_analysis::finding::Kind;
+use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_WINDOWED, Provenance, Value};
@@ -55,7 +55,7 @@ fn report(name: &str) -> Report {
         sources: vec![Source { path: name.into(), runs: 2 }],
         findings: vec![FindingText {
             says: format!("`{name}` makes no difference"),
-            kind: Kind::NoEffect,
+            kind: FindingKind::NoEffect,
             workload: name.into(),
             response: None,
             factors: vec![name.into()],

@@ -1,7 +1,7 @@
 //! Runs of one workload and source, laid out by their design: what plots compare with what, and its names. Draws nothing.
 
 use crate::draw::figure::{Axis, AxisRange, Scale};
-use feedrate_analysis::design::{Cell, Design, PROCESSES, SOURCE};
+use feedrate_analysis::design::{Design, DesignCell, PROCESSES, SOURCE};
 use feedrate_results::run::Run;
 use feedrate_spec::units;
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ impl<'a> PlotBlock<'a> {
         let design = design.restricted(|factor| !follows(&factor.name), |_| true);
         let mut block = PlotBlock { name, design, followers, runs };
         let order = block.order();
-        let place = |cell: &Cell| order.iter().map(|&at| cell.levels[at]).collect::<Vec<_>>();
+        let place = |cell: &DesignCell| order.iter().map(|&at| cell.levels[at]).collect::<Vec<_>>();
         block.design.cells.sort_by_key(place);
         block
     }
@@ -98,12 +98,12 @@ impl<'a> PlotBlock<'a> {
     }
 
     /// The runs of a cell.
-    pub(super) fn runs(&self, cell: &Cell) -> impl Iterator<Item = &'a Run> {
+    pub(super) fn runs(&self, cell: &DesignCell) -> impl Iterator<Item = &'a Run> {
         cell.runs.iter().map(|&run| &self.runs[run])
     }
 
     /// The number of processes of a cell.
-    pub(super) fn count(&self, cell: &Cell) -> Option<f64> {
+    pub(super) fn count(&self, cell: &DesignCell) -> Option<f64> {
         self.runs(cell).next()?.accelerators.map(f64::from)
     }
 
@@ -126,13 +126,13 @@ impl<'a> PlotBlock<'a> {
     }
 
     /// Sets a cell apart from all others.
-    pub(super) fn label(&self, cell: &Cell) -> String {
+    pub(super) fn label(&self, cell: &DesignCell) -> String {
         let parts = [self.name.clone(), self.label_within(cell)];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
     /// Sets a cell apart from others of its block: processes, and all of three factors, of more those that are not at the baseline.
-    fn label_within(&self, cell: &Cell) -> String {
+    fn label_within(&self, cell: &DesignCell) -> String {
         let factors = &self.design.factors;
         let is_told = |at: &usize| {
             let is_uncommon = cell.levels[*at] != factors[*at].baseline;
@@ -147,7 +147,7 @@ impl<'a> PlotBlock<'a> {
     }
 
     /// The same in a list of its own: never empty.
-    pub(super) fn label_in_list(&self, cell: &Cell) -> String {
+    pub(super) fn label_in_list(&self, cell: &DesignCell) -> String {
         let label = self.label_within(cell);
         if label.is_empty() { self.design.workload.clone() } else { label }
     }

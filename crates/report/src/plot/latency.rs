@@ -6,7 +6,7 @@ use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
 };
-use feedrate_analysis::design::Cell;
+use feedrate_analysis::design::DesignCell;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Record};
 use feedrate_results::run::Run;
@@ -108,7 +108,12 @@ fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
 }
 
 /// Milliseconds, and the percentage of calls that took no longer. Those that took no time lie below the first.
-fn distribution(block: &PlotBlock<'_>, cell: &Cell, name: &str, counts: Counts) -> Vec<Point> {
+fn distribution(
+    block: &PlotBlock<'_>,
+    cell: &DesignCell,
+    name: &str,
+    counts: Counts,
+) -> Vec<Point> {
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     for record in block.runs(cell).filter_map(|run| record(run, name)) {
         for (ns, count) in counts(record) {

@@ -7,7 +7,7 @@ use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, AxisRange, Figure, Layer, Naming, Panel, PanelContent, Point, Style, Tone,
 };
-use feedrate_analysis::design::Cell;
+use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{DELIVERED_WHOLE, Metric};
 use feedrate_spec::catalog::Member;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,12 +82,12 @@ fn quoted(block: &PlotBlock<'_>, factor: usize) -> String {
 }
 
 /// Cells by their level of a factor.
-type ByLevel<'b> = BTreeMap<usize, Vec<&'b Cell>>;
+type ByLevel<'b> = BTreeMap<usize, Vec<&'b DesignCell>>;
 
 /// Cells at two levels or more of a factor whose other factors are the same at each level: because the whole design balances them, or because these levels were
 /// run at the same places. Empty where there are none.
 fn compared<'b>(block: &'b PlotBlock<'_>, factor: usize, response: &Metric) -> ByLevel<'b> {
-    let has = |cell: &&Cell| block.runs(cell).any(|run| run.metric(response).is_some());
+    let has = |cell: &&DesignCell| block.runs(cell).any(|run| run.metric(response).is_some());
     let mut all = ByLevel::new();
     let mut places: BTreeMap<Vec<usize>, ByLevel<'b>> = BTreeMap::new();
     for cell in block.design.cells.iter().filter(has) {
@@ -118,7 +118,8 @@ fn is_balanced(block: &PlotBlock<'_>, factor: usize, cells: &ByLevel<'_>) -> boo
     let others = (0..block.design.factors.len()).filter(|other| *other != factor);
     others.into_iter().all(|other| {
         (0..block.design.factors[other].levels.len()).all(|level| {
-            let count = |of: &[&Cell]| of.iter().filter(|cell| cell.levels[other] == level).count();
+            let count =
+                |of: &[&DesignCell]| of.iter().filter(|cell| cell.levels[other] == level).count();
             let all: usize = cells.values().map(|of| count(of)).sum();
             cells.values().all(|of| count(of) * whole == all * of.len())
         })
@@ -143,7 +144,7 @@ fn panel(
     compared: &ByLevel<'_>,
     y: &ResponseAxis<'_>,
 ) -> Option<Panel> {
-    let all: Vec<&Cell> = compared.values().flatten().copied().collect();
+    let all: Vec<&DesignCell> = compared.values().flatten().copied().collect();
     let whole = y.point(block, 0.0, &all)?;
     let levels: Vec<usize> = compared.keys().copied().collect();
     let (x, places) = block.axis(factor, &levels);

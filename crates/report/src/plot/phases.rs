@@ -8,7 +8,7 @@ use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone,
 };
-use feedrate_analysis::design::Cell;
+use feedrate_analysis::design::DesignCell;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::DELIVERED_WHOLE;
 use feedrate_measure::phase::{Phase, PhaseKind};
@@ -119,7 +119,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 }
 
 impl PhasedRuns {
-    fn new(block: &PlotBlock<'_>, cell: &Cell) -> Self {
+    fn new(block: &PlotBlock<'_>, cell: &DesignCell) -> Self {
         let runs = block.runs(cell).map(|run| match run.origin {
             RunOrigin::Feedrate => run.phases.iter().map(measured).collect(),
             RunOrigin::Dlio | RunOrigin::MlperfStorage => recomputed(run),

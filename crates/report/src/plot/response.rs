@@ -3,7 +3,7 @@
 use super::block::{PROCESSES_LABEL, PlotBlock};
 use super::data::Data;
 use crate::draw::figure::{Axis, AxisRange, Layer, Point, Scale, Style, Tone};
-use feedrate_analysis::design::Cell;
+use feedrate_analysis::design::DesignCell;
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_measure::metric::{Metric, Provenance, Unit};
 use feedrate_measure::stats;
@@ -41,7 +41,12 @@ impl<'r> ResponseAxis<'r> {
     }
 
     /// The mean of the means of cells, with its interval. `None` where none has the response.
-    pub(super) fn point(&self, block: &PlotBlock<'_>, x: f64, cells: &[&Cell]) -> Option<Point> {
+    pub(super) fn point(
+        &self,
+        block: &PlotBlock<'_>,
+        x: f64,
+        cells: &[&DesignCell],
+    ) -> Option<Point> {
         let (mut values, mut folders) = (Vec::new(), Vec::new());
         for cell in cells {
             let mut own = Vec::new();
@@ -65,9 +70,9 @@ impl<'r> ResponseAxis<'r> {
     pub(super) fn lines(
         &self,
         block: &PlotBlock<'_>,
-        cells: &[&Cell],
+        cells: &[&DesignCell],
         by: Option<usize>,
-        place: impl Fn(&Cell) -> Option<f64>,
+        place: impl Fn(&DesignCell) -> Option<f64>,
     ) -> Vec<Layer> {
         let mut layers = Vec::new();
         for level in 0..by.map_or(1, |by| block.design.factors[by].levels.len()) {

@@ -4,7 +4,7 @@ use super::block::PlotBlock;
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Naming, Panel, Tone};
-use feedrate_analysis::design::Cell;
+use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{
     BARRIER_S, COMPUTE_S, LOAD_S, Metric, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ,
 };
@@ -96,7 +96,7 @@ fn panel(title: Option<String>, rows: Vec<(String, Shares)>) -> Panel {
 }
 
 /// The mean over the runs of a cell.
-fn shares_of_cell(block: &PlotBlock<'_>, cell: &Cell) -> Option<Shares> {
+fn shares_of_cell(block: &PlotBlock<'_>, cell: &DesignCell) -> Option<Shares> {
     let runs: Vec<Shares> = block.runs(cell).filter_map(shares).collect();
     let count = runs.len() as f64;
     let mut means: Shares = [None; PARTS.len()];

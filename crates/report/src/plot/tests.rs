@@ -14,7 +14,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
 use feedrate_measure::record::{CheckpointKind, Record};
-use feedrate_results::overview::{Cell, Counts, Overview};
+use feedrate_results::overview::{ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::{Activity, Run};
 use std::fmt::Write as _;
 
@@ -156,8 +156,8 @@ fn record() -> Record {
 }
 
 fn overview(models: &[&str]) -> Overview {
-    let counts = Counts { done: 3, running: 1, pending: 2, failed: 1 };
-    let cell = |model: &str, processes| Cell { model: model.into(), processes, counts };
+    let counts = StatusCounts { done: 3, running: 1, pending: 2, failed: 1 };
+    let cell = |model: &str, processes| ModelCounts { model: model.into(), processes, counts };
     let matrix = models.iter().flat_map(|model| [1, 2, 4].map(|processes| cell(model, processes)));
     Overview { counts, factors: Vec::new(), matrix: matrix.collect() }
 }

@@ -7,8 +7,8 @@ use super::number::{
 };
 use super::terms::{is_percent, law_name, level, the_law, title};
 use feedrate_analysis::finding::{
-    Caveat, Effect, EffectUnit, Epochs, Finding, Interaction, Kind, MainEffect, Quantity,
-    ScalingLaw, Subject, WindowArtefact,
+    Caveat, EffectSize, EffectUnit, Epochs, Finding, FindingKind, Interaction, MainEffect,
+    Quantity, ScalingLaw, Subject, WindowArtefact,
 };
 use feedrate_analysis::findings::RUNS_LEAST;
 use feedrate_measure::metric::{Better, Metric, Unit};
@@ -23,7 +23,7 @@ pub fn sentence(finding: &Finding) -> String {
         Subject::Window(of) => window(of, &factor),
         Subject::MoreThanLinear => more_than_linear(&finding.effects[0], title, &factor),
         Subject::LeftOut { runs, all, doubts } => left_out(*runs, *all, doubts),
-        Subject::MainEffect(of) if finding.kind == Kind::NotTested => {
+        Subject::MainEffect(of) if finding.kind == FindingKind::NotTested => {
             let levels: Vec<String> = finding.effects.iter().map(level).collect();
             let bend = of.bend.as_ref().map(|level| format!("; the curve bends at {level}"));
             let bend = bend.unwrap_or_default();
@@ -77,7 +77,7 @@ pub fn sentence(finding: &Finding) -> String {
     }
 }
 
-fn more_than_linear(of: &Effect, title: &str, factor: &str) -> String {
+fn more_than_linear(of: &EffectSize, title: &str, factor: &str) -> String {
     let Quantity::Level { level, base } = &of.of else { return String::new() };
     format!(
         "{title} grows more than linearly: at {level} {factor} it is {} of what {base} would grow to, \
@@ -132,7 +132,7 @@ fn outliers(finding: &Finding, runs: &[(String, f64)], of: usize, title: &str) -
     )
 }
 
-fn tested(of: &Effect) -> String {
+fn tested(of: &EffectSize) -> String {
     chance(of.p.unwrap_or(1.0), of.tests.unwrap_or(1))
 }
 
@@ -233,7 +233,7 @@ fn linear_growth(finding: &Finding, title: &str) -> String {
         efficiency(of)
     );
     match finding.kind {
-        Kind::NotTested => format!("not tested: {growth}, one run of each"),
+        FindingKind::NotTested => format!("not tested: {growth}, one run of each"),
         _ => format!("{growth}, n = {}", of.n),
     }
 }
@@ -261,7 +261,7 @@ fn scaling_law(law: &ScalingLaw) -> String {
 }
 
 /// A loss, a gain that is too small, or none that was measured.
-fn no_gain(of: &Effect, response: Option<&str>, margin: f64) -> String {
+fn no_gain(of: &EffectSize, response: Option<&str>, margin: f64) -> String {
     let name = response.unwrap_or_default();
     let title = title(name);
     let Some([low, high]) = ends(of) else { return String::new() };
@@ -282,7 +282,7 @@ fn no_gain(of: &Effect, response: Option<&str>, margin: f64) -> String {
     }
 }
 
-fn drift(of: &Effect, title: &str) -> String {
+fn drift(of: &EffectSize, title: &str) -> String {
     let Some([low, high]) = ends(of) else { return String::new() };
     let digits = digits(high - low);
     let [by, low, high] = [change(of, of.estimate), low, high].map(|value| signed(value, digits));
@@ -328,7 +328,7 @@ fn unsteady(epochs: &Epochs) -> (&'static str, String) {
 fn middles(finding: &Finding) -> String {
     let unit = finding.response.and_then(|name| Metric::find(name).ok());
     let unit = unit.map_or(Unit::Percent, |response| response.unit);
-    let text = |of: &Effect| {
+    let text = |of: &EffectSize| {
         let name = if of.of == Quantity::Median { "median" } else { "mean (bootstrap)" };
         let ends = [of.low.unwrap_or(f64::NAN), of.high.unwrap_or(f64::NAN)];
         let [low, high] = ends.map(|end| unit.text(end));

@@ -3,7 +3,8 @@
 use super::number::{list, quoted, two_digits};
 use super::terms::{is_percent, level, the_law, title};
 use feedrate_analysis::finding::{
-    Effect, Inconclusive, LawObstacle, Levels, Noise, Open, ScalingLaw, Unanswered,
+    EffectSize, Inconclusive, LawObstacle, NamedLevels, Noise, OpenQuestions, ScalingLaw,
+    Unanswered,
 };
 use feedrate_analysis::precision::REPLICATES_LEAST;
 
@@ -61,12 +62,12 @@ fn does(factors: usize) -> &'static str {
     if factors == 1 { "does" } else { "do" }
 }
 
-fn with_levels(of: &Levels) -> String {
+fn with_levels(of: &NamedLevels) -> String {
     format!("{} ({})", quoted(&of.factor), list(&of.levels))
 }
 
-fn ignored(factors: &[(Vec<Levels>, Vec<String>)]) -> String {
-    let text = |(factors, why): &(Vec<Levels>, Vec<String>)| {
+fn ignored(factors: &[(Vec<NamedLevels>, Vec<String>)]) -> String {
+    let text = |(factors, why): &(Vec<NamedLevels>, Vec<String>)| {
         let named: Vec<String> = factors.iter().map(with_levels).collect();
         format!("what {} {} ({})", list(&named), does(named.len()), why.join("; "))
     };
@@ -79,7 +80,7 @@ fn ignored(factors: &[(Vec<Levels>, Vec<String>)]) -> String {
     )
 }
 
-fn questions(of: &Open) -> String {
+fn questions(of: &OpenQuestions) -> String {
     let act = match of.questions.as_slice() {
         [_] => "does",
         _ => "do",
@@ -87,7 +88,7 @@ fn questions(of: &Open) -> String {
     format!("what {} {act} to {}", subjects(of), titles(of))
 }
 
-fn subjects(of: &Open) -> String {
+fn subjects(of: &OpenQuestions) -> String {
     let text = |question: &Unanswered| match question {
         Unanswered::Factor(of) if of.levels.is_empty() => quoted(&of.factor),
         Unanswered::Factor(of) => format!("{} at {}", quoted(&of.factor), list(&of.levels)),
@@ -97,12 +98,12 @@ fn subjects(of: &Open) -> String {
     list(&of.questions.iter().map(text).collect::<Vec<_>>())
 }
 
-fn titles(of: &Open) -> String {
+fn titles(of: &OpenQuestions) -> String {
     list(&of.responses.iter().map(|name| title(name).to_string()).collect::<Vec<_>>())
 }
 
 /// A response, the factors that noise hides, and how many runs would tell them.
-fn too_noisy(noise: &Noise, factors: &[String], widest: &[Effect]) -> String {
+fn too_noisy(noise: &Noise, factors: &[String], widest: &[EffectSize]) -> String {
     let factors = factors.iter().zip(widest);
     let factors: Vec<String> = factors
         .map(|(factor, of)| format!("{} ({}, n = {})", quoted(factor), level(of), of.n))

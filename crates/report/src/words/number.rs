@@ -1,6 +1,6 @@
 //! Numbers and lists as sentences have them: as many digits as the interval bears out. Judges nothing.
 
-use feedrate_analysis::finding::{Effect, EffectUnit};
+use feedrate_analysis::finding::{EffectSize, EffectUnit};
 
 /// Figures after the point that an interval of this width bears out.
 pub(super) fn digits(width: f64) -> usize {
@@ -61,7 +61,7 @@ pub(super) fn share(percent: f64) -> String {
 }
 
 /// An effect beside what it is against: `2.7 × npz [2.5, 2.9]`, `12 % below npz [10 %, 14 %]`, `3.1 points below npz [2.9, 3.3]`.
-pub(super) fn against(other: &str, of: &Effect) -> String {
+pub(super) fn against(other: &str, of: &EffectSize) -> String {
     if of.unit == EffectUnit::Points || (2.0 / 3.0..=1.5).contains(&of.estimate) {
         return moved(other, of);
     }
@@ -76,7 +76,7 @@ pub(super) fn against(other: &str, of: &Effect) -> String {
 }
 
 /// By how much it is above or below. Both ends count in its direction; one on the other side has a minus.
-fn moved(other: &str, of: &Effect) -> String {
+fn moved(other: &str, of: &EffectSize) -> String {
     let by = change(of, of.estimate);
     let (sign, word) = if by < 0.0 { (-1.0, "below") } else { (1.0, "above") };
     let unit = unit(of);
@@ -92,29 +92,29 @@ fn moved(other: &str, of: &Effect) -> String {
 }
 
 /// A value of an effect as a change: a ratio in percent, points as they are.
-pub(super) fn change(of: &Effect, value: f64) -> f64 {
+pub(super) fn change(of: &EffectSize, value: f64) -> f64 {
     if of.unit == EffectUnit::Points { value } else { 100.0 * (value - 1.0) }
 }
 
 /// The unit of [`change`].
-pub(super) fn unit(of: &Effect) -> &'static str {
+pub(super) fn unit(of: &EffectSize) -> &'static str {
     if of.unit == EffectUnit::Points { "points" } else { "%" }
 }
 
 /// The ends of an interval as changes.
-pub(super) fn ends(of: &Effect) -> Option<[f64; 2]> {
+pub(super) fn ends(of: &EffectSize) -> Option<[f64; 2]> {
     Some([change(of, of.low?), change(of, of.high?)])
 }
 
 /// `−0.1 to +0.4 %`: a difference without its middle.
-pub(super) fn range(of: &Effect) -> String {
+pub(super) fn range(of: &EffectSize) -> String {
     let Some([low, high]) = ends(of) else { return String::new() };
     let digits = digits(high - low);
     format!("{} to {} {}", signed(low, digits), signed(high, digits), unit(of))
 }
 
 /// A share of linear growth: `73.8 % [73.1 %, 74.5 %]`.
-pub(super) fn efficiency(of: &Effect) -> String {
+pub(super) fn efficiency(of: &EffectSize) -> String {
     let Some((low, high)) = of.low.zip(of.high) else {
         return format!("{:.0} %", 100.0 * of.estimate);
     };
@@ -129,9 +129,9 @@ mod tests {
     use feedrate_analysis::finding::Quantity;
     use feedrate_measure::stats::Interval;
 
-    fn effect(unit: EffectUnit, estimate: f64, ends: Option<(f64, f64)>) -> Effect {
+    fn effect(unit: EffectUnit, estimate: f64, ends: Option<(f64, f64)>) -> EffectSize {
         let interval = ends.map(|(low, high)| Interval { estimate, low, high });
-        Effect::new(Quantity::Median, unit, estimate, interval, 5)
+        EffectSize::new(Quantity::Median, unit, estimate, interval, 5)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Words that sentences of several kinds share: responses, levels, laws.
 
 use super::number::against;
-use feedrate_analysis::finding::{Effect, Quantity, ScalingLaw};
+use feedrate_analysis::finding::{EffectSize, Quantity, ScalingLaw};
 use feedrate_measure::metric::{Metric, Unit};
 
 /// The name of a response in sentences.
@@ -15,7 +15,7 @@ pub(super) fn is_percent(response: &str) -> bool {
 }
 
 /// A level against another. `8 is 2 × 1` would be a sum.
-pub(super) fn level(of: &Effect) -> String {
+pub(super) fn level(of: &EffectSize) -> String {
     let Quantity::Level { level, base } = &of.of else { return String::new() };
     let are_numbers = [level, base].iter().all(|level| level.parse::<f64>().is_ok());
     if are_numbers {

@@ -115,11 +115,11 @@ fn other_steps(run: &Run, imported: &Imported) -> Option<String> {
     let expected = asked.steps(&imported.config, ranks)?;
     let accelerators = imported.record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
     let counts: Vec<u64> = accelerators.map(|accelerator| accelerator.steps()).collect();
-    let wrong = || counts.iter().filter(|steps| **steps != expected);
-    let other = wrong().next()?;
+    let wrong: Vec<&u64> = counts.iter().filter(|steps| **steps != expected).collect();
+    let other = wrong.first()?;
     let told = format!(
         "{files} files × {samples} samples ÷ (batch {batch} × {ranks} ranks) make {expected} steps an epoch, and {} of {} epochs of ranks have others, as {other}",
-        wrong().count(),
+        wrong.len(),
         counts.len(),
     );
     (run.steps > 0).then_some(told)
@@ -177,6 +177,6 @@ fn is_in_name(text: &str, name: &str) -> bool {
     let key = key.rsplit('.').next().unwrap_or_default();
     let name = name.to_ascii_lowercase().replace('=', "_");
     let part = format!("_{key}_{value}").to_ascii_lowercase();
-    let ends = |at: usize| !name[at + part.len()..].starts_with(|c: char| c.is_alphanumeric());
-    name.match_indices(&part).any(|(at, _)| ends(at))
+    let mut behind = name.match_indices(&part).map(|(at, _)| &name[at + part.len()..]);
+    behind.any(|rest| !rest.starts_with(char::is_alphanumeric))
 }

@@ -3,9 +3,6 @@
 #[cfg(test)]
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
-use crate::import::DlioAbility::{HasOwnReader, KeepsOrder};
-use crate::import::dlio_has;
-use crate::run::Settings;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -17,7 +14,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::OfImport(|run, _| {
         let keys = run.parameter.split(',');
-        let told = keys.filter_map(|key| Some(format!("{key}: {}", ignored(&run.settings, key)?)));
+        let told = keys.filter_map(|key| Some(format!("{key}: {}", run.ignores(key)?)));
         let told: Vec<String> = told.collect();
         (!told.is_empty()).then(|| Facts::new().with("ignored", told))
     }),
@@ -27,36 +24,3 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         tests::Fake { overrides, ..tests::good() }.write(root, "w/4_file_shuffle_off/a");
     },
 };
-
-/// The reason for which DLIO does not act on a setting, by its key or the last word of it, in a run of these settings: see its `torch_data_loader.py`, `tf_reader.py`.
-pub fn ignored(settings: &Settings, key: &str) -> Option<String> {
-    let text = |key: &str| settings.get(key).map_or("", String::as_str);
-    let count = |key: &str, default: u32| text(key).parse().unwrap_or(default);
-    let loader = [text("loader.kind"), text("framework")].into_iter().find(|one| !one.is_empty());
-    let is_in_order = loader.is_some_and(|loader| dlio_has(loader, KeepsOrder));
-    let (threads, prefetch) = (count("loader.workers", 1), count("loader.prefetch_size", 2));
-    let each = prefetch.div_ceil(threads.max(1));
-    let why = match key.rsplit('.').next().unwrap_or(key) {
-        "file_shuffle" | "sample_shuffle" if is_in_order => {
-            "with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set"
-        }
-        "prefetch_size" if is_in_order && threads > 0 && each == 2_u32.div_ceil(threads) => {
-            return Some(format!(
-                "{prefetch} over {threads} reading threads is {each} a thread, rounded up, as with the default of 2"
-            ));
-        }
-        "transfer_size" | "shuffle_size" | "computation_threads"
-            if !dlio_has(text("dataset.format"), HasOwnReader) =>
-        {
-            "used for tfrecord files only"
-        }
-        "file_access"
-        | "enable_chunking"
-        | "chunk_size"
-        | "fsync"
-        | "recovery_rank_shift"
-        | "model_size" => "read and not used",
-        _ => return None,
-    };
-    Some(why.into())
-}

@@ -38,8 +38,6 @@ mod no_replicates;
 #[cfg(test)]
 mod tests;
 
-pub use ignored_setting::ignored;
-
 use crate::import::Imported;
 use crate::relations::{Like, Relations};
 use crate::run::Run;

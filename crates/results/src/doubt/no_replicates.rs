@@ -15,9 +15,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     check: Check::AmongRuns(|relations, index| {
         let run = &relations.runs[index];
         // A copy is no replicate.
-        let is_copy = |index: usize| relations.copy_of(index).is_some();
+        let is_copy = relations.copy_of(index).is_some();
         let mut others = relations.replicates(index).iter().filter(|other| **other != index);
-        if !run.is_result() || others.any(|other| !is_copy(*other) && !is_copy(index)) {
+        if !run.is_result() || (!is_copy && others.any(|at| relations.copy_of(*at).is_none())) {
             return None;
         }
         Some(Facts::new().with("experiment", run.experiment()).with("epochs", run.epochs))

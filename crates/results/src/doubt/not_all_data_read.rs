@@ -21,15 +21,16 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             return None;
         }
         let facts = Facts::new().with("ranks", ranks).with("files", files as f64);
-        let loader_has = |ability| ranks > 1 && dlio_has(&plan.loader.kind, ability);
+        let [shares_all, shares_first] = [SharesFiles, SharesFirstFiles]
+            .map(|ability| ranks > 1 && dlio_has(&plan.loader.kind, ability));
         if dlio_has(format, IsNeverRead) {
             return Some(facts.with("mapped_format", format));
         }
-        if loader_has(SharesFiles) && !dlio_has(format, HasOwnReader) {
+        if shares_all && !dlio_has(format, HasOwnReader) {
             let files_read = (files / u64::from(ranks)) as f64;
             return Some(facts.with("format", format).with("files_read", files_read));
         }
-        loader_has(SharesFirstFiles).then_some(facts)
+        shares_first.then_some(facts)
     }),
     #[cfg(test)]
     fires: |root| {

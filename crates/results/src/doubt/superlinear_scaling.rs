@@ -37,8 +37,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         let facts = Facts::new().with("fewer_accelerators", base.accelerators?);
         let facts = facts.with("accelerators", own).with("growth", growth);
         let facts = facts.with_known("reported_growth", reported).with_known("whole_growth", whole);
-        let is_above = |ratio: f64| growth * ABOVE_MAX < ratio;
-        [reported, whole].into_iter().flatten().any(is_above).then_some(facts)
+        let mut grown = [reported, whole].into_iter().flatten();
+        grown.any(|ratio| growth * ABOVE_MAX < ratio).then_some(facts)
     }),
     #[cfg(test)]
     fires: |root| {

@@ -18,10 +18,10 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::OfImport(|_, imported| {
         let mut seen = imported.backwards.clone();
-        let is_timed = |rank: u32| rank == 0 || imported.times_of_rank_0.is_none();
         for epoch in &imported.record.epochs {
             let ranks = imported.ranks.iter().zip(&epoch.accelerators);
-            for (rank, accelerator) in ranks.filter(|(rank, _)| is_timed(**rank)) {
+            let has_all = imported.times_of_rank_0.is_none();
+            for (rank, accelerator) in ranks.filter(|(rank, _)| has_all || **rank == 0) {
                 for block in &accelerator.blocks {
                     let steps_ns: u64 = block.load_ns.iter().chain(&block.compute_ns).sum();
                     let length_ns = block.end_ns.saturating_sub(block.start_ns);

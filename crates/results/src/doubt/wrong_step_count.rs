@@ -52,19 +52,15 @@ fn follows(imported: &Imported) -> bool {
         .filter(|block| block.steps > 0 && block.samples_per_second.is_finite() && batch > 0.0)
         .map(|block| {
             let steps = block.steps as f64;
-            let miss = |counted: f64| {
-                let rate = counted / block.window_s * batch;
+            let [miss, right_miss] = [2.0, excluded].map(|left_out| {
+                let rate = (steps - left_out) / block.window_s * batch;
                 (block.samples_per_second - rate).abs() / rate.abs()
-            };
+            });
             // One step has no window: its rate is whatever two calls of the clock were apart.
             let is_of_one = block.steps == 1 && block.samples_per_second < 0.0;
             let is_of_two = block.steps == 2 && block.samples_per_second == 0.0;
             let is_seen = (steps - excluded) * SEEN_MIN < (excluded - 2.0).abs();
-            is_of_one
-                || is_of_two
-                || (is_seen
-                    && miss(steps - 2.0) <= TOLERANCE
-                    && miss(steps - 2.0) < miss(steps - excluded))
+            is_of_one || is_of_two || (is_seen && miss <= TOLERANCE && miss < right_miss)
         })
         .collect();
     let wrong = judged.iter().filter(|wrong| **wrong).count();

@@ -1,7 +1,7 @@
 //! Clocks of hosts: DLIO stamps blocks with the wall clock of each rank. Ranks wait for each other in every step, so that their blocks begin and end together;
 //! a rank whose blocks all begin and end as much later or earlier has another clock, and the epoch of all would seem longer by that.
 
-use feedrate_measure::record::{AcceleratorEpoch, Record};
+use feedrate_measure::record::Record;
 
 /// Less is the time that ranks take to begin.
 const SEEN_MIN_NS: i64 = 100_000_000;
@@ -22,9 +22,10 @@ pub(super) fn align(record: &mut Record) -> Vec<i64> {
                 block.end_ns = block.end_ns.saturating_add_signed(-offset_ns);
             }
         }
-        let blocks = || epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
-        epoch.start_ns = blocks().map(|block| block.start_ns).min().unwrap_or(epoch.start_ns);
-        epoch.end_ns = blocks().map(|block| block.end_ns).max().unwrap_or(epoch.end_ns);
+        let blocks = epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
+        let ends = blocks.flat_map(|block| [block.start_ns, block.end_ns]);
+        epoch.start_ns = ends.clone().min().unwrap_or(epoch.start_ns);
+        epoch.end_ns = ends.max().unwrap_or(epoch.end_ns);
     }
     offsets
 }
@@ -33,17 +34,14 @@ pub(super) fn align(record: &mut Record) -> Vec<i64> {
 fn offset_ns(record: &Record, index: usize) -> Option<i64> {
     let mut ahead_ns = Vec::new();
     for epoch in &record.epochs {
-        let times = |accelerator: &AcceleratorEpoch| -> Vec<u64> {
-            accelerator.blocks.iter().flat_map(|block| [block.start_ns, block.end_ns]).collect()
-        };
-        let (first, own) = (times(&epoch.accelerators[0]), times(&epoch.accelerators[index]));
+        let [first, own] = [0, index].map(|index| &epoch.accelerators[index].blocks);
         if first.len() != own.len() {
             return None;
         }
-        let ahead = |(first, own): (&u64, &u64)| {
-            Some(i64::try_from(*own).ok()? - i64::try_from(*first).ok()?)
-        };
-        ahead_ns.extend(first.iter().zip(&own).filter_map(ahead));
+        for (first, own) in first.iter().zip(own) {
+            ahead_ns.push(own.start_ns.checked_signed_diff(first.start_ns)?);
+            ahead_ns.push(own.end_ns.checked_signed_diff(first.end_ns)?);
+        }
     }
     ahead_ns.sort_unstable();
     let offset = *ahead_ns.get(ahead_ns.len() / 2)?;

@@ -21,10 +21,10 @@ pub struct Config {
 
 /// Hydra's folder in the folder of a run.
 pub(super) fn subfolder(run: &Path) -> Option<(&'static str, PathBuf)> {
-    let found = SUBFOLDERS.iter().map(|name| (*name, run.join(name)));
-    let is_hydras =
-        |path: &Path| path.join("config.yaml").is_file() || path.join("overrides.yaml").is_file();
-    found.into_iter().find(|(_, path)| is_hydras(path))
+    let mut found = SUBFOLDERS.iter().map(|name| (*name, run.join(name)));
+    found.find(|(_, path)| {
+        ["config.yaml", "overrides.yaml"].iter().any(|name| path.join(name).is_file())
+    })
 }
 
 impl Config {
@@ -163,13 +163,13 @@ fn from_yaml(text: &str) -> Result<Value, String> {
 
 /// The items of a YAML list of texts, as Hydra writes it: one a line.
 fn items(text: &str) -> Vec<String> {
-    let item = |line: &str| {
-        let item = line.trim().strip_prefix("- ")?.trim();
-        let inside = |quote: char| item.strip_prefix(quote)?.strip_suffix(quote);
-        let unquoted = inside('\'').or_else(|| inside('"')).unwrap_or(item);
-        (!unquoted.is_empty()).then(|| unquoted.to_string())
-    };
-    text.lines().filter_map(item).collect()
+    let items = text.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    let items = items.map(|item| {
+        let quotes = ['\'', '"'];
+        let inside = quotes.iter().find_map(|&q| item.trim().strip_prefix(q)?.strip_suffix(q));
+        inside.unwrap_or(item.trim()).to_string()
+    });
+    items.filter(|item| !item.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::names::{LOG, SUMMARY};
 use super::plan::{self, AskedCounts};
 use super::reported::Reported;
 use super::steps::{RANKS_MAX, Rates, Steps};
-use feedrate_measure::record::{EpochRecord, RECORD_VERSION, Record};
+use feedrate_measure::record::{RECORD_VERSION, Record};
 use feedrate_measure::stats::mean;
 use feedrate_measure::window::seconds;
 use feedrate_spec::workload::TimeSpec;
@@ -99,16 +99,19 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
     if log.is_cut_short(!steps.named.is_empty()) {
         unreadable.push(format!("`{LOG}`: it is cut short"));
     }
-    let count = |key: &str| reported.as_ref().and_then(|reported| reported.count(key));
-    let text = |key: &str| reported.as_ref().and_then(|reported| reported.text(key));
-    let told = count("num_accelerators").or(log.processes).and_then(|n| u32::try_from(n).ok());
+    let [started, ended] =
+        ["start", "end"].map(|key| reported.as_ref().and_then(|all| all.text(key)));
+    let [ranks, told_files, told_samples] =
+        ["num_accelerators", "num_files_train", "num_samples_per_file"]
+            .map(|key| reported.as_ref().and_then(|all| all.count(key)));
+    let told = ranks.or(log.processes).and_then(|n| u32::try_from(n).ok());
     let ranks_expected = told.or_else(|| steps.named.last().map(|last| last.saturating_add(1)));
     // As the run had them, by its log and summary; what neither tells is what was asked for.
     let asked = AskedCounts::new(&config);
     let [samples, files, batch] = log.steps_of.map_or([None; 3], |all| all.map(Some));
     let counts = AskedCounts {
-        files: files.or(count("num_files_train")).or(asked.files),
-        samples_per_file: samples.or(count("num_samples_per_file")).or(asked.samples_per_file),
+        files: files.or(told_files).or(asked.files),
+        samples_per_file: samples.or(told_samples).or(asked.samples_per_file),
         batch_size: batch.or(asked.batch_size),
         epochs: asked.epochs.or(Some(steps.epochs.len() as u64)),
     };
@@ -121,8 +124,8 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         program: DLIO.into(),
         plan: plan::plan(&config, counts, accelerators, steps_per_epoch.unwrap_or(0)),
         system: machine::system(reported.as_ref(), &steps.machine),
-        started: text("start").or_else(|| log.started.clone()).unwrap_or_default(),
-        ended: text("end").unwrap_or_default(),
+        started: started.or_else(|| log.started.clone()).unwrap_or_default(),
+        ended: ended.unwrap_or_default(),
         complete: true,
         epochs: steps.epochs.into_values().collect(),
         ..Record::default()
@@ -210,7 +213,7 @@ impl Imported {
 
     /// Samples a second that DLIO's summary makes of the rates of blocks: weighted by their steps, ranks summed; the mean over epochs. `None` where a block has none.
     pub(crate) fn samples_per_second_of_blocks(&self) -> Option<f64> {
-        let of_epoch = |epoch: &EpochRecord| -> f64 {
+        let epochs = self.record.epochs.iter().map(|epoch| -> f64 {
             let ranks = epoch.accelerators.iter().enumerate().map(|(rank, accelerator)| {
                 let rates = self.rates.get(&(epoch.number, rank)).into_iter().flatten();
                 let (mut sum, mut steps) = (0.0, 0.0);
@@ -223,9 +226,8 @@ impl Imported {
                 sum / steps
             });
             ranks.sum()
-        };
-        let epochs: Vec<f64> = self.record.epochs.iter().map(of_epoch).collect();
-        mean(&epochs).filter(|rate| rate.is_finite())
+        });
+        mean(&epochs.collect::<Vec<f64>>()).filter(|rate| rate.is_finite())
     }
 
     fn find_missing(&mut self) {
@@ -236,8 +238,8 @@ impl Imported {
             self.missing.push(format!("there is no `{SUMMARY}` that can be read"));
         }
         let expected = u64::from(self.record.plan.train.epochs);
-        let has_steps = |epoch: &&EpochRecord| epoch.accelerators.iter().any(|one| one.steps() > 0);
-        let found = self.record.epochs.iter().filter(has_steps).count() as u64;
+        let epochs = self.record.epochs.iter().map(|epoch| epoch.accelerators.iter());
+        let found = epochs.filter_map(|mut all| all.find(|one| one.steps() > 0)).count() as u64;
         if found == 0 && self.record.plan.train.steps_per_epoch == 0 && self.config.is_known() {
             self.missing
                 .push("no step was run: files × samples are fewer than batch × ranks".into());

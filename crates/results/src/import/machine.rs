@@ -9,33 +9,31 @@ const GIB: f64 = (1u64 << 30) as f64;
 
 /// Hosts are alike as far as anybody knows: rank 0's stands for them, and its rows tell of all.
 pub(super) fn system(reported: Option<&Reported>, ranks: &MachineOfRanks) -> System {
-    let text = |key: &str| reported.and_then(|reported| reported.text(key));
-    let hostname = text("hostname").or_else(|| ranks.hostnames.first().cloned());
-    let processor = text("host_processor_name").or_else(|| ranks.processor.clone());
+    let [hostname, processor] = ["hostname", "host_processor_name"]
+        .map(|key| reported.and_then(|reported| reported.text(key)));
+    let hostname = hostname.or_else(|| ranks.hostnames.first().cloned());
+    let processor = processor.or_else(|| ranks.processor.clone());
     let memory = PerHost::new(reported, "host_memory_GB", ranks.memory_gib);
     let cpus = PerHost::new(reported, "host_cpu_count", ranks.cpus.map(|count| count as f64));
     let hosts = hosts(reported, ranks);
     let model = reported.and_then(Reported::cpu_model).or_else(|| processor.clone());
-    let mut components = Vec::new();
-    let mut row = |name: &str, text: Option<String>| {
-        components.extend(text.map(|text| (name.to_string(), text)));
-    };
-    row(
-        "Hosts",
-        hosts.filter(|hosts| 1 < *hosts).map(|hosts| match ranks.hostnames.len() as u64 {
-            told if told == hosts => format!("{hosts}: {}", ranks.hostnames.join(", ")),
-            _ => hosts.to_string(),
-        }),
-    );
+    let several = hosts.filter(|hosts| 1 < *hosts).map(|hosts| match &ranks.hostnames {
+        names if names.len() as u64 == hosts => format!("{hosts}: {}", names.join(", ")),
+        _ => hosts.to_string(),
+    });
     let of_model = model.as_ref().map_or(String::new(), |model| format!(" × {model}"));
     let of_cpus = cpus.text(hosts, &of_model, |count| format!("{count:.0}"));
-    row("CPU", of_cpus.or(model));
-    row("Memory", memory.text(hosts, "", |gib| units::bytes_binary((gib * GIB) as u64)));
+    let components = [
+        ("Hosts", several),
+        ("CPU", of_cpus.or(model)),
+        ("Memory", memory.text(hosts, "", |gib| units::bytes_binary((gib * GIB) as u64))),
+    ];
+    let components = components.into_iter().filter_map(|(name, text)| Some((name.into(), text?)));
     System {
         hostname: hostname.unwrap_or_default(),
         memory_bytes: memory.sum(hosts).map(|gib| (gib * GIB) as u64),
         processor: processor.unwrap_or_default(),
-        components,
+        components: components.collect(),
         ..System::default()
     }
 }

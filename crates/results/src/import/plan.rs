@@ -60,12 +60,12 @@ pub(super) fn plan(
     accelerators: u32,
     steps_per_epoch: u64,
 ) -> Plan {
-    let text = |paths: &[&str]| config.text(paths).unwrap_or_default();
+    let model = config.text(&["model.name", "model"]).unwrap_or_default();
     let epochs = counts.epochs.map_or(0, |epochs| u32::try_from(epochs).unwrap_or(u32::MAX));
     Plan {
-        workload: text(&["model.name", "model"]),
-        model: text(&["model.name", "model"]),
-        framework: text(&["framework"]),
+        workload: model.clone(),
+        model,
+        framework: config.text(&["framework"]).unwrap_or_default(),
         accelerators,
         dataset: dataset(config, counts),
         storage: StoragePlan { kind: "file".into(), ..StoragePlan::default() },
@@ -110,14 +110,14 @@ fn dataset(config: &Config, counts: AskedCounts) -> DatasetPlan {
 }
 
 fn loader(config: &Config, counts: AskedCounts) -> LoaderPlan {
-    let count = |key: &str, default: u64| {
-        let paths = [format!("data_reader.{key}"), format!("reader.{key}")];
-        let found = config.count(&[&paths[0], &paths[1]], default).unwrap_or(default);
-        u32::try_from(found).unwrap_or(u32::MAX)
-    };
+    let [workers, prefetch_size] =
+        [("read_threads", 1), ("prefetch_size", 2)].map(|(key, default)| {
+            let paths = [format!("data_reader.{key}"), format!("reader.{key}")];
+            let found = config.count(&[&paths[0], &paths[1]], default).unwrap_or(default);
+            u32::try_from(found).unwrap_or(u32::MAX)
+        });
     let kind = config.text(&["data_reader.data_loader", "reader.data_loader", "framework"]);
     let kind = kind.unwrap_or_default();
-    let (workers, prefetch_size) = (count("read_threads", 1), count("prefetch_size", 2));
     let batch_size = counts.batch_size.unwrap_or(0);
     LoaderPlan {
         batch_size,

@@ -43,9 +43,9 @@ pub(crate) fn first_batch_bytes_of(dataset: &DatasetPlan, batch: u64, ranks: u32
     }
     let layout = Layout::new(dataset);
     let each = dataset.files_train.div_ceil(ranks);
-    let of_rank = |rank: u64| -> f64 {
+    let batches = (0..ranks).map(|rank| {
         let files = rank * each..(rank * each + batch).min(dataset.files_train);
         files.map(|file| layout.shape(file).sample_bytes() as f64).sum()
-    };
-    (0..ranks).map(of_rank).collect()
+    });
+    batches.collect()
 }

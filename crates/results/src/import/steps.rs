@@ -113,10 +113,7 @@ impl Steps {
         for number in all.iter().flat_map(|(_, epochs)| epochs.keys()) {
             *counts.entry(*number).or_default() += 1;
         }
-        let has_all = |epochs: &BTreeMap<u32, RankEpoch>, counts: &BTreeMap<u32, usize>| {
-            counts.keys().all(|number| epochs.contains_key(number))
-        };
-        while all.len() > 2 * all.iter().filter(|(_, epochs)| has_all(epochs, &counts)).count() {
+        while all.len() > 2 * whole_ranks(&all, &counts) {
             let rarest = counts.iter().min_by_key(|(number, count)| (**count, Reverse(**number)));
             let Some((&number, &count)) = rarest else { break };
             counts.remove(&number);
@@ -168,8 +165,8 @@ impl Steps {
             .filter_map(|(name, _)| Some((name.strip_prefix("block")?.parse().ok()?, name)))
             .collect();
         names.sort_unstable();
-        let time = |end: &str| spans.and_then(|spans| text(spans.get(end)?)).unwrap_or_default();
-        let (started, ended) = (time("start"), time("end"));
+        let [started, ended] = ["start", "end"]
+            .map(|end| spans.and_then(|spans| text(spans.get(end)?)).unwrap_or_default());
         let mut found = RankEpoch { started, ended, ..RankEpoch::default() };
         for (_, name) in names {
             let span = spans.and_then(|spans| spans.get(name));
@@ -195,13 +192,14 @@ impl Steps {
         name: &str,
         span: Option<&Value>,
     ) -> Result<Block, NoBlock> {
-        let list = |kind: &str| output.get(kind).and_then(|blocks| blocks.get(name));
-        let load_ns = times(list("load"))?;
-        let compute_ns = match list("compute") {
-            Some(compute) => times(Some(compute))?,
-            // Older DLIO has only both together.
+        let [load, compute, both] = ["load", "compute", "proc"]
+            .map(|kind| output.get(kind).and_then(|blocks| blocks.get(name)));
+        let load_ns = times(load)?;
+        // Older DLIO has only both together.
+        let compute_ns = match compute {
+            Some(_) => times(compute)?,
             None => {
-                let both = times(list("proc"))?;
+                let both = times(both)?;
                 both.iter().zip(&load_ns).map(|(both, load)| both.saturating_sub(*load)).collect()
             }
         };
@@ -229,10 +227,11 @@ impl Steps {
 
     /// Start and end of a block, in nanoseconds from the earliest time of all.
     fn span(&mut self, span: Option<&Value>) -> Result<(u64, u64), NoBlock> {
-        let at = |end: &str| micros(span?.get(end)?.as_str()?);
-        let lasted = || span?.get("duration").map(json::number).filter(|s| (0.0..1e9).contains(s));
-        let start = at("start").ok_or(TIME_UNKNOWN)?;
-        let end = at("end").or_else(|| Some(start + (lasted()? * 1e6) as i64));
+        let [start, end] = ["start", "end"].map(|end| micros(span?.get(end)?.as_str()?));
+        let lasted = span.and_then(|span| span.get("duration")).map(json::number);
+        let lasted_s = lasted.filter(|s| (0.0..1e9).contains(s));
+        let start = start.ok_or(TIME_UNKNOWN)?;
+        let end = end.or(lasted_s.map(|lasted_s| start + (lasted_s * 1e6) as i64));
         let end = end.ok_or(TIME_UNKNOWN)?;
         if end < start {
             let by_s = (start - end) as f64 / 1e6;
@@ -240,8 +239,9 @@ impl Steps {
         }
         // A day before the first time that is seen is early enough for all ranks; ten years from it are a broken clock.
         let zero = *self.start_us.get_or_insert(start.saturating_sub(86_400_000_000));
-        let far = |at: i64| at.checked_sub(zero).filter(|at| *at < 315_360_000_000_000);
-        match (far(start), far(end)) {
+        let [start, end] =
+            [start, end].map(|at| at.checked_sub(zero).filter(|at| *at < 315_360_000_000_000));
+        match (start, end) {
             (Some(from @ 0..), Some(to)) => Ok((nanos(from), nanos(to))),
             (_, None) => Err("it is years away from another".into()),
             _ => Err(NoBlock::Backwards(
@@ -249,6 +249,11 @@ impl Steps {
             )),
         }
     }
+}
+
+/// How many ranks have all of these epochs.
+fn whole_ranks(all: &[RankEpochs], epochs: &BTreeMap<u32, usize>) -> usize {
+    all.iter().filter(|(_, own)| epochs.keys().all(|one| own.contains_key(one))).count()
 }
 
 /// The reason for which a block's figures cannot be used.
@@ -267,11 +272,12 @@ const TIME_UNKNOWN: &str = "it is not known when it began and ended";
 
 impl MachineOfRanks {
     fn add(&mut self, output: &Fields) {
-        let word = |key: &str| output.get(key).and_then(text);
-        self.hostnames.extend(word("hostname").filter(|name| !self.hostnames.contains(name)));
+        let [hostname, processor] =
+            ["hostname", "host_processor_name"].map(|key| output.get(key).and_then(text));
+        self.hostnames.extend(hostname.filter(|name| !self.hostnames.contains(name)));
         self.memory_gib = self.memory_gib.or(output.get("host_memory_GB").map(json::number));
         self.cpus = self.cpus.or(output.get("host_cpu_count").and_then(Value::as_u64));
-        self.processor = self.processor.take().or(word("host_processor_name"));
+        self.processor = self.processor.take().or(processor);
     }
 }
 

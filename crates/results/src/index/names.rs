@@ -2,7 +2,7 @@
 //! part of what was varied. Numbers replicates, and runs in the order of running.
 
 use crate::relations::most_common;
-use crate::run::{FolderNames, Reason, Run, factor, grouped};
+use crate::run::{FolderNames, Run, factor, grouped};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Differences that a name has, at most; of more it has a number.
@@ -27,9 +27,8 @@ pub(super) fn tell_apart(runs: &mut [Run]) {
         let kinds: BTreeSet<&Differences> = own.iter().collect();
         for (&index, own) in members.iter().zip(&own).filter(|(_, own)| !own.is_empty()) {
             let number = kinds.iter().filter(|other| **other < own).count() + 1;
-            let is_named = own.len() <= NAMED_MAX;
-            let numbered = || vec![("config".into(), number.to_string())];
-            named.push((index, if is_named { own.clone() } else { numbered() }));
+            let numbered = vec![("config".into(), number.to_string())];
+            named.push((index, if own.len() <= NAMED_MAX { own.clone() } else { numbered }));
         }
     }
     named.into_iter().for_each(|(index, own)| add(&mut runs[index], own));
@@ -113,8 +112,7 @@ pub(super) fn number_replicates(runs: &mut [Run]) {
 /// The place of each run with results in the order of running, within its source: its study's, or where a run has none, by when they were started. `None` where
 /// that is not known.
 pub(super) fn number_order(runs: &mut [Run]) {
-    let has_result = |run: &Run| matches!(run.unusable, None | Some(Reason::Invalid { .. }));
-    let sources = grouped(runs, has_result, |run| run.source.as_str());
+    let sources = grouped(runs, Run::has_result, |run| run.source.as_str());
     for mut members in sources.into_values().collect::<Vec<_>>() {
         let of_study = members.iter().map(|&index| runs[index].study.as_ref()?.order);
         if let Some(orders) = of_study.collect::<Option<Vec<u32>>>() {

@@ -108,10 +108,10 @@ fn miss(bytes: &[f64], waits_s: &[f64]) -> Option<f64> {
     if bytes.len() < FIT_RANKS_MIN || bytes.len() != waits_s.len() {
         return None;
     }
-    let pairs = || bytes.iter().zip(waits_s);
-    let slope = pairs().map(|(bytes, wait)| bytes * wait).sum::<f64>()
+    let pairs = bytes.iter().zip(waits_s);
+    let slope = pairs.clone().map(|(bytes, wait)| bytes * wait).sum::<f64>()
         / bytes.iter().map(|bytes| bytes * bytes).sum::<f64>();
-    let squares = pairs().map(|(bytes, wait)| (wait - slope * bytes).powi(2));
+    let squares = pairs.map(|(bytes, wait)| (wait - slope * bytes).powi(2));
     let squares: Vec<f64> = squares.collect();
     Some(mean(&squares)?.sqrt() / mean(waits_s)?).filter(|miss| miss.is_finite())
 }

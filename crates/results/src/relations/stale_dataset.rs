@@ -226,7 +226,7 @@ impl Store<'_> {
 
     /// Runs since the last generation that waited about alike, for samples of another size.
     fn pairs(&self, later: usize, asked: &AskedFiles, since_us: Option<i64>) -> Vec<Like> {
-        let is_pair = |earlier: &Like| {
+        let pairs = self.likes(later).filter(|earlier| {
             let other = &self.runs[earlier.of];
             // Work on samples takes as long for small ones.
             !asked.preprocesses
@@ -235,8 +235,8 @@ impl Store<'_> {
                 && earlier.apart <= EXPECTED_MAX
                 && would_show(&self.runs[later], other)
                 && since_us <= other.dataset_use.started_us
-        };
-        self.likes(later).filter(is_pair).collect()
+        });
+        pairs.collect()
     }
 }
 

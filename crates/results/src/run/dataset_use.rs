@@ -3,6 +3,7 @@
 use crate::import::{Config, Imported, same_text, time_of_name};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::Record;
+use feedrate_measure::stats::mean;
 use feedrate_measure::window::{Scope, seconds};
 use feedrate_spec::plan::DatasetPlan;
 use std::collections::BTreeMap;
@@ -174,12 +175,11 @@ fn key_of_override(text: &str) -> Option<String> {
 fn overridden(overrides: &[String], asked: &BTreeMap<String, String>) -> Vec<String> {
     let mut found: Vec<String> =
         overrides.iter().filter_map(|text| key_of_override(text)).collect();
-    let is_in = |key: &&String| {
-        let is_below =
-            |of: &String| key.strip_prefix(of.as_str()).is_some_and(|k| k.starts_with('.'));
-        found.iter().any(is_below)
-    };
-    let below: Vec<String> = asked.keys().filter(is_in).cloned().collect();
+    let below = asked.keys().filter(|key| {
+        let rests = found.iter().filter_map(|of| key.strip_prefix(of.as_str()));
+        rests.into_iter().any(|rest| rest.starts_with('.'))
+    });
+    let below: Vec<String> = below.cloned().collect();
     found.extend(below);
     found
 }
@@ -193,15 +193,14 @@ fn epochs(record: &Record) -> Vec<Scope<'_>> {
 fn first_waits_s(record: &Record) -> Vec<f64> {
     let epochs = epochs(record);
     let count = epochs.iter().map(|scope| scope.epoch.accelerators.len()).min().unwrap_or(0);
-    let first = |scope: &Scope, rank: usize| -> Option<f64> {
-        let block = scope.epoch.accelerators[rank].blocks.first()?;
-        block.load_ns.first().map(|&ns| seconds(ns))
-    };
-    let of_rank = |rank| {
-        let waits: Option<Vec<f64>> = epochs.iter().map(|scope| first(scope, rank)).collect();
-        feedrate_measure::stats::mean(&waits?)
-    };
-    (0..count.min(KEPT_MAX)).filter_map(of_rank).collect()
+    let ranks = (0..count.min(KEPT_MAX)).filter_map(|rank| {
+        let waits = epochs.iter().map(|scope| {
+            let block = scope.epoch.accelerators[rank].blocks.first()?;
+            block.load_ns.first().map(|&ns| seconds(ns))
+        });
+        mean(&waits.collect::<Option<Vec<f64>>>()?)
+    });
+    ranks.collect()
 }
 
 fn waits_s(record: &Record) -> Vec<f64> {

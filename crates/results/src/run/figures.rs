@@ -29,10 +29,9 @@ pub struct OtherNumber<'a> {
 impl Run {
     /// All of them. What was reported has DLIO's names.
     pub fn figures(&self) -> Vec<OtherNumber<'_>> {
-        let is_own = self.is_own();
-        let unless_own = |of| if is_own { Provenance::Measured } else { of };
+        let others = [Provenance::Reported, Provenance::Recomputed, Provenance::Estimated];
         let [reported, recomputed, estimated] =
-            [Provenance::Reported, Provenance::Recomputed, Provenance::Estimated].map(unless_own);
+            if self.is_own() { [Provenance::Measured; 3] } else { others };
         let times = &self.step_times;
         let mut figures = vec![
             (

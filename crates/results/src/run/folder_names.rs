@@ -33,16 +33,16 @@ impl FolderNames {
     /// `training/<workload>/run/<time>/`.
     pub fn new(path: &Path) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
-        let mut above = absolute.ancestors().skip(1).filter_map(|folder| folder.file_name());
-        let mut next = || above.next().map(|name| name.to_string_lossy().into_owned());
-        let mut parent = next();
+        let above = absolute.ancestors().skip(1).filter_map(|folder| folder.file_name());
+        let mut above = above.map(|name| name.to_string_lossy().into_owned());
+        let mut parent = above.next();
         let put_aside = parent.take_if(|name| [INCOMPLETE, SUPERSEDED].contains(&name.as_str()));
         if put_aside.is_some() {
-            parent = next();
+            parent = above.next();
         }
         let experiment = parent.as_deref().and_then(Experiment::parse);
         let is_mlperf = parent.as_deref().is_some_and(|name| ["run", "datagen"].contains(&name));
-        let workload = if experiment.is_some() || is_mlperf { next() } else { None };
+        let workload = if experiment.is_some() || is_mlperf { above.next() } else { None };
         FolderNames { experiment, workload, put_aside }
     }
 
@@ -94,14 +94,11 @@ pub(super) fn workload(overrides: &[String]) -> Option<String> {
 
 /// Those that may be what is studied.
 pub(super) fn varied_overrides(overrides: &[String]) -> Vec<String> {
-    let is_varied = |text: &&String| {
-        let key = text.trim_start_matches(['+', '~']);
-        match key.strip_prefix("workload.") {
-            Some(key) => !NOT_VARIED.iter().any(|not| key.starts_with(not)),
-            None => false,
-        }
-    };
-    overrides.iter().filter(is_varied).cloned().collect()
+    let varied = overrides.iter().filter(|text| {
+        let key = text.trim_start_matches(['+', '~']).strip_prefix("workload.");
+        key.is_some_and(|key| !NOT_VARIED.iter().any(|not| key.starts_with(not)))
+    });
+    varied.cloned().collect()
 }
 
 #[cfg(test)]

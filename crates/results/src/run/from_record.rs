@@ -1,6 +1,6 @@
 //! A run from steps: those of our record, or those that a DLIO folder tells.
 
-use super::{Activity, DatasetUse, FolderNames, Run, StepTimes, settings};
+use super::{Activity, DatasetUse, FolderNames, Run, StepTimeSummary, settings};
 use crate::import::RunOrigin;
 use feedrate_measure::access::AccessSummary;
 use feedrate_measure::derived::Derived;
@@ -77,7 +77,7 @@ impl Run {
             files: known_count(dataset.files_train),
             samples_per_file: known_count(dataset.samples_per_file),
             batch_size: known_count(record.plan.loader.batch_size),
-            step_times: StepTimes::new(record),
+            step_times: StepTimeSummary::new(record),
             phases: phases(record),
             dataset_use: DatasetUse::from_steps(record),
             ..Run::default()

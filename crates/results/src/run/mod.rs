@@ -7,12 +7,13 @@ mod settings;
 mod from_record;
 mod from_dlio;
 mod figures;
+mod ignored;
 
 pub use dataset_use::DatasetUse;
 pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
 pub use settings::{ROWS, Settings, factor, settings};
-pub use step_times::StepTimes;
+pub use step_times::StepTimeSummary;
 
 use crate::import::RunOrigin;
 use feedrate_measure::doubt::{Doubt, Severity};
@@ -109,7 +110,7 @@ pub struct Run {
     /// The same metrics by epoch.
     pub series: BTreeMap<MetricId, Vec<Option<f64>>>,
     /// How accelerators spent their time, and how far they differ.
-    pub step_times: StepTimes,
+    pub step_times: StepTimeSummary,
     /// All that `metric` of DLIO's `summary.json` has as one finite number, by DLIO's names, whose MB and GB are 2^20 and 2^30 bytes.
     pub reported: BTreeMap<String, f64>,
     /// Epochs, evaluations, and before, during and after checkpoints.
@@ -188,6 +189,11 @@ impl Run {
         self.origin == RunOrigin::Feedrate
     }
 
+    /// Values of the epochs that have one.
+    pub fn epoch_values(&self, metric: &Metric) -> Vec<f64> {
+        self.series.get(&metric.id).into_iter().flatten().flatten().copied().collect()
+    }
+
     /// Bytes of a sample: in the mean, else as configured.
     pub fn sample_bytes(&self) -> Option<f64> {
         self.mean_sample_bytes.or(self.record_length_bytes).filter(|bytes| *bytes > 0.0)
@@ -218,6 +224,11 @@ impl Run {
     /// Whether it trained and counts as a run of its experiment, be its numbers valid or not.
     pub fn is_result(&self) -> bool {
         self.activity == Activity::Training && self.put_aside.is_none() && self.steps > 0
+    }
+
+    /// Whether it has numbers, be it such that must not be used.
+    pub fn has_result(&self) -> bool {
+        matches!(self.unusable, None | Some(Reason::Invalid { .. }))
     }
 
     /// Decide whether it may be used: after its last doubt.

@@ -120,12 +120,10 @@ const SEEDS: &[&str] = &["loader.order_seed", "loader.preprocess_seed", "train.c
 pub fn settings(plan: &Plan) -> Settings {
     // A plan is all of JSON's kinds.
     let mut settings = leaves(&serde_json::to_value(plan).unwrap_or_default(), text);
-    let is_part = |key: &str, of: &str| {
-        key.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
     settings.retain(|key, _| {
         let key = key.strip_prefix("evaluation.").unwrap_or(key);
-        !NO_SETTINGS.iter().chain(SEEDS).any(|of| is_part(key, of))
+        let mut rests = NO_SETTINGS.iter().chain(SEEDS).filter_map(|of| key.strip_prefix(of));
+        !rests.any(|rest| rest.is_empty() || rest.starts_with('.'))
     });
     settings
 }

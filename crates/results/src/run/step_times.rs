@@ -1,14 +1,14 @@
 //! How accelerators spent the time of their steps, and how far they differ: numbers of a run that are no metric.
 
 use feedrate_measure::metric::AU_WINDOWED;
-use feedrate_measure::record::{Block, EpochRecord, Record};
+use feedrate_measure::record::{EpochRecord, Record};
 use feedrate_measure::stats::mean;
 use feedrate_measure::window::{Scope, seconds};
 use std::ops::Range;
 
 /// Over all steps of all accelerators, in the mean.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepTimes {
+pub struct StepTimeSummary {
     /// Waiting for the data of a step.
     pub load_s_per_step: Option<f64>,
     /// Computing a step.
@@ -31,20 +31,21 @@ pub struct StepTimes {
     pub later_au_percent: Vec<Option<f64>>,
 }
 
-impl StepTimes {
+impl StepTimeSummary {
     pub(super) fn new(record: &Record) -> Self {
         let excluded = record.plan.metric.exclude_start_steps as usize;
-        let sum = |ns: fn(&Block, usize) -> u64| -> u64 {
-            let accelerators = Scope::all(record).flat_map(|scope| &scope.epoch.accelerators);
-            accelerators.flat_map(|one| &one.blocks).map(|block| ns(block, excluded)).sum()
-        };
-        let steps = sum(|block, _| block.steps() as u64);
-        let load_ns = sum(|block, _| block.load_ns.iter().sum());
-        let compute_ns = sum(|block, _| block.compute_ns.iter().sum());
-        let excluded_ns = sum(|block, excluded| block.load_ns.iter().take(excluded).sum());
-        let length_ns = sum(|block, _| block.end_ns.saturating_sub(block.start_ns));
+        let (mut steps, mut load_ns, mut compute_ns) = (0, 0, 0);
+        let (mut excluded_ns, mut length_ns) = (0, 0);
+        let accelerators = Scope::all(record).flat_map(|scope| &scope.epoch.accelerators);
+        for block in accelerators.flat_map(|one| &one.blocks) {
+            steps += block.steps() as u64;
+            load_ns += block.load_ns.iter().sum::<u64>();
+            compute_ns += block.compute_ns.iter().sum::<u64>();
+            excluded_ns += block.load_ns.iter().take(excluded).sum::<u64>();
+            length_ns += block.end_ns.saturating_sub(block.start_ns);
+        }
         let rest_ns = length_ns.checked_sub(load_ns + compute_ns);
-        StepTimes {
+        StepTimeSummary {
             load_s_per_step: ratio(seconds(load_ns), steps),
             compute_s_per_step: ratio(seconds(compute_ns), steps),
             load_percent: percent(load_ns, length_ns),
@@ -76,24 +77,26 @@ fn au(epoch: &EpochRecord, steps: Range<usize>) -> Option<f64> {
     percent(compute_ns, load_ns + compute_ns)
 }
 
-fn skew(record: &Record) -> StepTimes {
+fn skew(record: &Record) -> StepTimeSummary {
     let count = Scope::all(record).map(|scope| scope.epoch.accelerators.len()).min().unwrap_or(0);
     let (mut windowed, mut own_s): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     for rank in 0..count {
-        let epochs = || Scope::all(record).map(|scope| (scope, &scope.epoch.accelerators[rank]));
-        let of_epochs: Vec<f64> =
-            epochs().filter_map(|(scope, one)| AU_WINDOWED.of_accelerator(scope, one)).collect();
+        let (mut of_epochs, mut rank_s) = (Vec::new(), 0.0);
+        for scope in Scope::all(record) {
+            let one = &scope.epoch.accelerators[rank];
+            of_epochs.extend(AU_WINDOWED.of_accelerator(scope, one));
+            let times = one.blocks.iter().flat_map(|of| of.load_ns.iter().chain(&of.compute_ns));
+            times.for_each(|&ns| rank_s += seconds(ns));
+        }
         windowed.extend(mean(&of_epochs));
-        let blocks = epochs().flat_map(|(_, one)| &one.blocks);
-        let times = blocks.flat_map(|block| block.load_ns.iter().chain(&block.compute_ns));
-        own_s.push(times.map(|&ns| seconds(ns)).sum());
+        own_s.push(rank_s);
     }
     let longest_to_shortest = least(&own_s).zip(most(&own_s)).filter(|(least, _)| *least > 0.0);
-    StepTimes {
+    StepTimeSummary {
         windowed_lowest_percent: least(&windowed),
         windowed_highest_percent: most(&windowed),
         own_time_percent: longest_to_shortest.map(|(least, most)| (most / least - 1.0) * 100.0),
-        ..StepTimes::default()
+        ..StepTimeSummary::default()
     }
 }
 

@@ -61,7 +61,7 @@ impl StudyState {
 
     /// Whether any run came to a result.
     pub fn has_results(&self) -> bool {
-        let is_result = |of: &Attempt| of.is_complete() || of.outcome == Outcome::Superseded;
-        self.attempts.iter().any(is_result)
+        let mut attempts = self.attempts.iter();
+        attempts.any(|of| of.is_complete() || of.outcome == Outcome::Superseded)
     }
 }

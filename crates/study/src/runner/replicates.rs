@@ -3,7 +3,7 @@
 use super::env::RunnerEvent;
 use super::select::is_wanted;
 use super::{Runner, RunnerError};
-use feedrate_analysis::precision::{Next, Standing, Until, judge};
+use feedrate_analysis::precision::{NextStep, Standing, Until, judge};
 use feedrate_measure::metric::Metric;
 use feedrate_results::place::label;
 use feedrate_results::row::{Row, RowKey};
@@ -86,7 +86,8 @@ impl Runner<'_> {
             let standing =
                 judge(wanted.response, &group.values, wanted.until, wanted.replicates_max);
             // A run that tells no value would be repeated for ever.
-            let is_repeated = standing.next == Next::Another && group.values.len() == group.runs;
+            let is_repeated =
+                standing.next == NextStep::Another && group.values.len() == group.runs;
             if !is_repeated {
                 self.tell_once(rows, &group, standing);
                 continue;

@@ -1,184 +1,175 @@
 //! Chunk indexes that are arrays, as `libver='latest'` makes them: fixed where no axis grows, extensible where one does.
 
-use super::RANK_MAX;
-use super::blocks::{Blocks, Fields, Parsed, bad};
-use super::message::Dataset;
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::message::ChunkPlace;
 
 /// Page bits and the like beyond this are refused: shifts must not overflow.
 const BITS_MAX: u8 = 48;
-/// More chunks than any file has.
-const ORDINAL_MAX: u64 = 1 << 62;
 
-/// A chunk in the file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) offset: u64,
-    /// Bytes as it is stored, where the index says them.
-    pub(super) stored: Option<u64>,
-    /// A bit for each filter that was skipped.
-    pub(super) skipped: u32,
-}
-
-/// A dataset cut into chunks of `chunk`, and the file it lies in.
-pub(super) struct Lookup<'l> {
-    pub(super) blocks: &'l Blocks,
-    pub(super) dataset: &'l Dataset,
-    pub(super) chunk: &'l [u64],
-    pub(super) chunk_bytes: u64,
-}
-
-/// Number of the chunk at `grid` in an index: along the dimensions that the dataset may grow to, an axis without limit
-/// slowest.
-pub(super) fn ordinal(lookup: &Lookup, grid: &[u64]) -> Parsed<u64> {
-    let rank = grid.len();
-    let unlimited = lookup.dataset.dims_max[..rank].iter().position(|max| *max == u64::MAX);
-    let slowest = unlimited.unwrap_or(0);
-    let mut ordinal = Some(grid[slowest]);
-    for i in (0..rank).filter(|i| *i != slowest) {
-        let count = lookup.dataset.dims_max[i].div_ceil(lookup.chunk[i]);
-        ordinal = ordinal.and_then(|all| all.checked_mul(count)?.checked_add(grid[i]));
-    }
-    let ordinal = ordinal.filter(|ordinal| *ordinal < ORDINAL_MAX);
-    ordinal.map_or_else(|| bad(0, "more chunks than any file has"), Ok)
-}
-
-/// Elements of an array.
-struct Elements {
-    bytes: u64,
-    /// With size and skipped filters.
+/// An array of the places of chunks.
+struct ChunkArray<'b> {
+    blocks: &'b FileBlocks,
+    header: u64,
+    element_bytes: u64,
+    /// Elements with size and skipped filters.
     is_filtered: bool,
+    /// Elements of a page.
+    page: u64,
+    /// Bytes of a data block's offset in the array.
+    offset_bytes: u64,
 }
 
-impl Elements {
-    fn new(offset: u64, client: u8, bytes: u8, address_bytes: usize) -> Parsed<Self> {
-        let is_filtered = client == 1;
-        let extra = usize::from(bytes).checked_sub(address_bytes);
-        match (client, extra) {
-            (0, Some(0)) | (1, Some(5..=12)) => Ok(Elements { bytes: bytes.into(), is_filtered }),
-            _ => bad(offset, format!("array of `{bytes}` bytes an element for client `{client}`")),
+impl<'b> ChunkArray<'b> {
+    /// The array whose header of `bytes` bytes, checksum included, lies at `header`; and the rest of the header.
+    fn read(
+        blocks: &'b FileBlocks,
+        header: u64,
+        bytes: u64,
+        signature: &str,
+    ) -> Parsed<(Self, FieldReader<'b>)> {
+        let mut fields = blocks.checked(header, bytes, signature)?;
+        fields.skip(1)?;
+        let (client, bytes) = (fields.u8()?, fields.u8()?);
+        let extra = usize::from(bytes).checked_sub(blocks.address_bytes);
+        if !matches!((client, extra), (0, Some(0)) | (1, Some(5..=12))) {
+            let message = format!("array of `{bytes}` bytes an element for client `{client}`");
+            return bad(header, message);
         }
+        let (element_bytes, is_filtered) = (bytes.into(), client == 1);
+        let array =
+            ChunkArray { blocks, header, element_bytes, is_filtered, page: 0, offset_bytes: 0 };
+        Ok((array, fields))
     }
 
-    fn read(&self, mut fields: Fields) -> Parsed<Option<Place>> {
+    fn set_page(&mut self, bits: u8) -> Parsed<()> {
+        if bits > BITS_MAX {
+            return bad(self.header, format!("a chunk index with pages of 2^`{bits}`"));
+        }
+        self.page = 1 << bits;
+        Ok(())
+    }
+
+    /// Pages of a data block of `count` elements; 0 where it is not paged.
+    fn pages(&self, count: u64) -> u64 {
+        if count > self.page { count.div_ceil(self.page) } else { 0 }
+    }
+
+    /// Signature, version, client, the header's address, checksum.
+    fn block_bytes(&self) -> u64 {
+        10 + self.blocks.address_bytes as u64
+    }
+
+    /// The body of a block of this array, of `bytes` bytes.
+    fn block(&self, address: u64, signature: &str, bytes: u64) -> Parsed<FieldReader<'b>> {
+        let whole = self.block_bytes().saturating_add(bytes);
+        let mut fields = self.blocks.checked(address, whole, signature)?;
+        let offset = fields.offset();
+        fields.skip(2)?;
+        if fields.address()? != Some(self.header) {
+            return bad(offset, "a block of another chunk index");
+        }
+        Ok(fields)
+    }
+
+    /// Element `i` of `count` in a data block: behind `head_bytes` bytes of its body, or in the pages that follow it.
+    fn in_data_block(
+        &self,
+        address: u64,
+        signature: &str,
+        head_bytes: u64,
+        count: u64,
+        i: u64,
+    ) -> Parsed<Option<ChunkPlace>> {
+        if self.pages(count) == 0 {
+            let bytes = count.saturating_mul(self.element_bytes).saturating_add(head_bytes);
+            let mut fields = self.block(address, signature, bytes)?;
+            fields.skip(head_bytes as usize)?;
+            return self.nth(fields, i);
+        }
+        let (page, i) = (i / self.page, i % self.page);
+        let page_bytes = self.page.saturating_mul(self.element_bytes).saturating_add(4);
+        let start = address
+            .saturating_add(self.block_bytes() + head_bytes)
+            .saturating_add(page.saturating_mul(page_bytes));
+        let there = self.page.min(count - page * self.page);
+        let bytes = there.saturating_mul(self.element_bytes).saturating_add(4);
+        self.nth(self.blocks.checked(start, bytes, "")?, i)
+    }
+
+    fn nth(&self, mut fields: FieldReader, i: u64) -> Parsed<Option<ChunkPlace>> {
+        fields.skip((i * self.element_bytes) as usize)?;
+        fields.truncate(self.element_bytes as usize)?;
         let offset = fields.address()?;
         let (mut stored, mut skipped) = (None, 0);
         if self.is_filtered {
             stored = Some(fields.number(fields.left().saturating_sub(4))?);
             skipped = fields.u32()?;
         }
-        Ok(offset.map(|offset| Place { offset, stored, skipped }))
+        Ok(offset.map(|offset| ChunkPlace { offset, stored, skipped }))
     }
-
-    /// Element `i` of a stretch of `count` at `start` that ends with its checksum, which is checked.
-    fn in_page(&self, blocks: &Blocks, start: u64, count: u64, i: u64) -> Parsed<Option<Place>> {
-        let page = blocks.checked(start, (count * self.bytes).saturating_add(4), "")?;
-        self.nth(page, i)
-    }
-
-    fn nth(&self, mut fields: Fields, i: u64) -> Parsed<Option<Place>> {
-        fields.skip((i * self.bytes) as usize)?;
-        fields.truncate(self.bytes as usize)?;
-        self.read(fields)
-    }
-}
-
-/// Check the start of a data block: version, client, and the header it belongs to.
-fn check_owner(fields: &mut Fields, header: u64) -> Parsed<()> {
-    let offset = fields.offset();
-    fields.skip(2)?;
-    if fields.address()? != Some(header) {
-        return bad(offset, "a block of another chunk index");
-    }
-    Ok(())
 }
 
 fn bit(bytes: &[u8], i: u64) -> bool {
     bytes.get((i / 8) as usize).is_some_and(|byte| byte & (0x80 >> (i % 8)) != 0)
 }
 
-fn short(bits: u8, offset: u64) -> Parsed<u64> {
-    if bits > BITS_MAX {
-        return bad(offset, format!("a chunk index with pages of 2^`{bits}`"));
-    }
-    Ok(1 << bits)
-}
-
-pub(super) fn find_fixed(lookup: &Lookup, header: u64, grid: &[u64]) -> Parsed<Option<Place>> {
-    let blocks = lookup.blocks;
-    let (addresses, lengths) = (blocks.address_bytes as u64, blocks.length_bytes as u64);
-    let mut fields = blocks.checked(header, 12 + lengths + addresses, "FAHD")?;
-    fields.skip(1)?;
-    let (client, bytes, page_bits) = (fields.u8()?, fields.u8()?, fields.u8()?);
-    let elements = Elements::new(header, client, bytes, blocks.address_bytes)?;
+/// Element `i` of a fixed array.
+pub(super) fn find_fixed(blocks: &FileBlocks, header: u64, i: u64) -> Parsed<Option<ChunkPlace>> {
+    let bytes = 12 + (blocks.length_bytes + blocks.address_bytes) as u64;
+    let (mut array, mut fields) = ChunkArray::read(blocks, header, bytes, "FAHD")?;
+    array.set_page(fields.u8()?)?;
     let count = fields.length()?;
     let Some(block) = fields.address()? else { return Ok(None) };
-    let i = ordinal(lookup, grid)?;
     if i >= count {
         return bad(header, format!("a chunk index of `{count}` chunks has no chunk {i}"));
     }
-    if count.checked_mul(elements.bytes).is_none_or(|bytes| bytes > blocks.file_bytes) {
+    if count.checked_mul(array.element_bytes).is_none_or(|bytes| bytes > blocks.file_bytes) {
         return bad(header, format!("a chunk index of `{count}` chunks is longer than the file"));
     }
-    let page = short(page_bits, header)?;
-    let pages = if count > page { count.div_ceil(page) } else { 0 };
-    let prefix_bytes = 6 + addresses + pages.div_ceil(8);
-    let data_bytes = if pages > 0 { 0 } else { count * elements.bytes };
-    let mut fields = blocks.checked(block, prefix_bytes + data_bytes + 4, "FADB")?;
-    check_owner(&mut fields, header)?;
-    if pages == 0 {
-        return elements.nth(fields, i);
+    let bits_bytes = array.pages(count).div_ceil(8);
+    if bits_bytes > 0 {
+        let bits = array.block(block, "FADB", bits_bytes)?.take(bits_bytes as usize)?;
+        if !bit(bits, i / array.page) {
+            return Ok(None);
+        }
     }
-    if !bit(fields.take(pages.div_ceil(8) as usize)?, i / page) {
-        return Ok(None);
-    }
-    let start = block + prefix_bytes + 4 + i / page * (page * elements.bytes + 4);
-    let there = page.min(count - i / page * page);
-    elements.in_page(blocks, start, there, i % page)
+    array.in_data_block(block, "FADB", bits_bytes, count, i)
 }
 
-/// The header of an extensible array.
-struct Extensible {
-    header: u64,
-    elements: Elements,
-    /// Bytes of a block's offset in the array.
-    offset_bytes: u64,
+/// An array that grows. Data blocks lie in super blocks; the index block has the first elements, and lists the data blocks
+/// of the first super blocks itself.
+struct Extensible<'b> {
+    array: ChunkArray<'b>,
+    index: u64,
     in_index: u64,
     /// Elements of the first data block.
     block_least: u64,
     /// Super blocks whose data blocks the index block lists itself.
     listed: u64,
     super_blocks: u64,
-    page: u64,
-    index: u64,
 }
 
-impl Extensible {
-    fn read(blocks: &Blocks, header: u64) -> Parsed<Option<Self>> {
+impl<'b> Extensible<'b> {
+    fn read(blocks: &'b FileBlocks, header: u64) -> Parsed<Option<Self>> {
         let (addresses, lengths) = (blocks.address_bytes as u64, blocks.length_bytes as u64);
-        let mut fields = blocks.checked(header, 16 + 6 * lengths + addresses, "EAHD")?;
-        fields.skip(1)?;
-        let (client, bytes) = (fields.u8()?, fields.u8()?);
-        let elements = Elements::new(header, client, bytes, blocks.address_bytes)?;
+        let bytes = 16 + 6 * lengths + addresses;
+        let (mut array, mut fields) = ChunkArray::read(blocks, header, bytes, "EAHD")?;
         let (bits, in_index, block_least) = (fields.u8()?, fields.u8()?, fields.u8()?);
-        let (pointers_least, page_bits) = (fields.u8()?, fields.u8()?);
-        fields.skip(6 * lengths as usize)?;
+        let pointers_least = fields.u8()?;
+        array.set_page(fields.u8()?)?;
+        array.offset_bytes = u64::from(bits).div_ceil(8);
+        fields.skip(6 * blocks.length_bytes)?;
         let is_even = block_least.is_power_of_two() && pointers_least.is_power_of_two();
         if !is_even || bits > 64 || u32::from(bits) < block_least.trailing_zeros() {
             return bad(header, "a chunk index with numbers that do not belong together");
         }
-        let listed = 2 * u64::from(pointers_least.trailing_zeros());
-        let super_blocks = 1 + u64::from(bits) - u64::from(block_least.trailing_zeros());
-        let page = short(page_bits, header)?;
         Ok(fields.address()?.map(|index| Extensible {
-            header,
-            elements,
-            offset_bytes: u64::from(bits).div_ceil(8),
+            array,
+            index,
             in_index: in_index.into(),
             block_least: block_least.into(),
-            listed,
-            super_blocks,
-            page,
-            index,
+            listed: 2 * u64::from(pointers_least.trailing_zeros()),
+            super_blocks: 1 + u64::from(bits) - u64::from(block_least.trailing_zeros()),
         }))
     }
 
@@ -187,90 +178,73 @@ impl Extensible {
         (1 << (super_block / 2), self.block_least << super_block.div_ceil(2))
     }
 
-    /// Address number `i` of `listed` in the index block, behind its elements.
-    fn listed(&self, blocks: &Blocks, i: u64) -> Parsed<Option<u64>> {
-        let mut fields = self.index_block(blocks)?;
-        fields.skip((self.in_index * self.elements.bytes) as usize)?;
-        fields.skip(i as usize * blocks.address_bytes)?;
-        fields.address()
-    }
-
-    fn index_block<'b>(&self, blocks: &'b Blocks) -> Parsed<Fields<'b>> {
-        let addresses = blocks.address_bytes as u64;
-        let listed = self.data_listed() + self.super_blocks.saturating_sub(self.listed);
-        let bytes = 10 + addresses + self.in_index * self.elements.bytes + listed * addresses;
-        let mut fields = blocks.checked(self.index, bytes, "EAIB")?;
-        check_owner(&mut fields, self.header)?;
-        Ok(fields)
-    }
-
     /// Data blocks that the index block lists.
     fn data_listed(&self) -> u64 {
         2 * ((1 << (self.listed / 2)) - 1)
     }
 
-    /// Element `i` of a data block that is not paged.
-    fn in_block(&self, blocks: &Blocks, block: u64, count: u64, i: u64) -> Parsed<Option<Place>> {
-        let bytes = 10 + blocks.address_bytes as u64 + self.offset_bytes;
-        let bytes = bytes.saturating_add(count.saturating_mul(self.elements.bytes));
-        let mut fields = blocks.checked(block, bytes, "EADB")?;
-        check_owner(&mut fields, self.header)?;
-        fields.skip(self.offset_bytes as usize)?;
-        self.elements.nth(fields, i)
+    fn index_block(&self) -> Parsed<FieldReader<'b>> {
+        let ChunkArray { blocks, element_bytes, .. } = self.array;
+        let listed = self.data_listed() + self.super_blocks.saturating_sub(self.listed);
+        let bytes = self.in_index * element_bytes + listed * blocks.address_bytes as u64;
+        self.array.block(self.index, "EAIB", bytes)
+    }
+
+    /// Address number `i` in the index block, behind its elements.
+    fn address(&self, i: u64) -> Parsed<Option<u64>> {
+        let mut fields = self.index_block()?;
+        fields.skip((self.in_index * self.array.element_bytes) as usize)?;
+        fields.skip(i as usize * self.array.blocks.address_bytes)?;
+        fields.address()
     }
 
     /// Element `i` of a super block.
-    fn in_super_block(&self, blocks: &Blocks, number: u64, i: u64) -> Parsed<Option<Place>> {
+    fn in_super_block(&self, number: u64, i: u64) -> Parsed<Option<ChunkPlace>> {
+        let array = &self.array;
         let (count, length) = self.blocks_of(number);
         let at = self.data_listed() + number - self.listed;
-        let Some(start) = self.listed(blocks, at)? else { return Ok(None) };
-        let addresses = blocks.address_bytes as u64;
-        let pages = if length > self.page { length / self.page } else { 0 };
+        let Some(start) = self.address(at)? else { return Ok(None) };
+        let addresses = array.blocks.address_bytes as u64;
+        let pages = array.pages(length);
         let bits_bytes = count.saturating_mul(pages.div_ceil(8));
-        let bytes = (10 + addresses + self.offset_bytes)
-            .saturating_add(bits_bytes)
-            .saturating_add(count.saturating_mul(addresses));
-        let mut fields = blocks.checked(start, bytes, "EASB")?;
-        check_owner(&mut fields, self.header)?;
-        fields.skip(self.offset_bytes as usize)?;
+        let bytes = bits_bytes.saturating_add(count.saturating_mul(addresses));
+        let mut fields = array.block(start, "EASB", bytes.saturating_add(array.offset_bytes))?;
+        fields.skip(array.offset_bytes as usize)?;
         let bits = fields.take(bits_bytes as usize)?;
         let (block, i) = (i / length, i % length);
         fields.skip((block * addresses) as usize)?;
         let Some(address) = fields.address()? else { return Ok(None) };
-        if pages == 0 {
-            return self.in_block(blocks, address, length, i);
-        }
-        if !bit(bits, block * pages + i / self.page) {
+        if pages > 0 && !bit(bits, block * pages + i / array.page) {
             return Ok(None);
         }
-        let page_bytes = self.page.saturating_mul(self.elements.bytes).saturating_add(4);
-        let skew = (10 + addresses + self.offset_bytes)
-            .saturating_add((i / self.page).saturating_mul(page_bytes));
-        let start = address.saturating_add(skew);
-        self.elements.in_page(blocks, start, self.page, i % self.page)
+        array.in_data_block(address, "EADB", array.offset_bytes, length, i)
     }
 }
 
-pub(super) fn find_extensible(lookup: &Lookup, header: u64, grid: &[u64]) -> Parsed<Option<Place>> {
-    let blocks = lookup.blocks;
-    let Some(array) = Extensible::read(blocks, header)? else { return Ok(None) };
-    debug_assert!(grid.len() <= RANK_MAX);
-    let i = ordinal(lookup, grid)?;
-    let Some(i) = i.checked_sub(array.in_index) else {
-        return array.elements.nth(array.index_block(blocks)?, i);
+/// Element `i` of an extensible array.
+pub(super) fn find_extensible(
+    blocks: &FileBlocks,
+    header: u64,
+    i: u64,
+) -> Parsed<Option<ChunkPlace>> {
+    let Some(this) = Extensible::read(blocks, header)? else { return Ok(None) };
+    let Some(i) = i.checked_sub(this.in_index) else {
+        return this.array.nth(this.index_block()?, i);
     };
-    let number = u64::from((i / array.block_least + 1).ilog2());
-    if number >= array.super_blocks {
+    let number = u64::from((i / this.block_least + 1).ilog2());
+    if number >= this.super_blocks {
         return bad(header, format!("a chunk index has no chunk {i}"));
     }
-    let i = i - array.block_least * ((1 << number) - 1);
-    if number >= array.listed {
-        return array.in_super_block(blocks, number, i);
+    let i = i - this.block_least * ((1 << number) - 1);
+    if number >= this.listed {
+        return this.in_super_block(number, i);
     }
-    let (_, length) = array.blocks_of(number);
-    let before: u64 = (0..number).map(|number| array.blocks_of(number).0).sum();
-    match array.listed(blocks, before + i / length)? {
-        Some(block) => array.in_block(blocks, block, length, i % length),
+    let (_, length) = this.blocks_of(number);
+    let before: u64 = (0..number).map(|number| this.blocks_of(number).0).sum();
+    match this.address(before + i / length)? {
+        Some(block) => {
+            this.array.in_data_block(block, "EADB", this.array.offset_bytes, length, i % length)
+        }
         None => Ok(None),
     }
 }

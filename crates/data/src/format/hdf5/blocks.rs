@@ -2,7 +2,8 @@
 //! fetches it, and they start over. What a parser does between two fetches is little, and what a file can make the
 //! cursor fetch is bounded.
 
-use super::{FormatError, checksum, cut_off, piece_len};
+use super::super::payload_range::PayloadRange;
+use super::{FormatError, Need, RANK_MAX, checksum};
 
 /// Fetched around what a parser wants: headers lie close to each other.
 const WINDOW_BYTES: u64 = 4096;
@@ -15,7 +16,7 @@ const METADATA_BYTES_MAX: u64 = 32 << 20;
 
 /// Reason for a parser to stop.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum ParseStop {
     /// These bytes have not come yet.
     Missing {
         offset: u64,
@@ -24,20 +25,21 @@ pub(super) enum Stop {
     Bad(FormatError),
 }
 
-pub(super) type Parsed<T> = Result<T, Stop>;
+pub(super) type Parsed<T> = Result<T, ParseStop>;
 
 /// The file is not what it should be.
 pub(super) fn bad<T>(offset: u64, message: impl Into<String>) -> Parsed<T> {
-    Err(Stop::Bad(FormatError::new(offset, message)))
+    Err(ParseStop::Bad(FormatError::new(offset, message)))
 }
 
 /// Whole windows of metadata, by the offsets they begin at.
-pub(super) struct Blocks {
+#[derive(Default)]
+pub(super) struct FileBlocks {
     memory: Vec<u8>,
-    windows: Vec<Window>,
-    filling: Option<Window>,
-    come: u64,
-    asked: usize,
+    windows: Vec<MetadataWindow>,
+    /// Fetched now.
+    filling: MetadataWindow,
+    range: PayloadRange,
     /// Length of the file.
     pub(super) file_bytes: u64,
     /// Address that all others count from.
@@ -48,41 +50,27 @@ pub(super) struct Blocks {
     pub(super) length_bytes: usize,
 }
 
-#[derive(Clone, Copy)]
-struct Window {
+#[derive(Clone, Copy, Default)]
+struct MetadataWindow {
     offset: u64,
     bytes: u64,
     /// In memory.
     start: usize,
 }
 
-impl Blocks {
-    pub(super) fn new() -> Self {
-        Blocks {
-            memory: Vec::new(),
-            windows: Vec::new(),
-            filling: None,
-            come: 0,
-            asked: 0,
-            file_bytes: 0,
-            base: 0,
-            address_bytes: 8,
-            length_bytes: 8,
-        }
-    }
-
+impl FileBlocks {
     /// Forget everything: another file of `file_bytes` bytes.
     pub(super) fn begin(&mut self, file_bytes: u64) {
         self.memory.clear();
         self.windows.clear();
-        self.filling = None;
+        self.range = PayloadRange::default();
         self.file_bytes = file_bytes;
         self.base = 0;
     }
 
     /// Parse the same file again, with what is known of it; false where that is too much to go on with.
     pub(super) fn again(&mut self) -> bool {
-        self.filling = None;
+        self.range = PayloadRange::default();
         self.base = 0;
         (self.memory.len() as u64) < KEPT_BYTES_MAX
     }
@@ -109,7 +97,7 @@ impl Blocks {
                 let start = window.start + skew as usize;
                 Ok(&self.memory[start..start + bytes as usize])
             }
-            None => Err(Stop::Missing { offset, bytes }),
+            None => Err(ParseStop::Missing { offset, bytes }),
         }
     }
 
@@ -118,13 +106,18 @@ impl Blocks {
         self.get(offset, bytes.min(self.file_bytes.saturating_sub(offset)))
     }
 
-    /// Fields at `offset`, `bytes` of them.
-    pub(super) fn fields(&self, offset: u64, bytes: u64) -> Parsed<Fields<'_>> {
+    /// FieldReader at `offset`, `bytes` of them.
+    pub(super) fn fields(&self, offset: u64, bytes: u64) -> Parsed<FieldReader<'_>> {
         Ok(self.fields_of(self.get(offset, bytes)?, offset))
     }
 
-    /// Fields at `offset` of a block that ends with its checksum.
-    pub(super) fn checked(&self, offset: u64, bytes: u64, signature: &str) -> Parsed<Fields<'_>> {
+    /// FieldReader at `offset` of a block that ends with its checksum.
+    pub(super) fn checked(
+        &self,
+        offset: u64,
+        bytes: u64,
+        signature: &str,
+    ) -> Parsed<FieldReader<'_>> {
         let block = self.get(offset, bytes)?;
         if !block.starts_with(signature.as_bytes()) {
             return bad(offset, format!("no block `{signature}` where one should be"));
@@ -139,8 +132,8 @@ impl Blocks {
         bad(offset, format!("the checksum of block `{signature}` is wrong"))
     }
 
-    pub(super) fn fields_of<'b>(&self, bytes: &'b [u8], origin: u64) -> Fields<'b> {
-        Fields {
+    pub(super) fn fields_of<'b>(&self, bytes: &'b [u8], origin: u64) -> FieldReader<'b> {
+        FieldReader {
             bytes,
             at: 0,
             origin,
@@ -159,34 +152,27 @@ impl Blocks {
         let short = found.ok().map(|i| self.windows[i]);
         // A window that came last grows.
         let last = short.filter(|window| window.start + window.bytes as usize == self.memory.len());
-        self.come = last.map_or(0, |window| window.bytes);
-        let start_in_memory = self.memory.len() - self.come as usize;
+        let come = last.map_or(0, |window| window.bytes);
+        let start_in_memory = self.memory.len() - come as usize;
         if start_in_memory as u64 + (end - start) > METADATA_BYTES_MAX {
             let message = format!("more than {METADATA_BYTES_MAX} bytes of metadata for a sample");
             return Err(FormatError::new(offset, message));
         }
-        self.filling = Some(Window { offset: start, bytes: end - start, start: start_in_memory });
+        self.range = PayloadRange::new(start + come, end - start - come);
+        self.filling = MetadataWindow { offset: start, bytes: end - start, start: start_in_memory };
         Ok(())
     }
 
-    /// The bytes to fetch now.
-    pub(super) fn need(&mut self, piece_bytes: usize) -> Option<(u64, usize)> {
-        let window = self.filling?;
-        let offset = window.offset + self.come;
-        self.asked = piece_len(piece_bytes, offset, window.bytes - self.come);
-        Some((offset, self.asked))
+    /// The bytes to fetch now, if some are missing.
+    pub(super) fn need(&mut self, piece_bytes: usize) -> Need {
+        self.range.need(0, piece_bytes)
     }
 
     /// Those bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
-        let Some(window) = self.filling else { return Ok(()) };
-        self.memory.extend_from_slice(bytes);
-        self.come += bytes.len() as u64;
-        if bytes.len() < self.asked {
-            return Err(cut_off(window.offset + self.come, window.bytes - self.come));
-        }
-        if self.come == window.bytes {
-            self.filling = None;
+        self.range.feed(bytes, &mut self.memory)?;
+        if self.range.left() == 0 {
+            let window = self.filling;
             match self.windows.binary_search_by_key(&window.offset, |window| window.offset) {
                 Ok(i) => self.windows[i] = window,
                 Err(i) => self.windows.insert(i, window),
@@ -198,7 +184,7 @@ impl Blocks {
 
 /// Little-endian fields, one after another.
 #[derive(Clone)]
-pub(super) struct Fields<'b> {
+pub(super) struct FieldReader<'b> {
     bytes: &'b [u8],
     at: usize,
     /// Offset of the first byte in the file.
@@ -208,7 +194,7 @@ pub(super) struct Fields<'b> {
     length_bytes: usize,
 }
 
-impl<'b> Fields<'b> {
+impl<'b> FieldReader<'b> {
     /// Offset of the next field in the file.
     pub(super) fn offset(&self) -> u64 {
         self.origin + self.at as u64
@@ -250,6 +236,15 @@ impl<'b> Fields<'b> {
         };
         low.copy_from_slice(self.take(bytes)?);
         Ok(u64::from_le_bytes(word))
+    }
+
+    /// Numbers of 8 bytes; 0 behind the first `count`.
+    pub(super) fn numbers(&mut self, count: usize) -> Parsed<[u64; RANK_MAX]> {
+        let mut numbers = [0; RANK_MAX];
+        for number in &mut numbers[..count] {
+            *number = self.number(8)?;
+        }
+        Ok(numbers)
     }
 
     pub(super) fn u8(&mut self) -> Parsed<u8> {

@@ -2,53 +2,37 @@
 
 /// Jenkins's lookup3 of metadata, without an initial value.
 pub(super) fn lookup3(bytes: &[u8]) -> u32 {
-    let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
-    let [mut a, mut b, mut c] = [start; 3];
+    let mut state = [0xdead_beef_u32.wrapping_add(bytes.len() as u32); 3];
     let mut rest = bytes;
     while rest.len() > 12 {
         let (now, later) = rest.split_at(12);
-        let [x, y, z] = words(now);
-        (a, b, c) = mix(a.wrapping_add(x), b.wrapping_add(y), c.wrapping_add(z));
+        add(&mut state, now);
+        for (x, y, z, turn) in
+            [(0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4)]
+        {
+            state[x] = state[x].wrapping_sub(state[y]) ^ state[y].rotate_left(turn);
+            state[y] = state[y].wrapping_add(state[z]);
+        }
         rest = later;
     }
     if rest.is_empty() {
-        return c;
+        return state[2];
     }
     let mut tail = [0; 12];
     tail[..rest.len()].copy_from_slice(rest);
-    let [x, y, z] = words(&tail);
-    last(a.wrapping_add(x), b.wrapping_add(y), c.wrapping_add(z))
-}
-
-fn words(bytes: &[u8]) -> [u32; 3] {
-    let (words, _) = bytes.as_chunks::<4>();
-    [0, 1, 2].map(|i| words.get(i).map_or(0, |word| u32::from_le_bytes(*word)))
-}
-
-fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
-    for (turn_a, turn_b, turn_c) in [(4, 6, 8), (16, 19, 4)] {
-        a = a.wrapping_sub(c) ^ c.rotate_left(turn_a);
-        c = c.wrapping_add(b);
-        b = b.wrapping_sub(a) ^ a.rotate_left(turn_b);
-        a = a.wrapping_add(c);
-        c = c.wrapping_sub(b) ^ b.rotate_left(turn_c);
-        b = b.wrapping_add(a);
+    add(&mut state, &tail);
+    for (x, y, turn) in
+        [(2, 1, 14), (0, 2, 11), (1, 0, 25), (2, 1, 16), (0, 2, 4), (1, 0, 14), (2, 1, 24)]
+    {
+        state[x] = (state[x] ^ state[y]).wrapping_sub(state[y].rotate_left(turn));
     }
-    (a, b, c)
+    state[2]
 }
 
-fn last(mut a: u32, mut b: u32, mut c: u32) -> u32 {
-    c = step(c, b, 14);
-    a = step(a, c, 11);
-    b = step(b, a, 25);
-    c = step(c, b, 16);
-    a = step(a, c, 4);
-    b = step(b, a, 14);
-    step(c, b, 24)
-}
-
-fn step(x: u32, y: u32, turn: u32) -> u32 {
-    (x ^ y).wrapping_sub(y.rotate_left(turn))
+fn add(state: &mut [u32; 3], bytes: &[u8]) {
+    for (state, word) in state.iter_mut().zip(bytes.as_chunks().0) {
+        *state = state.wrapping_add(u32::from_le_bytes(*word));
+    }
 }
 
 /// `H5_checksum_fletcher32`: over big-endian words of 16 bits, an odd byte last.

@@ -1,13 +1,16 @@
 //! Reads a sample: length, metadata as far as it is needed, then its bytes in each dataset, chunk by chunk.
 
-use super::blocks::{Blocks, Parsed, Stop, bad};
-use super::filter::{self, Inflate, Unfilter};
-use super::index::Lookup;
-use super::message::{Dataset, Filter, Layout};
+use super::super::Discard;
+use super::super::ahead::WantedSample;
+use super::super::payload_range::PayloadRange;
+use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
+use super::filter::{ChunkInflate, Unfilter, applied};
+use super::index;
+use super::message::{Filter, RecordDataset};
 use super::open::{self, Contents};
 use super::piece::Cut;
 use super::{
-    Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, cut_off, piece_len,
+    Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, length_of,
 };
 
 /// Chunks and bands that must be whole in memory, at most.
@@ -16,27 +19,24 @@ const WHOLE_BYTES_MAX: u64 = 256 << 20;
 /// Made once per worker.
 pub(super) struct Hdf5Cursor {
     options: CursorOptions,
-    file: Option<u64>,
-    expected: Option<FileShape>,
-    sample: u64,
-    phase: Phase,
-    blocks: Blocks,
+    wanted: WantedSample,
+    phase: SamplePhase,
+    blocks: FileBlocks,
     contents: Contents,
     shape: Option<FileShape>,
-    walk: Walk,
-    piece: Piece,
-    /// Bytes of the piece that have come.
-    come: u64,
-    asked: usize,
+    walk: SampleWalk,
+    piece: ChunkPiece,
+    /// Bytes of the piece that are still to come.
+    range: PayloadRange,
     /// Bytes of payload given.
     given: u64,
-    inflate: Inflate,
+    inflate: ChunkInflate,
     unfilter: Unfilter,
     band: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum SamplePhase {
     Length,
     Open,
     /// Find the next piece.
@@ -47,49 +47,48 @@ enum Phase {
 
 /// Position in the sample.
 #[derive(Clone, Copy, Default)]
-struct Walk {
+struct SampleWalk {
     dataset: usize,
     /// Position of the chunk, without the samples' axis.
     grid: [u64; RANK_MAX],
 }
 
 /// Bytes of the file, and what is to be done with them.
-#[derive(Clone, Copy)]
-struct Piece {
+#[derive(Clone, Copy, Default)]
+struct ChunkPiece {
     offset: u64,
     bytes: u64,
-    /// The part of a chunk that is wanted.
-    cut: Option<Cut>,
-    work: Work,
+    cut: Cut,
+    work: ChunkWork,
 }
 
-#[derive(Clone, Copy)]
-enum Work {
+#[derive(Clone, Copy, Default)]
+enum ChunkWork {
     /// The bytes are payload.
+    #[default]
     Pass,
     /// The bytes inflate to a chunk, of which a range is payload.
     Inflate { from: u64, to: u64 },
-    /// A chunk with filters other than those with a bit in here, or a sample's share of one without.
-    Gather { skipped: u32, is_share: bool },
+    /// A sample's share of a chunk without filters.
+    Share,
+    /// A chunk with filters other than those with a bit in here.
+    Gather { skipped: u32 },
 }
 
 impl Hdf5Cursor {
     pub(super) fn new(options: &CursorOptions) -> Self {
         Hdf5Cursor {
             options: options.clone(),
-            file: None,
-            expected: None,
-            sample: 0,
-            phase: Phase::Length,
-            blocks: Blocks::new(),
+            wanted: WantedSample::default(),
+            phase: SamplePhase::Length,
+            blocks: FileBlocks::default(),
             contents: Contents::default(),
             shape: None,
-            walk: Walk::default(),
-            piece: Piece { offset: 0, bytes: 0, cut: None, work: Work::Pass },
-            come: 0,
-            asked: 0,
+            walk: SampleWalk::default(),
+            piece: ChunkPiece::default(),
+            range: PayloadRange::default(),
             given: 0,
-            inflate: Inflate::new(),
+            inflate: ChunkInflate::new(),
             unfilter: Unfilter::new(options.check_crc),
             band: Vec::new(),
         }
@@ -97,153 +96,133 @@ impl Hdf5Cursor {
 
     fn open(&mut self) -> Parsed<()> {
         let found = self.contents.open(&mut self.blocks)?;
-        let agreed = open::agree(found, self.expected.as_ref(), self.sample).map_err(Stop::Bad)?;
+        let agreed = open::agree(found, &self.wanted).map_err(ParseStop::Bad)?;
         self.shape = Some(agreed);
-        self.walk = Walk::default();
-        self.phase = Phase::Find;
+        self.walk = SampleWalk::default();
+        self.phase = SamplePhase::Find;
         Ok(())
     }
 
     /// The piece at which the walk is.
     fn find(&mut self) -> Parsed<()> {
         let Some(dataset) = self.contents.datasets.get(self.walk.dataset) else {
-            self.phase = Phase::Done;
+            self.phase = SamplePhase::Done;
             return Ok(());
         };
-        self.piece = match &dataset.layout {
-            Layout::Contiguous { offset: None, .. } => return never_written(self.sample),
-            Layout::Contiguous { offset: Some(offset), .. } => {
-                let bytes = dataset.bytes() / dataset.dims[0];
-                let offset = offset + self.sample * bytes;
-                Piece { offset, bytes, cut: None, work: Work::Pass }
-            }
-            Layout::Chunked { .. } => self.find_chunk(dataset)?,
-        };
-        if let Work::Inflate { .. } = self.piece.work {
+        self.piece = self.find_piece(dataset)?;
+        if let ChunkWork::Inflate { .. } = self.piece.work {
             self.inflate.begin();
         }
         self.unfilter.bytes.clear();
-        self.come = 0;
-        self.phase = Phase::Piece;
+        self.range = PayloadRange::new(self.piece.offset, self.piece.bytes);
+        self.phase = SamplePhase::Piece;
         Ok(())
     }
 
-    fn find_chunk(&self, dataset: &Dataset) -> Parsed<Piece> {
-        let Layout::Chunked { dims, index, keeps_edges } = &dataset.layout else {
-            return bad(0, "a dataset without chunks");
-        };
-        let cut = Cut::new(dataset, dims)?;
+    fn find_piece(&self, dataset: &RecordDataset) -> Parsed<ChunkPiece> {
+        let cut = Cut::new(dataset)?;
         let mut grid = [0; RANK_MAX];
-        grid[0] = self.sample / cut.samples;
+        grid[0] = self.wanted.sample / cut.samples;
         grid[1..].copy_from_slice(&self.walk.grid[..RANK_MAX - 1]);
-        let chunk = &dims[..dataset.rank];
-        let lookup = Lookup { blocks: &self.blocks, dataset, chunk, chunk_bytes: cut.chunk_bytes };
-        let Some(place) = lookup.find(*index, &grid[..dataset.rank])? else {
-            return never_written(self.sample);
+        let found = index::find(&self.blocks, dataset, &grid[..dataset.rank], cut.chunk_bytes)?;
+        let Some(place) = found else {
+            let sample = self.wanted.sample;
+            let message =
+                format!("sample {sample} was never written: the file has no place for it");
+            return bad(0, message);
         };
-        let filters = dataset.filters();
+        let filters = &dataset.filters;
         let ends_within = (grid[0] + 1).saturating_mul(cut.samples) > dataset.dims[0];
-        let is_edge = *keeps_edges && (ends_within || cut.is_edge(&self.walk.grid));
+        let is_edge = dataset.keeps_edges && (ends_within || cut.is_edge(&self.walk.grid));
         let skipped = if is_edge { u32::MAX } else { place.skipped };
-        let is_plain = filter::applied(filters, skipped).next().is_none();
+        let is_plain = applied(filters, skipped).next().is_none();
         let packed_bytes = if is_plain { None } else { place.stored };
         let stored = packed_bytes.unwrap_or(cut.chunk_bytes);
         if place.offset.checked_add(stored).is_none_or(|end| end > self.blocks.file_bytes) {
             return bad(place.offset, format!("a chunk of {stored} bytes lies beyond the end"));
         }
-        let first = self.sample % cut.samples * cut.slab_bytes;
+        let from = self.wanted.sample % cut.samples * cut.slab_bytes;
         let band_bytes = cut.band_bytes(&self.walk.grid);
-        let (skip, bytes, work) = match (is_plain, cut.is_straight()) {
-            (true, true) => (first, band_bytes, Work::Pass),
-            (true, false) => (first, cut.slab_bytes, Work::Gather { skipped, is_share: true }),
-            (false, true) if filter::applied(filters, skipped).eq([(0, Filter::Deflate)]) => {
-                (0, stored, Work::Inflate { from: first, to: first + band_bytes })
+        let is_deflated = applied(filters, skipped).eq([(0, Filter::Deflate)]);
+        let (skip, bytes, work, in_memory) = match (is_plain, cut.is_straight()) {
+            (true, true) => (from, band_bytes, ChunkWork::Pass, 0),
+            (true, false) => (from, cut.slab_bytes, ChunkWork::Share, cut.slab_bytes),
+            (false, true) if is_deflated => {
+                (0, stored, ChunkWork::Inflate { from, to: from + band_bytes }, 0)
             }
-            (false, _) => (0, stored, Work::Gather { skipped, is_share: false }),
+            (false, _) => (0, stored, ChunkWork::Gather { skipped }, stored.max(cut.chunk_bytes)),
         };
-        if let Work::Gather { is_share, .. } = work {
-            let chunk_bytes = if is_share { 0 } else { cut.chunk_bytes };
-            let most = bytes.max(band_bytes).max(chunk_bytes);
-            if most > WHOLE_BYTES_MAX {
-                let message = format!(
-                    "`{most}` bytes of chunks would have to be in memory at once, more than {WHOLE_BYTES_MAX}"
-                );
-                return bad(place.offset, message);
-            }
+        let most = if in_memory > 0 { in_memory.max(band_bytes) } else { 0 };
+        if most > WHOLE_BYTES_MAX {
+            let message = format!(
+                "`{most}` bytes of chunks would have to be in memory at once, more than {WHOLE_BYTES_MAX}"
+            );
+            return bad(place.offset, message);
         }
         if bytes == 0 {
             return bad(place.offset, "a chunk of no bytes");
         }
-        Ok(Piece { offset: place.offset + skip, bytes, cut: Some(cut), work })
+        Ok(ChunkPiece { offset: place.offset + skip, bytes, cut, work })
     }
 
     fn feed_piece(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let offset = self.piece.offset + self.come;
-        self.come += bytes.len() as u64;
-        match self.piece.work {
-            Work::Pass => {
+        let ChunkPiece { cut, work, .. } = self.piece;
+        match work {
+            ChunkWork::Pass => {
                 sink.payload(self.given, bytes)?;
                 self.given += bytes.len() as u64;
             }
-            Work::Inflate { from, to } => {
+            ChunkWork::Inflate { from, to } => {
                 let given = &mut self.given;
-                let total = self.piece.cut.map_or(0, |cut| cut.chunk_bytes);
-                self.inflate.feed(bytes, offset, total, &mut |at, made| {
-                    let end = at + made.len() as u64;
-                    if at.max(from) < end.min(to) {
-                        let wanted = (at.max(from) - at) as usize..(end.min(to) - at) as usize;
-                        let wanted = &made[wanted];
-                        sink.payload(*given, wanted)?;
-                        *given += wanted.len() as u64;
-                    }
-                    Ok(())
-                })?;
+                self.inflate.feed(
+                    bytes,
+                    self.range.position(),
+                    cut.chunk_bytes,
+                    &mut |at, made| {
+                        let end = at + made.len() as u64;
+                        if at.max(from) < end.min(to) {
+                            let wanted = (at.max(from) - at) as usize..(end.min(to) - at) as usize;
+                            let wanted = &made[wanted];
+                            sink.payload(*given, wanted)?;
+                            *given += wanted.len() as u64;
+                        }
+                        Ok(())
+                    },
+                )?;
             }
-            Work::Gather { .. } => self.unfilter.bytes.extend_from_slice(bytes),
+            ChunkWork::Share | ChunkWork::Gather { .. } => {
+                self.unfilter.bytes.extend_from_slice(bytes);
+            }
         }
-        if bytes.len() < self.asked {
-            return Err(cut_off(self.piece.offset + self.come, self.piece.bytes - self.come));
-        }
-        if self.come == self.piece.bytes { self.finish_piece(sink) } else { Ok(()) }
+        self.range.feed(bytes, &mut Discard)?;
+        if self.range.left() == 0 { self.finish_piece(sink) } else { Ok(()) }
     }
 
     fn finish_piece(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        self.phase = Phase::Find;
-        let Some(cut) = self.piece.cut else {
-            self.walk.dataset += 1;
-            return Ok(());
-        };
-        match self.piece.work {
-            Work::Pass => {}
-            Work::Inflate { .. } => {
-                self.inflate.finish(self.piece.offset, cut.chunk_bytes)?;
+        self.phase = SamplePhase::Find;
+        let ChunkPiece { offset, cut, work, .. } = self.piece;
+        match work {
+            ChunkWork::Pass => {}
+            ChunkWork::Inflate { .. } => self.inflate.finish(offset, cut.chunk_bytes)?,
+            ChunkWork::Share => self.gather(0, sink)?,
+            ChunkWork::Gather { skipped } => {
+                let filters = &self.contents.datasets[self.walk.dataset].filters;
+                let total = cut.chunk_bytes;
+                self.unfilter.undo(filters, skipped, &mut self.inflate, offset, total)?;
+                self.gather((self.wanted.sample % cut.samples * cut.slab_bytes) as usize, sink)?;
             }
-            Work::Gather { skipped, is_share } => self.gather(&cut, skipped, is_share, sink)?,
         }
         if !cut.advance(&mut self.walk.grid) {
-            self.walk = Walk { dataset: self.walk.dataset + 1, grid: [0; RANK_MAX] };
+            self.walk = SampleWalk { dataset: self.walk.dataset + 1, grid: [0; RANK_MAX] };
         }
         Ok(())
     }
 
-    /// A chunk has come: put it into its band, and give the band on if that is whole.
-    fn gather(
-        &mut self,
-        cut: &Cut,
-        skipped: u32,
-        is_share: bool,
-        sink: &mut dyn PayloadSink,
-    ) -> Result<(), FormatError> {
-        let grid = &self.walk.grid;
-        let mut slab = 0..cut.slab_bytes as usize;
-        if !is_share {
-            let filters = self.contents.datasets[self.walk.dataset].filters();
-            let (offset, total) = (self.piece.offset, cut.chunk_bytes);
-            self.unfilter.undo(filters, skipped, &mut self.inflate, offset, total)?;
-            let first = (self.sample % cut.samples * cut.slab_bytes) as usize;
-            slab = first..first + slab.end;
-        }
-        let slab = &self.unfilter.bytes[slab];
+    /// The sample's share of a chunk lies at `first` of what has come: put it into its band, and give the band on if that
+    /// is whole.
+    fn gather(&mut self, first: usize, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        let (cut, grid) = (&self.piece.cut, &self.walk.grid);
+        let slab = &self.unfilter.bytes[first..first + cut.slab_bytes as usize];
         let band_bytes = cut.band_bytes(grid);
         if cut.is_straight() {
             sink.payload(self.given, &slab[..band_bytes as usize])?;
@@ -262,68 +241,54 @@ impl Hdf5Cursor {
 
     /// Parse until something is missing, which is then being fetched.
     fn parse(&mut self) -> Result<(), FormatError> {
-        let parsed = if self.phase == Phase::Open { self.open() } else { self.find() };
+        let parsed = if self.phase == SamplePhase::Open { self.open() } else { self.find() };
         match parsed {
             Ok(()) => Ok(()),
-            Err(Stop::Missing { offset, bytes }) => self.blocks.want(offset, bytes),
-            Err(Stop::Bad(error)) => Err(error),
+            Err(ParseStop::Missing { offset, bytes }) => self.blocks.want(offset, bytes),
+            Err(ParseStop::Bad(error)) => Err(error),
         }
     }
-}
-
-fn never_written<T>(sample: u64) -> Parsed<T> {
-    bad(0, format!("sample {sample} was never written: the file has no place for it"))
 }
 
 impl Cursor for Hdf5Cursor {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
         // Metadata that made sense for a sample before is not fetched again.
-        let is_known = self.file == Some(file)
-            && self.expected.as_ref() == expected
+        let wanted = WantedSample::new(file, sample, expected);
+        let is_known = WantedSample { sample, ..self.wanted } == wanted
             && self.shape.is_some()
             && self.blocks.again();
-        self.phase = if is_known { Phase::Open } else { Phase::Length };
-        self.file = Some(file);
-        self.expected = expected.copied();
-        self.sample = sample;
+        self.phase = if is_known { SamplePhase::Open } else { SamplePhase::Length };
+        self.wanted = wanted;
         self.shape = None;
         self.given = 0;
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
         loop {
-            let fetched = match self.phase {
-                Phase::Open | Phase::Find => self.blocks.need(self.options.piece_bytes),
-                _ => None,
-            };
-            if let Some((offset, len)) = fetched {
-                return Ok(Need::Bytes { part: 0, offset, len });
-            }
             match self.phase {
-                Phase::Length => return Ok(Need::Length { part: 0 }),
-                Phase::Open | Phase::Find => self.parse()?,
-                Phase::Piece => {
-                    let offset = self.piece.offset + self.come;
-                    let left = self.piece.bytes - self.come;
-                    self.asked = piece_len(self.options.piece_bytes, offset, left);
-                    return Ok(Need::Bytes { part: 0, offset, len: self.asked });
+                SamplePhase::Length => return Ok(Need::Length { part: 0 }),
+                SamplePhase::Open | SamplePhase::Find => {
+                    match self.blocks.need(self.options.piece_bytes) {
+                        Need::Done => self.parse()?,
+                        need => return Ok(need),
+                    }
                 }
-                Phase::Done => return Ok(Need::Done),
+                SamplePhase::Piece => return Ok(self.range.need(0, self.options.piece_bytes)),
+                SamplePhase::Done => return Ok(Need::Done),
             }
         }
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.phase {
-            Phase::Length => {
-                let length = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
-                self.blocks.begin(length);
-                self.phase = Phase::Open;
+            SamplePhase::Length => {
+                self.blocks.begin(length_of(bytes));
+                self.phase = SamplePhase::Open;
                 Ok(())
             }
-            Phase::Open | Phase::Find => self.blocks.feed(bytes),
-            Phase::Piece => self.feed_piece(bytes, sink),
-            Phase::Done => Ok(()),
+            SamplePhase::Open | SamplePhase::Find => self.blocks.feed(bytes),
+            SamplePhase::Piece => self.feed_piece(bytes, sink),
+            SamplePhase::Done => Ok(()),
         }
     }
 

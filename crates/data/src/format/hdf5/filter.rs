@@ -1,29 +1,28 @@
 //! Takes filters off chunks: deflate as it streams by, any of them from a whole chunk.
 
-use super::message::Filter;
+use super::super::deflate::Inflate;
+use super::message::{Filter, Filters};
 use super::{FormatError, checksum};
-use flate2::{Decompress, FlushDecompress, Status};
-
-const WINDOW_BYTES: usize = 64 << 10;
 
 /// Gets what comes out of a chunk, with its place in it.
 type Take<'t> = dyn FnMut(u64, &[u8]) -> Result<(), FormatError> + 't;
 
 /// Inflates a chunk piece by piece; only a range of it is wanted.
-pub(super) struct Inflate {
-    state: Decompress,
-    window: Vec<u8>,
+pub(super) struct ChunkInflate {
+    inflate: Inflate,
+    /// Bytes of the chunk that were made.
+    made: u64,
     is_over: bool,
 }
 
-impl Inflate {
+impl ChunkInflate {
     pub(super) fn new() -> Self {
-        Inflate { state: Decompress::new(true), window: vec![0; WINDOW_BYTES], is_over: false }
+        ChunkInflate { inflate: Inflate::zlib(), made: 0, is_over: false }
     }
 
     pub(super) fn begin(&mut self) {
-        self.state.reset(true);
-        self.is_over = false;
+        self.inflate.reset();
+        (self.made, self.is_over) = (0, false);
     }
 
     /// Inflate `bytes`, the first of which lies at `offset` of the file; `take` gets what comes out. The
@@ -35,24 +34,21 @@ impl Inflate {
         total: u64,
         take: &mut Take,
     ) -> Result<(), FormatError> {
-        let mut rest = bytes;
+        let mut used = 0;
         while !self.is_over {
-            let (consumed, made) = (self.state.total_in(), self.state.total_out());
-            let status = self.state.decompress(rest, &mut self.window, FlushDecompress::None);
-            rest = &rest[(self.state.total_in() - consumed) as usize..];
-            let at = offset + (bytes.len() - rest.len()) as u64;
-            let status = status.map_err(|error| broken(at, &error))?;
-            let fresh = (self.state.total_out() - made) as usize;
-            if self.state.total_out() > total {
+            let at = offset + used as u64;
+            let step = self.inflate.step(&bytes[used..], at)?;
+            let from = self.made;
+            self.made += step.made as u64;
+            if self.made > total {
                 return Err(wrong_length(at, total));
             }
-            take(made, &self.window[..fresh])?;
-            self.is_over = status == Status::StreamEnd;
-            if rest.is_empty() && fresh < WINDOW_BYTES {
+            let window = &self.inflate.window;
+            take(from, &window[..step.made])?;
+            used += step.used;
+            self.is_over = step.is_end;
+            if used == bytes.len() && step.made < window.len() {
                 break;
-            }
-            if fresh == 0 && consumed == self.state.total_in() && !self.is_over {
-                return Err(FormatError::new(at, "broken deflate stream: it does not go on"));
             }
         }
         Ok(())
@@ -60,15 +56,11 @@ impl Inflate {
 
     /// Check the length, once all bytes of the chunk have come.
     pub(super) fn finish(&self, offset: u64, total: u64) -> Result<(), FormatError> {
-        if !self.is_over || self.state.total_out() != total {
+        if !self.is_over || self.made != total {
             return Err(wrong_length(offset, total));
         }
         Ok(())
     }
-}
-
-fn broken(offset: u64, error: &flate2::DecompressError) -> FormatError {
-    FormatError::new(offset, format!("broken deflate stream: {error}"))
 }
 
 fn wrong_length(offset: u64, total: u64) -> FormatError {
@@ -77,10 +69,11 @@ fn wrong_length(offset: u64, total: u64) -> FormatError {
 
 /// Filters that were applied to a chunk, with their numbers: all but those whose bit is in `skipped`.
 pub(super) fn applied(
-    filters: &[Filter],
+    filters: &Filters,
     skipped: u32,
-) -> impl DoubleEndedIterator<Item = (usize, Filter)> {
-    filters.iter().copied().enumerate().filter(move |(i, _)| skipped & (1 << i) == 0)
+) -> impl DoubleEndedIterator<Item = (usize, Filter)> + '_ {
+    let filters = filters.iter().enumerate();
+    filters.filter_map(move |(i, filter)| (skipped & (1 << i) == 0).then_some((i, (*filter)?)))
 }
 
 /// A chunk as it is stored, and what is left of it with a filter off.
@@ -98,9 +91,9 @@ impl Unfilter {
     /// Take `filters` off, the last first, but those whose bit is in `skipped`: `total` bytes must be left.
     pub(super) fn undo(
         &mut self,
-        filters: &[Filter],
+        filters: &Filters,
         skipped: u32,
-        inflate: &mut Inflate,
+        inflate: &mut ChunkInflate,
         offset: u64,
         total: u64,
     ) -> Result<(), FormatError> {
@@ -109,8 +102,8 @@ impl Unfilter {
                 Filter::Fletcher32 => self.take_sum(offset)?,
                 Filter::Shuffle(size) => self.unshuffle(size),
                 Filter::Deflate => {
-                    let below = applied(&filters[..i], skipped);
-                    let sums = below.filter(|(_, filter)| *filter == Filter::Fletcher32);
+                    let sums = applied(filters, skipped)
+                        .filter(|(j, filter)| *j < i && *filter == Filter::Fletcher32);
                     let total = total + 4 * sums.count() as u64;
                     inflate.begin();
                     self.other.clear();

@@ -1,7 +1,8 @@
 //! Links of the root group, from its object header or from a symbol table.
 
-use super::blocks::{Blocks, Fields, Parsed, bad};
-use super::header::{self, Message};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::header::{self, HeaderMessage};
+use super::index::TreeNode;
 
 /// Upper limit on the nodes of a symbol table's tree, so that reading a tree with a loop ends.
 const NODES_MAX: usize = 1024;
@@ -9,18 +10,16 @@ const NAME_BYTES_MAX: u64 = 256;
 
 /// Give name and object header of each object in the group at `address` to `take`.
 pub(super) fn links(
-    blocks: &Blocks,
+    blocks: &FileBlocks,
     address: u64,
     take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>,
 ) -> Parsed<()> {
     let mut table = None;
-    header::walk(blocks, address, &mut |Message { kind, mut body, .. }| {
+    header::walk(blocks, address, &mut |HeaderMessage { kind, mut body, .. }| {
         match kind {
             0x02 => {
-                let flags = {
-                    body.skip(1)?;
-                    body.u8()?
-                };
+                body.skip(1)?;
+                let flags = body.u8()?;
                 body.skip(if flags & 1 != 0 { 8 } else { 0 })?;
                 let offset = body.offset();
                 if body.address()?.is_some() {
@@ -45,7 +44,7 @@ pub(super) fn links(
     }
 }
 
-fn link(mut body: Fields, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -> Parsed<()> {
+fn link(mut body: FieldReader, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -> Parsed<()> {
     let offset = body.offset();
     let (version, flags) = (body.u8()?, body.u8()?);
     if version != 1 {
@@ -64,7 +63,7 @@ fn link(mut body: Fields, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -> Par
 }
 
 /// Place of the names, and their length.
-fn heap_data(blocks: &Blocks, heap: u64) -> Parsed<(u64, u64)> {
+fn heap_data(blocks: &FileBlocks, heap: u64) -> Parsed<(u64, u64)> {
     let size = 8 + 2 * blocks.length_bytes + blocks.address_bytes;
     let mut fields = blocks.fields(heap, size as u64)?;
     if fields.take(4)? != b"HEAP" {
@@ -80,34 +79,31 @@ fn heap_data(blocks: &Blocks, heap: u64) -> Parsed<(u64, u64)> {
 }
 
 struct TableWalk<'w> {
-    blocks: &'w Blocks,
+    blocks: &'w FileBlocks,
     heap: (u64, u64),
     nodes: usize,
     take: &'w mut dyn FnMut(&[u8], u64) -> Parsed<()>,
 }
 
 impl TableWalk<'_> {
-    /// A node of the tree, one level below the node above it.
-    fn node(&mut self, address: u64, above: Option<u8>) -> Parsed<()> {
+    fn count_node(&mut self, address: u64) -> Parsed<()> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
             return bad(address, format!("a symbol table of more than {NODES_MAX} nodes"));
         }
-        let (key_bytes, child_bytes) = (self.blocks.length_bytes, self.blocks.address_bytes);
-        let head_bytes = 8 + 2 * child_bytes;
-        let mut head = self.blocks.fields(address, head_bytes as u64)?;
-        if head.take(4)? != b"TREE" || head.u8()? != 0 {
-            return bad(address, "no node of a symbol table's tree where one should be");
-        }
-        let (level, children) = (head.u8()?, u64::from(head.u16()?));
-        if above.is_some_and(|above| level >= above) {
-            return bad(address, "a symbol table's tree leads back to itself");
-        }
-        let body_bytes = children * (key_bytes + child_bytes) as u64;
-        let mut body = self.blocks.fields(address + head_bytes as u64, body_bytes)?;
+        Ok(())
+    }
+
+    /// A node of the tree, one level below the node above it.
+    fn node(&mut self, address: u64, above: Option<u8>) -> Parsed<()> {
+        self.count_node(address)?;
+        let key_bytes = self.blocks.length_bytes;
+        let entry_bytes = key_bytes + self.blocks.address_bytes;
+        let TreeNode { level, children, mut entries } =
+            TreeNode::read(self.blocks, address, 0, "a symbol table's tree", entry_bytes, above)?;
         for _ in 0..children {
-            body.skip(key_bytes)?;
-            let Some(child) = body.address()? else { continue };
+            entries.skip(key_bytes)?;
+            let Some(child) = entries.address()? else { continue };
             match level {
                 0 => self.leaf(child)?,
                 _ => self.node(child, Some(level))?,
@@ -117,10 +113,7 @@ impl TableWalk<'_> {
     }
 
     fn leaf(&mut self, address: u64) -> Parsed<()> {
-        self.nodes += 1;
-        if self.nodes > NODES_MAX {
-            return bad(address, format!("a symbol table of more than {NODES_MAX} nodes"));
-        }
+        self.count_node(address)?;
         let mut head = self.blocks.fields(address, 8)?;
         if head.take(4)? != b"SNOD" {
             return bad(address, "no symbols where a symbol table's tree says");

@@ -1,71 +1,35 @@
 //! Object headers of versions 1 and 2 with their continuations: a walk over messages.
 
-use super::blocks::{Blocks, Fields, Parsed, bad};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 
-/// Upper limit on the blocks of one object header, the first included, so that reading a chain with a loop ends.
+/// Upper limit on the further blocks of one object header, so that reading a chain with a loop ends.
 const BLOCKS_MAX: usize = 64;
 const CONTINUATION: u16 = 0x10;
 /// The message is kept elsewhere, and this is only where.
 const SHARED: u8 = 2;
 
 /// One message.
-pub(super) struct Message<'b> {
+pub(super) struct HeaderMessage<'b> {
     pub(super) kind: u16,
     pub(super) is_shared: bool,
-    pub(super) body: Fields<'b>,
+    pub(super) body: FieldReader<'b>,
 }
 
 /// Give each message of the object at `address` to `take`.
 pub(super) fn walk<'b>(
-    blocks: &'b Blocks,
+    blocks: &'b FileBlocks,
     address: u64,
-    take: &mut dyn FnMut(Message<'b>) -> Parsed<()>,
+    take: &mut dyn FnMut(HeaderMessage<'b>) -> Parsed<()>,
 ) -> Parsed<()> {
-    let (first, form) = first_block(blocks, address)?;
-    let mut queue = Queue { slots: [(0, 0); BLOCKS_MAX], count: 0 };
-    block(first, form, take, &mut queue)?;
-    let mut done = 0;
-    while done < queue.count {
-        let (start, bytes) = queue.slots[done];
-        done += 1;
-        let fields = match form {
-            Form::Old => blocks.fields(start, bytes)?,
-            Form::New { .. } => blocks.checked(start, bytes, "OCHK")?,
-        };
-        block(fields, form, take, &mut queue)?;
-    }
-    Ok(())
+    let (first, head_bytes) = first_block(blocks, address)?;
+    HeaderWalk { blocks, head_bytes, blocks_left: BLOCKS_MAX, take }.block(first)
 }
 
-/// Blocks that the header goes on in.
-struct Queue {
-    slots: [(u64, u64); BLOCKS_MAX],
-    count: usize,
-}
+/// Bytes before the body of a message: so many in version 1, fewer in version 2.
+const OLD_HEAD_BYTES: usize = 8;
 
-impl Queue {
-    fn add(&mut self, mut body: Fields) -> Parsed<()> {
-        let offset = body.offset();
-        let (Some(start), bytes) = (body.address()?, body.length()?) else {
-            return bad(offset, "an object header goes on nowhere");
-        };
-        let Some(slot) = self.slots.get_mut(self.count) else {
-            return bad(offset, format!("an object header in more than {BLOCKS_MAX} blocks"));
-        };
-        *slot = (start, bytes);
-        self.count += 1;
-        Ok(())
-    }
-}
-
-/// How messages begin.
-#[derive(Clone, Copy)]
-enum Form {
-    Old,
-    New { has_order: bool },
-}
-
-fn first_block(blocks: &Blocks, address: u64) -> Parsed<(Fields<'_>, Form)> {
+/// The first block, and the bytes before the body of a message.
+fn first_block(blocks: &FileBlocks, address: u64) -> Parsed<(FieldReader<'_>, usize)> {
     let prefix = blocks.peek(address, 16)?;
     if prefix.starts_with(b"OHDR") {
         let mut fields = blocks.fields_of(prefix, address);
@@ -83,7 +47,7 @@ fn first_block(blocks: &Blocks, address: u64) -> Parsed<(Fields<'_>, Form)> {
         let whole = (head as u64 + width + 4).saturating_add(size);
         let mut fields = blocks.checked(address, whole, "OHDR")?;
         fields.skip(head - 4 + width as usize)?;
-        return Ok((fields, Form::New { has_order: flags & 4 != 0 }));
+        return Ok((fields, if flags & 4 != 0 { 6 } else { 4 }));
     }
     let mut fields = blocks.fields_of(prefix, address);
     let version = fields.u8()?;
@@ -92,40 +56,49 @@ fn first_block(blocks: &Blocks, address: u64) -> Parsed<(Fields<'_>, Form)> {
     }
     fields.skip(7)?;
     let size = fields.u32()?;
-    Ok((blocks.fields(address + 16, size.into())?, Form::Old))
+    Ok((blocks.fields(address + 16, size.into())?, OLD_HEAD_BYTES))
 }
 
-fn block<'b>(
-    mut fields: Fields<'b>,
-    form: Form,
-    take: &mut dyn FnMut(Message<'b>) -> Parsed<()>,
-    queue: &mut Queue,
-) -> Parsed<()> {
-    let head_bytes = match form {
-        Form::Old => 8,
-        Form::New { has_order } => 4 + if has_order { 2 } else { 0 },
-    };
-    // What is left may be a gap.
-    while fields.left() >= head_bytes {
-        let (kind, bytes, flags) = match form {
-            Form::Old => {
-                let head = (fields.u16()?, fields.u16()?, fields.u8()?);
-                fields.skip(3)?;
-                head
+struct HeaderWalk<'w, 'b> {
+    blocks: &'b FileBlocks,
+    head_bytes: usize,
+    blocks_left: usize,
+    take: &'w mut dyn FnMut(HeaderMessage<'b>) -> Parsed<()>,
+}
+
+impl<'b> HeaderWalk<'_, 'b> {
+    fn block(&mut self, mut fields: FieldReader<'b>) -> Parsed<()> {
+        let is_old = self.head_bytes == OLD_HEAD_BYTES;
+        // What is left may be a gap.
+        while fields.left() >= self.head_bytes {
+            let kind = if is_old { fields.u16()? } else { fields.u8()?.into() };
+            let (bytes, flags) = (fields.u16()?, fields.u8()?);
+            fields.skip(if is_old { 3 } else { self.head_bytes - 4 })?;
+            let mut body = fields.clone();
+            body.truncate(bytes.into())?;
+            fields.skip(bytes.into())?;
+            match kind {
+                CONTINUATION => self.go_on(body)?,
+                _ => (self.take)(HeaderMessage { kind, is_shared: flags & SHARED != 0, body })?,
             }
-            Form::New { has_order } => {
-                let head = (fields.u8()?.into(), fields.u16()?, fields.u8()?);
-                fields.skip(if has_order { 2 } else { 0 })?;
-                head
-            }
-        };
-        let mut body = fields.clone();
-        body.truncate(bytes.into())?;
-        fields.skip(bytes.into())?;
-        match kind {
-            CONTINUATION => queue.add(body)?,
-            _ => take(Message { kind, is_shared: flags & SHARED != 0, body })?,
         }
+        Ok(())
     }
-    Ok(())
+
+    /// The block that a continuation leads to.
+    fn go_on(&mut self, mut body: FieldReader) -> Parsed<()> {
+        let offset = body.offset();
+        let (Some(start), bytes) = (body.address()?, body.length()?) else {
+            return bad(offset, "an object header goes on nowhere");
+        };
+        let Some(left) = self.blocks_left.checked_sub(1) else {
+            return bad(offset, format!("an object header in more than {BLOCKS_MAX} blocks"));
+        };
+        self.blocks_left = left;
+        self.block(if self.head_bytes == OLD_HEAD_BYTES {
+            self.blocks.fields(start, bytes)?
+        } else {
+            self.blocks.checked(start, bytes, "OCHK")?
+        })
+    }
 }

@@ -1,108 +1,124 @@
-//! Finds the place of a chunk: by the version 1 B-tree, or directly where no index is needed.
+//! Finds the place of a chunk: by the version 1 B-tree, by an array, or directly where no index is needed.
 
 use super::RANK_MAX;
 use super::arrays;
-pub(super) use super::arrays::{Lookup, Place};
-use super::blocks::{Blocks, Fields, Parsed, bad};
-use super::message::Index;
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::message::{ChunkIndex, ChunkPlace, RecordDataset};
 
-impl Lookup<'_> {
-    /// The chunk at `grid`; `None` if it was never written.
-    pub(super) fn find(&self, index: Index, grid: &[u64]) -> Parsed<Option<Place>> {
-        match index {
-            Index::Nothing => Ok(None),
-            Index::BTree(root) => self.find_in_tree(root, grid),
-            Index::Single { address, stored } => {
-                let (bytes, skipped) = stored.unzip();
-                let skipped = skipped.unwrap_or(0);
-                let is_first = grid.iter().all(|at| *at == 0);
-                let place = Place { offset: address, stored: bytes, skipped };
-                Ok(is_first.then_some(place))
-            }
-            Index::Implicit(address) => {
-                let before = arrays::ordinal(self, grid)?.checked_mul(self.chunk_bytes);
-                match before.and_then(|before| address.checked_add(before)) {
-                    Some(offset) => Ok(Some(Place { offset, stored: None, skipped: 0 })),
-                    None => bad(address, "a chunk lies beyond any file"),
-                }
-            }
-            Index::FixedArray(address) => arrays::find_fixed(self, address, grid),
-            Index::ExtensibleArray(address) => arrays::find_extensible(self, address, grid),
-        }
-    }
+/// More chunks than any file has.
+const ORDINAL_MAX: u64 = 1 << 62;
 
-    fn find_in_tree(&self, root: u64, grid: &[u64]) -> Parsed<Option<Place>> {
-        let rank = grid.len();
-        let mut wanted = [0; RANK_MAX];
-        for (i, offset) in wanted[..rank].iter_mut().enumerate() {
-            *offset = grid[i].saturating_mul(self.chunk[i]);
+/// The chunk of `dataset` at `grid`, `chunk_bytes` long unless it is filtered; `None` if it was never written.
+pub(super) fn find(
+    blocks: &FileBlocks,
+    dataset: &RecordDataset,
+    grid: &[u64],
+    chunk_bytes: u64,
+) -> Parsed<Option<ChunkPlace>> {
+    match dataset.index {
+        ChunkIndex::Nothing => Ok(None),
+        ChunkIndex::BTree(root) => find_in_tree(blocks, root, &dataset.chunk, grid),
+        ChunkIndex::Single { address, stored } => {
+            let (stored, skipped) = stored.unzip();
+            let place = ChunkPlace { offset: address, stored, skipped: skipped.unwrap_or(0) };
+            Ok(grid.iter().all(|at| *at == 0).then_some(place))
         }
-        let wanted = &wanted[..rank];
-        let (mut address, mut above) = (root, None);
-        loop {
-            let node = Node::read(self.blocks, address, rank, above)?;
-            // The last child that begins at the chunk or before it.
-            let (mut low, mut high) = (0, node.children);
-            while low < high {
-                let middle = low + (high - low) / 2;
-                let begins_there = node.entry(middle)?.offsets[..rank] <= *wanted;
-                if begins_there { low = middle + 1 } else { high = middle }
+        ChunkIndex::Implicit(address) => {
+            let before = ordinal(dataset, grid)?.checked_mul(chunk_bytes);
+            match before.and_then(|before| address.checked_add(before)) {
+                Some(offset) => Ok(Some(ChunkPlace { offset, stored: None, skipped: 0 })),
+                None => bad(address, "a chunk lies beyond any file"),
             }
-            let Some(child) = low.checked_sub(1) else { return Ok(None) };
-            let Entry { stored, skipped, offsets, below } = node.entry(child)?;
-            let Some(below) = below else { return Ok(None) };
-            if node.level == 0 {
-                let place = Place { offset: below, stored: Some(stored.into()), skipped };
-                return Ok((offsets[..rank] == *wanted).then_some(place));
-            }
-            (address, above) = (below, Some(node.level));
+        }
+        ChunkIndex::FixedArray(at) => arrays::find_fixed(blocks, at, ordinal(dataset, grid)?),
+        ChunkIndex::ExtensibleArray(at) => {
+            arrays::find_extensible(blocks, at, ordinal(dataset, grid)?)
         }
     }
 }
 
-/// A node of a chunk index's tree.
-struct Node<'b> {
-    level: u8,
-    children: u64,
-    rank: usize,
-    entries: Fields<'b>,
-    entry_bytes: usize,
+/// Number of the chunk at `grid` in an index: along the dimensions that the dataset may grow to, an axis without limit
+/// slowest.
+fn ordinal(dataset: &RecordDataset, grid: &[u64]) -> Parsed<u64> {
+    let limits = &dataset.dims_max[..grid.len()];
+    let slowest = limits.iter().position(|max| *max == u64::MAX).unwrap_or(0);
+    let mut ordinal = Some(grid[slowest]);
+    for i in (0..grid.len()).filter(|i| *i != slowest) {
+        let count = limits[i].div_ceil(dataset.chunk[i]);
+        ordinal = ordinal.and_then(|all| all.checked_mul(count)?.checked_add(grid[i]));
+    }
+    match ordinal {
+        Some(ordinal) if ordinal < ORDINAL_MAX => Ok(ordinal),
+        _ => bad(0, "more chunks than any file has"),
+    }
 }
 
-impl<'b> Node<'b> {
-    fn read(blocks: &'b Blocks, address: u64, rank: usize, above: Option<u8>) -> Parsed<Self> {
+/// A node of a version 1 B-tree.
+pub(super) struct TreeNode<'b> {
+    pub(super) level: u8,
+    pub(super) children: u64,
+    pub(super) entries: FieldReader<'b>,
+}
+
+impl<'b> TreeNode<'b> {
+    /// The node at `address` of a tree of type `kind`, called `name`, one level below the node above it.
+    pub(super) fn read(
+        blocks: &'b FileBlocks,
+        address: u64,
+        kind: u8,
+        name: &str,
+        entry_bytes: usize,
+        above: Option<u8>,
+    ) -> Parsed<Self> {
         let head_bytes = 8 + 2 * blocks.address_bytes as u64;
         let mut head = blocks.fields(address, head_bytes)?;
-        if head.take(4)? != b"TREE" || head.u8()? != 1 {
-            return bad(address, "no node of a chunk index where one should be");
+        if head.take(4)? != b"TREE" || head.u8()? != kind {
+            return bad(address, format!("no node of {name} where one should be"));
         }
         let (level, children) = (head.u8()?, u64::from(head.u16()?));
         if above.is_some_and(|above| level >= above) {
-            return bad(address, "a chunk index leads back to itself");
+            return bad(address, format!("{name} leads back to itself"));
         }
-        let entry_bytes = 8 + 8 * (rank + 1) + blocks.address_bytes;
         let entries = blocks.fields(address + head_bytes, children * entry_bytes as u64)?;
-        Ok(Node { level, children, rank, entries, entry_bytes })
-    }
-
-    fn entry(&self, child: u64) -> Parsed<Entry> {
-        let mut fields = self.entries.clone();
-        fields.skip(child as usize * self.entry_bytes)?;
-        let (stored, skipped) = (fields.u32()?, fields.u32()?);
-        let mut offsets = [0; RANK_MAX];
-        for offset in &mut offsets[..self.rank] {
-            *offset = fields.number(8)?;
-        }
-        // The element's, always 0.
-        fields.skip(8)?;
-        Ok(Entry { stored, skipped, offsets, below: fields.address()? })
+        Ok(TreeNode { level, children, entries })
     }
 }
 
-/// A child of a node, and where it begins.
-struct Entry {
-    stored: u32,
-    skipped: u32,
-    offsets: [u64; RANK_MAX],
-    below: Option<u64>,
+fn find_in_tree(
+    blocks: &FileBlocks,
+    root: u64,
+    chunk: &[u64],
+    grid: &[u64],
+) -> Parsed<Option<ChunkPlace>> {
+    let mut wanted = [0; RANK_MAX];
+    for (i, at) in grid.iter().enumerate() {
+        wanted[i] = at.saturating_mul(chunk[i]);
+    }
+    // Size, skipped filters, offsets with the element's, address.
+    let entry_bytes = 8 + 8 * (grid.len() + 1) + blocks.address_bytes;
+    let (mut address, mut above) = (root, None);
+    loop {
+        let node = TreeNode::read(blocks, address, 1, "a chunk index", entry_bytes, above)?;
+        // The last child that begins at the chunk or before it.
+        let (mut low, mut high) = (0, node.children as usize);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut key = node.entries.clone();
+            key.skip(middle * entry_bytes + 8)?;
+            if key.numbers(grid.len())? <= wanted { low = middle + 1 } else { high = middle }
+        }
+        let Some(child) = low.checked_sub(1) else { return Ok(None) };
+        let mut entry = node.entries;
+        entry.skip(child * entry_bytes)?;
+        let (stored, skipped) = (entry.u32()?, entry.u32()?);
+        let offsets = entry.numbers(grid.len())?;
+        // The element's, always 0.
+        entry.skip(8)?;
+        let Some(below) = entry.address()? else { return Ok(None) };
+        if node.level == 0 {
+            let place = ChunkPlace { offset: below, stored: Some(stored.into()), skipped };
+            return Ok((offsets == wanted).then_some(place));
+        }
+        (address, above) = (below, Some(node.level));
+    }
 }

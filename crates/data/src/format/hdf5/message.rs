@@ -1,27 +1,36 @@
 //! The messages of a dataset: its dimensions, element type, layout and filters.
 
-use super::blocks::{Blocks, Fields, Parsed, bad};
-use super::header::{self, Message};
-use super::{DEFLATE, Element, RANK_MAX};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::header::{self, HeaderMessage};
+use super::metadata::datatype;
+use super::{DEFLATE, Element, RANK_MAX, product};
 
 /// Upper limit on the filters of one dataset.
-pub(super) const FILTERS_MAX: usize = 4;
+const FILTERS_MAX: usize = 4;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
+/// More bytes than any file has.
+const BYTES_MAX: u64 = 1 << 62;
 
 /// A dataset that can be read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dataset {
+pub(super) struct RecordDataset {
     pub(super) rank: usize,
     /// The samples' axis first; 1 beyond the rank.
     pub(super) dims: [u64; RANK_MAX],
     /// Limits to which the dimensions may grow; `u64::MAX` where there is none.
     pub(super) dims_max: [u64; RANK_MAX],
     pub(super) element: Element,
-    pub(super) layout: Layout,
-    filters: [Filter; FILTERS_MAX],
-    filter_count: usize,
+    /// Dimensions of a chunk. A dataset in one piece is a chunk.
+    pub(super) chunk: [u64; RANK_MAX],
+    pub(super) index: ChunkIndex,
+    /// Chunks that the dataset's edge cuts are not filtered.
+    pub(super) keeps_edges: bool,
+    /// In the order in which they were applied.
+    pub(super) filters: Filters,
 }
+
+pub(super) type Filters = [Option<Filter>; FILTERS_MAX];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
@@ -31,23 +40,9 @@ pub(super) enum Filter {
     Fletcher32,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Layout {
-    /// One piece, at an offset in the file; `None` where nothing was ever written.
-    Contiguous {
-        offset: Option<u64>,
-        bytes: u64,
-    },
-    Chunked {
-        dims: [u64; RANK_MAX],
-        index: Index,
-        keeps_edges: bool,
-    },
-}
-
 /// Index that finds chunks.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Index {
+pub(super) enum ChunkIndex {
     /// No chunk was ever written.
     Nothing,
     BTree(u64),
@@ -61,71 +56,66 @@ pub(super) enum Index {
     ExtensibleArray(u64),
 }
 
-impl Dataset {
+/// A chunk in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkPlace {
+    pub(super) offset: u64,
+    /// Bytes as it is stored, where the index says them.
+    pub(super) stored: Option<u64>,
+    /// A bit for each filter that was skipped.
+    pub(super) skipped: u32,
+}
+
+impl RecordDataset {
     pub(super) fn dims(&self) -> &[u64] {
         &self.dims[..self.rank]
     }
 
-    /// Filters in the order in which they were applied.
-    pub(super) fn filters(&self) -> &[Filter] {
-        &self.filters[..self.filter_count]
-    }
-
     /// Bytes of all samples, saturating.
     pub(super) fn bytes(&self) -> u64 {
-        let elements = self.dims().iter().fold(1, |product: u64, &dim| product.saturating_mul(dim));
-        elements.saturating_mul(self.element.bytes())
+        product(self.dims()).saturating_mul(self.element.bytes())
     }
 }
 
-#[derive(Default)]
-struct Found {
-    space: Option<(usize, [u64; RANK_MAX], [u64; RANK_MAX])>,
-    element: Option<Element>,
-    layout: Option<Layout>,
-    filters: [Option<Filter>; FILTERS_MAX],
-}
+/// Kinds of the messages that make a dataset: its dimensions, element type, layout and filters.
+const KINDS: [u16; 4] = [0x01, 0x03, 0x08, 0x0b];
+/// A list of files beside this one.
+const EXTERNAL: u16 = 0x07;
 
 /// The dataset whose object header lies at `address`.
-pub(super) fn dataset(blocks: &Blocks, address: u64) -> Parsed<Dataset> {
-    let mut found = Found::default();
-    header::walk(blocks, address, &mut |message| found.take(message))?;
-    let Found { space: Some((rank, dims, dims_max)), element, layout: Some(layout), filters } =
-        found
-    else {
-        return bad(address, "no dataset: it has no dimensions or no layout");
-    };
-    let Some(element) = element else { return bad(address, "a dataset without an element type") };
-    if let Layout::Chunked { dims: chunk, .. } = &layout
-        && (chunk[rank..].iter().any(|dim| *dim != 1) || chunk.contains(&0))
-    {
-        return bad(address, format!("chunks of `{chunk:?}` in a dataset of {rank} dimensions"));
-    }
-    let filter_count = filters.iter().flatten().count();
-    let filters = filters.map(|filter| filter.unwrap_or(Filter::Deflate));
-    Ok(Dataset { rank, dims, dims_max, element, layout, filters, filter_count })
-}
-
-impl Found {
-    fn take(&mut self, message: Message) -> Parsed<()> {
-        let Message { kind, is_shared, body } = message;
+pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset> {
+    let mut bodies = [const { None }; 4];
+    header::walk(blocks, address, &mut |HeaderMessage { kind, is_shared, body }| {
         let offset = body.offset();
-        if is_shared && [0x01, 0x03, 0x08, 0x0b].contains(&kind) {
+        if kind == EXTERNAL {
+            return bad(offset, "the data lies in external files, which are not followed");
+        }
+        let Some(i) = KINDS.iter().position(|known| *known == kind) else { return Ok(()) };
+        if is_shared {
             return bad(offset, "a shared message, such as a named datatype: it is not followed");
         }
-        match kind {
-            0x01 => self.space = Some(dataspace(body)?),
-            0x03 => self.element = Some(element(body)?),
-            0x07 => return bad(offset, "the data lies in external files, which are not followed"),
-            0x08 => self.layout = Some(layout(body)?),
-            0x0b => self.filters = filters(body)?,
-            _ => {}
-        }
+        bodies[i] = Some(body);
         Ok(())
+    })?;
+    let [Some(space), element_type, Some(layout), filters_applied] = bodies else {
+        return bad(address, "no dataset: it has no dimensions or no layout");
+    };
+    let Some(element_type) = element_type else {
+        return bad(address, "a dataset without an element type");
+    };
+    let mut dataset = dataspace(space, element(element_type)?)?;
+    if dataset.bytes() > BYTES_MAX {
+        return bad(0, format!("a dataset of `{:?}`, more than any file", dataset.dims()));
     }
+    dataset.read_layout(layout, blocks.file_bytes)?;
+    if let Some(body) = filters_applied {
+        dataset.filters = filters(body)?;
+    }
+    Ok(dataset)
 }
 
-fn dataspace(mut body: Fields) -> Parsed<(usize, [u64; RANK_MAX], [u64; RANK_MAX])> {
+/// A dataset of no layout yet.
+fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
     let offset = body.offset();
     let (version, rank, flags) = (body.u8()?, usize::from(body.u8()?), body.u8()?);
     match version {
@@ -146,78 +136,105 @@ fn dataspace(mut body: Fields) -> Parsed<(usize, [u64; RANK_MAX], [u64; RANK_MAX
             *dim = body.limit()?;
         }
     }
-    Ok((rank, dims, dims_max))
+    Ok(RecordDataset {
+        rank,
+        dims,
+        dims_max,
+        element,
+        chunk: dims,
+        index: ChunkIndex::Nothing,
+        keeps_edges: false,
+        filters: Filters::default(),
+    })
 }
 
-fn element(mut body: Fields) -> Parsed<Element> {
+fn element(mut body: FieldReader) -> Parsed<Element> {
     let offset = body.offset();
-    let class = body.u8()? & 15;
-    let bits = [body.u8()?, body.u8()?, body.u8()?];
-    let size = body.u32()?;
+    let head = body.take(8)?;
+    let class = head[0] & 15;
     let names = "fixed-point float time string bit-field opaque compound reference enumeration \
                  variable-length array";
     if class > 1 {
-        let name = names.split(' ').filter(|name| !name.is_empty()).nth(class.into());
-        let name = name.unwrap_or("unknown");
+        let name = names.split_whitespace().nth(class.into()).unwrap_or("unknown");
         return bad(offset, format!("elements of class `{name}`, not plain numbers"));
     }
-    if bits[0] & 1 != 0 {
+    if head[1] & 1 != 0 {
         return bad(offset, "big-endian elements: they would have to be turned around");
     }
-    let precision = (body.u16()?, body.u16()?);
-    let found = if class == 0 {
-        let signed = bits[0] & 8 != 0;
-        let all = [
-            (1, [Element::Uint8, Element::Int8]),
-            (2, [Element::Uint16, Element::Int16]),
-            (4, [Element::Uint32, Element::Int32]),
-            (8, [Element::Uint64, Element::Int64]),
-        ];
-        all.iter().find(|(bytes, _)| *bytes == size).map(|(_, both)| both[usize::from(signed)])
-    } else {
-        let fields = [body.u8()?, body.u8()?, body.u8()?, body.u8()?];
-        match (size, fields) {
-            (2, [10, 5, 0, 10]) => Some(Element::Float16),
-            (4, [23, 8, 0, 23]) => Some(Element::Float32),
-            (8, [52, 11, 0, 52]) => Some(Element::Float64),
-            _ => None,
-        }
+    // Of integers one bit says whether there is a sign; of floats others say what precision and fields say too.
+    let (flags, rest) = if class == 0 { (8, body.take(4)?) } else { (0, body.take(8)?) };
+    let is_like = |own: [u8; 20]| {
+        own[0] & 15 == class
+            && own[1] & flags == head[1] & flags
+            && own[4..8] == head[4..]
+            && own[8..8 + rest.len()] == *rest
     };
-    let uses_all_bits = precision.0 == 0 && u32::from(precision.1) == size * 8;
-    match found {
-        Some(element) if uses_all_bits => Ok(element),
-        _ => bad(offset, format!("numbers of `{size}` bytes and a form that numpy does not have")),
+    match Element::ALL.into_iter().find(|element| is_like(datatype(*element).0)) {
+        Some(element) => Ok(element),
+        None => {
+            let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+            bad(offset, format!("numbers of `{size}` bytes and a form that numpy does not have"))
+        }
     }
 }
 
-fn layout(mut body: Fields) -> Parsed<Layout> {
-    let offset = body.offset();
-    let version = body.u8()?;
-    let class = match version {
-        3..=5 => body.u8()?,
-        _ => return bad(offset, format!("layout of version `{version}`, not 3 to 5")),
-    };
-    match class {
-        0 => {
-            let bytes = body.u16()?;
-            Ok(Layout::Contiguous { offset: Some(body.offset()), bytes: bytes.into() })
+impl RecordDataset {
+    fn read_layout(&mut self, mut body: FieldReader, file_bytes: u64) -> Parsed<()> {
+        let offset = body.offset();
+        let version = body.u8()?;
+        let class = match version {
+            3..=5 => body.u8()?,
+            _ => return bad(offset, format!("layout of version `{version}`, not 3 to 5")),
+        };
+        match class {
+            0 => {
+                let stored = body.u16()?;
+                self.read_piece(Some(body.offset()), stored.into(), file_bytes)
+            }
+            1 => self.read_piece(body.address()?, body.length()?, file_bytes),
+            2 => self.read_chunks(body, version),
+            3 => bad(offset, "a virtual dataset: its sources are not followed"),
+            _ => bad(offset, format!("layout of class `{class}`")),
         }
-        1 => Ok(Layout::Contiguous { offset: body.address()?, bytes: body.length()? }),
-        2 if version == 3 => {
-            let rank = usize::from(body.u8()?);
+    }
+
+    /// All data lies in one piece of `stored` bytes.
+    fn read_piece(&mut self, address: Option<u64>, stored: u64, file_bytes: u64) -> Parsed<()> {
+        let Some(address) = address else { return Ok(()) };
+        let bytes = self.bytes();
+        if stored < bytes {
+            return bad(address, format!("{stored} bytes of data, where {bytes} belong"));
+        }
+        if address.checked_add(bytes).is_none_or(|end| end > file_bytes) {
+            return bad(address, format!("{bytes} bytes of data lie beyond the end"));
+        }
+        self.index = ChunkIndex::Single { address, stored: None };
+        Ok(())
+    }
+
+    fn read_chunks(&mut self, mut body: FieldReader, version: u8) -> Parsed<()> {
+        let offset = body.offset();
+        if version == 3 {
+            let rank = body.u8()?;
             let address = body.address()?;
-            let dims = chunk_dims(&mut body, rank, 4)?;
-            let index = address.map_or(Index::Nothing, Index::BTree);
-            Ok(Layout::Chunked { dims, index, keeps_edges: false })
+            self.chunk = chunk_dims(&mut body, rank.into(), 4)?;
+            self.index = address.map_or(ChunkIndex::Nothing, ChunkIndex::BTree);
+        } else {
+            let (flags, rank, width) = (body.u8()?, body.u8()?, body.u8()?);
+            self.chunk = chunk_dims(&mut body, rank.into(), width.into())?;
+            self.index = new_index(body, flags & 2 != 0)?;
+            self.keeps_edges = flags & 1 != 0;
         }
-        2 => new_chunks(body),
-        3 => bad(offset, "a virtual dataset: its sources are not followed"),
-        _ => bad(offset, format!("layout of class `{class}`")),
+        let (chunk, rank) = (&self.chunk, self.rank);
+        if chunk[rank..].iter().any(|dim| *dim != 1) || chunk.contains(&0) {
+            return bad(offset, format!("chunks of `{chunk:?}` in a dataset of {rank} dimensions"));
+        }
+        Ok(())
     }
 }
 
 /// Read the dimensions of a chunk. The last of `rank` dimensions is the size of the element.
-fn chunk_dims(body: &mut Fields, rank: usize, width: usize) -> Parsed<[u64; RANK_MAX]> {
+fn chunk_dims(body: &mut FieldReader, rank: usize, width: usize) -> Parsed<[u64; RANK_MAX]> {
     let mut dims = [1; RANK_MAX];
     let offset = body.offset();
     let Some(own) = rank.checked_sub(1).and_then(|rank| dims.get_mut(..rank)) else {
@@ -230,15 +247,12 @@ fn chunk_dims(body: &mut Fields, rank: usize, width: usize) -> Parsed<[u64; RANK
     Ok(dims)
 }
 
-fn new_chunks(mut body: Fields) -> Parsed<Layout> {
+fn new_index(mut body: FieldReader, is_filtered: bool) -> Parsed<ChunkIndex> {
     let offset = body.offset();
-    let (flags, rank) = (body.u8()?, usize::from(body.u8()?));
-    let width = usize::from(body.u8()?);
-    let dims = chunk_dims(&mut body, rank, width)?;
     let kind = body.u8()?;
     let mut stored = None;
     match kind {
-        1 if flags & 2 != 0 => stored = Some((body.length()?, body.u32()?)),
+        1 if is_filtered => stored = Some((body.length()?, body.u32()?)),
         1 | 2 => {}
         3 => body.skip(1)?,
         4 => body.skip(5)?,
@@ -249,17 +263,16 @@ fn new_chunks(mut body: Fields) -> Parsed<Layout> {
         }
         _ => return bad(offset, format!("chunk index of type `{kind}`")),
     }
-    let index = match (body.address()?, kind) {
-        (None, _) => Index::Nothing,
-        (Some(address), 1) => Index::Single { address, stored },
-        (Some(address), 2) => Index::Implicit(address),
-        (Some(address), 3) => Index::FixedArray(address),
-        (Some(address), _) => Index::ExtensibleArray(address),
-    };
-    Ok(Layout::Chunked { dims, index, keeps_edges: flags & 1 != 0 })
+    Ok(match (body.address()?, kind) {
+        (None, _) => ChunkIndex::Nothing,
+        (Some(address), 1) => ChunkIndex::Single { address, stored },
+        (Some(address), 2) => ChunkIndex::Implicit(address),
+        (Some(address), 3) => ChunkIndex::FixedArray(address),
+        (Some(address), _) => ChunkIndex::ExtensibleArray(address),
+    })
 }
 
-fn filters(mut body: Fields) -> Parsed<[Option<Filter>; FILTERS_MAX]> {
+fn filters(mut body: FieldReader) -> Parsed<Filters> {
     let offset = body.offset();
     let (version, count) = (body.u8()?, usize::from(body.u8()?));
     match version {
@@ -294,9 +307,11 @@ fn filters(mut body: Fields) -> Parsed<[Option<Filter>; FILTERS_MAX]> {
 
 fn unknown_filter(id: u16, name: &[u8]) -> String {
     let known = [(4, "szip"), (5, "nbit"), (6, "scaleoffset"), (32000, "lzf"), (32001, "blosc")];
-    let named = known.iter().find(|(known, _)| *known == id).map(|(_, name)| name.to_string());
     let own = String::from_utf8_lossy(name);
-    let own = own.trim_end_matches('\0').to_string();
-    let name = named.or(Some(own).filter(|own| !own.is_empty())).unwrap_or("unknown".to_string());
+    let name = match known.iter().find(|(known, _)| *known == id) {
+        Some((_, name)) => name,
+        None if name.is_empty() => "unknown",
+        None => own.trim_end_matches('\0'),
+    };
     format!("filter `{id}` ({name}), not deflate, shuffle or fletcher32")
 }

@@ -7,7 +7,6 @@
 
 mod plan;
 mod metadata;
-mod places;
 mod write;
 mod checksum;
 mod blocks;
@@ -25,15 +24,12 @@ mod cursor;
 mod tests;
 
 use super::deflate::DeflateSink;
-use super::packed_cursor::PackedCursor;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, cut_off, in_words, piece_len,
+    in_words, length_of,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};
-
-pub(super) struct Hdf5;
 
 static MEMBER: Member = Member {
     name: "hdf5",
@@ -55,39 +51,33 @@ const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// The filter that is zlib.
 const DEFLATE: u16 = 1;
 
-impl Format for Hdf5 {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            compressions: &[Compression::Gzip],
-            heeds: &[
-                "dataset.compression_level",
-                "dataset.hdf5.chunk_dims",
-                "dataset.hdf5.max_shape",
-                "dataset.hdf5.num_dset_per_record",
-            ],
-            unfit: plan::unfit,
-            ..FormatEntry::new(&MEMBER, |shape, encoding| {
-                plan::Plan::new(shape, encoding).file_bytes()
-            })
-        }
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        write::file(&plan::Plan::new(shape, encoding), content, sink)
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        // The engine `libhdf5` serves samples alone.
+pub(super) static FORMAT: Format = Format::new(
+    FormatEntry {
+        compressions: &[Compression::Gzip],
+        heeds: &[
+            "dataset.compression_level",
+            "dataset.hdf5.chunk_dims",
+            "dataset.hdf5.max_shape",
+            "dataset.hdf5.num_dset_per_record",
+        ],
+        unfit: plan::unfit,
+        ..FormatEntry::new(&MEMBER, |shape, encoding| {
+            plan::FilePlan::new(shape, encoding).file_bytes()
+        })
+    },
+    |shape, encoding, content, sink| {
+        write::file(&plan::FilePlan::new(shape, encoding), content, sink)
+    },
+    // The engine `libhdf5` serves samples alone.
+    |options| {
         if options.samples_alone {
-            Box::new(PackedCursor::new(options))
-        } else {
-            Box::new(cursor::Hdf5Cursor::new(options))
+            return super::packed::cursor(options);
         }
-    }
+        Box::new(cursor::Hdf5Cursor::new(options))
+    },
+);
+
+/// The product of dimensions, or the largest number.
+fn product(dims: &[u64]) -> u64 {
+    dims.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim))
 }

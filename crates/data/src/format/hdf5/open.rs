@@ -1,10 +1,9 @@
 //! Finds the datasets that hold the samples of a file, and the shape that they give a sample.
 
-use super::blocks::{Blocks, Parsed, Stop, bad};
-use super::message::{self, Dataset, Layout};
-use super::{
-    Dims, FileShape, FormatError, check_sample, compare_shapes, group, in_words, superblock,
-};
+use super::super::ahead::WantedSample;
+use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
+use super::message::{self, RecordDataset};
+use super::{Dims, FileShape, FormatError, group, in_words, superblock};
 
 /// That share a record, at most.
 const DATASETS_MAX: usize = 256;
@@ -12,13 +11,11 @@ const DATASETS_MAX: usize = 256;
 const OTHERS_MAX: usize = 64;
 /// Upper limit on the length of the names that an error lists.
 const NAMES_BYTES_MAX: usize = 200;
-/// More bytes than any file has.
-const BYTES_MAX: u64 = 1 << 62;
 
 /// Contents of a file. Reused, so that its memory is.
 #[derive(Default)]
 pub(super) struct Contents {
-    pub(super) datasets: Vec<Dataset>,
+    pub(super) datasets: Vec<RecordDataset>,
     /// Object headers of `records_0`, `records_1`, …
     records: Vec<Option<u64>>,
     others: Vec<u64>,
@@ -26,23 +23,12 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    pub(super) fn clear(&mut self) {
-        self.datasets.clear();
-        self.records.clear();
-        self.others.clear();
-        self.names.clear();
-    }
-
     fn add(&mut self, name: &[u8], address: u64) {
         let name = std::str::from_utf8(name).unwrap_or("?");
         // `records_01` is another name.
-        let number: Option<usize> = name
-            .strip_prefix("records_")
-            .filter(|digits| {
-                digits.starts_with(|first| matches!(first, '1'..='9')) || *digits == "0"
-            })
-            .and_then(|digits| digits.parse().ok());
-        match number.filter(|number| *number < DATASETS_MAX) {
+        let digits = name.strip_prefix("records_").unwrap_or_default();
+        let number = digits.parse().ok().filter(|n| itoa::Buffer::new().format(*n) == digits);
+        match number.filter(|number: &usize| *number < DATASETS_MAX) {
             Some(number) => {
                 self.records.resize(self.records.len().max(number + 1), None);
                 self.records[number] = Some(address);
@@ -58,8 +44,11 @@ impl Contents {
     }
 
     /// Find the datasets: the shape of the file.
-    pub(super) fn open(&mut self, blocks: &mut Blocks) -> Parsed<FileShape> {
-        self.clear();
+    pub(super) fn open(&mut self, blocks: &mut FileBlocks) -> Parsed<FileShape> {
+        self.datasets.clear();
+        self.records.clear();
+        self.others.clear();
+        self.names.clear();
         let root = superblock::root(blocks)?;
         group::links(blocks, root, &mut |name, address| {
             self.add(name, address);
@@ -67,30 +56,29 @@ impl Contents {
         })?;
         for (number, address) in self.records.iter().enumerate() {
             let Some(address) = address else {
-                return bad(
-                    0,
-                    format!("there are datasets behind `records_{number}`, which is missing"),
-                );
+                let message =
+                    format!("there are datasets behind `records_{number}`, which is missing");
+                return bad(0, message);
             };
             self.datasets.push(message::dataset(blocks, *address)?);
         }
         if self.datasets.is_empty() {
             self.datasets.push(self.largest(blocks)?);
         }
-        self.check(blocks)?;
+        self.check()?;
         self.shape()
     }
 
     /// The dataset of the most bytes, for files without `records_0`.
-    fn largest(&self, blocks: &Blocks) -> Parsed<Dataset> {
-        let mut largest: Option<Dataset> = None;
+    fn largest(&self, blocks: &FileBlocks) -> Parsed<RecordDataset> {
+        let mut largest: Option<RecordDataset> = None;
         let mut reason = String::new();
         for address in &self.others {
             match message::dataset(blocks, *address) {
                 Ok(found) if found.rank == 0 => {}
                 Ok(found) if largest.is_some_and(|most| most.bytes() >= found.bytes()) => {}
                 Ok(found) => largest = Some(found),
-                Err(Stop::Bad(error)) => reason = format!(" ({error})"),
+                Err(ParseStop::Bad(error)) => reason = format!(" ({error})"),
                 Err(missing) => return Err(missing),
             }
         }
@@ -107,7 +95,7 @@ impl Contents {
         }
     }
 
-    fn check(&self, blocks: &Blocks) -> Parsed<()> {
+    fn check(&self) -> Parsed<()> {
         let first = &self.datasets[0];
         for dataset in &self.datasets {
             if dataset.rank == 0 {
@@ -115,18 +103,6 @@ impl Contents {
             }
             if dataset.dims() != first.dims() || dataset.element != first.element {
                 return bad(0, "the datasets that share a record differ in shape or type");
-            }
-            let bytes = dataset.bytes();
-            if bytes > BYTES_MAX {
-                return bad(0, format!("a dataset of `{:?}`, more than any file", dataset.dims()));
-            }
-            if let Layout::Contiguous { offset: Some(offset), bytes: stored } = dataset.layout {
-                if stored < bytes {
-                    return bad(offset, format!("{stored} bytes of data, where {bytes} belong"));
-                }
-                if offset.checked_add(bytes).is_none_or(|end| end > blocks.file_bytes) {
-                    return bad(offset, format!("{bytes} bytes of data lie beyond the end"));
-                }
             }
         }
         Ok(())
@@ -151,12 +127,8 @@ impl Contents {
 }
 
 /// Hold what was found against the plan: what the file holds, in the plan's words where both mean the same.
-pub(super) fn agree(
-    found: FileShape,
-    expected: Option<&FileShape>,
-    sample: u64,
-) -> Result<FileShape, FormatError> {
-    let agreed = match expected {
+pub(super) fn agree(found: FileShape, wanted: &WantedSample) -> Result<FileShape, FormatError> {
+    let agreed = match &wanted.expected {
         // DLIO drops a first dimension of 1.
         Some(plan) => match plan.dims.as_slice() {
             [1, rest @ ..] if !rest.is_empty() && rest == found.dims.as_slice() => {
@@ -166,8 +138,7 @@ pub(super) fn agree(
         },
         None => found,
     };
-    compare_shapes(&agreed, expected)?;
-    check_sample(&agreed, sample)?;
+    wanted.check(&agreed)?;
     if agreed.sample_bytes() == 0 {
         return Err(FormatError::new(0, format!("holds {}: nothing to read", in_words(&agreed))));
     }

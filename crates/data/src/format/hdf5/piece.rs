@@ -1,15 +1,15 @@
 //! How chunks cut up a sample. Chunks whose bytes mix in a sample form a band: a stretch of the sample that is whole
 //! once all of them have come.
 
-use super::RANK_MAX;
 use super::blocks::{Parsed, bad};
-use super::message::Dataset;
+use super::message::RecordDataset;
+use super::{RANK_MAX, product};
 
 /// More bytes than any chunk has.
 const CHUNK_BYTES_MAX: u64 = 1 << 62;
 
 /// A sample's dimensions, and a chunk's without the samples' axis.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cut {
     /// Dimensions of a sample; at least 1.
     count: usize,
@@ -26,21 +26,18 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub(super) fn new(dataset: &Dataset, chunk_dims: &[u64; RANK_MAX]) -> Parsed<Self> {
+    pub(super) fn new(dataset: &RecordDataset) -> Parsed<Self> {
+        let chunk_dims = &dataset.chunk;
         let mut dims = [1; RANK_MAX];
         let mut chunk = [1; RANK_MAX];
         dims[..RANK_MAX - 1].copy_from_slice(&dataset.dims[1..]);
         chunk[..RANK_MAX - 1].copy_from_slice(&chunk_dims[1..]);
         let count = dataset.rank.saturating_sub(1).max(1);
         let element_bytes = dataset.element.bytes();
-        let slab_bytes =
-            chunk[..count].iter().try_fold(element_bytes, |product, dim| product.checked_mul(*dim));
-        let chunk_bytes = slab_bytes.and_then(|bytes| bytes.checked_mul(chunk_dims[0]));
-        let (Some(slab_bytes), Some(chunk_bytes)) = (slab_bytes, chunk_bytes) else {
-            return bad(0, format!("chunks of `{chunk_dims:?}`, more than any file"));
-        };
+        let slab_bytes = product(&chunk).saturating_mul(element_bytes);
+        let chunk_bytes = slab_bytes.saturating_mul(chunk_dims[0]);
         if chunk_bytes > CHUNK_BYTES_MAX {
-            return bad(0, format!("chunks of `{chunk_bytes}` bytes, more than any file"));
+            return bad(0, format!("chunks of `{chunk_dims:?}`, more than any file"));
         }
         let along = chunk[..count].iter().position(|dim| *dim > 1).unwrap_or(count - 1);
         let samples = chunk_dims[0];

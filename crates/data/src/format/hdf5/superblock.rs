@@ -1,6 +1,6 @@
 //! The superblock, versions 0 to 3: where addresses count from, where the root group is.
 
-use super::blocks::{Blocks, Parsed, bad};
+use super::blocks::{FileBlocks, Parsed, bad};
 use super::{SIGNATURE, checksum};
 
 /// Behind a user block of 512 bytes, or of twice as many, and so on to this.
@@ -9,27 +9,20 @@ const OFFSET_MAX: u64 = 1 << 20;
 const BYTES_MAX: u64 = 128;
 
 /// Read the superblock, and tell `blocks` of it: where the root group's object header lies.
-pub(super) fn root(blocks: &mut Blocks) -> Parsed<u64> {
+pub(super) fn root(blocks: &mut FileBlocks) -> Parsed<u64> {
     let offset = find(blocks)?;
     let block = blocks.peek(offset, BYTES_MAX)?;
     let mut fields = blocks.fields_of(block, offset);
     fields.skip(SIGNATURE.len())?;
     let version = fields.u8()?;
-    let (address_bytes, length_bytes) = match version {
-        0 | 1 => {
-            fields.skip(4)?;
-            let sizes = (fields.u8()?, fields.u8()?);
-            // A byte, the groups' K's, flags; from version 1 on the K of chunk indexes.
-            fields.skip(if version == 0 { 9 } else { 13 })?;
-            sizes
-        }
-        2 | 3 => {
-            let sizes = (fields.u8()?, fields.u8()?);
-            fields.skip(1)?;
-            sizes
-        }
-        _ => return bad(offset, format!("superblock of version `{version}`, not 0 to 3")),
-    };
+    if version > 3 {
+        return bad(offset, format!("superblock of version `{version}`, not 0 to 3"));
+    }
+    let old = version < 2;
+    fields.skip(if old { 4 } else { 0 })?;
+    let (address_bytes, length_bytes) = (fields.u8()?, fields.u8()?);
+    // A byte, the groups' K's, flags; in version 1 the K of chunk indexes too. Later flags alone.
+    fields.skip([9, 13, 1, 1][usize::from(version)])?;
     if ![2, 4, 8].contains(&address_bytes) || ![2, 4, 8].contains(&length_bytes) {
         let message =
             format!("addresses of `{address_bytes}` and lengths of `{length_bytes}` bytes");
@@ -40,7 +33,6 @@ pub(super) fn root(blocks: &mut Blocks) -> Parsed<u64> {
     let base = fields.number(width)?;
     fields.skip(width)?;
     let end = fields.number(width)?;
-    let old = version < 2;
     if old {
         // The driver's block, then the root's name.
         fields.skip(2 * width)?;
@@ -69,7 +61,7 @@ pub(super) fn root(blocks: &mut Blocks) -> Parsed<u64> {
     Ok(root)
 }
 
-fn find(blocks: &Blocks) -> Parsed<u64> {
+fn find(blocks: &FileBlocks) -> Parsed<u64> {
     let mut offset = 0;
     while offset <= OFFSET_MAX && offset + SIGNATURE.len() as u64 <= blocks.file_bytes {
         if blocks.get(offset, SIGNATURE.len() as u64)? == SIGNATURE {

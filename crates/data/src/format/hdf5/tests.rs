@@ -3,6 +3,7 @@
 use super::super::tests::{encoded_as, options, read, read_with, shape};
 use super::super::{Discard, Need};
 use super::checksum::lookup3;
+use super::metadata::{object_header, summed, words};
 use super::*;
 
 /// Files written by h5py: `libver="earliest"` with chunks through every filter, then `"latest"` with a fixed array of
@@ -27,7 +28,7 @@ fn files() -> Vec<(Vec<u8>, FileShape)> {
         chunked(&[2, 4, 5], Compression::Gzip, 1),
     ]
     .iter()
-    .map(|encoding| (encoded_as(&Hdf5, &ours, encoding, 1000).remove(0), ours))
+    .map(|encoding| (encoded_as(&FORMAT, &ours, encoding, 1000).remove(0), ours))
     .collect();
     files.push((OLD.to_vec(), shape(&[5, 4], Element::Uint16, 6)));
     files.push((FIXED.to_vec(), shape(&[5, 4], Element::Uint16, 6)));
@@ -40,12 +41,12 @@ fn files_of_h5py_are_read() {
     for file in [OLD, FIXED] {
         for sample in 0..6u16 {
             let wanted: Vec<u8> = (sample * 20..).take(20).flat_map(u16::to_le_bytes).collect();
-            assert_eq!(read(&Hdf5, &[file.to_vec()], sample.into(), None), Ok(wanted));
+            assert_eq!(read(&FORMAT, &[file.to_vec()], sample.into(), None), Ok(wanted));
         }
     }
     for sample in 0..300 {
         let wanted = vec![(sample % 251) as u8];
-        assert_eq!(read(&Hdf5, &[EXTENSIBLE.to_vec()], sample, None), Ok(wanted));
+        assert_eq!(read(&FORMAT, &[EXTENSIBLE.to_vec()], sample, None), Ok(wanted));
     }
 }
 
@@ -73,8 +74,8 @@ fn bytes_asked(cursor: &mut dyn Cursor, file: &[u8], sample: u64, shape: &FileSh
 fn metadata_is_read_once_a_file() {
     let shape = shape(&[100, 100], Element::Uint8, 5);
     for encoding in [Encoding::default(), chunked(&[1, 100, 100], Compression::None, 1)] {
-        let file = encoded_as(&Hdf5, &shape, &encoding, 1000).remove(0);
-        let mut cursor = Hdf5.cursor(&options(1 << 20));
+        let file = encoded_as(&FORMAT, &shape, &encoding, 1000).remove(0);
+        let mut cursor = (FORMAT.cursor)(&options(1 << 20));
         assert!(bytes_asked(&mut *cursor, &file, 3, &shape) > 10_000);
         for sample in [4, 0, 3, 1] {
             assert_eq!(bytes_asked(&mut *cursor, &file, sample, &shape), 10_000);
@@ -84,7 +85,7 @@ fn metadata_is_read_once_a_file() {
 
 #[test]
 fn a_file_cut_off_anywhere_is_an_error() {
-    let mut cursor = Hdf5.cursor(&options(4096));
+    let mut cursor = (FORMAT.cursor)(&options(4096));
     for (mut file, shape) in files() {
         while file.pop().is_some() {
             let parts = [file];
@@ -142,7 +143,7 @@ fn read_changed(
 
 #[test]
 fn no_changed_byte_does_harm_even_where_checksums_are_right() {
-    let mut cursor = Hdf5.cursor(&options(4096));
+    let mut cursor = (FORMAT.cursor)(&options(4096));
     for (mut file, _) in files() {
         let sums = sums_of(&file);
         assert!(sums.len() > 2 || file == OLD, "{} checksums", sums.len());
@@ -158,7 +159,7 @@ fn no_changed_byte_does_harm_even_where_checksums_are_right() {
 /// Blocks that lead back to themselves or to one another.
 #[test]
 fn no_exchanged_address_does_harm() {
-    let mut cursor = Hdf5.cursor(&options(4096));
+    let mut cursor = (FORMAT.cursor)(&options(4096));
     for (mut file, _) in files() {
         let (sums, blocks) = (sums_of(&file), blocks_of(&file));
         let mut exchanged = 0;
@@ -197,7 +198,7 @@ impl Builder {
         let words = [0, UNDEFINED, self.0.len() as u64, root];
         let superblock = [&SIGNATURE[..], &[2, 8, 8, 0], &words.map(u64::to_le_bytes).concat()];
         self.0[..48].copy_from_slice(&summed(superblock.concat()));
-        read(&Hdf5, &[self.0], 0, None)
+        read(&FORMAT, &[self.0], 0, None)
     }
 
     /// With `records_0` of `dims` bytes, and that layout and filters.
@@ -213,29 +214,11 @@ impl Builder {
         if !filters.is_empty() {
             messages.push((0x0b, filters.to_vec()));
         }
-        let dataset = self.put(&header(&messages));
+        let dataset = self.put(&object_header(&messages));
         let link = [&b"\x01\x00\x09records_0"[..], &dataset.to_le_bytes()].concat();
-        let root = self.put(&header(&[(0x06, link)]));
+        let root = self.put(&object_header(&[(0x06, link)]));
         self.read(root)
     }
-}
-
-fn words(values: &[u64]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
-
-fn summed(mut block: Vec<u8>) -> Vec<u8> {
-    block.extend(lookup3(&block).to_le_bytes());
-    block
-}
-
-/// An object header of version 2.
-fn header(messages: &[(u8, Vec<u8>)]) -> Vec<u8> {
-    let message = |(kind, body): &(u8, Vec<u8>)| {
-        [&[*kind, body.len() as u8, (body.len() >> 8) as u8, 0], &body[..]].concat()
-    };
-    let body: Vec<u8> = messages.iter().flat_map(message).collect();
-    summed([&b"OHDR\x02\x02"[..], &(body.len() as u32).to_le_bytes(), &body].concat())
 }
 
 /// A chunked layout of version 3, the index at `index`.
@@ -275,7 +258,7 @@ fn what_leads_back_to_itself_is_refused() {
     let own = chain.0.len() as u64;
     let block = [&b"OCHK\x10\x10\0\0"[..], &goes_on(own)].concat();
     chain.put(&summed(block));
-    let root = chain.put(&header(&[(0x10, goes_on(own))]));
+    let root = chain.put(&object_header(&[(0x10, goes_on(own))]));
     refused(chain.read(root), "in more than 64 blocks");
 
     // Each node leads to the next one 64 times: 64 times 64 times ... nodes.
@@ -336,7 +319,7 @@ fn a_chunk_that_inflates_to_more_than_a_chunk_is_refused() {
 
 /// Reads of (offset, bytes) that a sample needs.
 fn reads(file: &[u8], sample: u64, check_crc: bool) -> Result<Vec<(u64, usize)>, FormatError> {
-    let mut cursor = Hdf5.cursor(&CursorOptions { check_crc, ..options(1 << 20) });
+    let mut cursor = (FORMAT.cursor)(&CursorOptions { check_crc, ..options(1 << 20) });
     let mut reads = Vec::new();
     cursor.begin(0, sample, None);
     loop {
@@ -358,7 +341,7 @@ fn a_sample_is_read_by_itself() {
     let shape = shape(&[100, 50], Element::Uint16, 40);
     let head = (0, 4096);
     let read = |chunk_dims: &[u64], compression, datasets, sample| {
-        let file = encoded_as(&Hdf5, &shape, &chunked(chunk_dims, compression, datasets), 1000);
+        let file = encoded_as(&FORMAT, &shape, &chunked(chunk_dims, compression, datasets), 1000);
         reads(&file[0], sample, true).unwrap()
     };
     let plain = |chunk_dims: &[u64], sample| read(chunk_dims, Compression::None, 1, sample);
@@ -392,7 +375,7 @@ fn sums_of_chunks_are_checked_if_asked() {
 #[test]
 fn what_hdf5_cannot_hold_is_refused_with_the_key() {
     let shape = shape(&[6, 4], Element::Uint8, 5);
-    let key = |encoding: &Encoding| (Hdf5.entry().unfit)(&shape, encoding).map(|unfit| unfit.key);
+    let key = |encoding: &Encoding| (FORMAT.entry.unfit)(&shape, encoding).map(|unfit| unfit.key);
     let chunk = |dims: &[u64]| key(&chunked(dims, Compression::None, 1));
     let datasets = |count| key(&chunked(&[], Compression::None, count));
     let max = |max: &[u64], chunk: &[u64]| {
@@ -414,7 +397,7 @@ fn what_hdf5_cannot_hold_is_refused_with_the_key() {
         assert_eq!(datasets(count), Some("dataset.hdf5.num_dset_per_record"), "{count}");
     }
     let large = super::super::tests::shape(&[1 << 18], Element::Uint8, 1);
-    let unfit = |dims: &[u64]| (Hdf5.entry().unfit)(&large, &chunked(dims, Compression::None, 1));
+    let unfit = |dims: &[u64]| (FORMAT.entry.unfit)(&large, &chunked(dims, Compression::None, 1));
     assert!(unfit(&[1, 2]).is_none());
     assert!(unfit(&[1, 1]).is_some_and(|unfit| unfit.message == "`262144` chunks a sample"));
 }
@@ -423,7 +406,7 @@ fn what_hdf5_cannot_hold_is_refused_with_the_key() {
 #[test]
 fn a_sample_of_the_most_chunks_is_read() {
     let shape = shape(&[1 << 17, 1, 1, 1, 1, 1, 1, 1], Element::Uint8, 1);
-    let parts = encoded_as(&Hdf5, &shape, &chunked(&[1; 9], Compression::None, 1), 1 << 20);
-    let payload = read(&Hdf5, &parts, 0, Some(&shape)).unwrap();
+    let parts = encoded_as(&FORMAT, &shape, &chunked(&[1; 9], Compression::None, 1), 1 << 20);
+    let payload = read(&FORMAT, &parts, 0, Some(&shape)).unwrap();
     assert_eq!(payload.len(), 1 << 17);
 }

@@ -7,8 +7,8 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::FormatError;
-use super::whole_image::{Fits, Picture, PixelSource, Pixels, SinkWriter, sides};
+use super::whole_image::{Fits, Picture, PixelSource, Pixels, SinkWriter, format, sides};
+use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::shape::{Element, FileShape};
 use jpeg_encoder::{Encoder, EncodingError};
@@ -17,7 +17,9 @@ use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 
-pub(super) struct Jpeg;
+pub(super) static FORMAT: Format = format::<Jpeg>();
+
+struct Jpeg;
 
 static MEMBER: Member = Member {
     name: "jpeg",

@@ -4,7 +4,7 @@ use super::super::tests::{MemorySink, encoded, read, shape};
 use super::super::*;
 use feedrate_spec::shape::Element;
 
-fn jpeg() -> &'static dyn Format {
+fn jpeg() -> &'static Format {
     find("jpeg").unwrap()
 }
 
@@ -27,7 +27,7 @@ fn pictures_are_noise_and_not_each_other() {
             let mut sink = MemorySink { parts: vec![vec![]], space: vec![0; 4096] };
             let mut content = Content::new(7);
             content.start(file);
-            jpeg().encode(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
+            (jpeg().encode)(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
             read(jpeg(), &sink.parts, 0, Some(&shape)).unwrap()
         };
         let (a, b) = (pixels(0), pixels(1));
@@ -54,7 +54,7 @@ fn content_that_can_be_compressed_makes_smaller_files() {
         let redundancy = Redundancy { compressible_percent, duplicate_percent: 0 };
         let mut content = Content::redundant(7, redundancy);
         let mut sink = MemorySink { parts: vec![vec![]], space: vec![0; 4096] };
-        jpeg().encode(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
+        (jpeg().encode)(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
         sink.parts[0].len() as f64
     };
     let share = bytes(50) / bytes(0);

@@ -4,13 +4,13 @@ use super::directory::DirectoryReader;
 use super::member::MemberStream;
 use super::{
     ArrayStream, Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, cut_off,
-    piece_len,
+    length_of, piece_len,
 };
 
 /// Made once per worker.
 pub(super) struct NpzCursor {
     piece_bytes: usize,
-    phase: Phase,
+    stage: NpzStage,
     directory: DirectoryReader,
     member: MemberStream,
     array: ArrayStream,
@@ -19,7 +19,7 @@ pub(super) struct NpzCursor {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum NpzStage {
     Length,
     Directory,
     Member,
@@ -29,20 +29,13 @@ impl NpzCursor {
     pub(super) fn new(options: &CursorOptions) -> Self {
         NpzCursor {
             piece_bytes: options.piece_bytes,
-            phase: Phase::Length,
+            stage: NpzStage::Length,
             directory: DirectoryReader::new(options.piece_bytes),
             member: MemberStream::new(options.check_crc),
             array: ArrayStream::new(options.wants_payload),
             at: 0,
             asked: 0,
         }
-    }
-
-    fn feed_length(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
-        let length = bytes.first_chunk().copied().map(u64::from_le_bytes);
-        self.directory.begin(length.ok_or_else(|| FormatError::new(0, "a length was expected"))?);
-        self.phase = Phase::Directory;
-        Ok(())
     }
 
     /// If the piece in which the directory was found holds the member too, it is not read again.
@@ -55,7 +48,7 @@ impl NpzCursor {
             return Ok(());
         };
         self.member.begin(entry)?;
-        self.phase = Phase::Member;
+        self.stage = NpzStage::Member;
         self.at = entry.offset;
         let held = entry.offset.checked_sub(start).and_then(|from| bytes.get(from as usize..));
         match held.filter(|held| !held.is_empty()) {
@@ -73,19 +66,19 @@ impl NpzCursor {
 
 impl Cursor for NpzCursor {
     fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
-        self.phase = Phase::Length;
+        self.stage = NpzStage::Length;
         self.array.begin(sample, expected);
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
-        match self.phase {
-            Phase::Length => Ok(Need::Length { part: 0 }),
-            Phase::Directory => {
+        match self.stage {
+            NpzStage::Length => Ok(Need::Length { part: 0 }),
+            NpzStage::Directory => {
                 let (offset, len) = self.directory.need()?;
                 Ok(Need::Bytes { part: 0, offset, len })
             }
-            Phase::Member if self.member.is_done() => Ok(Need::Done),
-            Phase::Member => {
+            NpzStage::Member if self.member.is_done() => Ok(Need::Done),
+            NpzStage::Member => {
                 self.asked = piece_len(self.piece_bytes, self.at, self.member.left(self.at));
                 Ok(Need::Bytes { part: 0, offset: self.at, len: self.asked })
             }
@@ -93,10 +86,14 @@ impl Cursor for NpzCursor {
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        match self.phase {
-            Phase::Length => self.feed_length(bytes),
-            Phase::Directory => self.feed_directory(bytes, sink),
-            Phase::Member => {
+        match self.stage {
+            NpzStage::Length => {
+                self.directory.begin(length_of(bytes));
+                self.stage = NpzStage::Directory;
+                Ok(())
+            }
+            NpzStage::Directory => self.feed_directory(bytes, sink),
+            NpzStage::Member => {
                 self.feed_member(bytes, sink)?;
                 if bytes.len() < self.asked && !self.member.is_done() {
                     return Err(cut_off(self.at, self.member.left(self.at)));

@@ -2,6 +2,7 @@
 //! Memory is bounded whatever the archive claims.
 
 use super::{FormatError, cut_off, piece_len};
+use std::ops::Range;
 
 const NAME: &[u8] = b"x.npy";
 /// The first look at the end of a file.
@@ -15,8 +16,8 @@ const DIRECTORY_BYTES_MAX: u64 = 1 << 20;
 const NAMES_SHOWN_MAX: usize = 8;
 
 /// Place of `x.npy` in the file, and how it is packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ArrayEntry {
     /// Offset of the local header.
     pub(super) offset: u64,
     pub(super) packed_bytes: u64,
@@ -31,30 +32,21 @@ pub(super) struct Entry {
 pub(super) struct DirectoryReader {
     piece_bytes: usize,
     file_bytes: u64,
-    phase: Phase,
+    sought: Sought,
+    /// The bytes that are searched.
+    range: Range<u64>,
     asked: usize,
     loaded: Vec<u8>,
 }
 
-/// The structure that is looked for, and the bytes that are searched.
-#[derive(Clone, Copy)]
-enum Phase {
-    End(Range),
-    Zip64End(Range),
-    Directory(Range),
-}
+/// The structure that is looked for, and where.
+type Next = (Sought, Range<u64>);
 
 #[derive(Clone, Copy)]
-struct Range {
-    start: u64,
-    end: u64,
-}
-
-impl Phase {
-    fn range(self) -> Range {
-        let (Phase::End(range) | Phase::Zip64End(range) | Phase::Directory(range)) = self;
-        range
-    }
+enum Sought {
+    End,
+    Zip64End,
+    Directory,
 }
 
 impl DirectoryReader {
@@ -62,7 +54,8 @@ impl DirectoryReader {
         DirectoryReader {
             piece_bytes,
             file_bytes: 0,
-            phase: Phase::End(Range { start: 0, end: 0 }),
+            sought: Sought::End,
+            range: 0..0,
             asked: 0,
             loaded: Vec::with_capacity(TAIL_BYTES as usize),
         }
@@ -73,7 +66,7 @@ impl DirectoryReader {
         let fits = file_bytes <= self.piece_bytes as u64;
         let tail = if fits { file_bytes } else { TAIL_BYTES.min(file_bytes) };
         self.file_bytes = file_bytes;
-        self.phase = Phase::End(Range { start: file_bytes - tail, end: file_bytes });
+        (self.sought, self.range) = (Sought::End, file_bytes - tail..file_bytes);
         self.loaded.clear();
     }
 
@@ -86,12 +79,11 @@ impl DirectoryReader {
             let message = format!("a file of {} bytes is too short for an npz", self.file_bytes);
             return Err(FormatError::new(0, message));
         }
-        let range = self.phase.range();
-        let at = range.start + self.loaded.len() as u64;
+        let at = self.range.start + self.loaded.len() as u64;
+        let left = self.range.end - at;
         // A range that fits a piece is one read, wherever it begins.
-        let fits = range.end - at <= self.piece_bytes as u64;
-        let piece = piece_len(self.piece_bytes, at, range.end - at);
-        self.asked = if fits { (range.end - at) as usize } else { piece };
+        let fits = left <= self.piece_bytes as u64;
+        self.asked = if fits { left as usize } else { piece_len(self.piece_bytes, at, left) };
         Ok((at, self.asked))
     }
 
@@ -99,8 +91,8 @@ impl DirectoryReader {
     ///
     /// # Errors
     /// Not an archive, or one without `x.npy`.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Option<(Entry, u64)>, FormatError> {
-        let range = self.phase.range();
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Option<(ArrayEntry, u64)>, FormatError> {
+        let range = self.range.clone();
         let at = range.start + self.loaded.len() as u64;
         let end = at + bytes.len() as u64;
         if bytes.len() < self.asked {
@@ -122,23 +114,20 @@ impl DirectoryReader {
         Ok(found.map(|entry| (entry, at)))
     }
 
-    /// Go on as far as `bytes`, which begin at `start`, lead. `None`: the phase now needs others.
-    fn look(&mut self, bytes: &[u8], start: u64) -> Result<Option<Entry>, FormatError> {
+    /// Go on as far as `bytes`, which begin at `start`, lead. `None`: others are needed now.
+    fn look(&mut self, bytes: &[u8], start: u64) -> Result<Option<ArrayEntry>, FormatError> {
         loop {
-            let range = self.phase.range();
-            let Some(part) = part_of(bytes, start, range) else {
-                return Ok(None);
-            };
-            self.phase = match self.phase {
-                Phase::End(_) => self.end(part, range.start)?,
-                Phase::Zip64End(_) => self.zip64_end(part, range.start)?,
-                Phase::Directory(_) => return find(part, range.start).map(Some),
+            let Some(part) = part_of(bytes, start, &self.range) else { return Ok(None) };
+            (self.sought, self.range) = match self.sought {
+                Sought::End => self.end(part, self.range.start)?,
+                Sought::Zip64End => zip64_end(part, self.range.start)?,
+                Sought::Directory => return find(part, self.range.start).map(Some),
             };
         }
     }
 
     /// The end record, searched for from the end: where it leads.
-    fn end(&self, tail: &[u8], start: u64) -> Result<Phase, FormatError> {
+    fn end(&self, tail: &[u8], start: u64) -> Result<Next, FormatError> {
         let last = tail.len().saturating_sub(END_BYTES);
         let first = last.saturating_sub(COMMENT_BYTES_MAX);
         let Some(at) = (first..=last).rev().find(|&at| is_end_record(tail, at)) else {
@@ -156,27 +145,28 @@ impl DirectoryReader {
             return directory_by(&tail[at..], end_offset);
         }
         let record = u64_at(locator, 8).unwrap_or(u64::MAX);
-        inside("zip64 end record", record, ZIP64_END_BYTES, end_offset).map(Phase::Zip64End)
+        let range = inside("zip64 end record", record, ZIP64_END_BYTES, end_offset)?;
+        Ok((Sought::Zip64End, range))
     }
 
     /// A comment may stand between the end record and the end of the file.
-    fn longer_tail(&self, start: u64) -> Result<Phase, FormatError> {
+    fn longer_tail(&self, start: u64) -> Result<Next, FormatError> {
         let most = END_BYTES + COMMENT_BYTES_MAX + ZIP64_LOCATOR_BYTES;
         let earliest = self.file_bytes.saturating_sub(most as u64);
         if start <= earliest {
             let message = "no zip directory: the file is cut off, or is not an npz";
             return Err(FormatError::new(self.file_bytes, message));
         }
-        Ok(Phase::End(Range { start: earliest, end: self.file_bytes }))
+        Ok((Sought::End, earliest..self.file_bytes))
     }
+}
 
-    fn zip64_end(&self, record: &[u8], start: u64) -> Result<Phase, FormatError> {
-        if !record.starts_with(b"PK\x06\x06") {
-            return Err(FormatError::new(start, "no zip64 end record where its locator points"));
-        }
-        let bytes = u64_at(record, 40).unwrap_or(u64::MAX);
-        directory(u64_at(record, 48).unwrap_or(u64::MAX), bytes, start)
+fn zip64_end(record: &[u8], start: u64) -> Result<Next, FormatError> {
+    if !record.starts_with(b"PK\x06\x06") {
+        return Err(FormatError::new(start, "no zip64 end record where its locator points"));
     }
+    let bytes = u64_at(record, 40).unwrap_or(u64::MAX);
+    directory(u64_at(record, 48).unwrap_or(u64::MAX), bytes, start)
 }
 
 /// Whether the end record stands at `at`: its comment ends where the file does.
@@ -186,29 +176,29 @@ fn is_end_record(tail: &[u8], at: usize) -> bool {
         && u16_at(tail, at + 20).is_some_and(|bytes| usize::from(bytes) == comment_bytes)
 }
 
-fn part_of(bytes: &[u8], start: u64, range: Range) -> Option<&[u8]> {
+fn part_of<'b>(bytes: &'b [u8], start: u64, range: &Range<u64>) -> Option<&'b [u8]> {
     let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
     let to = usize::try_from(range.end - start).ok()?;
     bytes.get(from..to)
 }
 
-fn directory_by(end_record: &[u8], end_offset: u64) -> Result<Phase, FormatError> {
+fn directory_by(end_record: &[u8], end_offset: u64) -> Result<Next, FormatError> {
     let [start, bytes] = [16, 12].map(|at| u32_at(end_record, at).map_or(u64::MAX, u64::from));
     directory(start, bytes, end_offset)
 }
 
-fn directory(start: u64, bytes: u64, end: u64) -> Result<Phase, FormatError> {
+fn directory(start: u64, bytes: u64, end: u64) -> Result<Next, FormatError> {
     let range = inside("zip directory", start, bytes, end)?;
     if bytes > DIRECTORY_BYTES_MAX {
         let message = format!("zip directory of {bytes} bytes, more than {DIRECTORY_BYTES_MAX}");
         return Err(FormatError::new(start, message));
     }
-    Ok(Phase::Directory(range))
+    Ok((Sought::Directory, range))
 }
 
-fn inside(what: &str, start: u64, bytes: u64, end: u64) -> Result<Range, FormatError> {
+fn inside(what: &str, start: u64, bytes: u64, end: u64) -> Result<Range<u64>, FormatError> {
     match start.checked_add(bytes) {
-        Some(its_end) if its_end <= end => Ok(Range { start, end: its_end }),
+        Some(its_end) if its_end <= end => Ok(start..its_end),
         _ => {
             let message =
                 format!("{what} of {bytes} bytes, said to begin at {start}, does not fit");
@@ -218,7 +208,7 @@ fn inside(what: &str, start: u64, bytes: u64, end: u64) -> Result<Range, FormatE
 }
 
 /// The last entry called `x.npy`: the one that Python takes.
-fn find(directory: &[u8], start: u64) -> Result<Entry, FormatError> {
+fn find(directory: &[u8], start: u64) -> Result<ArrayEntry, FormatError> {
     let mut found = None;
     for header in headers(directory) {
         let (offset, header) = header
@@ -279,7 +269,7 @@ impl<'d> CentralHeader<'d> {
         (bytes <= directory.len()).then_some(CentralHeader { fixed, name, extra, bytes })
     }
 
-    fn entry(&self, directory_start: u64) -> Result<Entry, String> {
+    fn entry(&self, directory_start: u64) -> Result<ArrayEntry, String> {
         if u16_at(self.fixed, 8).unwrap_or_default() & 1 == 1 {
             return Err("member `x.npy` is encrypted, which is not supported".to_string());
         }
@@ -296,7 +286,7 @@ impl<'d> CentralHeader<'d> {
             ));
         }
         let method = u16_at(self.fixed, 10).unwrap_or_default();
-        Ok(Entry { offset, packed_bytes, bytes, crc: self.word(16), method, limit })
+        Ok(ArrayEntry { offset, packed_bytes, bytes, crc: self.word(16), method, limit })
     }
 
     fn word(&self, at: usize) -> u32 {

@@ -1,42 +1,33 @@
 //! The bytes of one member on their way: local header, inflation, checksum. Errors in a compressed array count as if
 //! it were stored.
 
-use super::directory::{Entry, u16_at};
-use super::{ArrayStream, FormatError, PayloadSink};
-use flate2::{Decompress, FlushDecompress, Status};
+use super::super::deflate::Inflate;
+use super::directory::{ArrayEntry, u16_at};
+use super::{ArrayStream, DEFLATED, FormatError, PayloadSink, STORED};
 
 const LOCAL_HEADER_BYTES: usize = 30;
-const STORED: u16 = 0;
-const DEFLATED: u16 = 8;
-/// Inflated at once.
-const WINDOW_BYTES: usize = 64 << 10;
 
 /// Reads a member into an array.
 pub(super) struct MemberStream {
-    check_crc: bool,
-    entry: Entry,
+    entry: ArrayEntry,
     header: Vec<u8>,
     /// Bytes of name and extra field still to come.
     to_skip: usize,
     packed_left: u64,
-    crc: crc32fast::Hasher,
+    /// `None` where nobody wants it checked.
+    crc: Option<crc32fast::Hasher>,
+    /// Made for the first member that is compressed.
     inflate: Option<Inflate>,
-}
-
-struct Inflate {
-    state: Decompress,
-    window: Vec<u8>,
 }
 
 impl MemberStream {
     pub(super) fn new(check_crc: bool) -> Self {
         MemberStream {
-            check_crc,
-            entry: Entry { offset: 0, packed_bytes: 0, bytes: 0, crc: 0, method: STORED, limit: 0 },
+            entry: ArrayEntry::default(),
             header: Vec::with_capacity(LOCAL_HEADER_BYTES),
             to_skip: 0,
             packed_left: 0,
-            crc: crc32fast::Hasher::new(),
+            crc: check_crc.then(crc32fast::Hasher::new),
             inflate: None,
         }
     }
@@ -45,34 +36,26 @@ impl MemberStream {
     ///
     /// # Errors
     /// It is packed in a way that cannot be read.
-    pub(super) fn begin(&mut self, entry: Entry) -> Result<(), FormatError> {
-        match entry.method {
-            STORED if entry.packed_bytes != entry.bytes => {
-                let Entry { bytes, packed_bytes, .. } = entry;
-                let message =
-                    format!("member `x.npy` is stored, yet {bytes} bytes take up {packed_bytes}");
-                return Err(FormatError::new(entry.offset, message));
+    pub(super) fn begin(&mut self, entry: ArrayEntry) -> Result<(), FormatError> {
+        let ArrayEntry { offset, bytes, packed_bytes, method, .. } = entry;
+        let message = match method {
+            STORED if packed_bytes != bytes => {
+                format!("member `x.npy` is stored, yet {bytes} bytes take up {packed_bytes}")
             }
-            STORED => {}
-            DEFLATED => match &mut self.inflate {
-                Some(inflate) => inflate.state.reset(false),
-                None => {
-                    let window = vec![0; WINDOW_BYTES];
-                    self.inflate = Some(Inflate { state: Decompress::new(false), window });
+            STORED | DEFLATED => {
+                if method == DEFLATED {
+                    self.inflate.get_or_insert_with(Inflate::new).reset();
                 }
-            },
-            method => {
-                let message =
-                    format!("member `x.npy` is compressed by method `{method}`, not deflate");
-                return Err(FormatError::new(entry.offset, message));
+                self.entry = entry;
+                self.header.clear();
+                self.to_skip = 0;
+                self.packed_left = packed_bytes;
+                self.crc.iter_mut().for_each(crc32fast::Hasher::reset);
+                return Ok(());
             }
-        }
-        self.entry = entry;
-        self.header.clear();
-        self.to_skip = 0;
-        self.packed_left = entry.packed_bytes;
-        self.crc.reset();
-        Ok(())
+            _ => format!("member `x.npy` is compressed by method `{method}`, not deflate"),
+        };
+        Err(FormatError::new(offset, message))
     }
 
     /// Bytes still to come; before the local header has come, a guess that is too long rather than too short.
@@ -123,7 +106,7 @@ impl MemberStream {
             array.set_origin(start);
         }
         if self.entry.method == STORED {
-            self.take(packed, array, sink)?;
+            take(&self.entry, &mut self.crc, packed, array, sink)?;
         } else {
             self.inflated(packed, start, array, sink)?;
         }
@@ -133,42 +116,12 @@ impl MemberStream {
 
     fn header_done(&mut self) -> Result<(), FormatError> {
         if !self.header.starts_with(b"PK\x03\x04") {
-            return Err(FormatError::new(
-                self.entry.offset,
-                "no zip header where the directory says `x.npy` begins",
-            ));
+            let message = "no zip header where the directory says `x.npy` begins";
+            return Err(FormatError::new(self.entry.offset, message));
         }
         let lengths = [26, 28].map(|at| u16_at(&self.header, at).map_or(0, usize::from));
         self.to_skip = lengths.iter().sum();
         Ok(())
-    }
-
-    /// Bytes as they were before compression.
-    fn take(
-        &mut self,
-        bytes: &[u8],
-        array: &mut ArrayStream,
-        sink: &mut dyn PayloadSink,
-    ) -> Result<(), FormatError> {
-        if self.check_crc {
-            self.crc.update(bytes);
-        }
-        let used = array.feed(bytes, sink)?;
-        self.check_length(array)?;
-        if used < bytes.len() { Err(longer_than_array(array)) } else { Ok(()) }
-    }
-
-    /// By its header, the array must be as long as its member.
-    fn check_length(&self, array: &ArrayStream) -> Result<(), FormatError> {
-        match array.bytes() {
-            Some(bytes) if bytes != self.entry.bytes => {
-                let held = self.entry.bytes;
-                let message =
-                    format!("member `x.npy` holds {held} bytes, but its array is {bytes} long");
-                Err(FormatError::new(self.entry.offset, message))
-            }
-            _ => Ok(()),
-        }
     }
 
     fn inflated(
@@ -178,69 +131,64 @@ impl MemberStream {
         array: &mut ArrayStream,
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
-        let Some(mut inflate) = self.inflate.take() else { return Ok(()) };
-        let result = self.inflate_with(&mut inflate, packed, start, array, sink);
-        self.inflate = Some(inflate);
-        result
-    }
-
-    fn inflate_with(
-        &mut self,
-        inflate: &mut Inflate,
-        packed: &[u8],
-        start: u64,
-        array: &mut ArrayStream,
-        sink: &mut dyn PayloadSink,
-    ) -> Result<(), FormatError> {
+        let Some(inflate) = &mut self.inflate else { return Ok(()) };
         let mut used = 0;
         loop {
-            let (before_in, before_out) = (inflate.state.total_in(), inflate.state.total_out());
-            let here = start + used as u64;
-            let status = inflate
-                .state
-                .decompress(&packed[used..], &mut inflate.window, FlushDecompress::None)
-                .map_err(|error| {
-                    FormatError::new(here, format!("broken deflate stream: {error}"))
-                })?;
-            used += (inflate.state.total_in() - before_in) as usize;
-            let made = (inflate.state.total_out() - before_out) as usize;
-            self.take(&inflate.window[..made], array, sink)?;
-            let ended = status == Status::StreamEnd;
-            if ended && (used < packed.len() || packed.len() as u64 != self.packed_left) {
-                return Err(FormatError::new(
-                    start + used as u64,
-                    "the deflate stream ends before its member",
-                ));
+            let step = inflate.step(&packed[used..], start + used as u64)?;
+            used += step.used;
+            take(&self.entry, &mut self.crc, &inflate.window[..step.made], array, sink)?;
+            let is_whole = used == packed.len();
+            if step.is_end && !(is_whole && packed.len() as u64 == self.packed_left) {
+                let message = "the deflate stream ends before its member";
+                return Err(FormatError::new(start + used as u64, message));
             }
-            // A full window may have hidden output that needs no more input.
-            if ended || (used == packed.len() && made < inflate.window.len()) {
+            if step.is_end || (is_whole && step.made < inflate.window.len()) {
                 return Ok(());
-            }
-            if made == 0 && inflate.state.total_in() == before_in {
-                return Err(FormatError::new(
-                    start + used as u64,
-                    "broken deflate stream: it does not go on",
-                ));
             }
         }
     }
 
-    fn finish(&mut self, end: u64, array: &ArrayStream) -> Result<(), FormatError> {
+    fn finish(&self, end: u64, array: &ArrayStream) -> Result<(), FormatError> {
         if !array.is_done() {
             let message =
                 format!("member `x.npy` ends, but {} more bytes were expected", array.missing());
             return Err(FormatError::new(end, message));
         }
-        let crc = self.crc.clone().finalize();
-        if self.check_crc && crc != self.entry.crc {
-            let stated = self.entry.crc;
-            let message = format!("CRC-32 of `x.npy` is {crc:08x}, the archive says {stated:08x}");
-            return Err(FormatError::new(self.entry.offset, message));
+        let (stated, crc) = (self.entry.crc, self.crc.clone().map(crc32fast::Hasher::finalize));
+        match crc.filter(|&crc| crc != stated) {
+            Some(crc) => {
+                let message =
+                    format!("CRC-32 of `x.npy` is {crc:08x}, the archive says {stated:08x}");
+                Err(FormatError::new(self.entry.offset, message))
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
-fn longer_than_array(array: &ArrayStream) -> FormatError {
-    FormatError::new(array.position(), "the array ends, but its member goes on")
+/// Hand on bytes as they were before compression. By its header, the array must be as long as its member.
+fn take(
+    entry: &ArrayEntry,
+    crc: &mut Option<crc32fast::Hasher>,
+    bytes: &[u8],
+    array: &mut ArrayStream,
+    sink: &mut dyn PayloadSink,
+) -> Result<(), FormatError> {
+    if let Some(crc) = crc {
+        crc.update(bytes);
+    }
+    let used = array.feed(bytes, sink)?;
+    match array.bytes() {
+        Some(bytes) if bytes != entry.bytes => {
+            let held = entry.bytes;
+            let message =
+                format!("member `x.npy` holds {held} bytes, but its array is {bytes} long");
+            Err(FormatError::new(entry.offset, message))
+        }
+        _ if used < bytes.len() => {
+            let message = "the array ends, but its member goes on";
+            Err(FormatError::new(array.position(), message))
+        }
+        _ => Ok(()),
+    }
 }

@@ -15,12 +15,10 @@ use super::npy_stream::{self, ArrayStream};
 use super::packed::Payload;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    cut_off, npy_header, piece_len,
+    cut_off, length_of, npy_header, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
-
-pub(super) struct Npz;
+use feedrate_spec::shape::{Compression, Dims, Element, FileShape};
 
 static MEMBER: Member = Member {
     name: "npz",
@@ -28,29 +26,19 @@ static MEMBER: Member = Member {
     abilities: &[Ability::ChecksContent, Ability::EvenReads],
 };
 
-impl Format for Npz {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            compressions: &[Compression::Zip, Compression::Gzip],
-            heeds: &["dataset.compression_level"],
-            ..FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
-        }
-    }
+pub(super) static FORMAT: Format = Format::new(
+    FormatEntry {
+        compressions: &[Compression::Zip, Compression::Gzip],
+        heeds: &["dataset.compression_level"],
+        ..FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
+    },
+    write::archive,
+    |options| Box::new(cursor::NpzCursor::new(options)),
+);
 
-    fn encode(
-        &self,
-        shape: &FileShape,
-        encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        write::archive(shape, encoding, content, sink)
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(cursor::NpzCursor::new(options))
-    }
-}
+/// How members are packed.
+const STORED: u16 = 0;
+const DEFLATED: u16 = 8;
 
 /// DLIO's labels: one int64 zero a sample.
 fn labels(shape: &FileShape) -> FileShape {

@@ -78,7 +78,7 @@ fn archive(members: &[Member], comment: &[u8]) -> Vec<u8> {
 fn read_npz(file: Vec<u8>) -> Result<Vec<u8>, String> {
     let format = find("npz").unwrap();
     let small = read(format, std::slice::from_ref(&file), 0, None);
-    let large = read_with(&mut *format.cursor(&options(1 << 20)), 1 << 20, &[file], 0, None);
+    let large = read_with(&mut *(format.cursor)(&options(1 << 20)), 1 << 20, &[file], 0, None);
     assert_eq!(small, large);
     small.map_err(|error| error.to_string())
 }
@@ -177,10 +177,10 @@ fn at_level(compression_level: u32) -> Encoding {
 }
 
 /// An archive of which compression can save half.
-fn half_zeros(format: &dyn Format, shape: &FileShape, encoding: &Encoding) -> Vec<u8> {
+fn half_zeros(format: &Format, shape: &FileShape, encoding: &Encoding) -> Vec<u8> {
     let redundancy = Redundancy { compressible_percent: 50, duplicate_percent: 0 };
     let mut sink = MemorySink { parts: vec![Vec::new()], space: vec![0; 1 << 16] };
-    format.encode(shape, encoding, &mut Content::redundant(1, redundancy), &mut sink).unwrap();
+    (format.encode)(shape, encoding, &mut Content::redundant(1, redundancy), &mut sink).unwrap();
     sink.parts.remove(0)
 }
 

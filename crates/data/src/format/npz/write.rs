@@ -2,31 +2,28 @@
 //! form (Python's `zipfile` with `force_zip64`), dated 1980-01-01.
 
 use super::super::deflate::DeflateSink;
-use super::{Compression, Content, FileSink, Payload, SinkError, labels, npy_header, npy_stream};
-use crate::zip::{put16, put32, put64, saturated};
+use super::{
+    Compression, Content, DEFLATED, FileSink, Payload, STORED, SinkError, labels, npy_header,
+    npy_stream,
+};
+use crate::zip::{self, ZipMember, ZipWriter, put16, put32, put64};
 use feedrate_spec::shape::{Encoding, FileShape};
 
-/// `zipfile.ZIP64_LIMIT`: from here on sizes are written as zip64.
-const ZIP64_LIMIT: u64 = (1 << 31) - 1;
+/// `zipfile`: `ZIP64_LIMIT`, and attributes as `ZipFile.open` sets them.
+const ZIPFILE: ZipWriter =
+    ZipWriter { made_by: 3 << 8 | zip::VERSION, attributes: 0o600 << 16, limit: (1 << 31) - 1 };
 const LOCAL_HEADER_BYTES: u64 = 30 + 5 + 20;
 /// Offset of the checksum in a local header.
-const CRC_OFFSET: u64 = 14;
-/// 1980-01-01 as MS-DOS has it.
-const DATE: u16 = 1 << 5 | 1;
+const CRC_OFFSET: usize = 14;
 /// Offset of the stored size, the last field of a local header.
-const PACKED_SIZE_OFFSET: u64 = LOCAL_HEADER_BYTES - 8;
-const VERSION: u16 = 45;
-const STORED: u16 = 0;
-const DEFLATED: u16 = 8;
-/// `0o600 << 16`, as `ZipFile.open` sets it.
-const ATTRIBUTES: u32 = 0o600 << 16;
+const PACKED_SIZE_OFFSET: usize = LOCAL_HEADER_BYTES as usize - 8;
 
 /// Exact bytes of the archive where nothing is packed; else about as many, as nothing can be saved of random bytes.
 pub(super) fn archive_bytes(shape: &FileShape) -> u64 {
-    let [x, y] = members(shape, STORED);
-    let end = end_of_archive(&[x.with_crc(Some(0)), y.with_crc(Some(0))]);
-    let end_bytes: usize = end.iter().map(Chunk::len).sum();
-    y.end().saturating_add(end_bytes as u64)
+    let x = member("x.npy", 0, shape);
+    let y = member("y.npy", end_of(&x), &labels(shape));
+    let (directory, _) = directory(&[x, y]);
+    end_of(&y).saturating_add(directory.len() as u64)
 }
 
 /// Write the archive to part 0.
@@ -40,28 +37,23 @@ pub(super) fn archive(
         Compression::None => None,
         _ => Some(encoding.compression_level),
     };
-    let [x, y] = members(shape, if level.is_some() { DEFLATED } else { STORED });
-    let x = x.write(level, sink, |sink, seen| {
-        let header = npy_header::write(shape);
-        seen(&header);
-        sink.write(0, &header)?;
+    let x = write(member("x.npy", 0, shape), shape, level, sink, |sink, seen| {
         npy_stream::write_payload(shape, content, sink, seen)
     })?;
-    let y = Unwritten { offset: x.member.end(), ..y };
-    let y = y.write(level, sink, |sink, seen| {
-        let labels = labels(shape);
-        let header = npy_header::write(&labels);
-        seen(&header);
-        sink.write(0, &header)?;
+    let labels = labels(shape);
+    let y = write(member("y.npy", end_of(&x), &labels), &labels, level, sink, |sink, seen| {
         write_zeros(labels.payload_bytes(), sink, seen)
     })?;
-    for chunk in end_of_archive(&[x, y]) {
-        match chunk {
-            Chunk::Bytes(bytes) => sink.write(0, &bytes)?,
-            Chunk::UnknownCrc => sink.reserve(0, 4)?,
+    let (directory, checksums) = directory(&[x, y]);
+    let mut written = 0;
+    for (member, at) in [x, y].iter().zip(checksums) {
+        if member.crc.is_none() {
+            sink.write(0, &directory[written..at])?;
+            sink.reserve(0, 4)?;
+            written = at + 4;
         }
     }
-    Ok(())
+    sink.write(0, &directory[written..])
 }
 
 fn write_zeros(
@@ -81,160 +73,75 @@ fn write_zeros(
     Ok(Payload::Whole)
 }
 
-fn members(shape: &FileShape, method: u16) -> [Unwritten; 2] {
+/// An array of `shape` as a member that is stored.
+fn member(name: &'static str, offset: u64, shape: &FileShape) -> ZipMember<'static> {
     let bytes = npy_header::array_bytes(shape);
-    let x = Unwritten { name: b"x.npy", method, offset: 0, bytes, packed_bytes: bytes };
-    let bytes = npy_header::array_bytes(&labels(shape));
-    let y = Unwritten { name: b"y.npy", method, offset: x.end(), bytes, packed_bytes: bytes };
-    [x, y]
+    ZipMember { name, method: STORED, offset, bytes, packed_bytes: bytes, crc: None }
 }
 
-#[derive(Clone, Copy)]
-struct Unwritten {
-    name: &'static [u8; 5],
-    method: u16,
-    offset: u64,
-    bytes: u64,
-    /// Equal to `bytes` until the member is deflated.
-    packed_bytes: u64,
+fn end_of(member: &ZipMember) -> u64 {
+    member.offset.saturating_add(LOCAL_HEADER_BYTES).saturating_add(member.packed_bytes)
 }
 
-struct Written {
-    member: Unwritten,
-    crc: Option<u32>,
+/// The checksum comes before what it sums up, and the packed size before what is packed: they are patched in.
+fn write(
+    mut member: ZipMember<'static>,
+    shape: &FileShape,
+    level: Option<u32>,
+    sink: &mut dyn FileSink,
+    payload: impl FnOnce(&mut dyn FileSink, &mut dyn FnMut(&[u8])) -> Result<Payload, SinkError>,
+) -> Result<ZipMember<'static>, SinkError> {
+    member.method = if level.is_some() { DEFLATED } else { STORED };
+    let header = local_header(&member);
+    sink.write(0, &header[..CRC_OFFSET])?;
+    sink.reserve(0, 4)?;
+    sink.write(0, &header[CRC_OFFSET + 4..PACKED_SIZE_OFFSET])?;
+    let array_header = npy_header::write(shape);
+    if let Some(level) = level {
+        // Written, it would be compared before it is patched.
+        sink.reserve(0, 8)?;
+        let mut deflated = DeflateSink::new(level, sink);
+        deflated.write(0, &array_header)?;
+        payload(&mut deflated, &mut |_| {})?;
+        deflated.finish()?;
+        (member.packed_bytes, member.crc) = (deflated.packed_bytes(), Some(deflated.crc()));
+        let packed_at = member.offset + PACKED_SIZE_OFFSET as u64;
+        sink.patch(0, packed_at, &member.packed_bytes.to_le_bytes())?;
+    } else {
+        sink.write(0, &header[PACKED_SIZE_OFFSET..])?;
+        sink.write(0, &array_header)?;
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&array_header);
+        let made = payload(sink, &mut |piece| crc.update(piece))?;
+        member.crc = (made == Payload::Whole).then(|| crc.finalize());
+    }
+    if let Some(crc) = member.crc {
+        sink.patch(0, member.offset + CRC_OFFSET as u64, &crc.to_le_bytes())?;
+    }
+    Ok(member)
 }
 
-impl Unwritten {
-    fn end(&self) -> u64 {
-        self.offset.saturating_add(LOCAL_HEADER_BYTES).saturating_add(self.packed_bytes)
-    }
-
-    fn with_crc(self, crc: Option<u32>) -> Written {
-        Written { member: self, crc }
-    }
-
-    /// The checksum comes before what it sums up, and the packed size before what is packed: they are patched in.
-    fn write(
-        mut self,
-        level: Option<u32>,
-        sink: &mut dyn FileSink,
-        payload: impl FnOnce(&mut dyn FileSink, &mut dyn FnMut(&[u8])) -> Result<Payload, SinkError>,
-    ) -> Result<Written, SinkError> {
-        let header = self.local_header();
-        sink.write(0, &header[..CRC_OFFSET as usize])?;
-        sink.reserve(0, 4)?;
-        let (known, packed_size) = header[CRC_OFFSET as usize + 4..]
-            .split_at((PACKED_SIZE_OFFSET - CRC_OFFSET) as usize - 4);
-        sink.write(0, known)?;
-        match level {
-            None => sink.write(0, packed_size)?,
-            // Written, it would be compared before it is patched.
-            Some(_) => sink.reserve(0, packed_size.len())?,
-        }
-        let crc = if let Some(level) = level {
-            let mut deflated = DeflateSink::new(level, sink);
-            payload(&mut deflated, &mut |_| {})?;
-            deflated.finish()?;
-            self.packed_bytes = deflated.packed_bytes();
-            let crc = deflated.crc();
-            let packed_at = self.offset + PACKED_SIZE_OFFSET;
-            sink.patch(0, packed_at, &self.packed_bytes.to_le_bytes())?;
-            crc
-        } else {
-            let mut crc = crc32fast::Hasher::new();
-            let made = payload(sink, &mut |piece| crc.update(piece))?;
-            if made == Payload::Skipped {
-                return Ok(self.with_crc(None));
-            }
-            crc.finalize()
-        };
-        sink.patch(0, self.offset + CRC_OFFSET, &crc.to_le_bytes())?;
-        Ok(self.with_crc(Some(crc)))
-    }
-
-    fn local_header(&self) -> Vec<u8> {
-        let mut header = Vec::with_capacity(LOCAL_HEADER_BYTES as usize);
-        header.extend(b"PK\x03\x04");
-        put16(&mut header, &[VERSION, 0, self.method, 0, DATE]);
-        put32(&mut header, &[0, u32::MAX, u32::MAX]);
-        put16(&mut header, &[5, 20]);
-        header.extend(self.name);
-        put16(&mut header, &[1, 16]);
-        put64(&mut header, &[self.bytes, self.packed_bytes]);
-        header
-    }
+fn local_header(member: &ZipMember) -> Vec<u8> {
+    let mut header = Vec::with_capacity(LOCAL_HEADER_BYTES as usize);
+    header.extend(b"PK\x03\x04");
+    put16(&mut header, &[zip::VERSION, 0, member.method, 0, zip::DATE]);
+    put32(&mut header, &[0, u32::MAX, u32::MAX]);
+    put16(&mut header, &[member.name.len() as u16, 20]);
+    header.extend(member.name.as_bytes());
+    put16(&mut header, &[zip::ZIP64, 16]);
+    put64(&mut header, &[member.bytes, member.packed_bytes]);
+    header
 }
 
-/// Bytes, or the place of a checksum that nobody summed up.
-enum Chunk {
-    Bytes(Vec<u8>),
-    UnknownCrc,
-}
-
-impl Chunk {
-    fn len(&self) -> usize {
-        match self {
-            Chunk::Bytes(bytes) => bytes.len(),
-            Chunk::UnknownCrc => 4,
-        }
-    }
-}
-
-/// Central directory and end records, as `ZipFile._write_end_record` lays them out.
-fn end_of_archive(members: &[Written; 2]) -> Vec<Chunk> {
-    let mut chunks = Vec::with_capacity(8);
-    for member in members {
-        central_header(member, &mut chunks);
-    }
-    let start = members[1].member.end();
-    let bytes: usize = chunks.iter().map(Chunk::len).sum();
-    let (count, bytes) = (members.len() as u16, bytes as u64);
-    let mut end = Vec::with_capacity(98);
-    if start > ZIP64_LIMIT {
-        end.extend(b"PK\x06\x06");
-        put64(&mut end, &[44]);
-        put16(&mut end, &[VERSION, VERSION]);
-        put32(&mut end, &[0, 0]);
-        put64(&mut end, &[count.into(), count.into(), bytes, start]);
-        end.extend(b"PK\x06\x07");
-        put32(&mut end, &[0]);
-        put64(&mut end, &[start.saturating_add(bytes)]);
-        put32(&mut end, &[1]);
-    }
-    end.extend(b"PK\x05\x06");
-    put16(&mut end, &[0, 0, count, count]);
-    put32(&mut end, &[bytes as u32, saturated(start)]);
-    put16(&mut end, &[0]);
-    chunks.push(Chunk::Bytes(end));
-    chunks
-}
-
-fn central_header(written: &Written, chunks: &mut Vec<Chunk>) {
-    let Unwritten { name, method, offset, bytes, packed_bytes } = written.member;
-    let mut extra = Vec::new();
-    let is_long = bytes.max(packed_bytes) > ZIP64_LIMIT;
-    if is_long {
-        put64(&mut extra, &[bytes, packed_bytes]);
-    }
-    if offset > ZIP64_LIMIT {
-        put64(&mut extra, &[offset]);
-    }
-    let mut before = Vec::with_capacity(16);
-    before.extend(b"PK\x01\x02");
-    put16(&mut before, &[3 << 8 | VERSION, VERSION, 0, method, 0, DATE]);
-    chunks.push(Chunk::Bytes(before));
-    chunks
-        .push(written.crc.map_or(Chunk::UnknownCrc, |crc| Chunk::Bytes(crc.to_le_bytes().into())));
-    let sizes = if is_long { [u32::MAX; 2] } else { [packed_bytes as u32, bytes as u32] };
-    let extra_bytes = if extra.is_empty() { 0 } else { extra.len() as u16 + 4 };
-    let mut after = Vec::with_capacity(64);
-    put32(&mut after, &sizes);
-    put16(&mut after, &[5, extra_bytes, 0, 0, 0]);
-    put32(&mut after, &[ATTRIBUTES, if offset > ZIP64_LIMIT { u32::MAX } else { offset as u32 }]);
-    after.extend(name);
-    if !extra.is_empty() {
-        put16(&mut after, &[1, extra.len() as u16]);
-        after.extend(extra);
-    }
-    chunks.push(Chunk::Bytes(after));
+/// Central directory and end records, as `ZipFile._write_end_record` lays them out; and where the checksums stand.
+fn directory(members: &[ZipMember; 2]) -> (Vec<u8>, [usize; 2]) {
+    let mut directory = Vec::with_capacity(256);
+    let checksums = members.map(|member| {
+        let checksum = directory.len() + zip::CRC_OFFSET;
+        ZIPFILE.list(&member, &mut directory);
+        checksum
+    });
+    let start = end_of(&members[1]);
+    zip::end(&mut directory, members.len() as u64, start, start > ZIPFILE.limit);
+    (directory, checksums)
 }

@@ -5,7 +5,7 @@ use super::footer::{RowGroup, SampleColumn};
 use super::page::{PageHeader, PageKind};
 use super::thrift::ThriftError;
 use super::unpack::Codec;
-use super::values::Values;
+use super::values::PageValues;
 use super::{FormatError, PAGE_BYTES_MAX, PLAIN, PayloadSink};
 
 /// The longest header of a page: those with statistics of long values.
@@ -28,7 +28,7 @@ pub(super) struct ChunkStream {
     offset: u64,
     left: u64,
     state: ChunkState,
-    values: Values,
+    values: PageValues,
     /// Length of the sample that was wanted last.
     found_bytes: Option<u64>,
     missing: usize,
@@ -167,7 +167,8 @@ impl ChunkStream {
         }
         match PageHeader::read(bytes) {
             Ok((header, len)) => {
-                self.page(&header, self.left - len as u64)?;
+                let page = self.page(&header, self.left - len as u64);
+                self.state = page.map_err(|why| self.error(why))?;
                 Ok(len)
             }
             Err(ThriftError::Ends) if bytes.len() as u64 >= self.left => {
@@ -184,41 +185,32 @@ impl ChunkStream {
         }
     }
 
-    /// Start on a page, of a chunk with `left` bytes left.
-    fn page(&mut self, header: &PageHeader, left: u64) -> Result<(), FormatError> {
+    /// How a page is taken, of a chunk with `left` bytes left.
+    fn page(&self, header: &PageHeader, left: u64) -> Result<ChunkState, String> {
         let packed_bytes = header.packed_bytes;
         if packed_bytes > left {
-            let message = format!("a page of {packed_bytes} bytes, with {left} left of its chunk");
-            return Err(self.error(message));
+            return Err(format!("a page of {packed_bytes} bytes, with {left} left of its chunk"));
         }
-        Values::check(header).map_err(|why| self.error(why))?;
+        PageValues::check(header)?;
         let is_data = matches!(header.kind, PageKind::Data | PageKind::DataV2);
-        if is_data && header.values > self.rows - self.row {
-            let message = format!(
-                "a page of {} values, with {} rows left of its group",
-                header.values,
-                self.rows - self.row
-            );
-            return Err(self.error(message));
+        let (rows, rows_left) = (header.values, self.rows - self.row);
+        if is_data && rows > rows_left {
+            return Err(format!(
+                "a page of {rows} values, with {rows_left} rows left of its group"
+            ));
         }
-        self.state = if header.kind == PageKind::Other {
-            ChunkState::Skip(packed_bytes)
+        let bytes = packed_bytes.max(header.bytes);
+        if header.kind == PageKind::Other {
+            Ok(ChunkState::Skip(packed_bytes))
         } else if is_data && self.passes_through(header) {
-            ChunkState::Plain(PlainPage {
-                rows_left: header.values,
-                left: packed_bytes,
-                value: None,
-            })
-        } else if packed_bytes.max(header.bytes) > PAGE_BYTES_MAX {
-            let bytes = packed_bytes.max(header.bytes);
-            let message = format!(
+            Ok(ChunkState::Plain(PlainPage { rows_left: rows, left: packed_bytes, value: None }))
+        } else if bytes > PAGE_BYTES_MAX {
+            Err(format!(
                 "a page of {bytes} bytes; only plain pages without nulls may be over {PAGE_BYTES_MAX}"
-            );
-            return Err(self.error(message));
+            ))
         } else {
-            ChunkState::Whole(*header)
-        };
-        Ok(())
+            Ok(ChunkState::Whole(*header))
+        }
     }
 
     fn passes_through(&self, header: &PageHeader) -> bool {
@@ -271,75 +263,61 @@ impl ChunkStream {
         row: u64,
         sink: &mut dyn PayloadSink,
     ) -> Result<usize, FormatError> {
-        if page.rows_left == 0 && page.left > 0 {
-            let left = page.left;
-            return Err(self.error(format!("{left} bytes of a page follow its last value")));
-        }
         if page.rows_left == 0 {
             self.state = ChunkState::Header;
-            return Ok(0);
+            return match page.left {
+                0 => Ok(0),
+                left => Err(self.error(format!("{left} bytes of a page follow its last value"))),
+            };
         }
-        let used = match page.value {
-            None => {
-                let Some((prefix_bytes, len)) = self.plain_length(&page, bytes)? else {
-                    return Ok(0);
-                };
-                page.left -= prefix_bytes as u64;
-                let begun = self.begin_value(&page, len, row);
-                begun.map_err(|why| FormatError::new(self.offset + prefix_bytes as u64, why))?;
-                page.value = Some((len, 0));
-                prefix_bytes
-            }
-            Some((len, at)) => {
-                let now = (len - at).min(bytes.len() as u64);
-                if self.row == row && now > 0 {
-                    sink.payload(at, &bytes[..now as usize])?;
-                }
-                page.left -= now;
-                if at + now < len {
-                    page.value = Some((len, at + now));
-                    self.missing = 1;
-                } else {
-                    page.value = None;
-                    page.rows_left -= 1;
-                    self.row += 1;
-                }
-                now as usize
-            }
-        };
+        let Some((len, at)) = page.value else { return self.begin_value(page, bytes, row) };
+        let now = (len - at).min(bytes.len() as u64);
+        if self.row == row && now > 0 {
+            sink.payload(at, &bytes[..now as usize])?;
+        }
+        page.left -= now;
+        if at + now < len {
+            page.value = Some((len, at + now));
+            self.missing = 1;
+        } else {
+            page.value = None;
+            page.rows_left -= 1;
+            self.row += 1;
+        }
         self.state = ChunkState::Plain(page);
-        Ok(used)
+        Ok(now as usize)
     }
 
-    /// The length of the next value, and of the prefix that states it, once that has come.
-    fn plain_length(
+    /// Read the length of the next value of a plain page, once that has come.
+    fn begin_value(
         &mut self,
-        page: &PlainPage,
+        mut page: PlainPage,
         bytes: &[u8],
-    ) -> Result<Option<(usize, u64)>, FormatError> {
-        if let Some(len) = self.column.value_bytes {
-            return Ok(Some((0, len)));
-        }
-        if page.left < LENGTH_BYTES as u64 {
+        row: u64,
+    ) -> Result<usize, FormatError> {
+        let (used, len) = if let Some(len) = self.column.value_bytes {
+            (0, len)
+        } else if page.left < LENGTH_BYTES as u64 {
             return Err(self.error("the page ends within its values"));
-        }
-        let Some(prefix) = bytes.first_chunk::<LENGTH_BYTES>() else {
+        } else if let Some(prefix) = bytes.first_chunk::<LENGTH_BYTES>() {
+            (LENGTH_BYTES, u32::from_le_bytes(*prefix).into())
+        } else {
             self.missing = LENGTH_BYTES - bytes.len();
-            return Ok(None);
+            return Ok(0);
         };
-        Ok(Some((LENGTH_BYTES, u32::from_le_bytes(*prefix).into())))
-    }
-
-    fn begin_value(&mut self, page: &PlainPage, bytes: u64, row: u64) -> Result<(), String> {
-        if bytes > page.left {
+        page.left -= used as u64;
+        if len > page.left {
             let left = page.left;
-            return Err(format!("a value of {bytes} bytes, with {left} bytes left of its page"));
+            let message = format!("a value of {len} bytes, with {left} bytes left of its page");
+            return Err(self.error(message));
         }
         if self.row == row {
-            check_value(self.value_bytes, bytes)?;
-            self.found_bytes = Some(bytes);
+            check_value(self.value_bytes, len).map_err(|why| self.error(why))?;
+            self.found_bytes = Some(len);
         }
-        Ok(())
+        page.value = Some((len, 0));
+        self.state = ChunkState::Plain(page);
+        Ok(used)
     }
 }
 

@@ -1,20 +1,19 @@
 //! Reads samples of one file after another: length, tail, footer, then the column chunk of the sample's row group in
 //! pieces. The footer is kept while samples of the same file follow, and so is the place in the row group.
 
+use super::super::ahead::WantedSample;
 use super::chunk::ChunkStream;
 use super::footer::{Footer, RowGroup};
 use super::{
     Cursor, Dims, Element, FOOTER_BYTES_MAX, FileShape, FormatError, MAGIC, Need, PayloadSink,
-    TAIL_BYTES, check_sample, compare_shapes, cut_off, in_words, piece_len,
+    TAIL_BYTES, cut_off, in_words, length_of, piece_len,
 };
 
 /// Made once per worker.
 #[derive(Default)]
 pub(super) struct ParquetCursor {
     piece_bytes: usize,
-    expected: Option<FileShape>,
-    sample: u64,
-    file: u64,
+    wanted: WantedSample,
     /// Number of the file whose footer is known.
     known: Option<u64>,
     file_bytes: u64,
@@ -68,7 +67,7 @@ impl ParquetCursor {
             return Ok(());
         }
         self.footer.read(&self.gathered, start)?;
-        self.known = Some(self.file);
+        self.known = Some(self.wanted.file);
         self.group = RowGroup::default();
         self.phase = FooterPhase::Known;
         self.look_up()
@@ -86,26 +85,22 @@ impl ParquetCursor {
         }
         let bytes = u64::from(length.first_chunk().copied().map_or(0, u32::from_le_bytes));
         let first = start.checked_sub(bytes).filter(|&first| first >= MAGIC.len() as u64);
-        let (Some(first), 1..) = (first, bytes) else {
-            let message = format!("a footer of {bytes} bytes in a file of {}", self.file_bytes);
-            return Err(FormatError::new(start, message));
+        let message = match first {
+            Some(first) if (1..=FOOTER_BYTES_MAX).contains(&bytes) => return Ok(first),
+            Some(_) if bytes > 0 => {
+                format!("a footer of {bytes} bytes, more than {FOOTER_BYTES_MAX}")
+            }
+            _ => format!("a footer of {bytes} bytes in a file of {}", self.file_bytes),
         };
-        if bytes > FOOTER_BYTES_MAX {
-            let message = format!("a footer of {bytes} bytes, more than {FOOTER_BYTES_MAX}");
-            return Err(FormatError::new(start, message));
-        }
-        Ok(first)
+        Err(FormatError::new(start, message))
     }
 
     /// Find the sample in the file whose footer is known.
     fn look_up(&mut self) -> Result<(), FormatError> {
         let samples = self.footer.samples;
         let found = self.described();
-        match (&found, &self.expected) {
-            (Some(found), expected) => {
-                compare_shapes(found, expected.as_ref())?;
-                check_sample(found, self.sample)?;
-            }
+        match (&found, &self.wanted.expected) {
+            (Some(found), _) => self.wanted.check(found)?,
             (None, Some(expected)) => {
                 let wanted = in_words(expected);
                 let message = format!(
@@ -113,16 +108,16 @@ impl ParquetCursor {
                 );
                 return Err(FormatError::new(0, message));
             }
-            (None, None) if self.sample >= samples => {
+            (None, None) if self.wanted.sample >= samples => {
                 let message =
-                    format!("holds {samples} rows, so there is no sample {}", self.sample);
+                    format!("holds {samples} rows, so there is no sample {}", self.wanted.sample);
                 return Err(FormatError::new(0, message));
             }
             (None, None) => {}
         }
-        let group = self.footer.group_of(self.sample).copied();
+        let group = self.footer.group_of(self.wanted.sample).copied();
         let group = group.ok_or_else(|| FormatError::new(0, "row groups that do not follow"))?;
-        self.row = self.sample - group.first;
+        self.row = self.wanted.sample - group.first;
         self.stream.want();
         if group != self.group || !self.stream.can_reach(self.row) {
             self.group = RowGroup::default();
@@ -193,7 +188,7 @@ impl ParquetCursor {
     }
 
     fn feed_length(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
-        self.file_bytes = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
+        self.file_bytes = length_of(bytes);
         if self.file_bytes < TAIL_BYTES + MAGIC.len() as u64 {
             let message = format!("a file of {} bytes is too short for parquet", self.file_bytes);
             return Err(FormatError::new(0, message));
@@ -207,9 +202,7 @@ impl ParquetCursor {
 
 impl Cursor for ParquetCursor {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
-        self.expected = expected.copied();
-        self.sample = sample;
-        self.file = file;
+        self.wanted = WantedSample::new(file, sample, expected);
         let is_known = self.known == Some(file);
         self.phase = if is_known { FooterPhase::Known } else { FooterPhase::Length };
     }

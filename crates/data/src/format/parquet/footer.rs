@@ -13,8 +13,7 @@ use std::fmt::Write;
 const DEPTH_MAX: usize = 16;
 const COLUMNS_SHOWN_MAX: usize = 8;
 /// Physical types, in the order of `parquet.thrift`.
-const TYPES: [&str; 8] =
-    ["BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"];
+const TYPES: &str = "BOOLEAN INT32 INT64 INT96 FLOAT DOUBLE BYTE_ARRAY FIXED_LEN_BYTE_ARRAY";
 /// A repetition type.
 const OPTIONAL: i64 = 1;
 const REPEATED: i64 = 2;
@@ -317,7 +316,7 @@ impl SchemaElement<'_> {
         let what = match self.physical {
             _ if self.is_repeated => "a list",
             Some(BYTE_ARRAY) if self.is_annotated => "text",
-            code => code.and_then(|code| name_of(&TYPES, code)).unwrap_or("of no known type"),
+            code => code.and_then(|code| name_of(TYPES, code)).unwrap_or("of no known type"),
         };
         let comma = if names.is_empty() { "" } else { ", " };
         // Writing to a string cannot fail.

@@ -1,7 +1,7 @@
 //! The layout of a file: its row groups and their pages, and the footer that says where they lie. Without compression all of it
 //! follows from the shape.
 
-use super::thrift::ThriftWriter;
+use super::thrift::{BINARY, I32, STRUCT, ThriftWriter};
 use super::unpack::Codec;
 use super::{
     BYTE_ARRAY, Compression, DIMS_KEY, ELEMENT_KEY, Encoding, FileShape, GROUPS_MAX, INT64, MAGIC,
@@ -114,14 +114,23 @@ impl<'s> FileLayout<'s> {
         let mut w = ThriftWriter::default();
         w.begin();
         w.i32(1, VERSION);
-        w.list_of_structs(2, 3);
-        schema_element(&mut w, None, "schema", Some(2));
-        schema_element(&mut w, Some(BYTE_ARRAY), "image", None);
-        schema_element(&mut w, Some(INT64), "label", None);
+        w.list(2, STRUCT, 3);
+        w.begin();
+        w.i32(3, REQUIRED);
+        w.text(4, "schema");
+        w.i32(5, 2);
+        w.end();
+        for (physical, name) in [(BYTE_ARRAY, "image"), (INT64, "label")] {
+            w.begin();
+            w.i32(1, physical);
+            w.i32(3, REQUIRED);
+            w.text(4, name);
+            w.end();
+        }
         w.i64(3, self.shape.samples);
-        w.list_of_structs(4, self.shape.samples.div_ceil(self.group_rows));
+        w.list(4, STRUCT, self.shape.samples.div_ceil(self.group_rows));
         groups.for_each(|group| row_group(&mut w, self.codec, &group));
-        w.list_of_structs(5, 2);
+        w.list(5, STRUCT, 2);
         let dims: Vec<String> = self.shape.dims.as_slice().iter().map(u64::to_string).collect();
         for (key, value) in [(DIMS_KEY, &*dims.join(",")), (ELEMENT_KEY, self.shape.element.name())]
         {
@@ -136,23 +145,10 @@ impl<'s> FileLayout<'s> {
     }
 }
 
-fn schema_element(w: &mut ThriftWriter, physical: Option<i64>, name: &str, children: Option<i64>) {
-    w.begin();
-    if let Some(physical) = physical {
-        w.i32(1, physical);
-    }
-    w.i32(3, REQUIRED);
-    w.text(4, name);
-    if let Some(children) = children {
-        w.i32(5, children);
-    }
-    w.end();
-}
-
 fn row_group(w: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
     let GroupLayout { rows, start, images, labels, .. } = *group;
     w.begin();
-    w.list_of_structs(1, 2);
+    w.list(1, STRUCT, 2);
     let labels_start = start.saturating_add(images.bytes);
     for (physical, name, start, chunk) in
         [(BYTE_ARRAY, "image", start, images), (INT64, "label", labels_start, labels)]
@@ -162,8 +158,10 @@ fn row_group(w: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
         w.i64(2, 0);
         w.begin_field(3);
         w.i32(1, physical);
-        w.list_of_int(2, PLAIN);
-        w.list_of_text(3, name);
+        w.list(2, I32, 1);
+        w.zigzag(PLAIN);
+        w.list(3, BINARY, 1);
+        w.binary(name);
         w.i32(4, codec as i64);
         w.i64(5, rows);
         w.i64(6, chunk.unpacked_bytes);
@@ -201,13 +199,9 @@ impl ColumnLayout {
 
     fn chunk(&self, rows: u64) -> ChunkBytes {
         let (full, rest) = (rows / self.page_rows, rows % self.page_rows);
-        let mut bytes = self.page_bytes(rows);
-        if full > 0 {
-            bytes = bytes.saturating_add(full.saturating_mul(self.header_bytes(self.page_rows)));
-        }
-        if rest > 0 {
-            bytes = bytes.saturating_add(self.header_bytes(rest));
-        }
+        let full_headers = full.saturating_mul(self.header_bytes(self.page_rows));
+        let headers = full_headers + if rest > 0 { self.header_bytes(rest) } else { 0 };
+        let bytes = self.page_bytes(rows).saturating_add(headers);
         ChunkBytes { bytes, unpacked_bytes: bytes }
     }
 

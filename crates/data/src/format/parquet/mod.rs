@@ -24,13 +24,11 @@ mod cursor;
 mod tests;
 
 use super::{
-    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, cut_off, in_words, packed, piece_len,
+    Content, Cursor, FileSink, Format, FormatError, Need, PayloadSink, SinkError, cut_off,
+    in_words, length_of, packed, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
-
-pub(super) struct Parquet;
 
 static MEMBER: Member = Member {
     name: "parquet",
@@ -62,30 +60,16 @@ const FIXED_LEN_BYTE_ARRAY: i64 = 7;
 const PLAIN: i64 = 0;
 const RLE: i64 = 3;
 
-impl Format for Parquet {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            compressions: &[Compression::Gzip],
-            heeds: &["dataset.compression_level", "dataset.row_group_samples"],
-            unfit,
-            ..FormatEntry::new(&MEMBER, layout::file_bytes)
-        }
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        write::file(shape, encoding, content, sink)
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(cursor::ParquetCursor::new(options.piece_bytes))
-    }
-}
+pub(super) static FORMAT: Format = Format::new(
+    FormatEntry {
+        compressions: &[Compression::Gzip],
+        heeds: &["dataset.compression_level", "dataset.row_group_samples"],
+        unfit,
+        ..FormatEntry::new(&MEMBER, layout::file_bytes)
+    },
+    write::file,
+    |options| Box::new(cursor::ParquetCursor::new(options.piece_bytes)),
+);
 
 fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
     let rows = encoding.row_group_samples;
@@ -121,6 +105,6 @@ fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
 }
 
 /// The name of a number of the metadata.
-fn name_of(names: &[&'static str], code: i64) -> Option<&'static str> {
-    names.get(usize::try_from(code).ok()?).copied()
+fn name_of(names: &'static str, code: i64) -> Option<&'static str> {
+    names.split(' ').nth(usize::try_from(code).ok()?)
 }

@@ -30,7 +30,7 @@ fn rows(fixture: &str) -> Vec<Vec<u8>> {
     ]
 }
 
-fn parquet() -> &'static dyn Format {
+fn parquet() -> &'static Format {
     find("parquet").unwrap()
 }
 
@@ -78,7 +78,7 @@ fn compressed_row_groups_are_read_in_every_order() {
 fn read_in_orders(shape: &FileShape, parts: &[Vec<u8>], piece_bytes: usize) {
     let mut content = Content::new(42);
     content.start(5);
-    let mut cursor = parquet().cursor(&options(piece_bytes));
+    let mut cursor = (parquet().cursor)(&options(piece_bytes));
     let steps = |step: u64| (0..shape.samples).map(move |i| i * step % shape.samples);
     // Forwards, with gaps, in great disorder.
     for sample in steps(1).chain(steps(3)).chain(steps(shape.samples - 1).take(30)) {
@@ -90,7 +90,7 @@ fn read_in_orders(shape: &FileShape, parts: &[Vec<u8>], piece_bytes: usize) {
 
 /// The pieces that samples make a cursor ask for.
 fn reads(parts: &[Vec<u8>], shape: &FileShape, samples: &[u64]) -> Vec<(u64, usize)> {
-    let mut cursor = parquet().cursor(&options(8192));
+    let mut cursor = (parquet().cursor)(&options(8192));
     let mut reads = Vec::new();
     for &sample in samples {
         cursor.begin(1, sample, Some(shape));
@@ -149,7 +149,7 @@ fn files_of_others_are_read() {
     for (name, bytes) in FIXTURES {
         let parts = [bytes.to_vec()];
         for piece_bytes in [4096, 1 << 20] {
-            let mut cursor = parquet().cursor(&options(piece_bytes));
+            let mut cursor = (parquet().cursor)(&options(piece_bytes));
             for sample in [0, 1, 2, 3, 4, 5, 6, 3, 1, 6, 0] {
                 let read = read_with(&mut *cursor, piece_bytes, &parts, sample, None);
                 if sample == 2 && name.contains("nulls") {

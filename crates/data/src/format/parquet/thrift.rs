@@ -6,11 +6,11 @@ const DEPTH_MAX: usize = 24;
 
 /// Codes of types.
 const TRUE: u8 = 1;
-const I32: u8 = 5;
+pub(super) const I32: u8 = 5;
 const I64: u8 = 6;
-const BINARY: u8 = 8;
+pub(super) const BINARY: u8 = 8;
 const LIST: u8 = 9;
-const STRUCT: u8 = 12;
+pub(super) const STRUCT: u8 = 12;
 
 /// Reason that a value cannot be read.
 #[derive(Debug)]
@@ -206,23 +206,8 @@ impl ThriftWriter {
         self.binary(value);
     }
 
-    pub(super) fn list_of_structs(&mut self, id: i16, count: u64) {
-        self.list(id, STRUCT, count);
-    }
-
-    /// A list of one integer.
-    pub(super) fn list_of_int(&mut self, id: i16, value: i64) {
-        self.list(id, I32, 1);
-        self.zigzag(value);
-    }
-
-    /// A list of one text.
-    pub(super) fn list_of_text(&mut self, id: i16, value: &str) {
-        self.list(id, BINARY, 1);
-        self.binary(value);
-    }
-
-    fn list(&mut self, id: i16, code: u8, count: u64) {
+    /// The head of a list of so many values, which are written next.
+    pub(super) fn list(&mut self, id: i16, code: u8, count: u64) {
         self.field(id, LIST);
         if count < 15 {
             self.bytes.push((count as u8) << 4 | code);
@@ -240,12 +225,12 @@ impl ThriftWriter {
         }
     }
 
-    fn binary(&mut self, value: &str) {
+    pub(super) fn binary(&mut self, value: &str) {
         self.varint(value.len() as u64);
         self.bytes.extend_from_slice(value.as_bytes());
     }
 
-    fn zigzag(&mut self, value: i64) {
+    pub(super) fn zigzag(&mut self, value: i64) {
         self.varint((value << 1 ^ value >> 63) as u64);
     }
 

@@ -1,14 +1,15 @@
 //! Compressed pages: Snappy and gzip, each whole and in memory that is kept.
 
+use super::super::deflate::gzip_header_bytes;
 use super::name_of;
 use flate2::{Decompress, FlushDecompress, Status};
 
 /// Names of the codecs, in the order of `parquet.thrift`.
-const NAMES: [&str; 8] =
-    ["UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"];
+const NAMES: &str = "UNCOMPRESSED SNAPPY GZIP LZO BROTLI LZ4 ZSTD LZ4_RAW";
 /// Upper limit on the bytes that one packed byte can stand for: gzip comes close.
 const RATIO_MAX: u64 = 1040;
-const GZIP_HEAD_BYTES: usize = 10;
+/// And that it is deflated.
+const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 const GZIP_TAIL_BYTES: usize = 8;
 
 /// Compression of the pages of a column chunk.
@@ -28,7 +29,7 @@ impl Codec {
             1 => Ok(Codec::Snappy),
             2 => Ok(Codec::Gzip),
             _ => {
-                let name = name_of(&NAMES, code).map_or(code.to_string(), str::to_string);
+                let name = name_of(NAMES, code).map_or(code.to_string(), str::to_string);
                 Err(format!("pages are compressed by `{name}`, not by SNAPPY or GZIP"))
             }
         }
@@ -73,7 +74,9 @@ impl Unpacker {
     }
 
     fn inflate(&mut self, packed: &[u8], space: &mut [u8]) -> Result<usize, String> {
-        let body = gzip_body(packed).ok_or("a broken gzip header")?;
+        let is_gzip = packed.starts_with(&GZIP_MAGIC);
+        let header_bytes = if is_gzip { gzip_header_bytes(packed) } else { None };
+        let body = &packed[header_bytes.ok_or("a broken gzip header")?..];
         let inflate = self.inflate.get_or_insert_with(|| Box::new(Decompress::new(false)));
         inflate.reset(false);
         let status = inflate.decompress(body, space, FlushDecompress::Finish);
@@ -97,24 +100,4 @@ fn whole(made: usize, bytes: u64) -> Result<(), String> {
         return Err(format!("a page of {made} bytes, said to be {bytes}"));
     }
     Ok(())
-}
-
-/// The rest of a gzip member after its header (RFC 1952).
-fn gzip_body(packed: &[u8]) -> Option<&[u8]> {
-    let (head, mut rest) = packed.split_at_checked(GZIP_HEAD_BYTES)?;
-    if !head.starts_with(&[0x1f, 0x8b, 8]) {
-        return None;
-    }
-    let flags = head[3];
-    if flags & 4 != 0 {
-        let len = rest.first_chunk().copied().map(u16::from_le_bytes)?;
-        rest = rest.get(2 + usize::from(len)..)?;
-    }
-    for flag in [8, 16] {
-        if flags & flag != 0 {
-            let end = rest.iter().position(|&byte| byte == 0)?;
-            rest = &rest[end + 1..];
-        }
-    }
-    if flags & 2 != 0 { rest.get(2..) } else { Some(rest) }
 }

@@ -9,22 +9,12 @@ use super::{PLAIN, RLE, name_of};
 const PLAIN_DICTIONARY: i64 = 2;
 const RLE_DICTIONARY: i64 = 8;
 /// Names of the encodings, in the order of `parquet.thrift`.
-const NAMES: [&str; 10] = [
-    "PLAIN",
-    "GROUP_VAR_INT",
-    "PLAIN_DICTIONARY",
-    "RLE",
-    "BIT_PACKED",
-    "DELTA_BINARY_PACKED",
-    "DELTA_LENGTH_BYTE_ARRAY",
-    "DELTA_BYTE_ARRAY",
-    "RLE_DICTIONARY",
-    "BYTE_STREAM_SPLIT",
-];
+const NAMES: &str = "PLAIN GROUP_VAR_INT PLAIN_DICTIONARY RLE BIT_PACKED DELTA_BINARY_PACKED \
+                     DELTA_LENGTH_BYTE_ARRAY DELTA_BYTE_ARRAY RLE_DICTIONARY BYTE_STREAM_SPLIT";
 
 /// One page, and the dictionary of its column chunk. Errors are lowercase fragments.
 #[derive(Default)]
-pub(super) struct Values {
+pub(super) struct PageValues {
     unpacker: Unpacker,
     page: Vec<u8>,
     rows_left: u64,
@@ -39,7 +29,7 @@ pub(super) struct Values {
 /// Encoding of the values of a page.
 #[derive(Clone, Copy, Debug)]
 enum Coded {
-    /// Values one after another; the offset of the next one in the page.
+    /// PageValues one after another; the offset of the next one in the page.
     Plain(usize),
     Dictionary(Hybrid),
 }
@@ -50,7 +40,7 @@ impl Default for Coded {
     }
 }
 
-impl Values {
+impl PageValues {
     /// Start on a column chunk: it has no dictionary yet.
     pub(super) fn start(&mut self, column: SampleColumn) {
         self.column = column;
@@ -64,7 +54,7 @@ impl Values {
         self.rows_left
     }
 
-    /// Whether a page can be read by [`Values`] or plainly from the file; else why not.
+    /// Whether a page can be read by [`PageValues`] or plainly from the file; else why not.
     pub(super) fn check(header: &PageHeader) -> Result<(), String> {
         let code = header.encoding.unwrap_or(-1);
         if header.kind == PageKind::Other
@@ -72,7 +62,7 @@ impl Values {
         {
             return Ok(());
         }
-        let name = name_of(&NAMES, code).map_or(code.to_string(), str::to_string);
+        let name = name_of(NAMES, code).map_or(code.to_string(), str::to_string);
         Err(format!("values are encoded by `{name}`, not PLAIN or by a dictionary"))
     }
 
@@ -128,11 +118,9 @@ impl Values {
         if header.repetition_bytes > 0 {
             return Err("repetition levels in a column that does not repeat".to_string());
         }
-        let levels = usize::try_from(header.level_bytes).ok();
-        let split = levels.and_then(|levels| packed.split_at_checked(levels));
-        let bytes = header.bytes.checked_sub(header.level_bytes);
-        let (levels, values) = split.ok_or("levels are longer than their page")?;
-        let bytes = bytes.ok_or("levels are longer than their page")?;
+        let split = packed.split_at_checked(header.level_bytes as usize);
+        let split = split.zip(header.bytes.checked_sub(header.level_bytes));
+        let ((levels, values), bytes) = split.ok_or("levels are longer than their page")?;
         self.page.extend_from_slice(levels);
         // Some writers pack nothing where there is nothing.
         let codec = if header.is_unpacked || bytes == 0 { Codec::Uncompressed } else { codec };
@@ -210,12 +198,10 @@ impl Values {
     }
 
     fn entry(&self, index: u32) -> Result<&[u8], String> {
-        let end_of = |index: u32| self.entries.get(index as usize).map(|&end| end as usize);
-        let start = if index == 0 { Some(0) } else { end_of(index - 1) };
-        let range = start.zip(end_of(index)).map(|(start, end)| {
-            let prefix = if self.column.value_bytes.is_some() { 0 } else { 4 };
-            start + prefix..end
-        });
+        let before = index.checked_sub(1).map_or(Some(&0), |i| self.entries.get(i as usize));
+        let prefix = if self.column.value_bytes.is_some() { 0 } else { 4 };
+        let range = before.zip(self.entries.get(index as usize));
+        let range = range.map(|(start, end)| *start as usize + prefix..*end as usize);
         range.and_then(|range| self.dictionary.get(range)).ok_or_else(|| {
             format!("entry {index} of a dictionary of {} entries", self.entries.len())
         })

@@ -6,14 +6,16 @@
 #[cfg(test)]
 mod tests;
 
-use super::FormatError;
-use super::whole_image::{Fits, Picture, PixelSource, Pixels, SinkWriter, sides};
+use super::whole_image::{Fits, Picture, PixelSource, Pixels, SinkWriter, format, sides};
+use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::shape::{Element, FileShape};
 use png::{BitDepth, ColorType, Compression, DecodingError, EncodingError, Filter};
 use std::io::{Cursor as Reading, Write};
 
-pub(super) struct Png;
+pub(super) static FORMAT: Format = format::<Png>();
+
+struct Png;
 
 static MEMBER: Member = Member {
     name: "png",

@@ -122,14 +122,14 @@ fn shapes_that_are_no_picture_are_refused() {
         ("png", shape(&[1 << 31, 1], Element::Uint8, 1), "dataset.record_dims"),
     ];
     for (format, shape, key) in cases {
-        let unfit = (find(format).unwrap().entry().unfit)(&shape, &Encoding::default()).unwrap();
+        let unfit = (find(format).unwrap().entry.unfit)(&shape, &Encoding::default()).unwrap();
         assert_eq!(unfit.key, key, "{unfit:?}");
     }
     for (format, shape) in [
         ("jpeg", shape(&[65_535, 65_535, 3], Element::Uint8, 1)),
         ("png", shape(&[(1 << 31) - 1, (1 << 31) - 1, 4], Element::Uint16, 1)),
     ] {
-        let entry = find(format).unwrap().entry();
+        let entry = find(format).unwrap().entry;
         assert_eq!((entry.unfit)(&shape, &Encoding::default()), None);
         assert!((entry.file_bytes)(&shape, &Encoding::default()) > shape.dims.elements() / 8);
     }

@@ -1,30 +1,29 @@
 //! The header: JSON text with the type, the shape and the place of each tensor, padded with spaces to 8 bytes. Made
-//! entry by entry without allocation, so that the header a plan wants can be compared with the one that is there.
+//! entry by entry, so that the header a plan wants can be compared with the one that is there.
 
+use super::super::decimal::{digits, digits_of_multiples};
 use super::{Dims, Element, FileShape, FormatError, HEADER_BYTES_MAX, PREFIX_BYTES};
 use safetensors::tensor::{Metadata, TensorInfo};
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 /// An entry of one tensor is at least this long.
 const ENTRY_BYTES_MIN: u64 = 50;
-/// An entry has at most 8 extents, 2 offsets and a number of 20 digits each, and about 60 bytes of other text.
-const ENTRY_BYTES_MAX: usize = 384;
 const ALIGN_BYTES: u64 = 8;
 /// An error's text that is shown.
 const SHOWN_CHARS_MAX: usize = 160;
 
-/// Hand on the header of a file of this shape in pieces.
+/// Hand on the header of a file of this shape in pieces, which are made in `line`.
 pub(super) fn write<Error>(
     shape: &FileShape,
+    line: &mut String,
     take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut line = Line::new();
     let mut written = 2;
     take(b"{")?;
     for sample in 0..shape.samples {
-        line.entry(shape, sample);
-        take(line.text())?;
-        written += line.len as u64;
+        write_entry(shape, sample, line);
+        take(line.as_bytes())?;
+        written += line.len() as u64;
     }
     take(b"}")?;
     let padding = written.next_multiple_of(ALIGN_BYTES) - written;
@@ -34,93 +33,49 @@ pub(super) fn write<Error>(
 /// Bytes of the header of a file of this shape. Takes the same time for every number of samples: even of a file that
 /// cannot be written the size is asked for.
 pub(super) fn bytes(shape: &FileShape) -> u64 {
-    let mut line = Line::new();
-    line.entry(shape, 0);
+    let mut line = String::new();
+    write_entry(shape, 0, &mut line);
     let (samples, size) = (shape.samples, shape.sample_bytes());
     // Entries differ by their offsets; every entry but the first begins with a comma.
-    let fixed = line.len as u64 - digits(0) - digits(size);
+    let fixed = line.len() as u64 - digits(0) - digits(size);
     let starts = digits_of_multiples(size, samples);
     let ends = digits_of_multiples(size, samples.saturating_add(1)) - 1;
-    let offsets = u64::try_from(starts + ends).unwrap_or(u64::MAX);
+    let offsets = starts.saturating_add(ends);
     let entries = samples.saturating_mul(fixed).saturating_add(offsets);
     let braces_and_commas = samples.saturating_sub(1).saturating_add(2);
     let bytes = entries.saturating_add(braces_and_commas);
     bytes.checked_next_multiple_of(ALIGN_BYTES).unwrap_or(u64::MAX)
 }
 
-/// Digits of 0, `size`, 2 `size`, … together, of `count` numbers of at most 20 digits.
-fn digits_of_multiples(size: u64, count: u64) -> u128 {
-    let (size, count) = (u128::from(size), u128::from(count));
-    // Every number has one digit, and one more from each power of ten on.
-    let more = (1..20).map(|power| match size {
-        0 => 0,
-        size => count.saturating_sub(10u128.pow(power).div_ceil(size)),
-    });
-    count + more.sum::<u128>()
-}
-
-/// Whether `header` is the one of a file of this shape.
-pub(super) fn matches(header: &[u8], shape: &FileShape) -> bool {
+/// Whether `header` is the one of a file of this shape, which is made in `line`.
+pub(super) fn matches(header: &[u8], shape: &FileShape, line: &mut String) -> bool {
     // A header of many more samples is not made to its end.
     if header.len() as u64 / ENTRY_BYTES_MIN < shape.samples {
         return false;
     }
     let mut rest = header;
-    let compared = write::<()>(shape, &mut |text| {
+    let compared = write::<()>(shape, line, &mut |text| {
         rest = rest.strip_prefix(text).ok_or(())?;
         Ok(())
     });
     compared == Ok(()) && rest.is_empty()
 }
 
-fn digits(number: u64) -> u64 {
-    number.checked_ilog10().map_or(1, |digits| u64::from(digits) + 1)
-}
-
-/// One entry, in memory of its own.
-struct Line {
-    bytes: [u8; ENTRY_BYTES_MAX],
-    len: usize,
-}
-
-impl Line {
-    fn new() -> Self {
-        Line { bytes: [0; ENTRY_BYTES_MAX], len: 0 }
+/// Make the entry of a sample, with the comma before it.
+fn write_entry(shape: &FileShape, sample: u64, line: &mut String) {
+    line.clear();
+    let comma = if sample == 0 { "" } else { "," };
+    let width = digits(shape.samples.saturating_sub(1)) as usize;
+    let dtype = dtype(shape.element);
+    // Writing to a string does not fail.
+    let _ = write!(line, "{comma}\"sample_{sample:0width$}\":{{\"dtype\":\"{dtype}\",\"shape\":[");
+    for (axis, extent) in shape.dims.as_slice().iter().enumerate() {
+        let comma = if axis == 0 { "" } else { "," };
+        let _ = write!(line, "{comma}{extent}");
     }
-
-    fn text(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-
-    /// The entry of a sample, with the comma before it.
-    fn entry(&mut self, shape: &FileShape, sample: u64) {
-        self.len = 0;
-        let written = self.try_entry(shape, sample);
-        debug_assert_eq!(written, Ok(()), "an entry fits its memory");
-    }
-
-    fn try_entry(&mut self, shape: &FileShape, sample: u64) -> fmt::Result {
-        let comma = if sample == 0 { "" } else { "," };
-        let width = digits(shape.samples.saturating_sub(1)) as usize;
-        let dtype = dtype(shape.element);
-        write!(self, "{comma}\"sample_{sample:0width$}\":{{\"dtype\":\"{dtype}\",\"shape\":[")?;
-        for (axis, extent) in shape.dims.as_slice().iter().enumerate() {
-            let comma = if axis == 0 { "" } else { "," };
-            write!(self, "{comma}{extent}")?;
-        }
-        let start = shape.sample_bytes().saturating_mul(sample);
-        let end = start.saturating_add(shape.sample_bytes());
-        write!(self, "],\"data_offsets\":[{start},{end}]}}")
-    }
-}
-
-impl fmt::Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.len + text.len();
-        self.bytes.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
-        self.len = end;
-        Ok(())
-    }
+    let start = shape.sample_bytes().saturating_mul(sample);
+    let end = start.saturating_add(shape.sample_bytes());
+    let _ = write!(line, "],\"data_offsets\":[{start},{end}]}}");
 }
 
 fn dtype(element: Element) -> &'static str {
@@ -141,7 +96,7 @@ fn dtype(element: Element) -> &'static str {
 
 /// A tensor of a header that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tensor {
+pub(super) struct HeaderTensor {
     /// Offset from the end of the header.
     pub(super) start: u64,
     pub(super) bytes: u64,
@@ -153,7 +108,7 @@ pub(super) struct Tensor {
 pub(super) fn read(
     header: &[u8],
     data_bytes: u64,
-    tensors: &mut Vec<Tensor>,
+    tensors: &mut Vec<HeaderTensor>,
 ) -> Result<(), FormatError> {
     let metadata: Metadata = serde_json::from_slice(header).map_err(|error| {
         // It may hold a name as long as the header.
@@ -162,7 +117,7 @@ pub(super) fn read(
         FormatError::new(PREFIX_BYTES, message)
     })?;
     tensors.clear();
-    tensors.extend(metadata.tensors().into_values().map(Tensor::from));
+    tensors.extend(metadata.tensors().into_values().map(HeaderTensor::from));
     tensors.sort_unstable_by_key(|tensor| (tensor.start, tensor.bytes));
     let end = metadata.data_len() as u64;
     if end != data_bytes {
@@ -172,7 +127,7 @@ pub(super) fn read(
     Ok(())
 }
 
-impl From<&TensorInfo> for Tensor {
+impl From<&TensorInfo> for HeaderTensor {
     fn from(info: &TensorInfo) -> Self {
         // The library has checked that they are in order.
         let (start, end) = info.data_offsets;
@@ -182,8 +137,8 @@ impl From<&TensorInfo> for Tensor {
         let extents: Vec<u64> = info.shape.iter().map(|&extent| extent as u64).collect();
         // Of other elements, and of more dimensions than a sample may have, bytes stand for elements.
         match (element, Dims::new(&extents)) {
-            (Some(element), Some(dims)) => Tensor { start, bytes, dims, element },
-            _ => Tensor { start, bytes, dims: bytes_dims(bytes), element: Element::Uint8 },
+            (Some(element), Some(dims)) => HeaderTensor { start, bytes, dims, element },
+            _ => HeaderTensor { start, bytes, dims: bytes_dims(bytes), element: Element::Uint8 },
         }
     }
 }
@@ -192,9 +147,8 @@ fn bytes_dims(bytes: u64) -> Dims {
     Dims::new(&[bytes]).unwrap_or_else(|| unreachable!("one dimension fits"))
 }
 
-/// The header's length, as the first bytes of a file say it.
-pub(super) fn length(prefix: [u8; 8], file_bytes: u64) -> Result<u64, FormatError> {
-    let length = u64::from_le_bytes(prefix);
+/// The header's length, which the first bytes of a file say.
+pub(super) fn length(length: u64, file_bytes: u64) -> Result<u64, FormatError> {
     if length > file_bytes.saturating_sub(PREFIX_BYTES) {
         let message = format!("a header of {length} bytes in a file of {file_bytes}");
         return Err(FormatError::new(0, message));

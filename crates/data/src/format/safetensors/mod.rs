@@ -5,18 +5,14 @@
 //! types that numpy does not have (`BF16`, `F8_E4M3`, `BOOL`, …) are read as the bytes they are.
 
 mod header;
-mod cursor;
+mod tensors;
 #[cfg(test)]
 mod tests;
 
-use super::{
-    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, cut_off, packed, piece_len,
-};
+use super::located::LocatedCursor;
+use super::{Format, FormatError, check_sample, compare_shapes, cut_off, length_of, packed};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
-
-pub(super) struct Safetensors;
 
 static MEMBER: Member = Member {
     name: "safetensors",
@@ -29,36 +25,21 @@ const HEADER_BYTES_MAX: u64 = 16 << 20;
 /// Length of the field at the start of a file that states the header's length.
 const PREFIX_BYTES: u64 = 8;
 
-impl Format for Safetensors {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            unfit,
-            ..FormatEntry::new(&MEMBER, |shape, _| {
-                let front = PREFIX_BYTES.saturating_add(header::bytes(shape));
-                front.saturating_add(shape.payload_bytes())
-            })
-        }
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        _encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
+pub(super) static FORMAT: Format = Format::new(
+    FormatEntry {
+        unfit,
+        ..FormatEntry::new(&MEMBER, |shape, _| {
+            let front = PREFIX_BYTES.saturating_add(header::bytes(shape));
+            front.saturating_add(shape.payload_bytes())
+        })
+    },
+    |shape, _, content, sink| {
         sink.write(0, &header::bytes(shape).to_le_bytes())?;
-        header::write(shape, &mut |text| sink.write(0, text))?;
-        for sample in 0..shape.samples {
-            packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
-        }
-        Ok(())
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(cursor::SafetensorsCursor::new(options.piece_bytes))
-    }
-}
+        header::write(shape, &mut String::new(), &mut |text| sink.write(0, text))?;
+        packed::write_samples(shape, content, sink)
+    },
+    |options| Box::new(LocatedCursor::<tensors::Tensors>::new(options.piece_bytes)),
+);
 
 fn unfit(shape: &FileShape, _encoding: &Encoding) -> Option<Unfit> {
     let fits = header::bytes(shape) <= HEADER_BYTES_MAX;

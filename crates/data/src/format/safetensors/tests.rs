@@ -1,7 +1,7 @@
 //! Headers of others, and headers that lie.
 
-use super::super::find;
 use super::super::tests::{encoded, options, read, read_with, shape};
+use super::super::{Need, find};
 use super::*;
 
 fn file(header: &str, data: &[u8]) -> Vec<u8> {
@@ -21,13 +21,13 @@ fn the_header_is_as_long_as_promised() {
         for dims in [&[][..], &[0], &[1], &[7, 13], &[1000, 1000], &[u32::MAX.into(); 8]] {
             let shape = shape(dims, Element::Float16, samples);
             let mut text = Vec::new();
-            let written = header::write(&shape, &mut |piece| {
+            let written = header::write(&shape, &mut String::new(), &mut |piece| {
                 text.extend_from_slice(piece);
                 Ok::<(), ()>(())
             });
             assert_eq!(written, Ok(()));
             assert_eq!(text.len() as u64, header::bytes(&shape), "{samples} of {dims:?}");
-            assert!(header::matches(&text, &shape));
+            assert!(header::matches(&text, &shape, &mut String::new()));
         }
     }
 }
@@ -73,7 +73,6 @@ fn what_cannot_be_read_says_why() {
             error(&tensor("[4,8]")),
             error(&tensor("[8,4]")),
             error(&tensor("[0,5]")),
-            error(&two("[0,4]", "[0,4]")),
             error(&two("[0,4]", "[2,6]")),
             error(r#"{"a":{"dtype":"U64","shape":[4294967296,4294967296],"data_offsets":[0,8]}}"#),
         ]
@@ -91,9 +90,11 @@ fn what_cannot_be_read_says_why() {
     at byte 8: the header is not one of safetensors: invalid offset for tensor `a`
     at byte 8: the header is not one of safetensors: invalid shape, data type, or offset for tensor
     at byte 8: the header is not one of safetensors: invalid offset for tensor `b`
-    at byte 8: the header is not one of safetensors: invalid offset for tensor `b`
     at byte 8: the header is not one of safetensors: overflow computing buffer size from shape and/or element type
     "#);
+    // Which of two at one place is named, is up to the library.
+    let error = error(&two("[0,4]", "[0,4]"));
+    assert!(error.contains("invalid offset for tensor"), "{error}");
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn the_header_is_kept() {
     let format = find("safetensors").unwrap();
     let plan = shape(&[4], Element::Uint8, 3);
     let parts = encoded(format, &plan, 1000);
-    let mut cursor = format.cursor(&options(4096));
+    let mut cursor = (format.cursor)(&options(4096));
     for expected in [Some(&plan), None] {
         read_with(&mut *cursor, 4096, &parts, 0, expected).unwrap();
         cursor.begin(5, 2, expected);
@@ -141,7 +142,7 @@ fn very_many_samples_are_unfit() {
     assert_eq!(reason(100_000), None);
     assert_eq!(reason(1_000_000).unwrap().key, "dataset.num_samples_per_file");
     // The size is asked for all the same, and told at once.
-    let file_bytes = find("safetensors").unwrap().entry().file_bytes;
+    let file_bytes = find("safetensors").unwrap().entry.file_bytes;
     for samples in [1 << 40, u64::MAX] {
         assert!(reason(samples).is_some());
         assert!(file_bytes(&shape(&[1], Element::Uint8, samples), &Encoding::default()) >= samples);

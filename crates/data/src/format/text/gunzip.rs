@@ -1,45 +1,34 @@
 //! Unpacks gzip (RFC 1952), members one after another, as it comes.
 
+use super::super::deflate::{GZIP_HEADER_BYTES, Inflate, gzip_header_bytes};
 use super::{FormatError, cut_off};
-use flate2::{Decompress, FlushDecompress, Status};
 
-/// Unpacked at once.
-const WINDOW_BYTES: usize = 64 << 10;
-const HEADER_BYTES: usize = 10;
 const TRAILER_BYTES: usize = 8;
+/// The longest header that is read, with its names and extra field.
+const HEADER_BYTES_MAX: usize = 128 << 10;
+/// Header bytes that are looked at together.
+const LOOK_BYTES: usize = 512;
 
-/// Flags of a header.
-const HAS_CRC: u8 = 2;
-const HAS_EXTRA: u8 = 4;
-const HAS_NAME: u8 = 8;
-const HAS_COMMENT: u8 = 16;
+/// Flags of a header that nobody uses.
 const RESERVED: u8 = 0xe0;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// The fixed bytes of a header, `.0` of them come.
-    Header(usize),
-    /// Bytes that have come of the extra field's length.
-    ExtraLength(usize),
-    Extra(usize),
-    Name,
-    Comment,
-    HeaderCrc(usize),
+enum GzipSection {
+    Header,
     Body,
-    Trailer(usize),
+    Trailer,
 }
 
 /// The state of one file.
 pub(super) struct Gunzip {
     check_crc: bool,
-    inflate: Decompress,
-    window: Vec<u8>,
+    inflate: Inflate,
     /// Start in the window of the unpacked bytes that were not yet taken.
     from: usize,
     to: usize,
-    phase: Phase,
-    /// Fixed bytes of the header or the trailer.
-    fixed: [u8; HEADER_BYTES],
+    section: GzipSection,
+    /// Bytes of the header or the trailer that have come.
+    around: Vec<u8>,
     crc: crc32fast::Hasher,
     member_bytes: u32,
     /// Offset in the packed file, for errors.
@@ -50,12 +39,11 @@ impl Gunzip {
     pub(super) fn new(check_crc: bool) -> Self {
         Gunzip {
             check_crc,
-            inflate: Decompress::new(false),
-            window: vec![0; WINDOW_BYTES],
+            inflate: Inflate::new(),
             from: 0,
             to: 0,
-            phase: Phase::Header(0),
-            fixed: [0; HEADER_BYTES],
+            section: GzipSection::Header,
+            around: Vec::with_capacity(LOOK_BYTES),
             crc: crc32fast::Hasher::new(),
             member_bytes: 0,
             at: 0,
@@ -65,12 +53,17 @@ impl Gunzip {
     /// Start on a file.
     pub(super) fn begin(&mut self) {
         (self.from, self.to, self.at) = (0, 0, 0);
-        self.phase = Phase::Header(0);
+        self.go_to(GzipSection::Header);
+    }
+
+    fn go_to(&mut self, section: GzipSection) {
+        self.section = section;
+        self.around.clear();
     }
 
     /// Unpacked bytes that were not yet taken.
     pub(super) fn text(&self) -> &[u8] {
-        &self.window[self.from..self.to]
+        &self.inflate.window[self.from..self.to]
     }
 
     /// Mark so many bytes of [`Gunzip::text`] as used.
@@ -80,14 +73,15 @@ impl Gunzip {
 
     /// Whether there is text, or may be without more of the file: a full window can hide some.
     pub(super) fn has_more(&self) -> bool {
-        self.from < self.to || (self.to == WINDOW_BYTES && self.phase == Phase::Body)
+        let is_full = self.to == self.inflate.window.len();
+        self.from < self.to || (is_full && self.section == GzipSection::Body)
     }
 
     /// The file is over: was the stream?
     pub(super) fn check_end(&self, at: u64) -> Result<(), FormatError> {
-        match self.phase {
-            Phase::Header(0) => Ok(()),
-            Phase::Trailer(come) => Err(cut_off(at, (TRAILER_BYTES - come) as u64)),
+        match self.section {
+            GzipSection::Header if self.around.is_empty() => Ok(()),
+            GzipSection::Trailer => Err(cut_off(at, (TRAILER_BYTES - self.around.len()) as u64)),
             _ => Err(FormatError::new(at, "the file ends within a gzip stream")),
         }
     }
@@ -95,133 +89,53 @@ impl Gunzip {
     /// Unpack some of `bytes`, once all text was taken: how many were used. Uses some or makes text, if any come.
     pub(super) fn step(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
         (self.from, self.to) = (0, 0);
-        let used = match self.phase {
-            Phase::Body => self.body(bytes)?,
-            _ => self.around(bytes)?,
+        let used = match self.section {
+            GzipSection::Header => self.header(bytes)?,
+            GzipSection::Body => self.body(bytes)?,
+            GzipSection::Trailer => self.trailer(bytes)?,
         };
         self.at += used as u64;
         Ok(used)
     }
 
     fn body(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
-        let before = (self.inflate.total_in(), self.inflate.total_out());
-        let status = self
-            .inflate
-            .decompress(bytes, &mut self.window, FlushDecompress::None)
-            .map_err(|error| self.wrong(format!("broken deflate stream: {error}")))?;
-        let used = (self.inflate.total_in() - before.0) as usize;
-        self.to = (self.inflate.total_out() - before.1) as usize;
+        let step = self.inflate.step(bytes, self.at)?;
+        self.to = step.made;
+        let text = &self.inflate.window[..step.made];
         if self.check_crc {
-            self.crc.update(&self.window[..self.to]);
+            self.crc.update(text);
         }
-        self.member_bytes = self.member_bytes.wrapping_add(self.to as u32);
-        if status == Status::StreamEnd {
-            self.phase = Phase::Trailer(0);
-        } else if used == 0 && self.to == 0 && !bytes.is_empty() {
-            return Err(self.wrong("broken deflate stream: it does not go on"));
+        self.member_bytes = self.member_bytes.wrapping_add(text.len() as u32);
+        if step.is_end {
+            self.go_to(GzipSection::Trailer);
         }
-        Ok(used)
+        Ok(step.used)
     }
 
-    /// Header and trailer, a field or a part of one.
-    fn around(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
-        match self.phase {
-            Phase::Header(come) => {
-                let used = self.fix(come, HEADER_BYTES, bytes);
-                self.phase = Phase::Header(come + used);
-                if come + used == HEADER_BYTES {
-                    self.header_done()?;
-                }
-                Ok(used)
-            }
-            Phase::ExtraLength(come) => {
-                let used = self.fix(4 + come, 6, bytes);
-                self.phase = Phase::ExtraLength(come + used);
-                if come + used == 2 {
-                    let len = u16::from_le_bytes([self.fixed[4], self.fixed[5]]);
-                    self.phase = Phase::Extra(usize::from(len));
-                    self.skip_absent();
-                }
-                Ok(used)
-            }
-            Phase::Extra(left) | Phase::HeaderCrc(left) => {
-                let used = left.min(bytes.len());
-                self.phase = match self.phase {
-                    Phase::Extra(_) => Phase::Extra(left - used),
-                    _ => Phase::HeaderCrc(left - used),
-                };
-                self.skip_absent();
-                Ok(used)
-            }
-            Phase::Name | Phase::Comment => {
-                let Some(end) = memchr::memchr(0, bytes) else { return Ok(bytes.len()) };
-                let is_name = self.phase == Phase::Name;
-                self.phase =
-                    if is_name { self.comment_or_later() } else { self.header_crc_or_body() };
-                self.skip_absent();
-                Ok(end + 1)
-            }
-            Phase::Trailer(come) => {
-                let used = self.fix(come, TRAILER_BYTES, bytes);
-                self.phase = Phase::Trailer(come + used);
-                if come + used == TRAILER_BYTES {
-                    self.trailer_done()?;
-                }
-                Ok(used)
-            }
-            Phase::Body => Ok(0),
-        }
-    }
-
-    fn fix(&mut self, from: usize, to: usize, bytes: &[u8]) -> usize {
-        let used = (to - from).min(bytes.len());
-        self.fixed[from..from + used].copy_from_slice(&bytes[..used]);
-        used
-    }
-
-    fn header_done(&mut self) -> Result<(), FormatError> {
-        if !self.fixed.starts_with(&[0x1f, 0x8b, 8]) || self.flags() & RESERVED != 0 {
+    fn header(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
+        let before = self.around.len();
+        self.around.extend_from_slice(&bytes[..bytes.len().min(LOOK_BYTES)]);
+        let come = self.around.len();
+        let is_gzip = [0x1f, 0x8b, 8].iter().zip(&self.around).all(|(a, b)| a == b);
+        let is_known = self.around.get(3).is_none_or(|flags| flags & RESERVED == 0);
+        let is_whole = come >= GZIP_HEADER_BYTES;
+        if (is_whole && !(is_gzip && is_known)) || come > HEADER_BYTES_MAX {
             return Err(self.wrong("no gzip header where one was expected"));
         }
-        self.phase = match self.flags() & HAS_EXTRA {
-            0 => self.name_or_later(),
-            _ => Phase::ExtraLength(0),
-        };
-        self.inflate.reset(false);
+        let Some(len) = gzip_header_bytes(&self.around) else { return Ok(come - before) };
+        self.go_to(GzipSection::Body);
+        self.inflate.reset();
         self.crc.reset();
         self.member_bytes = 0;
-        Ok(())
+        Ok(len - before)
     }
 
-    fn flags(&self) -> u8 {
-        self.fixed[3]
-    }
-
-    fn name_or_later(&self) -> Phase {
-        if self.flags() & HAS_NAME != 0 { Phase::Name } else { self.comment_or_later() }
-    }
-
-    fn comment_or_later(&self) -> Phase {
-        if self.flags() & HAS_COMMENT != 0 { Phase::Comment } else { self.header_crc_or_body() }
-    }
-
-    fn header_crc_or_body(&self) -> Phase {
-        if self.flags() & HAS_CRC != 0 { Phase::HeaderCrc(2) } else { Phase::Body }
-    }
-
-    /// A field of which nothing is left is over.
-    fn skip_absent(&mut self) {
-        match self.phase {
-            Phase::Extra(0) => self.phase = self.name_or_later(),
-            Phase::HeaderCrc(0) => self.phase = Phase::Body,
-            _ => {}
-        }
-    }
-
-    fn trailer_done(&mut self) -> Result<(), FormatError> {
-        let [stated_crc, stated_bytes] = [0, 4].map(|at| {
-            u32::from_le_bytes(self.fixed[at..].first_chunk().copied().unwrap_or_default())
-        });
+    fn trailer(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
+        let used = bytes.len().min(TRAILER_BYTES - self.around.len());
+        self.around.extend_from_slice(&bytes[..used]);
+        let Some(trailer) = self.around.first_chunk::<TRAILER_BYTES>() else { return Ok(used) };
+        let stated = u64::from_le_bytes(*trailer);
+        let (stated_crc, stated_bytes) = (stated as u32, (stated >> 32) as u32);
         let crc = self.crc.clone().finalize();
         if self.check_crc && crc != stated_crc {
             let message =
@@ -229,11 +143,12 @@ impl Gunzip {
             return Err(self.wrong(message));
         }
         if stated_bytes != self.member_bytes {
-            let (made, stated) = (self.member_bytes, stated_bytes);
-            return Err(self.wrong(format!("{made} bytes were unpacked, the file says {stated}")));
+            let made = self.member_bytes;
+            let message = format!("{made} bytes were unpacked, the file says {stated_bytes}");
+            return Err(self.wrong(message));
         }
-        self.phase = Phase::Header(0);
-        Ok(())
+        self.go_to(GzipSection::Header);
+        Ok(used)
     }
 
     fn wrong(&self, message: impl Into<String>) -> FormatError {

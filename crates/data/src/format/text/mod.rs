@@ -11,17 +11,31 @@ mod write;
 mod tests;
 
 use super::{
-    Content, Cursor, CursorOptions, FileSink, FormatError, Need, PayloadSink, SinkError,
-    check_sample, cut_off, in_words, piece_len,
+    Content, Cursor, CursorOptions, FileSink, FormatError, PayloadSink, SinkError, check_sample,
+    cut_off, in_words,
 };
+use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};
 
-pub(super) use cursor::TextCursor;
-pub(super) use rows::{Row, Token, Values, Wrong};
-pub(super) use write::{Line, encode, file_bytes};
+pub(super) use cursor::cursor;
+pub(super) use rows::{NumberText, RowEnd, Values};
+pub(super) use write::{LineMarks, encode, file_bytes};
 
 /// Reads are large, as files are read from their start.
-pub(super) const PIECE_BYTES: u64 = 1 << 20;
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// A format of numbers as text.
+pub(super) const fn entry(
+    member: &'static Member,
+    file_bytes: fn(&FileShape, &Encoding) -> u64,
+) -> FormatEntry {
+    FormatEntry {
+        compressions: &[Compression::Gzip],
+        heeds: &["dataset.compression_level"],
+        piece_bytes: Some(PIECE_BYTES),
+        ..FormatEntry::new(member, file_bytes)
+    }
+}
 
 /// How numbers stand in a line.
 pub(super) trait Syntax: Default + Send + 'static {
@@ -37,11 +51,11 @@ pub(super) trait Syntax: Default + Send + 'static {
     ///
     /// # Errors
     /// This is not how rows look.
-    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong>;
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError>;
 
     /// The text ended where the row goes on: take what is whole.
     ///
     /// # Errors
     /// The row is not whole.
-    fn end(&mut self, values: &mut Values) -> Result<(), Wrong>;
+    fn end(&mut self, values: &mut Values) -> Result<(), FormatError>;
 }

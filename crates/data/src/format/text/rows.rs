@@ -12,7 +12,7 @@ const SHOWN_BYTES_MAX: usize = 40;
 
 /// Reason for a syntax to stop reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Row {
+pub(in super::super) enum RowEnd {
     /// All bytes are used.
     GoesOn,
     /// There is no room for numbers.
@@ -21,32 +21,21 @@ pub(in super::super) enum Row {
     Over,
 }
 
-/// An error, and the byte at which it is among those given.
-pub(in super::super) struct Wrong {
-    at: usize,
-    message: String,
-}
-
-impl Wrong {
-    pub(in super::super) fn new(at: usize, message: impl Into<String>) -> Self {
-        Wrong { at, message: message.into() }
-    }
-
-    /// `field` cannot be read.
-    fn no_number(at: usize, field: &[u8], element: Element) -> Self {
-        let shown = String::from_utf8_lossy(&field[..field.len().min(SHOWN_BYTES_MAX)]);
-        let more = if field.len() > SHOWN_BYTES_MAX { "…" } else { "" };
-        Wrong::new(at, format!("`{}{more}` is no {}", shown.escape_debug(), element.name()))
-    }
+/// `field`, at byte `at` of those given, cannot be read.
+fn no_number(at: usize, field: &[u8], element: Element) -> FormatError {
+    let shown = String::from_utf8_lossy(&field[..field.len().min(SHOWN_BYTES_MAX)]);
+    let more = if field.len() > SHOWN_BYTES_MAX { "…" } else { "" };
+    let message = format!("`{}{more}` is no {}", shown.escape_debug(), element.name());
+    FormatError::new(at as u64, message)
 }
 
 /// The beginning of a number whose end has not come yet.
 #[derive(Default)]
-pub(in super::super) struct Token {
+pub(in super::super) struct NumberText {
     begun: Vec<u8>,
 }
 
-impl Token {
+impl NumberText {
     pub(in super::super) fn is_empty(&self) -> bool {
         self.begun.is_empty()
     }
@@ -59,10 +48,10 @@ impl Token {
     ///
     /// # Errors
     /// No number is that long.
-    pub(in super::super) fn keep(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
+    pub(in super::super) fn keep(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         if self.begun.len() + bytes.len() > TOKEN_BYTES_MAX {
             let message = format!("a number of more than {TOKEN_BYTES_MAX} characters");
-            return Err(Wrong::new(0, message));
+            return Err(FormatError::new(0, message));
         }
         self.begun.reserve(TOKEN_BYTES_MAX - self.begun.len());
         self.begun.extend_from_slice(bytes);
@@ -73,7 +62,10 @@ impl Token {
     ///
     /// # Errors
     /// No number is that long.
-    pub(in super::super) fn whole<'t>(&'t mut self, bytes: &'t [u8]) -> Result<&'t [u8], Wrong> {
+    pub(in super::super) fn whole<'t>(
+        &'t mut self,
+        bytes: &'t [u8],
+    ) -> Result<&'t [u8], FormatError> {
         if self.begun.is_empty() && bytes.len() <= TOKEN_BYTES_MAX {
             return Ok(bytes);
         }
@@ -114,13 +106,16 @@ impl Values {
     ///
     /// # Errors
     /// The text is not a number, or is one too many.
-    pub(in super::super) fn push(&mut self, at: usize, field: &[u8]) -> Result<(), Wrong> {
+    pub(in super::super) fn push(&mut self, at: usize, field: &[u8]) -> Result<(), FormatError> {
         let element = self.element();
         let end = self.filled + element.bytes() as usize;
         let number = number::read(element, field, &mut self.gathered[self.filled..end]);
-        number.ok_or_else(|| Wrong::no_number(at, field, element))?;
+        number.ok_or_else(|| no_number(at, field, element))?;
         if self.count == self.most() {
-            return Err(Wrong::new(at, format!("the row goes on after {} numbers", self.count)));
+            return Err(FormatError::new(
+                at as u64,
+                format!("the row goes on after {} numbers", self.count),
+            ));
         }
         self.filled = end;
         self.count += 1;
@@ -131,10 +126,14 @@ impl Values {
     ///
     /// # Errors
     /// Integers have none.
-    pub(in super::super) fn push_missing(&mut self, at: usize, field: &[u8]) -> Result<(), Wrong> {
+    pub(in super::super) fn push_missing(
+        &mut self,
+        at: usize,
+        field: &[u8],
+    ) -> Result<(), FormatError> {
         match self.element() {
             Element::Float16 | Element::Float32 | Element::Float64 => self.push(at, b"nan"),
-            element => Err(Wrong::no_number(at, field, element)),
+            element => Err(no_number(at, field, element)),
         }
     }
 
@@ -241,24 +240,19 @@ impl<S: Syntax> Rows<S> {
                 }
                 Ok(blanks)
             }
-            Place::Heading => {
+            Place::Heading | Place::Skipped => {
                 let Some(end) = memchr::memchr(b'\n', text) else { return Ok(text.len()) };
-                self.place = Place::Between;
-                Ok(end + 1)
-            }
-            Place::Skipped => {
-                let Some(end) = memchr::memchr(b'\n', text) else { return Ok(text.len()) };
-                self.row += 1;
+                self.row += u64::from(self.place == Place::Skipped);
                 self.place = Place::Between;
                 Ok(end + 1)
             }
             Place::Wanted => {
                 let read = self.syntax.read(text, &mut self.values);
-                let (used, row) = read.map_err(|wrong| self.error(&wrong))?;
+                let (used, row) = read.map_err(|error| self.in_row(&error))?;
                 match row {
-                    Row::GoesOn => {}
-                    Row::Full => self.values.send(sink)?,
-                    Row::Over => {
+                    RowEnd::GoesOn => {}
+                    RowEnd::Full => self.values.send(sink)?,
+                    RowEnd::Over => {
                         self.row_ends(used)?;
                         self.values.send(sink)?;
                     }
@@ -310,7 +304,7 @@ impl<S: Syntax> Rows<S> {
                     return Err(FormatError::new(self.offset, message));
                 }
                 let end = self.syntax.end(&mut self.values);
-                end.map_err(|wrong| self.error(&wrong))?;
+                end.map_err(|error| self.in_row(&error))?;
                 self.row_ends(0)?;
                 self.values.send(sink)
             }
@@ -326,18 +320,19 @@ impl<S: Syntax> Rows<S> {
         FormatError::new(self.offset, message)
     }
 
-    fn error(&self, wrong: &Wrong) -> FormatError {
+    /// An error of the syntax, which counts from the last bytes given.
+    fn in_row(&self, error: &FormatError) -> FormatError {
         let message = match &self.values.expected {
             Some(expected) => {
                 format!(
                     "row {}: {}, but the plan says {}",
                     self.row,
-                    wrong.message,
+                    error.message,
                     in_words(expected)
                 )
             }
-            None => format!("row {}: {}", self.row, wrong.message),
+            None => format!("row {}: {}", self.row, error.message),
         };
-        FormatError::new(self.offset + wrong.at as u64, message)
+        FormatError::new(self.offset + error.offset, message)
     }
 }

@@ -9,14 +9,14 @@ const PAYLOAD_BYTES: usize = 4096;
 
 /// Punctuation around the numbers of a line.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Line {
+pub(in super::super) struct LineMarks {
     pub(in super::super) open: &'static [u8],
     pub(in super::super) close: &'static [u8],
 }
 
 /// Write a file, a line a sample.
 pub(in super::super) fn encode(
-    line: Line,
+    line: LineMarks,
     shape: &FileShape,
     encoding: &Encoding,
     content: &mut Content,
@@ -32,7 +32,7 @@ pub(in super::super) fn encode(
 }
 
 fn lines(
-    line: Line,
+    line: LineMarks,
     shape: &FileShape,
     content: &mut Content,
     sink: &mut dyn FileSink,
@@ -60,7 +60,7 @@ fn lines(
 }
 
 /// Bytes of a file, by the mean length of a number in generated content.
-pub(in super::super) fn file_bytes(line: Line, shape: &FileShape, encoding: &Encoding) -> u64 {
+pub(in super::super) fn file_bytes(line: LineMarks, shape: &FileShape, encoding: &Encoding) -> u64 {
     let around = (line.open.len() + line.close.len() - 1) as u128;
     let (plain, packed) = mean_text(shape.element);
     let numbers = u128::from(shape.dims.elements()) * u128::from(shape.samples);

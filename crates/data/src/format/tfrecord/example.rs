@@ -13,7 +13,7 @@ const NAMES_BYTES_MAX: usize = 512;
 
 /// Levels of nested messages that are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum Nested {
     Example,
     Features,
     Entry,
@@ -21,22 +21,29 @@ enum Level {
     BytesList,
 }
 
-const LEVELS: [Level; 5] =
-    [Level::Example, Level::Features, Level::Entry, Level::Feature, Level::BytesList];
+const LEVELS: [Nested; 5] =
+    [Nested::Example, Nested::Features, Nested::Entry, Nested::Feature, Nested::BytesList];
 
-#[derive(Clone, Copy)]
-enum Step {
+/// Meaning of the next bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expects {
     Tag,
     /// Length of the field with this number.
     Length(u64),
     Integer,
-    Name(u64),
-    Payload(u64),
-    Skip(u64),
+    /// So many bytes of something.
+    Bytes(FieldContent, u64),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FieldContent {
+    Name,
+    Payload,
+    Unknown,
 }
 
 /// Result of a message that has ended.
-pub(super) enum Outcome {
+pub(super) enum ScanEnd {
     Found,
     /// No feature of that name, but another of bytes, which is taken from now on.
     Renamed,
@@ -48,13 +55,12 @@ pub(super) enum Outcome {
 pub(super) struct Scanner {
     /// The name of the feature that is the sample.
     wanted: Vec<u8>,
-    /// The first feature of bytes that has another name.
-    other: Option<Vec<u8>>,
-    spare: Vec<u8>,
+    /// The first feature of bytes that has another name; empty where there is none.
+    other: Vec<u8>,
     /// Start of the message in the file.
     origin: u64,
     at: u64,
-    step: Step,
+    next: Expects,
     /// End of each open level.
     ends: [u64; LEVELS.len()],
     depth: usize,
@@ -75,11 +81,10 @@ impl Scanner {
     pub(super) fn new(name: &str) -> Self {
         Scanner {
             wanted: name.as_bytes().to_vec(),
-            other: None,
-            spare: Vec::with_capacity(NAME_BYTES_MAX),
+            other: Vec::with_capacity(NAME_BYTES_MAX),
             origin: 0,
             at: 0,
-            step: Step::Tag,
+            next: Expects::Tag,
             ends: [0; LEVELS.len()],
             depth: 0,
             varint: 0,
@@ -101,14 +106,12 @@ impl Scanner {
 
     /// Start on a message of `bytes` at `origin` of the file.
     pub(super) fn begin(&mut self, origin: u64, bytes: u64, expected: Option<u64>) {
-        (self.origin, self.at, self.step) = (origin, 0, Step::Tag);
+        (self.origin, self.at, self.next) = (origin, 0, Expects::Tag);
         (self.ends[0], self.depth) = (bytes, 0);
         (self.varint, self.shift) = (0, 0);
         self.name.clear();
         self.names.clear();
-        if let Some(other) = self.other.take() {
-            self.spare = other;
-        }
+        self.other.clear();
         (self.taken, self.expected, self.sent, self.total) = (false, expected, 0, None);
     }
 
@@ -125,39 +128,25 @@ impl Scanner {
     ) -> Result<(), FormatError> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            match self.step {
-                Step::Tag => {
-                    if let Some(tag) = self.varint(&mut rest)? {
-                        self.tag(tag)?;
+            if let Expects::Bytes(content, left) = self.next {
+                let (now, later) = rest.split_at(left.min(rest.len() as u64) as usize);
+                match content {
+                    FieldContent::Name => self.name.extend_from_slice(now),
+                    FieldContent::Payload => {
+                        sink.payload(self.sent, now)?;
+                        self.sent += now.len() as u64;
                     }
+                    FieldContent::Unknown => {}
                 }
-                Step::Length(field) => {
-                    if let Some(len) = self.varint(&mut rest)? {
-                        self.field(field, len)?;
-                    }
-                }
-                Step::Integer => {
-                    if self.varint(&mut rest)?.is_some() {
-                        self.step = Step::Tag;
-                    }
-                }
-                Step::Name(left) => {
-                    let (now, later) = split(rest, left);
-                    self.name.extend_from_slice(now);
-                    self.moved(now, left, Step::Name);
-                    rest = later;
-                }
-                Step::Payload(left) => {
-                    let (now, later) = split(rest, left);
-                    sink.payload(self.sent, now)?;
-                    self.sent += now.len() as u64;
-                    self.moved(now, left, Step::Payload);
-                    rest = later;
-                }
-                Step::Skip(left) => {
-                    let (now, later) = split(rest, left);
-                    self.moved(now, left, Step::Skip);
-                    rest = later;
+                let left = left - now.len() as u64;
+                self.at += now.len() as u64;
+                self.next = if left == 0 { Expects::Tag } else { Expects::Bytes(content, left) };
+                rest = later;
+            } else if let Some(number) = self.varint(&mut rest)? {
+                match self.next {
+                    Expects::Tag => self.tag(number)?,
+                    Expects::Length(field) => self.field(field, number)?,
+                    Expects::Integer | Expects::Bytes(..) => self.next = Expects::Tag,
                 }
             }
             self.close()?;
@@ -166,26 +155,20 @@ impl Scanner {
     }
 
     /// The message has ended.
-    pub(super) fn end(&mut self) -> Result<Outcome, FormatError> {
-        if !matches!(self.step, Step::Tag) || self.shift > 0 || self.depth > 0 {
+    pub(super) fn end(&mut self) -> Result<ScanEnd, FormatError> {
+        if self.next != Expects::Tag || self.shift > 0 || self.depth > 0 {
             return Err(self.error("the message ends within a field"));
         }
         if self.taken {
             self.check_payload(self.sent)?;
             self.total = Some(self.sent);
-            return Ok(Outcome::Found);
+            return Ok(ScanEnd::Found);
         }
-        if let Some(other) = self.other.take() {
-            self.spare = std::mem::replace(&mut self.wanted, other);
-            return Ok(Outcome::Renamed);
+        if !self.other.is_empty() {
+            std::mem::swap(&mut self.wanted, &mut self.other);
+            return Ok(ScanEnd::Renamed);
         }
-        Ok(Outcome::Missing(String::from_utf8_lossy(&self.names).into_owned()))
-    }
-
-    fn moved(&mut self, now: &[u8], left: u64, step: fn(u64) -> Step) {
-        let len = now.len() as u64;
-        self.at += len;
-        self.step = if len == left { Step::Tag } else { step(left - len) };
+        Ok(ScanEnd::Missing(String::from_utf8_lossy(&self.names).into_owned()))
     }
 
     /// A number of 7 bits a byte, once it is whole.
@@ -208,11 +191,11 @@ impl Scanner {
     }
 
     fn tag(&mut self, tag: u64) -> Result<(), FormatError> {
-        self.step = match (tag >> 3, tag & 7) {
+        self.next = match (tag >> 3, tag & 7) {
             (0, _) => return Err(self.error("a field of number `0`: not a `tf.train.Example`")),
-            (_, 0) => Step::Integer,
+            (_, 0) => Expects::Integer,
             (_, 1) => self.skip(8)?,
-            (field, 2) => Step::Length(field),
+            (field, 2) => Expects::Length(field),
             (_, 5) => self.skip(4)?,
             (_, kind) => {
                 let message = format!("a field of wire type `{kind}`: not a `tf.train.Example`");
@@ -222,7 +205,7 @@ impl Scanner {
         Ok(())
     }
 
-    fn skip(&self, len: u64) -> Result<Step, FormatError> {
+    fn skip(&self, len: u64) -> Result<Expects, FormatError> {
         // A number can begin within a field and end behind it.
         let Some(left) = self.ends[self.depth].checked_sub(self.at) else {
             return Err(self.error("a field ends behind what holds it"));
@@ -231,21 +214,21 @@ impl Scanner {
             let message = format!("a field of {len} bytes in the last {left} of what holds it");
             return Err(self.error(message));
         }
-        Ok(if len == 0 { Step::Tag } else { Step::Skip(len) })
+        Ok(if len == 0 { Expects::Tag } else { Expects::Bytes(FieldContent::Unknown, len) })
     }
 
     /// A field of `len` bytes begins.
     fn field(&mut self, field: u64, len: u64) -> Result<(), FormatError> {
-        self.step = self.skip(len)?;
+        self.next = self.skip(len)?;
         match (LEVELS[self.depth], field) {
-            (Level::Example, 1) | (Level::Features, 1) => self.open(len),
-            (Level::Entry, 1) => self.name_field(len)?,
-            (Level::Entry, 2) if self.name.is_empty() => {
+            (Nested::Example, 1) | (Nested::Features, 1) => self.open(len),
+            (Nested::Entry, 1) => self.name_field(len)?,
+            (Nested::Entry, 2) if self.name.is_empty() => {
                 return Err(self.error("a feature whose value comes before its name"));
             }
-            (Level::Entry, 2) => self.open(len),
-            (Level::Feature, 1) => self.bytes_list(len)?,
-            (Level::BytesList, 1) => {
+            (Nested::Entry, 2) => self.open(len),
+            (Nested::Feature, 1) => self.bytes_list(len)?,
+            (Nested::BytesList, 1) => {
                 let total = self.sent + len;
                 // The last of the list.
                 if self.at + len == self.ends[self.depth] {
@@ -253,7 +236,7 @@ impl Scanner {
                     self.total = Some(total);
                 }
                 if len > 0 {
-                    self.step = Step::Payload(len);
+                    self.next = Expects::Bytes(FieldContent::Payload, len);
                 }
             }
             _ => {}
@@ -264,8 +247,8 @@ impl Scanner {
     fn open(&mut self, len: u64) {
         self.depth += 1;
         self.ends[self.depth] = self.at + len;
-        self.step = Step::Tag;
-        if LEVELS[self.depth] == Level::Entry {
+        self.next = Expects::Tag;
+        if LEVELS[self.depth] == Nested::Entry {
             self.name.clear();
         }
     }
@@ -274,10 +257,10 @@ impl Scanner {
     fn close(&mut self) -> Result<(), FormatError> {
         while self.depth > 0 && self.at >= self.ends[self.depth] {
             let is_behind = self.at > self.ends[self.depth];
-            if is_behind || !matches!(self.step, Step::Tag) || self.shift > 0 {
+            if is_behind || self.next != Expects::Tag || self.shift > 0 {
                 return Err(self.error("a field ends behind what holds it"));
             }
-            if LEVELS[self.depth] == Level::Entry {
+            if LEVELS[self.depth] == Nested::Entry {
                 self.note_name();
             }
             self.depth -= 1;
@@ -292,7 +275,7 @@ impl Scanner {
         }
         self.name.clear();
         if len > 0 {
-            self.step = Step::Name(len);
+            self.next = Expects::Bytes(FieldContent::Name, len);
         }
         Ok(())
     }
@@ -305,11 +288,8 @@ impl Scanner {
             }
             self.taken = true;
             self.open(len);
-        } else if self.other.is_none() {
-            let mut other = std::mem::take(&mut self.spare);
-            other.clear();
-            other.extend_from_slice(&self.name);
-            self.other = Some(other);
+        } else if self.other.is_empty() {
+            self.other.extend_from_slice(&self.name);
         }
         Ok(())
     }
@@ -336,9 +316,4 @@ impl Scanner {
     fn error(&self, message: impl Into<String>) -> FormatError {
         FormatError::new(self.origin + self.at, message)
     }
-}
-
-/// The first `left` bytes, or all.
-fn split(bytes: &[u8], left: u64) -> (&[u8], &[u8]) {
-    bytes.split_at(left.min(bytes.len() as u64) as usize)
 }

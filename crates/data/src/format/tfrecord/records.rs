@@ -1,10 +1,10 @@
 //! Finds records in a file: those of a plan where they must be, those of a foreign file one after another.
 
-use super::ahead::{Begun, Finder, Wanted};
-use super::example::{Outcome, Scanner};
+use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
+use super::example::{ScanEnd, Scanner};
 use super::{
-    CRC_BYTES, CursorOptions, Dims, Element, FRAME_BYTES, FileShape, FormatError, IMAGE, Lengths,
-    PayloadSink, check_sample, cut_off, data_bytes, in_words, masked,
+    CRC_BYTES, CursorOptions, Dims, Element, FRAME_BYTES, FileShape, FormatError, IMAGE,
+    PayloadSink, check_sample, cut_off, data_bytes, length_of, masked, record_bytes,
 };
 
 /// The records of one file after another.
@@ -20,7 +20,7 @@ pub(super) struct Records {
     /// Length of the record with its frame; 0 before the first.
     record_bytes: u64,
     at: u64,
-    phase: Phase,
+    phase: RecordPhase,
     frame: Gathered,
     scanner: Scanner,
     crc: u32,
@@ -28,32 +28,11 @@ pub(super) struct Records {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum RecordPhase {
     Frame,
     Message,
     Crc,
     Done,
-}
-
-/// A few bytes that may come in pieces.
-#[derive(Default)]
-struct Gathered {
-    bytes: [u8; FRAME_BYTES],
-    count: usize,
-}
-
-impl Gathered {
-    /// Take what is missing to `wanted` bytes; how many that were.
-    fn take(&mut self, bytes: &[u8], wanted: usize) -> usize {
-        let len = bytes.len().min(wanted - self.count);
-        self.bytes[self.count..self.count + len].copy_from_slice(&bytes[..len]);
-        self.count += len;
-        len
-    }
-
-    fn crc_at(&self, from: usize) -> u32 {
-        self.bytes[from..].first_chunk().copied().map_or(0, u32::from_le_bytes)
-    }
 }
 
 impl Records {
@@ -68,7 +47,7 @@ impl Records {
             start: 0,
             record_bytes: 0,
             at: 0,
-            phase: Phase::Frame,
+            phase: RecordPhase::Frame,
             frame: Gathered::default(),
             scanner: Scanner::new(IMAGE),
             crc: 0,
@@ -79,8 +58,8 @@ impl Records {
     /// Go to the frame of a record.
     fn go_to(&mut self, record: u64, start: u64) {
         (self.record, self.start, self.at) = (record, start, start);
-        self.phase = Phase::Frame;
-        self.frame.count = 0;
+        self.phase = RecordPhase::Frame;
+        self.frame.begin(FRAME_BYTES);
     }
 
     fn message_end(&self) -> u64 {
@@ -88,17 +67,17 @@ impl Records {
     }
 
     fn frame(&mut self) -> Result<(), FormatError> {
-        let length = self.frame.bytes.first_chunk().copied().unwrap_or_default();
-        if masked(crc32c::crc32c(&length)) != self.frame.crc_at(length.len()) {
+        let (length, crc) = self.frame.bytes.split_at(FRAME_BYTES - CRC_BYTES as usize);
+        if masked(crc32c::crc32c(length)).to_le_bytes() != crc {
             return Err(self.no_frame());
         }
-        let bytes = u64::from_le_bytes(length).checked_add(FRAME_BYTES as u64 + CRC_BYTES);
+        let length = length_of(length);
+        let bytes = length.checked_add(FRAME_BYTES as u64 + CRC_BYTES);
         let left = self.length - self.start;
         let Some(record_bytes) = bytes.filter(|&bytes| bytes <= left) else {
+            let behind = left.saturating_sub(FRAME_BYTES as u64);
             let message = format!(
-                "a record of {} bytes, but the file ends {} bytes behind its length",
-                u64::from_le_bytes(length),
-                left.saturating_sub(FRAME_BYTES as u64)
+                "a record of {length} bytes, but the file ends {behind} bytes behind its length"
             );
             return Err(FormatError::new(self.start, message));
         };
@@ -116,13 +95,13 @@ impl Records {
         let planned = self.expected.map(|shape| shape.sample_bytes());
         self.scanner.begin(self.at, self.message_end() - self.at, planned);
         self.crc = 0;
-        self.phase = Phase::Message;
+        self.phase = RecordPhase::Message;
         self.check_end()
     }
 
     /// The frame's checksum is wrong.
     fn no_frame(&self) -> FormatError {
-        let message = match self.frame.bytes {
+        let message = match self.frame.bytes[..] {
             [0x1f, 0x8b, ..] if self.start == 0 => {
                 "a tfrecord in gzip, which cannot be read piece by piece: unpack it"
             }
@@ -151,21 +130,21 @@ impl Records {
             return Ok(());
         }
         match self.scanner.end()? {
-            Outcome::Found => {
-                self.phase = Phase::Crc;
-                self.frame.count = 0;
+            ScanEnd::Found => {
+                self.phase = RecordPhase::Crc;
+                self.frame.begin(CRC_BYTES as usize);
                 Ok(())
             }
             // What the sample is called was not known: the record is read once more.
-            Outcome::Renamed if self.expected.is_none() && !self.renamed => {
+            ScanEnd::Renamed if self.expected.is_none() && !self.renamed => {
                 self.renamed = true;
                 self.go_to(self.record, self.start);
                 Ok(())
             }
-            Outcome::Renamed => {
+            ScanEnd::Renamed => {
                 Err(FormatError::new(self.start, format!("a record without `{IMAGE}`")))
             }
-            Outcome::Missing(names) => {
+            ScanEnd::Missing(names) => {
                 let names = if names.is_empty() { "none" } else { &names };
                 let message = format!("a record without a feature of bytes; its features: {names}");
                 Err(FormatError::new(self.start, message))
@@ -174,7 +153,8 @@ impl Records {
     }
 
     fn crc(&mut self) -> Result<(), FormatError> {
-        let (stored, made) = (self.frame.crc_at(0), masked(self.crc));
+        let stored = self.frame.bytes.first_chunk().copied().map_or(0, u32::from_le_bytes);
+        let made = masked(self.crc);
         if self.check_crc && stored != made {
             let message = format!(
                 "record {} has the checksum `{stored:08x}`, but its bytes have `{made:08x}`",
@@ -184,26 +164,26 @@ impl Records {
         }
         self.record += 1;
         self.start = self.at;
-        self.phase = Phase::Done;
+        self.phase = RecordPhase::Done;
         Ok(())
     }
 }
 
 impl Finder for Records {
-    fn begin(&mut self, wanted: &Wanted, begun: Begun) {
+    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder) {
         self.expected = wanted.expected;
         self.wanted = wanted.sample;
         self.renamed = false;
         match &wanted.expected {
             Some(shape) => {
                 self.scanner.want(IMAGE);
-                self.record_bytes = Lengths::new(shape).record;
+                self.record_bytes = record_bytes(shape);
                 self.go_to(wanted.sample, wanted.sample.saturating_mul(self.record_bytes));
             }
-            None if begun == Begun::Onward => self.go_to(self.record, self.start),
+            None if begun == ReadOrder::Onward => self.go_to(self.record, self.start),
             None => {
                 // What another file called its samples says nothing of this one.
-                if begun == Begun::Anew {
+                if begun == ReadOrder::Anew {
                     self.scanner.want(IMAGE);
                 }
                 self.record_bytes = 0;
@@ -215,24 +195,18 @@ impl Finder for Records {
     fn length(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.length = bytes;
         let Some(shape) = &self.expected else { return Ok(()) };
-        let planned = data_bytes(shape);
-        if planned != bytes {
-            let words = in_words(shape);
-            let message =
-                format!("holds {bytes} bytes, but the plan says {words}, in {planned} bytes");
-            return Err(FormatError::new(bytes.min(planned), message));
-        }
+        check_length(bytes, shape, data_bytes(shape))?;
         check_sample(shape, self.wanted)
     }
 
     fn at(&self) -> Option<u64> {
-        (self.phase != Phase::Done).then_some(self.at)
+        (self.phase != RecordPhase::Done).then_some(self.at)
     }
 
     fn end(&self) -> u64 {
         match self.phase {
-            Phase::Done => self.at,
-            Phase::Frame if self.expected.is_none() => {
+            RecordPhase::Done => self.at,
+            RecordPhase::Frame if self.expected.is_none() => {
                 let passes_by = self.record < self.wanted && self.record_bytes >= self.piece_bytes;
                 if passes_by { self.start + FRAME_BYTES as u64 } else { u64::MAX }
             }
@@ -245,22 +219,19 @@ impl Finder for Records {
     }
 
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        if self.phase == RecordPhase::Message {
+            return self.message(bytes, sink);
+        }
+        self.at += self.frame.take(bytes) as u64;
         match self.phase {
-            Phase::Frame => {
-                self.at += self.frame.take(bytes, FRAME_BYTES) as u64;
-                if self.frame.count == FRAME_BYTES { self.frame() } else { Ok(()) }
-            }
-            Phase::Message => self.message(bytes, sink),
-            Phase::Crc => {
-                self.at += self.frame.take(bytes, CRC_BYTES as usize) as u64;
-                if self.frame.count == CRC_BYTES as usize { self.crc() } else { Ok(()) }
-            }
-            Phase::Done => Ok(()),
+            RecordPhase::Frame if self.frame.missing() == 0 => self.frame(),
+            RecordPhase::Crc if self.frame.missing() == 0 => self.crc(),
+            _ => Ok(()),
         }
     }
 
     fn ended(&mut self) -> Result<(), FormatError> {
-        if self.phase == Phase::Frame && self.at == self.start {
+        if self.phase == RecordPhase::Frame && self.at == self.start {
             let message =
                 format!("holds {} records, so there is no sample {}", self.record, self.wanted);
             return Err(FormatError::new(self.at, message));
@@ -272,8 +243,8 @@ impl Finder for Records {
     /// A record holds bytes, and how many records there are is known at the last.
     fn found(&self) -> Option<FileShape> {
         let (end, samples) = match self.phase {
-            Phase::Frame => return None,
-            Phase::Done => (self.at, self.record),
+            RecordPhase::Frame => return None,
+            RecordPhase::Done => (self.at, self.record),
             _ => (self.start + self.record_bytes, self.record + 1),
         };
         if self.expected.is_some() {

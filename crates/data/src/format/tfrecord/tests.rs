@@ -1,7 +1,7 @@
 //! Records in pieces cut anywhere, and what is read for them.
 
 use super::super::tests::{encoded, options, read_with, shape};
-use super::super::{Discard, Need};
+use super::super::{Cursor, Discard, Need};
 use super::*;
 
 fn framed(message: &[u8]) -> Vec<u8> {
@@ -46,12 +46,12 @@ fn reads(
 #[test]
 fn pieces_may_be_cut_anywhere() {
     let shape = shape(&[37], Element::Uint16, 4);
-    let parts = encoded(&TfRecord, &shape, 1000);
+    let parts = encoded(&FORMAT, &shape, 1000);
     let record = parts[0].len() / 4;
     let mut content = Content::new(42);
     content.start(5);
     for piece_bytes in 1..2 * record {
-        let mut cursor = TfRecord.cursor(&options(piece_bytes));
+        let mut cursor = (FORMAT.cursor)(&options(piece_bytes));
         for expected in [Some(&shape), None] {
             for sample in [0, 1, 3, 2, 2, 0, 3] {
                 let payload =
@@ -66,9 +66,9 @@ fn pieces_may_be_cut_anywhere() {
 #[test]
 fn small_records_in_order_share_reads() {
     let shape = shape(&[1000], Element::Uint8, 100);
-    let file = &encoded(&TfRecord, &shape, 1000)[0];
+    let file = &encoded(&FORMAT, &shape, 1000)[0];
     for expected in [Some(&shape), None] {
-        let mut cursor = TfRecord.cursor(&options(16384));
+        let mut cursor = (FORMAT.cursor)(&options(16384));
         let (pass, again) = reads(&mut *cursor, file, 0..100, expected);
         let whole = (0..file.len()).step_by(16384);
         let whole: Vec<(u64, usize)> =
@@ -83,9 +83,9 @@ fn small_records_in_order_share_reads() {
 #[test]
 fn a_sample_out_of_order_is_read_by_itself() {
     let shape = shape(&[1000], Element::Uint8, 100);
-    let file = &encoded(&TfRecord, &shape, 1000)[0];
-    let record = Lengths::new(&shape).record;
-    let mut cursor = TfRecord.cursor(&options(1 << 20));
+    let file = &encoded(&FORMAT, &shape, 1000)[0];
+    let record = record_bytes(&shape);
+    let mut cursor = (FORMAT.cursor)(&options(1 << 20));
     let (pass, _) = reads(&mut *cursor, file, [50, 20, 70], Some(&shape));
     let bytes = record as usize;
     assert_eq!(pass, [(50 * record, bytes), (20 * record, bytes), (70 * record, bytes)]);
@@ -94,9 +94,9 @@ fn a_sample_out_of_order_is_read_by_itself() {
 #[test]
 fn large_records_are_read_once_and_passed_by_at_their_frames() {
     let shape = shape(&[100_000], Element::Uint8, 5);
-    let file = &encoded(&TfRecord, &shape, 1000)[0];
-    let record = Lengths::new(&shape).record as usize;
-    let mut cursor = TfRecord.cursor(&options(65536));
+    let file = &encoded(&FORMAT, &shape, 1000)[0];
+    let record = record_bytes(&shape) as usize;
+    let mut cursor = (FORMAT.cursor)(&options(65536));
     let (pass, _) = reads(&mut *cursor, file, 0..5, Some(&shape));
     assert_eq!(pass.iter().map(|read| read.1).sum::<usize>(), file.len());
     let (pass, _) = reads(&mut *cursor, file, [4], None);
@@ -109,17 +109,17 @@ fn large_records_are_read_once_and_passed_by_at_their_frames() {
 #[test]
 fn checksums_of_data_are_checked_where_asked_for() {
     let shape = shape(&[100], Element::Uint8, 1);
-    let mut parts = encoded(&TfRecord, &shape, 1000);
+    let mut parts = encoded(&FORMAT, &shape, 1000);
     parts[0][60] ^= 1;
     for check_crc in [true, false] {
         let options = CursorOptions { check_crc, ..options(4096) };
-        let mut cursor = TfRecord.cursor(&options);
+        let mut cursor = (FORMAT.cursor)(&options);
         let payload = read_with(&mut *cursor, 4096, &parts, 0, Some(&shape));
         assert_eq!(payload.is_err(), check_crc);
     }
     parts[0][9] ^= 1;
     let options = CursorOptions { check_crc: false, ..options(4096) };
-    let error = read_with(&mut *TfRecord.cursor(&options), 4096, &parts, 0, None).unwrap_err();
+    let error = read_with(&mut *(FORMAT.cursor)(&options), 4096, &parts, 0, None).unwrap_err();
     assert!(error.message.contains("checksum of its length"), "{error}");
 }
 
@@ -127,47 +127,24 @@ fn checksums_of_data_are_checked_where_asked_for() {
 fn the_plans_record_is_another() {
     let planned = shape(&[5000], Element::Uint8, 2);
     // As long as the planned record, but with another feature in place of bytes.
-    let message = |name: &str, list: u8, bytes: usize| {
-        let mut entry = vec![FIRST, 5];
-        entry.extend(name.as_bytes());
-        let mut list = [list].to_vec();
-        let mut value = Vec::new();
-        push_field(&mut value, FIRST, bytes as u64);
-        value.extend(vec![1; bytes]);
-        push_varint(&mut list, value.len() as u64);
-        list.extend(value);
-        push_field(&mut entry, VALUE, list.len() as u64);
-        entry.extend(list);
-        let mut features = Vec::new();
-        push_field(&mut features, FIRST, entry.len() as u64);
-        features.extend(entry);
-        let mut message = Vec::new();
-        push_field(&mut message, FIRST, features.len() as u64);
-        message.extend(features);
-        message
-    };
-    let lengths = Lengths::new(&planned);
-    let bytes = 5000 + lengths.tail().len();
+    let bytes = 5000 + around_payload(5000).1.len();
     for (name, list, expected) in [
         ("image", FIRST, "a sample of 5016 bytes, but the plan says 5000"),
         ("imagf", FIRST, "a record without `image`"),
         ("image", INTEGERS, "without a feature of bytes; its features: `image`"),
     ] {
-        let record = framed(&message(name, list, bytes));
-        assert_eq!(record.len() as u64, lengths.record);
+        let message = fields(&[FIRST], entry(name, list, vec![1; bytes], 0), 0);
+        let record = framed(&message);
+        assert_eq!(record.len() as u64, record_bytes(&planned));
         let parts = [record.repeat(2), Vec::new()];
-        let mut cursor = TfRecord.cursor(&options(4096));
+        let mut cursor = (FORMAT.cursor)(&options(4096));
         let error = read_with(&mut *cursor, 4096, &parts, 1, Some(&planned)).unwrap_err();
         assert!(error.message.contains(expected), "{error}");
     }
 }
 
 #[test]
-fn lengths_of_lines_are_summed_without_making_them() {
-    for (records, record_bytes) in [(0, 7), (1, 1), (1000, 1), (1001, 10), (12345, 99), (7, 100)] {
-        let digits: usize = (0..records).map(|n: u64| (n * record_bytes).to_string().len()).sum();
-        assert_eq!(offset_digits(records, record_bytes), digits as u64, "{records} {record_bytes}");
-    }
+fn the_size_of_what_no_device_holds_saturates() {
     assert_eq!(file_bytes(&shape(&[u64::MAX, 9], Element::Float64, u64::MAX)), u64::MAX);
 }
 

@@ -28,7 +28,7 @@ pub(super) fn header(name: &str, bytes: u64) -> Block {
 
 /// Kinds of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MemberKind {
     /// A file.
     File,
     /// The name of the next member, too long for its header (GNU).
@@ -46,7 +46,7 @@ pub(super) enum Kind {
 /// A header, read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    pub(super) kind: Kind,
+    pub(super) kind: MemberKind,
     /// Length of the member, without padding.
     pub(super) bytes: u64,
 }
@@ -75,15 +75,17 @@ fn parse(block: &Block, at: u64) -> Result<Option<Header>, &'static str> {
     let name = field_text(&header.as_old().name);
     let kind = match header.entry_type() {
         // Before POSIX a folder was known by its name.
-        EntryType::Regular if header.as_old().linkflag == [0] && name.ends_with(b"/") => Kind::Bare,
-        EntryType::Regular | EntryType::Continuous => Kind::File,
-        EntryType::GNULongName => Kind::LongName,
-        EntryType::XHeader => Kind::Extended,
-        EntryType::XGlobalHeader | EntryType::GNULongLink => Kind::Other,
+        EntryType::Regular if header.as_old().linkflag == [0] && name.ends_with(b"/") => {
+            MemberKind::Bare
+        }
+        EntryType::Regular | EntryType::Continuous => MemberKind::File,
+        EntryType::GNULongName => MemberKind::LongName,
+        EntryType::XHeader => MemberKind::Extended,
+        EntryType::XGlobalHeader | EntryType::GNULongLink => MemberKind::Other,
         EntryType::GNUSparse => return Err("a sparse member, which is not supported"),
-        kind if kind.as_byte() == b'X' => Kind::Extended,
-        kind if (b'1'..=b'6').contains(&kind.as_byte()) => Kind::Bare,
-        _ => Kind::Unknown,
+        kind if kind.as_byte() == b'X' => MemberKind::Extended,
+        kind if (b'1'..=b'6').contains(&kind.as_byte()) => MemberKind::Bare,
+        _ => MemberKind::Unknown,
     };
     // Negative, or of more than 64 bits: `tar` looks at the last 8 bytes alone.
     let is_beyond = block[SIZE] >= 0x80 && block[SIZE..][..4] != [0x80, 0, 0, 0];

@@ -3,9 +3,9 @@
 //! Members whose paths are equal up to the first dot of the name are one sample; its payload is the first that is
 //! not a label, or where all are, the first.
 
-use super::ahead::{Begun, Finder, Wanted};
-use super::block::{self, BLOCK_BYTES, Block, Header, Kind};
-use super::npy_header::{self, Progress};
+use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
+use super::block::{self, BLOCK_BYTES, Block, Header, MemberKind};
+use super::npy_header::{self, HeaderProgress};
 use super::{
     CursorOptions, DIMS_MAX, Dims, END_BYTES, Element, FileShape, FormatError, PayloadSink,
     archive_bytes, array_of, compare_shapes, cut_off, in_words, padded, pax, sample_bytes,
@@ -19,35 +19,31 @@ const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
 /// The members of one archive after another.
 pub(super) struct Members {
     piece_bytes: u64,
-    wanted: Wanted,
+    wanted: WantedSample,
     length: u64,
     at: u64,
-    phase: Phase,
-    block: Block,
-    /// Bytes of `block` that have come.
-    count: usize,
-    /// Name and extended header of the next member, as they come before it.
-    meta: Vec<u8>,
+    phase: MemberPhase,
+    /// A header; a name or an extended header; the header of an array.
+    head: Gathered,
+    /// Path and length of the next member, by what came before it.
     path: Vec<u8>,
     meta_bytes: Option<u64>,
     /// The sample whose members come, and how many have begun.
     key: Vec<u8>,
     begun: u64,
     /// Its first member.
-    first: Span,
+    first: MemberSpan,
     /// The member that is the payload, or the last before.
-    member: Span,
-    head: Vec<u8>,
-    head_bytes: usize,
-    payload: Option<Payload>,
+    member: MemberSpan,
+    payload: Option<PayloadPlace>,
     planned_key: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum MemberPhase {
     Header,
     /// A name, or an extended header.
-    Meta(Kind),
+    Meta(MemberKind),
     ArrayHead,
     Payload,
     Done,
@@ -55,13 +51,13 @@ enum Phase {
 
 /// Place of a member in the file.
 #[derive(Clone, Copy, Default)]
-struct Span {
+struct MemberSpan {
     start: u64,
     bytes: u64,
     is_array: bool,
 }
 
-impl Span {
+impl MemberSpan {
     /// End of the member with its padding.
     fn end(&self) -> u64 {
         self.start.saturating_add(padded(self.bytes))
@@ -69,7 +65,7 @@ impl Span {
 }
 
 #[derive(Clone, Copy)]
-struct Payload {
+struct PayloadPlace {
     start: u64,
     dims: Dims,
     element: Element,
@@ -92,21 +88,17 @@ impl Members {
     pub(super) fn new(options: &CursorOptions) -> Self {
         Members {
             piece_bytes: options.piece_bytes as u64,
-            wanted: Wanted { file: 0, sample: 0, expected: None },
+            wanted: WantedSample::default(),
             length: 0,
             at: 0,
-            phase: Phase::Header,
-            block: [0; BLOCK_BYTES as usize],
-            count: 0,
-            meta: Vec::new(),
+            phase: MemberPhase::Header,
+            head: Gathered { bytes: Vec::with_capacity(BLOCK_BYTES as usize), wanted: 0 },
             path: Vec::with_capacity(256),
             meta_bytes: None,
             key: Vec::with_capacity(256),
             begun: 0,
-            first: Span::default(),
-            member: Span::default(),
-            head: Vec::with_capacity(256),
-            head_bytes: 0,
+            first: MemberSpan::default(),
+            member: MemberSpan::default(),
             payload: None,
             planned_key: String::with_capacity(64),
         }
@@ -122,17 +114,22 @@ impl Members {
     }
 
     fn go_to(&mut self, header: u64) {
-        (self.at, self.phase, self.count) = (header, Phase::Header, 0);
+        (self.at, self.phase) = (header, MemberPhase::Header);
+        self.head.begin(BLOCK_BYTES as usize);
+    }
+
+    fn block(&self) -> &Block {
+        self.head.bytes.first_chunk().unwrap_or(&[0; BLOCK_BYTES as usize])
     }
 
     fn header(&mut self) -> Result<(), FormatError> {
         let start = self.at - BLOCK_BYTES;
-        let Some(Header { kind, bytes }) = block::read(&self.block, start)? else {
+        let Some(Header { kind, bytes }) = block::read(self.block(), start)? else {
             return self.archive_ended(start);
         };
         let bytes = match kind {
-            Kind::Bare => 0,
-            Kind::File => self.meta_bytes.take().unwrap_or(bytes),
+            MemberKind::Bare => 0,
+            MemberKind::File => self.meta_bytes.take().unwrap_or(bytes),
             _ => bytes,
         };
         let left = self.length.saturating_sub(self.at);
@@ -140,40 +137,40 @@ impl Members {
             let message = format!("a member of {bytes} bytes, but the file ends after {left}");
             return Err(FormatError::new(start, message));
         }
-        let span = Span { start: self.at, bytes, is_array: false };
+        let span = MemberSpan { start: self.at, bytes, is_array: false };
         match kind {
-            Kind::File => return self.file(span),
-            Kind::LongName | Kind::Extended => {
+            MemberKind::File => return self.file(span),
+            MemberKind::LongName | MemberKind::Extended => {
                 if bytes > META_BYTES_MAX {
                     let message = format!("a header of {bytes} bytes, more than {META_BYTES_MAX}");
                     return Err(FormatError::new(start, message));
                 }
                 self.member = span;
-                self.meta.clear();
-                self.phase = Phase::Meta(kind);
+                self.head.begin(bytes as usize);
+                self.phase = MemberPhase::Meta(kind);
                 if bytes == 0 {
                     return self.meta(kind);
                 }
                 return Ok(());
             }
             // What was said of this member is not said of the next.
-            Kind::Bare | Kind::Unknown => {
+            MemberKind::Bare | MemberKind::Unknown => {
                 self.path.clear();
                 self.meta_bytes = None;
             }
-            Kind::Other => {}
+            MemberKind::Other => {}
         }
         self.go_to(span.end());
         Ok(())
     }
 
-    /// The name or extended header in `meta` is whole.
-    fn meta(&mut self, kind: Kind) -> Result<(), FormatError> {
+    /// The name or extended header of the next member is whole.
+    fn meta(&mut self, kind: MemberKind) -> Result<(), FormatError> {
         let start = self.member.start;
         let path = match kind {
-            Kind::LongName => Some(block::field_text(&self.meta)),
+            MemberKind::LongName => Some(block::field_text(&self.head.bytes)),
             _ => {
-                let extended = pax::read(&self.meta);
+                let extended = pax::read(&self.head.bytes);
                 let extended = extended
                     .ok_or_else(|| FormatError::new(start, "an extended header that is none"))?;
                 if extended.is_sparse {
@@ -193,10 +190,12 @@ impl Members {
     }
 
     /// A file begins.
-    fn file(&mut self, span: Span) -> Result<(), FormatError> {
+    fn file(&mut self, span: MemberSpan) -> Result<(), FormatError> {
         self.member = span;
         if self.path.is_empty() {
-            block::push_path(&self.block, &mut self.path);
+            let mut path = std::mem::take(&mut self.path);
+            block::push_path(self.block(), &mut path);
+            self.path = path;
         }
         let path = std::mem::take(&mut self.path);
         let sorted = self.sort(&path, span);
@@ -206,13 +205,13 @@ impl Members {
     }
 
     /// Take the file for the payload, or pass it by.
-    fn sort(&mut self, path: &[u8], span: Span) -> Result<(), FormatError> {
+    fn sort(&mut self, path: &[u8], span: MemberSpan) -> Result<(), FormatError> {
         let Some((key, name)) = split_path(path) else {
             self.go_to(span.end());
             return Ok(());
         };
         let word = last_word(name);
-        let span = Span { is_array: word == b"npy", ..span };
+        let span = MemberSpan { is_array: word == b"npy", ..span };
         if let Some(shape) = &self.wanted.expected {
             self.check_planned(shape, path, key, span)?;
         }
@@ -237,7 +236,7 @@ impl Members {
         shape: &FileShape,
         path: &[u8],
         key: &[u8],
-        span: Span,
+        span: MemberSpan,
     ) -> Result<(), FormatError> {
         let shown = String::from_utf8_lossy(&path[..path.len().min(100)]);
         let planned_bytes = npy_header::array_bytes(&array_of(shape));
@@ -259,11 +258,11 @@ impl Members {
     }
 
     /// The payload is in this member.
-    fn open(&mut self, span: Span) -> Result<(), FormatError> {
+    fn open(&mut self, span: MemberSpan) -> Result<(), FormatError> {
         (self.member, self.at) = (span, span.start);
         if span.is_array {
-            self.head.clear();
-            self.phase = Phase::ArrayHead;
+            self.head.begin(0);
+            self.phase = MemberPhase::ArrayHead;
             return self.array_head();
         }
         if let Some(shape) = &self.wanted.expected {
@@ -277,8 +276,8 @@ impl Members {
     fn open_payload(&mut self, axes: &[u64], element: Element) -> Result<(), FormatError> {
         let dims = Dims::new(axes);
         let dims = dims.ok_or_else(|| FormatError::new(self.at, "an array of too many axes"))?;
-        self.payload = Some(Payload { start: self.at, dims, element });
-        self.phase = Phase::Payload;
+        self.payload = Some(PayloadPlace { start: self.at, dims, element });
+        self.phase = MemberPhase::Payload;
         self.check_end();
         Ok(())
     }
@@ -286,15 +285,15 @@ impl Members {
     /// More of the header of an array has come.
     fn array_head(&mut self) -> Result<(), FormatError> {
         let start = self.member.start;
-        let array = match npy_header::read(&self.head) {
-            Ok(Progress::Needs(bytes)) if bytes as u64 <= self.member.bytes => {
-                self.head_bytes = bytes;
+        let array = match npy_header::read(&self.head.bytes) {
+            Ok(HeaderProgress::Needs(bytes)) if bytes as u64 <= self.member.bytes => {
+                self.head.wanted = bytes;
                 return Ok(());
             }
-            Ok(Progress::Needs(_)) => {
+            Ok(HeaderProgress::Needs(_)) => {
                 return Err(FormatError::new(start, "a member too short for its array's header"));
             }
-            Ok(Progress::Done(array)) => array,
+            Ok(HeaderProgress::Done(array)) => array,
             Err(error) => return Err(FormatError::new(start + error.offset, error.message)),
         };
         let mut axes = [0; DIMS_MAX + 1];
@@ -309,7 +308,7 @@ impl Members {
             let found = FileShape { dims, element: array.element, samples: expected.samples };
             return compare_shapes(&found, Some(expected));
         }
-        let bytes = (self.head.len() as u64).saturating_add(array.payload_bytes());
+        let bytes = (self.head.bytes.len() as u64).saturating_add(array.payload_bytes());
         if bytes != self.member.bytes {
             let message = format!("an array of {bytes} bytes in a member of {}", self.member.bytes);
             return Err(FormatError::new(start, message));
@@ -320,7 +319,7 @@ impl Members {
     fn check_end(&mut self) {
         if self.at == self.member.start + self.member.bytes {
             self.at = self.member.end();
-            self.phase = Phase::Done;
+            self.phase = MemberPhase::Done;
         }
     }
 
@@ -341,8 +340,8 @@ impl Members {
 }
 
 impl Finder for Members {
-    fn begin(&mut self, wanted: &Wanted, begun: Begun) {
-        let goes_on = begun == Begun::Onward && self.phase == Phase::Done;
+    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder) {
+        let goes_on = begun == ReadOrder::Onward && self.phase == MemberPhase::Done;
         self.wanted = *wanted;
         self.payload = None;
         match &wanted.expected {
@@ -352,7 +351,7 @@ impl Finder for Members {
             }
             None if goes_on => self.go_to(self.at),
             None => {
-                self.member = Span::default();
+                self.member = MemberSpan::default();
                 self.start_at(0, 0);
             }
         }
@@ -361,28 +360,21 @@ impl Finder for Members {
     fn length(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.length = bytes;
         let Some(shape) = &self.wanted.expected else { return Ok(()) };
-        let planned = archive_bytes(shape);
-        if planned != bytes {
-            let words = in_words(shape);
-            let message =
-                format!("holds {bytes} bytes, but the plan says {words}, in {planned} bytes");
-            return Err(FormatError::new(bytes.min(planned), message));
-        }
-        Ok(())
+        check_length(bytes, shape, archive_bytes(shape))
     }
 
     fn at(&self) -> Option<u64> {
-        (self.phase != Phase::Done).then_some(self.at)
+        (self.phase != MemberPhase::Done).then_some(self.at)
     }
 
     fn end(&self) -> u64 {
         match (self.phase, &self.wanted.expected) {
-            (Phase::Done, _) => self.at,
+            (MemberPhase::Done, _) => self.at,
             (_, Some(shape)) => self.planned_end(shape),
-            (Phase::Header, None) => {
+            (MemberPhase::Header, None) => {
                 let passes_by = self.begun < self.wanted.sample;
                 let is_long = self.member.bytes >= self.piece_bytes;
-                let header_end = self.at + BLOCK_BYTES - self.count as u64;
+                let header_end = self.at + self.head.missing() as u64;
                 if passes_by && is_long { header_end } else { u64::MAX }
             }
             _ => self.member.end(),
@@ -394,46 +386,31 @@ impl Finder for Members {
     }
 
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        if self.phase == MemberPhase::Payload {
+            let left = self.member.start + self.member.bytes - self.at;
+            let now = &bytes[..left.min(bytes.len() as u64) as usize];
+            let start = self.payload.map_or(self.at, |payload| payload.start);
+            sink.payload(self.at - start, now)?;
+            self.at += now.len() as u64;
+            self.check_end();
+            return Ok(());
+        }
+        self.at += self.head.take(bytes) as u64;
         match self.phase {
-            Phase::Header => {
-                let now = &bytes[..bytes.len().min(self.block.len() - self.count)];
-                self.block[self.count..self.count + now.len()].copy_from_slice(now);
-                self.count += now.len();
-                self.at += now.len() as u64;
-                if self.count == self.block.len() { self.header() } else { Ok(()) }
-            }
-            Phase::Meta(kind) => {
-                let left = self.member.bytes - self.meta.len() as u64;
-                let now = &bytes[..left.min(bytes.len() as u64) as usize];
-                self.meta.extend_from_slice(now);
-                self.at += now.len() as u64;
-                if now.len() as u64 == left { self.meta(kind) } else { Ok(()) }
-            }
-            Phase::ArrayHead => {
-                let now = &bytes[..bytes.len().min(self.head_bytes - self.head.len())];
-                self.head.extend_from_slice(now);
-                self.at += now.len() as u64;
-                if self.head.len() == self.head_bytes { self.array_head() } else { Ok(()) }
-            }
-            Phase::Payload => {
-                let left = self.member.start + self.member.bytes - self.at;
-                let now = &bytes[..left.min(bytes.len() as u64) as usize];
-                let start = self.payload.map_or(self.at, |payload| payload.start);
-                sink.payload(self.at - start, now)?;
-                self.at += now.len() as u64;
-                self.check_end();
-                Ok(())
-            }
-            Phase::Done => Ok(()),
+            _ if self.head.missing() > 0 => Ok(()),
+            MemberPhase::Header => self.header(),
+            MemberPhase::Meta(kind) => self.meta(kind),
+            MemberPhase::ArrayHead => self.array_head(),
+            MemberPhase::Payload | MemberPhase::Done => Ok(()),
         }
     }
 
     fn ended(&mut self) -> Result<(), FormatError> {
-        if self.phase == Phase::Header && self.count == 0 {
+        if self.phase == MemberPhase::Header && self.head.bytes.is_empty() {
             return self.archive_ended(self.at);
         }
         let end = match self.phase {
-            Phase::Header => self.at + BLOCK_BYTES - self.count as u64,
+            MemberPhase::Header => self.at + self.head.missing() as u64,
             _ => self.member.end(),
         };
         Err(cut_off(self.at, end.saturating_sub(self.at).max(1)))
@@ -441,7 +418,7 @@ impl Finder for Members {
 
     /// How many samples there are is known at the last: then nothing but the end follows.
     fn found(&self) -> Option<FileShape> {
-        let Payload { dims, element, .. } = self.payload?;
+        let PayloadPlace { dims, element, .. } = self.payload?;
         if self.wanted.expected.is_some() {
             return self.wanted.expected;
         }

@@ -9,15 +9,13 @@ mod tests;
 
 use super::ahead::AheadCursor;
 use super::{
-    Content, Cursor, CursorOptions, FileSink, Format, FormatError, PayloadSink, SinkError, ahead,
+    Content, CursorOptions, FileSink, Format, FormatError, PayloadSink, SinkError, ahead,
     compare_shapes, cut_off, in_words, npy_header, packed,
 };
 use block::BLOCK_BYTES;
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
 use std::fmt::Write;
-
-pub(super) struct WebDataset;
 
 static MEMBER: Member = Member {
     name: "webdataset",
@@ -29,46 +27,40 @@ const LABEL: &[u8] = b"0";
 /// Empty blocks behind the last member.
 const END_BYTES: u64 = 2 * BLOCK_BYTES;
 
-impl Format for WebDataset {
-    fn entry(&self) -> FormatEntry {
+pub(super) static FORMAT: Format = Format {
+    // 2: `tar` writes the headers.
+    version: 2,
+    ..Format::new(
         FormatEntry {
             extension: "tar",
             ..FormatEntry::new(&MEMBER, |shape, _| archive_bytes(shape))
-        }
-    }
+        },
+        encode,
+        |options| Box::new(AheadCursor::new(options.piece_bytes, members::Members::new(options))),
+    )
+};
 
-    /// 2: `tar` writes the headers.
-    fn version(&self) -> u32 {
-        2
+fn encode(
+    shape: &FileShape,
+    _encoding: &Encoding,
+    content: &mut Content,
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
+    let array = array_of(shape);
+    let array_bytes = npy_header::array_bytes(&array);
+    let header = npy_header::write(&array);
+    let mut key = String::new();
+    for sample in 0..shape.samples {
+        write_key(&mut key, content.file(), sample);
+        sink.write(0, &block::header(&format!("{key}.cls"), LABEL.len() as u64))?;
+        sink.write(0, LABEL)?;
+        pad(LABEL.len() as u64, sink)?;
+        sink.write(0, &block::header(&format!("{key}.npy"), array_bytes))?;
+        sink.write(0, &header)?;
+        packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
+        pad(array_bytes, sink)?;
     }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        _encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        let array = array_of(shape);
-        let array_bytes = npy_header::array_bytes(&array);
-        let header = npy_header::write(&array);
-        let mut key = String::new();
-        for sample in 0..shape.samples {
-            write_key(&mut key, content.file(), sample);
-            sink.write(0, &block::header(&format!("{key}.cls"), LABEL.len() as u64))?;
-            sink.write(0, LABEL)?;
-            pad(LABEL.len() as u64, sink)?;
-            sink.write(0, &block::header(&format!("{key}.npy"), array_bytes))?;
-            sink.write(0, &header)?;
-            packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
-            pad(array_bytes, sink)?;
-        }
-        sink.write(0, &[0; END_BYTES as usize])
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(AheadCursor::new(options.piece_bytes, members::Members::new(options)))
-    }
+    sink.write(0, &[0; END_BYTES as usize])
 }
 
 /// Fill the last block of a member of `bytes`.

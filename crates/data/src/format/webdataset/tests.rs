@@ -2,17 +2,17 @@
 
 use super::super::Need;
 use super::super::tests::{encoded, options, read_with, shape};
-use super::block::{Header, Kind};
+use super::block::{Header, MemberKind};
 use super::*;
 
 #[test]
 fn pieces_may_be_cut_anywhere() {
     let shape = shape(&[5, 60], Element::Uint16, 3);
-    let parts = encoded(&WebDataset, &shape, 1000);
+    let parts = encoded(&FORMAT, &shape, 1000);
     let mut content = Content::new(42);
     content.start(5);
     for piece_bytes in [1, 2, 3, 7, 100, 511, 512, 513, 640, 2047, 2560, 2561, 5000] {
-        let mut cursor = WebDataset.cursor(&options(piece_bytes));
+        let mut cursor = (FORMAT.cursor)(&options(piece_bytes));
         for expected in [Some(&shape), None] {
             for sample in [0, 1, 2, 1, 1, 0, 2] {
                 let payload =
@@ -27,9 +27,9 @@ fn pieces_may_be_cut_anywhere() {
 #[test]
 fn samples_in_order_share_reads() {
     let shape = shape(&[100], Element::Uint8, 50);
-    let parts = encoded(&WebDataset, &shape, 1000);
+    let parts = encoded(&FORMAT, &shape, 1000);
     for expected in [Some(&shape), None] {
-        let mut cursor = WebDataset.cursor(&options(16384));
+        let mut cursor = (FORMAT.cursor)(&options(16384));
         let mut ends = vec![0];
         for sample in 0..50 {
             cursor.begin(5, sample, expected);
@@ -55,9 +55,9 @@ fn samples_in_order_share_reads() {
 #[test]
 fn a_planned_archive_is_whole_and_of_its_file() {
     let shape = shape(&[4, 5], Element::Float32, 2);
-    let parts = encoded(&WebDataset, &shape, 1000);
+    let parts = encoded(&FORMAT, &shape, 1000);
     let error = |parts: &[Vec<u8>], sample| {
-        let mut cursor = WebDataset.cursor(&options(4096));
+        let mut cursor = (FORMAT.cursor)(&options(4096));
         read_with(&mut *cursor, 4096, parts, sample, Some(&shape)).unwrap_err().message
     };
     for len in 0..parts[0].len() {
@@ -92,7 +92,7 @@ fn a_planned_archive_is_whole_and_of_its_file() {
 fn headers_are_read_as_written() {
     for bytes in [0, 1, 0o777_7777_7777, 0o1000_0000_0000, u64::MAX] {
         let block = block::header("name.npy", bytes);
-        assert_eq!(block::read(&block, 0).unwrap(), Some(Header { kind: Kind::File, bytes }));
+        assert_eq!(block::read(&block, 0).unwrap(), Some(Header { kind: MemberKind::File, bytes }));
         let mut path = Vec::new();
         block::push_path(&block, &mut path);
         assert_eq!(path, b"name.npy");
@@ -108,7 +108,7 @@ fn every_flipped_bit_of_a_header_is_seen() {
         let read = block::read(&flipped, 512);
         // The checksum's own field has room for blanks and digits that say the same.
         let in_checksum = (148..156).contains(&(bit / 8));
-        let same = Some(Header { kind: Kind::File, bytes: 4711 });
+        let same = Some(Header { kind: MemberKind::File, bytes: 4711 });
         assert!(read.is_err() || in_checksum && read == Ok(same), "bit {bit}");
     }
 }

@@ -3,9 +3,9 @@
 //! The kernel wants addresses, offsets and lengths at multiples of the device's block; of 4096 they are whatever the
 //! block is. Readers that ask so (the workers of a run do) read straight into their buffer; others through one between.
 
-use super::{Engine, Handle, number, pread_all};
+use super::{Engine, Handle, pread_all};
 use feedrate_spec::catalog::{Ability, Member};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -30,16 +30,8 @@ impl Engine for Direct {
         OFlags::DIRECT
     }
 
-    fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno> {
-        Ok(number::adopt(fd))
-    }
-
-    fn fd<'h>(&self, file: &'h Handle) -> BorrowedFd<'h> {
-        number::fd(file)
-    }
-
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let fd = number::fd(&file);
+        let fd = self.fd(&file);
         let block = BLOCK_BYTES as u64;
         if offset.is_multiple_of(block)
             && buffer.len().is_multiple_of(BLOCK_BYTES)
@@ -48,10 +40,6 @@ impl Engine for Direct {
             return pread_all(fd, offset, buffer, BLOCK_BYTES);
         }
         through_bounce(fd, offset, buffer)
-    }
-
-    fn close(&self, file: Handle) {
-        number::close(file);
     }
 }
 

@@ -26,12 +26,12 @@ static MEMBER: Member = Member {
 };
 
 /// An open file. Its address is the handle.
-struct Opened {
+struct OpenedFile {
     fd: OwnedFd,
     records: Vec<Records>,
     samples: u64,
     sample_bytes: u64,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptSample>,
     /// Closed after its datasets.
     _file: File,
 }
@@ -48,12 +48,12 @@ struct Records {
 
 /// The sample that was read last, which is fetched in pieces.
 #[derive(Default)]
-struct Kept {
+struct KeptSample {
     sample: Option<u64>,
     bytes: Vec<u8>,
 }
 
-impl Opened {
+impl OpenedFile {
     fn new(fd: OwnedFd) -> hdf5_metno::Result<Self> {
         let file = File::open(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
         let mut records = Vec::new();
@@ -64,7 +64,7 @@ impl Opened {
         let samples = samples.ok_or("there is no dataset `records_0`")?;
         let sample_bytes = records.iter().map(|records| records.bytes).sum();
         let kept = Mutex::default();
-        Ok(Opened { fd, records, samples, sample_bytes, kept, _file: file })
+        Ok(OpenedFile { fd, records, samples, sample_bytes, kept, _file: file })
     }
 
     fn len(&self) -> u64 {
@@ -92,7 +92,7 @@ impl Opened {
         Ok(filled)
     }
 
-    fn fetch(&self, sample: u64, kept: &mut Kept) -> hdf5_metno::Result<()> {
+    fn fetch(&self, sample: u64, kept: &mut KeptSample) -> hdf5_metno::Result<()> {
         kept.sample = None;
         kept.bytes.resize(self.sample_bytes as usize, 0);
         let mut rest = &mut kept.bytes[..];
@@ -160,7 +160,7 @@ fn in_order_of_memory(datatype: &Datatype) -> hdf5_metno::Result<Datatype> {
     }
 }
 
-fn opened(file: &Handle) -> &Opened {
+fn opened(file: &Handle) -> &OpenedFile {
     // SAFETY: handles are made by `adopt` from boxes that live until `close`.
     unsafe { &*ptr::with_exposed_provenance(file.0 as usize) }
 }
@@ -171,7 +171,7 @@ impl Engine for LibHdf5 {
     }
 
     fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno> {
-        let opened = Opened::new(fd).map_err(|_| Errno::INVAL)?;
+        let opened = OpenedFile::new(fd).map_err(|_| Errno::INVAL)?;
         Ok(Handle(Box::into_raw(Box::new(opened)).expose_provenance() as u64))
     }
 
@@ -188,7 +188,7 @@ impl Engine for LibHdf5 {
     }
 
     fn close(&self, file: Handle) {
-        let opened = ptr::with_exposed_provenance_mut::<Opened>(file.0 as usize);
+        let opened = ptr::with_exposed_provenance_mut::<OpenedFile>(file.0 as usize);
         // SAFETY: the handle came from `adopt`, and its owner gives it up here.
         drop(unsafe { Box::from_raw(opened) });
     }

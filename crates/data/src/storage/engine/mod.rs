@@ -12,7 +12,7 @@ mod tests;
 
 use super::Handle;
 use feedrate_spec::catalog::Member;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -40,14 +40,20 @@ pub trait Engine: Send + Sync {
         OFlags::empty()
     }
 
-    /// Take over an open file.
+    /// Take over an open file. An engine whose handle is not the descriptor has its own of this, [`Engine::fd`] and
+    /// [`Engine::close`].
     ///
     /// # Errors
     /// The system's.
-    fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno>;
+    fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno> {
+        Ok(Handle(fd.into_raw_fd() as u64))
+    }
 
     /// The descriptor behind a handle.
-    fn fd<'h>(&self, file: &'h Handle) -> BorrowedFd<'h>;
+    fn fd<'h>(&self, file: &'h Handle) -> BorrowedFd<'h> {
+        // SAFETY: handles are made by `adopt` from descriptors that stay open until `close`.
+        unsafe { BorrowedFd::borrow_raw(file.0 as RawFd) }
+    }
 
     /// Bytes that it serves of a file; `None` is all that the file has.
     fn len(&self, _file: &Handle) -> Option<u64> {
@@ -61,7 +67,10 @@ pub trait Engine: Send + Sync {
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
 
     /// Close.
-    fn close(&self, file: Handle);
+    fn close(&self, file: Handle) {
+        // SAFETY: the handle came from `adopt`, and its owner gives it up here.
+        drop(unsafe { OwnedFd::from_raw_fd(file.0 as RawFd) });
+    }
 }
 
 /// `pread` until `buffer` is full or the file ends, which a count that is no multiple of `block` shows too.
@@ -86,24 +95,4 @@ fn pread_all(
         }
     }
     Ok(filled)
-}
-
-/// A descriptor as a handle.
-mod number {
-    use super::Handle;
-    use rustix::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-
-    pub(super) fn adopt(fd: OwnedFd) -> Handle {
-        Handle(fd.into_raw_fd() as u64)
-    }
-
-    pub(super) fn fd(file: &Handle) -> BorrowedFd<'_> {
-        // SAFETY: handles are made by `adopt` from descriptors that stay open until `close`.
-        unsafe { BorrowedFd::borrow_raw(file.0 as RawFd) }
-    }
-
-    pub(super) fn close(file: Handle) {
-        // SAFETY: the handle came from `adopt`, and its owner gives it up here.
-        drop(unsafe { OwnedFd::from_raw_fd(file.0 as RawFd) });
-    }
 }

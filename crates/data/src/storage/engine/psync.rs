@@ -1,8 +1,7 @@
 //! Blocking `pread`, through the page cache (fio's `psync`).
 
-use super::{Engine, Handle, number, pread_all};
+use super::{Engine, Handle, pread_all};
 use feedrate_spec::catalog::Member;
-use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 pub(super) struct Psync;
@@ -15,20 +14,8 @@ impl Engine for Psync {
         &MEMBER
     }
 
-    fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno> {
-        Ok(number::adopt(fd))
-    }
-
-    fn fd<'h>(&self, file: &'h Handle) -> BorrowedFd<'h> {
-        number::fd(file)
-    }
-
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         // Only the end of the file is an end.
-        pread_all(number::fd(&file), offset, buffer, 1)
-    }
-
-    fn close(&self, file: Handle) {
-        number::close(file);
+        pread_all(self.fd(&file), offset, buffer, 1)
     }
 }

@@ -4,7 +4,7 @@ use super::ledger::Ledger;
 use crate::exit::UsageError;
 use crate::text;
 use feedrate_analysis::precision::{
-    CONFIDENCE, Estimate, Next, POWER, Standing, Until, estimate, judge, share,
+    CONFIDENCE, NextStep, POWER, PilotEstimate, Standing, Until, estimate, judge, share,
 };
 use feedrate_measure::metric::Metric;
 use feedrate_report::words::comparison::percent;
@@ -27,7 +27,7 @@ pub(super) struct Precision {
     standings: Vec<(String, Standing)>,
     difference: f64,
     /// `None` where no experiment has two runs.
-    estimate: Option<Estimate>,
+    estimate: Option<PilotEstimate>,
 }
 
 /// As `--until`, `--response` and `--difference` ask.
@@ -61,7 +61,7 @@ pub(super) fn page(known: &Precision) -> String {
             text::known(standing.middle, |interval| unit.text(interval.estimate)),
             text::known(standing.half_width, |share| format!("{:.1} %", 100.0 * share)),
             match standing.next {
-                Next::Enough => "enough".into(),
+                NextStep::Enough => "enough".into(),
                 _ => text::known(standing.replicates_expected, units::count),
             },
         ]
@@ -97,7 +97,7 @@ pub(super) fn json(known: &Precision) -> Value {
             "low": standing.middle.map(|interval| interval.low),
             "high": standing.middle.map(|interval| interval.high),
             "half_width_share": standing.half_width,
-            "is_enough": standing.next == Next::Enough,
+            "is_enough": standing.next == NextStep::Enough,
             "runs_expected": standing.replicates_expected,
         })
     });

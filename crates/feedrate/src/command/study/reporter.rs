@@ -1,7 +1,7 @@
 //! Reports the progress of `feedrate study run`: a line an event, and in a terminal a live line below them.
 
 use crate::{messages, progress};
-use feedrate_analysis::precision::Next;
+use feedrate_analysis::precision::NextStep;
 use feedrate_spec::units;
 use feedrate_study::runner::RunnerEvent;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -112,8 +112,8 @@ fn line(event: &RunnerEvent) -> String {
             };
             let runs = units::counted(standing.replicates, "run");
             match standing.next {
-                Next::OutOfReach => format!("{label}: {known} by {runs}; not within reach"),
-                Next::Enough | Next::Another => format!("{label}: {known} by {runs}"),
+                NextStep::OutOfReach => format!("{label}: {known} by {runs}; not within reach"),
+                NextStep::Enough | NextStep::Another => format!("{label}: {known} by {runs}"),
             }
         }
         RunnerEvent::OutOfTime { label, expected_s } => {

@@ -8,7 +8,7 @@ use clap::Args;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
 use feedrate_measure::summary::Summary;
-use feedrate_results::overview::{Cell, Counts, Factor, Overview, orphans};
+use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCounts, orphans};
 use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
 use feedrate_study::runner::in_order;
@@ -106,7 +106,7 @@ fn without_results(places: &[RowState]) -> String {
     }
 }
 
-fn head(ledger: &Ledger, counts: &Counts, left_s: Option<f64>) -> String {
+fn head(ledger: &Ledger, counts: &StatusCounts, left_s: Option<f64>) -> String {
     let mut words = vec![format!("{} of {} done", counts.done, counts.all())];
     let others =
         [("running", counts.running), ("pending", counts.pending), ("failed", counts.failed)];
@@ -119,7 +119,7 @@ fn head(ledger: &Ledger, counts: &Counts, left_s: Option<f64>) -> String {
 }
 
 /// `=` done, `x` failed, blank pending.
-fn bar(counts: &Counts, width: usize) -> String {
+fn bar(counts: &StatusCounts, width: usize) -> String {
     let all = counts.all().max(1);
     let [done, failed] = [counts.done, counts.failed].map(|n| n * width / all);
     format!("{}{}{}", "=".repeat(done), "x".repeat(failed), " ".repeat(width - done - failed))
@@ -171,7 +171,7 @@ pub(super) fn doubts(summary: Option<&Summary>, place: &RowState) -> String {
     told.join(", ")
 }
 
-fn factors(factors: &[Factor]) -> String {
+fn factors(factors: &[FactorCounts]) -> String {
     let rows = factors.iter().flat_map(|factor| {
         factor.levels.iter().enumerate().map(|(n, level)| {
             let counts = &level.counts;
@@ -192,8 +192,8 @@ fn factors(factors: &[Factor]) -> String {
 }
 
 /// A row for each model, whose cells are those of the same numbers of processes.
-fn matrix(cells: &[Cell]) -> String {
-    let rows: Vec<&[Cell]> = cells.chunk_by(|one, next| one.model == next.model).collect();
+fn matrix(cells: &[ModelCounts]) -> String {
+    let rows: Vec<&[ModelCounts]> = cells.chunk_by(|one, next| one.model == next.model).collect();
     let Some(first) = rows.first() else { return String::new() };
     let processes = first.iter().map(|cell| cell.processes.to_string());
     let header = ["Done of all, by processes".to_string()].into_iter().chain(processes);

@@ -2,7 +2,7 @@
 
 use crate::words::comparison::{note, verdict};
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, Pairing, Question, Runs, Verdict, compare,
+    ComparedResponse, Comparison, ComparisonVerdict, Pairing, Question, Runs, compare,
 };
 use feedrate_measure::example::{plan, simple};
 use feedrate_measure::metric::Metric;
@@ -43,25 +43,31 @@ const WITHIN: Question = Question::Within(0.02);
 const STEADY: [f64; 4] = [90.0, 90.1, 89.9, 90.05];
 
 #[track_caller]
-fn check(a: &[f64], b: &[f64], question: Question, expected: Verdict, says: &str) {
+fn check(a: &[f64], b: &[f64], question: Question, expected: ComparisonVerdict, says: &str) {
     let found = finding(a, b, question, Pairing::None);
     assert_eq!((found.verdict, verdict(&found).as_str()), (expected, says));
 }
 
 #[test]
 fn what_can_be_said_follows_from_values_and_noise() {
-    check(&STEADY, &[89.5, 89.6, 89.4, 89.5], WITHIN, Verdict::Same, "same within 2 %");
+    check(&STEADY, &[89.5, 89.6, 89.4, 89.5], WITHIN, ComparisonVerdict::Same, "same within 2 %");
     check(
         &STEADY,
         &[80.0, 80.1, 79.9, 80.0],
         WITHIN,
-        Verdict::Differs,
+        ComparisonVerdict::Differs,
         "differs: B is worse, by 11.14 %",
     );
-    check(&[80.0, 80.1], &STEADY, WITHIN, Verdict::Differs, "differs: B is better, by 12.45 %");
+    check(
+        &[80.0, 80.1],
+        &STEADY,
+        WITHIN,
+        ComparisonVerdict::Differs,
+        "differs: B is better, by 12.45 %",
+    );
     let noise =
         "cannot be told: the noise is too large for so few runs; about 75 runs of each would tell";
-    check(&[90.0, 86.0, 94.0], &[90.0, 88.0, 93.0], WITHIN, Verdict::CannotTell, noise);
+    check(&[90.0, 86.0, 94.0], &[90.0, 88.0, 93.0], WITHIN, ComparisonVerdict::CannotTell, noise);
 }
 
 /// Noise of 1, 2 and 5 %, and no difference: as many runs as two one-sided tests take for a power of 80 %.
@@ -89,7 +95,13 @@ fn the_runs_that_would_tell_are_those_of_the_tests_that_are_made() {
 
 #[test]
 fn one_run_each_has_a_difference_and_no_claim() {
-    check(&[90.0], &[80.0], WITHIN, Verdict::CannotTell, "cannot be told: n = 1 in A, n = 1 in B");
+    check(
+        &[90.0],
+        &[80.0],
+        WITHIN,
+        ComparisonVerdict::CannotTell,
+        "cannot be told: n = 1 in A, n = 1 in B",
+    );
     let found = finding(&[90.0], &[80.0], WITHIN, Pairing::None);
     assert!((found.difference.estimate.unwrap() + 10.0).abs() < 0.1);
     assert!((found.ratio.unwrap().estimate.unwrap() - 80.0 / 90.0).abs() < 0.01);
@@ -100,23 +112,23 @@ fn one_run_each_has_a_difference_and_no_claim() {
 fn not_worse_is_asked_on_one_side_only() {
     let better = [95.0, 95.1, 94.9, 95.0];
     let question = Question::NoWorseThan(0.02);
-    check(&STEADY, &better, question, Verdict::NotWorse, "not worse by more than 2 %");
-    check(&better, &STEADY, question, Verdict::Differs, "differs: B is worse, by 5.2 %");
+    check(&STEADY, &better, question, ComparisonVerdict::NotWorse, "not worse by more than 2 %");
+    check(&better, &STEADY, question, ComparisonVerdict::Differs, "differs: B is worse, by 5.2 %");
     let stall = Metric::find("stall").unwrap();
     let found = |a: &[f64], b: &[f64]| {
         compare(plain(a), plain(b), &[stall], question, Pairing::None).findings[0].verdict
     };
-    assert_eq!(found(&STEADY, &better), Verdict::NotWorse);
-    assert_eq!(found(&better, &STEADY), Verdict::Differs);
+    assert_eq!(found(&STEADY, &better), ComparisonVerdict::NotWorse);
+    assert_eq!(found(&better, &STEADY), ComparisonVerdict::Differs);
 }
 
 #[test]
 fn pairs_see_what_a_drift_hides() {
     let (a, b) = ([70.0, 80.0, 90.0], [71.0, 81.2, 91.3]);
     let alone = finding(&a, &b, WITHIN, Pairing::None);
-    assert_eq!(alone.verdict, Verdict::CannotTell);
+    assert_eq!(alone.verdict, ComparisonVerdict::CannotTell);
     let paired = finding(&a, &b, WITHIN, Pairing::InTurns);
-    assert_eq!(paired.verdict, Verdict::Same, "{}", verdict(&paired));
+    assert_eq!(paired.verdict, ComparisonVerdict::Same, "{}", verdict(&paired));
     let uneven = finding(&a, &b[..2], WITHIN, Pairing::InTurns);
     assert_eq!(verdict(&uneven), "cannot be told: 3 runs of A and 2 of B are no pairs");
 }
@@ -141,7 +153,12 @@ fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
         WITHIN,
         Pairing::InTurns,
     );
-    assert_eq!(found.findings[0].verdict, Verdict::Same, "{}", verdict(&found.findings[0]));
+    assert_eq!(
+        found.findings[0].verdict,
+        ComparisonVerdict::Same,
+        "{}",
+        verdict(&found.findings[0])
+    );
     let found = compare(
         replicates(&[(3, 90.0), (1, 70.0), (4, 80.0)]),
         b(),
@@ -199,7 +216,7 @@ fn experiments_are_matched_by_what_was_run() {
     assert_eq!(found.only_in_a, ["example, 1 accelerator, loader.workers=8"]);
     assert_eq!(found.only_in_b, ["example, 1 accelerator, loader.workers=4"]);
     assert_eq!(found.differs_in.len(), 1);
-    assert!(found.findings.iter().all(|one| one.verdict == Verdict::Same));
+    assert!(found.findings.iter().all(|one| one.verdict == ComparisonVerdict::Same));
     assert!(!found.is_met(), "what has no counterpart was not shown to be the same");
 }
 
@@ -208,11 +225,11 @@ fn many_findings_are_corrected_for_their_number() {
     // p = 0.03 alone.
     let (a, b) = ([90.0, 86.0, 94.0, 91.0], [85.0, 83.0, 88.0, 80.5]);
     let alone = finding(&a, &b, WITHIN, Pairing::None);
-    assert_eq!(alone.verdict, Verdict::Differs, "{:?}", alone.p);
+    assert_eq!(alone.verdict, ComparisonVerdict::Differs, "{:?}", alone.p);
     let two = [au(), Metric::find("au_windowed").unwrap()];
     let both = compare(plain(&a), plain(&b), &two, WITHIN, Pairing::None).findings;
     assert!((both[0].p.unwrap() - 2.0 * alone.p.unwrap()).abs() < 1e-3);
-    assert!(both.iter().all(|one| one.verdict == Verdict::CannotTell), "{both:?}");
+    assert!(both.iter().all(|one| one.verdict == ComparisonVerdict::CannotTell), "{both:?}");
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn noise_of_different_size_is_normal() {
                 run(at, &[("a", levels[at % 6])], &[(RATE, rate)])
             })
             .collect();
-        told += usize::from(all_of(&runs, &[RATE]).iter().any(|one| one.kind == Kind::Outlier));
+        told +=
+            usize::from(all_of(&runs, &[RATE]).iter().any(|one| one.kind == FindingKind::Outlier));
     }
     assert!(told <= 6, "{told} of 200");
 }
@@ -54,7 +55,8 @@ fn shares_that_overlap_are_doubted() {
         }
     }
     let found = all_of(&runs, &[RATE]);
-    let effects: Vec<&Finding> = found.iter().filter(|one| one.kind == Kind::Effect).collect();
+    let effects: Vec<&Finding> =
+        found.iter().filter(|one| one.kind == FindingKind::Effect).collect();
     let is_doubted = |one: &&Finding| one.caveats.iter().any(|of| caveat(of).contains("overlap"));
     assert_eq!(effects.iter().copied().filter(is_doubted).count(), 2, "{}", text(&found));
 }
@@ -69,36 +71,40 @@ fn what_is_not_acted_on_cannot_be_told() {
             let rate = rate * (0.001 * random.standard_normal()).exp();
             let of = [("file_shuffle", shuffle), ("read_threads", threads)];
             let mut one = run(runs.len(), &of, &[(RATE, rate)]);
-            one.ignored.insert("file_shuffle".into(), "files are read by name".into());
+            one.is_of_dlio = true;
             runs.push(one);
         }
     }
     insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
     1. `read_threads` explains more than 99 % of the variation of throughput: at 8 it is 1.999 × that at 1 [1.997, 2.001], n = 5 (p < 0.0001, corrected for 2 tests)
-    2. cannot be told, because DLIO does not act on it: what `file_shuffle` (off and seed) does (files are read by name); runs that differ in nothing else are taken as repeats; feedrate's loaders obey it
+    2. cannot be told, because DLIO does not act on it: what `file_shuffle` (off and seed) does (with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set); runs that differ in nothing else are taken as repeats; feedrate's loaders obey it
     ");
     // Of several factors a reason is said once.
     let twice = runs.iter().cloned().map(|mut one| {
         let level = one.factors["file_shuffle"].clone();
         one.factors.insert("sample_shuffle".into(), level);
-        one.ignored.insert("sample_shuffle".into(), "files are read by name".into());
         one
     });
     let found = all_of(&twice.collect::<Vec<_>>(), &[RATE]);
-    let ignored = found.iter().find(|one| one.kind == Kind::CannotTell).unwrap();
-    insta::assert_snapshot!(sentence(ignored), @"cannot be told, because DLIO does not act on them: what `file_shuffle` (off and seed) and `sample_shuffle` (off and seed) do (files are read by name); runs that differ in nothing else are taken as repeats; feedrate's loaders obey them");
+    let ignored = found.iter().find(|one| one.kind == FindingKind::CannotTell).unwrap();
+    insta::assert_snapshot!(sentence(ignored), @"cannot be told, because DLIO does not act on them: what `file_shuffle` (off and seed) and `sample_shuffle` (off and seed) do (with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set); runs that differ in nothing else are taken as repeats; feedrate's loaders obey them");
     // Where some runs act on it, levels that both do not are not compared.
     let acted = runs.iter().filter(|one| one.factors["read_threads"] == "1").cloned();
     let acted = acted.map(|mut one| {
         one.factors.insert("file_shuffle".into(), "random".into());
-        one.ignored.clear();
+        one.is_of_dlio = false;
         one.responses.entry(RATE).and_modify(|rate| *rate *= 3.0);
         one
     });
     runs.extend(acted.collect::<Vec<_>>());
     let found = all_of(&runs, &[RATE]);
     let of_shuffle = found.iter().find(|one| one.factors == ["file_shuffle"]).unwrap();
-    assert_eq!((of_shuffle.kind, of_shuffle.effects.len()), (Kind::Effect, 1), "{}", text(&found));
+    assert_eq!(
+        (of_shuffle.kind, of_shuffle.effects.len()),
+        (FindingKind::Effect, 1),
+        "{}",
+        text(&found)
+    );
 }
 
 /// One factor at a time from a baseline that has no run of its own, as in a study that was broken off.
@@ -163,8 +169,9 @@ fn growth_rests_on_no_invalid_run() {
         }
     }
     let found = all_of(&runs, &[RATE]);
-    assert_eq!(found.iter().filter(|one| one.kind == Kind::LeftOut).count(), 1);
-    let of_growth = |one: &&Finding| matches!(one.kind, Kind::Superlinear | Kind::Scaling);
+    assert_eq!(found.iter().filter(|one| one.kind == FindingKind::LeftOut).count(), 1);
+    let of_growth =
+        |one: &&Finding| matches!(one.kind, FindingKind::Superlinear | FindingKind::Scaling);
     let told: Vec<String> = found.iter().filter(of_growth).map(sentence).collect();
     assert!(told.iter().all(|one| !one.contains("more than") && !one.contains(" 8 ")), "{told:?}");
     assert!(told.iter().any(|one| one.contains("at 4 `processes` is 8")), "{told:?}");
@@ -209,7 +216,7 @@ fn no_law_is_told_that_the_runs_do_not_bear_out() {
         }
         let found = all_of(&runs, &[RATE]);
         let law = found.iter().find(|one| sentence(one).to_lowercase().contains("law ")).unwrap();
-        assert!(law.effects.is_empty() == (law.kind == Kind::CannotTell), "{law:?}");
+        assert!(law.effects.is_empty() == (law.kind == FindingKind::CannotTell), "{law:?}");
         sentence(law)
     };
     for (points, reason) in [
@@ -241,7 +248,7 @@ fn a_fall_is_no_lack_of_gain() {
             }
         }
         let found = all_of(&runs, &[RATE]);
-        let same = found.iter().find(|one| one.kind == Kind::NoEffect).unwrap();
+        let same = found.iter().find(|one| one.kind == FindingKind::NoEffect).unwrap();
         sentence(same)
     };
     insta::assert_snapshot!(said(0.8), @"more than 2 `read_threads`: throughput falls by 19.8 to 20.1 %, n = 5");
@@ -263,6 +270,6 @@ fn small_percentages_have_a_small_margin() {
         let found = all_of(&runs, &[AU]);
         (found[0].kind, sentence(&found[0]).contains("within 0.5 points of x"))
     };
-    assert_eq!(study(5.0), (Kind::NoEffect, true));
-    assert_eq!(study(6.5), (Kind::Effect, false));
+    assert_eq!(study(5.0), (FindingKind::NoEffect, true));
+    assert_eq!(study(6.5), (FindingKind::Effect, false));
 }

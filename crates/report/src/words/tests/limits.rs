@@ -35,20 +35,20 @@ fn runs_that_were_repeated_tell_how_many_the_others_take() {
     // The baseline again, as a sentinel.
     for (at, rate) in [2.02e8, 1.98e8, 2.01e8].into_iter().enumerate() {
         let mut again = runs[0].clone();
-        again.order = Some(20 + at as u32);
+        again.order = 20 + at as u32;
         again.responses.insert(RATE, rate);
         runs.push(again);
     }
     let found = all_of(&runs, &[RATE]);
     let untold: Vec<Finding> =
-        found.into_iter().filter(|one| one.kind == Kind::CannotTell).collect();
+        found.into_iter().filter(|one| one.kind == FindingKind::CannotTell).collect();
     insta::assert_snapshot!(sentence(&untold[0]), @"cannot be told, because there is one run of each (no replicates): what `file_shuffle`, `format`, `processes` and `read_threads` do to throughput; from the noise of throughput in repeated runs (1.0 %), 6 of each would tell 2 %");
 }
 
 #[test]
 fn the_main_responses_are_those_that_most_runs_have() {
     let names = |of: &[(&'static str, f64)]| {
-        let found = main_responses(&[run(1, &[], of).run]);
+        let found = main_responses(&[&run(1, &[], of).run()]);
         found.iter().map(|response| response.id.name()).collect::<Vec<_>>()
     };
     assert_eq!(names(&[(AU, 1.0), ("au_windowed_percent", 1.0), (RATE, 1.0)]), [AU, RATE]);
@@ -70,8 +70,8 @@ fn large_studies_are_told_too() {
         runs.push(run(at, &of, &[(RATE, rate)]));
     }
     let found = all_of(&runs, &[RATE]);
-    assert_eq!((found[0].factors[0].as_str(), found[0].kind), ("c", Kind::Effect));
-    assert!(found.iter().skip(1).all(|one| one.kind == Kind::NoEffect), "{}", text(&found));
+    assert_eq!((found[0].factors[0].as_str(), found[0].kind), ("c", FindingKind::Effect));
+    assert!(found.iter().skip(1).all(|one| one.kind == FindingKind::NoEffect), "{}", text(&found));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn levels_that_always_changed_together_are_said() {
         .map(|at| run(at, &[("a", &level(at)), ("b", &level(at))], &[(RATE, 1e8 + at as f64)]));
     let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
     assert!(sentence(&found[0]).contains("what `a` and `b` do to throughput"), "{}", text(&found));
-    assert_eq!((found.len(), found[0].kind), (2, Kind::CannotTell));
+    assert_eq!((found.len(), found[0].kind), (2, FindingKind::CannotTell));
 }
 
 #[test]
@@ -107,5 +107,5 @@ fn nothing_follows_from_nothing() {
     let constant =
         (0..6).map(|at| run(at, &[("a", ["x", "y", "z"][at % 3])], &[(RATE, 0.1 + 0.2)]));
     let found = all_of(&constant.collect::<Vec<_>>(), &[RATE]);
-    assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), [Kind::NoEffect]);
+    assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), [FindingKind::NoEffect]);
 }

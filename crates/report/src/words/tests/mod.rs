@@ -6,14 +6,15 @@ mod limits;
 
 use super::finding::{caveat, quantity, sentence};
 use feedrate_analysis::design::{Declared, designs};
-use feedrate_analysis::finding::{Finding, Kind};
-use feedrate_analysis::findings::{Observation, findings, main_responses};
+use feedrate_analysis::finding::{Finding, FindingKind};
+use feedrate_analysis::findings::{findings, main_responses};
 use feedrate_measure::doubt::{Doubt, Severity};
-use feedrate_measure::metric::Metric;
+use feedrate_measure::metric::{Metric, Provenance, SAMPLES_WHOLE, Value};
+use feedrate_results::import::RunOrigin;
+use feedrate_results::run::Run;
 use feedrate_results::table::Table;
 use feedrate_spec::plan::mt19937::LegacyRandom;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
 
 const AU: &str = "au_all_steps_percent";
 const RATE: &str = "delivered_bytes_per_second";
@@ -27,32 +28,46 @@ fn levels(of: &[(&str, &str)]) -> BTreeMap<String, String> {
 struct Simulated {
     workload: &'static str,
     factors: BTreeMap<String, String>,
-    run: Observation,
+    responses: BTreeMap<&'static str, f64>,
+    /// Samples per second of each epoch.
+    epochs: Vec<f64>,
+    order: u32,
+    /// Whether DLIO made it, with the loader `pytorch`.
+    is_of_dlio: bool,
+    doubts: Vec<Doubt>,
+    number: usize,
 }
 
-impl Deref for Simulated {
-    type Target = Observation;
-
-    fn deref(&self) -> &Observation {
-        &self.run
-    }
-}
-
-impl DerefMut for Simulated {
-    fn deref_mut(&mut self) -> &mut Observation {
-        &mut self.run
+impl Simulated {
+    fn run(&self) -> Run {
+        let value = |number| Value { number, provenance: Provenance::Measured };
+        let values = self
+            .responses
+            .iter()
+            .map(|(name, number)| (Metric::find(name).unwrap().id, value(*number)));
+        let loader = ("loader.kind".to_string(), "pytorch".to_string());
+        Run {
+            path: format!("run-{}", self.number).into(),
+            origin: if self.is_of_dlio { RunOrigin::Dlio } else { RunOrigin::Feedrate },
+            settings: [loader].into(),
+            values: values.collect(),
+            series: [(SAMPLES_WHOLE.id, self.epochs.iter().copied().map(Some).collect())].into(),
+            order: Some(self.order),
+            doubts: self.doubts.clone(),
+            ..Run::default()
+        }
     }
 }
 
 fn run(number: usize, of: &[(&str, &str)], responses: &[(&'static str, f64)]) -> Simulated {
-    let run = Observation {
-        path: format!("run-{number}").into(),
-        name: format!("run-{number}"),
+    Simulated {
+        workload: "unet3d",
+        factors: levels(of),
         responses: responses.iter().copied().collect(),
-        order: Some(number as u32),
-        ..Observation::default()
-    };
-    Simulated { workload: "unet3d", factors: levels(of), run }
+        order: number as u32,
+        number,
+        ..Simulated::default()
+    }
 }
 
 fn all_of(runs: &[Simulated], names: &[&str]) -> Vec<Finding> {
@@ -68,9 +83,9 @@ fn all_of(runs: &[Simulated], names: &[&str]) -> Vec<Finding> {
     let factors: String = factors.into_iter().map(|name| format!("# factor {name}: \n")).collect();
     let csv = Table::parse("s.csv", &format!("model,processes,run\n{factors}")).unwrap();
     let designs = designs(&settings.iter().collect::<Vec<_>>(), &Declared::from_table(&csv));
-    let runs: Vec<Observation> = runs.iter().map(|run| run.run.clone()).collect();
+    let runs: Vec<Run> = runs.iter().map(Simulated::run).collect();
     let responses: Vec<&Metric> = names.iter().map(|name| Metric::find(name).unwrap()).collect();
-    findings(&designs, &runs, &responses)
+    findings(&designs, &runs.iter().collect::<Vec<_>>(), &responses)
 }
 
 fn doubt(name: &str, severity: Severity) -> Doubt {
@@ -138,11 +153,11 @@ fn one_at_a_time(replicates: usize, noise: f64, random: &mut LegacyRandom) -> Ve
 fn one_run_of_each_is_described_and_not_judged() {
     let runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(1));
     let found = all_of(&runs, &[RATE]);
-    let tested = |kind| matches!(kind, Kind::NotTested | Kind::CannotTell);
+    let tested = |kind| matches!(kind, FindingKind::NotTested | FindingKind::CannotTell);
     assert!(
-        found
-            .iter()
-            .all(|one| tested(one.kind) && one.is_supported == (one.kind == Kind::CannotTell))
+        found.iter().all(
+            |one| tested(one.kind) && one.is_supported == (one.kind == FindingKind::CannotTell)
+        )
     );
     insta::assert_snapshot!(text(&found), @"
     1. not tested: `processes` and throughput: at 1 it is 0.28 × that at 4; at 2 it is 0.54 × that at 4; at 8 it is 1.69 × that at 4; at 6 it is 34.3 % above that at 4
@@ -170,7 +185,7 @@ fn what_cannot_be_told_of_several_workloads_is_said_once() {
     let found = all_of(&runs, &[RATE]);
     let untold: Vec<String> = found
         .iter()
-        .filter(|one| one.kind == Kind::CannotTell)
+        .filter(|one| one.kind == FindingKind::CannotTell)
         .map(|one| one.workloads.join(", "))
         .collect();
     assert_eq!(untold, ["dlrm, unet3d", "dlrm, unet3d"]);
@@ -254,14 +269,14 @@ fn nothing_is_claimed_where_there_is_nothing() {
         }
         let found = all_of(&runs, &[RATE]);
         let claim = |one: &Finding| {
-            one.is_supported && !matches!(one.kind, Kind::NoEffect | Kind::CannotTell)
+            one.is_supported && !matches!(one.kind, FindingKind::NoEffect | FindingKind::CannotTell)
         };
         claimed += u32::from(found.iter().any(claim));
         // The interval of a planted ratio of 2.
         let factor = |run: &Simulated| if run.factors["a"] == "y" { 2.0 } else { 1.0 };
         runs.iter_mut().for_each(|run| *run.responses.get_mut(RATE).unwrap() *= factor(run));
         let found = all_of(&runs, &[RATE]);
-        let of_a = found.iter().find(|one| one.factors == ["a"] && one.kind == Kind::Effect);
+        let of_a = found.iter().find(|one| one.factors == ["a"] && one.kind == FindingKind::Effect);
         let figures = &of_a.unwrap().effects[0];
         held += u32::from(figures.low.unwrap() < 2.0 && 2.0 < figures.high.unwrap());
         studies += 1;
@@ -280,13 +295,13 @@ fn a_drop_that_the_window_made_is_told() {
     ];
     let found = all_of(&runs, &["au_windowed", RATE]);
     insta::assert_snapshot!(sentence(&found[0]), @"the drop from 6 to 8 `processes` in windowed utilisation (91.5 % to 74.0 %) is an artefact of the excluded first step: whole-epoch throughput rises by 31 % (33 % would be linear) and utilisation over all steps goes from 60.2 % to 59.2 %");
-    assert_eq!((found[0].kind, found[1].kind), (Kind::Artefact, Kind::NotTested));
+    assert_eq!((found[0].kind, found[1].kind), (FindingKind::Artefact, FindingKind::NotTested));
     // Without utilisation over all steps, throughput a process stands for it.
     let bare = runs.clone().map(|mut run| {
         run.responses.remove(AU);
         run
     });
-    assert_eq!(all_of(&bare, &["au_windowed"])[0].kind, Kind::Artefact);
+    assert_eq!(all_of(&bare, &["au_windowed"])[0].kind, FindingKind::Artefact);
     // Nor does a window hide what happens.
     let hidden = [
         run(1, &[("read_threads", "1")], &au(99.1, 60.5, 2e8)),
@@ -298,7 +313,7 @@ fn a_drop_that_the_window_made_is_told() {
         run(1, &[("processes", "6")], &au(91.5, 90.0, 3e8)),
         run(2, &[("processes", "8")], &au(74.0, 72.0, 3.2e8)),
     ];
-    assert!(all_of(&real, &["au_windowed"]).iter().all(|one| one.kind != Kind::Artefact));
+    assert!(all_of(&real, &["au_windowed"]).iter().all(|one| one.kind != FindingKind::Artefact));
 }
 
 /// With replicates, noise of the window alone is none of its artefacts.
@@ -317,7 +332,7 @@ fn noise_of_the_window_is_no_artefact() {
             }
         }
         let found = all_of(&runs, &["au_windowed"]);
-        found.into_iter().filter(|one| one.kind == Kind::Artefact).count()
+        found.into_iter().filter(|one| one.kind == FindingKind::Artefact).count()
     };
     assert_eq!(study(74.0), 1);
     let none = (0..100).filter(|_| study(92.0) == 0).count();
@@ -335,7 +350,7 @@ fn more_than_linear_growth_is_doubted() {
         }
     }
     let found = all_of(&runs, &[RATE]);
-    assert_eq!(found[0].kind, Kind::Superlinear);
+    assert_eq!(found[0].kind, FindingKind::Superlinear);
     insta::assert_snapshot!(text(&found), @"
     1. throughput grows more than linearly: at 2 `processes` it is 121 % [119 %, 123 %] of what 1 would grow to, n = 5 (p < 0.0001, corrected for 7 tests); that is a cache or a window until it is explained
     2. `processes` explains more than 99 % of the variation of throughput: at 8 it is 9.6 × that at 1 [9.4, 9.8]; at 4 it is 4.79 × that at 1 [4.71, 4.88]; at 2 it is 2.42 × that at 1 [2.38, 2.46], n = 5 (p < 0.0001, corrected for 7 tests)
@@ -381,19 +396,19 @@ fn invalid_runs_are_left_out_and_doubted_runs_named() {
     runs[5].doubts.push(doubt("too_few_steps", Severity::Warning));
     runs[3].factors.insert("checkpoint".into(), "False".into());
     let found = all_of(&runs, &[RATE]);
-    let of = |kind: Kind| found.iter().filter(move |one| one.kind == kind);
-    let told: Vec<String> = of(Kind::LeftOut).map(sentence).collect();
+    let of = |kind: FindingKind| found.iter().filter(move |one| one.kind == kind);
+    let told: Vec<String> = of(FindingKind::LeftOut).map(sentence).collect();
     assert_eq!(
         told,
         ["2 of 36 runs are left out as invalid: `incomplete_run` (1) and `stale_data` (1)"]
     );
     let lost = "cannot be told, because their only runs must not be used: what `checkpoint` (False) does; run these again";
-    assert!(of(Kind::CannotTell).any(|one| sentence(one) == lost), "{}", text(&found));
+    assert!(of(FindingKind::CannotTell).any(|one| sentence(one) == lost), "{}", text(&found));
     // What was dropped is told before what the others say.
-    assert!(found[0].kind == Kind::LeftOut, "{}", text(&found));
-    let is_used = |one: &&Finding| one.kind != Kind::LeftOut;
+    assert!(found[0].kind == FindingKind::LeftOut, "{}", text(&found));
+    let is_used = |one: &&Finding| one.kind != FindingKind::LeftOut;
     assert!(found.iter().filter(is_used).all(|one| !one.evidence.contains(&"run-0".into())));
-    assert!(found.iter().any(|one| one.kind == Kind::Effect
+    assert!(found.iter().any(|one| one.kind == FindingKind::Effect
         && one.caveats.iter().any(|of| caveat(of) == "`too_few_steps`")));
 }
 
@@ -401,7 +416,8 @@ fn invalid_runs_are_left_out_and_doubted_runs_named() {
 fn more_that_gains_nothing_is_told() {
     let runs = one_at_a_time(5, 0.002, &mut LegacyRandom::new(8));
     let found = all_of(&runs, &[RATE]);
-    let same: Vec<Finding> = found.into_iter().filter(|one| one.kind == Kind::NoEffect).collect();
+    let same: Vec<Finding> =
+        found.into_iter().filter(|one| one.kind == FindingKind::NoEffect).collect();
     insta::assert_snapshot!(text(&same), @"
     1. more than 4 `read_threads`: no measurable gain of throughput (difference −0.1 to +0.8 %), n = 5
     2. `file_shuffle` makes no difference to throughput that matters: all levels are within 2 % of seed (difference −0.1 to +0.7 %), n = 5

@@ -1,7 +1,7 @@
 //! Runs that replicate each other, and how many are made.
 
 use super::*;
-use feedrate_analysis::precision::{Next, Until};
+use feedrate_analysis::precision::{NextStep, Until};
 use feedrate_measure::metric::Metric;
 
 #[test]
@@ -44,7 +44,7 @@ fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
     let replicates: Vec<Option<u32>> = of(2).map(|row| row.replicate).collect();
     assert_eq!(replicates, [None, Some(2), Some(3), Some(4), Some(5)]);
     assert!(rows.iter().all(|row| row.done) && of(4).count() < 8);
-    let ends: Vec<Next> = env
+    let ends: Vec<NextStep> = env
         .events
         .iter()
         .filter_map(|events| match events {
@@ -52,6 +52,6 @@ fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
             _ => None,
         })
         .collect();
-    assert!(ends.contains(&Next::Enough) && ends.contains(&Next::OutOfReach), "{ends:?}");
+    assert!(ends.contains(&NextStep::Enough) && ends.contains(&NextStep::OutOfReach), "{ends:?}");
     assert_eq!(study.run(&mut study.env(), options).unwrap().0.finished, 0);
 }
