@@ -1,6 +1,6 @@
 //! Finds, makes or refuses the dataset of a plan. Datasets of different settings live side by side.
 
-use crate::exit::UsageError;
+use crate::exit::refuse;
 use crate::launch::decided;
 use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::{Context, bail};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A dataset that may be read.
-pub(crate) struct Dataset {
+pub(crate) struct OpenDataset {
     /// Where it lies.
     pub(crate) folder: PathBuf,
     /// Its storage, rooted there.
@@ -34,14 +34,15 @@ pub(crate) struct Dataset {
     _lock: Option<DatasetLock>,
 }
 
-/// How a dataset is to be got.
-pub(crate) struct DatasetRequest<'a> {
-    /// Where datasets lie.
-    pub(crate) root: &'a Path,
-    /// Take the files in `root` as they are.
-    pub(crate) foreign: bool,
-    /// Look at every file even where the manifest says that all are there.
-    pub(crate) check_files: bool,
+/// Files that a dataset consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// Those that feedrate generates.
+    Generated,
+    /// The same, each of which is looked at even where the manifest says that all are there.
+    Checked,
+    /// Those that others made, as they are.
+    Foreign,
 }
 
 /// The dataset to be read, decided by rank 0 for all.
@@ -57,15 +58,15 @@ pub(crate) struct Choice {
     pub(crate) check_files: bool,
 }
 
-/// The dataset of `plan`: found, or to be generated. What is foreign is looked at.
-pub(crate) fn choose(plan: &Plan, request: &DatasetRequest) -> anyhow::Result<Choice> {
-    let folder = folder(plan, request)?;
-    let storage = storage::open(&plan.storage.kind, &folder)?;
-    if request.foreign {
-        probe(plan, &*storage, &folder)?;
-        return Ok(Choice { folder, foreign: true, ..Choice::default() });
+/// The dataset of `plan` below `root`: found, or to be generated. What is foreign is looked at.
+pub(crate) fn choose(plan: &Plan, root: &Path, files: Files) -> anyhow::Result<Choice> {
+    if files == Files::Foreign {
+        probe(plan, &*storage::open(&plan.storage.kind, root)?, root)?;
+        return Ok(Choice { folder: root.into(), foreign: true, ..Choice::default() });
     }
-    let check_files = request.check_files;
+    let folder = folder(plan, root)?;
+    let storage = storage::open(&plan.storage.kind, &folder)?;
+    let check_files = files == Files::Checked;
     let incomplete =
         needs_files(plan, &*storage) && (check_files || !is_complete(&*storage, plan)?);
     Ok(Choice { folder, foreign: false, incomplete, check_files })
@@ -75,18 +76,16 @@ pub(crate) fn choose(plan: &Plan, request: &DatasetRequest) -> anyhow::Result<Ch
 pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow::Result<()> {
     if serves_samples(plan) {
         let engine = plan.storage.engine.as_deref().unwrap_or_default();
-        return Err(UsageError::new(
+        return refuse(
             format!("engine `{engine}` cannot tell what files hold that others made"),
             "leave out `storage.engine`",
-        )
-        .into());
+        );
     }
     if plan.loader.file_access == FileAccess::Mpio {
-        return Err(UsageError::new(
+        return refuse(
             "`reader.file_access=mpio` needs to know every file, and others made these",
             "use `collective`, or files that feedrate generates",
-        )
-        .into());
+        );
     }
     let layout = Layout::new(&plan.dataset);
     let probe = generate::probe_foreign(storage, &plan.dataset, &layout).with_context(|| {
@@ -105,7 +104,7 @@ pub(crate) fn ready(
     ranks: &Ranks,
     quiet: bool,
     signals: &Signals,
-) -> anyhow::Result<Option<Dataset>> {
+) -> anyhow::Result<Option<OpenDataset>> {
     let Some(choice) = choice else { return Ok(None) };
     let (folder, interrupted) = (&choice.folder, &signals.interrupted);
     let layout = Layout::new(&plan.dataset);
@@ -123,7 +122,7 @@ pub(crate) fn ready(
     }
     let lock = lock_to_read(plan, &choice, interrupted)?;
     let Choice { folder, foreign, .. } = choice;
-    Ok(Some(Dataset { folder, storage, layout, trusts_plan: !foreign, generated, _lock: lock }))
+    Ok(Some(OpenDataset { folder, storage, layout, trusts_plan: !foreign, generated, _lock: lock }))
 }
 
 /// The shared lock of a dataset of ours, which is whole.
@@ -231,40 +230,37 @@ fn is_complete(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<bool> {
 }
 
 /// The folder of the dataset: the root itself where a manifest lies there, or one beside others named by its settings.
-pub(crate) fn folder(plan: &Plan, request: &DatasetRequest) -> anyhow::Result<PathBuf> {
-    if request.foreign || !is_in_folder(plan) {
-        return Ok(request.root.to_path_buf());
+pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
+    if !is_in_folder(plan) {
+        return Ok(root.to_path_buf());
     }
-    if request.root.is_file() {
-        return Err(UsageError::new(
-            format!("the data folder `{}` is a file", request.root.display()),
+    if root.is_file() {
+        return refuse(
+            format!("the data folder `{}` is a file", root.display()),
             "point `--data` (or `dataset.data_folder`) at a folder",
-        )
-        .into());
+        );
     }
-    if let Ok(here) = storage::open(&plan.storage.kind, request.root)
-        && request.root.join(manifest::FILE_NAME).exists()
+    if let Ok(here) = storage::open(&plan.storage.kind, root)
+        && root.join(manifest::FILE_NAME).exists()
     {
         let manifest = Manifest::read(&*here)?;
         let differences = manifest.map_or_else(Vec::new, |of| of.differences(&plan.dataset));
         if !differences.is_empty() {
-            let (root, differences) = (request.root.display(), differences.join("\n  "));
-            return Err(UsageError::new(
+            let (root, differences) = (root.display(), differences.join("\n  "));
+            return refuse(
                 format!("the dataset in `{root}` does not fit the plan:\n  {differences}"),
                 "point `--data` at the folder above it, where datasets lie side by side, or change the workload",
-            )
-            .into());
+            );
         }
-        return Ok(request.root.to_path_buf());
+        return Ok(root.to_path_buf());
     }
-    if request.root.join("train").is_dir() {
-        return Err(UsageError::new(
-            format!("`{}` holds files that no manifest describes", request.root.display()),
+    if root.join("train").is_dir() {
+        return refuse(
+            format!("`{}` holds files that no manifest describes", root.display()),
             "use `--foreign` to train on them as they are, or another `--data` folder",
-        )
-        .into());
+        );
     }
     let fingerprint = Manifest::fingerprint_of(&plan.dataset);
     let fingerprint = &fingerprint[..12.min(fingerprint.len())];
-    Ok(request.root.join(format!("{}-{fingerprint}", plan.dataset.format)))
+    Ok(root.join(format!("{}-{fingerprint}", plan.dataset.format)))
 }

@@ -1,11 +1,10 @@
 //! A run from its dataset to its record, in each of its processes, whatever the command that wants it.
 
-use crate::dataset::Dataset;
+use crate::dataset::OpenDataset;
 use crate::exit::of_ranks;
-use crate::messages;
-use crate::progress::TrainingLine;
 use crate::results::{self, Results};
 use crate::sharing::Sharing;
+use crate::{messages, progress};
 use anyhow::Context;
 use feedrate_engine::job::ReadJob;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
@@ -14,8 +13,7 @@ use feedrate_run::comm::CommError;
 use feedrate_run::driver::{RealDriver, RunError, Signals, WorkProgress};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
-use feedrate_run::system;
-use feedrate_run::system::TimelineSampler;
+use feedrate_run::system::{self, TimelineSampler};
 use feedrate_spec::plan::Plan;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +56,7 @@ impl Execution<'_> {
     ///
     /// # Errors
     /// The run failed, or its results could not be written.
-    pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&Dataset>) -> anyhow::Result<()> {
+    pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&OpenDataset>) -> anyhow::Result<()> {
         let outcome = self.save().and_then(|()| {
             let clock = self.meet()?;
             match dataset {
@@ -99,25 +97,18 @@ impl Execution<'_> {
         Ok(clock)
     }
 
-    fn train(&mut self, plan: &Plan, dataset: &Dataset, clock: Clock) -> anyhow::Result<()> {
+    fn train(&mut self, plan: &Plan, dataset: &OpenDataset, clock: Clock) -> anyhow::Result<()> {
         let (ranks, signals) = (self.ranks, self.signals);
+        let (own, trusts) = (&ranks.own, dataset.trusts_plan);
         let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals)?;
-        let trusts = dataset.trusts_plan;
-        let spins = session::may_spin(ranks, system::idle_cores());
-        self.record.compute_spins = spins;
-        let job = ReadJob::new(plan, ranks.own.clone(), sharing.storage()?, trusts)?;
-        let groups = sharing.groups(&job.storage)?;
+        self.record.compute_spins = session::may_spin(ranks, system::idle_cores());
+        let job = ReadJob::new(plan, own.clone(), sharing.storage()?, trusts)?;
+        let mut training = self.driver(&mut sharing, job, clock)?;
         let mut evaluation = None;
         if plan.evaluation.is_some() {
-            let (own, storage) = (ranks.own.clone(), sharing.storage()?);
-            if let Some(job) = ReadJob::for_evaluations(plan, own, storage, trusts)? {
-                let groups = sharing.groups(&job.storage)?;
-                let (comm, signals) = (Arc::clone(&ranks.comm), signals.clone());
-                evaluation = Some(RealDriver::new(job, groups, clock, comm, signals, spins)?);
-            }
+            let job = ReadJob::for_evaluations(plan, own.clone(), sharing.storage()?, trusts)?;
+            evaluation = job.map(|job| self.driver(&mut sharing, job, clock)).transpose()?;
         }
-        let (comm, own_signals) = (Arc::clone(&ranks.comm), signals.clone());
-        let mut training = RealDriver::new(job, groups, clock, comm, own_signals, spins)?;
         let outcome = self.epochs(plan, dataset, clock, &mut training, &mut evaluation);
         if outcome.is_ok() && self.record.complete {
             sharing.completed();
@@ -127,18 +118,29 @@ impl Execution<'_> {
         outcome.and(ended)
     }
 
+    fn driver(
+        &self,
+        sharing: &mut Sharing,
+        job: ReadJob,
+        clock: Clock,
+    ) -> anyhow::Result<RealDriver> {
+        let groups = sharing.groups(&job.storage)?;
+        let (comm, signals) = (Arc::clone(&self.ranks.comm), self.signals.clone());
+        Ok(RealDriver::new(job, groups, clock, comm, signals, self.record.compute_spins)?)
+    }
+
     /// Epoch after epoch, until the end or until something breaks.
     fn epochs(
         &mut self,
         plan: &Plan,
-        dataset: &Dataset,
+        dataset: &OpenDataset,
         clock: Clock,
         training: &mut RealDriver,
         evaluation: &mut Option<RealDriver>,
     ) -> anyhow::Result<()> {
         let live = Arc::clone(&self.signals.live);
         let silent = self.results.is_none() || !self.talk.draws();
-        let line = TrainingLine::start(live, plan.train.epochs_run(), silent);
+        let line = progress::training(live, plan.train.epochs_run(), silent);
         let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
         let work: Vec<_> = work.map(RealDriver::progress).collect();
         let outcome = self.measured(
@@ -156,7 +158,7 @@ impl Execution<'_> {
                 session.train(training, record)
             },
         );
-        drop(line);
+        line.finish_and_clear();
         let left_behind =
             training.left_behind() + evaluation.as_ref().map_or(0, RealDriver::left_behind);
         if left_behind > 0 {
@@ -224,15 +226,6 @@ fn is_interruption(lost: Option<&CommError>, outcome: &anyhow::Result<()>) -> bo
     }
 }
 
-/// Folder under test: the dataset's, or the checkpoints' where there is none.
-fn under_test<'p>(plan: &'p Plan, dataset: Option<&'p Dataset>) -> Option<&'p Path> {
-    match (dataset, &plan.checkpoint) {
-        (Some(dataset), _) => Some(&dataset.folder),
-        (None, Some(checkpoint)) => Some(Path::new(&checkpoint.folder)),
-        (None, None) => None,
-    }
-}
-
 /// Keeps the results of what was, while the run goes on.
 struct Keeper<'a> {
     results: Option<&'a Results>,
@@ -259,24 +252,20 @@ impl<'a> Keeper<'a> {
 }
 
 /// The record of a run that begins.
-pub(crate) fn new_record(plan: &Plan, dataset: Option<&Dataset>, results: Option<&Path>) -> Record {
+pub(crate) fn new_record(
+    plan: &Plan,
+    dataset: Option<&OpenDataset>,
+    results: Option<&Path>,
+) -> Record {
+    // Under test is the dataset's folder, or the checkpoints' where there is none.
+    let checkpoints = plan.checkpoint.as_ref().map(|checkpoint| Path::new(&checkpoint.folder));
+    let folder = dataset.map_or(checkpoints, |dataset| Some(&dataset.folder));
     Record {
         version: RECORD_VERSION,
         program: concat!("feedrate ", env!("CARGO_PKG_VERSION")).into(),
         plan: plan.clone(),
-        system: system::system(under_test(plan, dataset), results),
-        nodes: Vec::new(),
-        processes: Vec::new(),
+        system: system::system(folder, results),
         started: results::wall_now(),
-        ended: String::new(),
-        complete: false,
-        stopped_because: None,
-        compute_spins: false,
-        simulated: false,
-        epochs: Vec::new(),
-        evaluations: Vec::new(),
-        timeline: None,
-        doubts: Vec::new(),
-        study: None,
+        ..Record::default()
     }
 }

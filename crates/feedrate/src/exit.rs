@@ -69,6 +69,14 @@ impl UsageError {
     }
 }
 
+/// Refuse what was asked, with a remedy.
+pub(crate) fn refuse<T, E: From<UsageError>>(
+    message: impl Into<String>,
+    hint: impl Into<String>,
+) -> Result<T, E> {
+    Err(UsageError::new(message, hint).into())
+}
+
 impl From<RunsError> for UsageError {
     fn from(error: RunsError) -> Self {
         UsageError::new(error.to_string(), error.hint())

@@ -1,7 +1,7 @@
 //! The processes of a command: how they find each other, what rank 0 decides for all, and who tells what went wrong.
 
 use crate::cli::LaunchArguments;
-use crate::exit::{Exit, UsageError, code_of};
+use crate::exit::{Exit, UsageError, code_of, refuse};
 use crate::{interrupt, messages};
 use feedrate_run::comm::mpi::{self, Launched, MpiLauncher, OnLoss};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
@@ -14,14 +14,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A time to wait for others, as `flag` gives it.
-pub(crate) fn timeout(flag: &str, seconds: f64) -> Result<Duration, UsageError> {
+/// How long a rank waits for the others, from seconds.
+pub(crate) fn rank_timeout(seconds: f64) -> Result<Duration, UsageError> {
     let timeout = Duration::try_from_secs_f64(seconds).ok().filter(|timeout| !timeout.is_zero());
     timeout.ok_or_else(|| {
-        UsageError::new(
-            format!("`{flag} {seconds}` is no time to wait"),
-            "give seconds, more than none",
-        )
+        let message = format!("`--rank-timeout {seconds}` is no time to wait");
+        UsageError::new(message, "give seconds, more than none")
     })
 }
 
@@ -32,10 +30,10 @@ pub(crate) fn accelerators(
     per_process: Option<u32>,
 ) -> Result<Option<u32>, UsageError> {
     match (all, per_process) {
-        (Some(all), _) if all < processes => Err(UsageError::new(
+        (Some(all), _) if all < processes => refuse(
             format!("{processes} processes cannot share `{all}` accelerators"),
             "start as many processes as accelerators, or fewer",
-        )),
+        ),
         (Some(all), _) => Ok(Some(all)),
         (None, Some(each)) => Ok(Some(each.saturating_mul(processes))),
         (None, None) => Ok((processes > 1).then_some(processes)),
@@ -47,7 +45,7 @@ pub(crate) fn together(
     launch: &LaunchArguments,
     work: impl FnOnce(&Arc<dyn Comm>, &Signals) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
-    let rank_timeout = timeout("--rank-timeout", launch.rank_timeout)?;
+    let rank_timeout = rank_timeout(launch.rank_timeout)?;
     let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
     let launched = mpi::launched(|name| std::env::var(name).ok());
     if let Some(launched) = launched.as_ref().filter(|of| is_plain_srun(of, launch)) {
@@ -185,9 +183,9 @@ mod tests {
     #[test]
     fn a_wait_takes_time_and_ends() {
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
-            assert!(timeout("--grace", seconds).is_err(), "{seconds}");
+            assert!(rank_timeout(seconds).is_err(), "{seconds}");
         }
-        assert_eq!(timeout("--grace", 0.5).unwrap(), Duration::from_millis(500));
+        assert_eq!(rank_timeout(0.5).unwrap(), Duration::from_millis(500));
     }
 
     /// One of three ranks, which are threads.

@@ -1,13 +1,13 @@
 //! The live line of each phase, on stderr. Without a terminal, plain lines now and then.
 
+use crate::text;
 use feedrate_run::driver::Live;
 use feedrate_spec::units;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
 use std::io::IsTerminal;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often the line is drawn.
@@ -37,50 +37,20 @@ pub(crate) fn waiting(what: &str, quiet: bool) -> ProgressBar {
     bar
 }
 
-/// The line of a training run; it ends when dropped.
-pub(crate) struct TrainingLine {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl TrainingLine {
-    /// Show `live` until dropped.
-    pub(crate) fn start(live: Arc<Live>, epochs: u32, quiet: bool) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let stop = Arc::clone(&stop);
-            std::thread::spawn(move || draw(&live, epochs, &stop))
-        });
-        TrainingLine { stop, thread }
-    }
-}
-
-impl Drop for TrainingLine {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
-    }
-}
-
-fn draw(live: &Live, epochs: u32, stop: &AtomicBool) {
-    let bar = ProgressBar::new_spinner().with_style(
-        ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
-    );
-    let mut before: Option<(u64, u64)> = None;
-    while !stop.load(Relaxed) {
+/// The line of a training run.
+pub(crate) fn training(live: Arc<Live>, epochs: u32, quiet: bool) -> ProgressBar {
+    let before = Arc::new(Mutex::new((0, 0)));
+    let write = move |_: &ProgressState, out: &mut dyn Write| {
         let now = (live.elapsed_ns.load(Relaxed), live.read_bytes.load(Relaxed));
-        let rate = before.and_then(|(ns, bytes)| {
-            let elapsed_s = now.0.checked_sub(ns).filter(|&ns| ns > 0)? as f64 / 1e9;
-            Some(now.1.checked_sub(bytes)? as f64 / elapsed_s)
-        });
-        bar.set_message(line(live, epochs, rate));
-        before = Some(now);
-        std::thread::park_timeout(TICK);
-    }
-    bar.finish_and_clear();
+        let before = before.lock().map_or(now, |mut before| std::mem::replace(&mut before, now));
+        let elapsed_s = now.0.saturating_sub(before.0) as f64 / 1e9;
+        let bytes = now.1.checked_sub(before.1).map(|bytes| bytes as f64);
+        let rate = bytes.map(|bytes| bytes / elapsed_s).filter(|rate| rate.is_finite());
+        let _ = out.write_str(&line(&live, epochs, rate));
+    };
+    let style = ProgressStyle::with_template("{live}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    waiting("", quiet).with_style(style.with_key("live", write))
 }
 
 fn line(live: &Live, epochs: u32, bytes_per_second: Option<f64>) -> String {
@@ -95,6 +65,6 @@ fn line(live: &Live, epochs: u32, bytes_per_second: Option<f64>) -> String {
         if live.evaluates.load(Relaxed) { "evaluation" } else { "step" },
         live.step.load(Relaxed),
         live.steps.load(Relaxed),
-        bytes_per_second.map_or("-".into(), units::bytes_per_second),
+        text::known(bytes_per_second, units::bytes_per_second),
     )
 }

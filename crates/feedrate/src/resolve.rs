@@ -3,7 +3,7 @@
 use crate::bundled::{self, WORKLOADS};
 use crate::catalog::catalog;
 use crate::cli::DataArguments;
-use crate::exit::UsageError;
+use crate::exit::{UsageError, refuse};
 use crate::messages;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
@@ -37,8 +37,10 @@ pub(crate) fn resolve_silently(
     request: Request,
 ) -> anyhow::Result<(Resolved, Problems)> {
     if arguments.foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
-        return Err(UsageError::new("`--foreign` files are as many and as large as they are", "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter")
-        .into());
+        return refuse(
+            "`--foreign` files are as many and as large as they are",
+            "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter",
+        );
     }
     let (name, file, yaml) = find(&arguments.workload)?;
     let overrides = overrides(&arguments.overrides, Override::parse)?;

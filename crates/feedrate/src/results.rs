@@ -1,6 +1,6 @@
 //! The folder of a run: `<results>/<model>/<timestamp>/`, never one that was there before.
 
-use crate::exit::UsageError;
+use crate::exit::refuse;
 use crate::messages;
 use anyhow::Context;
 use feedrate_data::storage::StorageError;
@@ -108,11 +108,10 @@ pub(crate) fn make_folder(parent: &Path, what: &str) -> anyhow::Result<PathBuf> 
 /// Take a folder for a run that starts now; it holds no results.
 pub(crate) fn take_run_dir(run_dir: &Path) -> anyhow::Result<PathBuf> {
     if run_dir.join(file::RECORD_FILE).exists() {
-        return Err(UsageError::new(
+        return refuse(
             format!("`--run-dir {}` holds the results of another run", run_dir.display()),
             "give a folder that is empty, or not there yet",
-        )
-        .into());
+        );
     }
     fs::create_dir_all(run_dir).map_err(|source| StorageError::new("make", run_dir, source))?;
     Ok(run_dir.to_path_buf())
@@ -150,6 +149,7 @@ pub(crate) fn file_name(model: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::UsageError;
 
     #[test]
     fn a_model_names_a_folder_that_leads_nowhere_else() {

@@ -1,20 +1,20 @@
 //! The storage that the processes of a run read from: each from its own, from another's, or all together from one.
 
-use crate::dataset::Dataset;
+use crate::dataset::OpenDataset;
 use anyhow::Context;
 use feedrate_data::storage::ReadStorage;
 use feedrate_run::clock::Clock;
 use feedrate_run::driver::Signals;
 use feedrate_run::layers::{self, Collective, GroupStorages, Together};
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::plan::{FileAccess, Plan, StoragePlan};
+use feedrate_spec::plan::{FileAccess, LoaderPlan, Plan, StoragePlan};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Release;
 
 /// State of one process. Every process makes one, and asks it for the same things in the same order.
 pub(crate) struct Sharing<'a> {
-    dataset: &'a Dataset,
+    dataset: &'a OpenDataset,
     ranks: &'a Ranks,
     clock: Clock,
     signals: &'a Signals,
@@ -31,29 +31,21 @@ impl<'a> Sharing<'a> {
     /// As `plan` says.
     pub(crate) fn begin(
         plan: &Plan,
-        dataset: &'a Dataset,
+        dataset: &'a OpenDataset,
         ranks: &'a Ranks,
         clock: Clock,
         signals: &'a Signals,
     ) -> anyhow::Result<Self> {
         let (rank, size) = (ranks.comm.rank(), ranks.comm.size());
-        let group = plan.loader.group_accelerators;
+        let LoaderPlan { group_accelerators: group, file_access, .. } = plan.loader;
         let share = layers::share_read(rank, size, plan.accelerators, group);
-        let own_plan = ranks.storage(&plan.storage, share);
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
-        let own = (plan.loader.file_access != FileAccess::Mpio)
-            .then(|| layers::emulated(&own_plan, dataset.storage.clone(), clock, &signals.stop));
-        Ok(Sharing {
-            dataset,
-            ranks,
-            clock,
-            signals,
-            plan: own_plan,
-            own,
-            collective,
-            complete: Arc::default(),
-        })
+        let plan = ranks.storage(&plan.storage, share);
+        let own = (file_access != FileAccess::Mpio)
+            .then(|| layers::emulated(&plan, dataset.storage.clone(), clock, &signals.stop));
+        let complete = Arc::default();
+        Ok(Sharing { dataset, ranks, clock, signals, plan, own, collective, complete })
     }
 
     /// Storage that one job reads.
@@ -62,14 +54,10 @@ impl<'a> Sharing<'a> {
             return Ok(Arc::clone(own));
         }
         let files = self.ranks.comm.files().context("processes cannot read together")?;
-        let (stop, complete) = (&self.signals.stop, &self.complete);
-        let together = Together::new(
-            Arc::clone(&self.dataset.storage),
-            files,
-            &self.dataset.folder,
-            Arc::clone(stop),
-            Arc::clone(complete),
-        );
+        let (stop, complete) = (&self.signals.stop, Arc::clone(&self.complete));
+        let OpenDataset { storage, folder, .. } = self.dataset;
+        let together =
+            Together::new(Arc::clone(storage), files, folder, Arc::clone(stop), complete);
         Ok(layers::emulated(&self.plan, Arc::new(together), self.clock, stop))
     }
 

@@ -12,6 +12,7 @@ use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, MIB};
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -88,7 +89,16 @@ fn object(run: &Run) -> Value {
             "all_steps_percent": run.metric(&AU_ALL_STEPS),
             "sustained_percent": run.metric(&AU_SUSTAINED),
         },
-        "throughput": throughput(run),
+        "throughput": {
+            "reported_samples_per_second": run.reported_samples_per_second(),
+            "reported_mib_per_second": run.reported_mib_per_second(),
+            "windowed_samples_per_second": run.metric(&SAMPLES_WINDOWED),
+            "windowed_mib_per_second": mib_per_second(run, &NOMINAL_WINDOWED),
+            "whole_samples_per_second": run.metric(&SAMPLES_WHOLE),
+            "whole_mib_per_second": mib_per_second(run, &NOMINAL_WHOLE),
+            "whole_read_mib_per_second": mib_per_second(run, &DELIVERED_WHOLE),
+            "whole_read_provenance": run.provenance(&DELIVERED_WHOLE),
+        },
         "reported": run.reported,
         "stall": {
             "load_s_per_step": run.step_times.load_s_per_step,
@@ -103,23 +113,6 @@ fn object(run: &Run) -> Value {
         },
         "doubts": run.doubts,
     })
-}
-
-fn throughput(run: &Run) -> Value {
-    json!({
-        "reported_samples_per_second": run.reported_samples_per_second(),
-        "reported_mib_per_second": run.reported_mib_per_second(),
-        "windowed_samples_per_second": run.metric(&SAMPLES_WINDOWED),
-        "windowed_mib_per_second": mib_per_second(run, &NOMINAL_WINDOWED),
-        "whole_samples_per_second": run.metric(&SAMPLES_WHOLE),
-        "whole_mib_per_second": mib_per_second(run, &NOMINAL_WHOLE),
-        "whole_read_mib_per_second": mib_per_second(run, &DELIVERED_WHOLE),
-        "whole_read_provenance": run.provenance(&DELIVERED_WHOLE),
-    })
-}
-
-fn is_estimated(run: &Run) -> bool {
-    run.provenance(&DELIVERED_WHOLE) == Some(Provenance::Estimated)
 }
 
 fn mib_per_second(run: &Run, metric: &Metric) -> Option<f64> {
@@ -197,12 +190,12 @@ fn number(value: Option<f64>, digits: usize) -> String {
 fn checkpoints(all: &[Run]) -> Option<String> {
     let mut lines = Vec::new();
     for (index, run) in all.iter().enumerate() {
-        let told = run
-            .reported
-            .iter()
-            .filter(|(name, _)| name.contains("checkpoint") && name.contains("mean"));
-        let told: Vec<String> =
-            told.map(|(name, value)| format!("{} {value:.3}", name.replace('_', " "))).collect();
+        let mut told: Vec<String> = Vec::new();
+        for (name, value) in &run.reported {
+            if name.contains("checkpoint") && name.contains("mean") {
+                told.push(format!("{} {value:.3}", name.replace('_', " ")));
+            }
+        }
         if !told.is_empty() {
             lines.push(format!("  #{} {}: {}", index + 1, run.short_path(), told.join(", ")));
         }
@@ -216,14 +209,12 @@ fn checkpoints(all: &[Run]) -> Option<String> {
 
 /// The number of doubts, and the name of the worst.
 fn serious(run: &Run) -> String {
-    let serious = run.doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
-    match run.doubts.first() {
-        None => String::new(),
-        Some(_) if serious.clone().count() == 0 => "notes only".into(),
-        Some(worst) => match serious.count() {
-            1 => worst.name.clone(),
-            count => format!("{} and {} more", worst.name, count - 1),
-        },
+    let serious = run.doubts.iter().filter(|doubt| doubt.severity != Severity::Note).count();
+    match (run.doubts.first(), serious) {
+        (None, _) => String::new(),
+        (Some(_), 0) => "notes only".into(),
+        (Some(worst), 1) => worst.name.clone(),
+        (Some(worst), count) => format!("{} and {} more", worst.name, count - 1),
     }
 }
 
@@ -236,7 +227,7 @@ fn by_doubt(all: &[Run]) -> Vec<String> {
         }
     }
     let mut found: Vec<_> = found.into_iter().collect();
-    found.sort_by_key(|((severity, _), runs)| (*severity, std::cmp::Reverse(runs.len())));
+    found.sort_by_key(|((severity, _), runs)| (*severity, Reverse(runs.len())));
     found.iter().map(|((severity, name), runs)| block(all, *severity, name, runs)).collect()
 }
 
@@ -257,19 +248,19 @@ fn block(all: &[Run], severity: Severity, name: &str, runs: &[(usize, &Doubt)]) 
 }
 
 fn tail(all: &[Run]) -> String {
-    let results = all.iter().filter(|run| run.is_result()).count();
-    let invalid = all.iter().filter(|run| {
-        run.is_result() && run.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
-    });
-    let estimated = if all.iter().any(is_estimated) {
+    let results: Vec<&Run> = all.iter().filter(|run| run.is_result()).collect();
+    let is_invalid = |doubt: &Doubt| doubt.severity == Severity::Invalid;
+    let invalid = results.iter().filter(|run| run.doubts.iter().any(is_invalid)).count();
+    let mut provenances = all.iter().map(|run| run.provenance(&DELIVERED_WHOLE));
+    let estimated = if provenances.any(|of| of == Some(Provenance::Estimated)) {
         " Of DLIO's runs the bytes that were read are estimated by the mean size of samples."
     } else {
         ""
     };
     format!(
-        "{}, {results} with results of training; {} of these must not be used. AU in percent. MiB/s: as reported; by DLIO's window with the steps counted \
+        "{}, {} with results of training; {invalid} of these must not be used. AU in percent. MiB/s: as reported; by DLIO's window with the steps counted \
          right; over whole epochs in bytes that were read, as far as these are known.{estimated}",
         units::counted(all.len() as u64, "run"),
-        invalid.count()
+        results.len()
     )
 }

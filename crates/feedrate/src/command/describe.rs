@@ -1,6 +1,6 @@
 //! `feedrate describe`: all that is known of one name.
 
-use super::list::{Family, Listed, listed};
+use super::list::{Listed, ListedFamily, listed};
 use crate::cli::name_of;
 use crate::exit::{Exit, UsageError};
 use crate::{bundled, messages, text};
@@ -24,11 +24,11 @@ pub(super) struct DescribeArguments {
 pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
     let (families, name) = match arguments.name.as_slice() {
         [family, name] => (vec![named_family(family)?], name),
-        [name] => (Family::value_variants().to_vec(), name),
+        [name] => (ListedFamily::value_variants().to_vec(), name),
         _ => return Err(UsageError::plain("give one name").into()),
     };
     let all = families.iter().flat_map(|&of| listed(of).into_iter().map(move |one| (of, one)));
-    let all: Vec<(Family, Listed)> = all.collect();
+    let all: Vec<(ListedFamily, Listed)> = all.collect();
     let Some((family, found)) = all.iter().find(|(_, one)| one.name == *name) else {
         return Err(UsageError::unknown(
             format!("nothing is called `{name}`"),
@@ -49,12 +49,14 @@ pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn page(family: Family, found: &Listed) -> String {
+fn page(family: ListedFamily, found: &Listed) -> String {
     let name = found.name.as_str();
     let page = match family {
-        Family::Workloads => bundled::find(name).map(|bundled| bundled.yaml.trim_end().into()),
-        Family::Designs => design::find(name).ok().map(design_page),
-        Family::Keys => KEYS.iter().find(|key| key.path == name).map(key_page),
+        ListedFamily::Workloads => {
+            bundled::find(name).map(|bundled| bundled.yaml.trim_end().into())
+        }
+        ListedFamily::Designs => design::find(name).ok().map(design_page),
+        ListedFamily::Keys => KEYS.iter().find(|key| key.path == name).map(key_page),
         _ => Some(text::rows(&[(name, found.summary.clone()), ("", found.notes.clone())])),
     };
     page.unwrap_or_default()
@@ -88,8 +90,8 @@ fn key_page(key: &KeyInfo) -> String {
     text::rows(&rows)
 }
 
-fn named_family(name: &str) -> Result<Family, UsageError> {
-    let families = Family::value_variants();
+fn named_family(name: &str) -> Result<ListedFamily, UsageError> {
+    let families = ListedFamily::value_variants();
     let names = [name.to_string(), format!("{name}s"), format!("{name}es")];
     families.iter().copied().find(|&family| names.contains(&name_of(family))).ok_or_else(|| {
         let all: Vec<String> = families.iter().copied().map(name_of).collect();

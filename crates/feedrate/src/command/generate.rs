@@ -2,8 +2,8 @@
 
 use crate::catalog::estimate;
 use crate::cli::{DataArguments, LaunchArguments};
-use crate::dataset::{self, DatasetRequest};
-use crate::exit::{Exit, UsageError};
+use crate::dataset::{self, Files};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::launch::{decided, together};
 use crate::messages;
 use crate::resolve::{Resolved, resolve};
@@ -41,8 +41,7 @@ fn generate_on(
     let (plan, choice) = decided(&**comm, || {
         let request = Request { generate_only: true, ..Request::default() };
         let Resolved { plan, data_root, .. } = resolve(arguments, request)?;
-        let request = DatasetRequest { root: &data_root, foreign: false, check_files: true };
-        let choice = dataset::choose(&plan, &request)?;
+        let choice = dataset::choose(&plan, &data_root, Files::Checked)?;
         Ok((plan, choice))
     })?;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
@@ -85,8 +84,8 @@ pub(super) fn refuse_foreign(arguments: &DataArguments, command: &str) -> Result
     if !arguments.foreign {
         return Ok(());
     }
-    Err(UsageError::new(
+    refuse(
         format!("`{command}` is about files that feedrate makes, `--foreign` about others"),
         "leave `--foreign` out; `feedrate run … --foreign` probes and reads",
-    ))
+    )
 }

@@ -21,8 +21,8 @@ use serde::Serialize;
 #[derive(Debug, Args)]
 pub(super) struct ListArguments {
     /// Kind of thing to list.
-    #[arg(value_enum, default_value_t = Family::Workloads)]
-    family: Family,
+    #[arg(value_enum, default_value_t = ListedFamily::Workloads)]
+    family: ListedFamily,
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -30,7 +30,7 @@ pub(super) struct ListArguments {
 
 /// Things that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Family {
+pub(super) enum ListedFamily {
     /// Bundled workloads.
     Workloads,
     /// File formats.
@@ -88,35 +88,37 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
 }
 
 /// The members of a family.
-pub(super) fn listed(family: Family) -> Vec<Listed> {
+pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
     match family {
-        Family::Workloads => WORKLOADS.iter().map(workload).collect(),
-        Family::Formats => format::FORMATS.iter().map(|f| member(f.member())).collect(),
-        Family::Storages => storage::STORAGES.iter().map(|s| member(s.member)).collect(),
-        Family::Engines => engine::ENGINES.iter().map(|e| member(e.member())).collect(),
-        Family::Loaders => loader::LOADERS.iter().map(|l| member(l.entry().member)).collect(),
-        Family::Checkpoints => checkpoint::CHECKPOINTS.iter().map(|c| member(c.member())).collect(),
-        Family::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
-        Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
-        Family::Launches => launch::LAUNCHES.iter().map(|l| member(&l.member)).collect(),
-        Family::Designs => design::DESIGNS
+        ListedFamily::Workloads => WORKLOADS.iter().map(workload).collect(),
+        ListedFamily::Formats => format::FORMATS.iter().map(|f| member(f.member())).collect(),
+        ListedFamily::Storages => storage::STORAGES.iter().map(|s| member(s.member)).collect(),
+        ListedFamily::Engines => engine::ENGINES.iter().map(|e| member(e.member())).collect(),
+        ListedFamily::Loaders => loader::LOADERS.iter().map(|l| member(l.entry().member)).collect(),
+        ListedFamily::Checkpoints => {
+            checkpoint::CHECKPOINTS.iter().map(|c| member(c.member())).collect()
+        }
+        ListedFamily::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
+        ListedFamily::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
+        ListedFamily::Launches => launch::LAUNCHES.iter().map(|l| member(&l.member)).collect(),
+        ListedFamily::Designs => design::DESIGNS
             .iter()
             .map(|design| {
                 let options: Vec<&str> = design.options.iter().map(|option| option.name).collect();
                 line(design.name, design.summary, &options.join(", "))
             })
             .collect(),
-        Family::Plots => PLOTS.iter().map(|p| plot(p)).collect(),
-        Family::Keys => KEYS
+        ListedFamily::Plots => PLOTS.iter().map(|p| plot(p)).collect(),
+        ListedFamily::Keys => KEYS
             .iter()
             .map(|key| {
                 line(key.path, key.meaning, &format!("{}, default {}", key.kind, key.default))
             })
             .collect(),
-        Family::Metrics => {
+        ListedFamily::Metrics => {
             metric::METRICS.iter().map(|m| line(m.label(), &m.meaning(), m.unit.name())).collect()
         }
-        Family::Doubts => {
+        ListedFamily::Doubts => {
             let of_results = feedrate_results::doubt::DOUBTS.iter().map(|row| &row.kind);
             // Of the same name, the meaning is that of a record's.
             let own = of_results.filter(|kind| doubt::find(kind.name).is_none());

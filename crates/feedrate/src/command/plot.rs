@@ -1,15 +1,13 @@
 //! `feedrate plot`: a picture of runs or of a study.
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::{messages, threads};
 use anyhow::Context as _;
 use clap::Args;
 use feedrate_measure::metric::Metric;
 use feedrate_measure::record::file::write_atomically;
-use feedrate_report::draw::figure::Figure;
-use feedrate_report::draw::{Drawing, Look, Theme, draw};
+use feedrate_report::draw::{Look, Theme, draw};
 use feedrate_report::gather::plot_data;
-use feedrate_report::plot::data::Data;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
 use feedrate_results::index::LeftOut;
 use feedrate_spec::units;
@@ -61,94 +59,73 @@ const WIDTHS_IN: std::ops::RangeInclusive<f64> = 1.5..=40.0;
 const FONTS_PT: std::ops::RangeInclusive<f64> = 4.0..=48.0;
 const DPIS: std::ops::RangeInclusive<f64> = 36.0..=2400.0;
 
+/// Ending of a picture of dots; any other is of lines.
+const PNG: &str = "png";
+
 /// Draw, and say where the picture is.
-pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
-    let plot = plot::find(&arguments.name).ok_or_else(|| unknown(&arguments.name))?;
+pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
+    let name = &arguments.name;
+    let plot = plot::find(name).ok_or_else(|| {
+        UsageError::unknown(
+            format!("there is no plot `{name}`"),
+            name,
+            PLOTS.iter().map(|plot| plot.member.name),
+            "see `feedrate list plots`",
+        )
+    })?;
     let response = response(plot, arguments.response.as_deref())?;
     let look = look(arguments)?;
     let target = target(arguments)?;
-    let (data, mut left_out) = load(&arguments.paths, plot.needs)?;
+    let found = plot_data(&arguments.paths, plot.needs, threads());
+    let (data, mut left_out) = found.map_err(UsageError::from)?;
     // How far runs came is no matter of what is doubted of them: what cannot be used is counted too.
     let is_of_values = plot.needs != Needs::Progress;
     if !is_of_values {
         left_out.retain(|one| !data.folders.iter().any(|folder| folder.path == one.path));
     }
     let mut figure = plot.figure(&data, response).map_err(|missing| {
-        UsageError::new(
-            format!(
-                "{} cannot be drawn: {}{}",
-                arguments.name,
-                missing.message,
-                first_of(&left_out)
-            ),
-            missing.hint,
-        )
+        let mut message = format!("{name} cannot be drawn: {}", missing.message);
+        if let [LeftOut { path, why }, ..] = left_out.as_slice() {
+            let (count, path) = (left_out.len(), path.display());
+            message.push_str(&format!("; {count} left out, the first `{path}`: {why}"));
+        }
+        UsageError::new(message, missing.hint)
     })?;
     if is_of_values {
-        let doubts = data.doubts(&figure);
-        figure.caption.push_str(&doubts);
+        figure.caption += &data.doubts(&figure);
+        if !left_out.is_empty() {
+            let runs = units::counted(left_out.len() as u64, "run");
+            figure.caption += &format!(" Left out: {runs}.");
+        }
     }
-    if is_of_values && !left_out.is_empty() {
-        figure
-            .caption
-            .push_str(&format!(" Left out: {}.", units::counted(left_out.len() as u64, "run")));
-    }
-    for one in &left_out {
-        messages::say(format!("left out: `{}`: {}", one.path.display(), one.why));
+    for LeftOut { path, why } in &left_out {
+        messages::say(format!("left out: `{}`: {why}", path.display()));
     }
     if let Some(target) = &target {
-        save(&draw(&figure, &look), target, arguments)?;
+        let drawing = draw(&figure, &look);
+        let bytes = if ending(target) == PNG {
+            drawing.png(arguments.dpi).context("a smaller `--dpi` or `--width` helps")?
+        } else {
+            drawing.svg.into_bytes()
+        };
+        write_atomically(target, &bytes)?;
     }
-    match (arguments.json, &target) {
-        (true, _) => messages::print(object(arguments, &figure, &left_out, target.as_deref())?),
-        (false, Some(target)) => {
-            messages::print(format!("{}\n{}", target.display(), figure.caption));
-        }
-        (false, None) => {}
+    if arguments.json {
+        messages::print(json!({
+            "plot": name, "file": target, "left_out": left_out, "figure": figure,
+        }));
+    } else if let Some(target) = &target {
+        messages::print(format!("{}\n{}", target.display(), figure.caption));
     }
     Ok(Exit::Fine)
 }
 
-fn object(
-    arguments: &PlotArguments,
-    figure: &Figure,
-    left_out: &[LeftOut],
-    target: Option<&Path>,
-) -> anyhow::Result<serde_json::Value> {
-    let mut object = json!({ "plot": arguments.name, "file": target, "left_out": left_out });
-    object["figure"] = serde_json::to_value(figure)?;
-    Ok(object)
-}
-
-/// Runs that were left out, in a message about what is missing.
-fn first_of(left_out: &[LeftOut]) -> String {
-    match left_out {
-        [] => String::new(),
-        [first, ..] => format!(
-            "; {} left out, the first `{}`: {}",
-            left_out.len(),
-            first.path.display(),
-            first.why
-        ),
-    }
-}
-
-fn unknown(name: &str) -> UsageError {
-    let names = PLOTS.iter().map(|plot| plot.member.name);
-    UsageError::unknown(
-        format!("there is no plot `{name}`"),
-        name,
-        names,
-        "see `feedrate list plots`",
-    )
-}
-
 fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>, UsageError> {
     match (plot.response(), asked) {
-        (None, Some(_)) => Err(UsageError::new(
+        (None, Some(_)) => refuse(
             format!("`{}` takes no `--response`", plot.member.name),
             "`feedrate list plots` shows which do",
-        )),
+        ),
         (None, None) => Ok(None),
         (Some(own), asked) => Ok(Some(asked.map_or(Ok(own), Metric::find)?)),
     }
@@ -161,10 +138,10 @@ fn look(arguments: &PlotArguments) -> Result<Look, UsageError> {
         ("--dpi", Some(arguments.dpi), DPIS),
     ] {
         if let Some(value) = value.filter(|value| !range.contains(value)) {
-            return Err(UsageError::new(
+            return refuse(
                 format!("`{option} {value}` is out of range"),
                 format!("give {} to {}", range.start(), range.end()),
-            ));
+            );
         }
     }
     let theme = if arguments.dark { Theme::Dark } else { Theme::Light };
@@ -178,33 +155,21 @@ fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, UsageError> {
         None if arguments.json => return Ok(None),
         None => PathBuf::from(format!("{}.svg", arguments.name)),
     };
-    if !["svg", "png"].contains(&ending(&target).as_str()) {
-        return Err(UsageError::new(
+    if !["svg", PNG].contains(&ending(&target).as_str()) {
+        return refuse(
             format!("`{}` is neither `.svg` nor `.png`", target.display()),
             "the ending of the file says what is written",
-        ));
+        );
     }
     if target.exists() && !arguments.force {
-        return Err(UsageError::new(
+        return refuse(
             format!("`{}` is there already", target.display()),
             "replace it with `--force`, or give another name with `-o`",
-        ));
+        );
     }
     Ok(Some(target))
 }
 
 fn ending(path: &Path) -> String {
     path.extension().map_or(String::new(), |ending| ending.to_string_lossy().to_ascii_lowercase())
-}
-
-fn load(paths: &[PathBuf], needs: Needs) -> Result<(Data, Vec<LeftOut>), UsageError> {
-    Ok(plot_data(paths, needs, threads())?)
-}
-
-fn save(drawing: &Drawing, target: &Path, arguments: &PlotArguments) -> anyhow::Result<()> {
-    let bytes = match ending(target).as_str() {
-        "png" => drawing.png(arguments.dpi).context("a smaller `--dpi` or `--width` helps")?,
-        _ => drawing.svg.clone().into_bytes(),
-    };
-    Ok(write_atomically(target, &bytes)?)
 }

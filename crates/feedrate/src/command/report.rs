@@ -1,6 +1,6 @@
 //! `feedrate report`: what results say, as a page, a document or tables.
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::{messages, threads};
 use clap::Args;
 use feedrate_measure::record::file::write_atomically;
@@ -29,49 +29,43 @@ pub(super) struct ReportArguments {
     json: bool,
 }
 
-const TO_STDOUT: &str = "markdown";
-
 /// Write it.
-pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
+pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
+    let ReportArguments { results, output: target, title, .. } = arguments;
     let output = output(arguments)?;
     // A name alone is in this folder.
-    let folder = arguments
-        .output
-        .as_ref()
-        .map(|file| Path::new(".").join(file.parent().unwrap_or(Path::new(""))));
+    let folder = target.as_deref().and_then(Path::parent).map(|folder| Path::new(".").join(folder));
     if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
         let message = format!("there is no folder `{}`", folder.display());
-        return Err(UsageError::new(message, "make it first").into());
+        return refuse(message, "make it first");
     }
-    let found =
-        of_results(&arguments.results, folder.as_deref(), threads()).map_err(UsageError::from)?;
+    let found = of_results(results, folder.as_deref(), threads()).map_err(UsageError::from)?;
+    let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
     let report = Report {
-        title: arguments.title.clone().unwrap_or_else(|| title(&arguments.results)),
+        title: title.clone().unwrap_or_else(|| format!("Report on {}", names.join(", "))),
         program: format!("feedrate {}", env!("CARGO_PKG_VERSION")),
         ..found
     };
     let text = (output.write)(&report);
-    match &arguments.output {
+    match target {
         Some(file) => write_atomically(file, text.as_bytes())?,
         None => messages::print(text.trim_end_matches('\n')),
     }
     Ok(Exit::Fine)
 }
 
-fn title(results: &[PathBuf]) -> String {
-    let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
-    format!("Report on {}", names.join(", "))
-}
-
 fn output(arguments: &ReportArguments) -> Result<&'static ReportOutput, UsageError> {
-    let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
-    let hint = Some(format!("one of {}", names.join(", ")));
-    let found = match (&arguments.format, &arguments.output) {
-        _ if arguments.json => find("json").ok_or("json".to_string()),
-        (Some(name), _) => find(name).ok_or(format!("there is no format `{name}`")),
-        (None, Some(file)) => for_file(file)
-            .ok_or(format!("the ending of `{}` names no format of reports", file.display())),
-        (None, None) => find(TO_STDOUT).ok_or(TO_STDOUT.to_string()),
+    let (found, message) = match (&arguments.format, &arguments.output) {
+        _ if arguments.json => (find("json"), String::new()),
+        (Some(name), _) => (find(name), format!("there is no format `{name}`")),
+        (None, Some(file)) => (
+            for_file(file),
+            format!("the ending of `{}` names no format of reports", file.display()),
+        ),
+        (None, None) => (find("markdown"), String::new()),
     };
-    found.map_err(|message| UsageError { message, hint })
+    found.ok_or_else(|| {
+        let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
+        UsageError::new(message, format!("one of {}", names.join(", ")))
+    })
 }

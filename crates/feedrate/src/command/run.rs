@@ -1,9 +1,9 @@
 //! `feedrate run`: generate what is missing, train, say whether the storage kept up.
 
 use crate::cli::{DataArguments, LaunchArguments};
-use crate::dataset::{self, Choice, DatasetRequest};
+use crate::dataset::{self, Choice, Files};
 use crate::execute::{self, Execution, Talk};
-use crate::exit::{Exit, Interrupted, UsageError};
+use crate::exit::{Exit, Interrupted, refuse};
 use crate::launch::{self, decided, together};
 use crate::resolve::{Resolved, resolve, unheeded};
 use crate::results::{self, Results};
@@ -68,11 +68,10 @@ impl RunArguments {
 /// Run a workload.
 pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     if arguments.data.foreign && arguments.verify {
-        return Err(UsageError::new(
+        return refuse(
             "`--verify` compares with what feedrate generates, which `--foreign` files are not",
             "leave one of them out",
-        )
-        .into());
+        );
     }
     together(&arguments.launch, |comm, signals| run_on(comm, arguments, signals))
 }
@@ -110,11 +109,12 @@ fn run_on(
     record.doubts.extend(study.iter().flat_map(|study| study.doubts.clone()));
     record.study = study.map(Box::new);
     let results = invocation.map(|invocation| Results { folder: run_dir.clone(), invocation });
+    let tells = ranks.is_first() && !arguments.data.quiet && !arguments.data.json;
     let mut execution = Execution {
         ranks: &ranks,
         record,
         results: results.as_ref(),
-        talk: &mut EpochLines::new(arguments, &plan, ranks.is_first()),
+        talk: &mut EpochLines { epochs: plan.train.epochs_run(), tells },
         signals,
     };
     let outcome = execution.run(&plan, dataset.as_ref());
@@ -147,9 +147,9 @@ fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision,
             messages::say(format!("note: no effect: {key}"));
         }
     }
-    let request = DatasetRequest { root: &data_root, foreign: data.foreign, check_files: false };
+    let files = if data.foreign { Files::Foreign } else { Files::Generated };
     let has_data = !plan.is_checkpoints_alone();
-    let choice = has_data.then(|| dataset::choose(&plan, &request)).transpose()?;
+    let choice = has_data.then(|| dataset::choose(&plan, &data_root, files)).transpose()?;
     let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
     let run_dir = match &arguments.run_dir {
         Some(run_dir) => results::take_run_dir(run_dir)?,
@@ -181,21 +181,13 @@ fn exit(arguments: &RunArguments, summary: &Summary) -> Exit {
 /// Tells of epochs and checkpoints, a line each.
 struct EpochLines {
     epochs: u32,
-    tells_epochs: bool,
     tells: bool,
-}
-
-impl EpochLines {
-    fn new(arguments: &RunArguments, plan: &Plan, is_first: bool) -> Self {
-        let tells = is_first && !arguments.data.quiet && !arguments.data.json;
-        let tells_epochs = tells && !std::io::stderr().is_terminal();
-        EpochLines { epochs: plan.train.epochs_run(), tells_epochs, tells }
-    }
 }
 
 impl Talk for EpochLines {
     fn epoch(&mut self, record: &Record) {
-        if self.tells_epochs
+        if self.tells
+            && !std::io::stderr().is_terminal()
             && let Some(epoch) = record.epochs.last()
         {
             let epoch = EpochSummary::new(record, epoch);

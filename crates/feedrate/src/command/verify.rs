@@ -2,12 +2,12 @@
 
 use super::generate::refuse_foreign;
 use crate::cli::DataArguments;
-use crate::dataset::{self, DatasetRequest};
-use crate::exit::{Exit, UsageError};
-use crate::resolve::resolve;
+use crate::dataset;
+use crate::exit::{Exit, refuse};
+use crate::resolve::{Resolved, resolve};
 use crate::{catalog, interrupt, messages, progress, threads};
-use feedrate_data::storage;
 use feedrate_data::verify::{self as data_verify, BadFile};
+use feedrate_data::{manifest, storage};
 use feedrate_spec::plan::Request;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::units;
@@ -16,30 +16,21 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Verify the dataset of a workload.
 pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     refuse_foreign(arguments, "verify")?;
-    let resolved = resolve(arguments, Request { generate_only: true, ..Request::default() })?;
-    let interrupted = interrupt::flag();
-    let request = DatasetRequest { root: &resolved.data_root, foreign: false, check_files: false };
-    let folder = dataset::folder(&resolved.plan, &request)?;
-    if !folder.join("manifest.json").exists() {
-        return Err(UsageError::new(
+    let Resolved { plan, data_root, .. } =
+        resolve(arguments, Request { generate_only: true, ..Request::default() })?;
+    let folder = dataset::folder(&plan, &data_root)?;
+    if !folder.join(manifest::FILE_NAME).exists() {
+        return refuse(
             format!("there is no generated dataset in `{}`", folder.display()),
             "make it with `feedrate generate`",
-        )
-        .into());
+        );
     }
-    let storage = storage::open(&resolved.plan.storage.kind, &folder)?;
-    let layout = Layout::new(&resolved.plan.dataset);
-    let estimate = catalog::estimate(&resolved.plan);
+    let (dataset, interrupted) = (&plan.dataset, interrupt::flag());
+    let (storage, layout) = (storage::open(&plan.storage.kind, &folder)?, Layout::new(dataset));
+    let estimate = catalog::estimate(&plan);
     let bar = progress::byte_bar("verifying", estimate.file_bytes, arguments.quiet);
-    let dataset = &resolved.plan.dataset;
-    let report = data_verify::verify(
-        dataset,
-        &layout,
-        &*storage,
-        threads(),
-        &|_files, bytes| bar.set_position(bytes),
-        &interrupted,
-    )?;
+    let show = |_files: u64, bytes: u64| bar.set_position(bytes);
+    let report = data_verify::verify(dataset, &layout, &*storage, threads(), &show, &interrupted)?;
     bar.finish_and_clear();
     if arguments.json {
         messages::print(serde_json::json!({

@@ -1,7 +1,8 @@
 //! Hydra 1.3's command line, as far as DLIO's users type it. Reads nothing but its arguments.
 
 use crate::cli::LaunchArguments;
-use crate::launch::timeout;
+use crate::launch::rank_timeout;
+use std::iter::Peekable;
 use std::path::PathBuf;
 
 /// A parsed command line.
@@ -53,72 +54,84 @@ impl HydraArguments {
         while let Some(word) = words.next() {
             if !word.starts_with('-') {
                 arguments.positional(word)?;
-                continue;
+            } else if let Some((name, value)) = word.split_once('=') {
+                arguments.flag(name, &mut [value.to_string()].into_iter().peekable())?;
+            } else {
+                arguments.flag(&word, &mut words)?;
             }
-            let (name, value) = match word.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_string())),
-                None => (word.as_str(), None),
-            };
-            if arguments.switch(name)? {
-                if matches!(name, "--info" | "-i") {
-                    words.next_if(|word| INFO.contains(&word.as_str()));
-                }
-                continue;
-            }
-            let value = value.or_else(|| if VALUED.contains(&name) { words.next() } else { None });
-            arguments.valued(name, value)?;
         }
         Ok(arguments)
     }
 
-    /// Whether `name` is a flag without a value.
-    fn switch(&mut self, name: &str) -> Result<bool, String> {
-        self.show = match name {
-            "--help" | "-h" => Some(Show::Help),
-            "--hydra-help" => Some(Show::HydraHelp),
-            "--version" => Some(Show::Version),
-            "--info" | "-i" => Some(Show::All),
-            "--run" | "-r" | "--resolve" => self.show,
+    /// A flag, whose value comes first of `words` if it has one.
+    fn flag(
+        &mut self,
+        name: &str,
+        words: &mut Peekable<impl Iterator<Item = String>>,
+    ) -> Result<(), String> {
+        match name {
+            "--help" | "-h" => self.show = Some(Show::Help),
+            "--hydra-help" => self.show = Some(Show::HydraHelp),
+            "--version" => self.show = Some(Show::Version),
+            "--info" | "-i" => {
+                words.next_if(|word| INFO.contains(&word.as_str()));
+                self.show = Some(Show::All);
+            }
+            "--run" | "-r" | "--resolve" => {}
             "--multirun" | "-m" => {
                 return Err("a sweep (`--multirun`) is no single run\n  hint: DLIO writes the results of all its jobs into the first one's folder; start each run by itself".into());
             }
             "--shell-completion" | "-sc" => {
                 return Err("`--shell-completion` is not supported".into());
             }
-            _ => return Ok(false),
-        };
-        Ok(true)
+            "--cfg"
+            | "-c"
+            | "--package"
+            | "-p"
+            | "--config-path"
+            | "-cp"
+            | "--config-name"
+            | "-cn"
+            | "--config-dir"
+            | "-cd"
+            | "--experimental-rerun"
+            | "--mpi-library"
+            | "--rank-timeout"
+            | "--accelerators-per-rank" => {
+                let value = words.next();
+                let value = value.ok_or(format!("argument {name}: expected one argument"))?;
+                self.valued(name, &value)?;
+            }
+            _ => {
+                return Err(format!(
+                    "unrecognized arguments: {name}\n  hint: see `dlio_benchmark --help`"
+                ));
+            }
+        }
+        Ok(())
     }
 
-    fn valued(&mut self, name: &str, value: Option<String>) -> Result<(), String> {
-        if !VALUED.contains(&name) {
-            return Err(format!(
-                "unrecognized arguments: {name}\n  hint: see `dlio_benchmark --help`"
-            ));
-        }
-        let value = value.ok_or_else(|| format!("argument {name}: expected one argument"))?;
+    fn valued(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "--cfg" | "-c" => {
-                self.show = Some(match value.as_str() {
+                self.show = Some(match value {
                     "job" => Show::Job,
                     "hydra" => Show::Hydra,
                     "all" => Show::All,
-                    _ => return Err(bad(name, &value, "choose from `job`, `hydra`, `all`")),
+                    _ => return bad(name, value, "choose from `job`, `hydra`, `all`"),
                 });
             }
             "--config-dir" | "-cd" => self.config_dir = Some(value.into()),
             "--config-name" | "-cn" if value == "config" || value == "config.yaml" => {}
             "--mpi-library" => self.launch.mpi_library = Some(value.into()),
-            "--rank-timeout" => {
-                let given = value.parse().ok().filter(|seconds| timeout(name, *seconds).is_ok());
-                self.launch.rank_timeout =
-                    given.ok_or_else(|| bad(name, &value, "give seconds"))?;
-            }
-            "--accelerators-per-rank" => {
-                let count = value.parse().ok().filter(|count| *count > 0);
-                let count = count.ok_or_else(|| bad(name, &value, "give a number"))?;
-                self.launch.accelerators_per_rank = Some(count);
-            }
+            "--rank-timeout" => match value.parse() {
+                Ok(seconds) if rank_timeout(seconds).is_ok() => self.launch.rank_timeout = seconds,
+                _ => return bad(name, value, "give seconds"),
+            },
+            "--accelerators-per-rank" => match value.parse() {
+                Ok(count) if 0 < count => self.launch.accelerators_per_rank = Some(count),
+                _ => return bad(name, value, "give a number"),
+            },
             _ => {
                 return Err(format!(
                     "`{name}` is not supported\n  hint: put the workload into `workload/NAME.yaml` of a folder, and give `--config-dir FOLDER workload=NAME`"
@@ -136,55 +149,34 @@ impl HydraArguments {
             return Ok(());
         }
         if bare == "workload" {
-            let value = word.split_once('=').map(|(_, value)| value.trim().to_string());
-            match value.filter(|value| key == "workload" && !value.is_empty()) {
-                Some(value) if value.contains(',') => {
+            match word.split_once('=') {
+                Some(("workload", value)) if value.contains(',') => {
                     return Err(format!(
                         "`{word}` is a sweep over several workloads\n  hint: start each run by itself"
                     ));
                 }
-                Some(value) => self.workload = Some(value),
-                None => return Err(format!("`{word}`: the workload is chosen by `workload=NAME`")),
+                Some(("workload", value)) if !value.trim().is_empty() => {
+                    self.workload = Some(value.trim().to_string());
+                }
+                _ => return Err(format!("`{word}`: the workload is chosen by `workload=NAME`")),
             }
-            self.task.push(word);
-            return Ok(());
-        }
-        if !bare.starts_with("workload.") {
-            if !key.starts_with('+') {
-                return Err(format!(
-                    "Could not override '{bare}': it is not in the config\n  hint: keys of the workload begin with `workload.`, as in `workload.reader.batch_size=4`"
-                ));
-            }
+        } else if bare.starts_with("workload.") {
+            self.overrides.push(word.clone());
+        } else if key.starts_with('+') {
             self.warnings.push(format!("`{word}` is outside the workload and is ignored"));
         } else {
-            self.overrides.push(word.clone());
+            return Err(format!(
+                "Could not override '{bare}': it is not in the config\n  hint: keys of the workload begin with `workload.`, as in `workload.reader.batch_size=4`"
+            ));
         }
         self.task.push(word);
         Ok(())
     }
 }
 
-fn bad(name: &str, value: &str, what: &str) -> String {
-    format!("argument {name}: {what}, not `{value}`")
+fn bad(name: &str, value: &str, wanted: &str) -> Result<(), String> {
+    Err(format!("argument {name}: {wanted}, not `{value}`"))
 }
-
-/// Flags with a value.
-const VALUED: &[&str] = &[
-    "--cfg",
-    "-c",
-    "--package",
-    "-p",
-    "--config-path",
-    "-cp",
-    "--config-name",
-    "-cn",
-    "--config-dir",
-    "-cd",
-    "--experimental-rerun",
-    "--mpi-library",
-    "--rank-timeout",
-    "--accelerators-per-rank",
-];
 
 /// Topics of `--info`; all are shown whichever is asked for.
 const INFO: &[&str] = &["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"];

@@ -2,15 +2,14 @@
 
 use super::arguments::HydraArguments;
 use crate::bundled::{self, WORKLOADS};
-use crate::exit::UsageError;
+use crate::exit::{UsageError, refuse};
 use crate::resolve::overrides;
 use crate::results::hydra_text;
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
 use feedrate_spec::problem::{ProblemSeverity, Problems};
-use feedrate_spec::workload::{self, Override, Strictness, Workload, nearest, yaml_at};
+use feedrate_spec::workload::{self, Override, Strictness, Workload, yaml_at};
 use jiff::Zoned;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// A workload as it was asked for.
@@ -37,12 +36,10 @@ pub(super) fn compose(arguments: &HydraArguments) -> anyhow::Result<Composed> {
     let overrides = overrides(&arguments.overrides, Override::parse_as_hydra)?;
     let (workload, noted) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
     warnings.extend(said(&noted));
-    let own = HydraSettings::read(&arguments.hydra, &mut warnings)?;
-    let run_dir = own.run_dir.as_deref().unwrap_or(RUN_DIR);
-    let run_dir = PathBuf::from(interpolated(run_dir, &workload)?);
-    let subfolder = own.subfolder.unwrap_or_else(|| ".hydra".into());
-    let typed = (&arguments.task[..], &arguments.hydra[..]);
-    let hydra = hydra_text(typed.0, typed.1, name, &workload, &run_dir, &subfolder);
+    let HydraArguments { task, hydra, .. } = arguments;
+    let (run_dir, subfolder) = hydra_settings(hydra, &mut warnings)?;
+    let run_dir = PathBuf::from(interpolated(&run_dir, &workload)?);
+    let hydra = hydra_text(task, hydra, name, &workload, &run_dir, &subfolder);
     Ok(Composed { name: name.to_string(), workload, warnings, run_dir, subfolder, hydra })
 }
 
@@ -99,51 +96,43 @@ fn find(
 fn unknown(name: &str, config_dir: Option<&Path>) -> UsageError {
     let mut names: Vec<String> = WORKLOADS.iter().map(|bundled| bundled.name.into()).collect();
     let mut searched = "the bundled workloads".to_string();
-    if let Some(dir) = config_dir {
-        let folder = dir.join("workload");
-        write!(searched, " and `{}`", folder.display()).unwrap_or_default();
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        names
-            .extend(entries.filter_map(|entry| {
-                Some(entry.path().file_stem()?.to_string_lossy().into_owned())
-            }));
-    }
-    let near = nearest(name, names.iter().map(String::as_str));
-    let hint = match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "see `feedrate list workloads`; others go to `workload/NAME.yaml` of a folder, given by `--config-dir`".into(),
-    };
-    UsageError::new(format!("Could not find 'workload/{name}' in {searched}"), hint)
-}
-
-/// Hydra's own settings that matter here.
-#[derive(Default)]
-struct HydraSettings {
-    run_dir: Option<String>,
-    subfolder: Option<String>,
-}
-
-impl HydraSettings {
-    fn read(overrides: &[String], warnings: &mut Vec<String>) -> Result<Self, UsageError> {
-        let mut own = HydraSettings::default();
-        for text in overrides {
-            let (key, value) = text.trim_start_matches('+').split_once('=').unwrap_or((text, ""));
-            let value = unquoted(value.trim());
-            match key.trim() {
-                "hydra.run.dir" if !value.is_empty() => own.run_dir = Some(value),
-                "hydra.output_subdir" if value == "null" => own.subfolder = Some(String::new()),
-                "hydra.output_subdir" if !value.is_empty() => own.subfolder = Some(value),
-                "hydra.job.chdir" if value.eq_ignore_ascii_case("true") => {
-                    return Err(UsageError::new(
-                        format!("`{text}` is not supported"),
-                        "relative paths are those of the folder the command starts in",
-                    ));
-                }
-                _ => warnings.push(format!("`{text}` is not heeded")),
-            }
+    if let Some(folder) = config_dir.map(|dir| dir.join("workload")) {
+        searched.push_str(&format!(" and `{}`", folder.display()));
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            names.extend(entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()));
         }
-        Ok(own)
     }
+    UsageError::unknown(
+        format!("Could not find 'workload/{name}' in {searched}"),
+        name,
+        names.iter().map(String::as_str),
+        "see `feedrate list workloads`; others go to `workload/NAME.yaml` of a folder, given by `--config-dir`",
+    )
+}
+
+/// Hydra's own settings that matter here: the folder of the run, and its subfolder.
+fn hydra_settings(
+    overrides: &[String],
+    warnings: &mut Vec<String>,
+) -> Result<(String, String), UsageError> {
+    let (mut run_dir, mut subfolder) = (RUN_DIR.to_string(), ".hydra".to_string());
+    for text in overrides {
+        let (key, value) = text.trim_start_matches('+').split_once('=').unwrap_or((text, ""));
+        let value = unquoted(value.trim());
+        match key.trim() {
+            "hydra.run.dir" if !value.is_empty() => run_dir = value,
+            "hydra.output_subdir" if value == "null" => subfolder.clear(),
+            "hydra.output_subdir" if !value.is_empty() => subfolder = value,
+            "hydra.job.chdir" if value.eq_ignore_ascii_case("true") => {
+                return refuse(
+                    format!("`{text}` is not supported"),
+                    "relative paths are those of the folder the command starts in",
+                );
+            }
+            _ => warnings.push(format!("`{text}` is not heeded")),
+        }
+    }
+    Ok((run_dir, subfolder))
 }
 
 fn unquoted(text: &str) -> String {

@@ -1,7 +1,8 @@
 //! The ways to start the runs of a study, each started for real, under a supervisor.
 
 use crate::harness::{TINY, Test};
-use feedrate_study::launch::{LaunchJob, LaunchOptions, Scripts, find};
+use feedrate_results::state::Launching;
+use feedrate_study::launch::{LaunchJob, Scripts, find};
 use feedrate_study::supervise::{ScriptEnd, Supervised, Supervision, wait_until_alone};
 use serde_json::Value;
 use std::fs;
@@ -14,7 +15,7 @@ const FEEDRATE: &str = env!("CARGO_BIN_EXE_feedrate");
 const LONG: &[&str] = &["train.computation_time=0.1", "train.epochs=20000"];
 
 /// A run of two accelerators in the test's folder `run`, by absolute paths.
-pub(crate) fn begin(test: &Test, launch: &str, options: &LaunchOptions, more: &[&str]) -> Begun {
+pub(crate) fn begin(test: &Test, launch: &str, options: &Launching, more: &[&str]) -> Begun {
     let folder = test.path("run");
     fs::create_dir_all(&folder).unwrap();
     let file = |name: &str| test.path(name).display().to_string();
@@ -81,11 +82,12 @@ impl Begun {
     }
 }
 
-fn under_mpirun(program: &str, more: &[&str]) -> LaunchOptions {
-    LaunchOptions {
+fn under_mpirun(program: &str, more: &[&str]) -> Launching {
+    Launching {
         prologue: vec![format!("export MPIRUN={program}")],
-        launcher_arguments: more.iter().map(|word| (*word).into()).collect(),
+        arguments: more.iter().map(|word| (*word).into()).collect(),
         accelerators_per_rank: None,
+        ..Launching::default()
     }
 }
 
@@ -93,7 +95,7 @@ fn under_mpirun(program: &str, more: &[&str]) -> LaunchOptions {
 fn runs_are_started_here_and_by_either_mpi_and_write_down_what_they_have_when_stopped() {
     let of_open_mpi = under_mpirun("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"]);
     for (launch, options, processes) in [
-        ("local", LaunchOptions::default(), 0),
+        ("local", Launching::default(), 0),
         ("mpirun", of_open_mpi, 2),
         ("mpirun", under_mpirun("mpiexec.hydra", &[]), 2),
     ] {

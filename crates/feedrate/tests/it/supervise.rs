@@ -73,12 +73,9 @@ fn text(test: &Test, name: &str) -> String {
 fn a_killed_runner_takes_all_that_its_run_started_with_it() {
     let test = Test::new();
     let order = supervision(&test, STUBBORN);
-    let path = |path: &Path| path.display().to_string();
     let mut runner = test
         .program("bash", &["-c", "coproc RUN { exec \"$@\"; }; read -r", "runner"])
-        .args([FEEDRATE, "supervise", "--grace", "0.2", "--script", &path(&order.script)])
-        .args(["--stdout", &path(&order.stdout), "--stderr", &path(&order.stderr)])
-        .args(["--running", &path(&order.running), "--cleanup", &path(&test.path("cleanup.sh"))])
+        .args([FEEDRATE, "supervise", &serde_json::to_string(&order).unwrap()])
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
@@ -193,9 +190,7 @@ fn what_lost_its_runner_before_it_began_is_not_begun() {
     let order = supervision(&test, "");
     test.write("script.sh", format!("touch {}\n", test.path("begun").display()));
     let mut command = Command::new(FEEDRATE);
-    command.args(["supervise", "--grace", "0.2", "--script"]).arg(&order.script);
-    command.arg("--stdout").arg(&order.stdout).arg("--stderr").arg(&order.stderr);
-    command.arg("--running").arg(&order.running).stdin(Stdio::null());
+    command.args(["supervise", &serde_json::to_string(&order).unwrap()]).stdin(Stdio::null());
     let told = command.output().unwrap().stdout;
     assert!(String::from_utf8_lossy(&told).contains("its runner is gone"));
     assert!(!test.path("begun").exists());

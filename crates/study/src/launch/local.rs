@@ -14,7 +14,7 @@ pub(super) static LAUNCHER: Launcher = Launcher {
 
 fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
     let options = job.options;
-    if !options.launcher_arguments.is_empty() || options.accelerators_per_rank.is_some() {
+    if !options.arguments.is_empty() || options.accelerators_per_rank.is_some() {
         return Err(LaunchError {
             message: "launch `local` has one process and no launcher to tell anything".into(),
             hint: "leave those arguments out, or choose another launch (`feedrate list launches`)"

@@ -10,6 +10,7 @@ mod sbatch;
 mod tests;
 
 use crate::bash::{self, script};
+use feedrate_results::state::Launching;
 use feedrate_spec::catalog::Member;
 use std::path::Path;
 
@@ -49,20 +50,9 @@ pub struct LaunchJob<'a> {
     /// Where its messages go.
     pub stderr: &'a Path,
     /// Options of the user.
-    pub options: &'a LaunchOptions,
+    pub options: &'a Launching,
     /// Variables of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-}
-
-/// Options of all runs of a study.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LaunchOptions {
-    /// Lines of bash before the run: `module load openmpi`.
-    pub prologue: Vec<String>,
-    /// More arguments of the launcher.
-    pub launcher_arguments: Vec<String>,
-    /// Accelerators that a process carries, where there are several; the last may carry fewer [default: 1].
-    pub accelerators_per_rank: Option<u32>,
 }
 
 /// Scripts that start a run and end it.
@@ -103,7 +93,7 @@ impl LaunchJob<'_> {
 
     /// More arguments of the launcher as words of bash, each after a blank.
     fn launcher_arguments(&self) -> String {
-        let words = self.options.launcher_arguments.iter();
+        let words = self.options.arguments.iter();
         words.map(|word| format!(" {}", bash::quoted(word))).collect()
     }
 

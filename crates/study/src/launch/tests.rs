@@ -4,11 +4,7 @@ use super::*;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-fn scripts(
-    launch: &str,
-    accelerators: u32,
-    options: &LaunchOptions,
-) -> Result<Scripts, LaunchError> {
+fn scripts(launch: &str, accelerators: u32, options: &Launching) -> Result<Scripts, LaunchError> {
     let arguments = ["run", "unet3d", "++workload.train.epochs=2", "--data", "/my data"];
     (find(launch).unwrap().scripts)(&LaunchJob {
         program: Path::new("/opt/feedrate"),
@@ -23,11 +19,12 @@ fn scripts(
     })
 }
 
-fn options(launcher: &[&str], accelerators_per_rank: Option<u32>) -> LaunchOptions {
-    LaunchOptions {
+fn options(launcher: &[&str], accelerators_per_rank: Option<u32>) -> Launching {
+    Launching {
         prologue: vec!["module load openmpi/4.1".into()],
-        launcher_arguments: launcher.iter().map(|word| (*word).into()).collect(),
+        arguments: launcher.iter().map(|word| (*word).into()).collect(),
         accelerators_per_rank,
+        ..Launching::default()
     }
 }
 
@@ -85,7 +82,7 @@ fn what_a_way_cannot_do_is_refused() {
     };
     check(scripts("local", 8, &options(&["--oversubscribe"], None)), "one process");
     check(scripts("local", 8, &options(&[], Some(2))), "one process");
-    let none = LaunchOptions::default();
+    let none = Launching::default();
     let job = LaunchJob {
         program: Path::new("feedrate"),
         arguments: &[],

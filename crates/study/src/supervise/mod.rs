@@ -33,7 +33,7 @@ const REASON_LINES: usize = 6;
 pub const GRACE: Duration = Duration::from_secs(10);
 
 /// An order to supervise a run. Paths must be good in the working directory of the runner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Supervision {
     /// Script that bash runs.
     pub script: PathBuf,
@@ -113,13 +113,7 @@ impl Supervised {
     /// The supervisor could not be started.
     pub fn start(program: &Path, order: &Supervision) -> io::Result<Self> {
         let mut command = Command::new(program);
-        command.arg("supervise").arg("--script").arg(&order.script);
-        if let Some(cleanup) = &order.cleanup {
-            command.arg("--cleanup").arg(cleanup);
-        }
-        command.arg("--stdout").arg(&order.stdout).arg("--stderr").arg(&order.stderr);
-        command.arg("--running").arg(&order.running);
-        command.arg("--grace").arg(order.grace.as_secs_f64().to_string());
+        command.arg("supervise").arg(serde_json::to_string(order)?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(to_end_of(&order.stderr)?);
         // What a terminal sends to its foreground is the runner's to decide on.
         in_own_session(&mut command, None);

@@ -4,7 +4,7 @@ mod range;
 mod probe;
 
 use crate::cli::DataArguments;
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::{interrupt, messages, progress, results, text};
 use clap::Args;
 use feedrate_analysis::precision::CONFIDENCE;
@@ -137,7 +137,7 @@ impl Hunt<'_> {
                 _ => "",
             };
             let message = format!("the run of {} has no {name}{why}", self.range.words(number));
-            return Err(UsageError::new(message, "try `--response au_all_steps`").into());
+            return refuse(message, "try `--response au_all_steps`");
         };
         let value_upwards = upwards(self.response, value);
         self.search.tell(number, value_upwards);
@@ -292,11 +292,11 @@ fn headline(answer: String, cache_fed: bool) -> String {
 fn refuse_bound(bound: f64, response: &Metric) -> Result<(), UsageError> {
     if !bound.is_finite() {
         let message = format!("`--au {bound}` is no number");
-        return Err(UsageError::new(message, "give what is to be reached"));
+        return refuse(message, "give what is to be reached");
     }
     if response.unit == Unit::Percent && !(0.0..=100.0).contains(&bound) {
         let hint = format!("{} lies between 0 and 100", response.id.name());
-        return Err(UsageError::new(format!("`--au {bound}` is no percentage"), hint));
+        return refuse(format!("`--au {bound}` is no percentage"), hint);
     }
     Ok(())
 }

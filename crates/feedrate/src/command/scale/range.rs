@@ -2,7 +2,7 @@
 
 use super::{ACCELERATORS, ScaleArguments};
 use crate::cli::DataArguments;
-use crate::exit::UsageError;
+use crate::exit::{UsageError, refuse};
 use crate::resolve::{Resolved, resolve, resolve_silently};
 use crate::{catalog, messages};
 use feedrate_measure::metric::{AU_SUSTAINED, Metric, sustained_needs_steps};
@@ -196,22 +196,22 @@ fn request(arguments: &ScaleArguments) -> Request {
 
 fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), UsageError> {
     if arguments.key == ACCELERATORS && arguments.data.accelerators.is_some() {
-        return Err(UsageError::new(
+        return refuse(
             "`--accelerators` is what is looked for",
             "say where to begin and end with `--from` and `--max`",
-        ));
+        );
     }
     if arguments.max.is_some_and(|max| max < arguments.from) {
-        return Err(UsageError::new(
+        return refuse(
             format!("nothing lies between `--from {}` and `--max` below it", arguments.from),
             "raise `--max`",
-        ));
+        );
     }
     if is_given(&arguments.data, &arguments.key) {
-        return Err(UsageError::new(
+        return refuse(
             format!("`{}` is what is looked for", arguments.key),
             "leave it out of the overrides",
-        ));
+        );
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ pub(super) use study::{StudySlurmArguments, study};
 use super::generate::GenerateArguments;
 use super::run::RunArguments;
 use crate::cli::{DataArguments, LaunchArguments, given};
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::resolve::{Resolved, is_file, resolve};
 use crate::{catalog, dataset, dlio, launch, results};
 use clap::{ArgMatches, Args, ValueEnum};
@@ -103,11 +103,10 @@ pub(super) enum SlurmMpi {
 pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     let SlurmArguments { run, batch, .. } = arguments;
     if run.run_dir.is_some() || run.study.is_some() {
-        return Err(UsageError::new(
+        return refuse(
             "`--run-dir` is of one run, and a job may be started several times",
             "give `--results`: each start makes a folder of its own there",
-        )
-        .into());
+        );
     }
     let tasks = batch.tasks()?;
     if arguments.dlio {
@@ -178,11 +177,10 @@ impl BatchArguments {
         }
         let chdir = self.chdir.as_ref().map(|folder| folder.display().to_string());
         if let Some(folder) = chdir.filter(|folder| folder.contains(['"', '\\', '\n'])) {
-            return Err(UsageError::new(
+            return refuse(
                 format!("`--chdir {folder}` cannot be written into a batch script"),
                 "choose a folder without quotes and backslashes in its name",
-            )
-            .into());
+            );
         }
         results::write_or_print(self.output.as_deref(), &job.script())?;
         Ok(Exit::Fine)
@@ -199,18 +197,18 @@ fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), Us
         !known.contains(option) && !["--data", "--results"].contains(&option.0.as_str())
     });
     if let Some((flag, _)) = unknown {
-        return Err(UsageError::new(
+        return refuse(
             format!("`dlio_benchmark` knows no `{flag}`"),
             "leave it out, or leave out `--dlio`",
-        ));
+        );
     }
     if !is_file(workload) || !dlio::hides(&model_name(workload)) {
         return Ok(());
     }
-    Err(UsageError::new(
+    refuse(
         format!("`dlio_benchmark` takes its own workload of this name instead of `{workload}`"),
         "give the file another name",
-    ))
+    )
 }
 
 /// The time limit, and where it comes from.

@@ -4,7 +4,7 @@ use super::script::Job;
 use super::{BatchArguments, seconds_of, words};
 use crate::cli::{given, name_of};
 use crate::command::study::{StudyHow, StudyRunArguments};
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, refuse};
 use clap::{ArgMatches, Args};
 use feedrate_results::files::StudyFiles;
 use feedrate_spec::units;
@@ -46,22 +46,20 @@ pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> an
     let launch = arguments.how.launch.as_deref().unwrap_or(LAUNCH);
     let table = StudyFiles::new(study)?.table()?;
     if launch::find(launch).is_none() {
-        return Err(UsageError::new(
+        return refuse(
             format!("there is no launch `{launch}`"),
             "`feedrate list launches` tells which there are",
-        )
-        .into());
+        );
     }
     let budget_s = budget_s(time)?;
     let tasks = batch.tasks()?;
     let per_rank = arguments.how.accelerators_per_rank.unwrap_or(1).max(1);
     let needed = table.rows().map(|row| row.accelerators.div_ceil(per_rank)).max().unwrap_or(0);
     if launch == LAUNCH && tasks < needed {
-        return Err(UsageError::new(
+        return refuse(
             format!("a row of the study needs `{needed}` processes, and the job has {tasks}"),
             "give more `--nodes`, `--tasks-per-node` or `--accelerators-per-rank`; with `--launch local` one process carries all",
-        )
-        .into());
+        );
     }
     let mut lines = Vec::new();
     if launch == LAUNCH {

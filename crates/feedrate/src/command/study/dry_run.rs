@@ -1,11 +1,9 @@
 //! `feedrate study run --dry-run`: what would run, how long, how many bytes, and whether the disk holds them. Runs nothing.
 
-use super::machine::ThisMachine;
+use super::ledger::Ledger;
 use crate::exit::Exit;
 use crate::{messages, text};
 use feedrate_results::place::label;
-use feedrate_results::row::Row;
-use feedrate_results::state::{StudySettings, StudyState};
 use feedrate_spec::units;
 use feedrate_study::datasets::{DiskChange, Forecast, Now};
 use feedrate_study::runner::{
@@ -30,32 +28,26 @@ struct ForecastRun {
 }
 
 /// Tell what would run.
-pub(super) fn dry_run(
-    machine: &mut ThisMachine,
-    state: &StudyState,
-    settings: &StudySettings,
-    options: &RunnerOptions,
-    json: bool,
-) -> anyhow::Result<Exit> {
-    let rows: Vec<Row> = machine.files.table()?.rows().cloned().collect();
-    let mut pending = due(&rows, state, options);
+pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> anyhow::Result<Exit> {
+    let Ledger { rows, state, settings, mut machine, .. } = ledger;
+    let mut pending = due(&rows, &state, options);
     pending.truncate(options.limit.unwrap_or(pending.len()));
     let mut plans = Plans::default();
-    let made = plans.make(&rows, &pending, |row| machine.plan(row, settings));
+    let made = plans.make(&rows, &pending, |row| machine.plan(row, &settings));
     made.map_err(RunnerError::Rows)?;
     let planned = pending.iter().filter_map(|&index| Some((index, plans.get(&rows[index])?)));
     let planned: Vec<(usize, &RowPlan)> = planned.collect();
     let uses = planned.iter().map(|(_, plan)| Some(plan.dataset.as_ref()?.folder.clone()));
     let owned = machine.own_datasets(&plans.dataset_roots(), &settings.id);
     let mut forecast = Forecast::new(options.datasets, uses.collect(), owned);
-    let pace = plans.pace(state);
+    let pace = plans.pace(&state);
     let mut runs = Vec::new();
     for (n, (index, plan)) in planned.into_iter().enumerate() {
         let row = &rows[index];
         let mut change = DiskChange::default();
         if let Some(RowDataset { folder, bytes, .. }) = &plan.dataset {
             let (is_whole, free_bytes) =
-                (machine.is_whole(row, settings), machine.free_bytes(folder));
+                (machine.is_whole(row, &settings), machine.free_bytes(folder));
             change = forecast.step(n, Now { folder, bytes: *bytes, is_whole, free_bytes });
         }
         runs.push(ForecastRun {

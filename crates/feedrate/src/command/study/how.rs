@@ -1,6 +1,6 @@
 //! How the runs of a study are made: what was asked now, against what its earlier runs were made with.
 
-use crate::exit::UsageError;
+use crate::exit::refuse;
 use crate::resolve::entropy;
 use anyhow::Context;
 use clap::Args;
@@ -73,21 +73,20 @@ pub(super) fn settings(
     let per_rank = how.accelerators_per_rank.map(Some);
     changes.take("--accelerators-per-rank", per_rank, &mut launching.accelerators_per_rank);
     if !changes.refused.is_empty() {
-        return Err(UsageError::new(
+        return refuse(
             format!(
                 "the earlier runs of this study were made in another way:\n  {}",
                 changes.refused.join("\n  ")
             ),
             "leave it out, or copy the CSV, and give the copy `--results` of its own",
-        )
-        .into());
+        );
     }
     for (flag, share) in
         [("--scale", settings.scale), ("--shrink-records", settings.shrink_records)]
     {
         if !(share > 0.0 && share <= 1.0) {
             let message = format!("`{flag} {share}` is no share");
-            return Err(UsageError::new(message, "give a number above 0 and at most 1").into());
+            return refuse(message, "give a number above 0 and at most 1");
         }
     }
     Ok(settings)

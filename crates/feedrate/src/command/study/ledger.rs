@@ -2,8 +2,7 @@
 
 use super::how::{self, StudyHow};
 use super::machine::ThisMachine;
-use super::reporter::Reporter;
-use crate::exit::UsageError;
+use crate::exit::{UsageError, refuse};
 use feedrate_measure::summary::Summary;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
@@ -25,12 +24,12 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Read the study in this CSV.
-    pub(super) fn open(csv: &Path) -> anyhow::Result<Self> {
+    /// Read the study in this CSV, whose runs are made in this way.
+    pub(super) fn open(csv: &Path, how: &StudyHow) -> anyhow::Result<Self> {
         let files = StudyFiles::new(csv)?;
         let rows: Vec<Row> = files.table()?.rows().cloned().collect();
         let mut state = StudyState::read(&files)?;
-        let settings = how::settings(&StudyHow::default(), &files.csv, &state)?;
+        let settings = how::settings(how, &files.csv, &state)?;
         let mut left = Vec::new();
         if !files.is_locked() {
             // Where nobody runs, what is not at its end was broken off.
@@ -40,7 +39,7 @@ impl Ledger {
             }
         }
         how::enter(&settings)?;
-        let machine = ThisMachine::new(&files, Reporter::new(true))?;
+        let machine = ThisMachine::new(&files, true)?;
         Ok(Ledger { rows, state, settings, machine, left })
     }
 
@@ -96,10 +95,10 @@ pub(super) fn found(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Usage
     let is_wanted = |index: &usize| is_wanted(wanted, *index, &rows[*index], rows);
     let found: Vec<usize> = (0..rows.len()).filter(is_wanted).collect();
     if found.is_empty() {
-        return Err(UsageError::new(
+        return refuse(
             format!("no row of the study is called `{}`", wanted.join(" ")),
             "name it by `#6`, its place, or as `feedrate study status` does",
-        ));
+        );
     }
     Ok(found)
 }

@@ -56,13 +56,13 @@ pub(super) struct ThisMachine {
 
 impl ThisMachine {
     /// This machine, for the study in `files`.
-    pub(super) fn new(files: &StudyFiles, reporter: Reporter) -> anyhow::Result<Self> {
+    pub(super) fn new(files: &StudyFiles, quiet: bool) -> anyhow::Result<Self> {
         Ok(ThisMachine {
             hooks: files.hooks()?,
             files: files.clone(),
             clock: Clock::new(),
             interrupted: Arc::default(),
-            reporter,
+            reporter: Reporter::new(quiet),
             program: std::env::current_exe().context("cannot tell which program this is")?,
             quiet_wait: Duration::ZERO,
         })
@@ -122,12 +122,10 @@ impl RunnerEnv for ThisMachine {
             self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })?;
         }
         let doubts = self.wait_until_quiet(job)?;
-        let results = &job.settings.results;
-        let data = job.plan.dataset.as_ref().map(|dataset| dataset.folder.as_path());
         let environment = system::environment(&Asker {
             program: concat!("feedrate ", env!("CARGO_PKG_VERSION")),
-            data,
-            results: Some(results),
+            data: job.plan.dataset.as_ref().map(|dataset| dataset.folder.as_path()),
+            results: Some(&job.settings.results),
             study: &self.files.csv,
         });
         let environment = serde_json::to_value(environment).map_err(failed)?;
@@ -169,8 +167,7 @@ impl RunnerEnv for ThisMachine {
         let record = load_run(run_dir).map_err(|error| error.to_string())?;
         check(&record, row, plan)?;
         let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
-        let plan =
-            serde_json::to_vec(&settings(&record.plan)).map_err(|error| error.to_string())?;
+        let plan = serde_json::to_vec(&settings(&record.plan)).map_err(|e| e.to_string())?;
         let plan = format!("{:08x}{:08x}", crc32fast::hash(&plan), crc32c::crc32c(&plan));
         Ok(Checked { duration_s: duration_s(&record), plan, doubts })
     }
@@ -212,11 +209,7 @@ impl ThisMachine {
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
         let (limit, stop) = (self.quiet_wait, &self.interrupted);
         let quiet = wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop);
-        if self.is_stopped() {
-            Err(TaskEnd::Stopped)
-        } else {
-            Ok(quiet.doubt().into_iter().collect())
-        }
+        if self.is_stopped() { Err(TaskEnd::Stopped) } else { Ok(Vec::from_iter(quiet.doubt())) }
     }
 
     fn command(&self, row: &Row, settings: &StudySettings) -> Result<RowCommand, String> {
@@ -240,21 +233,14 @@ impl ThisMachine {
     }
 
     fn scripts(&self, job: &RowJob, words: &[String], folder: &Path) -> Result<Scripts, String> {
-        let launching = &job.settings.launching;
         let launch = self.launch(job.settings)?;
-        let mut prologue = launching.prologue.clone();
+        let mut options = job.settings.launching.clone();
         if launch.member.has(Ability::Elsewhere) && words.first().is_some_and(|word| word == "run")
         {
             let hooks = self.command(job.row, job.settings)?.hooks;
-            prologue.extend(
-                hooks.iter().map(|(name, level)| format!("( {} )", self.hook_line(name, level))),
-            );
+            let lines = hooks.iter().map(|(name, level)| self.hook_line(name, level));
+            options.prologue.extend(lines.map(|line| format!("( {line} )")));
         }
-        let options = launch::LaunchOptions {
-            prologue,
-            launcher_arguments: launching.arguments.clone(),
-            accelerators_per_rank: launching.accelerators_per_rank,
-        };
         let study = self.files.csv.file_stem().unwrap_or_default().to_string_lossy();
         let wanted = launch::LaunchJob {
             program: &self.program,

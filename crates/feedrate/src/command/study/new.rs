@@ -2,7 +2,7 @@
 
 use super::how;
 use super::row::{RowCommand, workload};
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::{messages, resolve};
 use anyhow::Context;
 use clap::Args;
@@ -16,7 +16,6 @@ use feedrate_study::randomization::{Blocking, RunOrder};
 use feedrate_study::resolved_design::{DrawnStudy, ResolvedDesign};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Where a CSV goes that no file names.
@@ -180,13 +179,11 @@ fn output(arguments: &StudyNewArguments) -> PathBuf {
 
 /// A study that is there may have runs to its name: it is not touched unless that is asked for.
 fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
-    if !force && path.symlink_metadata().map_or_else(|e| e.kind() != ErrorKind::NotFound, |_| true)
-    {
-        return Err(UsageError::new(
+    if !force && path.symlink_metadata().is_ok() {
+        return refuse(
             format!("`{}` is there already", path.display()),
             "choose another name with `-o`, or overwrite it with `--force`",
-        )
-        .into());
+        );
     }
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)

@@ -22,25 +22,18 @@ impl Reporter {
     /// Tell of one event.
     pub(super) fn tell(&self, event: &RunnerEvent) {
         let line = line(event);
-        match event {
+        let live = match event {
             RunnerEvent::Running { left_s, .. } => {
-                let left = units::seconds(*left_s);
-                self.live(format!("{line}; all that is left, about {left}"));
+                format!("{line}; all that is left, about {}", units::seconds(*left_s))
             }
-            RunnerEvent::Generating { .. } => self.live(line.clone()),
-            _ => {
-                self.live(String::new());
-                return self.say(&line);
-            }
-        }
-        if self.line.is_hidden() {
+            RunnerEvent::Generating { .. } => line.clone(),
+            _ => String::new(),
+        };
+        if live.is_empty() || self.line.is_hidden() {
             self.say(&line);
         }
-    }
-
-    fn live(&self, text: String) {
         self.line.reset_elapsed();
-        self.line.set_message(text);
+        self.line.set_message(live);
     }
 
     /// A line that stays.

@@ -1,7 +1,7 @@
 //! From a row of a study to what `feedrate run` is asked for, and to its plan. Runs nothing.
 
 use crate::cli::DataArguments;
-use crate::dataset::{self, DatasetRequest};
+use crate::dataset::{self, Files};
 use crate::resolve::{Resolved, resolve_silently};
 use crate::{catalog, messages};
 use feedrate_data::manifest::Manifest;
@@ -121,8 +121,7 @@ impl RowCommand {
         if !needs_files {
             return Ok(PlannedRow { plan: row_plan, is_whole: true });
         }
-        let request = DatasetRequest { root: &data_root, foreign: false, check_files: false };
-        let choice = dataset::choose(&plan, &request)?;
+        let choice = dataset::choose(&plan, &data_root, Files::Generated)?;
         row_plan.generation_s = duration.generation_s;
         row_plan.dataset = Some(RowDataset {
             folder: std::path::absolute(&choice.folder).unwrap_or(choice.folder),

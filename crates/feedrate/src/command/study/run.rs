@@ -2,10 +2,9 @@
 
 use super::dry_run::dry_run;
 use super::how::{self, StudyHow};
-use super::ledger::found;
+use super::ledger::{Ledger, found};
 use super::machine::ThisMachine;
 use super::precision;
-use super::reporter::Reporter;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use clap::Args;
@@ -72,13 +71,11 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let files = StudyFiles::new(&arguments.study)?;
     let options = options(arguments)?;
     found(&Vec::from_iter(files.table()?.rows().cloned()), &options.only)?;
-    let mut machine = ThisMachine::new(&files, Reporter::new(arguments.quiet))?;
     if arguments.dry_run {
-        let state = StudyState::read(&files)?;
-        let settings = how::settings(&arguments.how, &files.csv, &state)?;
-        how::enter(&settings)?;
-        return dry_run(&mut machine, &state, &settings, &options, arguments.json);
+        let ledger = Ledger::open(&arguments.study, &arguments.how)?;
+        return dry_run(ledger, &options, arguments.json);
     }
+    let mut machine = ThisMachine::new(&files, arguments.quiet)?;
     machine.quiet_wait = Duration::try_from_secs_f64(arguments.quiet_wait).map_err(|_| {
         let message = format!("`--quiet-wait {}` is no time", arguments.quiet_wait);
         UsageError::new(message, "give seconds, or 0")

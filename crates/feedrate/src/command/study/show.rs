@@ -1,5 +1,6 @@
 //! `feedrate study show`: runs of a study, what they came to, and every attempt at them.
 
+use super::how::StudyHow;
 use super::ledger::{Ledger, found, summary};
 use super::status::doubts;
 use crate::exit::Exit;
@@ -27,7 +28,7 @@ pub(in crate::command) struct StudyShowArguments {
 
 /// Show runs.
 pub(super) fn show(arguments: &StudyShowArguments) -> anyhow::Result<Exit> {
-    let ledger = Ledger::open(&arguments.study)?;
+    let ledger = Ledger::open(&arguments.study, &StudyHow::default())?;
     let places = ledger.places();
     let indices = found(&ledger.rows, &arguments.runs)?.into_iter();
     if arguments.json {

@@ -1,5 +1,6 @@
 //! `feedrate study status`: how far a study is, by row, by what is varied, by model and processes, and how long it still takes.
 
+use super::how::StudyHow;
 use super::ledger::{Ledger, summary};
 use super::precision;
 use crate::exit::Exit;
@@ -44,7 +45,7 @@ pub(in crate::command) struct StudyStatusArguments {
 
 /// Show how far a study is.
 pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
-    let mut ledger = Ledger::open(&arguments.study)?;
+    let mut ledger = Ledger::open(&arguments.study, &StudyHow::default())?;
     let overview = Overview::new(&ledger.rows, &ledger.state);
     let left_s = ledger.left_s();
     let known = arguments.until.as_deref().map(|until| {
