@@ -2,7 +2,7 @@
 
 use crate::number::by_value;
 use crate::report::{Report, ReportedRun};
-use crate::table::Cell;
+use crate::table::TableCell;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, SAMPLES_WHOLE,
@@ -96,13 +96,13 @@ impl ReportedExperiment {
 
 impl Middle {
     /// `95.0 [94.1, 95.9]`, or `95.0` of one run.
-    pub(super) fn cell(&self, text: fn(Option<f64>) -> String) -> Cell {
+    pub(super) fn cell(&self, text: fn(Option<f64>) -> String) -> TableCell {
         let middle = text(self.estimate);
         let written = match self.interval {
             Some((low, high)) => format!("{middle} [{}, {}]", text(Some(low)), text(Some(high))),
             None => middle,
         };
-        Cell { text: written, value: self.estimate }
+        TableCell { text: written, value: self.estimate }
     }
 
     fn new<'a>(metric: &Metric, runs: impl Iterator<Item = &'a ReportedRun>) -> Self {

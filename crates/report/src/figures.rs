@@ -1,12 +1,12 @@
 //! The figures of a report: every plot that its runs have enough for, drawn on a light and a dark ground.
 
-use crate::draw::figure::{Axes, Axis, Content, Figure, Layer, Panel, Scale};
+use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, PanelContent, Scale};
 use crate::draw::{Look, Theme, draw};
 use crate::number::significant;
 use crate::plot::data::Data;
 use crate::plot::{Missing, PLOTS};
 use crate::report::{NotDrawn, ReportFigure};
-use crate::table::Table;
+use crate::table::ReportTable;
 
 /// In the order of the plots, and those that the data have not enough for.
 pub(super) fn figures(data: &Data) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
@@ -46,7 +46,7 @@ fn series(drawn: &Figure) -> Vec<String> {
 const VALUES_MAX: usize = 400;
 
 /// Each mark, under the names of the axes. Columns that nothing stands in are left out.
-fn values(drawn: &Figure) -> Table {
+fn values(drawn: &Figure) -> ReportTable {
     let axes = || drawn.panels.iter().filter_map(Panel::axes);
     let [x, y] =
         [common_label(axes().map(|axes| &axes.x)), common_label(axes().map(|axes| &axes.y))];
@@ -68,7 +68,7 @@ fn values(drawn: &Figure) -> Table {
     };
     let [x, y] = [x.unwrap_or("x"), y.unwrap_or("y")];
     let columns = ["Panel", "Series", x, y, "95 % interval", "n"];
-    Table::from_text(title, columns, rows).without_empty_columns()
+    ReportTable::from_text(title, columns, rows).without_empty_columns()
 }
 
 /// The label that axes have; `None` where panels differ. Rows have a name each and, mostly, none for all.
@@ -86,7 +86,7 @@ fn common_label<'a>(axes: impl Iterator<Item = &'a Axis>) -> Option<&'a str> {
 fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
     let mut marks = Vec::new();
     match &panel.content {
-        Content::Axes(Axes { x, y, layers, .. }) => {
+        PanelContent::Axes(Axes { x, y, layers, .. }) => {
             for layer in layers {
                 let name = panel.series_name(layer.label().unwrap_or_default());
                 match layer {
@@ -113,11 +113,11 @@ fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
                 }
             }
         }
-        Content::Pie { slices } => {
+        PanelContent::Pie { slices } => {
             let values = slices.iter().map(|of| (&of.label, significant(Some(of.value))));
             marks.extend(values.map(|(label, value)| mark(label, String::new(), value)));
         }
-        Content::Matrix(matrix) => {
+        PanelContent::Matrix(matrix) => {
             for (name, cells) in matrix.rows.iter().zip(&matrix.cells) {
                 let cells = matrix.columns.iter().zip(cells);
                 let known = cells.filter_map(|(column, cell)| Some((column, cell.as_ref()?)));

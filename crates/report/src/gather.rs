@@ -33,8 +33,8 @@ pub fn of_results(
     from: Option<&Path>,
     threads: usize,
 ) -> Result<Report, RunsError> {
-    let Found { data, others, left_out } =
-        Found::read(paths, &ReadOptions { threads, records_max: DETAILED_MAX })?;
+    let FoundRuns { data, others, left_out } =
+        FoundRuns::read(paths, &ReadOptions { threads, records_max: DETAILED_MAX })?;
     let data = Data { overview: overview(paths)?, ..data };
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
     let (figures, not_drawn) = figures(&data);
@@ -87,8 +87,8 @@ pub fn plot_data(
         return Ok((Data { overview, ..Data::default() }, Vec::new()));
     }
     let records_max = if needs == Needs::Records { usize::MAX } else { 0 };
-    let Found { data, others, mut left_out } =
-        Found::read(paths, &ReadOptions { threads, records_max })?;
+    let FoundRuns { data, others, mut left_out } =
+        FoundRuns::read(paths, &ReadOptions { threads, records_max })?;
     let mut unused: Vec<&Run> = data.runs.iter().chain(&others).collect();
     unused.sort_by(|a, b| by_start(a).cmp(&by_start(b)));
     for run in unused {
@@ -105,7 +105,7 @@ pub fn plot_data(
 }
 
 /// All runs below some folders.
-struct Found {
+struct FoundRuns {
     /// Those that have results, be it such that must not be used, in the order they were started. Their settings name workload, host and, where there are
     /// several, source.
     data: Data,
@@ -114,7 +114,7 @@ struct Found {
     left_out: Vec<LeftOut>,
 }
 
-impl Found {
+impl FoundRuns {
     fn read(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, RunsError> {
         let index = RunIndex::read(paths, options)?;
         let unread = index.unread.iter().filter_map(|one| FolderRun::from_names(&one.path));
@@ -138,13 +138,18 @@ impl Found {
         }
         let (runs, others): (Vec<Run>, Vec<Run>) = all.into_iter().partition(Run::has_result);
         let settings: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
-        let designs = designs(&settings, &declared(paths)?);
+        // Words of a study's CSV about factors.
+        let declared = match study_of(paths)? {
+            Some(files) => Declared::from_table(&files.table()?),
+            None => Declared::default(),
+        };
+        let designs = designs(&settings, &declared);
         // A path that is no text is shown as far as it is.
         let left_out = index.unread.into_iter();
         let left_out = left_out
             .map(|one| LeftOut { path: one.path.display().to_string().into(), ..one })
             .collect();
-        Ok(Found { data: Data { runs, designs, overview: None, folders }, others, left_out })
+        Ok(FoundRuns { data: Data { runs, designs, overview: None, folders }, others, left_out })
     }
 }
 
@@ -181,21 +186,17 @@ fn source_names(paths: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// Words of the CSV about factors, where a study is what was asked for.
-fn declared(paths: &[PathBuf]) -> Result<Declared, RunsError> {
+/// The files of a study, where a study is what was asked for.
+fn study_of(paths: &[PathBuf]) -> Result<Option<StudyFiles>, RunsError> {
     match paths {
-        [csv] if csv.is_file() => Ok(Declared::from_table(&StudyFiles::new(csv)?.table()?)),
-        _ => Ok(Declared::default()),
+        [csv] if csv.is_file() => Ok(Some(StudyFiles::new(csv)?)),
+        _ => Ok(None),
     }
 }
 
 /// The state of a study, where a study is what was asked for.
 fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
-    let [csv] = paths else { return Ok(None) };
-    if !csv.is_file() {
-        return Ok(None);
-    }
-    let files = StudyFiles::new(csv)?;
+    let Some(files) = study_of(paths)? else { return Ok(None) };
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
     Ok(Some(Overview::new(&rows, &StudyState::read(&files)?)))
 }

@@ -3,15 +3,15 @@
 use crate::experiment::experiments;
 use crate::number::{megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
-use crate::table::{Cell, ColumnKind, Table};
+use crate::table::{ColumnKind, ReportTable, TableCell};
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, SAMPLES_WHOLE,
 };
 use std::collections::{BTreeMap, HashMap};
 
 /// All runs.
-pub(super) fn table_of_runs(report: &Report) -> Table {
-    let mut table = Table::new(
+pub(super) fn table_of_runs(report: &Report) -> ReportTable {
+    let mut table = ReportTable::new(
         "One row a run. Its number leads to its record, a doubt to what was seen. Runs that are not used are grey.",
     );
     let runs: Vec<&ReportedRun> = report.runs.iter().collect();
@@ -33,22 +33,26 @@ pub(super) fn table_of_runs(report: &Report) -> Table {
         add_au(&mut table, "AU sustained (%)", measured(&AU_SUSTAINED));
     }
     let read = runs.iter().map(|one| {
-        rate(Cell::written(one.run.metric(&DELIVERED_WHOLE), megabytes), one.is_estimated())
+        rate(TableCell::written(one.run.metric(&DELIVERED_WHOLE), megabytes), one.is_estimated())
     });
     table.add(read_heading(&runs), ColumnKind::Rate, read);
-    let samples = measured(&SAMPLES_WHOLE).map(|rate| Cell::written(rate, significant));
+    let samples = measured(&SAMPLES_WHOLE).map(|rate| TableCell::written(rate, significant));
     table.add("Samples/s", ColumnKind::Rate, samples);
     table.add("Epochs", ColumnKind::Number, runs.iter().map(|one| Some(one.run.epochs)));
     table
 }
 
-fn add_au(table: &mut Table, name: &str, values: impl Iterator<Item = Option<f64>>) {
-    table.add(name, ColumnKind::Utilisation, values.map(|value| Cell::written(value, percent)));
+fn add_au(table: &mut ReportTable, name: &str, values: impl Iterator<Item = Option<f64>>) {
+    table.add(
+        name,
+        ColumnKind::Utilisation,
+        values.map(|value| TableCell::written(value, percent)),
+    );
 }
 
 /// All experiments.
-pub(super) fn table_of_experiments(report: &Report) -> Table {
-    let mut table = Table::new(
+pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
+    let mut table = ReportTable::new(
         "Means of n runs (of rates geometric), with 95 % intervals where there are several.",
     );
     let all = experiments(report);
@@ -72,7 +76,7 @@ pub(super) fn table_of_experiments(report: &Report) -> Table {
 }
 
 /// Settings of runs; an experiment has those of its first run.
-fn add_settings(table: &mut Table, report: &Report, runs: &[&ReportedRun]) {
+fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun]) {
     let text = ColumnKind::Text;
     if report.has_several_sources() {
         let source = |one: &&ReportedRun| report.sources.get(one.source);
@@ -81,7 +85,7 @@ fn add_settings(table: &mut Table, report: &Report, runs: &[&ReportedRun]) {
     }
     table.add("Workload", text, runs.iter().map(|one| &one.run.workload));
     table.add("Parameter", text, runs.iter().map(|one| &one.run.parameter));
-    table.add("Value", text, runs.iter().map(|one| Cell::level(&one.run.value)));
+    table.add("Value", text, runs.iter().map(|one| TableCell::level(&one.run.value)));
     let processes = runs.iter().map(|one| one.run.accelerators.map(u64::from));
     table.add("Procs", ColumnKind::Number, processes);
     if is_varied_otherwise(report) {
@@ -96,9 +100,9 @@ fn read_heading(runs: &[&ReportedRun]) -> &'static str {
 }
 
 /// A rate whose bytes were not counted is marked.
-fn rate(cell: Cell, is_estimated: bool) -> Cell {
+fn rate(cell: TableCell, is_estimated: bool) -> TableCell {
     match cell.value {
-        Some(_) if is_estimated => Cell { text: format!("≈ {}", cell.text), ..cell },
+        Some(_) if is_estimated => TableCell { text: format!("≈ {}", cell.text), ..cell },
         _ => cell,
     }
 }

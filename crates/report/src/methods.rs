@@ -3,7 +3,7 @@
 
 use crate::number::by_value;
 use crate::report::{Method, ReportedRun, Source};
-use crate::table::Table;
+use crate::table::ReportTable;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_results::run::ROWS;
 use feedrate_spec::units::{self, counted};
@@ -292,7 +292,7 @@ fn shell(text: &str) -> String {
 }
 
 /// The settings of each workload, one column each.
-pub(super) fn configuration(runs: Runs) -> Table {
+pub(super) fn configuration(runs: Runs) -> ReportTable {
     let workloads = by_workload(runs);
     let known: Vec<BTreeMap<&str, Vec<&str>>> =
         workloads.values().map(|runs| values(runs)).collect();
@@ -307,12 +307,12 @@ pub(super) fn configuration(runs: Runs) -> Table {
         }
     }
     let columns = std::iter::once("Setting").chain(workloads.keys().copied());
-    Table::from_text("Workflow configuration", columns, rows)
+    ReportTable::from_text("Workflow configuration", columns, rows)
 }
 
 /// Component and specification of each machine, once.
-pub(super) fn setups(runs: Runs) -> Vec<Table> {
-    let mut setups: Vec<Table> = Vec::new();
+pub(super) fn setups(runs: Runs) -> Vec<ReportTable> {
+    let mut setups: Vec<ReportTable> = Vec::new();
     for machine in runs.iter().flat_map(|one| &one.run.machines) {
         let rows = machine.components.iter().map(|(name, of)| {
             // Free space changes with every run, and is none of the machine's parts.
@@ -320,7 +320,7 @@ pub(super) fn setups(runs: Runs) -> Vec<Table> {
             vec![name.clone(), kept.join(", ")]
         });
         let title = format!("Experimental setup: {}", machine.hostname);
-        let table = Table::from_text(title, ["Component", "Specification"], rows);
+        let table = ReportTable::from_text(title, ["Component", "Specification"], rows);
         if !setups.contains(&table) {
             setups.push(table);
         }

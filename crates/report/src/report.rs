@@ -1,6 +1,6 @@
 //! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it.
 
-use crate::table::Table;
+use crate::table::ReportTable;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
@@ -38,9 +38,9 @@ pub struct Report {
     /// How the runs were made.
     pub methods: Vec<Method>,
     /// The machines: component and specification.
-    pub setups: Vec<Table>,
+    pub setups: Vec<ReportTable>,
     /// The settings of each workload; those that were varied with all their values.
-    pub configuration: Table,
+    pub configuration: ReportTable,
 }
 
 /// A folder or study that was asked for.
@@ -179,7 +179,7 @@ pub struct ReportFigure {
     /// Series that can be hidden.
     pub series: Vec<String>,
     /// The numbers behind it.
-    pub values: Table,
+    pub values: ReportTable,
 }
 
 /// A figure that is not there.

@@ -7,13 +7,13 @@ pub const UNKNOWN: &str = "–";
 
 /// Rows of cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Table {
+pub struct ReportTable {
     /// Above it.
     pub title: String,
     /// Headings.
     pub columns: Vec<TableColumn>,
     /// As long as `columns` each.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<TableCell>>,
 }
 
 /// The heading of a column, with the unit.
@@ -44,7 +44,7 @@ pub enum ColumnKind {
 /// A cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct Cell {
+pub struct TableCell {
     /// For readers.
     pub text: String,
     /// For programs, in full; sorted and shaded by.
@@ -52,10 +52,10 @@ pub struct Cell {
     pub value: Option<f64>,
 }
 
-impl Table {
+impl ReportTable {
     /// A table without columns.
     pub fn new(title: impl Into<String>) -> Self {
-        Table { title: title.into(), ..Table::default() }
+        ReportTable { title: title.into(), ..ReportTable::default() }
     }
 
     /// A table of words.
@@ -67,12 +67,12 @@ impl Table {
         let columns = columns
             .into_iter()
             .map(|name| TableColumn { name: name.into(), kind: ColumnKind::Text });
-        let rows = rows.into_iter().map(|row| row.into_iter().map(Cell::from).collect());
-        Table { title: title.into(), columns: columns.collect(), rows: rows.collect() }
+        let rows = rows.into_iter().map(|row| row.into_iter().map(TableCell::from).collect());
+        ReportTable { title: title.into(), columns: columns.collect(), rows: rows.collect() }
     }
 
     /// Add a column; the first one makes the rows.
-    pub fn add<C: Into<Cell>>(
+    pub fn add<C: Into<TableCell>>(
         &mut self,
         name: &str,
         kind: ColumnKind,
@@ -105,47 +105,47 @@ impl Table {
     }
 }
 
-impl Cell {
+impl TableCell {
     /// A number, written in full; nothing where it is not known.
     pub fn number(value: Option<f64>) -> Self {
         let value = value.filter(|value| value.is_finite());
-        Cell { text: value.map_or(String::new(), |value| value.to_string()), value }
+        TableCell { text: value.map_or(String::new(), |value| value.to_string()), value }
     }
 
     /// A number as `text` writes it.
     pub fn written(value: Option<f64>, text: impl Fn(Option<f64>) -> String) -> Self {
-        Cell { text: text(value), value }
+        TableCell { text: text(value), value }
     }
 
     /// A level of a factor: a number where it is one, so that 2 sorts before 10.
     pub fn level(text: &str) -> Self {
         let value = text.parse().ok().filter(|value: &f64| value.is_finite());
-        Cell { text: text.into(), value }
+        TableCell { text: text.into(), value }
     }
 }
 
-impl From<String> for Cell {
+impl From<String> for TableCell {
     fn from(text: String) -> Self {
-        Cell { text, value: None }
+        TableCell { text, value: None }
     }
 }
 
-impl From<&str> for Cell {
+impl From<&str> for TableCell {
     fn from(text: &str) -> Self {
-        Cell::from(text.to_string())
+        TableCell::from(text.to_string())
     }
 }
 
-impl From<&String> for Cell {
+impl From<&String> for TableCell {
     fn from(text: &String) -> Self {
-        Cell::from(text.clone())
+        TableCell::from(text.clone())
     }
 }
 
 /// A count.
-impl From<Option<u64>> for Cell {
+impl From<Option<u64>> for TableCell {
     fn from(count: Option<u64>) -> Self {
         let text = count.map_or(UNKNOWN.into(), |count| count.to_string());
-        Cell { text, value: count.map(|count| count as f64) }
+        TableCell { text, value: count.map(|count| count as f64) }
     }
 }

@@ -3,6 +3,7 @@
 use crate::number::significant;
 use crate::report::{FindingFigure, FindingNumber, FindingText, ReportedRun, Support};
 use crate::words::finding::{caveat, quantity, sentence};
+use crate::words::number::chance;
 use feedrate_analysis::design::Design;
 use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity};
 use feedrate_analysis::findings::{findings, main_responses};
@@ -90,10 +91,7 @@ fn figure(of: &FindingNumber) -> FindingFigure {
     }
     value += &format!(", n = {}", of.n);
     if let Some(p) = of.p {
-        value += &if p < 1e-4 { ", p < 0.0001".into() } else { format!(", p = {p:.4}") };
-        if let Some(tests) = of.tests.filter(|&tests| 1 < tests) {
-            value += &format!(", corrected for {tests} tests");
-        }
+        value += &format!(", {}", chance(p, of.tests.unwrap_or(1)));
     }
     if let Some(share) = of.share_percent {
         value += &format!(", {share:.1} % of the variation");

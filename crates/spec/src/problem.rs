@@ -127,9 +127,20 @@ impl Problems {
         self.0.push(problem);
     }
 
+    /// The value, or `None` with its problem added.
+    pub fn ok_or_push<T>(&mut self, result: Result<T, Problem>) -> Option<T> {
+        result.map_err(|problem| self.push(problem)).ok()
+    }
+
     /// Whether any stops the command.
     pub fn has_errors(&self) -> bool {
         self.0.iter().any(|p| p.severity == ProblemSeverity::Error)
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Problems(vec![problem])
     }
 }
 

@@ -71,7 +71,7 @@ pub struct Forecast {
 
 /// Change that one run would make to the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct DiskChange {
     /// Deleted before.
     pub delete: Vec<PathBuf>,
     /// Generated before.
@@ -101,7 +101,7 @@ impl Forecast {
     }
 
     /// The next run, the `n`th from 0, whose dataset is `now`.
-    pub fn step(&mut self, n: usize, now: Now) -> Change {
+    pub fn step(&mut self, n: usize, now: Now) -> DiskChange {
         let root = now.folder.parent().unwrap_or(now.folder).to_path_buf();
         let was_there = now.is_whole && !self.deleted.contains(now.folder);
         let is_whole = was_there || self.made.contains(now.folder);
@@ -110,7 +110,7 @@ impl Forecast {
         let free_bytes = now
             .free_bytes
             .map(|free| u64::try_from((i128::from(free) - written).max(0)).unwrap_or(u64::MAX));
-        let mut change = Change { generate_bytes: needed_bytes, ..Change::default() };
+        let mut change = DiskChange { generate_bytes: needed_bytes, ..DiskChange::default() };
         let candidates = self.candidates(n, now.folder, &root);
         match to_delete(self.policy, &candidates, needed_bytes, free_bytes) {
             Ok(folders) => change.delete = folders,
@@ -187,7 +187,7 @@ mod tests {
             let now = Now { folder: &folder, bytes: 60, is_whole: false, free_bytes: Some(100) };
             forecast.step(n, now)
         };
-        let made = |delete: &[&str]| Change {
+        let made = |delete: &[&str]| DiskChange {
             delete: delete.iter().map(|name| path(name)).collect(),
             generate_bytes: 60,
             short_bytes: None,
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(step(0, "a"), made(&[]));
         assert_eq!(step(1, "b"), made(&["a"]));
         assert_eq!(step(2, "a"), made(&["b"]));
-        assert_eq!(step(3, "a"), Change::default());
+        assert_eq!(step(3, "a"), DiskChange::default());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use feedrate_spec::problem::Problem;
 
 /// Something that is varied.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Factor {
+pub struct StudyFactor {
     /// Name in tables.
     pub name: String,
     /// A column of the study, a key of the workload, or a setting of the study.
@@ -15,7 +15,7 @@ pub struct Factor {
     /// Levels, the low one first where it has two.
     pub levels: Vec<String>,
     /// How numbers between levels are spaced.
-    pub scale: Scale,
+    pub scale: Spacing,
     /// Whether numbers between the first and the last level may be taken too: it was given as a range.
     pub between: bool,
     /// Level of the baseline, where it is known.
@@ -24,21 +24,21 @@ pub struct Factor {
 
 /// How numbers are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum Spacing {
     /// By equal differences.
     Linear,
     /// By equal quotients.
     Log,
 }
 
-impl Factor {
+impl StudyFactor {
     /// The least and the greatest level, where all levels are different numbers and, on a logarithmic scale, above 0.
     pub fn range(&self) -> Option<(f64, f64)> {
         let numbers: Option<Vec<f64>> = self.levels.iter().map(|level| number(level)).collect();
         let numbers = numbers?;
         let low = numbers.iter().copied().reduce(f64::min)?;
         let high = numbers.iter().copied().reduce(f64::max)?;
-        let spaced = low < high && (self.scale == Scale::Linear || low > 0.0);
+        let spaced = low < high && (self.scale == Spacing::Linear || low > 0.0);
         spaced.then_some((low, high))
     }
 
@@ -74,7 +74,7 @@ impl Factor {
 
     /// Whether the baseline is known to have this level.
     pub fn is_baseline(&self, level: &str) -> bool {
-        self.baseline.as_deref().is_some_and(|own| Factor::is_same(own, level))
+        self.baseline.as_deref().is_some_and(|own| StudyFactor::is_same(own, level))
     }
 
     /// Whether two levels are the same to a workload.
@@ -84,15 +84,15 @@ impl Factor {
 }
 
 /// So many numbers from `low` to `high`, both among them.
-pub(crate) fn steps(low: f64, high: f64, scale: Scale, count: u32, whole: bool) -> Vec<String> {
+pub(crate) fn steps(low: f64, high: f64, scale: Spacing, count: u32, whole: bool) -> Vec<String> {
     let share = |i: u32| f64::from(i) / f64::from(count - 1);
     (0..count).map(|i| text(spaced(low, high, scale, share(i)), whole)).collect()
 }
 
-fn spaced(low: f64, high: f64, scale: Scale, share: f64) -> f64 {
+fn spaced(low: f64, high: f64, scale: Spacing, share: f64) -> f64 {
     match scale {
-        Scale::Linear => low + (high - low) * share,
-        Scale::Log => low * (high / low).powf(share),
+        Spacing::Linear => low + (high - low) * share,
+        Spacing::Log => low * (high / low).powf(share),
     }
 }
 
@@ -105,74 +105,14 @@ fn text(value: f64, whole: bool) -> String {
     short.parse::<f64>().map_or(short, |value| value.to_string())
 }
 
-/// A column of the study that can be varied.
-struct Column {
-    names: &'static [&'static str],
-    set: fn(&mut Row, &str) -> Result<(), &'static str>,
-}
-
-static COLUMNS: &[Column] = &[
-    Column {
-        names: &["processes", "accelerators"],
-        set: |row, level| {
-            let fits = above_zero(level)?;
-            row.accelerators =
-                Some(fits).filter(|&n| n <= PROCESSES_MAX).ok_or("a number of processes")?;
-            Ok(())
-        },
-    },
-    Column {
-        names: &["epochs"],
-        set: |row, level| {
-            row.epochs = Some(above_zero(level)?);
-            Ok(())
-        },
-    },
-    Column {
-        names: &["model"],
-        set: |row, level| {
-            row.model = Some(level.to_string()).filter(|name| !name.is_empty()).ok_or("a name")?;
-            Ok(())
-        },
-    },
-    Column {
-        names: &["seed"],
-        set: |row, level| {
-            row.seed = Some(level.parse().map_err(|_| "a whole number from 0 up")?);
-            Ok(())
-        },
-    },
-    Column {
-        names: &["scale"],
-        set: |row, level| {
-            let share = number(level).filter(|share| *share > 0.0 && *share <= 1.0);
-            row.scale = Some(share.ok_or("a share above 0 and at most 1")?);
-            Ok(())
-        },
-    },
-];
-
-fn above_zero(level: &str) -> Result<u32, &'static str> {
-    level.parse().ok().filter(|&n| n > 0).ok_or("a whole number from 1 up")
-}
-
-/// The names of columns that can be varied.
-pub(crate) fn columns() -> impl Iterator<Item = &'static str> {
-    COLUMNS.iter().flat_map(|column| column.names.iter().copied())
-}
+/// Columns of the study that can be varied.
+pub(crate) const COLUMNS: [&str; 6] =
+    ["processes", "accelerators", "epochs", "model", "seed", "scale"];
 
 /// The column of that name, or the key without `workload.`.
 pub(crate) fn canonical(key: &str) -> &str {
     let key = key.strip_prefix("workload.").unwrap_or(key);
-    column(key).map_or(key, |column| column.names[0])
-}
-
-pub(crate) fn is_column(key: &str) -> bool {
-    column(key).is_some()
-}
-
-fn column(key: &str) -> Option<&'static Column> {
-    COLUMNS.iter().find(|column| column.names.contains(&key))
+    if key == "accelerators" { "processes" } else { key }
 }
 
 /// Set `key` of a row to `level`: its column, or an override in place of one of the same key.
@@ -180,8 +120,8 @@ fn column(key: &str) -> Option<&'static Column> {
 /// # Errors
 /// The column does not take it.
 pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
-    if let Some(column) = column(key) {
-        return (column.set)(row, level)
+    if COLUMNS.contains(&key) {
+        return set_column(row, key, level)
             .map_err(|expected| Problem::error(key, format!("`{level}` is not {expected}")));
     }
     let setting = Setting::new(key, level);
@@ -190,6 +130,29 @@ pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
         None => row.settings.push(setting),
     }
     Ok(())
+}
+
+/// An error says what the column takes.
+fn set_column(row: &mut Row, column: &str, level: &str) -> Result<(), &'static str> {
+    match column {
+        "epochs" => row.epochs = Some(above_zero(level)?),
+        "model" if level.is_empty() => return Err("a name"),
+        "model" => row.model = level.into(),
+        "seed" => row.seed = Some(level.parse().map_err(|_| "a whole number from 0 up")?),
+        "scale" => {
+            let share = number(level).filter(|share| *share > 0.0 && *share <= 1.0);
+            row.scale = Some(share.ok_or("a share above 0 and at most 1")?);
+        }
+        _ => {
+            let fits = Some(above_zero(level)?).filter(|&n| n <= PROCESSES_MAX);
+            row.accelerators = fits.ok_or("a number of processes")?;
+        }
+    }
+    Ok(())
+}
+
+fn above_zero(level: &str) -> Result<u32, &'static str> {
+    level.parse().ok().filter(|&n| n > 0).ok_or("a whole number from 1 up")
 }
 
 /// The level that a row sets `key` to.
@@ -206,7 +169,8 @@ pub(crate) fn level_in(row: &Row, key: &str) -> Option<String> {
 
 /// A level as a row holds it: that of a workload's key as an override says it, lists as lists.
 pub(crate) fn written(key: &str, level: &str) -> String {
-    let is_bare = is_column(key) || key.starts_with(STUDY_PREFIX) || level.starts_with(['[', '{']);
+    let is_bare =
+        COLUMNS.contains(&key) || key.starts_with(STUDY_PREFIX) || level.starts_with(['[', '{']);
     if is_bare { level.to_string() } else { setting::quoted(level) }
 }
 
@@ -223,8 +187,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn factor(levels: &[&str], scale: Scale, between: bool) -> Factor {
-        Factor {
+    fn factor(levels: &[&str], scale: Spacing, between: bool) -> StudyFactor {
+        StudyFactor {
             name: "f".into(),
             key: "reader.batch_size".into(),
             levels: levels.iter().map(|level| level.to_string()).collect(),
@@ -237,13 +201,13 @@ mod tests {
     #[test]
     fn the_middle_is_arithmetic_or_geometric_and_whole_where_levels_are() {
         for (levels, scale, expected) in [
-            (["1", "9"], Scale::Linear, Some("5")),
-            (["1", "8"], Scale::Linear, Some("5")),
-            (["1", "16"], Scale::Log, Some("4")),
-            (["0.1", "0.4"], Scale::Linear, Some("0.25")),
-            (["0.1", "0.4"], Scale::Log, Some("0.2")),
-            (["npz", "png"], Scale::Linear, None),
-            (["0", "4"], Scale::Log, None),
+            (["1", "9"], Spacing::Linear, Some("5")),
+            (["1", "8"], Spacing::Linear, Some("5")),
+            (["1", "16"], Spacing::Log, Some("4")),
+            (["0.1", "0.4"], Spacing::Linear, Some("0.25")),
+            (["0.1", "0.4"], Spacing::Log, Some("0.2")),
+            (["npz", "png"], Spacing::Linear, None),
+            (["0", "4"], Spacing::Log, None),
         ] {
             let centre = factor(&levels, scale, false).centre();
             assert_eq!(centre.as_deref(), expected, "{levels:?} {scale:?}");
@@ -258,19 +222,19 @@ mod tests {
             (vec!["1", "101"], false, 0.5, "101"),
             (vec!["a", "b", "c", "d"], true, 0.74, "c"),
         ] {
-            assert_eq!(factor(&levels, Scale::Linear, between).at(share), expected);
+            assert_eq!(factor(&levels, Spacing::Linear, between).at(share), expected);
         }
-        assert_eq!(steps(1.0, 1000.0, Scale::Log, 4, true), ["1", "10", "100", "1000"]);
-        assert_eq!(steps(0.0, 1.0, Scale::Linear, 3, false), ["0", "0.5", "1"]);
+        assert_eq!(steps(1.0, 1000.0, Spacing::Log, 4, true), ["1", "10", "100", "1000"]);
+        assert_eq!(steps(0.0, 1.0, Spacing::Linear, 3, false), ["0", "0.5", "1"]);
     }
 
     #[test]
     fn each_number_of_a_whole_range_has_its_part() {
         for (levels, scale, points, expected) in [
-            (["1", "4"], Scale::Linear, 400, vec![100, 100, 100, 100]),
-            (["-1", "1"], Scale::Linear, 300, vec![100, 100, 100]),
+            (["1", "4"], Spacing::Linear, 400, vec![100, 100, 100, 100]),
+            (["-1", "1"], Spacing::Linear, 300, vec![100, 100, 100]),
             // log 2, log 3/2 and log 4/3 of log 4.
-            (["1", "3"], Scale::Log, 1000, vec![500, 292, 208]),
+            (["1", "3"], Spacing::Log, 1000, vec![500, 292, 208]),
         ] {
             let factor = factor(&levels, scale, true);
             let mut counts = BTreeMap::<i64, i32>::new();

@@ -1,6 +1,6 @@
 //! Checks keys and levels that a study sets: columns, keys of the workload, settings of the study itself. Whether a whole workload is right, only a plan knows.
 
-use crate::factor;
+use crate::factor::{self, COLUMNS};
 use feedrate_results::hook::HOOK_PREFIX;
 use feedrate_results::row::Row;
 use feedrate_results::setting::STUDY_PREFIX;
@@ -22,7 +22,7 @@ pub(crate) fn check(key: &str, level: &str, hooks: &BTreeMap<String, String>) ->
             Problem::error(key, format!("`{}` cannot stand in a row", level.escape_debug()));
         return vec![problem.hint(format!("change it: {why}"))];
     }
-    if factor::is_column(key) {
+    if COLUMNS.contains(&key) {
         return factor::set(&mut Row::new("", 1), key, level).err().into_iter().collect();
     }
     match key.strip_prefix(STUDY_PREFIX) {
@@ -87,13 +87,13 @@ fn without_effect(key: &str, effect: Effect) -> Option<Problem> {
 }
 
 fn unknown(key: &str) -> Problem {
-    let own = factor::columns().chain([CACHE, DATA]);
+    let own = COLUMNS.into_iter().chain([CACHE, DATA]);
     let near = nearest(key, own.chain(KEYS.iter().map(|info| info.path)));
     Problem::error(key, "is neither a column nor a key of a workload").hint(match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
             "columns are `{}`; keys are in `feedrate list keys`; of the study's own there are `{CACHE}`, `{DATA}`, `{HOOK_PREFIX}NAME`",
-            factor::columns().collect::<Vec<_>>().join("`, `")
+            COLUMNS.join("`, `")
         ),
     })
 }

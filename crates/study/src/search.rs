@@ -29,7 +29,7 @@ pub struct Search {
 
 /// Next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SearchStep {
     /// Measure at this number.
     Probe(u64),
     /// It is over.
@@ -99,31 +99,31 @@ impl Search {
     }
 
     /// Decide the next step. Each number is measured `replicates` times at most, so that it comes to an end whatever the answers.
-    pub fn next(&self) -> Step {
+    pub fn next(&self) -> SearchStep {
         let Goal { from, max, .. } = self.goal;
         let fails = self.values.keys().copied().find(|&number| self.holds(number) == Some(false));
         let below = |end: u64| self.values.range(..end).map(|(&number, _)| number).next_back();
         match (below(fails.unwrap_or(u64::MAX)), fails) {
-            (None, None) => Step::Probe(from),
+            (None, None) => SearchStep::Probe(from),
             (Some(highest), None) if highest < max => {
-                Step::Probe(highest.saturating_mul(2).min(max))
+                SearchStep::Probe(highest.saturating_mul(2).min(max))
             }
             (Some(highest), None) => self.settled(&[highest], Edge::AtMax(highest)),
             (None, Some(lowest)) => self.settled(&[lowest], Edge::BelowFrom),
             (Some(holds), Some(fails)) if 1 < fails - holds => {
-                Step::Probe(holds + (fails - holds) / 2)
+                SearchStep::Probe(holds + (fails - holds) / 2)
             }
             (Some(holds), Some(fails)) => self.settled(&[holds, fails], Edge::At(holds)),
         }
     }
 
     /// The edge, once the numbers around it have all their values.
-    fn settled(&self, around: &[u64], edge: Edge) -> Step {
+    fn settled(&self, around: &[u64], edge: Edge) -> SearchStep {
         let count = |number: &u64| self.values.get(number).map_or(0, |values| values.len() as u64);
         let fewest = around.iter().copied().min_by_key(count);
         match fewest.filter(|number| count(number) < self.goal.replicates) {
-            Some(number) => Step::Probe(number),
-            None => Step::Found(edge),
+            Some(number) => SearchStep::Probe(number),
+            None => SearchStep::Found(edge),
         }
     }
 }
@@ -139,8 +139,8 @@ mod tests {
         let mut probes = Vec::new();
         loop {
             match search.next() {
-                Step::Found(edge) => return (edge, search, probes),
-                Step::Probe(number) => {
+                SearchStep::Found(edge) => return (edge, search, probes),
+                SearchStep::Probe(number) => {
                     assert!((goal.from..=goal.max).contains(&number), "{number}");
                     probes.push(number);
                     search.tell(number, of(number));

@@ -6,7 +6,7 @@ use crate::exit::{Exit, UsageError};
 use crate::{bundled, messages, text};
 use clap::{Args, ValueEnum};
 use feedrate_spec::workload::{Effect, KEYS, KeyInfo};
-use feedrate_study::design::{self, Design};
+use feedrate_study::design::{self, DesignKind};
 use serde_json::json;
 
 /// `feedrate describe`.
@@ -62,7 +62,7 @@ fn page(family: ListedFamily, found: &Listed) -> String {
     page.unwrap_or_default()
 }
 
-fn design_page(design: &Design) -> String {
+fn design_page(design: &DesignKind) -> String {
     let rows =
         [("design", design.name), ("combines", design.summary), ("estimates", design.estimates)];
     let options = design.options.iter().map(|option| (option.name, option.meaning));

@@ -138,7 +138,7 @@ fn member(member: &Member) -> Listed {
 }
 
 fn plot(plot: &Plot) -> Listed {
-    let notes = plot.response().map_or(String::new(), |name| format!("--response {name}"));
+    let notes = plot.response().map_or(String::new(), |of| format!("--response {}", of.id.name()));
     Listed { notes, ..member(&plot.member) }
 }
 

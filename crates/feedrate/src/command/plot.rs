@@ -127,7 +127,7 @@ fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>,
             "`feedrate list plots` shows which do",
         ),
         (None, None) => Ok(None),
-        (Some(own), asked) => Ok(Some(Metric::find(asked.unwrap_or(own))?)),
+        (Some(own), asked) => Ok(Some(asked.map_or(Ok(own), Metric::find)?)),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{messages, threads};
 use clap::Args;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::gather::of_results;
-use feedrate_report::output::{OUTPUTS, Output, find, for_file};
+use feedrate_report::output::{OUTPUTS, ReportOutput, find, for_file};
 use feedrate_report::report::Report;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn output(arguments: &ReportArguments) -> Result<&'static Output, UsageError> {
+fn output(arguments: &ReportArguments) -> Result<&'static ReportOutput, UsageError> {
     let (found, message) = match (&arguments.format, &arguments.output) {
         _ if arguments.json => (find("json"), String::new()),
         (Some(name), _) => (find(name), format!("there is no format `{name}`")),

@@ -3,7 +3,7 @@
 use crate::harness::{TINY, Test};
 use feedrate_results::state::Launching;
 use feedrate_study::launch::{LaunchJob, Scripts, find};
-use feedrate_study::supervise::{Ended, Supervised, Supervision, wait_until_alone};
+use feedrate_study::supervise::{ScriptEnd, Supervised, Supervision, wait_until_alone};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub(crate) struct Begun {
 impl Begun {
     /// Wait for its end, after telling it to stop once an epoch is over, if that is wanted.
     #[track_caller]
-    pub(crate) fn ended(mut self, stops: bool) -> (Ended, Value) {
+    pub(crate) fn ended(mut self, stops: bool) -> (ScriptEnd, Value) {
         while stops && !self.told().contains("epoch 1/") {
             assert!(!self.told().contains("error: "), "{}", self.told());
             std::thread::yield_now();
@@ -101,7 +101,7 @@ fn runs_are_started_here_and_by_either_mpi_and_write_down_what_they_have_when_st
     ] {
         let test = Test::with(TINY);
         let (ended, record) = begin(&test, launch, &options, &[]).ended(false);
-        assert_eq!((ended, &record["complete"]), (Ended::Exited(0), &true.into()));
+        assert_eq!((ended, &record["complete"]), (ScriptEnd::Exited(0), &true.into()));
         let of = record["processes"].as_array().map_or(0, Vec::len);
         assert_eq!((of, &record["plan"]["accelerators"]), (processes, &2.into()), "{launch}");
         let test = Test::with(TINY);

@@ -13,7 +13,7 @@ use feedrate_report::report::{
     FindingFigure, FindingText, NotDrawn, Report, ReportFigure, ReportedRun, Seen, SeenDoubt,
     Source, Support,
 };
-use feedrate_report::table::Table;
+use feedrate_report::table::ReportTable;
 use feedrate_results::run::Run;
 use std::path::Path;
 
@@ -250,7 +250,7 @@ fn figure(name: &str, title: &str, dark: Option<&str>) -> ReportFigure {
         svg: svg("#ffffff", "#1a1a1a"),
         svg_dark: dark.map(|ground| svg(ground, "#e6e6e6")),
         series: series.map(String::from).to_vec(),
-        values: Table::from_text(
+        values: ReportTable::from_text(
             title,
             ["Accelerators", "npz (MB/s)", "hdf5 (MB/s)"],
             [["1", "1400", "600"].map(String::from).to_vec()],

@@ -2,7 +2,7 @@
 //! that all are gone.
 
 use crate::harness::Test;
-use feedrate_study::supervise::{Ended, Supervised, Supervision, wait_until_alone};
+use feedrate_study::supervise::{ScriptEnd, Supervised, Supervision, wait_until_alone};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -95,7 +95,7 @@ fn a_run_that_is_told_to_stop_may_still_write() {
     let order = Supervision { grace: Duration::from_secs(100), ..supervision(&test, script) };
     let mut run = start(&order);
     assert_eq!(lines(&mut pipe(&test), 1), ["ready"]);
-    assert_eq!(run.wait(&AtomicBool::new(true)).unwrap(), Ended::Exited(5));
+    assert_eq!(run.wait(&AtomicBool::new(true)).unwrap(), ScriptEnd::Exited(5));
     assert_eq!(text(&test, "stdout.log"), "written\n");
     assert_eq!(text(&test, "cleaned"), "done\n");
     is_alone(&test);
@@ -103,7 +103,7 @@ fn a_run_that_is_told_to_stop_may_still_write() {
 
 #[test]
 fn a_run_ends_as_its_script_and_leaves_nothing_behind() {
-    let check = |script: &str, ended: Ended, cleaned: &str| {
+    let check = |script: &str, ended: ScriptEnd, cleaned: &str| {
         let test = Test::new();
         let order = supervision(&test, &format!("sleep 1000 &\necho told >&2\n{script}\n"));
         let mut run = start(&order);
@@ -114,9 +114,9 @@ fn a_run_ends_as_its_script_and_leaves_nothing_behind() {
         assert_eq!(text(&test, "cleaned"), cleaned, "{script}");
         is_alone(&test);
     };
-    check("exit 0", Ended::Exited(0), "");
-    check("exit 7", Ended::Exited(7), "done\n");
-    check("kill -KILL $$", Ended::Signalled(9), "done\n");
+    check("exit 0", ScriptEnd::Exited(0), "");
+    check("exit 7", ScriptEnd::Exited(7), "done\n");
+    check("kill -KILL $$", ScriptEnd::Signalled(9), "done\n");
 }
 
 /// What a terminal sends goes to its session.
@@ -133,7 +133,7 @@ fn supervisor_and_run_have_sessions_of_their_own() {
     sessions.sort();
     sessions.dedup();
     assert_eq!(sessions.len(), 3, "{sessions:?}");
-    assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), Ended::Exited(0));
+    assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), ScriptEnd::Exited(0));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn the_next_run_ends_what_a_killed_supervisor_left() {
     let mut pipe = pipe(&test);
     let supervisor = lines(&mut pipe, 4).swap_remove(0);
     assert!(Command::new("kill").args(["-KILL", &supervisor]).status().unwrap().success());
-    assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), Ended::Lost);
+    assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), ScriptEnd::Lost);
     is_alone(&test);
     all_are_gone(pipe);
     assert_eq!(text(&test, "cleaned"), "done\n");
@@ -158,7 +158,7 @@ fn what_cannot_be_cleaned_up_keeps_the_next_run_from_measuring() {
     let mut run = start(&order);
     drop(pipe(&test));
     let never = AtomicBool::new(false);
-    assert_eq!(run.wait(&never).unwrap(), Ended::Exited(1));
+    assert_eq!(run.wait(&never).unwrap(), ScriptEnd::Exited(1));
     let error = wait_until_alone(&order.running, &never, &mut || {}).unwrap_err().to_string();
     assert!(error.contains("cleanup.sh` could not end"), "{error}");
     assert_eq!(text(&test, "stderr.log"), "no controller\nno controller\n");
@@ -178,9 +178,9 @@ fn two_runs_do_not_go_on_at_once() {
     assert!(!wait_until_alone(&order.running, &stop, &mut || waits += 1).unwrap());
     assert_eq!(waits, 1);
     let ended = start(&order).wait(&AtomicBool::new(false)).unwrap();
-    assert_eq!(ended, Ended::Busy);
+    assert_eq!(ended, ScriptEnd::Busy);
     run.stop();
-    assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), Ended::Signalled(15));
+    assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), ScriptEnd::Signalled(15));
     is_alone(&test);
 }
 

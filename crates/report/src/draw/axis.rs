@@ -1,6 +1,6 @@
 //! From values to places: where an axis begins and ends, and its ticks. Draws nothing.
 
-use super::figure::{Axis, Range, Scale};
+use super::figure::{Axis, AxisRange, Scale};
 use super::font;
 
 /// Intervals make an axis longer by this share of what the estimates take, at most; what is beyond is cut off and marked.
@@ -61,12 +61,11 @@ impl<'a> Fitted<'a> {
             Scale::Linear => self.even(target),
             Scale::Log10 => self.decades(target),
             Scale::LinearAt(values) | Scale::LogAt(values) => {
-                let known = values.iter().filter(|&&value| self.has(value));
-                known.map(|&at| Tick { at, label: text(at) }).collect()
+                values.iter().filter(|&&at| self.has(at)).map(|&at| Tick::new(at)).collect()
             }
             Scale::Categories(names) => {
-                let name = |(i, name): (usize, &String)| Tick { at: i as f64, label: name.clone() };
-                names.iter().enumerate().map(name).collect()
+                let names = names.iter().enumerate();
+                names.map(|(i, name)| Tick { at: i as f64, label: name.clone() }).collect()
             }
         }
     }
@@ -75,30 +74,36 @@ impl<'a> Fitted<'a> {
         let step = round_step(self.max - self.min, target);
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         let (first, last) = ((self.min / step - 1e-6).ceil(), (self.max / step + 1e-6).floor());
-        let count = (last - first).max(0.0) as usize;
-        let tick = |i: usize| {
+        let mut ticks = Vec::new();
+        for i in 0..=(last - first).max(0.0) as usize {
             let at = (first + i as f64) * step;
             let at = if at == 0.0 { 0.0 } else { at };
-            Tick { at, label: format!("{at:.decimals$}").replace('-', "−") }
-        };
-        (0..=count).map(tick).collect()
+            ticks.push(Tick { at, label: format!("{at:.decimals$}").replace('-', "−") });
+        }
+        ticks
     }
 
     fn decades(&self, target: f64) -> Vec<Tick> {
         let (first, last) = (self.min.log10().floor() as i32, self.max.log10().ceil() as i32);
-        let within = |at: &f64| self.has(*at);
         let powers: Vec<f64> = (first..=last).map(|power| 10f64.powi(power)).collect();
-        let mut values: Vec<f64> = powers.iter().copied().filter(within).collect();
+        let mut values = powers.clone();
+        values.retain(|at| self.has(*at));
         if values.len() < 3 {
-            let parts = powers.iter().flat_map(|power| [*power, 2.0 * power, 5.0 * power]);
-            values = parts.filter(within).collect();
+            values = powers.iter().flat_map(|at| [*at, 2.0 * at, 5.0 * at]).collect();
+            values.retain(|at| self.has(*at));
         }
         // One tick tells no scale.
         if values.len() < 2 {
             return self.even(target.max(4.0));
         }
         let every = (values.len() as f64 / target.max(1.0)).ceil().max(1.0) as usize;
-        values.into_iter().step_by(every).map(|at| Tick { at, label: text(at) }).collect()
+        values.into_iter().step_by(every).map(Tick::new).collect()
+    }
+}
+
+impl Tick {
+    fn new(at: f64) -> Self {
+        Tick { at, label: text(at) }
     }
 }
 
@@ -141,20 +146,23 @@ fn ends(extents: &[Extent], scale: &Scale) -> Option<(f64, f64)> {
     })
 }
 
-fn linear(range: Range, ends: Option<(f64, f64)>, extents: &[Extent], ticks: f64) -> (f64, f64) {
+fn linear(
+    range: AxisRange,
+    ends: Option<(f64, f64)>,
+    extents: &[Extent],
+    ticks: f64,
+) -> (f64, f64) {
     let (low, high) = ends.unwrap_or((0.0, 1.0));
-    let known = |of: fn(&Extent) -> Option<f64>| extents.iter().filter_map(of);
-    let lowest = known(|extent| extent.1).filter(|end| end.is_finite()).fold(low, f64::min);
-    let highest = known(|extent| extent.2).filter(|end| end.is_finite()).fold(high, f64::max);
+    let (lowest, highest) = widened(extents, (low, high), f64::is_finite);
     match range {
-        Range::FromZero => {
+        AxisRange::FromZero => {
             let top = highest.min(high * (1.0 + BEYOND)).max(high);
             let top = if top > 0.0 { top } else { 1.0 };
             let step = round_step(top, ticks);
             (low.min(0.0), (top / step).ceil() * step)
         }
-        Range::AtLeast(from, to) => (low.min(from), high.max(to)),
-        Range::Tight => {
+        AxisRange::AtLeast(from, to) => (low.min(from), high.max(to)),
+        AxisRange::Tight => {
             let span = if low < high { high - low } else { 0.2 * high.abs().max(1e-9) };
             let low = lowest.max(low - BEYOND * span) - 0.08 * span;
             (low, highest.min(high + BEYOND * span) + 0.08 * span)
@@ -162,19 +170,23 @@ fn linear(range: Range, ends: Option<(f64, f64)>, extents: &[Extent], ticks: f64
     }
 }
 
-fn logarithmic(range: Range, ends: Option<(f64, f64)>, extents: &[Extent]) -> (f64, f64) {
+fn logarithmic(range: AxisRange, ends: Option<(f64, f64)>, extents: &[Extent]) -> (f64, f64) {
     let (low, high) = ends.unwrap_or((1.0, 10.0));
     let (low, high) = match range {
-        Range::AtLeast(from, to) => (low.min(from), high.max(to)),
-        Range::FromZero | Range::Tight => (low, high),
+        AxisRange::AtLeast(from, to) => (low.min(from), high.max(to)),
+        AxisRange::FromZero | AxisRange::Tight => (low, high),
     };
-    let positive = |end: &f64| *end > 0.0 && end.is_finite();
-    let lowest = extents.iter().filter_map(|extent| extent.1).filter(positive).fold(low, f64::min);
-    let highest =
-        extents.iter().filter_map(|extent| extent.2).filter(positive).fold(high, f64::max);
+    let (lowest, highest) = widened(extents, (low, high), |end| end > 0.0 && end.is_finite());
     let (low, high) = (lowest.max(low / LOG_BEYOND), highest.min(high * LOG_BEYOND));
     let room = if low < high { (high / low).powf(0.07) } else { 1.5 };
     (low / room, high * room)
+}
+
+/// The two ends, or those of intervals beyond them.
+fn widened(extents: &[Extent], ends: (f64, f64), is_known: fn(f64) -> bool) -> (f64, f64) {
+    let low = extents.iter().filter_map(|of| of.1).filter(|end| is_known(*end));
+    let high = extents.iter().filter_map(|of| of.2).filter(|end| is_known(*end));
+    (low.fold(ends.0, f64::min), high.fold(ends.1, f64::max))
 }
 
 /// 1, 2 or 5 of a power of ten.
@@ -190,7 +202,7 @@ fn round_step(span: f64, target: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn labels(scale: Scale, range: Range, values: &[f64]) -> String {
+    fn labels(scale: Scale, range: AxisRange, values: &[f64]) -> String {
         let axis = Axis::new("", scale, range);
         let extents: Vec<Extent> = values.iter().map(|&value| (value, None, None)).collect();
         let fitted = Fitted::new(&axis, &extents, 5.0);
@@ -201,17 +213,17 @@ mod tests {
     #[test]
     fn ticks_are_round_numbers() {
         for (scale, range, values, expected) in [
-            (Scale::Linear, Range::FromZero, vec![3.0, 87.0], "0 20 40 60 80 100"),
-            (Scale::Linear, Range::FromZero, vec![0.23], "0.00 0.05 0.10 0.15 0.20 0.25"),
-            (Scale::Linear, Range::AtLeast(0.0, 100.0), vec![50.0], "0 20 40 60 80 100"),
-            (Scale::Linear, Range::Tight, vec![-1.0, 1.0], "−1.0 −0.5 0.0 0.5 1.0"),
-            (Scale::Linear, Range::FromZero, vec![0.0], "0.0 0.2 0.4 0.6 0.8 1.0"),
-            (Scale::LogAt(vec![1.0, 2.0, 4.0, 8.0]), Range::Tight, vec![1.0, 4.0], "1 2 4"),
-            (Scale::Log10, Range::Tight, vec![0.02, 300.0], "0.1 1 10 100"),
-            (Scale::Log10, Range::Tight, vec![1.0, 9.0], "1 2 5 10"),
-            (Scale::Log10, Range::Tight, vec![5.9, 13.0], "6 8 10 12"),
-            (Scale::LinearAt(vec![1.0, 2.0, 4.0, 8.0]), Range::Tight, vec![1.0, 4.0], "1 2 4"),
-            (Scale::Linear, Range::Tight, vec![], "0.0 0.5 1.0"),
+            (Scale::Linear, AxisRange::FromZero, vec![3.0, 87.0], "0 20 40 60 80 100"),
+            (Scale::Linear, AxisRange::FromZero, vec![0.23], "0.00 0.05 0.10 0.15 0.20 0.25"),
+            (Scale::Linear, AxisRange::AtLeast(0.0, 100.0), vec![50.0], "0 20 40 60 80 100"),
+            (Scale::Linear, AxisRange::Tight, vec![-1.0, 1.0], "−1.0 −0.5 0.0 0.5 1.0"),
+            (Scale::Linear, AxisRange::FromZero, vec![0.0], "0.0 0.2 0.4 0.6 0.8 1.0"),
+            (Scale::LogAt(vec![1.0, 2.0, 4.0, 8.0]), AxisRange::Tight, vec![1.0, 4.0], "1 2 4"),
+            (Scale::Log10, AxisRange::Tight, vec![0.02, 300.0], "0.1 1 10 100"),
+            (Scale::Log10, AxisRange::Tight, vec![1.0, 9.0], "1 2 5 10"),
+            (Scale::Log10, AxisRange::Tight, vec![5.9, 13.0], "6 8 10 12"),
+            (Scale::LinearAt(vec![1.0, 2.0, 4.0, 8.0]), AxisRange::Tight, vec![1.0, 4.0], "1 2 4"),
+            (Scale::Linear, AxisRange::Tight, vec![], "0.0 0.5 1.0"),
         ] {
             assert_eq!(labels(scale, range, &values), expected, "{values:?}");
         }
@@ -219,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_wild_interval_does_not_squeeze_the_estimates() {
-        let axis = Axis::linear("", Range::FromZero);
+        let axis = Axis::linear("", AxisRange::FromZero);
         let fitted = Fitted::new(&axis, &[(10.0, Some(-900.0), Some(900.0))], 5.0);
         assert!(fitted.has(0.0) && fitted.has(15.0) && !fitted.has(20.1), "{fitted:?}");
     }

@@ -1,7 +1,7 @@
 //! SVG as it is drawn: lines, areas and text, in points from the top left. Text stays text; nothing is fetched from elsewhere.
 
 use super::font::{self, FAMILIES};
-use super::theme::{Colour, Theme};
+use super::theme::{Colour, Palette};
 use std::fmt::{Display, Write as _};
 
 /// Points per inch.
@@ -13,7 +13,7 @@ pub(super) type At = (f64, f64);
 /// The picture so far, and the looks of its text and lines.
 #[derive(Debug)]
 pub(super) struct Canvas {
-    pub(super) theme: Theme,
+    pub(super) palette: &'static Palette,
     /// Points of text.
     pub(super) size: f64,
     svg: String,
@@ -78,8 +78,8 @@ impl Paint {
 }
 
 impl Canvas {
-    pub(super) fn new(theme: Theme, size: f64) -> Self {
-        Canvas { theme, size, svg: String::new() }
+    pub(super) fn new(palette: &'static Palette, size: f64) -> Self {
+        Canvas { palette, size, svg: String::new() }
     }
 
     /// Width of a text.
@@ -93,7 +93,7 @@ impl Canvas {
     }
 
     pub(super) fn text(&mut self, at: At, anchor: Anchor, text: &str) {
-        self.any_text(at, anchor, text, self.theme.text(), 0.0);
+        self.any_text(at, anchor, text, self.palette.text, 0.0);
     }
 
     pub(super) fn coloured(&mut self, at: At, anchor: Anchor, text: &str, colour: Colour) {
@@ -102,7 +102,7 @@ impl Canvas {
 
     /// Turned clockwise around its anchor.
     pub(super) fn turned(&mut self, at: At, anchor: Anchor, text: &str, degrees: f64) {
-        self.any_text(at, anchor, text, self.theme.text(), degrees);
+        self.any_text(at, anchor, text, self.palette.text, degrees);
     }
 
     fn any_text(&mut self, at: At, anchor: Anchor, text: &str, colour: Colour, degrees: f64) {
@@ -206,7 +206,7 @@ impl Canvas {
              <title>{}</title>\n<desc>{}</desc>\n<rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n{}</svg>\n",
             escaped(title),
             escaped(caption),
-            hex(self.theme.background()),
+            hex(self.palette.background),
             self.svg
         )
     }

@@ -38,13 +38,13 @@ pub struct Panel {
     pub series_of: Option<String>,
     /// Shown in it.
     #[serde(flatten)]
-    pub content: Content,
+    pub content: PanelContent,
 }
 
 /// The inside of a panel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Content {
+pub enum PanelContent {
     /// Marks between two axes.
     Axes(Axes),
     /// Shares of a whole.
@@ -77,7 +77,7 @@ pub struct Axis {
     /// How values become places.
     pub scale: Scale,
     /// Where it begins and ends.
-    pub range: Range,
+    pub range: AxisRange,
     /// Whether values on it are estimated, not measured.
     #[serde(skip)]
     pub is_estimated: bool,
@@ -102,7 +102,7 @@ pub enum Scale {
 /// Where an axis begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Range {
+pub enum AxisRange {
     /// From 0 to a round number above the marks.
     FromZero,
     /// Between these, or further where marks lie beyond.
@@ -120,7 +120,7 @@ pub enum Layer {
     /// Bars.
     Bars(Bars),
     /// A shaded stretch of the x axis.
-    Span(Span),
+    Span(ShadedSpan),
     /// A level of the y axis.
     Rule {
         /// On the y axis.
@@ -218,7 +218,7 @@ pub struct Bar {
 
 /// A shaded stretch of the x axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Span {
+pub struct ShadedSpan {
     /// Where it begins.
     pub from: f64,
     /// Where it ends.
@@ -254,12 +254,12 @@ pub struct Matrix {
     /// From the top.
     pub rows: Vec<String>,
     /// By row; `None` where there is nothing.
-    pub cells: Vec<Vec<Option<Cell>>>,
+    pub cells: Vec<Vec<Option<MatrixCell>>>,
 }
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cell {
+pub struct MatrixCell {
     /// In it.
     pub text: String,
     /// How strong its colour is, 0 to 1.
@@ -298,18 +298,18 @@ impl Point {
 
 impl Axis {
     /// An axis of values that are not estimated.
-    pub fn new(label: impl Into<String>, scale: Scale, range: Range) -> Self {
+    pub fn new(label: impl Into<String>, scale: Scale, range: AxisRange) -> Self {
         Axis { label: label.into(), scale, range, is_estimated: false }
     }
 
     /// An even axis.
-    pub fn linear(label: impl Into<String>, range: Range) -> Self {
+    pub fn linear(label: impl Into<String>, range: AxisRange) -> Self {
         Axis::new(label, Scale::Linear, range)
     }
 
     /// An axis of names.
     pub fn categories(label: impl Into<String>, names: Vec<String>) -> Self {
-        Axis::new(label, Scale::Categories(names), Range::Tight)
+        Axis::new(label, Scale::Categories(names), AxisRange::Tight)
     }
 }
 
@@ -344,7 +344,7 @@ impl Figure {
 impl Panel {
     /// A panel with axes.
     pub fn from_axes(title: Option<String>, axes: Axes) -> Self {
-        Panel { title, series_of: None, content: Content::Axes(axes) }
+        Panel { title, series_of: None, content: PanelContent::Axes(axes) }
     }
 
     /// A series' name where the panel's title does not stand beside it: `format npz`.
@@ -358,8 +358,8 @@ impl Panel {
     /// Its axes, if it has any.
     pub fn axes(&self) -> Option<&Axes> {
         match &self.content {
-            Content::Axes(axes) => Some(axes),
-            Content::Pie { .. } | Content::Matrix(_) => None,
+            PanelContent::Axes(axes) => Some(axes),
+            PanelContent::Pie { .. } | PanelContent::Matrix(_) => None,
         }
     }
 

@@ -8,7 +8,7 @@ use super::marks::{MARK, dashes, mark};
 
 /// A name, and its sign.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct KeyEntry {
     pub(super) name: String,
     tone: Tone,
     sign: Sign,
@@ -22,8 +22,8 @@ enum Sign {
 }
 
 /// Named series of a panel.
-pub(super) fn entries(panel: &Panel) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+pub(super) fn entries(panel: &Panel) -> Vec<KeyEntry> {
+    let mut entries: Vec<KeyEntry> = Vec::new();
     for layer in panel.layers() {
         let (name, tone, sign) = match layer {
             Layer::Series(series) => (&series.label, series.tone, Sign::Line(series.style)),
@@ -32,15 +32,15 @@ pub(super) fn entries(panel: &Panel) -> Vec<Entry> {
             Layer::Rule { .. } => continue,
         };
         if !name.is_empty() && !entries.iter().any(|known| known.name == *name) {
-            entries.push(Entry { name: name.clone(), tone, sign });
+            entries.push(KeyEntry { name: name.clone(), tone, sign });
         }
     }
     entries
 }
 
 /// Those of all panels, where each name and each colour has one meaning in all of them; else `None`.
-pub(super) fn common(figure: &Figure) -> Option<Vec<Entry>> {
-    let mut all: Vec<Entry> = Vec::new();
+pub(super) fn common(figure: &Figure) -> Option<Vec<KeyEntry>> {
+    let mut all: Vec<KeyEntry> = Vec::new();
     for panel in &figure.panels {
         for mut entry in entries(panel) {
             entry.name = panel.series_name(&entry.name);
@@ -59,17 +59,17 @@ pub(super) fn common(figure: &Figure) -> Option<Vec<Entry>> {
     is_clear.then_some(all)
 }
 
-impl Entry {
+impl KeyEntry {
     /// Whether the same name or colour means something else in another.
-    fn differs(&self, other: &Entry) -> bool {
-        let is_span = |entry: &Entry| entry.sign == Sign::Span;
+    fn differs(&self, other: &KeyEntry) -> bool {
+        let is_span = |entry: &KeyEntry| entry.sign == Sign::Span;
         let looks_alike = self.tone == other.tone && is_span(self) == is_span(other);
         self != other && (self.name == other.name || looks_alike)
     }
 
     /// `at`: its left end.
     fn draw(&self, at: At, width: f64, canvas: &mut Canvas) {
-        let colour = canvas.theme.colour(self.tone);
+        let colour = canvas.palette.colour(self.tone);
         let (ends, middle) = ([at, (at.0 + width, at.1)], (at.0 + width / 2.0, at.1));
         let broken = match self.sign {
             Sign::Line(Style::Dashes) => &[3.0, 3.0],
@@ -79,7 +79,7 @@ impl Entry {
         match self.sign {
             Sign::Area | Sign::Span => {
                 let is_span = self.sign == Sign::Span;
-                let fill = if is_span { span_fill(canvas.theme, self.tone) } else { colour };
+                let fill = if is_span { span_fill(canvas.palette, self.tone) } else { colour };
                 let half = 0.36 * canvas.size;
                 let (left, right) = (at.0, at.0 + width);
                 let area = Area { left, right, top: at.1 - half, bottom: at.1 + half };
@@ -98,12 +98,12 @@ impl Entry {
 }
 
 /// Draw them from the left, in as many lines as they take; `area` has no bottom yet. Returns where they end.
-pub(super) fn draw(entries: &[Entry], area: Area, canvas: &mut Canvas) -> f64 {
+pub(super) fn draw(entries: &[KeyEntry], area: Area, canvas: &mut Canvas) -> f64 {
     if entries.is_empty() {
         return area.top;
     }
     let size = canvas.size;
-    let is_broken = |entry: &Entry| entry.sign == Sign::Line(Style::BrokenSteps);
+    let is_broken = |entry: &KeyEntry| entry.sign == Sign::Line(Style::BrokenSteps);
     let sign = if entries.iter().any(is_broken) { 2.8 } else { 1.5 } * size;
     let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
     let names = font::shortened_apart(&names, size, area.width() - sign - 6.0);

@@ -2,11 +2,11 @@
 
 use super::axis::{self, with_room};
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
-use super::figure::{Bars, Layer, Point, Scale, Series, Span, Spread, Style, Tone};
+use super::figure::{Bars, Layer, Point, Scale, Series, ShadedSpan, Spread, Style, Tone};
 use super::font;
 use super::marks::{MARK, dashes, interval, mark};
 use super::panel::{FittedPanel, GAP, LINE, SLANT, has_marks};
-use super::theme::{Colour, Theme, mixed};
+use super::theme::{Colour, Palette, mixed};
 
 /// A panel with its place.
 pub(super) struct Placed<'a> {
@@ -46,8 +46,8 @@ impl Placed<'_> {
     /// Axes, their ticks, and lines that guide the eye.
     fn frame(&self, canvas: &mut Canvas) {
         let (area, size) = (self.area, canvas.size);
-        let line = Stroke::new(canvas.theme.line(), 0.7);
-        let guide = Stroke::new(canvas.theme.grid(), 0.6);
+        let line = Stroke::new(canvas.palette.line, 0.7);
+        let guide = Stroke::new(canvas.palette.grid, 0.6);
         for tick in &self.fitted.y_ticks {
             let y = self.y(tick.at);
             if !self.is_list() {
@@ -121,7 +121,7 @@ impl Placed<'_> {
 
     /// `aside`: how far it is moved so that it does not hide others.
     fn series(&self, series: &Series, aside: f64, canvas: &mut Canvas) {
-        let colour = canvas.theme.colour(series.tone);
+        let colour = canvas.palette.colour(series.tone);
         let is_upright = series.spread == Spread::Y;
         let (right, down) = if is_upright { (aside, 0.0) } else { (0.0, aside) };
         let places = series.points.iter().map(|point| self.at(point));
@@ -153,7 +153,7 @@ impl Placed<'_> {
                     self.mark(series.tone, point, at, &hint, canvas);
                 }
                 Style::Dots => {
-                    let pale = mixed(colour, canvas.theme.background(), 0.45);
+                    let pale = mixed(colour, canvas.palette.background, 0.45);
                     canvas.circle(at, 1.4, Paint::fill(pale), &hint);
                 }
                 // A line with one point is none.
@@ -167,9 +167,9 @@ impl Placed<'_> {
 
     /// Hollow of a single run where others are of several.
     fn mark(&self, tone: Tone, point: &Point, at: At, hint: &str, canvas: &mut Canvas) {
-        let colour = canvas.theme.colour(tone);
+        let colour = canvas.palette.colour(tone);
         if self.fitted.labels.hollow_singles && point.is_single() {
-            let paint = Paint::outlined(canvas.theme.background(), Stroke::new(colour, 1.0));
+            let paint = Paint::outlined(canvas.palette.background, Stroke::new(colour, 1.0));
             mark(canvas, tone, at, 0.88 * MARK, paint, hint);
         } else {
             mark(canvas, tone, at, MARK, Paint::fill(colour), hint);
@@ -191,7 +191,7 @@ impl Placed<'_> {
     }
 
     fn bars(&self, bars: &Bars, canvas: &mut Canvas) {
-        let fill = canvas.theme.colour(bars.tone);
+        let fill = canvas.palette.colour(bars.tone);
         for bar in &bars.bars {
             let area = Area {
                 left: self.x(bar.from),
@@ -204,10 +204,10 @@ impl Placed<'_> {
         }
     }
 
-    fn span(&self, span: &Span, canvas: &mut Canvas) {
+    fn span(&self, span: &ShadedSpan, canvas: &mut Canvas) {
         let (left, right) = (self.x(span.from), self.x(span.to));
         let hint = format!("{}: {}–{}", span.kind, axis::text(span.from), axis::text(span.to));
-        let fill = span_fill(canvas.theme, span.tone);
+        let fill = span_fill(canvas.palette, span.tone);
         canvas.rectangle(Area { left, right, ..self.area }, fill, &hint);
         if canvas.width(&span.label) + 4.0 <= right - left {
             let at = ((left + right) / 2.0, self.area.top - 0.35 * canvas.size);
@@ -218,7 +218,7 @@ impl Placed<'_> {
     fn rule(&self, layer: &Layer, canvas: &mut Canvas) {
         let Layer::Rule { at } = layer else { return };
         let y = self.y(*at);
-        let stroke = Stroke { dashes: &[2.5, 2.5], ..Stroke::new(canvas.theme.line(), 0.8) };
+        let stroke = Stroke { dashes: &[2.5, 2.5], ..Stroke::new(canvas.palette.line, 0.8) };
         canvas.line(&[(self.area.left, y), (self.area.right, y)], stroke);
     }
 }
@@ -240,8 +240,8 @@ fn value(value: f64, scale: &Scale) -> String {
 }
 
 /// Pale, so that lines are seen on it.
-pub(super) fn span_fill(theme: Theme, tone: Tone) -> Colour {
-    mixed(theme.colour(tone), theme.background(), 0.32)
+pub(super) fn span_fill(palette: &Palette, tone: Tone) -> Colour {
+    mixed(palette.colour(tone), palette.background, 0.32)
 }
 
 /// Each value holds until the next point.

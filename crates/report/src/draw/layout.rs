@@ -1,7 +1,7 @@
 //! Where panels lie: a grid whose axes line up, with the key above all of them or above each.
 
 use super::canvas::{Anchor, Area, Canvas, PT_PER_IN};
-use super::figure::{Content, Figure, Naming, Panel, Scale};
+use super::figure::{Figure, Naming, Panel, PanelContent, Scale};
 use super::layers::Placed;
 use super::panel::{CATEGORIES, FittedPanel, Labels, Margins};
 use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key, matrix, pie};
@@ -17,7 +17,7 @@ const NARROWEST: f64 = 14.5;
 
 /// Give everything its place.
 pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
-    let mut canvas = Canvas::new(look.theme, look.font_pt);
+    let mut canvas = Canvas::new(look.theme.palette(), look.font_pt);
     let columns = figure.columns.clamp(1, figure.panels.len().max(1));
     let is_wide = columns > 1 || figure.panels.iter().any(|panel| has_long_names(panel, &canvas));
     let own_in = if is_wide { PAGE_IN } else { COLUMN_IN };
@@ -111,7 +111,7 @@ impl Grid<'_> {
     /// Panels by row; a matrix has one of its own.
     fn rows(&self, canvas: &Canvas) -> Vec<Vec<Slot<'_>>> {
         let mut rows: Vec<Vec<&Panel>> = Vec::new();
-        let is_wide = |panel: &Panel| matches!(panel.content, Content::Matrix(_));
+        let is_wide = |panel: &Panel| matches!(panel.content, PanelContent::Matrix(_));
         for panel in &self.figure.panels {
             match rows.last_mut() {
                 Some(row) if row.len() < self.columns && !is_wide(panel) && !is_wide(row[0]) => {
@@ -174,7 +174,7 @@ impl Grid<'_> {
     /// Where a panel ends to the right, without its margin.
     fn right(&self, slot: &Slot<'_>, column: &GridColumn) -> f64 {
         match (&slot.panel.content, &slot.fitted) {
-            (Content::Matrix(_), _) => self.width - EDGE,
+            (PanelContent::Matrix(_), _) => self.width - EDGE,
             (_, Some(_)) => column.right - column.margin_right,
             (_, None) => column.right,
         }
@@ -185,21 +185,21 @@ impl Grid<'_> {
         let right = self.right(slot, column);
         let mut area = Area { left: column.left, right, top, bottom: top };
         match (&slot.panel.content, &slot.fitted) {
-            (Content::Pie { slices }, _) => {
+            (PanelContent::Pie { slices }, _) => {
                 area.bottom += pie::height(area.width());
                 pie::draw(slices, area, canvas);
             }
-            (Content::Matrix(matrix), _) => {
+            (PanelContent::Matrix(matrix), _) => {
                 area.bottom += matrix::height(matrix, canvas.size);
                 matrix::draw(matrix, area, canvas);
             }
-            (Content::Axes(_), Some(fitted)) => {
+            (PanelContent::Axes(_), Some(fitted)) => {
                 area.left += column.margin_left;
                 area.bottom += fitted.height(canvas.size, area.width());
                 let page = [EDGE, self.width - EDGE];
                 Placed { fitted, area }.draw(column.left, page, canvas);
             }
-            (Content::Axes(_), None) => {}
+            (PanelContent::Axes(_), None) => {}
         }
         area.bottom + slot.margins.bottom
     }

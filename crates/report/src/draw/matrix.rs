@@ -38,8 +38,8 @@ pub(super) fn draw(matrix: &Matrix, area: Area, canvas: &mut Canvas) {
                 top: y + 0.75,
                 bottom: y + row - 0.75,
             };
-            let tone = canvas.theme.colour(cell.tone);
-            let fill = mixed(tone, canvas.theme.background(), cell.strength);
+            let tone = canvas.palette.colour(cell.tone);
+            let fill = mixed(tone, canvas.palette.background, cell.strength);
             let hint = format!("{}, {}: {}", matrix.rows[i], matrix.columns[j], cell.text);
             canvas.rectangle(inside, fill, &hint);
             let at = (x + column / 2.0, y + row / 2.0 + canvas.drop());
@@ -57,6 +57,6 @@ pub(super) fn draw(matrix: &Matrix, area: Area, canvas: &mut Canvas) {
         canvas.turned(beside, Anchor::Middle, &matrix.y_label, -90.0);
     } else if canvas.width(&matrix.y_label) <= widest + 1.4 * size {
         let before = (left - 4.0, bottom + 1.1 * size);
-        canvas.coloured(before, Anchor::End, &matrix.y_label, canvas.theme.line());
+        canvas.coloured(before, Anchor::End, &matrix.y_label, canvas.palette.line);
     }
 }

@@ -18,6 +18,7 @@ mod png;
 #[cfg(test)]
 mod tests;
 
+pub use panel::is_cut;
 pub use png::PngError;
 pub use theme::Theme;
 
@@ -43,11 +44,6 @@ impl Default for Look {
     fn default() -> Self {
         Look { width_in: None, font_pt: 9.0, theme: Theme::Light }
     }
-}
-
-/// Whether some interval is cut off by the end of its axis.
-pub fn is_cut(axes: &figure::Axes) -> bool {
-    panel::is_cut(axes)
 }
 
 /// A figure whose every shape has its place.

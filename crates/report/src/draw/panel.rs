@@ -2,7 +2,7 @@
 
 use super::axis::{Extent, Fitted, Tick};
 use super::canvas::Canvas;
-use super::figure::{Axes, Layer, Panel, Scale, Series, Span, Spread, Style};
+use super::figure::{Axes, Layer, Panel, Scale, Series, ShadedSpan, Spread, Style};
 use super::font;
 use super::marks::MARK;
 
@@ -111,7 +111,7 @@ impl<'a> FittedPanel<'a> {
         row * names.len().max(1) as f64
     }
 
-    pub(super) fn spans(&self) -> impl Iterator<Item = &'a Span> {
+    pub(super) fn spans(&self) -> impl Iterator<Item = &'a ShadedSpan> {
         self.axes.layers.iter().filter_map(|layer| match layer {
             Layer::Span(span) => Some(span),
             _ => None,
@@ -163,7 +163,7 @@ fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
 }
 
 /// Whether some interval ends beyond its axis.
-pub(super) fn is_cut(axes: &Axes) -> bool {
+pub fn is_cut(axes: &Axes) -> bool {
     [(&axes.x, Spread::X), (&axes.y, Spread::Y)].into_iter().any(|(axis, along)| {
         let extents = extents(axes, along);
         let fitted = Fitted::new(axis, &extents, UPRIGHT_TICKS);

@@ -15,13 +15,13 @@ pub(super) fn draw(slices: &[Slice], area: Area, canvas: &mut Canvas) {
     let radius = area.height() / 2.0 - 3.0;
     let centre = (area.left + radius + 3.0, (area.top + area.bottom) / 2.0);
     // Sets a slice off from its neighbours.
-    let edge = Stroke::new(canvas.theme.background(), 1.0);
+    let edge = Stroke::new(canvas.palette.background, 1.0);
     let left = centre.0 + radius + 1.4 * size;
     let half = 0.36 * size;
     let mut turn = 0.0;
     for (i, slice) in slices.iter().enumerate() {
         let name = name(slice, whole);
-        let fill = canvas.theme.colour(slice.tone);
+        let fill = canvas.palette.colour(slice.tone);
         let end = turn + slice.value / whole;
         if slice.value < whole {
             canvas.slice(centre, radius, [turn, end], Paint::outlined(fill, edge), &name);

@@ -92,7 +92,7 @@ fn meet(a: &Area, b: &Area) -> bool {
 }
 
 fn axis(label: &str) -> Axis {
-    Axis::linear(label, Range::FromZero)
+    Axis::linear(label, AxisRange::FromZero)
 }
 
 /// A series of these names, each with the same points.
@@ -139,7 +139,7 @@ fn names_stand_above() {
 #[test]
 fn an_interval_that_is_cut_off_ends_in_an_arrow() {
     let mut wild = figure(&["a"], &[(0.0, 10.0)]);
-    if let Content::Axes(axes) = &mut wild.panels[0].content
+    if let PanelContent::Axes(axes) = &mut wild.panels[0].content
         && let Layer::Series(series) = &mut axes.layers[0]
     {
         (series.points[0].low, series.points[0].high) = (Some(-500.0), Some(500.0));
@@ -204,7 +204,7 @@ fn text_has_its_width_in_any_font() {
 
 #[test]
 fn the_name_of_a_low_matrix_lies_in_no_other() {
-    let cell = Cell { text: "1/1".into(), strength: 0.5, tone: Tone::Good };
+    let cell = MatrixCell { text: "1/1".into(), strength: 0.5, tone: Tone::Good };
     let matrix = Matrix {
         x_label: "Processes (emulated accelerators)".into(),
         y_label: "Model".into(),
@@ -215,7 +215,7 @@ fn the_name_of_a_low_matrix_lies_in_no_other() {
     let panel = Panel {
         title: Some("Rows done of all".into()),
         series_of: None,
-        content: Content::Matrix(matrix),
+        content: PanelContent::Matrix(matrix),
     };
     let figure = Figure { panels: vec![panel], ..figure(&[], &[]) };
     for width_in in [None, Some(2.5)] {

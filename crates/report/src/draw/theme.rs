@@ -14,36 +14,15 @@ pub enum Theme {
     Dark,
 }
 
-/// Blue, vermilion, bluish green, reddish purple, orange, sky blue, and grey for a seventh; no yellow, which is lost on white.
-const ON_LIGHT: [[u8; 3]; 7] = [
-    [0, 114, 178],
-    [213, 94, 0],
-    [0, 158, 115],
-    [204, 121, 167],
-    [230, 159, 0],
-    [86, 180, 233],
-    [110, 110, 110],
-];
-
-/// The same, without the blue, which is lost on black.
-const ON_DARK: [[u8; 3]; 7] = [
-    [86, 180, 233],
-    [230, 159, 0],
-    [0, 178, 130],
-    [224, 150, 190],
-    [240, 228, 66],
-    [233, 110, 30],
-    [160, 160, 160],
-];
-
 /// Colours for one ground.
-struct Palette {
-    background: Colour,
-    text: Colour,
+#[derive(Debug)]
+pub(super) struct Palette {
+    pub(super) background: Colour,
+    pub(super) text: Colour,
     /// Axes and ticks.
-    line: Colour,
+    pub(super) line: Colour,
     /// Lines that only guide the eye.
-    grid: Colour,
+    pub(super) grid: Colour,
     faint: Colour,
     open: Colour,
     /// Its number among the hues.
@@ -60,7 +39,16 @@ static LIGHT: Palette = Palette {
     faint: [214, 214, 214],
     open: [200, 200, 200],
     bad: 1,
-    hues: ON_LIGHT,
+    // Blue, vermilion, bluish green, reddish purple, orange, sky blue, and grey for a seventh; no yellow, which is lost on white.
+    hues: [
+        [0, 114, 178],
+        [213, 94, 0],
+        [0, 158, 115],
+        [204, 121, 167],
+        [230, 159, 0],
+        [86, 180, 233],
+        [110, 110, 110],
+    ],
 };
 
 static DARK: Palette = Palette {
@@ -71,41 +59,35 @@ static DARK: Palette = Palette {
     faint: [74, 74, 80],
     open: [96, 96, 102],
     bad: 5,
-    hues: ON_DARK,
+    // The same, without the blue, which is lost on black.
+    hues: [
+        [86, 180, 233],
+        [230, 159, 0],
+        [0, 178, 130],
+        [224, 150, 190],
+        [240, 228, 66],
+        [233, 110, 30],
+        [160, 160, 160],
+    ],
 };
 
 impl Theme {
-    fn palette(self) -> &'static Palette {
+    pub(super) fn palette(self) -> &'static Palette {
         match self {
             Theme::Light => &LIGHT,
             Theme::Dark => &DARK,
         }
     }
+}
 
-    pub(super) fn background(self) -> Colour {
-        self.palette().background
-    }
-
-    pub(super) fn text(self) -> Colour {
-        self.palette().text
-    }
-
-    pub(super) fn line(self) -> Colour {
-        self.palette().line
-    }
-
-    pub(super) fn grid(self) -> Colour {
-        self.palette().grid
-    }
-
-    pub(super) fn colour(self, tone: Tone) -> Colour {
-        let palette = self.palette();
+impl Palette {
+    pub(super) fn colour(&self, tone: Tone) -> Colour {
         match tone {
-            Tone::Hue(number) => palette.hues[number % palette.hues.len()],
-            Tone::Faint => palette.faint,
-            Tone::Good => palette.hues[2],
-            Tone::Bad => palette.hues[palette.bad],
-            Tone::Open => palette.open,
+            Tone::Hue(number) => self.hues[number % self.hues.len()],
+            Tone::Faint => self.faint,
+            Tone::Good => self.hues[2],
+            Tone::Bad => self.hues[self.bad],
+            Tone::Open => self.open,
         }
     }
 }

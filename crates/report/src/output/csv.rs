@@ -1,59 +1,61 @@
 //! Tables as CSV, in quotes where they need them: a line a run, with the utilisation and rate that DLIO reports, recomputed; or every number of every run.
 
-use super::Output;
+use super::ReportOutput;
 use crate::report::{Report, ReportedRun};
-use crate::table::{Cell, ColumnKind, Table};
+use crate::table::{ColumnKind, ReportTable, TableCell};
 use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED, Provenance, Value};
 use feedrate_results::run::OtherNumber;
 use feedrate_spec::units::MIB;
 
-pub(super) static STUDY: Output = Output {
+pub(super) static STUDY: ReportOutput = ReportOutput {
     name: "csv",
     extension: "csv",
     summary: "The columns of the study: Model, Parameter, Value, Procs, AU (%), I/O (MB/s); DLIO's definitions, so its MB are MiB. Then doubts, and why a run is not used.",
     write: |report| csv(&of_study(report, |name| !name.ends_with(" Std"))),
 };
 
-pub(super) static STUDY_WITH_DEVIATIONS: Output = Output {
+pub(super) static STUDY_WITH_DEVIATIONS: ReportOutput = ReportOutput {
     name: "csv-std",
     extension: "csv",
     summary: "The study's earlier columns, with AU Std and I/O Std: deviations over the epochs of a run, as DLIO has them.",
     write: |report| csv(&of_study(report, |_| true)),
 };
 
-pub(super) static TIDY: Output = Output {
+pub(super) static TIDY: ReportOutput = ReportOutput {
     name: "tidy",
     extension: "csv",
     summary: "A line for each run and metric, with its unit, how it is known, and the run's replicate, host and doubts.",
     write: |report| csv(&tidy(report)),
 };
 
-type CellOf = fn(&ReportedRun) -> Cell;
+type CellOf = fn(&ReportedRun) -> TableCell;
 
 /// Columns whose names are wanted.
-fn of_study(report: &Report, is_wanted: fn(&str) -> bool) -> Table {
+fn of_study(report: &Report, is_wanted: fn(&str) -> bool) -> ReportTable {
     let columns: [(&str, CellOf); 10] = [
         ("Model", |one| (&one.run.workload).into()),
         ("Parameter", |one| (&one.run.parameter).into()),
         ("Value", |one| (&one.run.value).into()),
         ("Procs", |one| text(one.run.accelerators).into()),
-        ("AU (%)", |one| Cell::number(one.run.metric(&AU_WINDOWED))),
-        ("AU Std", |one| Cell::number(one.stdev(&AU_WINDOWED))),
-        ("I/O (MB/s)", |one| Cell::number(one.run.metric(&NOMINAL_WINDOWED).map(|of| of / MIB))),
-        ("I/O Std", |one| Cell::number(one.stdev(&NOMINAL_WINDOWED).map(|of| of / MIB))),
+        ("AU (%)", |one| TableCell::number(one.run.metric(&AU_WINDOWED))),
+        ("AU Std", |one| TableCell::number(one.stdev(&AU_WINDOWED))),
+        ("I/O (MB/s)", |one| {
+            TableCell::number(one.run.metric(&NOMINAL_WINDOWED).map(|of| of / MIB))
+        }),
+        ("I/O Std", |one| TableCell::number(one.stdev(&NOMINAL_WINDOWED).map(|of| of / MIB))),
         ("doubts", |one| one.doubts().join(" ").into()),
         ("not used", |one| text(one.unused()).into()),
     ];
-    let mut table = Table::new("");
+    let mut table = ReportTable::new("");
     for (name, cell) in columns.into_iter().filter(|(name, _)| is_wanted(name)) {
         table.add(name, ColumnKind::Text, report.runs.iter().map(cell));
     }
     table
 }
 
-fn tidy(report: &Report) -> Table {
+fn tidy(report: &Report) -> ReportTable {
     let heading = "source path started workload parameter value replicate accelerators host hosts epochs unused doubts metric unit number provenance";
-    let mut table = Table::from_text("", heading.split(' '), []);
+    let mut table = ReportTable::from_text("", heading.split(' '), []);
     for one in &report.runs {
         let run = &one.run;
         let source = report.sources.get(one.source).map_or("", |source| source.path.as_str());
@@ -72,12 +74,12 @@ fn tidy(report: &Report) -> Table {
             text(one.unused()),
             one.doubts().join(" "),
         ]
-        .map(Cell::from);
+        .map(TableCell::from);
         let (number, provenance) = (run.reported_au_percent(), Provenance::Reported);
         let value = number.map(|number| Value { number, provenance });
         let reported = OtherNumber { name: "au_reported", unit: "percent", value };
         table.rows.extend(std::iter::once(reported).chain(one.metrics()).map(|of| {
-            let number = Cell::number(of.value.map(|value| value.number));
+            let number = TableCell::number(of.value.map(|value| value.number));
             let provenance = of.value.map_or("", |value| value.provenance.name());
             let end = [of.name.into(), of.unit.into(), number, provenance.into()];
             start.iter().cloned().chain(end).collect()
@@ -90,7 +92,7 @@ fn text(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-fn csv(table: &Table) -> String {
+fn csv(table: &ReportTable) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     // Writing to memory fails only where rows differ in length, which they do not.
     let _ = writer.write_record(table.columns.iter().map(|column| &column.name));

@@ -1,11 +1,11 @@
 //! The whole report as an object, but for the pictures.
 
-use super::Output;
+use super::ReportOutput;
 use crate::experiment::experiments;
 use crate::report::Report;
 use serde_json::json;
 
-pub(super) static OUTPUT: Output = Output {
+pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "json",
     extension: "json",
     summary: "Everything but the pictures, as one object.",

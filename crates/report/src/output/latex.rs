@@ -1,12 +1,12 @@
 //! Tables for a paper: LaTeX with booktabs, to be `\input`. Text is escaped; units stay as they are.
 
-use super::Output;
-use super::words::{Word, words};
+use super::ReportOutput;
+use super::words::written;
 use crate::grid::table_of_experiments;
 use crate::report::Report;
-use crate::table::{ColumnKind, Table};
+use crate::table::{ColumnKind, ReportTable};
 
-pub(super) static OUTPUT: Output = Output {
+pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "latex",
     extension: "tex",
     summary: "Findings and tables for a paper, by booktabs; to be \\input.",
@@ -23,7 +23,7 @@ fn write(report: &Report) -> String {
         }
         parts.push(format!("\\begin{{enumerate}}\n{items}\\end{{enumerate}}"));
     }
-    let experiments = Table {
+    let experiments = ReportTable {
         title: "Utilisation (AU) and throughput: means of n runs (of rates geometric) with 95 % intervals.".into(),
         ..table_of_experiments(report)
     };
@@ -40,7 +40,7 @@ fn write(report: &Report) -> String {
 /// Columns of a table that a column of a page may hold.
 const NARROW_MAX: usize = 5;
 
-fn table(table: &Table, label: &str) -> String {
+fn table(table: &ReportTable, label: &str) -> String {
     // Across both columns of a page, where one is too narrow.
     let is_wide = NARROW_MAX < table.columns.len();
     let environment = if is_wide { "table*" } else { "table" };
@@ -59,11 +59,7 @@ fn table(table: &Table, label: &str) -> String {
 }
 
 fn sentence(text: &str) -> String {
-    let one = |word| match word {
-        Word::Plain(text) => plain(text),
-        Word::Name(text) => format!("\\texttt{{{}}}", plain(text)),
-    };
-    words(text).into_iter().map(one).collect()
+    written(text, plain, |name| format!("\\texttt{{{}}}", plain(name)))
 }
 
 /// Text that TeX reads as nothing but text. A bracket after `\\` would be an argument, so it stands in braces.

@@ -1,12 +1,12 @@
 //! The report as Markdown, as GitHub and pandoc read it. Whatever users called their things is not read as markup.
 
-use super::Output;
-use super::words::{Word, glance, run_number, seen, words};
+use super::ReportOutput;
+use super::words::{glance, run_number, seen, written};
 use crate::grid::{table_of_experiments, table_of_runs};
 use crate::report::Report;
-use crate::table::{ColumnKind, Table};
+use crate::table::{ColumnKind, ReportTable};
 
-pub(super) static OUTPUT: Output = Output {
+pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "markdown",
     extension: "md",
     summary: "For a wiki, an issue, or pandoc.",
@@ -120,7 +120,7 @@ fn doubts(report: &Report) -> String {
 }
 
 fn runs(report: &Report) -> String {
-    let mut all = Table::new("");
+    let mut all = ReportTable::new("");
     all.add("Run", ColumnKind::Number, (1..=report.runs.len() as u64).map(Some));
     let more = table_of_runs(report);
     all.columns.extend(more.columns);
@@ -132,7 +132,7 @@ fn runs(report: &Report) -> String {
     table(&all)
 }
 
-fn table(table: &Table) -> String {
+fn table(table: &ReportTable) -> String {
     if table.columns.is_empty() {
         return String::new();
     }
@@ -143,11 +143,7 @@ fn table(table: &Table) -> String {
 }
 
 fn sentence(text: &str) -> String {
-    let one = |word| match word {
-        Word::Plain(text) => plain(text),
-        Word::Name(text) => name(text),
-    };
-    words(text).into_iter().map(one).collect()
+    written(text, plain, name)
 }
 
 /// As code; what would end it or its line is replaced.

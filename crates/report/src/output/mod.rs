@@ -16,7 +16,7 @@ use crate::report::Report;
 use std::path::Path;
 
 /// Every output, in the order that help shows them. Of several with the same ending, a file's name asks for the first.
-pub static OUTPUTS: &[&Output] = &[
+pub static OUTPUTS: &[&ReportOutput] = &[
     &html::OUTPUT,
     &markdown::OUTPUT,
     &csv::STUDY,
@@ -28,7 +28,7 @@ pub static OUTPUTS: &[&Output] = &[
 
 /// One of [`OUTPUTS`].
 #[derive(Debug)]
-pub struct Output {
+pub struct ReportOutput {
     /// The name for `--format`.
     pub name: &'static str,
     /// The ending of its files.
@@ -40,12 +40,12 @@ pub struct Output {
 }
 
 /// By its name.
-pub fn find(name: &str) -> Option<&'static Output> {
+pub fn find(name: &str) -> Option<&'static ReportOutput> {
     OUTPUTS.iter().copied().find(|output| output.name == name)
 }
 
 /// By the ending of a file's name.
-pub fn for_file(path: &Path) -> Option<&'static Output> {
+pub fn for_file(path: &Path) -> Option<&'static ReportOutput> {
     let extension = path.extension()?.to_str()?;
     OUTPUTS.iter().copied().find(|output| output.extension.eq_ignore_ascii_case(extension))
 }

@@ -5,7 +5,7 @@ use crate::report::{
     FindingFigure, FindingText, Method, NotDrawn, ReportFigure, ReportedRun, Seen, SeenDoubt,
     Source, Support,
 };
-use crate::table::Table;
+use crate::table::ReportTable;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::facts::Facts;
@@ -16,7 +16,8 @@ use feedrate_results::run::{Reason, Run};
 /// A name that is markup in everything that is written here.
 const HOSTILE: &str = "</script><script>alert(1)</script>\"'&|\\[x](y)\n,$%_{}`~^#";
 
-fn report(name: &str) -> Report {
+/// One that is doubted, and one that is not used.
+fn runs(name: &str) -> Vec<ReportedRun> {
     let doubt = Doubt {
         name: name.into(),
         severity: Severity::Warning,
@@ -42,7 +43,12 @@ fn report(name: &str) -> Report {
         unusable: Some(stale),
         ..Run::default()
     };
-    let table = || Table::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
+    [first, second].map(|run| ReportedRun { run, ..ReportedRun::default() }).into()
+}
+
+fn report(name: &str) -> Report {
+    let table =
+        || ReportTable::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
     Report {
         title: name.into(),
         program: "feedrate".into(),
@@ -74,10 +80,7 @@ fn report(name: &str) -> Report {
             ..ReportFigure::default()
         }],
         not_drawn: vec![NotDrawn { name: name.into(), why: name.into(), hint: name.into() }],
-        runs: vec![
-            ReportedRun { run: first, ..ReportedRun::default() },
-            ReportedRun { run: second, ..ReportedRun::default() },
-        ],
+        runs: runs(name),
         left_out: vec![LeftOut { path: name.into(), why: name.into() }],
         methods: vec![Method {
             name: name.into(),

@@ -5,44 +5,53 @@ use feedrate_spec::units;
 
 /// A stretch of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word<'a> {
+pub(super) enum Stretch<'a> {
     Plain(&'a str),
     /// A key, a name, a command.
     Name(&'a str),
 }
 
 /// A sentence in stretches. A backtick without a partner is itself.
-pub(super) fn words(sentence: &str) -> Vec<Word<'_>> {
-    let mut words = Vec::new();
+pub(super) fn stretches(sentence: &str) -> Vec<Stretch<'_>> {
+    let mut stretches = Vec::new();
     let mut rest = sentence;
-    while let Some((before, name, after)) = cut(rest) {
-        words.extend((!before.is_empty()).then_some(Word::Plain(before)));
-        words.push(Word::Name(name));
+    while let Some((before, (name, after))) =
+        rest.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
+    {
+        stretches.extend([Stretch::Plain(before), Stretch::Name(name)]);
         rest = after;
     }
-    words.extend((!rest.is_empty()).then_some(Word::Plain(rest)));
-    words
+    stretches.push(Stretch::Plain(rest));
+    stretches.retain(|stretch| *stretch != Stretch::Plain(""));
+    stretches
 }
 
-fn cut(text: &str) -> Option<(&str, &str, &str)> {
-    let (before, rest) = text.split_once('`')?;
-    let (name, after) = rest.split_once('`')?;
-    Some((before, name, after))
+/// A sentence whose stretches are written so.
+pub(super) fn written(text: &str, plain: fn(&str) -> String, name: fn(&str) -> String) -> String {
+    let mut written = String::new();
+    for stretch in stretches(text) {
+        written += &match stretch {
+            Stretch::Plain(text) => plain(text),
+            Stretch::Name(text) => name(text),
+        };
+    }
+    written
 }
 
 /// How much there is, and how much of it is doubted.
 pub(super) fn glance(report: &Report) -> String {
-    let count = |n: usize, what: &str| units::counted(n as u64, what);
-    let mut parts = vec![
-        count(report.runs.len(), "run"),
-        count(crate::experiment::experiments(report).len(), "experiment"),
-        count(report.findings.len(), "finding"),
-        format!("{} with doubts", count(report.doubted_runs(), "run")),
+    let counts = [
+        (report.runs.len(), "run"),
+        (crate::experiment::experiments(report).len(), "experiment"),
+        (report.findings.len(), "finding"),
+        (report.doubted_runs(), "run"),
     ];
+    let mut text = counts.map(|(count, what)| units::counted(count as u64, what)).join(", ");
+    text += " with doubts";
     if !report.left_out.is_empty() {
-        parts.push(format!("{} left out", report.left_out.len()));
+        text += &format!(", {} left out", report.left_out.len());
     }
-    parts.join(", ")
+    text
 }
 
 /// Evidence of a doubt, each with its runs: the same words once.
@@ -68,14 +77,14 @@ mod tests {
 
     #[test]
     fn names_are_told_from_words() {
-        use Word::{Name, Plain};
+        use Stretch::{Name, Plain};
         for (sentence, expected) in [
             ("`a` is `b c`.", vec![Name("a"), Plain(" is "), Name("b c"), Plain(".")]),
             ("no name", vec![Plain("no name")]),
             ("one ` alone", vec![Plain("one ` alone")]),
             ("", vec![]),
         ] {
-            assert_eq!(words(sentence), expected);
+            assert_eq!(stretches(sentence), expected);
         }
     }
 }

@@ -1,16 +1,35 @@
 //! A response against processes: a line for each workload, or a panel for each factor with a line for each of its levels.
 
-use super::Missing;
-use super::block::Block;
-use super::caption::intervals;
+use super::block::PlotBlock;
+use super::caption::{held, intervals};
 use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
+use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Style, Tone};
-use feedrate_measure::metric::Metric;
-use std::collections::{BTreeMap, BTreeSet};
+use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
+use feedrate_spec::catalog::Member;
 
-/// The whole figure.
-pub(super) fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
+pub(super) static AU_PROCESSES: Plot = Plot {
+    member: Member {
+        name: "au_processes",
+        summary: "AU against processes: a line for each workload, or a panel for each factor with a line for each level",
+        abilities: &[],
+    },
+    needs: Needs::Summaries,
+    make: Make::Response(&AU_ALL_STEPS, figure),
+};
+
+pub(super) static THROUGHPUT_PROCESSES: Plot = Plot {
+    member: Member {
+        name: "throughput_processes",
+        summary: "Throughput against processes: a line for each workload, or a panel for each factor with a line for each level",
+        abilities: &[],
+    },
+    needs: Needs::Summaries,
+    make: Make::Response(&DELIVERED_WHOLE, figure),
+};
+
+fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     if data.used().next().is_none() {
         return Err(Missing::runs());
     }
@@ -20,10 +39,10 @@ pub(super) fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> 
             "choose another with `--response`; `feedrate describe metrics NAME` says what a number needs",
         ));
     }
-    let lines = Lines { x: processes_axis(data), y: ResponseAxis::new(response, data) };
+    let lines = ProcessLines { x: processes_axis(data), y: ResponseAxis::new(response, data) };
     let blocks = data.blocks();
     let (mut panels, mut told) = (Vec::new(), String::new());
-    let mut changed: Vec<&Block<'_>> = Vec::new();
+    let mut changed: Vec<&PlotBlock<'_>> = Vec::new();
     if blocks.iter().all(|block| block.others().is_empty()) {
         let layers =
             blocks.iter().enumerate().map(|(i, block)| lines.of_block(block, &block.name, i));
@@ -57,7 +76,7 @@ pub(super) fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> 
 }
 
 /// The axes that all lines share.
-struct Lines<'r> {
+struct ProcessLines<'r> {
     x: Axis,
     y: ResponseAxis<'r>,
 }
@@ -73,17 +92,16 @@ struct Parts {
     told: String,
 }
 
-impl Lines<'_> {
+impl ProcessLines<'_> {
     /// One line for a whole block.
-    fn of_block(&self, block: &Block<'_>, label: &str, hue: usize) -> Layer {
-        let free: Vec<usize> = block.processes().into_iter().collect();
-        let cells = block.design.slice(&free);
+    fn of_block(&self, block: &PlotBlock<'_>, label: &str, hue: usize) -> Layer {
+        let cells = block.design.slice(&block.free());
         let points = cells.iter().filter_map(|of| self.y.point(block, block.count(of)?, &[of]));
         Layer::series(label, Tone::Hue(hue), Style::Joined, points.collect())
     }
 
     /// A line for each level of a factor.
-    fn by_level(&self, block: &Block<'_>, factor: usize) -> Panel {
+    fn by_level(&self, block: &PlotBlock<'_>, factor: usize) -> Panel {
         let cells = block.design.slice(&block.processes_and(factor));
         let layers = self.y.lines(block, &cells, Some(factor), |cell| block.count(cell));
         let name = block.design.factors[factor].name.clone();
@@ -97,7 +115,7 @@ impl Lines<'_> {
     }
 
     /// The factors of which two levels have a line; where there is none, the one line there is; where there is not even that, all.
-    fn parts(&self, block: &Block<'_>) -> Parts {
+    fn parts(&self, block: &PlotBlock<'_>) -> Parts {
         let panels = block.others().into_iter().map(|factor| self.by_level(block, factor));
         let (drawn, left): (Vec<Panel>, Vec<Panel>) =
             panels.partition(|panel| count_lines(panel) > 1);
@@ -119,7 +137,7 @@ impl Lines<'_> {
         }
         let alone = self.panel(block.title(), vec![self.of_block(block, "", 0)]);
         if count_lines(&alone) > 0 {
-            let held = block.held(&block.processes().into_iter().collect::<Vec<_>>());
+            let held = block.held(&block.free());
             if !held.is_empty() {
                 told.push_str(&format!("Held{}: {held}. ", block.of_name()));
             }
@@ -133,45 +151,4 @@ impl Lines<'_> {
 /// Series that join two numbers of processes or more.
 fn count_lines(panel: &Panel) -> usize {
     panel.all_series().filter(|series| series.points.len() > 1).count()
-}
-
-/// Names the levels that are held while one factor changes. Begins with a blank.
-pub(super) fn held(blocks: &[&Block<'_>]) -> String {
-    let several = blocks.iter().filter(|block| block.others().len() > 1);
-    let held: Vec<String> = several
-        .map(|block| match block.title() {
-            Some(name) => format!("{name}: {}", held_in(block)),
-            None => held_in(block),
-        })
-        .collect();
-    if held.is_empty() {
-        return String::new();
-    }
-    format!(" (one factor changes at a time, the others stay: {})", held.join("; "))
-}
-
-/// The same for all panels of a block where it is, else of each.
-fn held_in(block: &Block<'_>) -> String {
-    let others = block.others();
-    let mut levels: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    for factor in &others {
-        for cell in block.design.slice(&block.processes_and(*factor)) {
-            for other in others.iter().filter(|other| *other != factor) {
-                levels.entry(*other).or_default().insert(cell.levels[*other]);
-            }
-        }
-    }
-    let mut parts = Vec::new();
-    if levels.values().all(|levels| levels.len() == 1) {
-        for (factor, of) in levels {
-            parts.extend(of.first().map(|level| block.named(factor, *level)));
-        }
-        return parts.join(", ");
-    }
-    for factor in others {
-        let name = &block.design.factors[factor].name;
-        let held = block.held(&block.processes_and(factor));
-        parts.push(format!("while `{name}` changes, {held}"));
-    }
-    parts.join("; ")
 }

@@ -1,6 +1,6 @@
 //! Runs of one workload and source, laid out by their design: what plots compare with what, and its names. Draws nothing.
 
-use crate::draw::figure::{Axis, Range, Scale};
+use crate::draw::figure::{Axis, AxisRange, Scale};
 use feedrate_analysis::design::{Design, DesignCell, PROCESSES, SOURCE};
 use feedrate_results::run::Run;
 use feedrate_spec::units;
@@ -11,7 +11,7 @@ pub(super) const PROCESSES_LABEL: &str = "Processes (emulated accelerators)";
 
 /// Runs of one workload, of one source where there are several.
 #[derive(Clone, Debug)]
-pub(super) struct Block<'a> {
+pub(super) struct PlotBlock<'a> {
     /// Sets it apart from the other blocks; empty where there is one.
     pub(super) name: String,
     /// Without factors that follow from others; cells in the order of processes, then of other factors.
@@ -22,7 +22,7 @@ pub(super) struct Block<'a> {
     runs: &'a [Run],
 }
 
-impl<'a> Block<'a> {
+impl<'a> PlotBlock<'a> {
     /// Those of runs that may be used.
     pub(super) fn all(runs: &'a [Run], designs: &[Design]) -> Vec<Self> {
         let mut blocks = Vec::new();
@@ -45,7 +45,7 @@ impl<'a> Block<'a> {
                     names.push(design.workload.clone());
                 }
                 names.extend(source.map(|source| design.factors[source].levels[level].clone()));
-                blocks.push(Block::new(names.join(", "), part, runs));
+                blocks.push(PlotBlock::new(names.join(", "), part, runs));
             }
         }
         // Where only one is left, nothing must be told apart.
@@ -65,7 +65,7 @@ impl<'a> Block<'a> {
         }
         let follows = |name: &str| followers.iter().any(|[follower, _]| follower == name);
         let design = design.restricted(|factor| !follows(&factor.name), |_| true);
-        let mut block = Block { name, design, followers, runs };
+        let mut block = PlotBlock { name, design, followers, runs };
         let order = block.order();
         let place = |cell: &DesignCell| order.iter().map(|&at| cell.levels[at]).collect::<Vec<_>>();
         block.design.cells.sort_by_key(place);
@@ -85,6 +85,11 @@ impl<'a> Block<'a> {
     /// All factors but processes.
     pub(super) fn others(&self) -> Vec<usize> {
         (0..self.design.factors.len()).filter(|i| Some(*i) != self.processes()).collect()
+    }
+
+    /// Processes, where they differ.
+    pub(super) fn free(&self) -> Vec<usize> {
+        self.processes().into_iter().collect()
     }
 
     /// Processes, where they differ, and a factor.
@@ -190,7 +195,7 @@ impl<'a> Block<'a> {
         match octaves {
             Some(numbers) => {
                 let scale = Scale::LogAt(numbers.clone());
-                (Axis::new(label, scale, Range::Tight), numbers)
+                (Axis::new(label, scale, AxisRange::Tight), numbers)
             }
             None => {
                 let names = levels.iter().map(|&level| self.shown(factor, level)).collect();

@@ -1,9 +1,10 @@
-//! Parts of captions that all figures share: marks and intervals, axes, what changed only together. Draws nothing.
+//! Parts of captions that figures share: marks and intervals, axes, what was held, what changed only together. Draws nothing.
 
+use super::block::PlotBlock;
 use super::data::Data;
 use crate::draw::figure::{Axes, Figure, Layer, Panel, Point, Scale, Spread, Style};
 use crate::draw::is_cut;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Explains the marks and intervals of a figure. `means`: of which kind.
 pub(super) fn intervals(figure: &Figure, means: &str) -> String {
@@ -85,4 +86,45 @@ pub(super) fn changed_together(data: &Data) -> String {
         " These changed only together, and their effects cannot be told apart: {}.",
         told.join(", ")
     )
+}
+
+/// Names the levels that are held while one factor changes. Begins with a blank.
+pub(super) fn held(blocks: &[&PlotBlock<'_>]) -> String {
+    let several = blocks.iter().filter(|block| block.others().len() > 1);
+    let held: Vec<String> = several
+        .map(|block| match block.title() {
+            Some(name) => format!("{name}: {}", held_in(block)),
+            None => held_in(block),
+        })
+        .collect();
+    if held.is_empty() {
+        return String::new();
+    }
+    format!(" (one factor changes at a time, the others stay: {})", held.join("; "))
+}
+
+/// The same for all panels of a block where it is, else of each.
+fn held_in(block: &PlotBlock<'_>) -> String {
+    let others = block.others();
+    let mut levels: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for factor in &others {
+        for cell in block.design.slice(&block.processes_and(*factor)) {
+            for other in others.iter().filter(|other| *other != factor) {
+                levels.entry(*other).or_default().insert(cell.levels[*other]);
+            }
+        }
+    }
+    let mut parts = Vec::new();
+    if levels.values().all(|levels| levels.len() == 1) {
+        for (factor, of) in levels {
+            parts.extend(of.first().map(|level| block.named(factor, *level)));
+        }
+        return parts.join(", ");
+    }
+    for factor in others {
+        let name = &block.design.factors[factor].name;
+        let held = block.held(&block.processes_and(factor));
+        parts.push(format!("while `{name}` changes, {held}"));
+    }
+    parts.join("; ")
 }

@@ -1,6 +1,6 @@
 //! The data of plots: runs, whoever made them, and their designs. Draws nothing.
 
-use super::block::Block;
+use super::block::PlotBlock;
 use crate::draw::figure::Figure;
 use feedrate_analysis::design::Design;
 use feedrate_measure::doubt::Severity;
@@ -93,8 +93,8 @@ impl Data {
     }
 
     /// The same by workload and source.
-    pub(super) fn blocks(&self) -> Vec<Block<'_>> {
-        Block::all(&self.runs, &self.designs)
+    pub(super) fn blocks(&self) -> Vec<PlotBlock<'_>> {
+        PlotBlock::all(&self.runs, &self.designs)
     }
 
     /// Tell in a caption how many of its runs a figure shows, and warnings about those; nothing where all are shown and there is none. A figure whose

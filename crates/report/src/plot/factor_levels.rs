@@ -1,8 +1,7 @@
 //! AU and throughput by the levels of each factor, one panel a factor.
 
-use super::against::held;
-use super::block::Block;
-use super::caption::intervals;
+use super::block::PlotBlock;
+use super::caption::{held, intervals};
 use super::data::Data;
 use super::response::ResponseAxis;
 use super::{Make, Missing, Needs, Plot};
@@ -68,7 +67,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 }
 
 /// A line for each number of processes; `None` where none joins levels.
-fn panel(block: &Block<'_>, factor: usize, y: &ResponseAxis<'_>) -> Option<Panel> {
+fn panel(block: &PlotBlock<'_>, factor: usize, y: &ResponseAxis<'_>) -> Option<Panel> {
     let all: Vec<usize> = (0..block.design.factors[factor].levels.len()).collect();
     let (x, places) = block.axis(factor, &all);
     let by = block.processes().filter(|processes| *processes != factor);

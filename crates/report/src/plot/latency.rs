@@ -1,10 +1,10 @@
 //! How long single opens, reads and samples took: cumulative distributions.
 
-use super::block::Block;
+use super::block::PlotBlock;
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Style, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
 };
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::histogram::Histogram;
@@ -77,8 +77,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         has_waits |= name == WAIT;
         has_calls |= name != WAIT;
         let what = if name == WAIT { "Steps" } else { "Calls" };
-        let x = Axis::new(format!("{name} (ms)"), Scale::Log10, Range::Tight);
-        let y = Axis::linear(format!("{what}, cumulative (%)"), Range::AtLeast(0.0, 100.0));
+        let x = Axis::new(format!("{name} (ms)"), Scale::Log10, AxisRange::Tight);
+        let y = Axis::linear(format!("{what}, cumulative (%)"), AxisRange::AtLeast(0.0, 100.0));
         panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 0.85 }));
     }
     if panels.is_empty() {
@@ -108,7 +108,12 @@ fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
 }
 
 /// Milliseconds, and the percentage of calls that took no longer. Those that took no time lie below the first.
-fn distribution(block: &Block<'_>, cell: &DesignCell, name: &str, counts: Counts) -> Vec<Point> {
+fn distribution(
+    block: &PlotBlock<'_>,
+    cell: &DesignCell,
+    name: &str,
+    counts: Counts,
+) -> Vec<Point> {
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     for record in block.runs(cell).filter_map(|run| record(run, name)) {
         for (ns, count) in counts(record) {

@@ -1,12 +1,14 @@
 //! Main effects: the mean at each level of each factor, of runs that differ in nothing else.
 
-use super::block::Block;
+use super::block::PlotBlock;
 use super::data::Data;
 use super::response::{ResponseAxis, means, title};
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Content, Figure, Layer, Naming, Panel, Point, Range, Style, Tone};
+use crate::draw::figure::{
+    Axes, AxisRange, Figure, Layer, Naming, Panel, PanelContent, Point, Style, Tone,
+};
 use feedrate_analysis::design::DesignCell;
-use feedrate_measure::metric::Metric;
+use feedrate_measure::metric::{DELIVERED_WHOLE, Metric};
 use feedrate_spec::catalog::Member;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +19,7 @@ pub(super) static PLOT: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response("delivered_bytes_per_second", figure),
+    make: Make::Response(&DELIVERED_WHOLE, figure),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
@@ -75,7 +77,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     Ok(figure)
 }
 
-fn quoted(block: &Block<'_>, factor: usize) -> String {
+fn quoted(block: &PlotBlock<'_>, factor: usize) -> String {
     format!("`{}`{}", block.design.factors[factor].name, block.of_name())
 }
 
@@ -84,7 +86,7 @@ type ByLevel<'b> = BTreeMap<usize, Vec<&'b DesignCell>>;
 
 /// Cells at two levels or more of a factor whose other factors are the same at each level: because the whole design balances them, or because these levels were
 /// run at the same places. Empty where there are none.
-fn compared<'b>(block: &'b Block<'_>, factor: usize, response: &Metric) -> ByLevel<'b> {
+fn compared<'b>(block: &'b PlotBlock<'_>, factor: usize, response: &Metric) -> ByLevel<'b> {
     let has = |cell: &&DesignCell| block.runs(cell).any(|run| run.metric(response).is_some());
     let mut all = ByLevel::new();
     let mut places: BTreeMap<Vec<usize>, ByLevel<'b>> = BTreeMap::new();
@@ -111,7 +113,7 @@ fn compared<'b>(block: &'b Block<'_>, factor: usize, response: &Metric) -> ByLev
 
 /// Whether every level of a factor has the levels of each other factor in the same proportion (Montgomery, Design and Analysis of Experiments, ch. 8: an
 /// orthogonal fraction), so that their effects cancel.
-fn is_balanced(block: &Block<'_>, factor: usize, cells: &ByLevel<'_>) -> bool {
+fn is_balanced(block: &PlotBlock<'_>, factor: usize, cells: &ByLevel<'_>) -> bool {
     let whole: usize = cells.values().map(Vec::len).sum();
     let others = (0..block.design.factors.len()).filter(|other| *other != factor);
     others.into_iter().all(|other| {
@@ -125,7 +127,7 @@ fn is_balanced(block: &Block<'_>, factor: usize, cells: &ByLevel<'_>) -> bool {
 }
 
 /// Names levels that were run only where something else differed too.
-fn left_out(block: &Block<'_>, factor: usize, compared: &ByLevel<'_>) -> Option<String> {
+fn left_out(block: &PlotBlock<'_>, factor: usize, compared: &ByLevel<'_>) -> Option<String> {
     let all = 0..block.design.factors[factor].levels.len();
     let gone: Vec<String> = all
         .filter(|level| !compared.contains_key(level))
@@ -137,7 +139,7 @@ fn left_out(block: &Block<'_>, factor: usize, compared: &ByLevel<'_>) -> Option<
 }
 
 fn panel(
-    block: &Block<'_>,
+    block: &PlotBlock<'_>,
     factor: usize,
     compared: &ByLevel<'_>,
     y: &ResponseAxis<'_>,
@@ -165,8 +167,8 @@ fn same_range(panels: &mut [Panel]) {
     let low = low.max(least - beyond) - 0.08 * beyond;
     let high = high.min(most + beyond) + 0.08 * beyond;
     for panel in panels {
-        if let Content::Axes(axes) = &mut panel.content {
-            axes.y.range = Range::AtLeast(low, high);
+        if let PanelContent::Axes(axes) = &mut panel.content {
+            axes.y.range = AxisRange::AtLeast(low, high);
         }
     }
 }

@@ -8,8 +8,6 @@ mod block;
 mod response;
 mod caption;
 mod against;
-mod au_processes;
-mod throughput_processes;
 mod scaling;
 mod factor_levels;
 mod main_effects;
@@ -32,8 +30,8 @@ use feedrate_spec::catalog::Member;
 
 /// Every plot, in the order that help shows them.
 pub static PLOTS: &[&Plot] = &[
-    &au_processes::PLOT,
-    &throughput_processes::PLOT,
+    &against::AU_PROCESSES,
+    &against::THROUGHPUT_PROCESSES,
     &scaling::PLOT,
     &factor_levels::PLOT,
     &main_effects::PLOT,
@@ -64,15 +62,15 @@ pub struct Plot {
 enum Make {
     Figure(fn(&Data) -> Result<Figure, Missing>),
     /// Takes a response: this one, where nobody asks for another.
-    Response(&'static str, fn(&Data, &Metric) -> Result<Figure, Missing>),
+    Response(&'static Metric, fn(&Data, &Metric) -> Result<Figure, Missing>),
 }
 
 impl Plot {
     /// The response it shows where nobody asks for another; `None` of plots that have no choice.
-    pub fn response(&self) -> Option<&'static str> {
+    pub fn response(&self) -> Option<&'static Metric> {
         match self.make {
             Make::Figure(_) => None,
-            Make::Response(name, _) => Some(name),
+            Make::Response(own, _) => Some(own),
         }
     }
 
@@ -83,10 +81,7 @@ impl Plot {
     pub fn figure(&self, data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
         let mut figure = match self.make {
             Make::Figure(make) => make(data)?,
-            Make::Response(name, make) => {
-                let own = Metric::find(name).ok();
-                make(data, response.or(own).ok_or_else(Missing::runs)?)?
-            }
+            Make::Response(own, make) => make(data, response.unwrap_or(own))?,
         };
         if self.needs != Needs::Progress {
             figure.caption.push_str(&caption::look(&figure));

@@ -1,12 +1,12 @@
 //! AU, throughput and use of GPUs by phase: in epochs and evaluations, and before, during and after checkpoints.
 
-use super::block::Block;
+use super::block::PlotBlock;
 use super::caption::intervals;
 use super::data::{Data, samples};
 use super::response::{bytes_unit, estimated, label};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Series, Spread, Style, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone,
 };
 use feedrate_analysis::design::DesignCell;
 use feedrate_analysis::precision::CONFIDENCE;
@@ -31,26 +31,18 @@ pub(super) static PLOT: Plot = Plot {
     make: Make::Figure(figure),
 };
 
+/// Headings of what is known of a phase: percentages, and bytes per second.
+const COLUMNS: [&str; 4] = ["AU (%)", READ, "Written", "GPU use (%)"];
+
+const READ: &str = "Read";
+
 /// The numbers of a phase.
-#[derive(Default)]
 struct PhaseNumbers {
     /// `epoch`, `before save`.
     name: String,
-    au_percent: Option<f64>,
-    delivered_bytes_per_second: Option<f64>,
-    written_bytes_per_second: Option<f64>,
-    /// Mean over the machine's GPUs.
-    gpu_percent: Option<f64>,
+    /// By [`COLUMNS`]; use of GPUs is the mean over the machine's.
+    values: [Option<f64>; COLUMNS.len()],
 }
-
-type Column = fn(&PhaseNumbers) -> Option<f64>;
-
-const COLUMNS: [(&str, Column); 4] = [
-    ("AU (%)", |phase| phase.au_percent),
-    ("Read", |phase| phase.delivered_bytes_per_second),
-    ("Written", |phase| phase.written_bytes_per_second),
-    ("GPU use (%)", |phase| phase.gpu_percent),
-];
 
 /// Runs that replicate each other, with their phases.
 struct PhasedRuns {
@@ -84,23 +76,21 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let mut panels = Vec::new();
     let estimated = estimated(&DELIVERED_WHOLE, data.used());
     let is_alone = experiments.len() == 1;
-    for (heading, of) in COLUMNS {
-        let Some(largest) = all.iter().filter_map(|phase| of(phase)).reduce(f64::max) else {
-            continue;
-        };
+    for (column, heading) in COLUMNS.into_iter().enumerate() {
+        let known = all.iter().filter_map(|phase| phase.values[column]);
+        let Some(largest) = known.reduce(f64::max) else { continue };
         let is_percent = heading.ends_with("(%)");
         let (unit, name) = if is_percent { (1.0, "") } else { bytes_unit(largest) };
-        let estimated = if heading == "Read" { estimated } else { "" };
+        let estimated = if heading == READ { estimated } else { "" };
         let x = if is_percent {
-            Axis::linear(heading, Range::AtLeast(0.0, 100.0))
+            Axis::linear(heading, AxisRange::AtLeast(0.0, 100.0))
         } else {
-            Axis::linear(label(heading, &format!("{name}/s"), estimated), Range::FromZero)
+            Axis::linear(label(heading, &format!("{name}/s"), estimated), AxisRange::FromZero)
         };
         let x = Axis { is_estimated: !estimated.is_empty(), ..x };
         let mut layers = Vec::new();
         for (i, one) in experiments.iter().enumerate() {
-            let value = |phase: &PhaseNumbers| Some(of(phase)? / unit);
-            layers.extend(one.layers(Tone::Hue(i), &names, is_alone, value));
+            layers.extend(one.layers(Tone::Hue(i), &names, is_alone, column, unit));
         }
         let y = Axis::categories("", names.clone());
         panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 1.0 }));
@@ -122,14 +112,14 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let (columns, title) = (panels.len(), "Phases of the run".into());
     let mut figure = Figure { title, caption, panels, columns, naming: Naming::Key };
     figure.caption += &intervals(&figure, "means");
-    if all.iter().all(|phase| phase.gpu_percent.is_none()) {
+    if all.iter().all(|phase| phase.values[3].is_none()) {
         figure.caption.push_str(" No GPU was seen.");
     }
     Ok(figure)
 }
 
 impl PhasedRuns {
-    fn new(block: &Block<'_>, cell: &DesignCell) -> Self {
+    fn new(block: &PlotBlock<'_>, cell: &DesignCell) -> Self {
         let runs = block.runs(cell).map(|run| match run.origin {
             RunOrigin::Feedrate => run.phases.iter().map(measured).collect(),
             RunOrigin::Dlio | RunOrigin::MlperfStorage => recomputed(run),
@@ -143,7 +133,8 @@ impl PhasedRuns {
         tone: Tone,
         names: &[String],
         is_alone: bool,
-        of: impl Fn(&PhaseNumbers) -> Option<f64>,
+        column: usize,
+        unit: f64,
     ) -> Vec<Layer> {
         let (mut dots, mut means) = (Vec::new(), Vec::new());
         for (row, name) in names.iter().enumerate() {
@@ -151,7 +142,7 @@ impl PhasedRuns {
             let mut values = Vec::new();
             for phases in &self.runs {
                 let own = phases.iter().filter(|phase| phase.name == *name);
-                let own: Vec<f64> = own.filter_map(&of).collect();
+                let own: Vec<f64> = own.filter_map(|of| Some(of.values[column]? / unit)).collect();
                 dots.extend(own.iter().map(|&value| Point::at(value, y)));
                 values.extend(stats::mean(&own));
             }
@@ -163,17 +154,16 @@ impl PhasedRuns {
                 ..Point::at(x, y)
             }));
         }
-        let series = |label: &str, style, points| {
-            Layer::Series(Series { label: label.into(), tone, style, spread: Spread::X, points })
-        };
-        let mut layers = Vec::new();
-        if is_alone {
-            layers.push(series("", Style::Dots, dots));
+        if !is_alone {
+            dots.clear();
         }
-        if !means.is_empty() {
-            layers.push(series(&self.label, Style::Marks, means));
-        }
-        layers
+        let all = [("", Style::Dots, dots), (&self.label, Style::Marks, means)].into_iter();
+        let drawn = all.filter(|(.., points)| !points.is_empty());
+        let series = drawn.map(|(label, style, points)| {
+            let label = label.to_string();
+            Layer::Series(Series { label, tone, style, spread: Spread::X, points })
+        });
+        series.collect()
     }
 }
 
@@ -185,14 +175,10 @@ fn measured(phase: &Phase) -> PhaseNumbers {
         None => kind.into(),
     };
     let gpus = phase.gpus.iter().flatten().filter_map(|gpu| gpu.utilisation_percent);
-    let some = |rate: Option<f64>| rate.filter(|rate| *rate > 0.0);
-    PhaseNumbers {
-        name,
-        au_percent: some(phase.au_percent),
-        delivered_bytes_per_second: some(phase.delivered_bytes_per_second),
-        written_bytes_per_second: some(phase.written_bytes_per_second),
-        gpu_percent: stats::mean(&gpus.collect::<Vec<_>>()),
-    }
+    let rates =
+        [phase.au_percent, phase.delivered_bytes_per_second, phase.written_bytes_per_second];
+    let [au, read, written] = rates.map(|rate| rate.filter(|rate| *rate > 0.0));
+    PhaseNumbers { name, values: [au, read, written, stats::mean(&gpus.collect::<Vec<_>>())] }
 }
 
 const FIRST: &str = "first steps";
@@ -207,19 +193,16 @@ fn recomputed(run: &Run) -> Vec<PhaseNumbers> {
         let is_rate_known = phase.phase == PhaseKind::Epoch && phase.duration_s > 0.0;
         let size = if is_rate_known { run.mean_sample_bytes } else { None };
         let bytes = size.zip(samples(run, phase.steps));
-        all.push(PhaseNumbers {
-            name: phase.phase.name().into(),
-            au_percent: phase.au_percent,
-            delivered_bytes_per_second: bytes
-                .map(|(size, samples)| size * samples / phase.duration_s),
-            ..PhaseNumbers::default()
-        });
+        let read = bytes.map(|(size, samples)| size * samples / phase.duration_s);
+        let values = [phase.au_percent, read, None, None];
+        all.push(PhaseNumbers { name: phase.phase.name().into(), values });
     }
     let times = &run.step_times;
     for (first, later) in times.first_au_percent.iter().zip(&times.later_au_percent) {
         for (name, au_percent) in [(FIRST, *first), ("later steps", *later)] {
             if au_percent.is_some() {
-                all.push(PhaseNumbers { name: name.into(), au_percent, ..PhaseNumbers::default() });
+                let values = [au_percent, None, None, None];
+                all.push(PhaseNumbers { name: name.into(), values });
             }
         }
     }

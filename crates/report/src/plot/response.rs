@@ -1,8 +1,8 @@
 //! The axes of responses and of processes, and the points and lines of a response. Draws nothing.
 
-use super::block::{Block, PROCESSES_LABEL};
+use super::block::{PROCESSES_LABEL, PlotBlock};
 use super::data::Data;
-use crate::draw::figure::{Axis, Layer, Point, Range, Scale, Style, Tone};
+use crate::draw::figure::{Axis, AxisRange, Layer, Point, Scale, Style, Tone};
 use feedrate_analysis::design::DesignCell;
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_measure::metric::{Metric, Provenance, Unit};
@@ -32,7 +32,7 @@ impl<'r> ResponseAxis<'r> {
         };
         let estimated = estimated(response, data.used());
         let is_au = response.id.name().starts_with("au_");
-        let range = if is_au { Range::AtLeast(0.0, 100.0) } else { Range::FromZero };
+        let range = if is_au { AxisRange::AtLeast(0.0, 100.0) } else { AxisRange::FromZero };
         let axis = Axis {
             is_estimated: !estimated.is_empty(),
             ..Axis::linear(label(title(response), &name, estimated), range)
@@ -41,7 +41,12 @@ impl<'r> ResponseAxis<'r> {
     }
 
     /// The mean of the means of cells, with its interval. `None` where none has the response.
-    pub(super) fn point(&self, block: &Block<'_>, x: f64, cells: &[&DesignCell]) -> Option<Point> {
+    pub(super) fn point(
+        &self,
+        block: &PlotBlock<'_>,
+        x: f64,
+        cells: &[&DesignCell],
+    ) -> Option<Point> {
         let (mut values, mut folders) = (Vec::new(), Vec::new());
         for cell in cells {
             let mut own = Vec::new();
@@ -64,7 +69,7 @@ impl<'r> ResponseAxis<'r> {
     /// A line through cells, each at its place, for each level of a factor; a single one without a factor.
     pub(super) fn lines(
         &self,
-        block: &Block<'_>,
+        block: &PlotBlock<'_>,
         cells: &[&DesignCell],
         by: Option<usize>,
         place: impl Fn(&DesignCell) -> Option<f64>,
@@ -140,7 +145,7 @@ pub(super) fn processes_axis(data: &Data) -> Axis {
     let closest = numbers.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
     let range = numbers.last().zip(numbers.first()).map_or(0.0, |(last, first)| last - first);
     let scale = if range <= 16.0 * closest { Scale::LinearAt } else { Scale::LogAt };
-    Axis::new(PROCESSES_LABEL, scale(numbers), Range::Tight)
+    Axis::new(PROCESSES_LABEL, scale(numbers), AxisRange::Tight)
 }
 
 /// Ascending.

@@ -1,15 +1,15 @@
 //! Throughput against processes, beside what it would be if it grew as they do, with fits where there are any.
 
-use super::block::{Block, PROCESSES_LABEL};
+use super::block::{PROCESSES_LABEL, PlotBlock};
 use super::caption::intervals;
 use super::data::Data;
 use super::response::{ResponseAxis, means, numbers_of_processes};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Style, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
 };
 use feedrate_analysis::precision::CONFIDENCE;
-use feedrate_measure::metric::Metric;
+use feedrate_measure::metric::{DELIVERED_WHOLE, Metric};
 use feedrate_measure::stats::{Scaling as Law, ScalingDoubt, amdahl, knee, universal_scalability};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
@@ -25,14 +25,14 @@ pub(super) static PLOT: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response("delivered_bytes_per_second", figure),
+    make: Make::Response(&DELIVERED_WHOLE, figure),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     let y = ResponseAxis::new(response, data);
     let blocks = data.blocks();
-    let mut curves: Vec<Curves> = blocks.iter().map(|block| Curves::new(block, &y)).collect();
-    let count: usize = curves.iter().map(|of| of.drawn.len()).sum();
+    let mut all: Vec<Curves> = blocks.iter().map(|block| Curves::new(block, &y)).collect();
+    let count: usize = all.iter().map(|of| of.drawn.len()).sum();
     if count == 0 {
         return Err(Missing::new(
             format!(
@@ -42,25 +42,21 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
             "run one workload with several numbers of processes and all else the same",
         ));
     }
-    let (mut drawn, mut held) = (Drawn::default(), String::new());
-    let (mut number, mut shown) = (0, 0);
-    for (block, curves) in blocks.iter().zip(&mut curves) {
-        if count > MOST {
-            curves.keep_one(block);
-        }
-        held.push_str(&curves.explain(block));
-        shown += curves.drawn.len();
+    if count > MOST {
+        all.iter_mut().for_each(Curves::keep_one);
     }
-    for (block, curves) in blocks.iter().zip(&curves) {
+    let is_alone = all.iter().map(|of| of.drawn.len()).sum::<usize>() == 1;
+    let (mut layers, mut told) = (Layers::default(), String::new());
+    for curves in &all {
+        told += &curves.explain();
         for (levels, points) in &curves.drawn {
-            drawn.add(number, &curves.name(block, levels), points, shown == 1);
-            number += 1;
+            layers.add(&curves.name(levels), points, is_alone);
         }
     }
-    let x = Axis::new(PROCESSES_LABEL, Scale::LogAt(numbers_of_processes(data)), Range::Tight);
-    let told = drawn.explain();
-    let y = Axis { scale: Scale::Log10, range: Range::Tight, ..y.axis };
-    let axes = Axes { x, y, layers: drawn.layers, aspect: 0.75 };
+    let x = Axis::new(PROCESSES_LABEL, Scale::LogAt(numbers_of_processes(data)), AxisRange::Tight);
+    told += &layers.explain();
+    let y = Axis { scale: Scale::Log10, range: AxisRange::Tight, ..y.axis };
+    let axes = Axes { x, y, layers: layers.all, aspect: 0.75 };
     let mut figure = Figure {
         title: "Throughput against processes, and the ideal".into(),
         caption: String::new(),
@@ -69,118 +65,125 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         naming: Naming::Key,
     };
     figure.caption = format!(
-        "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes. {held}{told}{}",
+        "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes. {told}{}",
         intervals(&figure, means(response))
     );
     Ok(figure)
 }
 
 /// Curves of a block: the points at each combination of the levels of all factors but processes.
-struct Curves {
+struct Curves<'a> {
+    block: &'a PlotBlock<'a>,
     drawn: BTreeMap<Vec<usize>, Vec<Point>>,
     /// Combinations that are not drawn.
     left_out: usize,
     why: &'static str,
 }
 
-impl Curves {
+impl<'a> Curves<'a> {
     /// Those that join several numbers of processes.
-    fn new(block: &Block<'_>, y: &ResponseAxis<'_>) -> Self {
+    fn new(block: &'a PlotBlock<'a>, y: &ResponseAxis<'_>) -> Self {
         let mut drawn: BTreeMap<Vec<usize>, Vec<Point>> = BTreeMap::new();
-        let free: Vec<usize> = block.processes().into_iter().collect();
         for cell in &block.design.cells {
-            let points = drawn.entry(block.design.held(cell, &free)).or_default();
+            let points = drawn.entry(block.design.held(cell, &block.free())).or_default();
             let point = block.count(cell).and_then(|x| y.point(block, x, &[cell]));
             points.extend(point.filter(|point| point.y > 0.0));
         }
         let all = drawn.len();
         drawn.retain(|_, points| points.iter().any(|point| point.x != points[0].x));
         let why = "as they were run at one number of processes";
-        Curves { left_out: all - drawn.len(), drawn, why }
+        Curves { block, left_out: all - drawn.len(), drawn, why }
     }
 
     /// The one at the levels where most was run, else the longest.
-    fn keep_one(&mut self, block: &Block<'_>) {
-        if self.drawn.len() < 2 {
+    fn keep_one(&mut self) {
+        let Some(longest) = self.drawn.iter().max_by_key(|(_, points)| points.len()) else {
             return;
+        };
+        let most = self.block.design.slice(&self.block.free());
+        let most = most.first().map(|cell| self.block.design.held(cell, &self.block.free()));
+        let kept = most.filter(|levels| self.drawn.contains_key(levels));
+        let kept = kept.unwrap_or_else(|| longest.0.clone());
+        if self.drawn.len() > 1 {
+            self.left_out += self.drawn.len() - 1;
+            self.drawn.retain(|levels, _| *levels == kept);
+            self.why = "as more than six lines cannot be told apart";
         }
-        let free: Vec<usize> = block.processes().into_iter().collect();
-        let most = block.design.slice(&free).first().map(|cell| block.design.held(cell, &free));
-        let most = most.filter(|levels| self.drawn.contains_key(levels));
-        let longest = self.drawn.iter().max_by_key(|(_, points)| points.len());
-        let kept = most.or_else(|| longest.map(|(levels, _)| levels.clone()));
-        self.left_out += self.drawn.len() - 1;
-        self.drawn.retain(|levels, _| Some(levels) == kept.as_ref());
-        self.why = "as more than six lines cannot be told apart";
+    }
+
+    /// Whether all its curves have this level in one place.
+    fn is_held(&self, at: usize, level: usize) -> bool {
+        self.drawn.keys().all(|levels| levels[at] == level)
+    }
+
+    /// The levels of some curve, by their factors, that all curves have, or have not.
+    fn named(&self, levels: &[usize], held: bool) -> Vec<String> {
+        let others = self.block.others().into_iter().zip(levels).enumerate();
+        let wanted = others.filter(|(at, (_, level))| self.is_held(*at, **level) == held);
+        wanted.map(|(_, (factor, level))| self.block.named(factor, *level)).collect()
     }
 
     /// Names the levels that all its curves have, and counts the combinations that are not drawn.
-    fn explain(&self, block: &Block<'_>) -> String {
+    fn explain(&self) -> String {
         let Some(first) = self.drawn.keys().next() else { return String::new() };
-        let others = block.others().into_iter().zip(first).enumerate();
-        let held = others.filter(|(at, (_, level))| self.drawn.keys().all(|of| of[*at] == **level));
-        let held: Vec<String> =
-            held.map(|(_, (factor, level))| block.named(factor, *level)).collect();
-        let (of, mut told) = (block.of_name(), String::new());
+        let (held, of) = (self.named(first, true), self.block.of_name());
+        let mut told = String::new();
         if !held.is_empty() {
             told = format!("Held{of}: {}. ", held.join(", "));
         }
         if self.left_out > 0 {
             let left_out = units::counted(self.left_out as u64, "combination");
-            told.push_str(&format!("Not drawn{of}: {left_out} of other levels, {}. ", self.why));
+            told += &format!("Not drawn{of}: {left_out} of other levels, {}. ", self.why);
         }
         told
     }
 
     /// The block, and the levels in which its curves differ.
-    fn name(&self, block: &Block<'_>, levels: &[usize]) -> String {
-        let mut parts: Vec<String> = block.title().into_iter().collect();
-        for (at, (factor, level)) in block.others().into_iter().zip(levels).enumerate() {
-            if self.drawn.keys().any(|other| other[at] != *level) {
-                parts.push(block.named(factor, *level));
-            }
-        }
+    fn name(&self, levels: &[usize]) -> String {
+        let mut parts: Vec<String> = self.block.title().into_iter().collect();
+        parts.extend(self.named(levels, false));
         if parts.is_empty() { "measured".into() } else { parts.join(", ") }
     }
 }
 
 /// Layers, and what their caption must tell.
 #[derive(Default)]
-struct Drawn {
-    layers: Vec<Layer>,
-    has_law: bool,
-    /// Names of lines without a law, and why.
-    lawless: Vec<(String, &'static str)>,
+struct Layers {
+    all: Vec<Layer>,
+    /// Curves so far.
+    count: usize,
+    /// Names of lines without a law, by the reason.
+    lawless: BTreeMap<&'static str, Vec<String>>,
     knees: BTreeSet<&'static str>,
 }
 
-impl Drawn {
-    fn add(&mut self, number: usize, name: &str, points: &[Point], is_alone: bool) {
+impl Layers {
+    fn add(&mut self, name: &str, points: &[Point], is_alone: bool) {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
-        let label = if self.layers.is_empty() { "ideal" } else { "" };
+        let label = if self.all.is_empty() { "ideal" } else { "" };
         let end = Point::at(last.x, first.y * last.x / first.x);
         let ideal = vec![Point::at(first.x, first.y), end];
-        self.layers.push(Layer::series(label, Tone::Hue(6), Style::Dashes, ideal));
+        self.all.push(Layer::series(label, Tone::Hue(6), Style::Dashes, ideal));
         let measured: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
-        let tone = Tone::Hue(if is_alone { 1 } else { number });
-        let before = if is_alone { String::new() } else { format!("{name}, ") };
+        let own = Tone::Hue(self.count);
+        let (tone, before) =
+            if is_alone { (Tone::Hue(1), String::new()) } else { (own, format!("{name}, ")) };
+        self.count += 1;
         let law = law(&measured);
         let style = if law.is_ok() { Style::Marks } else { Style::Joined };
-        self.layers.push(Layer::series(name, Tone::Hue(number), style, points.to_vec()));
+        self.all.push(Layer::series(name, own, style, points.to_vec()));
         match &law {
             Ok((label, law)) => {
-                let label = format!("{before}{label}");
                 let curve = curve(law, first.x, last.x);
-                self.layers.push(Layer::series(label, tone, Style::Line, curve));
-                self.has_law = true;
+                self.all.push(Layer::series(format!("{before}{label}"), tone, Style::Line, curve));
             }
-            Err(why) => self.lawless.push((name.into(), why)),
+            Err(why) => self.lawless.entry(why).or_default().push(name.into()),
         }
         if let Some((what, (x, y))) = bend(&measured, law.as_ref().ok().map(|(_, law)| law)) {
             let least = measured.iter().map(|point| point.1).fold(y, f64::min);
             let drop = vec![Point::at(x, least), Point::at(x, y)];
             let label = format!("{before}knee at {x:.0}");
-            self.layers.push(Layer::series(label, tone, Style::Dashes, drop));
+            self.all.push(Layer::series(label, tone, Style::Dashes, drop));
             self.knees.insert(what);
         }
     }
@@ -188,14 +191,12 @@ impl Drawn {
     /// Explains laws and knees, and why there is no law.
     fn explain(&self) -> String {
         let mut told = String::new();
-        if self.has_law {
+        let has_law = self.lawless.values().map(Vec::len).sum::<usize>() < self.count;
+        if has_law {
             told.push_str("Fit: the Universal Scalability Law, or Amdahl's where coherence is not told from none. ");
         }
-        let reasons: BTreeSet<&str> = self.lawless.iter().map(|(_, why)| *why).collect();
-        for why in &reasons {
-            let names = self.lawless.iter().filter(|(_, own)| own == why);
-            let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
-            let is_told = self.has_law || reasons.len() > 1;
+        for (why, names) in &self.lawless {
+            let is_told = has_law || self.lawless.len() > 1;
             let of = if is_told { format!(" of {}", names.join("; ")) } else { String::new() };
             told.push_str(&format!("No law is fitted{of}, as {why}. "));
         }

@@ -1,9 +1,9 @@
 //! Where the time of an accelerator went: computing, or waiting, and for what.
 
-use super::block::Block;
+use super::block::PlotBlock;
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Axis, Bar, Bars, Figure, Layer, Naming, Panel, Range, Tone};
+use crate::draw::figure::{Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Naming, Panel, Tone};
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{
     BARRIER_S, COMPUTE_S, LOAD_S, Metric, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ,
@@ -91,18 +91,21 @@ fn panel(title: Option<String>, rows: Vec<(String, Shares)>) -> Panel {
         }
     }
     let names = rows.into_iter().map(|(name, _)| name).collect();
-    let x = Axis::linear("Share of an accelerator's time (%)", Range::AtLeast(0.0, 100.0));
+    let x = Axis::linear("Share of an accelerator's time (%)", AxisRange::AtLeast(0.0, 100.0));
     Panel::from_axes(title, Axes { x, y: Axis::categories("", names), layers, aspect: 1.0 })
 }
 
 /// The mean over the runs of a cell.
-fn shares_of_cell(block: &Block<'_>, cell: &DesignCell) -> Option<Shares> {
+fn shares_of_cell(block: &PlotBlock<'_>, cell: &DesignCell) -> Option<Shares> {
     let runs: Vec<Shares> = block.runs(cell).filter_map(shares).collect();
-    let mean = |part: usize| {
-        let known: Vec<f64> = runs.iter().filter_map(|shares| shares[part]).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / runs.len() as f64)
-    };
-    (!runs.is_empty()).then(|| std::array::from_fn(mean))
+    let count = runs.len() as f64;
+    let mut means: Shares = [None; PARTS.len()];
+    for (part, share) in runs.iter().flat_map(|shares| shares.iter().enumerate()) {
+        if let Some(share) = share {
+            *means[part].get_or_insert(0.0) += share / count;
+        }
+    }
+    (!runs.is_empty()).then_some(means)
 }
 
 fn shares(run: &Run) -> Option<Shares> {
@@ -113,6 +116,5 @@ fn shares(run: &Run) -> Option<Shares> {
     let needed = if has_parts { 1 } else { WHOLE };
     let is_known = [0, needed, PARTS.len() - 1].iter().all(|part| parts[*part].is_some());
     let whole: f64 = parts.iter().flatten().sum();
-    let share = |part: Option<f64>| part.map(|part| 100.0 * part / whole);
-    (is_known && whole > 0.0).then(|| parts.map(share))
+    (is_known && whole > 0.0).then(|| parts.map(|part| Some(100.0 * part? / whole)))
 }

@@ -4,7 +4,7 @@ use super::data::{Data, samples};
 use super::response::bytes_unit;
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Span, Style, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, ShadedSpan, Style, Tone,
 };
 use feedrate_measure::record::timeline::{GpuTimeline, Timeline};
 use feedrate_measure::record::{Block, EpochRecord, Record};
@@ -59,7 +59,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         if largest > 0.0 || (name == "Read" && !points.is_empty()) {
             let (unit, per) = bytes_unit(largest);
             let points = points.into_iter().map(|at| Point::at(at.x, at.y / unit)).collect();
-            let y = Axis::linear(format!("{name} ({per}/s)"), Range::FromZero);
+            let y = Axis::linear(format!("{name} ({per}/s)"), AxisRange::FromZero);
             let spans = spans(record, 0.0, panels.is_empty());
             panels.push(panel(time.end_s(), y, spans, vec![steps(points)]));
         }
@@ -67,7 +67,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     if let Some(points) = timeline.gpus.as_ref().map(|gpus| time.gpu_percent(gpus))
         && !points.is_empty()
     {
-        let y = Axis::linear("GPU use (%)", Range::AtLeast(0.0, 100.0));
+        let y = Axis::linear("GPU use (%)", AxisRange::AtLeast(0.0, 100.0));
         panels.push(panel(time.end_s(), y, spans(record, 0.0, false), vec![steps(points)]));
     }
     if panels.is_empty() {
@@ -141,71 +141,71 @@ fn steps(points: Vec<Point>) -> Layer {
 
 fn panel(end_s: f64, y: Axis, spans: Vec<Layer>, lines: Vec<Layer>) -> Panel {
     let layers = [spans, lines].concat();
-    let x = Axis::linear("Time (s)", Range::AtLeast(0.0, end_s));
+    let x = Axis::linear("Time (s)", AxisRange::AtLeast(0.0, end_s));
     Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }
 
 /// Epochs, evaluations and checkpoints, from `start_s` on; epochs with their names.
 fn spans(record: &Record, start_s: f64, has_names: bool) -> Vec<Layer> {
-    let span = |kind: &str, tone, from_ns, to_ns, label: String| {
-        let (from, to) = ((seconds(from_ns) - start_s).max(0.0), seconds(to_ns) - start_s);
-        Layer::Span(Span { from, to, kind: kind.into(), label, tone })
-    };
     let mut spans = Vec::new();
     for epoch in &record.epochs {
         let label = if has_names { format!("epoch {}", epoch.number) } else { String::new() };
-        spans.push(span("epoch", Tone::Faint, epoch.start_ns, epoch.end_ns, label));
+        spans.push(("epoch", Tone::Faint, epoch.start_ns, epoch.end_ns, label));
         for one in &epoch.checkpoints {
-            let (tone, label) = (Tone::Hue(4), String::new());
-            spans.push(span("checkpoint", tone, one.start_ns, one.end_ns, label));
+            let (start_ns, end_ns) = (one.start_ns, one.end_ns);
+            spans.push(("checkpoint", Tone::Hue(4), start_ns, end_ns, String::new()));
         }
     }
     for one in &record.evaluations {
-        spans.push(span("evaluation", Tone::Hue(2), one.start_ns, one.end_ns, String::new()));
+        spans.push(("evaluation", Tone::Hue(2), one.start_ns, one.end_ns, String::new()));
     }
-    spans
+    let spans = spans.into_iter().map(|(kind, tone, from_ns, to_ns, label)| {
+        let (from, to) = ((seconds(from_ns) - start_s).max(0.0), seconds(to_ns) - start_s);
+        Layer::Span(ShadedSpan { from, to, kind: kind.into(), label, tone })
+    });
+    spans.collect()
 }
 
 /// A block of steps, as each accelerator had it.
-struct OfAll<'a>(Vec<&'a Block>);
-
-impl OfAll<'_> {
-    fn start_s(&self) -> f64 {
-        seconds(self.0.iter().map(|block| block.start_ns).min().unwrap_or(0))
-    }
-
-    fn end_s(&self) -> f64 {
-        seconds(self.0.iter().map(|block| block.end_ns).max().unwrap_or(0))
-    }
-
-    fn steps(&self) -> usize {
-        self.0.iter().map(|block| block.load_ns.len()).min().unwrap_or(0)
-    }
-
-    /// `None` where batch or ranks are not known.
-    fn samples_per_second(&self, run: &Run) -> Option<f64> {
-        let length_s = self.end_s() - self.start_s();
-        let samples = samples(run, self.steps() as u64)?;
-        (length_s > 0.0).then(|| samples / length_s)
-    }
-
-    fn waits_s(&self, step: usize) -> Vec<f64> {
-        self.0.iter().map(|block| seconds(block.load_ns[step])).collect()
-    }
+struct StepBlock {
+    start_s: f64,
+    end_s: f64,
+    /// The waits of each step, by accelerator.
+    waits_s: Vec<Vec<f64>>,
 }
 
-fn blocks(epoch: &EpochRecord) -> impl Iterator<Item = OfAll<'_>> {
-    let count = epoch.accelerators.iter().map(|one| one.blocks.len()).min().unwrap_or(0);
-    (0..count)
-        .map(|number| OfAll(epoch.accelerators.iter().map(|one| &one.blocks[number]).collect()))
+/// Those that all accelerators have.
+fn blocks(epoch: &EpochRecord) -> Vec<StepBlock> {
+    let accelerators = &epoch.accelerators;
+    let mut all = Vec::new();
+    for number in 0..accelerators.iter().map(|one| one.blocks.len()).min().unwrap_or(0) {
+        let own: Vec<&Block> = accelerators.iter().map(|one| &one.blocks[number]).collect();
+        let steps = own.iter().map(|block| block.load_ns.len()).min().unwrap_or(0);
+        let waits_s = |step: usize| own.iter().map(|block| seconds(block.load_ns[step])).collect();
+        all.push(StepBlock {
+            start_s: seconds(own.iter().map(|block| block.start_ns).min().unwrap_or(0)),
+            end_s: seconds(own.iter().map(|block| block.end_ns).max().unwrap_or(0)),
+            waits_s: (0..steps).map(waits_s).collect(),
+        });
+    }
+    all
+}
+
+impl StepBlock {
+    /// `None` where batch or ranks are not known.
+    fn samples_per_second(&self, run: &Run) -> Option<f64> {
+        let length_s = self.end_s - self.start_s;
+        let samples = samples(run, self.waits_s.len() as u64)?;
+        (length_s > 0.0).then(|| samples / length_s)
+    }
 }
 
 /// When what happened as far as DLIO's results tell: how long each block took, and each step of it waited. `None` without a block.
 fn by_block(run: &Run, record: &Record) -> Option<Figure> {
-    let blocks: Vec<OfAll<'_>> = record.epochs.iter().flat_map(blocks).collect();
+    let blocks: Vec<StepBlock> = record.epochs.iter().flat_map(blocks).collect();
     // DLIO's files have wall-clock times: the run begins with its first block.
-    let start_s = blocks.iter().map(OfAll::start_s).reduce(f64::min)?;
-    let end_s = blocks.iter().map(OfAll::end_s).fold(start_s, f64::max) - start_s;
+    let start_s = blocks.iter().map(|block| block.start_s).reduce(f64::min)?;
+    let end_s = blocks.iter().map(|block| block.end_s).fold(start_s, f64::max) - start_s;
     let rates: Option<Vec<f64>> =
         blocks.iter().map(|block| block.samples_per_second(run)).collect();
     let mut panels = Vec::new();
@@ -220,10 +220,10 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
         };
         // Each block has a line of its own: nothing is known between two.
         let lines = blocks.iter().zip(rates).map(|(block, rate)| {
-            let ends = [block.start_s() - start_s, block.end_s() - start_s];
+            let ends = [block.start_s - start_s, block.end_s - start_s];
             steps(ends.map(|at| Point::at(at, rate / unit)).to_vec())
         });
-        let y = Axis::linear(format!("Throughput ({name})"), Range::FromZero);
+        let y = Axis::linear(format!("Throughput ({name})"), AxisRange::FromZero);
         panels.push(panel(end_s, y, spans(record, start_s, true), lines.collect()));
     }
     panels.push(waits(&blocks));
@@ -238,14 +238,13 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
     })
 }
 
-fn waits(blocks: &[OfAll<'_>]) -> Panel {
-    let each = blocks.iter().flat_map(|block| (0..block.steps()).map(|step| block.waits_s(step)));
-    let each: Vec<Vec<f64>> = each.collect();
+fn waits(blocks: &[StepBlock]) -> Panel {
+    let each: Vec<&Vec<f64>> = blocks.iter().flat_map(|block| &block.waits_s).collect();
     let together = each.len().div_ceil(SAMPLES).max(1);
     let (mut longest, mut means) = (Vec::new(), Vec::new());
     for (i, part) in each.chunks(together).enumerate() {
         let x = (i * together + 1) as f64;
-        longest.push(Point::at(x, part.iter().flatten().copied().fold(0.0, f64::max)));
+        longest.push(Point::at(x, part.iter().copied().flatten().copied().fold(0.0, f64::max)));
         let of_steps: Vec<f64> = part.iter().filter_map(|waits| mean(waits)).collect();
         means.extend(mean(&of_steps).map(|wait_s| Point::at(x, wait_s)));
     }
@@ -253,7 +252,7 @@ fn waits(blocks: &[OfAll<'_>]) -> Panel {
         Layer::series("longest of all accelerators", Tone::Hue(1), Style::Steps, longest),
         Layer::series("mean", Tone::Hue(0), Style::Steps, means),
     ];
-    let x = Axis::linear("Step, of all epochs", Range::AtLeast(1.0, each.len().max(2) as f64));
-    let y = Axis::linear("Wait for data (s)", Range::FromZero);
+    let x = Axis::linear("Step, of all epochs", AxisRange::AtLeast(1.0, each.len().max(2) as f64));
+    let y = Axis::linear("Wait for data (s)", AxisRange::FromZero);
     Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }

@@ -2,7 +2,7 @@
 
 use super::tests::{drawn_from, one_at_a_time, run, set};
 use super::*;
-use crate::draw::figure::{Content, Scale};
+use crate::draw::figure::{PanelContent, Scale};
 use crate::draw::{Look, draw};
 use feedrate_measure::metric::{DELIVERED_WHOLE, Provenance};
 use feedrate_results::run::Run;
@@ -75,7 +75,7 @@ fn the_axis_of_processes_is_even_where_its_names_have_room() {
     for (most, is_even) in [(16.0, true), (32.0, false)] {
         let numbers = [1.0, 2.0, 4.0, most];
         let (figure, _) = of("au_processes", numbers.map(|n| setting(n, 1.0, "npz")).to_vec());
-        let Content::Axes(axes) = &figure.panels[0].content else { panic!() };
+        let PanelContent::Axes(axes) = &figure.panels[0].content else { panic!() };
         assert_eq!(matches!(axes.x.scale, Scale::LinearAt(_)), is_even);
         let told = figure.caption.ends_with("Logarithmic axis: Processes.");
         assert_eq!(told, !is_even, "{}", figure.caption);

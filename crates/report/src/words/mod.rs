@@ -1,6 +1,6 @@
 //! The words of findings and doubts, made once for all outputs. Decides nothing.
 
-mod number;
+pub(crate) mod number;
 mod terms;
 mod inconclusive;
 pub mod finding;

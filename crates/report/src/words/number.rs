@@ -46,7 +46,7 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// p, and how many tests it is corrected for.
-pub(super) fn chance(p: f64, tests: usize) -> String {
+pub(crate) fn chance(p: f64, tests: usize) -> String {
     let p = if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") };
     if tests == 1 { p } else { format!("{p}, corrected for {tests} tests") }
 }

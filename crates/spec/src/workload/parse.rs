@@ -31,8 +31,8 @@ pub fn parse(
     overrides: &[Override],
     unknown_keys: Strictness,
 ) -> Result<(Workload, Problems), Problems> {
-    let root = from_yaml(name, yaml).map_err(|problem| Problems(vec![problem]))?;
-    let mut tree = below_workload(root).map_err(|problem| Problems(vec![problem]))?;
+    let root = from_yaml(name, yaml)?;
+    let mut tree = below_workload(root)?;
     let mut problems = Problems::default();
     apply::named_model(&mut tree);
     apply::canonical(&mut tree, &mut problems);

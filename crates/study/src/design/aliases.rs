@@ -1,6 +1,7 @@
 //! Effects of factors at two levels as words of letters, and which of them a fraction cannot tell apart. `I` is no letter: it is the mean
 //! (Box, Hunter and Hunter, "Statistics for Experimenters", chapter 6; Jain, chapter 19).
 
+use crate::factor::StudyFactor;
 use serde::Serialize;
 
 /// In the order of factors.
@@ -46,6 +47,10 @@ pub(super) struct Word {
 }
 
 impl Word {
+    pub(super) fn from_factors(factors: u32) -> Word {
+        Word { factors, is_negative: false }
+    }
+
     pub(super) fn order(self) -> u32 {
         self.factors.count_ones()
     }
@@ -67,7 +72,7 @@ impl Word {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        let mut word = Word { factors: 0, is_negative };
+        let mut word = Word { is_negative, ..Word::from_factors(0) };
         for c in letters.chars() {
             let upper = c.to_ascii_uppercase();
             let index = LETTERS[..factors].iter().position(|&letter| char::from(letter) == upper);
@@ -85,8 +90,7 @@ impl Word {
             return "I".into();
         }
         let sign = if self.is_negative { "-" } else { "" };
-        let has = |i: &usize| self.factors >> i & 1 == 1;
-        let letters = (0..FACTORS_MAX).filter(has).map(letter);
+        let letters = (0..FACTORS_MAX).filter(|i| self.factors >> i & 1 == 1).map(letter);
         sign.chars().chain(letters).collect()
     }
 
@@ -102,7 +106,7 @@ pub(super) fn letter(factor: usize) -> char {
 
 /// All products of the words, but the empty one.
 pub(super) fn group(words: &[Word]) -> Vec<Word> {
-    let mut group = vec![Word { factors: 0, is_negative: false }];
+    let mut group = vec![Word::from_factors(0)];
     for &word in words {
         let products: Vec<Word> = group.iter().map(|known| known.times(word)).collect();
         group.extend(products);
@@ -114,23 +118,29 @@ pub(super) fn group(words: &[Word]) -> Vec<Word> {
 
 impl Aliases {
     /// Aliases of a design whose `defining` words are a whole group.
-    pub(super) fn of(names: &[String], generators: Vec<String>, defining: &[Word]) -> Aliases {
+    pub(super) fn new(
+        factors: &[StudyFactor],
+        generators: Vec<String>,
+        defining: &[Word],
+    ) -> Aliases {
         let mut chains: Vec<Chain> = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
-        for effect in effects(names.len()) {
+        for effect in effects(factors.len()) {
             if seen.contains(&effect.factors) {
                 continue;
             }
             let mut aliases: Vec<Word> = defining.iter().map(|word| word.times(effect)).collect();
             aliases.sort_by_key(|word| word.place());
             seen.extend(aliases.iter().map(|word| word.factors));
-            let is_shown = |word: &&Word| aliases.len() <= CHAIN_SHOWN || word.order() <= 3;
-            let shown: Vec<String> = aliases.iter().filter(is_shown).map(|w| w.text()).collect();
-            let further = aliases.len() - shown.len();
-            chains.push(Chain { effect: effect.text(), aliases: shown, further });
+            let all = aliases.len();
+            aliases.retain(|word| all <= CHAIN_SHOWN || word.order() <= 3);
+            let further = all - aliases.len();
+            let aliases = aliases.iter().map(|word| word.text()).collect();
+            chains.push(Chain { effect: effect.text(), aliases, further });
         }
+        let names = factors.iter().enumerate();
         Aliases {
-            letters: names.iter().enumerate().map(|(i, name)| (letter(i), name.clone())).collect(),
+            letters: names.map(|(i, factor)| (letter(i), factor.name.clone())).collect(),
             generators,
             defining: defining.iter().map(|word| word.text()).collect(),
             resolution: defining.first().map_or(0, |word| word.order()),
@@ -169,20 +179,14 @@ fn further(n: usize) -> String {
 
 /// Single factors, then pairs.
 fn effects(factors: usize) -> impl Iterator<Item = Word> {
-    let one = |i: usize| 1_u32 << i;
-    let pairs = (0..factors).flat_map(move |i| (i + 1..factors).map(move |j| one(i) | one(j)));
-    (0..factors).map(one).chain(pairs).map(|factors| Word { factors, is_negative: false })
+    let pairs = (0..factors).flat_map(move |i| (i + 1..factors).map(move |j| 1 << i | 1 << j));
+    (0..factors).map(|i| 1 << i).chain(pairs).map(Word::from_factors)
 }
 
+/// A roman number of at most 29: no fraction has more factors.
 fn roman(number: u32) -> String {
-    const PARTS: &[(u32, &str)] = &[(10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")];
-    let mut rest = number;
-    let mut text = String::new();
-    for &(value, letters) in PARTS {
-        while rest >= value {
-            text.push_str(letters);
-            rest -= value;
-        }
-    }
-    text
+    const TENS: [&str; 3] = ["", "X", "XX"];
+    const ONES: [&str; 10] = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"];
+    let (tens, ones) = (number as usize / 10, number as usize % 10);
+    format!("{}{}", TENS[tens.min(2)], ONES[ones])
 }

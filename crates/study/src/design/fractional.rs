@@ -2,11 +2,11 @@
 //! part of the design (Jain, chapter 19; Box, Hunter and Hunter, chapter 6).
 
 use super::aliases::{self, Aliases, FACTORS_MAX, Word};
-use super::{Asked, Design, DesignOption, Laid, levels};
+use super::{DesignKind, DesignOption, DesignRequest, Laid, levels};
 use feedrate_spec::problem::Problem;
 use feedrate_spec::units::counted;
 
-pub(super) static DESIGN: Design = Design {
+pub(super) static DESIGN: DesignKind = DesignKind {
     name: "fractional",
     summary: "2^(k-p): a fraction of 2^k, with what it cannot tell apart.",
     estimates: "one estimate for each chain of the alias table; at resolution V, all effects of up to two factors",
@@ -67,7 +67,7 @@ struct Generator {
     word: Word,
 }
 
-fn lay(asked: &Asked) -> Result<Laid, Problem> {
+fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
     levels::two_each(asked.factors, DESIGN.name)?;
     let factors = asked.factors.len();
     if factors > FACTORS_MAX {
@@ -84,24 +84,22 @@ fn lay(asked: &Asked) -> Result<Laid, Problem> {
         (0..factors).filter(|&i| generators.iter().all(|made| made.factor != i)).collect();
     let count = super::bounded(1_u64.checked_shl(base.len() as u32))?;
     let points = (0..count).map(|run| {
-        let signs = signs(run, factors, &base, &generators);
+        let signs = signs(run, &base, &generators);
         levels::point(asked.factors, |i| signs >> i & 1 == 1)
     });
     let points = points.collect();
-    let names: Vec<String> = asked.factors.iter().map(|factor| factor.name.clone()).collect();
     let said = generators
         .iter()
         .map(|made| format!("{} = {}", aliases::letter(made.factor), made.word.text()));
-    let aliases = Aliases::of(&names, said.collect(), &defining);
+    let aliases = Aliases::new(asked.factors, said.collect(), &defining);
     let notes = vec![format!("2^({factors}-{}) = {count} points", generators.len())];
     Ok(Laid { points, notes, aliases: Some(aliases) })
 }
 
 /// The factors that are high in a run.
-fn signs(run: usize, factors: usize, base: &[usize], generators: &[Generator]) -> u32 {
-    debug_assert!(factors <= 32);
-    let place = |(bit, &factor): (usize, &usize)| ((run >> bit & 1) as u32) << factor;
-    let high: u32 = base.iter().enumerate().map(place).sum();
+fn signs(run: usize, base: &[usize], generators: &[Generator]) -> u32 {
+    let base = base.iter().enumerate();
+    let high: u32 = base.map(|(bit, &factor)| ((run >> bit & 1) as u32) << factor).sum();
     let made = generators.iter().filter(|made| {
         let low = (made.word.factors & !high).count_ones();
         (low % 2 == 1) == made.word.is_negative
@@ -110,9 +108,8 @@ fn signs(run: usize, factors: usize, base: &[usize], generators: &[Generator]) -
 }
 
 fn defining_words(generators: &[Generator]) -> Vec<Word> {
-    let with_own =
-        |made: &Generator| made.word.times(Word { factors: 1 << made.factor, is_negative: false });
-    generators.iter().map(with_own).collect()
+    let words = generators.iter();
+    words.map(|made| made.word.times(Word::from_factors(1 << made.factor))).collect()
 }
 
 /// Two factors that always change together, or one that never does, are no design.
@@ -128,7 +125,7 @@ fn refuse_twins(defining: &[Word]) -> Result<(), Problem> {
     }
 }
 
-fn generators(asked: &Asked, factors: usize) -> Result<Vec<Generator>, Problem> {
+fn generators(asked: &DesignRequest, factors: usize) -> Result<Vec<Generator>, Problem> {
     let given = asked.options.words("generators");
     let p = asked.options.count("p")?;
     let resolution = asked.options.count("resolution")?;
@@ -161,11 +158,11 @@ fn standard(factors: usize, p: usize) -> Result<Vec<Generator>, Problem> {
 }
 
 fn of_resolution(factors: usize, resolution: u32) -> Result<Vec<Generator>, Problem> {
-    let reaches = |made: &Vec<Generator>| {
+    let mut tables = tabulated(factors).rev().filter_map(|p| table(factors, p));
+    let found = tables.find(|made| {
         let words = aliases::group(&defining_words(made));
         words.first().is_some_and(|word| word.order() >= resolution)
-    };
-    let found = tabulated(factors).rev().filter_map(|p| table(factors, p)).find(reaches);
+    });
     found.ok_or_else(|| {
         let message =
             format!("no standard fraction of {factors} factors has resolution {resolution}");
@@ -181,14 +178,13 @@ fn tabulated(factors: usize) -> impl DoubleEndedIterator<Item = usize> {
 fn table(factors: usize, p: usize) -> Option<Vec<Generator>> {
     let base = factors.checked_sub(p)?;
     if p == 1 {
-        let word = Word { factors: (1 << base) - 1, is_negative: false };
+        let word = Word::from_factors((1 << base) - 1);
         return (3..=15).contains(&factors).then(|| vec![Generator { factor: base, word }]);
     }
     let (_, words) = STANDARD.iter().find(|(k, words)| *k == factors && words.len() == p)?;
-    let read = |(i, text): (usize, &&str)| {
-        Some(Generator { factor: base + i, word: Word::parse(text, base).ok()? })
-    };
-    words.iter().enumerate().map(read).collect()
+    let made = (base..).zip(*words);
+    made.map(|(factor, text)| Some(Generator { factor, word: Word::parse(text, base).ok()? }))
+        .collect()
 }
 
 fn own(given: &[String], factors: usize) -> Result<Vec<Generator>, Problem> {

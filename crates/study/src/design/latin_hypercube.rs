@@ -2,11 +2,11 @@
 //! Technometrics 21, 1979); of several drawn, the one whose nearest two points are farthest apart (maximin: Johnson, Moore and
 //! Ylvisaker, J. Statistical Planning and Inference 26, 1990).
 
-use super::{Asked, Design, DesignOption, Laid, Point};
+use super::{DesignKind, DesignOption, DesignRequest, Laid, Point};
 use crate::random::Random;
 use feedrate_spec::problem::Problem;
 
-pub(super) static DESIGN: Design = Design {
+pub(super) static DESIGN: DesignKind = DesignKind {
     name: "latin_hypercube",
     summary: "Points spread over ranges, each of n parts of every range met once.",
     estimates: "a smooth response over the whole ranges; what a model fitted to it can say",
@@ -26,7 +26,7 @@ const TRIES: u32 = 100;
 /// Differences that comparing all hypercubes may take: some seconds.
 const WORK_MAX: u64 = 2_000_000_000;
 
-fn lay(asked: &Asked) -> Result<Laid, Problem> {
+fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
     let factors = asked.factors.len();
     let points = asked.options.count("points")?.map_or(POINTS_PER_FACTOR * factors, |n| n as usize);
     if points < 2 {
@@ -54,7 +54,7 @@ fn lay(asked: &Asked) -> Result<Laid, Problem> {
     Ok(Laid { points: best.iter().map(point).collect(), notes, aliases: None })
 }
 
-fn tries(asked: &Asked, points: u64) -> Result<u32, Problem> {
+fn tries(asked: &DesignRequest, points: u64) -> Result<u32, Problem> {
     let tries = asked.options.count("tries")?.unwrap_or(TRIES);
     if tries == 0 {
         return Err(

@@ -1,11 +1,11 @@
 //! Factors at two levels, the low one first, as sign tables have them: `-` and `+`.
 
 use super::Point;
-use crate::factor::Factor;
+use crate::factor::StudyFactor;
 use feedrate_spec::problem::Problem;
 
 /// Refuse factors that have not two levels.
-pub(super) fn two_each(factors: &[Factor], design: &str) -> Result<(), Problem> {
+pub(super) fn two_each(factors: &[StudyFactor], design: &str) -> Result<(), Problem> {
     let Some(factor) = factors.iter().find(|factor| factor.levels.len() != 2) else {
         return Ok(());
     };
@@ -15,8 +15,8 @@ pub(super) fn two_each(factors: &[Factor], design: &str) -> Result<(), Problem> 
 }
 
 /// The point with each factor high or low.
-pub(super) fn point(factors: &[Factor], is_high: impl Fn(usize) -> bool) -> Point {
+pub(super) fn point(factors: &[StudyFactor], is_high: impl Fn(usize) -> bool) -> Point {
     let level =
-        |(i, factor): (usize, &Factor)| Some(factor.levels[usize::from(is_high(i))].clone());
+        |(i, factor): (usize, &StudyFactor)| Some(factor.levels[usize::from(is_high(i))].clone());
     factors.iter().enumerate().map(level).collect()
 }

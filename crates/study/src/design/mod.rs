@@ -19,12 +19,12 @@ mod tests;
 
 pub use aliases::{Aliases, Chain};
 
-use crate::factor::Factor;
+use crate::factor::StudyFactor;
 use feedrate_spec::problem::{Problem, Problems};
 use feedrate_spec::workload::nearest;
 
 /// Every kind of design, the simplest first.
-pub static DESIGNS: &[&Design] = &[
+pub static DESIGNS: &[&DesignKind] = &[
     &one_factor_at_a_time::DESIGN,
     &full_factorial::DESIGN,
     &two_level::DESIGN,
@@ -37,7 +37,7 @@ pub static DESIGNS: &[&Design] = &[
 pub const RUNS_MAX: usize = 100_000;
 
 /// A row of the table.
-pub struct Design {
+pub struct DesignKind {
     /// Name as users write it, in snake_case.
     pub name: &'static str,
     /// Combinations that it makes, in one sentence.
@@ -47,7 +47,7 @@ pub struct Design {
     /// Options that it takes beside factors.
     pub options: &'static [DesignOption],
     /// Lays the points. At least one factor is there, each with at least one level, and all options are known.
-    lay: fn(&Asked) -> Result<Laid, Problem>,
+    lay: fn(&DesignRequest) -> Result<Laid, Problem>,
 }
 
 /// Something a kind of design can be told.
@@ -60,9 +60,9 @@ pub struct DesignOption {
 }
 
 /// Input of a design.
-pub struct Asked<'a> {
+pub struct DesignRequest<'a> {
     /// Factors to vary.
-    pub factors: &'a [Factor],
+    pub factors: &'a [StudyFactor],
     /// Options of the design.
     pub options: &'a DesignOptions,
     /// For designs with chance in them.
@@ -118,12 +118,12 @@ fn wrong(option: &str, words: &[String], expected: &str) -> Problem {
         .hint("`feedrate describe designs NAME` says what it does")
 }
 
-impl Design {
+impl DesignKind {
     /// Lay the points.
     ///
     /// # Errors
     /// All that is wrong with factors and options; more than [`RUNS_MAX`] points.
-    pub fn lay(&self, asked: &Asked) -> Result<Laid, Problems> {
+    pub fn lay(&self, asked: &DesignRequest) -> Result<Laid, Problems> {
         let mut problems = Problems::default();
         if asked.factors.is_empty() {
             problems.push(Problem::error("factors", "a design without factors").hint(
@@ -138,7 +138,7 @@ impl Design {
         if problems.has_errors() {
             return Err(problems);
         }
-        (self.lay)(asked).map_err(|problem| Problems(vec![problem]))
+        Ok((self.lay)(asked)?)
     }
 
     fn unknown_option(&self, name: &str) -> Problem {
@@ -156,7 +156,7 @@ impl Design {
 ///
 /// # Errors
 /// There is none.
-pub fn find(name: &str) -> Result<&'static Design, Problem> {
+pub fn find(name: &str) -> Result<&'static DesignKind, Problem> {
     let wanted = name.replace('-', "_");
     DESIGNS.iter().copied().find(|design| design.name == wanted).ok_or_else(|| {
         let known = DESIGNS.iter().map(|design| design.name);

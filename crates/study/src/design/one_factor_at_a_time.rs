@@ -1,10 +1,10 @@
 //! One factor at a time: the baseline, and each other level of each factor with all else as in the baseline. Cheap, and blind to
 //! interactions (Jain, "The Art of Computer Systems Performance Analysis", chapter 16).
 
-use super::{Asked, Design, Laid, Point};
+use super::{DesignKind, DesignRequest, Laid, Point};
 use feedrate_spec::problem::Problem;
 
-pub(super) static DESIGN: Design = Design {
+pub(super) static DESIGN: DesignKind = DesignKind {
     name: "one_factor_at_a_time",
     summary: "The baseline, and each other level of each factor alone.",
     estimates: "the effect of each factor beside the baseline; no interactions",
@@ -12,7 +12,7 @@ pub(super) static DESIGN: Design = Design {
     lay,
 };
 
-fn lay(asked: &Asked) -> Result<Laid, Problem> {
+fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
     let baseline: Point = vec![None; asked.factors.len()];
     let mut points = vec![baseline.clone()];
     for (i, factor) in asked.factors.iter().enumerate() {

@@ -2,10 +2,10 @@
 //! experiments", Biometrika 33, 1946; first rows as in Montgomery, section 8.6.3). The first row is moved on by one
 //! for each of N - 1 rows, and a row of low levels closes the table.
 
-use super::{Asked, Design, DesignOption, Laid, levels};
+use super::{DesignKind, DesignOption, DesignRequest, Laid, levels};
 use feedrate_spec::problem::Problem;
 
-pub(super) static DESIGN: Design = Design {
+pub(super) static DESIGN: DesignKind = DesignKind {
     name: "plackett_burman",
     summary: "Screening: two levels of up to N - 1 factors in N runs.",
     estimates: "main effects, as far as interactions are small; folded over, main effects clear of interactions of two",
@@ -31,7 +31,7 @@ const FIRST_ROWS: &[&str] = &[
     "+++++-+-++--++--+-+----",
 ];
 
-fn lay(asked: &Asked) -> Result<Laid, Problem> {
+fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
     levels::two_each(asked.factors, DESIGN.name)?;
     let factors = asked.factors.len();
     let first = first_row(asked.options.count("runs")?, factors)?;
@@ -53,26 +53,24 @@ fn lay(asked: &Asked) -> Result<Laid, Problem> {
 }
 
 fn first_row(runs: Option<u32>, factors: usize) -> Result<Vec<bool>, Problem> {
-    let rows = || FIRST_ROWS.iter().map(|row| signs(row));
-    let least = rows().find(|row| row.len() >= factors);
-    let Some(wanted) = runs else {
-        return least.ok_or_else(|| {
+    let row = match runs {
+        None => FIRST_ROWS.iter().find(|row| row.len() >= factors).ok_or_else(|| {
             Problem::error("factors", format!("{factors} factors, the largest table holds 23"))
                 .hint("leave out those that matter least")
-        });
-    };
-    match rows().find(|row| row.len() + 1 == wanted as usize) {
-        None => Err(Problem::error("design.runs", format!("no table of `{wanted}` runs"))
-            .hint("there are tables of 8, 12, 16, 20 and 24 runs")),
-        Some(row) if row.len() < factors => {
-            let message = format!("`{wanted}` runs hold {} factors, not {factors}", row.len());
-            Err(Problem::error("design.runs", message)
-                .hint("leave it out for the least that will do"))
+        })?,
+        Some(runs) => {
+            let row = FIRST_ROWS.iter().find(|row| row.len() + 1 == runs as usize);
+            row.ok_or_else(|| {
+                Problem::error("design.runs", format!("no table of `{runs}` runs"))
+                    .hint("there are tables of 8, 12, 16, 20 and 24 runs")
+            })?
         }
-        Some(row) => Ok(row),
+    };
+    if row.len() < factors {
+        let message = format!("`{}` runs hold {} factors, not {factors}", row.len() + 1, row.len());
+        return Err(
+            Problem::error("design.runs", message).hint("leave it out for the least that will do")
+        );
     }
-}
-
-fn signs(row: &str) -> Vec<bool> {
-    row.chars().filter(|c| *c != ' ').map(|c| c == '+').collect()
+    Ok(row.bytes().map(|sign| sign == b'+').collect())
 }

@@ -68,8 +68,7 @@ impl BaselineText {
     /// # Errors
     /// It is no override, or deletes a key.
     pub fn add_override(&mut self, text: &str) -> Result<(), Problem> {
-        let Setting { key, value } = Setting::parse(text)?;
-        let value = value.ok_or_else(|| deletes(text))?;
+        let (key, value) = setting(text)?;
         match &mut self.overrides {
             Value::Array(items) => items.push(text.into()),
             overrides => drop(insert(overrides, &key, unquoted(&value).into())),
@@ -86,10 +85,14 @@ fn insert(map: &mut Value, key: &str, value: Value) -> Option<Value> {
     map.as_object_mut()?.insert(key.into(), value)
 }
 
-/// Leave out of a baseline what it does not set.
-pub(crate) fn deletes(text: &str) -> Problem {
-    Problem::error("baseline.overrides", format!("`{text}` deletes a key"))
-        .hint("leave out what the baseline is not to set")
+/// The key and the value of an override, which deletes nothing.
+pub(crate) fn setting(text: &str) -> Result<(String, String), Problem> {
+    let Setting { key, value } = Setting::parse(text)?;
+    let value = value.ok_or_else(|| {
+        Problem::error("baseline.overrides", format!("`{text}` deletes a key"))
+            .hint("leave out what the baseline is not to set")
+    })?;
+    Ok((key, value))
 }
 
 fn pair<'a>(text: &'a str, flag: &str, example: &str) -> Result<(&'a str, &'a str), Problem> {

@@ -1,7 +1,7 @@
 //! Factors as a design file or a flag says them: lists, ranges, steps; by key, nested or in a list. Which keys there are is not asked here.
 
 use super::{text, words};
-use crate::factor::{self, Factor, Scale};
+use crate::factor::{self, Spacing, StudyFactor};
 use feedrate_results::setting::{Setting, number};
 use feedrate_spec::problem::{Problem, Problems};
 use feedrate_spec::workload::nearest;
@@ -14,7 +14,7 @@ const WORDS: &[&str] = &["name", "key", "levels", "low", "high", "steps", "log"]
 const LEVELS_MAX: usize = 1000;
 
 /// All factors, in the order they were written.
-pub(crate) fn factors(given: &Value, problems: &mut Problems) -> Vec<Factor> {
+pub(crate) fn factors(given: &Value, problems: &mut Problems) -> Vec<StudyFactor> {
     let mut found = Vec::new();
     match given {
         Value::Null => {}
@@ -48,7 +48,7 @@ fn no_factor(place: &str, value: &Value) -> Problem {
 fn section(
     above: &str,
     entries: &Map<String, Value>,
-    found: &mut Vec<Factor>,
+    found: &mut Vec<StudyFactor>,
     problems: &mut Problems,
 ) {
     for (name, value) in entries {
@@ -60,7 +60,9 @@ fn section(
             }
             Value::Object(inner) if inner.is_empty() => problems.push(no_levels(&place)),
             Value::Object(inner) => section(&key, inner, found, problems),
-            Value::Array(_) => found.extend(listed(&place, None, &key, words(value), problems)),
+            Value::Array(_) => {
+                found.extend(problems.ok_or_push(listed(&place, None, &key, words(value))));
+            }
             _ => problems.push(no_factor(&place, value)),
         }
     }
@@ -77,7 +79,7 @@ fn described(
     written: Option<&str>,
     entries: &Map<String, Value>,
     problems: &mut Problems,
-) -> Option<Factor> {
+) -> Option<StudyFactor> {
     let before = problems.0.len();
     for word in entries.keys().filter(|word| !WORDS.contains(&word.as_str())) {
         let problem = Problem::error(format!("{place}.{word}"), "a factor has no such word");
@@ -93,8 +95,9 @@ fn described(
     };
     let of_key = written.filter(|written| *written != key).map(str::to_string);
     let name = entries.get("name").map(text).or(of_key);
-    let factor = match entries.get("levels") {
-        None => range(place, name, &key, entries, problems),
+    let scale = problems.ok_or_push(scale(place, entries.get("log")));
+    let (levels, between) = match entries.get("levels") {
+        None => range(place, entries, scale?, problems)?,
         Some(levels) => {
             for word in ["low", "high", "steps"].iter().filter(|word| entries.contains_key(**word))
             {
@@ -103,24 +106,21 @@ fn described(
                         .hint("give either `levels`, or `low` and `high`"),
                 );
             }
-            let scale = scale(place, entries.get("log"), problems);
-            let factor = listed(place, name, &key, words(levels), problems);
-            factor.map(|factor| Factor { scale, ..factor })
+            (words(levels), false)
         }
     };
-    factor.filter(|_| problems.0.len() == before)
+    let factor = problems.ok_or_push(listed(place, name, &key, levels))?;
+    (problems.0.len() == before).then_some(StudyFactor { scale: scale?, between, ..factor })
 }
 
-fn scale(place: &str, log: Option<&Value>, problems: &mut Problems) -> Scale {
+fn scale(place: &str, log: Option<&Value>) -> Result<Spacing, Problem> {
     match log.map(|log| text(log).to_ascii_lowercase()).as_deref() {
-        None | Some("false") => Scale::Linear,
-        Some("true") => Scale::Log,
+        None | Some("false") => Ok(Spacing::Linear),
+        Some("true") => Ok(Spacing::Log),
         Some(other) => {
-            problems.push(
-                Problem::error(format!("{place}.log"), format!("`{other}` is not true or false"))
-                    .hint("`true` spaces numbers by equal quotients"),
-            );
-            Scale::Linear
+            let problem =
+                Problem::error(format!("{place}.log"), format!("`{other}` is not true or false"));
+            Err(problem.hint("`true` spaces numbers by equal quotients"))
         }
     }
 }
@@ -131,50 +131,40 @@ fn listed(
     name: Option<String>,
     key: &str,
     levels: Vec<String>,
-    problems: &mut Problems,
-) -> Option<Factor> {
+) -> Result<StudyFactor, Problem> {
     if levels.is_empty() {
-        problems.push(no_levels(place));
-        return None;
+        return Err(no_levels(place));
     }
     if levels.len() > LEVELS_MAX {
-        problems.push(
-            Problem::error(place, format!("has {} levels", levels.len()))
-                .hint(format!("give at most {LEVELS_MAX}")),
-        );
-        return None;
+        return Err(Problem::error(place, format!("has {} levels", levels.len()))
+            .hint(format!("give at most {LEVELS_MAX}")));
     }
     for (i, level) in levels.iter().enumerate() {
-        if levels[..i].iter().any(|other| Factor::is_same(other, level)) {
-            problems.push(
-                Problem::error(place, format!("has the level `{level}` twice"))
-                    .hint("leave one out; the same run again is a replicate: `replicates = 2`"),
-            );
-            return None;
+        if levels[..i].iter().any(|other| StudyFactor::is_same(other, level)) {
+            return Err(Problem::error(place, format!("has the level `{level}` twice"))
+                .hint("leave one out; the same run again is a replicate: `replicates = 2`"));
         }
     }
     let key = factor::canonical(key).to_string();
     let name = name.unwrap_or_else(|| Setting::new(key.as_str(), "").short_key().to_string());
-    Some(Factor { name, key, levels, scale: Scale::Linear, between: false, baseline: None })
+    Ok(StudyFactor { name, key, levels, scale: Spacing::Linear, between: false, baseline: None })
 }
 
-/// The factor of a range: of so many steps, or of all numbers between.
+/// The levels of a range: so many steps, or its two ends, and numbers between them may be taken too.
 fn range(
     place: &str,
-    name: Option<String>,
-    key: &str,
     entries: &Map<String, Value>,
+    scale: Spacing,
     problems: &mut Problems,
-) -> Option<Factor> {
-    let before = problems.0.len();
+) -> Option<(Vec<String>, bool)> {
     if !entries.contains_key("low") && !entries.contains_key("high") {
         problems.push(no_levels(place));
         return None;
     }
-    let [low, high] = ["low", "high"].map(|word| bound(place, word, entries.get(word), problems));
-    let scale = scale(place, entries.get("log"), problems);
-    let steps = entries.get("steps").and_then(|steps| count(place, steps, problems));
-    let (low, high) = low.zip(high).filter(|_| problems.0.len() == before)?;
+    let [low, high] =
+        ["low", "high"].map(|word| problems.ok_or_push(bound(place, word, entries.get(word))));
+    let steps = entries.get("steps").map(|steps| problems.ok_or_push(count(place, steps)));
+    let (low, high) = low.zip(high)?;
     let (from, to) = number(&low).zip(number(&high))?;
     if from >= to {
         problems.push(
@@ -183,7 +173,7 @@ fn range(
         );
         return None;
     }
-    if scale == Scale::Log && from <= 0.0 {
+    if scale == Spacing::Log && from <= 0.0 {
         problems.push(
             Problem::error(place, format!("a logarithmic scale from `{low}`"))
                 .hint("begin above 0, or leave `log` out"),
@@ -191,43 +181,29 @@ fn range(
         return None;
     }
     let is_whole = [&low, &high].iter().all(|text| text.parse::<i64>().is_ok());
-    let levels = match steps {
-        Some(steps) => factor::steps(from, to, scale, steps, is_whole),
-        None => vec![low, high],
-    };
-    let factor = listed(place, name, key, levels, problems)?;
-    Some(Factor { scale, between: steps.is_none(), ..factor })
+    match steps {
+        Some(steps) => Some((factor::steps(from, to, scale, steps?, is_whole), false)),
+        None => Some((vec![low, high], true)),
+    }
 }
 
-fn bound(
-    place: &str,
-    word: &str,
-    value: Option<&Value>,
-    problems: &mut Problems,
-) -> Option<String> {
+fn bound(place: &str, word: &str, value: Option<&Value>) -> Result<String, Problem> {
     let place = format!("{place}.{word}");
     let Some(text) = value.map(text) else {
-        problems.push(Problem::error(place, "is missing").hint("a range has `low` and `high`"));
-        return None;
+        return Err(Problem::error(place, "is missing").hint("a range has `low` and `high`"));
     };
     if number(&text).is_none() {
-        problems.push(
-            Problem::error(place, format!("`{text}` is no number"))
-                .hint("a range is of numbers; give other levels as a list"),
-        );
-        return None;
+        return Err(Problem::error(place, format!("`{text}` is no number"))
+            .hint("a range is of numbers; give other levels as a list"));
     }
-    Some(text)
+    Ok(text)
 }
 
-fn count(place: &str, steps: &Value, problems: &mut Problems) -> Option<u32> {
+fn count(place: &str, steps: &Value) -> Result<u32, Problem> {
     let text = text(steps);
     let count = text.parse().ok().filter(|n: &u32| (2..=LEVELS_MAX as u32).contains(n));
-    if count.is_none() {
-        problems.push(
-            Problem::error(format!("{place}.steps"), format!("`{text}` is not a number of levels"))
-                .hint(format!("give a whole number from 2 to {LEVELS_MAX}")),
-        );
-    }
-    count
+    count.ok_or_else(|| {
+        Problem::error(format!("{place}.steps"), format!("`{text}` is not a number of levels"))
+            .hint(format!("give a whole number from 2 to {LEVELS_MAX}"))
+    })
 }

@@ -5,7 +5,7 @@ pub(crate) mod flags;
 #[cfg(test)]
 mod tests;
 
-use crate::randomization::{Blocks, Order};
+use crate::randomization::{Blocking, RunOrder};
 use feedrate_spec::problem::{Place, Problem};
 use feedrate_spec::workload::nearest;
 use serde::Deserialize;
@@ -25,9 +25,9 @@ pub struct DesignText {
     /// Runs of each point; 1.
     pub replicates: Option<u32>,
     /// Meaning of a block [default: a replicate].
-    pub blocks: Option<Blocks>,
+    pub blocks: Option<Blocking>,
     /// The order in a block; random.
-    pub order: Option<Order>,
+    pub order: Option<RunOrder>,
     /// Seed of random order and random designs [default: 1].
     pub seed: Option<u64>,
     /// Runs from one sentinel to the next; no sentinels.

@@ -1,13 +1,13 @@
 //! Design files of all forms, and what is wrong with them.
 
 use super::*;
-use crate::factor::{Factor, Scale};
+use crate::factor::{Spacing, StudyFactor};
 use crate::resolved_design::ResolvedDesign;
 use feedrate_spec::problem::Problems;
 use proptest::prelude::*;
 
 fn resolved(name: &str, text: &str) -> Result<ResolvedDesign, Problems> {
-    let text = parse(name, text).map_err(|problem| Problems(vec![problem]))?;
+    let text = parse(name, text)?;
     ResolvedDesign::new(&text, |_| None)
 }
 
@@ -85,7 +85,7 @@ fn toml_and_yaml_say_the_same() {
     ");
 }
 
-fn factors(text: &str) -> Vec<Factor> {
+fn factors(text: &str) -> Vec<StudyFactor> {
     let text = format!("design = \"full_factorial\"\nbaseline.model = \"m\"\n{text}");
     resolved("a.toml", &text).unwrap().factors
 }
@@ -93,40 +93,45 @@ fn factors(text: &str) -> Vec<Factor> {
 #[test]
 fn levels_are_said_as_a_list_a_range_or_steps() {
     for (text, expected, scale, between) in [
-        ("factors.reader.batch_size = [1, 4]", vec!["1", "4"], Scale::Linear, false),
-        ("factors.\"reader.batch_size\" = [1, 4]", vec!["1", "4"], Scale::Linear, false),
+        ("factors.reader.batch_size = [1, 4]", vec!["1", "4"], Spacing::Linear, false),
+        ("factors.\"reader.batch_size\" = [1, 4]", vec!["1", "4"], Spacing::Linear, false),
         (
             "factors = [{ key = \"reader.batch_size\", levels = [1, 4] }]",
             vec!["1", "4"],
-            Scale::Linear,
+            Spacing::Linear,
             false,
         ),
-        ("factors.reader.batch_size = { low = 1, high = 8 }", vec!["1", "8"], Scale::Linear, true),
+        (
+            "factors.reader.batch_size = { low = 1, high = 8 }",
+            vec!["1", "8"],
+            Spacing::Linear,
+            true,
+        ),
         (
             "factors.reader.batch_size = { low = 1, high = 7, steps = 3 }",
             vec!["1", "4", "7"],
-            Scale::Linear,
+            Spacing::Linear,
             false,
         ),
         (
             "factors.reader.batch_size = { low = 1, high = 100, steps = 3, log = true }",
             vec!["1", "10", "100"],
-            Scale::Log,
+            Spacing::Log,
             false,
         ),
         (
             "factors.reader.batch_size = { levels = [1, 9], log = true }",
             vec!["1", "9"],
-            Scale::Log,
+            Spacing::Log,
             false,
         ),
         (
             "factors.batch_size = { key = \"reader.batch_size\", low = 1, high = 8 }",
             vec!["1", "8"],
-            Scale::Linear,
+            Spacing::Linear,
             true,
         ),
-        ("factors.reader.batch_size = { levels = 4 }", vec!["4"], Scale::Linear, false),
+        ("factors.reader.batch_size = { levels = 4 }", vec!["4"], Spacing::Linear, false),
     ] {
         let found = factors(text);
         let [factor] = found.as_slice() else { panic!("{text}: {found:?}") };

@@ -7,7 +7,7 @@
 mod tests;
 
 use crate::design::{Point, RUNS_MAX};
-use crate::factor::{self, Factor};
+use crate::factor::{self, StudyFactor};
 use crate::random::Random;
 use clap::ValueEnum;
 use feedrate_results::row::{Row, RowKey};
@@ -26,9 +26,9 @@ pub struct Arrangement {
     /// Runs of each point.
     pub replicates: u32,
     /// Meaning of a block.
-    pub blocks: Blocks,
+    pub blocks: Blocking,
     /// Order inside a block.
-    pub order: Order,
+    pub order: RunOrder,
     /// Seed of the random order, and of designs with chance in them.
     pub seed: u64,
     /// Runs from one sentinel to the next; `None` for no sentinels.
@@ -40,7 +40,7 @@ pub struct Arrangement {
 /// Meaning of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub enum Blocks {
+pub enum Blocking {
     /// A replicate.
     Replicates,
     /// There is one block of all runs.
@@ -50,19 +50,11 @@ pub enum Blocks {
 /// The order of runs in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum RunOrder {
     /// Drawn by the seed.
     Random,
     /// As the design has them.
     Standard,
-}
-
-/// Purpose of a run. Replicates are numbered in this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Purpose {
-    Point,
-    Centre,
-    Sentinel,
 }
 
 /// The rows of a design, in the order they are to be run.
@@ -71,38 +63,33 @@ enum Purpose {
 /// A factor has no middle, a level does not fit its column, or there are more than [`RUNS_MAX`] runs.
 pub fn randomized(
     baseline: &Row,
-    factors: &[Factor],
+    factors: &[StudyFactor],
     points: &[Point],
     how: &Arrangement,
 ) -> Result<Vec<Row>, Problems> {
-    let alone = |problem| Problems(vec![problem]);
-    let centres =
-        if how.centre_points == 0 { Vec::new() } else { centres(factors).map_err(alone)? };
+    let centres = if how.centre_points == 0 { Vec::new() } else { centres(factors)? };
     let (blocks, times) = match how.blocks {
-        Blocks::Replicates => (how.replicates, 1),
-        Blocks::None => (1, how.replicates),
+        Blocking::Replicates => (how.replicates, 1),
+        Blocking::None => (1, how.replicates),
     };
-    refuse_too_many(points.len(), centres.len(), how, blocks, times).map_err(alone)?;
+    refuse_too_many(points.len(), centres.len(), how, blocks, times)?;
     let points = rows(baseline, factors, points)?;
-    let centres = rows(baseline, factors, &centres)?;
+    let mut centres = rows(baseline, factors, &centres)?;
+    centres.iter_mut().for_each(|row| row.note = CENTRE_POINT.into());
     let mut random = Random::new(how.seed);
-    let mut runs: Vec<(Purpose, Row)> = Vec::new();
+    let mut runs = Vec::new();
     for block in 1..=blocks {
-        let times_each = |rows: &[Row], times: u32, purpose| {
-            let all = (0..times).flat_map(|_| rows.to_vec());
-            all.map(|row| (purpose, row)).collect::<Vec<_>>()
-        };
-        let mut own = times_each(&points, times, Purpose::Point);
-        own.extend(times_each(&centres, how.centre_points, Purpose::Centre));
-        if how.order == Order::Random {
+        let mut own: Vec<Row> = Vec::new();
+        (0..times).for_each(|_| own.extend_from_slice(&points));
+        (0..how.centre_points).for_each(|_| own.extend_from_slice(&centres));
+        if how.order == RunOrder::Random {
             random.shuffle(&mut own);
         }
-        let own = with_sentinels(own, baseline, how.sentinel);
-        runs.extend(
-            own.into_iter().map(|(purpose, row)| (purpose, Row { block: Some(block), ..row })),
-        );
+        let own = with_sentinels(own, baseline, how.sentinel).into_iter();
+        runs.extend(own.map(|row| Row { block: Some(block), ..row }));
     }
-    Ok(numbered(runs))
+    number(&mut runs);
+    Ok(runs)
 }
 
 /// All that a run of them could cost is said before any is made.
@@ -124,7 +111,7 @@ fn refuse_too_many(
         .hint("take fewer replicates, centre points or levels"))
 }
 
-fn rows(baseline: &Row, factors: &[Factor], points: &[Point]) -> Result<Vec<Row>, Problems> {
+fn rows(baseline: &Row, factors: &[StudyFactor], points: &[Point]) -> Result<Vec<Row>, Problems> {
     let mut problems = Problems::default();
     let mut rows = Vec::with_capacity(points.len());
     for point in points {
@@ -144,7 +131,7 @@ fn rows(baseline: &Row, factors: &[Factor], points: &[Point]) -> Result<Vec<Row>
 }
 
 /// The middle of all numbers with each combination of what is no number (Montgomery, section 6.8).
-fn centres(factors: &[Factor]) -> Result<Vec<Point>, Problem> {
+fn centres(factors: &[StudyFactor]) -> Result<Vec<Point>, Problem> {
     if factors.iter().all(|factor| factor.centre().is_none()) {
         return Err(Problem::error("centre_points", "no factor has numbers as levels")
             .hint("leave centre points out, or give a factor two numbers"));
@@ -161,10 +148,10 @@ fn centres(factors: &[Factor]) -> Result<Vec<Point>, Problem> {
             Some(centre) => vec![centre],
             None => factor.levels.clone(),
         };
-        let with = |point: &Point, level: &String| {
-            point.iter().cloned().chain([Some(level.clone())]).collect()
-        };
-        centres = centres.iter().flat_map(|p| levels.iter().map(move |l| with(p, l))).collect();
+        let shorter = std::mem::take(&mut centres);
+        for (point, level) in shorter.iter().flat_map(|p| levels.iter().map(move |l| (p, l))) {
+            centres.push([point.as_slice(), &[Some(level.clone())]].concat());
+        }
         if centres.len() > RUNS_MAX {
             return Err(Problem::error("centre_points", format!("more than {RUNS_MAX} of them"))
                 .hint("leave them out: too many factors have levels that are no numbers"));
@@ -174,44 +161,28 @@ fn centres(factors: &[Factor]) -> Result<Vec<Point>, Problem> {
 }
 
 /// One first, one last, and one after each `every` runs between.
-fn with_sentinels(
-    runs: Vec<(Purpose, Row)>,
-    baseline: &Row,
-    every: Option<u32>,
-) -> Vec<(Purpose, Row)> {
+fn with_sentinels(runs: Vec<Row>, baseline: &Row, every: Option<u32>) -> Vec<Row> {
     let Some(every) = every else { return runs };
-    let sentinel = || (Purpose::Sentinel, baseline.clone());
-    let mut all = vec![sentinel()];
-    let mut rest = runs.into_iter().peekable();
-    while rest.peek().is_some() {
-        all.extend(rest.by_ref().take(every as usize));
-        all.push(sentinel());
+    let sentinel = Row { note: SENTINEL.into(), ..baseline.clone() };
+    let mut all = vec![sentinel.clone()];
+    for some in runs.chunks(every as usize) {
+        all.extend_from_slice(some);
+        all.push(sentinel.clone());
     }
     all
 }
 
-/// With their order, notes, and the next free number among runs that ask for the same.
-fn numbered(runs: Vec<(Purpose, Row)>) -> Vec<Row> {
+/// Give each its order, and the next free number among runs that ask for the same: points first, then centre points, then sentinels.
+fn number(runs: &mut [Row]) {
     let mut free: BTreeMap<RowKey, u32> = BTreeMap::new();
-    let mut by_purpose: Vec<usize> = (0..runs.len()).collect();
-    by_purpose.sort_by_key(|&i| runs[i].0);
-    let mut replicates = vec![0; runs.len()];
-    for i in by_purpose {
+    let mut places: Vec<usize> = (0..runs.len()).collect();
+    let later = [CENTRE_POINT, SENTINEL];
+    places.sort_by_key(|&i| later.iter().position(|note| runs[i].note == *note));
+    for i in places {
         // Blocks repeat each other: their runs are numbered on.
-        let key = Row { block: None, ..runs[i].1.clone() }.key();
+        let key = Row { block: None, ..runs[i].clone() }.key();
         let number = free.entry(key).or_insert(0);
         *number += 1;
-        replicates[i] = *number;
+        (runs[i].replicate, runs[i].order) = (Some(*number), Some(i as u32 + 1));
     }
-    let complete = |(i, (purpose, row)): (usize, (Purpose, Row))| Row {
-        replicate: Some(replicates[i]),
-        order: Some(i as u32 + 1),
-        note: match purpose {
-            Purpose::Point => row.note,
-            Purpose::Centre => CENTRE_POINT.into(),
-            Purpose::Sentinel => SENTINEL.into(),
-        },
-        ..row
-    };
-    runs.into_iter().enumerate().map(complete).collect()
 }

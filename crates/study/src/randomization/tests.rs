@@ -1,13 +1,13 @@
 //! Blocks, replicates, order, centre points and sentinels around points.
 
 use super::*;
-use crate::factor::Scale;
+use crate::factor::Spacing;
 use feedrate_results::setting::Setting;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-fn factor(key: &str, levels: &[&str], scale: Scale) -> Factor {
-    Factor {
+fn factor(key: &str, levels: &[&str], scale: Spacing) -> StudyFactor {
+    StudyFactor {
         name: key.into(),
         key: key.into(),
         levels: levels.iter().map(|level| level.to_string()).collect(),
@@ -19,8 +19,8 @@ fn factor(key: &str, levels: &[&str], scale: Scale) -> Factor {
 
 const PLAIN: Arrangement = Arrangement {
     replicates: 1,
-    blocks: Blocks::Replicates,
-    order: Order::Standard,
+    blocks: Blocking::Replicates,
+    order: RunOrder::Standard,
     seed: 1,
     sentinel: None,
     centre_points: 0,
@@ -37,7 +37,7 @@ fn drawn(levels: u32, how: &Arrangement) -> Vec<Row> {
     let levels: Vec<String> = (1..=levels).map(|n| n.to_string()).collect();
     let refs: Vec<&str> = levels.iter().map(String::as_str).collect();
     let points: Vec<Point> = levels.iter().map(|level| vec![Some(level.clone())]).collect();
-    randomized(&baseline(), &[factor("reader.read_threads", &refs, Scale::Linear)], &points, how)
+    randomized(&baseline(), &[factor("reader.read_threads", &refs, Spacing::Linear)], &points, how)
         .unwrap()
 }
 
@@ -60,7 +60,7 @@ fn brief(rows: &[Row]) -> Vec<String> {
 fn a_block_is_a_replicate_or_everything() {
     let two = Arrangement { replicates: 2, ..PLAIN };
     assert_eq!(brief(&drawn(2, &two)), ["1 1/1 1", "2 1/1 2", "3 2/2 1", "4 2/2 2"]);
-    let one_block = Arrangement { blocks: Blocks::None, ..two };
+    let one_block = Arrangement { blocks: Blocking::None, ..two };
     assert_eq!(brief(&drawn(2, &one_block)), ["1 1/1 1", "2 1/1 2", "3 1/2 1", "4 1/2 2"]);
 }
 
@@ -91,7 +91,7 @@ fn sentinels_stand_first_last_and_after_every_n_runs() {
 #[test]
 fn a_sentinel_of_a_design_that_has_the_baseline_is_a_further_number() {
     let points: Vec<Point> = vec![vec![None], vec![Some("2".into())]];
-    let factors = [factor("reader.read_threads", &["2"], Scale::Linear)];
+    let factors = [factor("reader.read_threads", &["2"], Spacing::Linear)];
     let how = Arrangement { replicates: 2, sentinel: Some(9), ..PLAIN };
     let rows = randomized(&baseline(), &factors, &points, &how).unwrap();
     assert_eq!(
@@ -113,9 +113,9 @@ fn a_sentinel_of_a_design_that_has_the_baseline_is_a_further_number() {
 #[test]
 fn centre_points_are_in_the_middle_of_numbers() {
     let factors = [
-        factor("reader.read_threads", &["1", "9"], Scale::Linear),
-        factor("dataset.format", &["npz", "png"], Scale::Linear),
-        factor("dataset.record_length_bytes", &["1000", "100000"], Scale::Log),
+        factor("reader.read_threads", &["1", "9"], Spacing::Linear),
+        factor("dataset.format", &["npz", "png"], Spacing::Linear),
+        factor("dataset.record_length_bytes", &["1000", "100000"], Spacing::Log),
     ];
     let how = Arrangement { centre_points: 2, ..PLAIN };
     let rows = randomized(&baseline(), &factors, &[], &how).unwrap();
@@ -140,8 +140,8 @@ fn centre_points_are_in_the_middle_of_numbers() {
 fn a_level_goes_before_what_the_baseline_sets() {
     let points = vec![vec![Some("3".to_string()), Some("2".to_string())]];
     let factors = [
-        factor("reader.batch_size", &["3"], Scale::Linear),
-        factor("processes", &["2"], Scale::Linear),
+        factor("reader.batch_size", &["3"], Spacing::Linear),
+        factor("processes", &["2"], Spacing::Linear),
     ];
     let rows = randomized(&baseline(), &factors, &points, &PLAIN).unwrap();
     assert_eq!(rows[0].settings, [Setting::new("reader.batch_size", "3")]);
@@ -152,12 +152,12 @@ fn a_level_goes_before_what_the_baseline_sets() {
 fn too_many_runs_are_refused_before_they_are_made() {
     for how in [
         Arrangement { replicates: u32::MAX, ..PLAIN },
-        Arrangement { replicates: u32::MAX, blocks: Blocks::None, ..PLAIN },
+        Arrangement { replicates: u32::MAX, blocks: Blocking::None, ..PLAIN },
         Arrangement { replicates: 50_000, sentinel: Some(1), ..PLAIN },
         Arrangement { centre_points: u32::MAX, ..PLAIN },
     ] {
         let points: Vec<Point> = vec![vec![Some("1".into())]];
-        let factors = [factor("reader.read_threads", &["1", "9"], Scale::Linear)];
+        let factors = [factor("reader.read_threads", &["1", "9"], Spacing::Linear)];
         let problems = randomized(&baseline(), &factors, &points, &how).unwrap_err();
         assert!(problems.to_string().contains("the limit is 100000"), "{problems}");
     }
@@ -171,8 +171,8 @@ proptest! {
     ) {
         let how = Arrangement {
             replicates,
-            blocks: if one_block { Blocks::None } else { Blocks::Replicates },
-            order: if random { Order::Random } else { Order::Standard },
+            blocks: if one_block { Blocking::None } else { Blocking::Replicates },
+            order: if random { RunOrder::Random } else { RunOrder::Standard },
             seed,
             sentinel,
             centre_points: if levels > 2 { centre_points } else { 0 },

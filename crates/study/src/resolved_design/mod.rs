@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::design::{self, Aliases, Asked, Design, DesignOptions};
+use crate::design::{self, Aliases, DesignKind, DesignOptions, DesignRequest};
 use crate::design_file::{BaselineText, DesignText, flags, levels, text, words};
-use crate::factor::{self, Factor, Scale};
+use crate::factor::{self, Spacing, StudyFactor};
 use crate::keys;
-use crate::randomization::{Arrangement, Blocks, CENTRE_POINT, Order, SENTINEL, randomized};
+use crate::randomization::{Arrangement, Blocking, CENTRE_POINT, RunOrder, SENTINEL, randomized};
 use feedrate_results::hook;
 use feedrate_results::row::Row;
 use feedrate_results::setting::{Setting, unquoted};
@@ -21,11 +21,11 @@ pub struct ResolvedDesign {
     /// A run where no factor says otherwise.
     pub baseline: Row,
     /// The kind of design.
-    pub design: &'static Design,
+    pub design: &'static DesignKind,
     /// Options of the kind.
     pub options: DesignOptions,
     /// Factors to vary.
-    pub factors: Vec<Factor>,
+    pub factors: Vec<StudyFactor>,
     /// How points become runs.
     pub arrangement: Arrangement,
     /// Commands for factors `study.hook.NAME`.
@@ -36,7 +36,7 @@ pub struct ResolvedDesign {
 
 /// A study as it was drawn.
 #[derive(Clone, Debug)]
-pub struct Drawn {
+pub struct DrawnStudy {
     /// Its runs, in their order.
     pub rows: Vec<Row>,
     /// Description of the design for the head of the CSV: lines without `#`.
@@ -81,9 +81,12 @@ impl ResolvedDesign {
     ///
     /// # Errors
     /// The design does not take these factors or options, or would be too large.
-    pub fn draw(&self) -> Result<Drawn, Problems> {
-        let asked =
-            Asked { factors: &self.factors, options: &self.options, seed: self.arrangement.seed };
+    pub fn draw(&self) -> Result<DrawnStudy, Problems> {
+        let asked = DesignRequest {
+            factors: &self.factors,
+            options: &self.options,
+            seed: self.arrangement.seed,
+        };
         let laid = self.design.lay(&asked)?;
         let rows = randomized(&self.baseline, &self.factors, &laid.points, &self.arrangement)?;
         let twice = rows.iter().map(Row::set_twice).find(|problems| !problems.is_empty());
@@ -94,11 +97,11 @@ impl ResolvedDesign {
         comments.extend(laid.notes);
         comments.extend(laid.aliases.iter().flat_map(Aliases::lines));
         comments.extend(self.hooks.iter().map(|(name, command)| hook::comment(name, command)));
-        Ok(Drawn { rows, comments, aliases: laid.aliases })
+        Ok(DrawnStudy { rows, comments, aliases: laid.aliases })
     }
 
     fn head(&self, rows: &[Row], points: usize) -> Vec<String> {
-        let Design { name, summary, estimates, .. } = self.design;
+        let DesignKind { name, summary, estimates, .. } = self.design;
         let mut lines =
             vec![format!("design: {name}. {summary}"), format!("estimates: {estimates}")];
         lines.push(format!("baseline: {}", run(&self.baseline)));
@@ -115,12 +118,12 @@ impl ResolvedDesign {
             lines.push("one replicate: how much runs differ by themselves stays unknown".into());
         }
         let block = match how.blocks {
-            Blocks::Replicates => "a block is a replicate",
-            Blocks::None => "one block",
+            Blocking::Replicates => "a block is a replicate",
+            Blocking::None => "one block",
         };
         let order = match how.order {
-            Order::Random => "random order in each block",
-            Order::Standard => "standard order",
+            RunOrder::Random => "random order in each block",
+            RunOrder::Standard => "standard order",
         };
         lines.push(format!("{block}, {order}, seed {}", how.seed));
         lines
@@ -137,13 +140,13 @@ fn run(row: &Row) -> String {
     words.join(", ")
 }
 
-fn factor_line(factor: &Factor) -> String {
+fn factor_line(factor: &StudyFactor) -> String {
     let mark = |level: &String| {
         if factor.is_baseline(level) { format!("{level} (baseline)") } else { level.clone() }
     };
     let levels: Vec<String> = factor.levels.iter().map(mark).collect();
     let levels = levels.join(if factor.between { " to " } else { ", " });
-    let scale = if factor.scale == Scale::Log { ", logarithmic" } else { "" };
+    let scale = if factor.scale == Spacing::Log { ", logarithmic" } else { "" };
     let key = if factor.name == factor.key { String::new() } else { format!(" ({})", factor.key) };
     format!("factor {}{key}: {levels}{scale}", factor.name)
 }
@@ -169,10 +172,9 @@ fn baseline(text: &BaselineText, hooks: &BTreeMap<String, String>, problems: &mu
         let found = keys::check(&key, &value, hooks);
         let is_right = found.iter().all(|problem| problem.severity == ProblemSeverity::Warning);
         problems.0.extend(found);
-        if is_right
-            && let Err(problem) = factor::set(&mut row, &key, &factor::written(&key, &value))
-        {
-            problems.push(problem);
+        if is_right {
+            let level = factor::written(&key, &value);
+            problems.ok_or_push(factor::set(&mut row, &key, &level));
         }
     }
     row
@@ -186,13 +188,8 @@ fn overrides(given: &Value, problems: &mut Problems) -> Vec<(String, String)> {
         Value::Object(entries) => flatten("", entries, &mut found),
         Value::Array(items) => {
             for item in items.iter().map(text) {
-                match Setting::parse(&item) {
-                    Ok(Setting { key, value: Some(value) }) => {
-                        found.push((factor::canonical(&key).to_string(), unquoted(&value)));
-                    }
-                    Ok(_) => problems.push(flags::deletes(&item)),
-                    Err(problem) => problems.push(problem),
-                }
+                let Some(of) = problems.ok_or_push(flags::setting(&item)) else { continue };
+                found.push((factor::canonical(&of.0).to_string(), unquoted(&of.1)));
             }
         }
         other => {
@@ -217,7 +214,7 @@ fn flatten(above: &str, entries: &Map<String, Value>, found: &mut Vec<(String, S
 }
 
 /// Each level of each factor, and no key twice.
-fn check(factors: &[Factor], hooks: &BTreeMap<String, String>, problems: &mut Problems) {
+fn check(factors: &[StudyFactor], hooks: &BTreeMap<String, String>, problems: &mut Problems) {
     for (i, factor) in factors.iter().enumerate() {
         let place = format!("factors.{}", factor.name);
         let others = &factors[..i];
@@ -253,15 +250,15 @@ fn arrangement(text: &DesignText, problems: &mut Problems) -> Arrangement {
     }
     Arrangement {
         replicates: text.replicates.unwrap_or(1),
-        blocks: text.blocks.unwrap_or(Blocks::Replicates),
-        order: text.order.unwrap_or(Order::Random),
+        blocks: text.blocks.unwrap_or(Blocking::Replicates),
+        order: text.order.unwrap_or(RunOrder::Random),
         seed: text.seed.unwrap_or(SEED),
         sentinel: text.sentinel,
         centre_points: text.centre_points.unwrap_or(0),
     }
 }
 
-fn kind(given: &Value, problems: &mut Problems) -> Option<(&'static Design, DesignOptions)> {
+fn kind(given: &Value, problems: &mut Problems) -> Option<(&'static DesignKind, DesignOptions)> {
     let (name, mut options) = match given {
         Value::Object(entries) => (entries.get("kind").map(text), entries.clone()),
         Value::Null | Value::Array(_) => (None, Map::new()),
@@ -274,11 +271,5 @@ fn kind(given: &Value, problems: &mut Problems) -> Option<(&'static Design, Desi
         None => Err(Problem::error("design.kind", "no kind of design is given")
             .hint("give a name from `feedrate list designs`")),
     };
-    match design {
-        Ok(design) => Some((design, DesignOptions(options))),
-        Err(problem) => {
-            problems.push(problem);
-            None
-        }
-    }
+    Some((problems.ok_or_push(design)?, DesignOptions(options)))
 }

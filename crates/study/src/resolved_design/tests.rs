@@ -6,7 +6,7 @@ use feedrate_results::table::Table;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-fn drawn(name: &str, text: &str) -> Drawn {
+fn drawn(name: &str, text: &str) -> DrawnStudy {
     let text = design_file::parse(name, text).unwrap();
     ResolvedDesign::new(&text, of_unet3d)
         .and_then(|resolved| resolved.draw())

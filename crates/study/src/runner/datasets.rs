@@ -1,6 +1,6 @@
 //! Datasets of runs: made once for all runs that share one, deleted by the study's policy.
 
-use super::env::{DatasetPlan, Ended, RowJob, RowPlan, RunnerEvent, Task};
+use super::env::{RowDataset, RowJob, RowPlan, RunnerEvent, RunnerTask, TaskEnd};
 use super::{Broken, RowRef, Runner, RunnerError};
 use crate::datasets::{Owned, Policy, to_delete};
 use feedrate_results::row::Row;
@@ -26,14 +26,14 @@ impl Runner<'_> {
         if is_whole && !has_failed {
             return Ok(());
         }
-        let DatasetPlan { folder, bytes, .. } = dataset.clone();
+        let RowDataset { folder, bytes, .. } = dataset.clone();
         if !is_whole {
             self.env.tell(RunnerEvent::Generating { folder, bytes });
         }
         let begun_s = self.env.now_s();
         let attempt = self.state.attempts[at].number;
         let job = RowJob { row, plan, settings: &self.settings, attempt };
-        self.env.execute(&job, Task::Generate)?;
+        self.env.execute(&job, RunnerTask::Generate)?;
         if !is_whole {
             self.plans.generated(bytes, self.env.now_s() - begun_s);
         }
@@ -43,7 +43,7 @@ impl Runner<'_> {
     fn make_room(
         &mut self,
         rows: &[Row],
-        dataset: &DatasetPlan,
+        dataset: &RowDataset,
         is_whole: bool,
         pending: &[usize],
     ) -> Result<(), Broken> {
@@ -62,7 +62,7 @@ impl Runner<'_> {
         });
         let free_bytes = self.env.free_bytes(&dataset.folder);
         let folders = to_delete(policy, &owned, needed_bytes, free_bytes).map_err(|short_bytes| {
-            Ended::Failed(format!(
+            TaskEnd::Failed(format!(
                 "its dataset needs {}, {} more than there is room for in `{}`\n  hint: free space, or let `--datasets` be `make-room`",
                 units::bytes(needed_bytes),
                 units::bytes(short_bytes),

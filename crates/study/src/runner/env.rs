@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlan {
     /// `None` where no files are read.
-    pub dataset: Option<DatasetPlan>,
+    pub dataset: Option<RowDataset>,
     /// How long the run takes, by what the plan knows.
     pub run_s: f64,
     /// How long the making of its dataset takes.
@@ -22,7 +22,7 @@ pub struct RowPlan {
 
 /// The dataset of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DatasetPlan {
+pub struct RowDataset {
     /// Where it lies, or will lie.
     pub folder: PathBuf,
     /// Fingerprint of its settings.
@@ -33,7 +33,7 @@ pub struct DatasetPlan {
 
 /// Work for processes of its own.
 #[derive(Clone, Copy, Debug)]
-pub enum Task<'a> {
+pub enum RunnerTask<'a> {
     /// Make the dataset.
     Generate,
     /// Train, into this folder, which says whose run it is.
@@ -55,7 +55,7 @@ pub struct RowJob<'a> {
 
 /// The end of a task without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum TaskEnd {
     /// The user wants to stop.
     Stopped,
     /// It went wrong.
@@ -64,7 +64,7 @@ pub enum Ended {
 
 /// The machine as it was found before a run.
 #[derive(Clone, Debug, Default)]
-pub struct Prepared {
+pub struct PreparedMachine {
     /// The machine as it was.
     pub environment: serde_json::Value,
     /// Doubts about the figures.
@@ -164,13 +164,13 @@ pub trait RunnerEnv {
     ///
     /// # Errors
     /// The machine cannot be made ready.
-    fn prepare(&mut self, job: &RowJob) -> Result<Prepared, Ended>;
+    fn prepare(&mut self, job: &RowJob) -> Result<PreparedMachine, TaskEnd>;
 
     /// Generate or run in processes of its own, and wait for their end.
     ///
     /// # Errors
     /// It was stopped, or went wrong.
-    fn execute(&mut self, job: &RowJob, task: Task) -> Result<(), Ended>;
+    fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd>;
 
     /// Whether the results in `run_dir` are whole, and are those of this row and its own dataset.
     ///

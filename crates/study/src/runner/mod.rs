@@ -12,9 +12,11 @@ mod replicates;
 #[cfg(test)]
 mod tests;
 
-pub use env::{DatasetPlan, Ended, Prepared, RowJob, RowPlan, RunnerEnv, RunnerEvent, Task};
+pub use env::{
+    PreparedMachine, RowDataset, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
+};
 pub use plans::Plans;
-pub use replicates::{Group, Wanted, groups};
+pub use replicates::{ReplicateGroup, WantedPrecision, groups};
 pub use select::{due, in_order, is_wanted};
 
 use crate::datasets::Policy;
@@ -41,12 +43,12 @@ pub struct RunnerOptions {
     /// Policy for datasets.
     pub datasets: Policy,
     /// Add replicates until the response is known so well.
-    pub until: Option<Wanted>,
+    pub until: Option<WantedPrecision>,
 }
 
 /// Result of one start of the runner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct RunnerReport {
     /// Runs that came to a result.
     pub finished: usize,
     /// Runs that did not, with why.
@@ -85,7 +87,7 @@ pub struct Runner<'a> {
     told: BTreeSet<String>,
     /// Attempts of this runner.
     own: BTreeSet<u64>,
-    report: Report,
+    report: RunnerReport,
     done: usize,
     started_s: f64,
     _lock: Lock,
@@ -110,12 +112,12 @@ impl<'r> RowRef<'r> {
 
 /// An attempt without a result: it ended by itself, or the runner cannot go on.
 enum Broken {
-    Run(Ended),
+    Run(TaskEnd),
     Runner(RunnerError),
 }
 
-impl From<Ended> for Broken {
-    fn from(ended: Ended) -> Self {
+impl From<TaskEnd> for Broken {
+    fn from(ended: TaskEnd) -> Self {
         Broken::Run(ended)
     }
 }
@@ -158,7 +160,7 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// The study's own files cannot be read or written, or rows are wrong.
-    pub fn run(mut self) -> Result<(Report, StudyState), RunnerError> {
+    pub fn run(mut self) -> Result<(RunnerReport, StudyState), RunnerError> {
         self.recover()?;
         while !self.env.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
             let rows = self.rows()?;
@@ -243,11 +245,11 @@ impl<'a> Runner<'a> {
         match came {
             Ok(checked) => self.finish(next, at, checked).map(|()| true),
             Err(Broken::Runner(error)) => Err(error),
-            Err(Broken::Run(Ended::Stopped)) => {
+            Err(Broken::Run(TaskEnd::Stopped)) => {
                 self.state.attempts[at].give_up(None)?;
                 Ok(false)
             }
-            Err(Broken::Run(Ended::Failed(reason))) => {
+            Err(Broken::Run(TaskEnd::Failed(reason))) => {
                 self.state.attempts[at].give_up(Some(reason.clone()))?;
                 let label = next.label();
                 self.report.failed.push((label.clone(), reason.clone()));
@@ -271,9 +273,9 @@ impl<'a> Runner<'a> {
         let prepared = self.env.prepare(&job)?;
         self.write_about(next, attempt, &run_dir, prepared)?;
         let begun_s = self.env.now_s();
-        self.env.execute(&job, Task::Run(&run_dir))?;
+        self.env.execute(&job, RunnerTask::Run(&run_dir))?;
         let duration_s = self.env.now_s() - begun_s;
-        let checked = self.env.check(&run_dir, next.row(), plan).map_err(Ended::Failed)?;
+        let checked = self.env.check(&run_dir, next.row(), plan).map_err(TaskEnd::Failed)?;
         Ok(Checked { duration_s, ..checked })
     }
 

@@ -43,14 +43,17 @@ impl Plans {
             }
             self.by_key.insert(row.key(), plan.ok());
         }
-        let told = |(problem, of): (&String, &Vec<usize>)| match of.as_slice() {
-            [index] => format!("row {} ({}): {problem}", index + 1, label(&rows[*index], rows)),
-            [first, more @ ..] => format!("row {} and {} more: {problem}", first + 1, more.len()),
-            [] => String::new(),
-        };
-        let mut problems: Vec<String> = problems.iter().map(told).collect();
-        problems.extend(names_of_two_models(rows, pending));
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        let mut told = Vec::new();
+        for (problem, of) in problems {
+            let first = &rows[of[0]];
+            let rows = match of.len() {
+                1 => format!("row {} ({})", of[0] + 1, label(first, rows)),
+                count => format!("row {} and {} more", of[0] + 1, count - 1),
+            };
+            told.push(format!("{rows}: {problem}"));
+        }
+        told.extend(names_of_two_models(rows, pending));
+        if told.is_empty() { Ok(()) } else { Err(told) }
     }
 
     /// The plan of a row.

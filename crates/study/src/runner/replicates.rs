@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// When runs are repeated enough.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct WantedPrecision {
     /// How well the response is to be known.
     pub until: Until,
     /// The response.
@@ -24,7 +24,7 @@ pub struct Wanted {
 
 /// Rows that replicate each other, and the values of those that are done.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct ReplicateGroup {
     /// Indices of rows, in the order of the file.
     pub rows: Vec<usize>,
     /// Runs of this study that are done.
@@ -38,14 +38,14 @@ pub fn groups(
     rows: &[Row],
     state: &StudyState,
     value: &mut dyn FnMut(&Path) -> Option<f64>,
-) -> Vec<Group> {
+) -> Vec<ReplicateGroup> {
     let places = state.places(rows);
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<ReplicateGroup> = Vec::new();
     let mut known: BTreeMap<RowKey, usize> = BTreeMap::new();
     let mut done: Vec<(usize, &Attempt)> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let place = *known.entry(row.experiment_key()).or_insert_with(|| {
-            groups.push(Group { rows: Vec::new(), runs: 0, values: Vec::new() });
+            groups.push(ReplicateGroup { rows: Vec::new(), runs: 0, values: Vec::new() });
             groups.len() - 1
         });
         groups[place].rows.push(index);
@@ -106,7 +106,7 @@ impl Runner<'_> {
     }
 
     /// Where an experiment stands, when that is its end.
-    fn tell_once(&mut self, rows: &[Row], group: &Group, standing: Standing) {
+    fn tell_once(&mut self, rows: &[Row], group: &ReplicateGroup, standing: Standing) {
         let label = label(&Row { replicate: None, ..rows[group.rows[0]].clone() }, rows);
         if self.told.insert(label.clone()) {
             let silent_runs = group.runs - group.values.len();

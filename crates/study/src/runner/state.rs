@@ -1,7 +1,7 @@
 //! Writes about attempts: whose a folder is, what came of it, and the mark in the CSV; and brings to an end what is left of an earlier
 //! runner that died.
 
-use super::env::{Prepared, RunnerEvent};
+use super::env::{PreparedMachine, RunnerEvent};
 use super::{RowRef, Runner, RunnerError};
 use feedrate_measure::record::StudyRun;
 use feedrate_results::experiment::Experiment;
@@ -67,7 +67,7 @@ impl Runner<'_> {
         })?;
         let last = self.state.attempts.last().map_or(0, |attempt| attempt.number);
         let number = last.max(self.files.last_task()) + 1;
-        self.write_about(next, number, &run_dir, Prepared::default())?;
+        self.write_about(next, number, &run_dir, PreparedMachine::default())?;
         let (key, outcome) = (next.row().key(), Outcome::Running);
         self.state.attempts.push(Attempt { number, key, run_dir, outcome });
         self.own.insert(number);
@@ -79,7 +79,7 @@ impl Runner<'_> {
         next: RowRef,
         attempt: u64,
         run_dir: &Path,
-        prepared: Prepared,
+        prepared: PreparedMachine,
     ) -> Result<(), RunnerError> {
         let row = next.row();
         let about = StudyRun {

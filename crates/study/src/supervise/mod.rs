@@ -52,7 +52,7 @@ pub struct Supervision {
 /// How a script ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum ScriptEnd {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
@@ -65,18 +65,20 @@ pub enum Ended {
     Lost,
 }
 
-impl Ended {
+impl ScriptEnd {
     /// The reason of a failure, with the end of its messages from the last error on; `None` where it ended well.
     pub fn failure(&self, messages: &Path) -> Option<String> {
         match self {
-            Ended::Exited(0) => None,
-            Ended::Exited(code) => Some(reason(messages, &format!("it ended with code {code}"))),
-            Ended::Signalled(signal) => {
+            ScriptEnd::Exited(0) => None,
+            ScriptEnd::Exited(code) => {
+                Some(reason(messages, &format!("it ended with code {code}")))
+            }
+            ScriptEnd::Signalled(signal) => {
                 Some(reason(messages, &format!("signal {signal} ended it")))
             }
-            Ended::Busy => Some("another run goes on".into()),
-            Ended::Refused(why) => Some(why.clone()),
-            Ended::Lost => Some("its supervisor was killed".into()),
+            ScriptEnd::Busy => Some("another run goes on".into()),
+            ScriptEnd::Refused(why) => Some(why.clone()),
+            ScriptEnd::Lost => Some("its supervisor was killed".into()),
         }
     }
 }
@@ -129,7 +131,7 @@ impl Supervised {
     ///
     /// # Errors
     /// The supervisor cannot be waited for.
-    pub fn wait(&mut self, stop: &AtomicBool) -> io::Result<Ended> {
+    pub fn wait(&mut self, stop: &AtomicBool) -> io::Result<ScriptEnd> {
         while self.supervisor.try_wait()?.is_none() {
             if stop.load(Relaxed) {
                 self.stop();
@@ -140,7 +142,7 @@ impl Supervised {
         if let Some(pipe) = &mut self.supervisor.stdout {
             pipe.read_to_string(&mut told)?;
         }
-        Ok(serde_json::from_str(&told).unwrap_or(Ended::Lost))
+        Ok(serde_json::from_str(&told).unwrap_or(ScriptEnd::Lost))
     }
 }
 

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A lock that is held.
-pub(super) struct Running {
+pub(super) struct RunningLock {
     file: File,
     mark: String,
 }
@@ -37,7 +37,7 @@ pub fn wait_until_alone(
 ) -> io::Result<bool> {
     let mut has_told = false;
     loop {
-        if let Some(running) = Running::take(running)? {
+        if let Some(running) = RunningLock::take(running)? {
             return running.clear(stop);
         }
         if !std::mem::replace(&mut has_told, true) {
@@ -50,10 +50,10 @@ pub fn wait_until_alone(
     }
 }
 
-impl Running {
+impl RunningLock {
     /// Take the lock for a run; `None` where another holds it.
     pub(super) fn begin(order: &Supervision) -> io::Result<Option<Self>> {
-        let Some(running) = Running::take(&order.running)? else { return Ok(None) };
+        let Some(running) = RunningLock::take(&order.running)? else { return Ok(None) };
         running.clear(&AtomicBool::new(false))?;
         let cleanup = order.cleanup.as_ref().map(std::path::absolute).transpose()?;
         let remains = Remains { cleanup, stderr: std::path::absolute(&order.stderr)? };
@@ -78,7 +78,7 @@ impl Running {
         let file = options.read(true).append(true).create(true).open(path)?;
         let mark = fs::canonicalize(path)?.display().to_string();
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Running { file, mark })),
+            Ok(()) => Ok(Some(RunningLock { file, mark })),
             Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -1,8 +1,8 @@
 //! The supervisor's own side. Runs in a process that does nothing else: it adopts, signals and reaps whatever lies below it.
 
 use super::processes::{self, MARK};
-use super::running::Running;
-use super::{Ended, Supervision, in_own_session, to_end_of};
+use super::running::RunningLock;
+use super::{ScriptEnd, Supervision, in_own_session, to_end_of};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
@@ -24,22 +24,22 @@ const RING: Duration = Duration::from_millis(50);
 
 /// Supervise one run until nothing of it lives. The word to stop is the end of stdin, or a signal that ends processes.
 /// Call it from the first thread of a process without children.
-pub fn supervise(order: &Supervision) -> Ended {
+pub fn supervise(order: &Supervision) -> ScriptEnd {
     match supervised(order) {
         Ok(ended) => ended,
-        Err(error) => Ended::Refused(error.to_string()),
+        Err(error) => ScriptEnd::Refused(error.to_string()),
     }
 }
 
-fn supervised(order: &Supervision) -> io::Result<Ended> {
-    let Some(running) = Running::begin(order)? else { return Ok(Ended::Busy) };
+fn supervised(order: &Supervision) -> io::Result<ScriptEnd> {
+    let Some(running) = RunningLock::begin(order)? else { return Ok(ScriptEnd::Busy) };
     if has_no_runner()? {
         running.end()?;
-        return Ok(Ended::Refused("its runner is gone".into()));
+        return Ok(ScriptEnd::Refused("its runner is gone".into()));
     }
     // Whatever loses its parent below becomes a child of this process.
     set_child_subreaper(Some(getpid()))?;
-    let watch = Watch::new()?;
+    let watch = SupervisorWatch::new()?;
     let script = match start(order, &order.script, &running) {
         Ok(script) => script,
         Err(error) => {
@@ -49,12 +49,12 @@ fn supervised(order: &Supervision) -> io::Result<Ended> {
     };
     let (ended, was_stopped) = watch.until_nothing_lives(script, order.grace)?;
     // Some launchers that are stopped end as if all were well.
-    let is_well = ended == Ended::Exited(0) && !was_stopped;
+    let is_well = ended == ScriptEnd::Exited(0) && !was_stopped;
     let cleaned = match &order.cleanup {
         Some(cleanup) if !is_well => {
             let (script, mut ended) = (start(order, cleanup, &running)?, None);
             reap(script, &mut ended, WaitOptions::empty())?;
-            ended == Some(Ended::Exited(0))
+            ended == Some(ScriptEnd::Exited(0))
         }
         _ => true,
     };
@@ -79,7 +79,7 @@ fn has_ended(stdin: &io::Stdin) -> bool {
 }
 
 /// Bash, which dies with this process. It is waited for with all others.
-fn start(order: &Supervision, script: &Path, running: &Running) -> io::Result<Pid> {
+fn start(order: &Supervision, script: &Path, running: &RunningLock) -> io::Result<Pid> {
     let mut command = Command::new("bash");
     command.arg(script).env(MARK, running.mark()).stdin(Stdio::null());
     command.stdout(to_end_of(&order.stdout)?).stderr(to_end_of(&order.stderr)?);
@@ -88,7 +88,7 @@ fn start(order: &Supervision, script: &Path, running: &Running) -> io::Result<Pi
 }
 
 /// Take leave of the dead; without `NOHANG` of all that live too. Returns whether any process is left, and keeps how `script` ended.
-fn reap(script: Pid, ended: &mut Option<Ended>, options: WaitOptions) -> io::Result<bool> {
+fn reap(script: Pid, ended: &mut Option<ScriptEnd>, options: WaitOptions) -> io::Result<bool> {
     loop {
         match wait(options) {
             Ok(Some((child, status))) if child == script => *ended = Some(ended_by(status)),
@@ -100,16 +100,16 @@ fn reap(script: Pid, ended: &mut Option<Ended>, options: WaitOptions) -> io::Res
     }
 }
 
-fn ended_by(status: WaitStatus) -> Ended {
+fn ended_by(status: WaitStatus) -> ScriptEnd {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Ended::Exited(code),
-        (None, Some(signal)) => Ended::Signalled(signal),
-        (None, None) => Ended::Lost,
+        (Some(code), _) => ScriptEnd::Exited(code),
+        (None, Some(signal)) => ScriptEnd::Signalled(signal),
+        (None, None) => ScriptEnd::Lost,
     }
 }
 
 /// Events to wait for beside the end of stdin.
-struct Watch {
+struct SupervisorWatch {
     children: UnixStream,
     signals: UnixStream,
     timer: OwnedFd,
@@ -117,7 +117,7 @@ struct Watch {
 
 /// How far the end has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum EndStage {
     Going,
     Told {
         /// Rings of the timer since then.
@@ -131,53 +131,53 @@ struct Happened {
     rings: u64,
 }
 
-impl Watch {
+impl SupervisorWatch {
     fn new() -> io::Result<Self> {
         let children = of_signals(&[SIGCHLD])?;
         let signals = of_signals(&[SIGTERM, SIGINT, SIGHUP])?;
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Watch { children, signals, timer })
+        Ok(SupervisorWatch { children, signals, timer })
     }
 
     /// Returns how `script` ended, when it and all that it left behind are gone, and whether it was told to.
-    fn until_nothing_lives(&self, script: Pid, grace: Duration) -> io::Result<(Ended, bool)> {
-        let (mut stage, mut ended, mut was_stopped) = (Stage::Going, None, false);
+    fn until_nothing_lives(&self, script: Pid, grace: Duration) -> io::Result<(ScriptEnd, bool)> {
+        let (mut stage, mut ended, mut was_stopped) = (EndStage::Going, None, false);
         let mut told = HashSet::new();
         while reap(script, &mut ended, WaitOptions::NOHANG)? {
             // What a script leaves behind has no more to do.
-            if ended.is_some() && stage == Stage::Going {
+            if ended.is_some() && stage == EndStage::Going {
                 stage = self.told(&mut told)?;
             }
             let happened = self.wait(stage)?;
             was_stopped |= happened.wants_stop;
             stage = match stage {
-                Stage::Going if happened.wants_stop => self.told(&mut told)?,
-                Stage::Going => stage,
-                Stage::Told { rings } => Stage::Told { rings: rings + happened.rings },
+                EndStage::Going if happened.wants_stop => self.told(&mut told)?,
+                EndStage::Going => stage,
+                EndStage::Told { rings } => EndStage::Told { rings: rings + happened.rings },
             };
             match stage {
-                Stage::Told { .. } if happened.rings == 0 => {}
-                Stage::Told { rings } if grace <= duration_of(rings) => {
+                EndStage::Told { .. } if happened.rings == 0 => {}
+                EndStage::Told { rings } if grace <= duration_of(rings) => {
                     processes::kill_descendants();
                 }
                 // A shell may have started one more by the time it heard.
-                Stage::Told { .. } => processes::tell_descendants(&mut told),
-                Stage::Going => {}
+                EndStage::Told { .. } => processes::tell_descendants(&mut told),
+                EndStage::Going => {}
             }
         }
-        Ok((ended.unwrap_or(Ended::Lost), was_stopped))
+        Ok((ended.unwrap_or(ScriptEnd::Lost), was_stopped))
     }
 
-    fn told(&self, told: &mut HashSet<i32>) -> io::Result<Stage> {
+    fn told(&self, told: &mut HashSet<i32>) -> io::Result<EndStage> {
         processes::tell_descendants(told);
         let time = Timespec { tv_sec: 0, tv_nsec: RING.subsec_nanos().into() };
         let times = Itimerspec { it_interval: time, it_value: time };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &times)?;
-        Ok(Stage::Told { rings: 0 })
+        Ok(EndStage::Told { rings: 0 })
     }
 
-    fn wait(&self, stage: Stage) -> io::Result<Happened> {
+    fn wait(&self, stage: EndStage) -> io::Result<Happened> {
         let stdin = io::stdin();
         let mut fds = [
             PollFd::new(&self.children, PollFlags::IN),
@@ -186,7 +186,7 @@ impl Watch {
             PollFd::new(&stdin, PollFlags::IN),
         ];
         // A pipe that has ended would be ready for ever.
-        let watched = if stage == Stage::Going { fds.len() } else { 2 };
+        let watched = if stage == EndStage::Going { fds.len() } else { 2 };
         match poll(&mut fds[..watched], None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

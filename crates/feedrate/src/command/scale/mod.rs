@@ -14,7 +14,7 @@ use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::units;
-use feedrate_study::search::{Edge, Goal, Search, Step};
+use feedrate_study::search::{Edge, Goal, Search, SearchStep};
 use probe::Probes;
 use range::SearchRange;
 use serde::Serialize;
@@ -82,8 +82,8 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let mut hunt = Hunt { arguments, response, range, search, runs: BTreeMap::new() };
     let edge = loop {
         match hunt.search.next() {
-            Step::Found(edge) => break edge,
-            Step::Probe(number) => hunt.probe(&probes, number)?,
+            SearchStep::Found(edge) => break edge,
+            SearchStep::Probe(number) => hunt.probe(&probes, number)?,
         }
     };
     if arguments.data.json {

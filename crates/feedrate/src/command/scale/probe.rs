@@ -5,7 +5,7 @@ use crate::exit::{Exit, Interrupted};
 use anyhow::Context;
 use feedrate_measure::summary::Summary;
 use feedrate_study::bash;
-use feedrate_study::supervise::{Ended, GRACE, Supervised, Supervision};
+use feedrate_study::supervise::{GRACE, ScriptEnd, Supervised, Supervision};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -39,7 +39,7 @@ impl Probes<'_> {
             .with_context(|| format!("cannot write `{}`", order.script.display()))?;
         let mut run = Supervised::start(&program, &order).context("cannot start a run")?;
         let ended = run.wait(self.stop)?;
-        if self.stop.load(Relaxed) || ended == Ended::Exited(Exit::Interrupted as i32) {
+        if self.stop.load(Relaxed) || ended == ScriptEnd::Exited(Exit::Interrupted as i32) {
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
         match ended.failure(&order.stderr) {

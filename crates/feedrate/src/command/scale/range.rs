@@ -9,7 +9,7 @@ use feedrate_measure::metric::{AU_SUSTAINED, Metric, sustained_needs_steps};
 use feedrate_spec::plan::{Cache, Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
-use feedrate_study::search::{Goal, Search, Step};
+use feedrate_study::search::{Goal, Search, SearchStep};
 
 /// Steps of a run, at least: the rate of reading is told by whole batches.
 const STEPS_LEAST: u64 = 50;
@@ -183,8 +183,8 @@ fn largest(from: u64, max: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u6
     let mut search = Search::new(Goal { least: 1.0, from, max, replicates: 1 });
     loop {
         match search.next() {
-            Step::Found(edge) => return edge.number(),
-            Step::Probe(number) => search.tell(number, f64::from(holds(number))),
+            SearchStep::Found(edge) => return edge.number(),
+            SearchStep::Probe(number) => search.tell(number, f64::from(holds(number))),
         }
     }
 }

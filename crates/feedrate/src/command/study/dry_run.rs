@@ -5,9 +5,9 @@ use crate::exit::Exit;
 use crate::{messages, text};
 use feedrate_results::place::label;
 use feedrate_spec::units;
-use feedrate_study::datasets::{Change, Forecast, Now};
+use feedrate_study::datasets::{DiskChange, Forecast, Now};
 use feedrate_study::runner::{
-    DatasetPlan, Plans, RowPlan, RunnerEnv, RunnerError, RunnerOptions, due,
+    Plans, RowDataset, RowPlan, RunnerEnv, RunnerError, RunnerOptions, due,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -24,7 +24,7 @@ struct ForecastRun {
     dataset: Option<PathBuf>,
     /// On the disk, before it.
     #[serde(flatten)]
-    change: Change,
+    change: DiskChange,
 }
 
 /// Tell what would run.
@@ -44,8 +44,8 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
     let mut runs = Vec::new();
     for (n, (index, plan)) in planned.into_iter().enumerate() {
         let row = &rows[index];
-        let mut change = Change::default();
-        if let Some(DatasetPlan { folder, bytes, .. }) = &plan.dataset {
+        let mut change = DiskChange::default();
+        if let Some(RowDataset { folder, bytes, .. }) = &plan.dataset {
             let (is_whole, free_bytes) =
                 (machine.is_whole(row, &settings), machine.free_bytes(folder));
             change = forecast.step(n, Now { folder, bytes: *bytes, is_whole, free_bytes });
@@ -94,7 +94,7 @@ fn tell(runs: &[ForecastRun], json: bool) {
 }
 
 fn cells(run: &ForecastRun) -> [String; 5] {
-    let Change { generate_bytes, delete, short_bytes } = &run.change;
+    let DiskChange { generate_bytes, delete, short_bytes } = &run.change;
     let mut before: Vec<String> =
         delete.iter().map(|folder| format!("delete {}", name(folder))).collect();
     if *generate_bytes > 0 {

@@ -22,7 +22,9 @@ use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::PlanDoubt;
 use feedrate_study::bash::{self, quoted};
 use feedrate_study::launch::{self, Launcher, Scripts};
-use feedrate_study::runner::{Ended, Prepared, RowJob, RowPlan, RunnerEnv, RunnerEvent, Task};
+use feedrate_study::runner::{
+    PreparedMachine, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
+};
 use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
 use jiff::Zoned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,12 +109,12 @@ impl RunnerEnv for ThisMachine {
         Ok(!matches!(removal, Removal::InUse { .. }))
     }
 
-    fn prepare(&mut self, job: &RowJob) -> Result<Prepared, Ended> {
-        let command = self.command(job.row, job.settings).map_err(Ended::Failed)?;
-        let launch = self.launch(job.settings).map_err(Ended::Failed)?;
+    fn prepare(&mut self, job: &RowJob) -> Result<PreparedMachine, TaskEnd> {
+        let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
+        let launch = self.launch(job.settings).map_err(TaskEnd::Failed)?;
         if launch.member.has(Ability::Elsewhere) {
             // Hooks are part of the job, and this machine is not the one that is measured.
-            return Ok(Prepared::default());
+            return Ok(PreparedMachine::default());
         }
         for (name, level) in &command.hooks {
             let folder = self.task_folder(job.attempt, &format!("hook-{name}"))?;
@@ -127,15 +129,15 @@ impl RunnerEnv for ThisMachine {
             study: &self.files.csv,
         });
         let environment = serde_json::to_value(environment).map_err(failed)?;
-        Ok(Prepared { environment, doubts })
+        Ok(PreparedMachine { environment, doubts })
     }
 
-    fn execute(&mut self, job: &RowJob, task: Task) -> Result<(), Ended> {
-        let command = self.command(job.row, job.settings).map_err(Ended::Failed)?;
+    fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
+        let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
         let mut words = command.data.words();
         let what = match task {
-            Task::Generate => "generate",
-            Task::Run(run_dir) => {
+            RunnerTask::Generate => "generate",
+            RunnerTask::Run(run_dir) => {
                 words.extend(["--run-dir".into(), run_dir.display().to_string()]);
                 words.extend(["--study".into(), run_dir.join(ABOUT_FILE).display().to_string()]);
                 words.extend((command.cache != AS_IS).then(|| format!("--{}", command.cache)));
@@ -144,13 +146,13 @@ impl RunnerEnv for ThisMachine {
         };
         words.insert(0, what.into());
         let folder = self.task_folder(job.attempt, what)?;
-        if let (Task::Generate, Some(dataset)) = (task, &job.plan.dataset) {
+        if let (RunnerTask::Generate, Some(dataset)) = (task, &job.plan.dataset) {
             datasets::claim(&dataset.folder, &job.settings.id).map_err(failed)?;
         }
-        let scripts = self.scripts(job, &words, &folder).map_err(Ended::Failed)?;
+        let scripts = self.scripts(job, &words, &folder).map_err(TaskEnd::Failed)?;
         for _ in 0..STARTS_MAX {
             self.supervise(&folder, &scripts)?;
-            if let Task::Run(run_dir) = task
+            if let RunnerTask::Run(run_dir) = task
                 && !run_dir.join(RECORD_FILE).exists()
             {
                 continue;
@@ -158,7 +160,7 @@ impl RunnerEnv for ThisMachine {
             return Ok(());
         }
         let nothing = "its launcher ended well, and has started nothing";
-        Err(Ended::Failed(supervise::reason(&folder.join("stderr"), nothing)))
+        Err(TaskEnd::Failed(supervise::reason(&folder.join("stderr"), nothing)))
     }
 
     fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String> {
@@ -200,14 +202,14 @@ impl ThisMachine {
     }
 
     /// Wait for other work on this machine to end, as it disturbs the run.
-    fn wait_until_quiet(&self, job: &RowJob) -> Result<Vec<PlanDoubt>, Ended> {
+    fn wait_until_quiet(&self, job: &RowJob) -> Result<Vec<PlanDoubt>, TaskEnd> {
         if self.quiet_wait.is_zero() {
             return Ok(Vec::new());
         }
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
         let (limit, stop) = (self.quiet_wait, &self.interrupted);
         let quiet = wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop);
-        if self.is_stopped() { Err(Ended::Stopped) } else { Ok(Vec::from_iter(quiet.doubt())) }
+        if self.is_stopped() { Err(TaskEnd::Stopped) } else { Ok(Vec::from_iter(quiet.doubt())) }
     }
 
     fn command(&self, row: &Row, settings: &StudySettings) -> Result<RowCommand, String> {
@@ -262,14 +264,14 @@ impl ThisMachine {
     }
 
     /// Each attempt is a new one, and so are its folders.
-    fn task_folder(&self, attempt: u64, what: &str) -> Result<PathBuf, Ended> {
+    fn task_folder(&self, attempt: u64, what: &str) -> Result<PathBuf, TaskEnd> {
         let folder = self.files.task(attempt, what);
         fs::create_dir_all(&folder).map_err(failed)?;
         Ok(folder)
     }
 
     /// Run scripts to their end, or until the user wants to stop.
-    fn supervise(&self, folder: &Path, scripts: &Scripts) -> Result<(), Ended> {
+    fn supervise(&self, folder: &Path, scripts: &Scripts) -> Result<(), TaskEnd> {
         for (name, text) in &scripts.files {
             write(folder, name, text)?;
         }
@@ -286,26 +288,26 @@ impl ThisMachine {
             let run = Supervised::start(&self.program, &order);
             let ended = run.and_then(|mut run| run.wait(&self.interrupted)).map_err(failed)?;
             // The supervisor of a runner that was killed may have taken the lock since it was looked at.
-            if ended != supervise::Ended::Busy || !self.wait_until_alone().map_err(failed)? {
+            if ended != supervise::ScriptEnd::Busy || !self.wait_until_alone().map_err(failed)? {
                 break ended;
             }
         };
         match ended.failure(&order.stderr) {
-            _ if self.is_stopped() => Err(Ended::Stopped),
-            Some(why) => Err(Ended::Failed(why)),
+            _ if self.is_stopped() => Err(TaskEnd::Stopped),
+            Some(why) => Err(TaskEnd::Failed(why)),
             None => Ok(()),
         }
     }
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Ended> {
+fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, TaskEnd> {
     let path = folder.join(name);
     fs::write(&path, text).map_err(failed)?;
     Ok(path)
 }
 
-fn failed(error: impl std::fmt::Display) -> Ended {
-    Ended::Failed(error.to_string())
+fn failed(error: impl std::fmt::Display) -> TaskEnd {
+    TaskEnd::Failed(error.to_string())
 }
 
 /// Whether a record is whole, and that of this row and its own dataset.

@@ -9,11 +9,11 @@ use clap::Args;
 use feedrate_measure::record::file;
 use feedrate_results::row::Row;
 use feedrate_results::table::Table;
-use feedrate_spec::problem::{Problem, Problems};
+use feedrate_spec::problem::Problems;
 use feedrate_spec::workload::{self as spec, Content, Strictness, Workload};
 use feedrate_study::design_file::{self, DesignText};
-use feedrate_study::randomization::{Blocks, Order};
-use feedrate_study::resolved_design::{Drawn, ResolvedDesign};
+use feedrate_study::randomization::{Blocking, RunOrder};
+use feedrate_study::resolved_design::{DrawnStudy, ResolvedDesign};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -67,10 +67,10 @@ pub(in crate::command) struct StudyNewArguments {
     replicates: Option<u32>,
     /// Whether each replicate is a block of its own, with all points once [default: replicates].
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "replicates")]
-    blocks: Option<Blocks>,
+    blocks: Option<Blocking>,
     /// Order of the runs in each block [default: random].
     #[arg(long, value_name = "HOW")]
-    order: Option<Order>,
+    order: Option<RunOrder>,
     /// Seed of the random order, and of random designs [default: 1].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -154,7 +154,7 @@ fn read(file: &Path) -> anyhow::Result<DesignText> {
         )
     })?;
     let name = file.display().to_string();
-    Ok(design_file::parse(&name, &text).map_err(|problem: Problem| Problems(vec![problem]))?)
+    Ok(design_file::parse(&name, &text).map_err(Problems::from)?)
 }
 
 fn workload_of(model: &str) -> anyhow::Result<Workload> {
@@ -208,7 +208,7 @@ fn warn_of_refused(
             continue;
         }
         let command = RowCommand::new(row, &settings, hooks, csv);
-        if let Err(problem) = command.map_err(|problem| Problems(vec![problem]))?.plan()
+        if let Err(problem) = command.map_err(Problems::from)?.plan()
             && !told.contains(&problem)
         {
             let order = row.order.unwrap_or_default();
@@ -220,7 +220,7 @@ fn warn_of_refused(
     Ok(())
 }
 
-fn tell(arguments: &StudyNewArguments, resolved: &ResolvedDesign, drawn: &Drawn, path: &Path) {
+fn tell(arguments: &StudyNewArguments, resolved: &ResolvedDesign, drawn: &DrawnStudy, path: &Path) {
     if !arguments.json {
         messages::print(drawn.comments.join("\n"));
         let program = format!("feedrate study run {}", path.display());

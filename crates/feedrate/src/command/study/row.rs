@@ -13,7 +13,7 @@ use feedrate_spec::plan::{self, Cache, Request};
 use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::nearest;
 use feedrate_study::keys::{CACHE, CACHE_LEVELS, DATA};
-use feedrate_study::runner::{DatasetPlan, RowPlan};
+use feedrate_study::runner::{RowDataset, RowPlan};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -123,7 +123,7 @@ impl RowCommand {
         }
         let choice = dataset::choose(&plan, &data_root, Files::Generated)?;
         row_plan.generation_s = duration.generation_s;
-        row_plan.dataset = Some(DatasetPlan {
+        row_plan.dataset = Some(RowDataset {
             folder: std::path::absolute(&choice.folder).unwrap_or(choice.folder),
             fingerprint: Manifest::fingerprint_of(&plan.dataset),
             bytes: estimate.file_bytes + (estimate.files + 1) * BLOCK_BYTES,

@@ -15,7 +15,7 @@ use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
 use feedrate_spec::units;
 use feedrate_study::datasets::Policy;
-use feedrate_study::runner::{Report, Runner, RunnerOptions, Wanted, is_wanted};
+use feedrate_study::runner::{Runner, RunnerOptions, RunnerReport, WantedPrecision, is_wanted};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -104,7 +104,7 @@ fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
         limit: arguments.limit,
         time_budget_s: arguments.time_budget.as_deref().map(seconds).transpose()?,
         retry: arguments.retry,
-        until: until.map(|until| Wanted { until, response, replicates_max }),
+        until: until.map(|until| WantedPrecision { until, response, replicates_max }),
         datasets: arguments.datasets,
     })
 }
@@ -121,7 +121,12 @@ fn seconds(text: &str) -> Result<f64, UsageError> {
     })
 }
 
-fn tell(arguments: &StudyRunArguments, rows: &[Row], report: &Report, state: &StudyState) -> Exit {
+fn tell(
+    arguments: &StudyRunArguments,
+    rows: &[Row],
+    report: &RunnerReport,
+    state: &StudyState,
+) -> Exit {
     let places = state.places(rows);
     let finished = report.finished;
     if arguments.json {

@@ -5,15 +5,15 @@ mod sections;
 mod tables;
 mod figures;
 
-use super::Output;
-use super::words::{Word, glance, run_number, words};
+use super::ReportOutput;
+use super::words::{Stretch, glance, run_number, stretches};
 use crate::report::Report;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-pub(super) static OUTPUT: Output = Output {
+pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "html",
     extension: "html",
     summary: "One page that works offline: findings, doubts, figures, sortable tables, methods.",
@@ -23,12 +23,8 @@ pub(super) static OUTPUT: Output = Output {
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A section of the page.
-struct Section {
-    id: &'static str,
-    heading: &'static str,
-    content: Markup,
-}
+/// A section of the page: id, heading, content.
+type Section = (&'static str, &'static str, Markup);
 
 fn write(report: &Report) -> String {
     let all = [
@@ -42,7 +38,7 @@ fn write(report: &Report) -> String {
     ];
     let sections: Vec<Section> = all
         .into_iter()
-        .filter_map(|(id, heading, content)| Some(Section { id, heading, content: content? }))
+        .filter_map(|(id, heading, content)| Some((id, heading, content?)))
         .collect();
     let page = html! {
         (DOCTYPE)
@@ -52,7 +48,7 @@ fn write(report: &Report) -> String {
                 a.skip href="#findings" { "Skip to the findings" }
                 (banner(report, &sections))
                 main {
-                    @for Section { id, heading, content } in &sections {
+                    @for (id, heading, content) in &sections {
                         section id=(id) aria-labelledby={ (id) "-heading" } {
                             h2 id={ (id) "-heading" } { (heading) }
                             (content)
@@ -100,7 +96,7 @@ fn banner(report: &Report, sections: &[Section]) -> Markup {
             }
             nav aria-label="Contents" {
                 ul {
-                    @for one in sections { li { a href={ "#" (one.id) } { (one.heading) } } }
+                    @for (id, heading, _) in sections { li { a href={ "#" (id) } { (heading) } } }
                 }
             }
         }
@@ -110,10 +106,10 @@ fn banner(report: &Report, sections: &[Section]) -> Markup {
 /// A sentence with its names as code.
 fn sentence(text: &str) -> Markup {
     html! {
-        @for word in words(text) {
-            @match word {
-                Word::Plain(text) => (text),
-                Word::Name(name) => code { (name) },
+        @for stretch in stretches(text) {
+            @match stretch {
+                Stretch::Plain(text) => (text),
+                Stretch::Name(name) => code { (name) },
             }
         }
     }

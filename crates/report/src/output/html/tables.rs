@@ -3,7 +3,7 @@
 use super::doubt_id;
 use crate::grid::{table_of_experiments, table_of_runs};
 use crate::report::{Report, ReportedRun};
-use crate::table::{Cell, ColumnKind, Table};
+use crate::table::{ColumnKind, ReportTable, TableCell};
 use feedrate_measure::doubt::Severity;
 use feedrate_spec::units;
 use maud::{Markup, html};
@@ -63,7 +63,7 @@ pub(super) fn runs(report: &Report) -> Option<Markup> {
 }
 
 /// A name and its unit break between them only.
-fn headings(table: &Table) -> Markup {
+fn headings(table: &ReportTable) -> Markup {
     html! {
         @for column in &table.columns {
             @let (name, unit) = column.name.split_at(column.name.find(" (").unwrap_or(column.name.len()));
@@ -72,14 +72,14 @@ fn headings(table: &Table) -> Markup {
     }
 }
 
-fn cells(table: &Table, row: &[Cell], highest: &[f64]) -> Markup {
+fn cells(table: &ReportTable, row: &[TableCell], highest: &[f64]) -> Markup {
     html! {
         @for (at, cell) in row.iter().enumerate() { (shaded(table.columns[at].kind, cell, highest[at])) }
     }
 }
 
 /// Highest value of each column in some of its rows, for shades.
-fn highest(table: &Table, has: impl Fn(usize) -> bool) -> Vec<f64> {
+fn highest(table: &ReportTable, has: impl Fn(usize) -> bool) -> Vec<f64> {
     let mut highest = vec![0.0_f64; table.columns.len()];
     for (_, row) in table.rows.iter().enumerate().filter(|(at, _)| has(*at)) {
         for (highest, cell) in highest.iter_mut().zip(row) {
@@ -89,7 +89,7 @@ fn highest(table: &Table, has: impl Fn(usize) -> bool) -> Vec<f64> {
     highest
 }
 
-fn shaded(kind: ColumnKind, cell: &Cell, highest: f64) -> Markup {
+fn shaded(kind: ColumnKind, cell: &TableCell, highest: f64) -> Markup {
     let value = cell.value.filter(|value| value.is_finite());
     let share = match (kind, value) {
         (ColumnKind::Utilisation, Some(percent)) => Some(percent),
@@ -152,7 +152,7 @@ fn severities(one: &ReportedRun) -> String {
 }
 
 /// A table of words, which has no tools.
-pub(super) fn plain_table(table: &Table, name: &str) -> Markup {
+pub(super) fn plain_table(table: &ReportTable, name: &str) -> Markup {
     let markup = html! {
         table {
             caption { span { (name) } }

@@ -4,20 +4,20 @@
 mod refused;
 
 use super::*;
-use crate::factor::Scale;
+use crate::factor::Spacing;
 use proptest::prelude::*;
 
 /// Factors at `-` and `+`.
-fn signs(count: usize) -> Vec<Factor> {
+fn signs(count: usize) -> Vec<StudyFactor> {
     (0..count).map(|i| factor(&format!("f{i}"), &["-", "+"])).collect()
 }
 
-fn factor(name: &str, levels: &[&str]) -> Factor {
-    Factor {
+fn factor(name: &str, levels: &[&str]) -> StudyFactor {
+    StudyFactor {
         name: name.into(),
         key: name.into(),
         levels: levels.iter().map(|level| level.to_string()).collect(),
-        scale: Scale::Linear,
+        scale: Spacing::Linear,
         between: false,
         baseline: None,
     }
@@ -28,13 +28,13 @@ fn options(given: &[(&str, &str)]) -> DesignOptions {
     DesignOptions(given.iter().map(|(name, text)| (name.to_string(), words(text))).collect())
 }
 
-fn try_lay(name: &str, factors: &[Factor], given: &[(&str, &str)]) -> Result<Laid, Problems> {
+fn try_lay(name: &str, factors: &[StudyFactor], given: &[(&str, &str)]) -> Result<Laid, Problems> {
     let options = options(given);
-    find(name).unwrap().lay(&Asked { factors, options: &options, seed: 7 })
+    find(name).unwrap().lay(&DesignRequest { factors, options: &options, seed: 7 })
 }
 
 #[track_caller]
-fn lay(name: &str, factors: &[Factor], given: &[(&str, &str)]) -> Laid {
+fn lay(name: &str, factors: &[StudyFactor], given: &[(&str, &str)]) -> Laid {
     try_lay(name, factors, given).unwrap()
 }
 
@@ -52,7 +52,11 @@ fn members_are_called_as_their_rows_say() {
         assert!(design.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", design.name);
         assert!(design.summary.ends_with('.') && !design.estimates.is_empty(), "{}", design.name);
         assert_eq!(find(&design.name.replace('_', "-")).unwrap().name, design.name);
-        let none = design.lay(&Asked { factors: &[], options: &DesignOptions::default(), seed: 1 });
+        let none = design.lay(&DesignRequest {
+            factors: &[],
+            options: &DesignOptions::default(),
+            seed: 1,
+        });
         assert!(none.unwrap_err().to_string().contains("without factors"));
         let unknown = try_lay(design.name, &signs(3), &[("poits", "4")]).unwrap_err().to_string();
         assert!(unknown.contains("design.poits: ") && unknown.contains("hint:"), "{unknown}");
@@ -366,8 +370,8 @@ fn every_design_of_two_levels_is_orthogonal() {
     }
 }
 
-fn span(low: &str, high: &str, scale: Scale) -> Factor {
-    Factor { scale, between: true, ..factor("x", &[low, high]) }
+fn span(low: &str, high: &str, scale: Spacing) -> StudyFactor {
+    StudyFactor { scale, between: true, ..factor("x", &[low, high]) }
 }
 
 proptest! {
@@ -379,9 +383,9 @@ proptest! {
     /// McKay, Beckman and Conover 1979: the definition.
     #[test]
     fn each_part_of_each_range_has_one_point(points in 2_usize..40, seed: u64) {
-        let factors = [span("10.0", "20.0", Scale::Linear), span("0.01", "100.0", Scale::Log)];
+        let factors = [span("10.0", "20.0", Spacing::Linear), span("0.01", "100.0", Spacing::Log)];
         let options = options(&[("points", &points.to_string()), ("tries", "3")]);
-        let laid = find("latin_hypercube").unwrap().lay(&Asked { factors: &factors, options: &options, seed }).unwrap();
+        let laid = find("latin_hypercube").unwrap().lay(&DesignRequest { factors: &factors, options: &options, seed }).unwrap();
         let part = |share: f64| ((share + 1e-9) * points as f64) as usize;
         let shares = |i: usize| laid.points.iter().map(move |point| point[i].clone().unwrap().parse::<f64>().unwrap());
         let mut parts: Vec<usize> = shares(0).map(|x| part((x - 10.0) / 10.0)).collect();
@@ -398,7 +402,7 @@ proptest! {
 fn levels_of_a_list_are_shared_out_evenly() {
     let laid = lay(
         "latin_hypercube",
-        &[factor("a", &["x", "y", "z"]), span("1", "100", Scale::Linear)],
+        &[factor("a", &["x", "y", "z"]), span("1", "100", Spacing::Linear)],
         &[("points", "12")],
     );
     for level in ["x", "y", "z"] {
@@ -412,13 +416,13 @@ fn levels_of_a_list_are_shared_out_evenly() {
 
 #[test]
 fn a_seed_draws_the_same_hypercube() {
-    let factors = [span("0.0", "1.0", Scale::Linear), span("0.0", "1.0", Scale::Linear)];
+    let factors = [span("0.0", "1.0", Spacing::Linear), span("0.0", "1.0", Spacing::Linear)];
     let options = options(&[("points", "5")]);
     let drawn = |seed| {
         table(
             &find("latin_hypercube")
                 .unwrap()
-                .lay(&Asked { factors: &factors, options: &options, seed })
+                .lay(&DesignRequest { factors: &factors, options: &options, seed })
                 .unwrap(),
         )
     };

@@ -3,7 +3,7 @@
 use super::*;
 
 #[track_caller]
-fn refused(name: &str, factors: &[Factor], given: &[(&str, &str)], expected: &str) {
+fn refused(name: &str, factors: &[StudyFactor], given: &[(&str, &str)], expected: &str) {
     let problems = try_lay(name, factors, given).unwrap_err().to_string();
     assert!(
         problems.contains(expected) && problems.contains("hint:"),

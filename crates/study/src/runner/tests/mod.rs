@@ -78,7 +78,7 @@ impl RunnerEnv for FakeEnv {
         }
         let fingerprint = dataset_of(row);
         let folder = self.folder.join("data").join(&fingerprint);
-        let dataset = Some(DatasetPlan { folder, fingerprint, bytes: 100 });
+        let dataset = Some(RowDataset { folder, fingerprint, bytes: 100 });
         Ok(RowPlan { dataset, run_s: 10.0 * f64::from(row.accelerators), generation_s: 1.0 })
     }
 
@@ -112,16 +112,16 @@ impl RunnerEnv for FakeEnv {
         fs::remove_dir_all(folder).map(|()| true)
     }
 
-    fn prepare(&mut self, _: &RowJob) -> Result<Prepared, Ended> {
+    fn prepare(&mut self, _: &RowJob) -> Result<PreparedMachine, TaskEnd> {
         self.live();
-        Ok(Prepared::default())
+        Ok(PreparedMachine::default())
     }
 
-    fn execute(&mut self, job: &RowJob, task: Task) -> Result<(), Ended> {
+    fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
         self.live();
         let dataset = job.plan.dataset.as_ref().unwrap();
         match task {
-            Task::Generate => {
+            RunnerTask::Generate => {
                 if fs::create_dir_all(dataset.folder.parent().unwrap()).is_ok()
                     && fs::create_dir(&dataset.folder).is_ok()
                 {
@@ -131,19 +131,19 @@ impl RunnerEnv for FakeEnv {
                 fs::write(dataset.folder.join("manifest"), &dataset.fingerprint).unwrap();
                 self.generated.push(dataset.fingerprint.clone());
             }
-            Task::Run(run_dir) => {
+            RunnerTask::Run(run_dir) => {
                 assert!(dataset.folder.join("manifest").exists());
                 fs::write(run_dir.join("partial"), "").unwrap();
                 self.live();
                 if self.fails.contains(&job.row.accelerators.to_string()) {
-                    return Err(Ended::Failed("no space".into()));
+                    return Err(TaskEnd::Failed("no space".into()));
                 }
                 self.runs += 1;
                 if let Some((csv, edit)) = self.edit.take() {
                     fs::write(&csv, edit(&fs::read_to_string(&csv).unwrap())).unwrap();
                 }
                 if self.is_stopped() {
-                    return Err(Ended::Stopped);
+                    return Err(TaskEnd::Stopped);
                 }
                 fs::write(run_dir.join("record"), &dataset.fingerprint).unwrap();
                 write_record(run_dir);
@@ -216,7 +216,7 @@ impl Study {
         &self,
         env: &mut FakeEnv,
         options: RunnerOptions,
-    ) -> Result<(Report, StudyState), RunnerError> {
+    ) -> Result<(RunnerReport, StudyState), RunnerError> {
         let lock = self.files.lock()?;
         let state = StudyState::open(&self.files, &lock)?;
         let launching = Launching {
@@ -283,7 +283,7 @@ fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
     let study = Study::new(STUDY);
     let mut env = study.env();
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
-    assert_eq!(report, Report { finished: 4, ..Report::default() });
+    assert_eq!(report, RunnerReport { finished: 4, ..RunnerReport::default() });
     assert_eq!(study.csv(), STUDY.replace(",N\n", ",Y\n"));
     assert_eq!(study.runs(), ALL);
     assert_eq!(env.generated, ["-data", "++workload.dataset.format=npy-data"]);
@@ -372,7 +372,7 @@ fn what_failed_stays_pending_with_its_reason_and_is_retried_on_request() {
     let place = state.places(&rows)[1];
     assert_eq!((place.status, place.reason()), (Status::Failed, Some("no space")));
     let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
-    assert_eq!(report, Report::default());
+    assert_eq!(report, RunnerReport::default());
     let retry = RunnerOptions { retry: true, ..RunnerOptions::default() };
     let (report, _) = study.run(&mut study.env(), retry).unwrap();
     assert_eq!(report.finished, 1);
@@ -415,7 +415,7 @@ fn a_stop_leaves_its_row_pending() {
     let study = Study::new(STUDY);
     let mut env = FakeEnv { stops_after: Some(2), ..study.env() };
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
-    assert_eq!(report, Report { finished: 1, failed: Vec::new(), is_stopped: true });
+    assert_eq!(report, RunnerReport { finished: 1, failed: Vec::new(), is_stopped: true });
     assert_eq!(study.runs().len(), 1);
     assert_eq!(study.run(&mut study.env(), RunnerOptions::default()).unwrap().0.finished, 3);
 }

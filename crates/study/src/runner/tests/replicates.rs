@@ -31,7 +31,7 @@ fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
 #[test]
 fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
     let study = Study::new("model,processes,overrides,run\nw,2,,N\nw,4,dataset.format=npy,N\n");
-    let wanted = Wanted {
+    let wanted = WantedPrecision {
         until: Until::parse("ci=2%").unwrap(),
         response: Metric::find("au_all_steps").unwrap(),
         replicates_max: 8,
