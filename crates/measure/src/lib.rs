@@ -18,5 +18,7 @@ pub mod verdict;
 pub mod access;
 pub mod summary;
 pub mod dlio;
+#[cfg(any(test, feature = "example"))]
 mod tests;
+#[cfg(any(test, feature = "example"))]
 pub use tests::example;

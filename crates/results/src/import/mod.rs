@@ -13,6 +13,7 @@ mod dlio;
 mod find;
 mod sample_bytes;
 mod clocks;
+#[cfg(any(test, feature = "example"))]
 mod tests;
 
 pub(crate) use abilities::{DlioAbility, dlio_has};
@@ -25,6 +26,7 @@ pub use log::Log;
 pub use plan::AskedCounts;
 pub use reported::Reported;
 pub(crate) use sample_bytes::{first_batch_bytes, first_batch_bytes_of, mean_sample_bytes};
+#[cfg(any(test, feature = "example"))]
 pub use tests::fake;
 
 use feedrate_measure::record::Record;
