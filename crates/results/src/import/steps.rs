@@ -160,6 +160,14 @@ impl Steps {
         output: &Value,
         spans: Option<&Value>,
     ) -> Option<RankEpoch> {
+        for kind in ["load", "compute", "proc", "throughput"] {
+            let is_map = |value: &Value| value.is_null() || value.is_object();
+            if !is_map(output) || !output.get(kind).is_none_or(is_map) {
+                let told = format!("epoch {number} of rank {rank}: `{kind}` is no map of blocks");
+                self.unreadable.push(told);
+                return None;
+            }
+        }
         let blocks = output.get("load").and_then(Value::as_object).into_iter().flatten();
         let mut names: Vec<(u32, &String)> = blocks
             .filter_map(|(name, _)| Some((name.strip_prefix("block")?.parse().ok()?, name)))

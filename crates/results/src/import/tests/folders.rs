@@ -103,6 +103,11 @@ fn what_is_broken_is_told() {
     );
     check(|run| replace(&run.join("0_output.json"), "4.0,", "NaN,"), "`NaN` is no time of a step");
     check(|run| replace(&run.join("0_output.json"), "4.0,", "-4.0,"), "`-4` is no time of a step");
+    for text in
+        [r#"{"1": 5}"#, r#"{"1": {"load": [1]}}"#, r#"{"1": {"load": {}, "throughput": 7}}"#]
+    {
+        check(|run| fs::write(run.join("0_output.json"), text).unwrap(), "is no map of blocks");
+    }
     check(|run| replace(&run.join("0_output.json"), "4.0,", ""), "5 times of loading and 6");
     check(
         |run| {
