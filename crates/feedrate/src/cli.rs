@@ -2,6 +2,7 @@
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// The workload, the folder of its data, its scale.
@@ -77,7 +78,7 @@ impl Default for LaunchArguments {
     }
 }
 
-/// The options of the arguments `A` that the user gave, as `--name` and the value, for another command line that takes them.
+/// The options of the arguments `A` that the user gave and that are no defaults, as `--name` and the value, for another command line that takes them.
 pub(crate) fn given<A: Args>(matches: &ArgMatches) -> Vec<(String, Option<String>)> {
     let mut given = Vec::new();
     for argument in A::augment_args(clap::Command::default()).get_opts() {
@@ -91,11 +92,21 @@ pub(crate) fn given<A: Args>(matches: &ArgMatches) -> Vec<(String, Option<String
             given.push((name, None));
             continue;
         }
+        let defaults = argument.get_default_values();
         for value in matches.get_raw(id).into_iter().flatten() {
+            if defaults.iter().any(|default| is_same(value, default)) {
+                continue;
+            }
             given.push((name.clone(), Some(value.to_string_lossy().into_owned())));
         }
     }
     given
+}
+
+/// Equal as text or as a number.
+fn is_same(one: &OsStr, other: &OsStr) -> bool {
+    let number = |text: &OsStr| text.to_str()?.parse::<f64>().ok();
+    one == other || number(one).is_some_and(|one| number(other) == Some(one))
 }
 
 /// A value as the command line has it.

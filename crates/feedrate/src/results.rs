@@ -102,7 +102,9 @@ fn yaml_list(texts: &[String], indent: &str) -> String {
 /// Make a folder named by what it is and the time, in a second of its own or numbered.
 pub(crate) fn make_folder(parent: &Path, what: &str) -> anyhow::Result<PathBuf> {
     let stamp = format!("{what}{}", Zoned::now().strftime("%Y-%m-%d-%H-%M-%S"));
-    make_run_dir(parent, &stamp).map_err(|source| StorageError::new("make", parent, source).into())
+    make_run_dir(parent, &stamp)
+        .map_err(|source| StorageError::new("make", parent, source))
+        .context("no folder for the results")
 }
 
 /// Take a folder for a run that starts now; it holds no results.

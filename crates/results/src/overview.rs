@@ -131,12 +131,13 @@ fn matrix(rows: &[(&Row, Status)]) -> Vec<ModelCounts> {
 
 fn level(row: &Row, factor: &str) -> String {
     let set = row.settings.iter().find(|setting| setting.key == factor);
-    let level = match (factor, set) {
+    match (factor, set) {
         ("model", _) => model_name(&row.model),
         (_, Some(set)) => set.value.clone().unwrap_or_else(|| "deleted".into()),
-        (column, None) => field(row, column),
-    };
-    if level.is_empty() { "-".into() } else { level }
+        (column, None) => {
+            Some(field(row, column)).filter(|level| !level.is_empty()).unwrap_or("-".into())
+        }
+    }
 }
 
 /// Results whose rows are no longer in the CSV.

@@ -20,10 +20,11 @@ use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::{io, iter, thread};
 
 /// The runs below some sources.
 #[derive(Clone, Debug, Default)]
@@ -180,16 +181,20 @@ fn read_all(
     threads: usize,
     is_kept: bool,
 ) -> Vec<Result<Run, LeftOut>> {
-    let each = folders.len().div_ceil(threads.max(1)).max(1);
-    thread::scope(|scope| {
-        let read = |part: &[(FoundRun, String)]| -> Vec<_> {
-            part.iter().map(|(found, source)| read_run(found, source, is_kept)).collect()
-        };
-        let parts: Vec<_> =
-            folders.chunks(each).map(|part| scope.spawn(move || read(part))).collect();
-        let read = parts.into_iter().map(|part| part.join().unwrap_or_else(|e| resume_unwind(e)));
+    let next = AtomicUsize::new(0);
+    let read_next = || {
+        let at = next.fetch_add(1, Relaxed);
+        folders.get(at).map(|(found, source)| (at, read_run(found, source, is_kept)))
+    };
+    let mut all: Vec<(usize, Result<Run, LeftOut>)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.max(1))
+            .map(|_| scope.spawn(|| iter::from_fn(read_next).collect::<Vec<_>>()))
+            .collect();
+        let read = threads.into_iter().map(|one| one.join().unwrap_or_else(|e| resume_unwind(e)));
         read.flatten().collect()
-    })
+    });
+    all.sort_unstable_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, run)| run).collect()
 }
 
 /// A run with the doubts that it deserves by itself.

@@ -96,6 +96,10 @@ pub(super) fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordFileError> {
-    let text = serde_json::to_vec_pretty(value).unwrap_or_else(|_| unreachable!("keys are text"));
+    let text = serde_json::to_vec_pretty(value).map_err(|error| RecordFileError::Io {
+        action: "write",
+        path: path.to_path_buf(),
+        source: error.into(),
+    })?;
     file::write_atomically(path, &text)
 }

@@ -31,7 +31,7 @@ impl Override {
     /// Read one override; the prefix `workload.` may be left out.
     ///
     /// # Errors
-    /// A problem that names the problem.
+    /// A problem that names the override.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Set)
     }
@@ -39,7 +39,7 @@ impl Override {
     /// As [`Override::parse`], but `key=value` is refused for what is not given, as Hydra refuses it.
     ///
     /// # Errors
-    /// A problem that names the problem.
+    /// A problem that names the override.
     pub fn parse_as_hydra(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Replace)
     }

@@ -36,11 +36,7 @@ pub(crate) fn factors(given: &Value, problems: &mut Problems) -> Vec<StudyFactor
 }
 
 fn no_factor(place: &str, value: &Value) -> Problem {
-    let message = match value {
-        Value::Null => "a value is missing".into(),
-        value => format!("`{}` is no factor", text(value)),
-    };
-    Problem::error(place, message)
+    Problem::error(place, format!("`{}` is no factor", text(value)))
         .hint("write `KEY = [LEVEL, LEVEL]`, or a list of `{ key = KEY, levels = [LEVEL, LEVEL] }`")
 }
 

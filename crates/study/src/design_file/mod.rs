@@ -90,7 +90,32 @@ pub(crate) fn words(value: &Value) -> Vec<String> {
 /// The file is no TOML or YAML, or has a key that is none of a design.
 pub fn parse(name: &str, text: &str) -> Result<DesignText, Problem> {
     let is_yaml = [".yaml", ".yml"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
-    if is_yaml { of_yaml(name, text) } else { of_toml(name, text) }
+    let design = if is_yaml { of_yaml(name, text) } else { of_toml(name, text) }?;
+    let none = missing("design", &design.design)
+        .or_else(|| missing("factors", &design.factors))
+        .or_else(|| missing("overrides", &design.baseline.overrides));
+    match none {
+        Some(place) => Err(Problem::error(place, "a value is missing")
+            .hint("write it behind the key, or leave the key out")),
+        None => Ok(design),
+    }
+}
+
+/// Place in `value` where YAML has nothing. All of it may be left out.
+fn missing(place: &str, value: &Value) -> Option<String> {
+    let within = |place: String, value: &Value| match value {
+        Value::Null => Some(place),
+        value => missing(&place, value),
+    };
+    match value {
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(i, item)| within(format!("{place}[{i}]"), item))
+        }
+        Value::Object(entries) => {
+            entries.iter().find_map(|(key, entry)| within(format!("{place}.{key}"), entry))
+        }
+        _ => None,
+    }
 }
 
 fn of_toml(name: &str, text: &str) -> Result<DesignText, Problem> {

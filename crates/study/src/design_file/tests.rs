@@ -204,6 +204,12 @@ fn what_is_no_design_file_is_told_with_its_line() {
         ("a.yml", "seed: x\n", ["a.yml:1:", "hint:"]),
         ("a.yaml", "seed: 1\nseed: 2\n", ["a.yaml:2:", "uplicate"]),
         ("a.yaml", "factors:\n  seed:\n", ["factors.seed: a value is missing", "hint:"]),
+        (
+            "a.yaml",
+            "factors:\n  seed: [1, ]\n  a: [~, 2]\n",
+            ["factors.a[0]: a value is missing", "hint:"],
+        ),
+        ("a.yaml", "design:\n  kind:\n", ["design.kind: a value is missing", "hint:"]),
         ("a.yaml", "", ["no workload is given", "no kind of design"]),
         ("a.toml", "", ["no workload is given", "no kind of design"]),
     ] {

@@ -176,7 +176,7 @@ impl Hunt<'_> {
             "holds_above": self.search.holds_above(edge),
             "overrides": self.range.added(),
             "notes": self.range.notes,
-            "results": results,
+            "results": results.display().to_string(),
         })
     }
 

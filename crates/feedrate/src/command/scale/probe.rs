@@ -58,7 +58,8 @@ fn summed_up(stdout: &Path) -> anyhow::Result<Summary> {
     let told = std::fs::read(stdout).map_err(anyhow::Error::from);
     let told = told.and_then(|told| Ok(serde_json::from_slice::<serde_json::Value>(&told)?));
     let told = told.with_context(|| format!("cannot read `{}`", stdout.display()))?;
-    let run_dir = told["run_dir"].as_str().unwrap_or_default();
+    let run_dir = told["run_dir"].as_str();
+    let run_dir = run_dir.with_context(|| format!("no `run_dir` in `{}`", stdout.display()))?;
     let mut summary = Summary::new(&feedrate_results::load_run(Path::new(run_dir))?);
     summary.run_dir = Some(run_dir.into());
     Ok(summary)
