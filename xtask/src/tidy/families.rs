@@ -22,7 +22,6 @@ const FAMILIES: &[&str] = &[
     "crates/study/src/design",
     "crates/study/src/launch",
     "crates/report/src/plot",
-    "crates/analysis/src/advice",
     "crates/report/src/output",
 ];
 

@@ -122,7 +122,7 @@ const METRIC: Metric = Metric {
     added_as: None,
 };
 
-/// The same of those that stand on a line with others.
+/// The same of those that stand on a line with others: the page of a run and `summary.json` have no line of their own for them.
 const COMPOSED: Metric = Metric { shown: Shown::Composed, ..METRIC };
 
 /// How values of accelerators, epochs and the run follow from a record.
