@@ -207,6 +207,11 @@ impl Unit {
         }
     }
 
+    /// Whether values are amounts per second.
+    pub fn is_rate(self) -> bool {
+        matches!(self, Unit::SamplesPerSecond | Unit::BytesPerSecond)
+    }
+
     /// Whether values are whole numbers.
     pub fn is_count(self) -> bool {
         matches!(self, Unit::Bytes | Unit::Files)

@@ -21,14 +21,13 @@ impl<'r> ResponseAxis<'r> {
         let largest = data.used().filter_map(|run| run.metric(response)).fold(0.0, f64::max);
         let (unit, name) = match response.unit {
             Unit::Percent => (1.0, "%".into()),
-            Unit::SamplesPerSecond => (1.0, "samples/s".into()),
-            Unit::Seconds => (1.0, "s".into()),
             Unit::BytesPerSecond | Unit::Bytes => {
                 let (unit, name) = bytes_unit(largest);
                 let each = if response.unit == Unit::Bytes { "" } else { "/s" };
                 (unit, format!("{name}{each}"))
             }
             Unit::Files | Unit::Share | Unit::Ratio => (1.0, String::new()),
+            other => (1.0, other.name().into()),
         };
         let estimated = estimated(response, data.used());
         let is_au = response.id.name().starts_with("au_");
