@@ -111,16 +111,7 @@ pub(super) fn estimated<'r>(
 
 /// The name of a response on an axis.
 pub(super) fn title(response: &Metric) -> &'static str {
-    match response.id.name() {
-        "au_all_steps_percent" => "AU, all steps",
-        "au_windowed_percent" => "AU, windowed",
-        "au_sustained_percent" => "AU, sustained",
-        "samples_per_second" | "delivered_bytes_per_second" => "Throughput",
-        "nominal_bytes_per_second" => "Nominal throughput",
-        "stall_percent" => "Stall",
-        "duration_s" => "Duration",
-        _ => response.title,
-    }
+    if response.axis.is_empty() { response.title } else { response.axis }
 }
 
 /// The kind of mean that the marks of a response are: see [`Metric::middle`].
