@@ -5,7 +5,6 @@ use super::design_matrix::DesignMatrix;
 use crate::design::PROCESSES;
 use crate::finding::{EffectSize, EffectUnit, Finding, FindingKind, Subject};
 use crate::precision::{ALPHA, CONFIDENCE};
-use feedrate_measure::metric::Unit;
 use feedrate_measure::stats::{Combination, Difference, Interval};
 
 /// A number of processes whose throughput may be more than linear.
@@ -27,7 +26,7 @@ pub(super) struct ProcessLevels {
 impl ProcessLevels {
     /// `None` where there is none, or nothing can be compared.
     pub(super) fn new(matrix: &DesignMatrix) -> Option<Self> {
-        if !matches!(matrix.response.unit, Unit::SamplesPerSecond | Unit::BytesPerSecond) {
+        if !matrix.response.unit.is_rate() {
             return None;
         }
         let factor = matrix.design.factor(PROCESSES)?;

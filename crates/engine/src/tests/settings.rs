@@ -26,7 +26,7 @@ fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
 /// With `h` batches held back, step `i` starts once `i + h + 1` batches of 10 ms each are read, or all are.
 #[test]
 fn a_buffer_is_full_before_the_first_batch_leaves_it() {
-    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+    for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
         for held_batches in [0, 1, 7, 39] {
             for compute_ms in [2.0, 30.0] {
                 let case = Case { loader, compute_s: compute_ms / 1e3, ..CASE };

@@ -1,6 +1,7 @@
 //! Checkpoints: their files, sizes, and what is refused.
 
 use crate::harness::{TINY, Test};
+use feedrate_engine::loader::LOADERS;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -144,7 +145,7 @@ fn checkpoints_by_steps_cut_an_epoch_into_blocks() {
         ("4", &["epoch1_step4", "epoch1_step8", "epoch2_step4", "epoch2_step8"], &[4, 4]),
         ("8", &["epoch1_step8", "epoch2_step8"], &[8]),
     ] {
-        for loader in ["pytorch", "tensorflow", "dali", "native"] {
+        for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
             let test = Test::with(TINY);
             let (between, loader) = (
                 format!("checkpoint.steps_between_checkpoints={between}"),

@@ -1,6 +1,7 @@
 //! What the settings of a loader do to a run of real files.
 
 use crate::harness::{TINY, Test};
+use feedrate_engine::loader::LOADERS;
 use serde_json::Value;
 
 fn record(test: &Test, overrides: &[&str]) -> Value {
@@ -21,7 +22,7 @@ fn counts(record: &Value, counter: &str) -> Vec<Vec<u64>> {
 
 #[test]
 fn what_is_kept_in_memory_is_read_once() {
-    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+    for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
         let loader = format!("reader.data_loader={loader}");
         let test = Test::with(TINY);
         let record = record(&test, &["reader.read_type=memory", "--verify", &loader]);
@@ -148,7 +149,7 @@ fn steps_and_counters_agree_on_what_was_read() {
 #[test]
 fn reading_at_start_works_without_workers() {
     let test = Test::with(TINY);
-    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+    for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
         let loader = format!("reader.data_loader={loader}");
         let json = test.run_json(&[
             "reader.read_threads=0",

@@ -9,6 +9,7 @@ pub static AU_ALL_STEPS: Metric = Metric {
     id: MetricId("au_all_steps_percent"),
     label: "au_all_steps",
     title: "utilisation over all steps",
+    axis: "AU, all steps",
     unit: Unit::Percent,
     definition: "Compute time of all steps ÷ length of their blocks, nothing excluded, mean over accelerators and epochs",
     path: "au.all_steps_percent",

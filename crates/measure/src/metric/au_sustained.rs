@@ -12,6 +12,7 @@ pub static AU_SUSTAINED: Metric = Metric {
     id: MetricId("au_sustained_percent"),
     label: "au_sustained",
     title: "sustained utilisation",
+    axis: "AU, sustained",
     unit: Unit::Percent,
     definition: "min(1, batches read per second by all loaders × mean compute time ÷ accelerators), reading taken between the end of the excluded \
                  steps and the last step that ends before the loaders start their last read, pauses between blocks cut out; mean over the epochs that have enough steps",

@@ -9,6 +9,7 @@ pub static AU_WINDOWED: Metric = Metric {
     id: MetricId("au_windowed_percent"),
     label: "au_windowed",
     title: "windowed utilisation",
+    axis: "AU, windowed",
     unit: Unit::Percent,
     definition: "Compute time of the steps in the window ÷ (length of the block − load and compute time of the steps left out), blocks \
                  weighted by their steps, mean over accelerators and epochs",

@@ -6,6 +6,7 @@ use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 pub static DURATION_S: Metric = Metric {
     id: MetricId("duration_s"),
     title: "duration",
+    axis: "Duration",
     unit: Unit::Seconds,
     better: Better::Lower,
     definition: "Length of all epochs, evaluations and pauses between epochs left out",

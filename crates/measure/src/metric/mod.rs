@@ -80,8 +80,10 @@ pub struct Metric {
     pub id: MetricId,
     /// Name in lists, which have the unit beside it; empty where it is that of `id`.
     pub label: &'static str,
-    /// Subject of sentences and axes.
+    /// Subject of sentences.
     pub title: &'static str,
+    /// Name on axes and over plots; empty where it is `title`.
+    pub axis: &'static str,
     /// How values are written, and how they vary.
     pub unit: Unit,
     /// Whether more or less is good.
@@ -110,6 +112,7 @@ const METRIC: Metric = Metric {
     id: MetricId(""),
     label: "",
     title: "",
+    axis: "",
     unit: Unit::Ratio,
     better: Better::Higher,
     definition: "",
@@ -205,6 +208,11 @@ impl Unit {
             Unit::Share => format!("{:.0} %", 100.0 * value),
             Unit::Ratio => format!("{value:.2}"),
         }
+    }
+
+    /// Whether values are amounts per second.
+    pub fn is_rate(self) -> bool {
+        matches!(self, Unit::SamplesPerSecond | Unit::BytesPerSecond)
     }
 
     /// Whether values are whole numbers.

@@ -23,6 +23,7 @@ pub static NOMINAL_WHOLE: Metric = Metric {
     id: MetricId("nominal_bytes_per_second"),
     label: "nominal_bytes_per_second_whole",
     title: "nominal throughput",
+    axis: "Nominal throughput",
     definition: "samples_per_second_whole × record_length_bytes",
     path: "throughput.nominal_bytes_per_second.whole",
     figure: Figure::Derived(|plan, value| Some(value(&SAMPLES_WHOLE)? * plan.dataset.record_bytes)),

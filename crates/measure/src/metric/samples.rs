@@ -22,6 +22,7 @@ pub static SAMPLES_WHOLE: Metric = Metric {
     id: MetricId("samples_per_second"),
     label: "samples_per_second_whole",
     title: "samples per second",
+    axis: "Throughput",
     definition: "Samples of all finished steps of all accelerators ÷ length of the epochs",
     path: "throughput.samples_per_second.whole",
     figure: Figure::PerSecond(|scope, accelerator| {

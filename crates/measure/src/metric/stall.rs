@@ -9,6 +9,7 @@ use crate::window::seconds;
 pub static STALL_PERCENT: Metric = Metric {
     id: MetricId("stall_percent"),
     title: "stall",
+    axis: "Stall",
     unit: Unit::Percent,
     better: Better::Lower,
     definition: "load_s ÷ (load_s + compute_s + barrier_s)",

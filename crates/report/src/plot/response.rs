@@ -21,14 +21,13 @@ impl<'r> ResponseAxis<'r> {
         let largest = data.used().filter_map(|run| run.metric(response)).fold(0.0, f64::max);
         let (unit, name) = match response.unit {
             Unit::Percent => (1.0, "%".into()),
-            Unit::SamplesPerSecond => (1.0, "samples/s".into()),
-            Unit::Seconds => (1.0, "s".into()),
             Unit::BytesPerSecond | Unit::Bytes => {
                 let (unit, name) = bytes_unit(largest);
                 let each = if response.unit == Unit::Bytes { "" } else { "/s" };
                 (unit, format!("{name}{each}"))
             }
             Unit::Files | Unit::Share | Unit::Ratio => (1.0, String::new()),
+            other => (1.0, other.name().into()),
         };
         let estimated = estimated(response, data.used());
         let is_au = response.id.name().starts_with("au_");
@@ -112,16 +111,7 @@ pub(super) fn estimated<'r>(
 
 /// The name of a response on an axis.
 pub(super) fn title(response: &Metric) -> &'static str {
-    match response.id.name() {
-        "au_all_steps_percent" => "AU, all steps",
-        "au_windowed_percent" => "AU, windowed",
-        "au_sustained_percent" => "AU, sustained",
-        "samples_per_second" | "delivered_bytes_per_second" => "Throughput",
-        "nominal_bytes_per_second" => "Nominal throughput",
-        "stall_percent" => "Stall",
-        "duration_s" => "Duration",
-        _ => response.title,
-    }
+    if response.axis.is_empty() { response.title } else { response.axis }
 }
 
 /// The kind of mean that the marks of a response are: see [`Metric::middle`].

@@ -31,7 +31,7 @@ fn two_epochs(plan: &Plan) -> [Vec<AcceleratorEpoch>; 2] {
 
 #[test]
 fn samples_in_memory_are_read_once() {
-    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+    for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
         let plan = with(Case { loader, accelerators: 2, ..CASE }, |loader| loader.in_memory = true);
         let [first, second] = two_epochs(&plan);
         for (first, second) in first.iter().zip(second) {
@@ -49,7 +49,7 @@ fn samples_in_memory_are_read_once() {
 /// The first accelerator of each group reads for all of it; what it read for another counts as that one's.
 #[test]
 fn one_of_a_group_reads_for_all() {
-    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+    for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
         for group_accelerators in [2_u32, 3, 5] {
             let plan = with(Case { loader, accelerators: 5, ..CASE }, |loader| {
                 loader.file_access = FileAccess::Shared;
@@ -97,7 +97,7 @@ fn without_a_barrier_each_accelerator_goes_its_own_way() {
 /// The first of each group reads what all need alike, once; the others are told.
 #[test]
 fn one_of_a_group_reads_for_all_who_read_the_same() {
-    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+    for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
         let mut plan = with(Case { loader, accelerators: 5, workers: 2, ..CASE }, |loader| {
             loader.file_access = FileAccess::Same;
             loader.group_accelerators = 3;
