@@ -22,8 +22,8 @@ pub(super) trait FileSystem: Sync {
     /// An empty file that will have `bytes` bytes.
     fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn OutputFile>>;
 
-    /// A file that is there, from its start.
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>>;
+    /// A file that is there, from its start, and its length.
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
 
     /// Give a file another name; whoever had that is gone.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -79,8 +79,10 @@ impl FileSystem for SystemFiles {
         Ok(Box::new(file))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
-        Ok(Box::new(File::open(path)?))
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok((Box::new(file), bytes))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -14,7 +14,7 @@ use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::StateFile;
 use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -225,7 +225,7 @@ impl<'f> CheckpointFolder<'f> {
     pub(super) fn load(&self, own: Range<u64>) -> Result<Vec<RankCheckpoint>, CheckpointError> {
         let mut text = Vec::new();
         let missing = "there is none, so the checkpoint is not whole";
-        self.read(NAME, missing, |piece| text.extend_from_slice(piece))?;
+        self.read(NAME, missing, None, |piece| text.extend_from_slice(piece))?;
         let manifest =
             CheckpointManifest::parse(&text).map_err(|problem| self.damaged(NAME, problem))?;
         let (writers, shift) = (self.plan.state.writers(), self.plan.read_rank_shift);
@@ -251,13 +251,14 @@ impl<'f> CheckpointFolder<'f> {
             return Err(self.damaged(name, "it holds other tensors than this plan's".into()));
         }
         let (mut bytes, mut crc) = (0, crc32fast::Hasher::new());
-        self.read(name, &format!("it is missing, and `{NAME}` names it"), |piece| {
+        let missing = format!("it is missing, and `{NAME}` names it");
+        self.read(name, &missing, Some(entry.bytes), |piece| {
             crc.update(piece);
             bytes += piece.len() as u64;
         })?;
         let crc = crc.finalize();
         if bytes != entry.bytes {
-            return Err(self.damaged(name, format!("it has {bytes} bytes of {}", entry.bytes)));
+            return Err(self.of_other_length(name, bytes, entry.bytes));
         }
         if crc != entry.crc32 {
             let problem = format!("its checksum is {crc:08x}, not {:08x}", entry.crc32);
@@ -266,18 +267,29 @@ impl<'f> CheckpointFolder<'f> {
         Ok(bytes)
     }
 
-    /// Read the file `name` to its end, piece by piece.
+    /// Read the file `name` to its end, piece by piece; one that is not as long as `wanted` is not begun. However a file grows
+    /// meanwhile, no more than a byte is read beyond what it had.
     fn read(
         &self,
         name: &str,
         missing: &str,
+        wanted: Option<u64>,
         take: impl FnMut(&[u8]),
     ) -> Result<(), CheckpointError> {
         let path = self.path.join(name);
-        read_all(self.files, &path, take).map_err(|source| match source.kind() {
+        let refused = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => self.damaged(name, missing.to_owned()),
-            _ => CheckpointError::Read { path, source },
-        })
+            _ => CheckpointError::Read { path: path.clone(), source },
+        };
+        let (input, bytes) = self.files.open(&path).map_err(refused)?;
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != bytes) {
+            return Err(self.of_other_length(name, bytes, wanted));
+        }
+        read_all(input.take(bytes.saturating_add(1)), take).map_err(refused)
+    }
+
+    fn of_other_length(&self, name: &str, bytes: u64, wanted: u64) -> CheckpointError {
+        self.damaged(name, format!("it has {bytes} bytes of {wanted}"))
     }
 
     fn damaged(&self, name: &str, problem: String) -> CheckpointError {
@@ -339,8 +351,7 @@ fn not_written(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
     |source| CheckpointError::Write { path, source }
 }
 
-fn read_all(files: &dyn FileSystem, path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut input = files.open(path)?;
+fn read_all(mut input: impl Read, mut take: impl FnMut(&[u8])) -> io::Result<()> {
     let mut buffer = AlignedBuffer::new(READ_BYTES)?;
     let piece = buffer.aligned_like(0, READ_BYTES);
     loop {

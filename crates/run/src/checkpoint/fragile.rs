@@ -100,10 +100,12 @@ impl FileSystem for FragileFiles {
         Ok(Box::new(Open { state: self.state.clone(), file }))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
         let state = self.state.lock().unwrap();
         let file = state.find(path)?;
-        Ok(Box::new(Cursor::new(state.files[file].0.clone())))
+        let content = state.files[file].0.clone();
+        let bytes = content.len() as u64;
+        Ok((Box::new(Cursor::new(content)), bytes))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

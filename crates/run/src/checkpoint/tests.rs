@@ -174,6 +174,23 @@ fn what_is_not_whole_is_refused_by_file_and_reason() {
     }
 }
 
+/// Neither has an end that a reader would reach in a test's time.
+#[test]
+fn a_file_of_another_length_is_refused_before_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(folder.path(), "raw", false);
+    save(&plan).unwrap();
+    let path = super::folder(&plan, 1, 5).join("model_states-1.raw");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(1 << 42).unwrap();
+    let told = load_all(&plan, 0).unwrap_err().to_string();
+    assert!(told.contains("it has 4398046511104 bytes of"), "{told}");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    let told = load_all(&plan, 0).unwrap_err().to_string();
+    assert!(told.contains("it has 0 bytes of"), "{told}");
+}
+
 /// Power fails after every number of operations, over an older checkpoint of the same name and over none. Of what was not
 /// synced nothing is kept, or all names are, or each name by chance.
 #[test]
