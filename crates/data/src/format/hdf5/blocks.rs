@@ -106,12 +106,12 @@ impl FileBlocks {
         self.get(offset, bytes.min(self.file_bytes.saturating_sub(offset)))
     }
 
-    /// FieldReader at `offset`, `bytes` of them.
+    /// The fields of the `bytes` bytes at `offset`.
     pub(super) fn fields(&self, offset: u64, bytes: u64) -> Parsed<FieldReader<'_>> {
         Ok(self.fields_of(self.get(offset, bytes)?, offset))
     }
 
-    /// FieldReader at `offset` of a block that ends with its checksum.
+    /// The fields of the block at `offset`, behind its `signature` and before the checksum that it ends with.
     pub(super) fn checked(
         &self,
         offset: u64,

@@ -24,6 +24,8 @@ pub(super) struct RecordDataset {
     /// Dimensions of a chunk. A dataset in one piece is a chunk.
     pub(super) chunk: [u64; RANK_MAX],
     pub(super) index: ChunkIndex,
+    /// Where all data lies in one piece: its offset and bytes.
+    piece: Option<(u64, u64)>,
     /// Chunks that the dataset's edge cuts are not filtered.
     pub(super) keeps_edges: bool,
     /// In the order in which they were applied.
@@ -75,6 +77,22 @@ impl RecordDataset {
     pub(super) fn bytes(&self) -> u64 {
         product(self.dims()).saturating_mul(self.element.bytes())
     }
+
+    /// An error if a file of `file_bytes` bytes cannot hold it.
+    pub(super) fn check(&self, file_bytes: u64) -> Parsed<()> {
+        let bytes = self.bytes();
+        if bytes > BYTES_MAX {
+            return bad(0, format!("a dataset of `{:?}`, more than any file", self.dims()));
+        }
+        let Some((address, stored)) = self.piece else { return Ok(()) };
+        if stored < bytes {
+            return bad(address, format!("{stored} bytes of data, where {bytes} belong"));
+        }
+        if address.checked_add(bytes).is_none_or(|end| end > file_bytes) {
+            return bad(address, format!("{bytes} bytes of data lie beyond the end"));
+        }
+        Ok(())
+    }
 }
 
 /// Kinds of the messages that make a dataset: its dimensions, element type, layout and filters.
@@ -104,10 +122,7 @@ pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset
         return bad(address, "a dataset without an element type");
     };
     let mut dataset = dataspace(space, element(element_type)?)?;
-    if dataset.bytes() > BYTES_MAX {
-        return bad(0, format!("a dataset of `{:?}`, more than any file", dataset.dims()));
-    }
-    dataset.read_layout(layout, blocks.file_bytes)?;
+    dataset.read_layout(layout)?;
     if let Some(body) = filters_applied {
         dataset.filters = filters(body)?;
     }
@@ -143,6 +158,7 @@ fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
         element,
         chunk: dims,
         index: ChunkIndex::Nothing,
+        piece: None,
         keeps_edges: false,
         filters: Filters::default(),
     })
@@ -179,7 +195,7 @@ fn element(mut body: FieldReader) -> Parsed<Element> {
 }
 
 impl RecordDataset {
-    fn read_layout(&mut self, mut body: FieldReader, file_bytes: u64) -> Parsed<()> {
+    fn read_layout(&mut self, mut body: FieldReader) -> Parsed<()> {
         let offset = body.offset();
         let version = body.u8()?;
         let class = match version {
@@ -189,9 +205,13 @@ impl RecordDataset {
         match class {
             0 => {
                 let stored = body.u16()?;
-                self.read_piece(Some(body.offset()), stored.into(), file_bytes)
+                self.set_piece(Some(body.offset()), stored.into());
+                Ok(())
             }
-            1 => self.read_piece(body.address()?, body.length()?, file_bytes),
+            1 => {
+                self.set_piece(body.address()?, body.length()?);
+                Ok(())
+            }
             2 => self.read_chunks(body, version),
             3 => bad(offset, "a virtual dataset: its sources are not followed"),
             _ => bad(offset, format!("layout of class `{class}`")),
@@ -199,17 +219,10 @@ impl RecordDataset {
     }
 
     /// All data lies in one piece of `stored` bytes.
-    fn read_piece(&mut self, address: Option<u64>, stored: u64, file_bytes: u64) -> Parsed<()> {
-        let Some(address) = address else { return Ok(()) };
-        let bytes = self.bytes();
-        if stored < bytes {
-            return bad(address, format!("{stored} bytes of data, where {bytes} belong"));
-        }
-        if address.checked_add(bytes).is_none_or(|end| end > file_bytes) {
-            return bad(address, format!("{bytes} bytes of data lie beyond the end"));
-        }
-        self.index = ChunkIndex::Single { address, stored: None };
-        Ok(())
+    fn set_piece(&mut self, address: Option<u64>, stored: u64) {
+        self.piece = address.map(|address| (address, stored));
+        self.index = address
+            .map_or(ChunkIndex::Nothing, |address| ChunkIndex::Single { address, stored: None });
     }
 
     fn read_chunks(&mut self, mut body: FieldReader, version: u8) -> Parsed<()> {

@@ -65,7 +65,7 @@ impl Contents {
         if self.datasets.is_empty() {
             self.datasets.push(self.largest(blocks)?);
         }
-        self.check()?;
+        self.check(blocks.file_bytes)?;
         self.shape()
     }
 
@@ -95,7 +95,7 @@ impl Contents {
         }
     }
 
-    fn check(&self) -> Parsed<()> {
+    fn check(&self, file_bytes: u64) -> Parsed<()> {
         let first = &self.datasets[0];
         for dataset in &self.datasets {
             if dataset.rank == 0 {
@@ -104,6 +104,7 @@ impl Contents {
             if dataset.dims() != first.dims() || dataset.element != first.element {
                 return bad(0, "the datasets that share a record differ in shape or type");
             }
+            dataset.check(file_bytes)?;
         }
         Ok(())
     }

@@ -208,15 +208,29 @@ impl Builder {
         layout: Vec<u8>,
         filters: &[u8],
     ) -> Result<Vec<u8>, FormatError> {
+        let dataset = self.dataset(dims, layout, filters);
+        self.read_linked(&[("records_0", dataset)])
+    }
+
+    /// The address of a dataset.
+    fn dataset(&mut self, dims: &[u64], layout: Vec<u8>, filters: &[u8]) -> u64 {
         let space = [&[2, dims.len() as u8, 0, 1][..], &words(dims)].concat();
         let kind = vec![0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0];
         let mut messages = vec![(0x01, space), (0x03, kind), (0x08, layout)];
         if !filters.is_empty() {
             messages.push((0x0b, filters.to_vec()));
         }
-        let dataset = self.put(&object_header(&messages));
-        let link = [&b"\x01\x00\x09records_0"[..], &dataset.to_le_bytes()].concat();
-        let root = self.put(&object_header(&[(0x06, link)]));
+        self.put(&object_header(&messages))
+    }
+
+    /// With those datasets in the root group.
+    fn read_linked(mut self, links: &[(&str, u64)]) -> Result<Vec<u8>, FormatError> {
+        let link = |(name, address): &(&str, u64)| {
+            let link = [&[1, 0, name.len() as u8], name.as_bytes(), &address.to_le_bytes()];
+            (0x06, link.concat())
+        };
+        let links: Vec<_> = links.iter().map(link).collect();
+        let root = self.put(&object_header(&links));
         self.read(root)
     }
 }
@@ -273,6 +287,23 @@ fn what_leads_back_to_itself_is_refused() {
     let root_head = [1, 0, 1, 0, 1, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0x11, 0, 16, 0, 0, 0, 0, 0];
     let root = table.put(&[&root_head[..], &words(&[next, heap])].concat());
     refused(table.read(root), "a symbol table of more than 1024 nodes");
+}
+
+#[test]
+fn a_largest_dataset_that_is_broken_is_not_passed_over_for_another() {
+    let contiguous = |bytes: u64| [&[3, 1][..], &words(&[48, bytes])].concat();
+    let read = |dims: &[u64], bytes: u64| {
+        let mut file = Builder::new();
+        file.put(&[7; 64]);
+        let small = file.dataset(&[1, 8], contiguous(8), &[]);
+        let large = file.dataset(dims, contiguous(bytes), &[]);
+        file.read_linked(&[("a", small), ("b", large)])
+    };
+    assert_eq!(read(&[1, 16], 16), Ok(vec![7; 16]));
+    assert_eq!(read(&[1, 4], 0), Ok(vec![7; 8]), "what is not read may be broken");
+    refused(read(&[1, 16], 15), "15 bytes of data, where 16 belong");
+    refused(read(&[1, 1 << 20], 1 << 20), "lie beyond the end");
+    refused(read(&[1, u64::MAX], u64::MAX), "more than any file");
 }
 
 #[test]
