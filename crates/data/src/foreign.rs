@@ -159,7 +159,7 @@ fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
     ))
 }
 
-/// Opens one file after another, as far as its header.
+/// Opens one file after another, and reads it until its shape is known.
 struct Opener<'o> {
     storage: &'o dyn Storage,
     format: &'static Format,

@@ -12,6 +12,7 @@ mod deflate;
 mod ahead;
 mod located;
 mod packed;
+mod kept_content;
 mod npy_header;
 mod npy_stream;
 mod npz;

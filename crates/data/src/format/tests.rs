@@ -262,6 +262,50 @@ fn pieces_begin_at_multiples_of_the_piece() {
     }
 }
 
+/// Bytes of the file that a cursor takes until it knows the shape.
+fn bytes_until_found(format: &Format, file: &[u8]) -> Result<usize, FormatError> {
+    let mut cursor = (format.cursor)(&options(4096));
+    cursor.begin(FILE, 0, None);
+    let mut read = 0;
+    while cursor.found().is_none() {
+        match cursor.need()? {
+            Need::Length { .. } => cursor.feed(&(file.len() as u64).to_le_bytes(), &mut Discard)?,
+            Need::Bytes { offset, len, .. } => {
+                read += len;
+                let fed = cursor.feed(&file[offset as usize..][..len], &mut Discard);
+                fed.map_err(|error| FormatError::new(read as u64, error.message))?;
+            }
+            need => panic!("{need:?} of a picture"),
+        }
+    }
+    Ok(read)
+}
+
+#[test]
+fn pictures_are_known_or_refused_by_their_first_bytes() {
+    let shape = shape(&[400, 400], Element::Uint8, 1);
+    for name in ["png", "jpeg"] {
+        let format = find(name).unwrap();
+        let mut file = encoded(format, &shape, 1000).remove(0);
+        assert!(file.len() > 50_000);
+        assert_eq!(bytes_until_found(format, &file), Ok(4096), "{name}");
+        file[0] ^= 1;
+        let error = bytes_until_found(format, &file).unwrap_err();
+        assert_eq!(error.offset, 4096, "{name}: {error}");
+    }
+}
+
+#[test]
+fn long_headers_of_a_jpeg_are_waited_for() {
+    let (jpeg, shape) = (find("jpeg").unwrap(), shape(&[400, 400], Element::Uint8, 1));
+    let plain = encoded(jpeg, &shape, 1000).remove(0);
+    let segment = [&[0xff, 0xe1, 0xc3, 0x52][..], &[0; 50_000]].concat();
+    let file = [&plain[..2], &segment, &plain[2..]].concat();
+    let found = bytes_until_found(jpeg, &file).unwrap();
+    assert!((50_000..=2 * 50_000).contains(&found), "{found}");
+    assert_eq!(read(jpeg, &[file], 0, None), read(jpeg, &[plain], 0, None));
+}
+
 #[test]
 fn a_file_of_another_shape_is_refused_with_both_shapes() {
     for format in with_files().filter(|format| !format.member().has(Ability::Undescribed)) {

@@ -1,8 +1,9 @@
-//! Formats of one picture a file, which is decoded once the whole file is there.
+//! Formats of one picture a file, whose headers are looked at as they come, and which is decoded once the whole file is there.
 //!
 //! Two buffers are claimed once and reused: the file's bytes and its pixels. What is written is made row by row.
 
 use super::ahead::WantedSample;
+use super::kept_content::KeptContent;
 use super::payload_range::PayloadRange;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
@@ -37,7 +38,8 @@ pub(super) trait Picture: Sync + 'static {
         writer: &mut SinkWriter,
     ) -> Result<(), Self::WriteError>;
 
-    /// Decode a whole file into the memory that `pixels` claims for its shape.
+    /// Decode a whole file into the memory that `pixels` claims for its shape. Of a file that is not whole only the headers are
+    /// read, and no error if they are cut off.
     fn decode(file: &[u8], check_crc: bool, pixels: &mut Pixels) -> Result<(), FormatError>;
 }
 
@@ -58,7 +60,7 @@ fn encode<P: Picture>(
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
     let mut writer = SinkWriter { sink, refused: None };
-    let pixels = PixelSource { content, element: shape.element, at: 0 };
+    let pixels = PixelSource { content: KeptContent::new(shape, 0, content), at: 0 };
     let encoded = P::write(shape, pixels, &mut writer);
     match (writer.refused, encoded) {
         (Some(refused), _) => Err(refused),
@@ -75,6 +77,7 @@ fn cursor<P: Picture>(options: &CursorOptions) -> Box<dyn Cursor> {
         piece_bytes: options.piece_bytes,
         check_crc: options.check_crc,
         range: PayloadRange::default(),
+        look_at: 0,
         file: Vec::new(),
         pixels: Pixels { bytes_a_byte: P::PIXEL_BYTES_A_BYTE, ..Pixels::default() },
     })
@@ -90,17 +93,19 @@ pub(super) struct Pixels {
     /// Length of the file, once it is known.
     length: Option<u64>,
     bytes_a_byte: u64,
+    /// All of the file is there.
+    pub(super) is_whole: bool,
     found: Option<FileShape>,
     memory: Vec<u8>,
 }
 
 impl Pixels {
-    /// Memory for a picture of `channels` colours, if that is wanted and can be true.
+    /// Memory for a picture of `channels` colours, if that is wanted and can be true; none before the file is whole.
     pub(super) fn claim(
         &mut self,
         [height, width, channels]: [u64; 3],
         element: Element,
-    ) -> Result<&mut [u8], FormatError> {
+    ) -> Result<Option<&mut [u8]>, FormatError> {
         let dims = if channels == 1 { &[height, width][..] } else { &[height, width, channels] };
         let dims = Dims::new(dims).unwrap_or_else(|| unreachable!("three dimensions fit"));
         let found = FileShape { dims, element, samples: 1 };
@@ -117,14 +122,17 @@ impl Pixels {
             let message = format!("says it holds {}; {why}", in_words(&found));
             return Err(FormatError::new(0, message));
         }
+        self.found = Some(found);
+        if !self.is_whole {
+            return Ok(None);
+        }
         let len = bytes as usize;
         if self.memory.len() < len {
             self.memory.clear();
             reserve(&mut self.memory, bytes)?;
             self.memory.resize(len, 0);
         }
-        self.found = Some(found);
-        Ok(&mut self.memory[..len])
+        Ok(Some(&mut self.memory[..len]))
     }
 }
 
@@ -142,6 +150,8 @@ struct ImageCursor {
     check_crc: bool,
     /// Bytes of the file that are still to come.
     range: PayloadRange,
+    /// Headers are looked at again once so much has come.
+    look_at: usize,
     file: Vec<u8>,
     pixels: Pixels,
 }
@@ -173,6 +183,7 @@ impl Cursor for ImageCursor {
         self.pixels.wanted = WantedSample::new(file, sample, expected);
         self.pixels.length = None;
         self.pixels.found = None;
+        self.look_at = 0;
         self.file.clear();
     }
 
@@ -188,10 +199,16 @@ impl Cursor for ImageCursor {
             return self.claim_file(length_of(bytes));
         }
         self.range.feed(bytes, &mut self.file)?;
-        if self.range.left() > 0 {
+        let is_whole = self.range.left() == 0;
+        self.pixels.is_whole = is_whole;
+        let is_time = self.pixels.found.is_none() && self.file.len() >= self.look_at;
+        if is_whole || is_time {
+            (self.decode)(&self.file, self.check_crc, &mut self.pixels)?;
+            self.look_at = 2 * self.file.len();
+        }
+        if !is_whole {
             return Ok(());
         }
-        (self.decode)(&self.file, self.check_crc, &mut self.pixels)?;
         let pixel_bytes = self.pixels.found.map_or(0, |found| found.sample_bytes() as usize);
         sink.payload(0, &self.pixels.memory[..pixel_bytes])
     }
@@ -203,8 +220,7 @@ impl Cursor for ImageCursor {
 
 /// Makes the content of the one sample, row by row.
 pub(super) struct PixelSource<'c> {
-    content: &'c mut Content,
-    element: Element,
+    content: KeptContent<'c>,
     /// Offset in the sample of the next row.
     at: u64,
 }
@@ -212,7 +228,7 @@ pub(super) struct PixelSource<'c> {
 impl PixelSource<'_> {
     /// The next bytes of the sample.
     pub(super) fn next(&mut self, row: &mut [u8]) {
-        self.content.fill(0, self.at, self.element, row);
+        self.content.fill(0, self.at, row);
         self.at += row.len() as u64;
     }
 }

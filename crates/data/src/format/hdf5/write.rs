@@ -1,5 +1,6 @@
 //! Writes a file: its head, then the records of each dataset, whole or in chunks.
 
+use super::super::kept_content::KeptContent;
 use super::super::packed::write_made;
 use super::metadata;
 use super::plan::{ChunkPlan, FilePlan};
@@ -7,6 +8,8 @@ use super::{Content, DeflateSink, FileSink, RANK_MAX, SinkError};
 
 /// Reserved at once.
 const STEP_BYTES: u64 = 64 << 10;
+/// Memory for content that is kept where chunks cut up samples.
+const KEPT_BYTES: u64 = 8 << 20;
 
 /// Write the file to part 0. Superblock and indexes are patched, since sizes of compressed chunks are not known before.
 pub(super) fn file(
@@ -27,6 +30,9 @@ pub(super) fn file(
     }
     zeros(plan.labels_bytes(), sink)?;
     let mut at = places.labels + plan.labels_bytes();
+    let cut_up = plan.chunks.dims[1..] != plan.dims[1..];
+    let kept_bytes = if cut_up { KEPT_BYTES } else { 0 };
+    let mut content = KeptContent::new(&plan.shape, kept_bytes, content);
     for dataset in 0..plan.datasets {
         // With compression the next dataset begins where the last one ended.
         let start = match plan.level {
@@ -35,7 +41,7 @@ pub(super) fn file(
         };
         zeros(start - at, sink)?;
         let part_start = dataset * plan.part_bytes();
-        let mut records = RecordWriter { plan, content: &mut *content, part_start };
+        let mut records = RecordWriter { plan, content: &mut content, part_start };
         let placed = write_chunks(&plan.chunks, &mut records, start, sink)?;
         at = placed.last().map_or(start, |(offset, bytes)| offset + bytes);
         if plan.is_chunked {
@@ -80,14 +86,14 @@ fn zeros(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
 }
 
 /// Makes the bytes of one dataset's records.
-struct RecordWriter<'w> {
+struct RecordWriter<'w, 'c> {
     plan: &'w FilePlan,
-    content: &'w mut Content,
+    content: &'w mut KeptContent<'c>,
     /// Start of the dataset's part of a sample.
     part_start: u64,
 }
 
-impl RecordWriter<'_> {
+impl RecordWriter<'_, '_> {
     /// Write the part of `sample` from byte `from` of it on.
     fn write(
         &mut self,
@@ -96,9 +102,9 @@ impl RecordWriter<'_> {
         bytes: u64,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
-        let (start, element) = (self.part_start + from, self.plan.shape.element);
+        let start = self.part_start + from;
         let written = write_made(0, bytes, sink, &mut |at, piece| {
-            self.content.fill(sample, start + at, element, piece);
+            self.content.fill(sample, start + at, piece);
         });
         written.map(|_| ())
     }

@@ -16,6 +16,7 @@ use rows::PixelRows;
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
+use zune_jpeg::errors::DecodeErrors;
 
 pub(super) static FORMAT: Format = format::<Jpeg>();
 
@@ -73,7 +74,16 @@ impl Picture for Jpeg {
             .set_max_height(SIDE_MAX as usize)
             .jpeg_set_out_colorspace(ColorSpace::RGB);
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(file), options);
-        decoder.decode_headers().map_err(no_jpeg)?;
+        match decoder.decode_headers() {
+            Ok(()) => {}
+            // Cut-off headers fail in many ways.
+            Err(error)
+                if pixels.is_whole || matches!(error, DecodeErrors::IllegalMagicBytes(_)) =>
+            {
+                return Err(no_jpeg(error));
+            }
+            Err(_) => return Ok(()),
+        }
         let info = decoder.info().ok_or_else(|| no_jpeg("it has no header"))?;
         match info.components {
             1 => decoder.set_options(options.jpeg_set_out_colorspace(ColorSpace::Luma)),
@@ -82,7 +92,7 @@ impl Picture for Jpeg {
             colours => return Err(FormatError::new(0, format!("`{colours}` colours"))),
         }
         let sides = [info.height.into(), info.width.into(), info.components.into()];
-        let pixels = pixels.claim(sides, Element::Uint8)?;
+        let Some(pixels) = pixels.claim(sides, Element::Uint8)? else { return Ok(()) };
         if !has_end(file) {
             let end = file.len() as u64;
             return Err(FormatError::new(end, "the file ends before its picture does"));

@@ -97,13 +97,17 @@ impl Picture for Png {
         // The decoder's memory grows with what has come, and is claimed for whole rows once their picture was believed.
         decoder.set_limits(png::Limits { bytes: usize::MAX });
         decoder.set_transformations(png::Transformations::EXPAND);
-        let mut reader = decoder.read_info().map_err(no_png)?;
+        let mut reader = match decoder.read_info() {
+            Ok(reader) => reader,
+            Err(DecodingError::IoError(_)) if !pixels.is_whole => return Ok(()),
+            Err(error) => return Err(no_png(error)),
+        };
         let (width, height) = reader.info().size();
         let (colour, depth) = reader.output_color_type();
         let is_wide = depth == BitDepth::Sixteen;
         let element = if is_wide { Element::Uint16 } else { Element::Uint8 };
-        let pixels =
-            pixels.claim([height.into(), width.into(), colour.samples() as u64], element)?;
+        let sides = [height.into(), width.into(), colour.samples() as u64];
+        let Some(pixels) = pixels.claim(sides, element)? else { return Ok(()) };
         reader.next_frame(pixels).and_then(|_| reader.finish()).map_err(no_png)?;
         if is_wide {
             swap_pairs(pixels);
