@@ -19,7 +19,10 @@ const HAS_COMMENT: u8 = 16;
 /// Takes the bytes of part 0, and passes them on deflated.
 pub(super) struct DeflateSink<'s> {
     inner: &'s mut dyn FileSink,
-    deflate: Compress,
+    level: Compression,
+    is_zlib: bool,
+    /// Made when something is packed, as `space` and `packed` are: files may turn out to need none.
+    deflate: Option<Compress>,
     crc: crc32fast::Hasher,
     space: Vec<u8>,
     packed: Vec<u8>,
@@ -39,10 +42,12 @@ impl<'s> DeflateSink<'s> {
     fn wrapped(level: u32, is_zlib: bool, inner: &'s mut dyn FileSink) -> Self {
         DeflateSink {
             inner,
-            deflate: Compress::new(Compression::new(zlib_rs_level(level)), is_zlib),
+            level: Compression::new(zlib_rs_level(level)),
+            is_zlib,
+            deflate: None,
             crc: crc32fast::Hasher::new(),
-            space: vec![0; PIECE_BYTES],
-            packed: vec![0; PIECE_BYTES],
+            space: Vec::new(),
+            packed: Vec::new(),
             packed_bytes: 0,
         }
     }
@@ -64,7 +69,9 @@ impl<'s> DeflateSink<'s> {
 
     /// Begin another stream.
     pub(super) fn reset(&mut self) {
-        self.deflate.reset();
+        if let Some(deflate) = &mut self.deflate {
+            deflate.reset();
+        }
         self.crc.reset();
         self.packed_bytes = 0;
     }
@@ -86,7 +93,8 @@ impl<'s> DeflateSink<'s> {
         let crc = self.crc();
         self.pass_on(&crc.to_le_bytes())?;
         // The length is told modulo 2³².
-        self.pass_on(&(self.deflate.total_in() as u32).to_le_bytes())
+        let bytes = self.deflate.as_ref().map_or(0, Compress::total_in);
+        self.pass_on(&(bytes as u32).to_le_bytes())
     }
 
     fn pass_on(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
@@ -97,13 +105,16 @@ impl<'s> DeflateSink<'s> {
     /// Pack the first `len` bytes of `space`.
     fn pack(&mut self, len: usize, flush: FlushCompress) -> Result<(), SinkError> {
         self.crc.update(&self.space[..len]);
+        self.packed.resize(PIECE_BYTES, 0);
+        let (level, is_zlib) = (self.level, self.is_zlib);
+        let deflate = self.deflate.get_or_insert_with(|| Compress::new(level, is_zlib));
         let mut used = 0;
         loop {
-            let (before_in, before_out) = (self.deflate.total_in(), self.deflate.total_out());
-            let status = self.deflate.compress(&self.space[used..len], &mut self.packed, flush);
+            let (before_in, before_out) = (deflate.total_in(), deflate.total_out());
+            let status = deflate.compress(&self.space[used..len], &mut self.packed, flush);
             let status = status.unwrap_or_else(|_| unreachable!("memory to memory does not fail"));
-            used += (self.deflate.total_in() - before_in) as usize;
-            let out = (self.deflate.total_out() - before_out) as usize;
+            used += (deflate.total_in() - before_in) as usize;
+            let out = (deflate.total_out() - before_out) as usize;
             self.packed_bytes += out as u64;
             self.inner.write(0, &self.packed[..out])?;
             let is_over = match flush {
@@ -125,6 +136,7 @@ fn zlib_rs_level(level: u32) -> u32 {
 
 impl FileSink for DeflateSink<'_> {
     fn space(&mut self, _part: usize) -> &mut [u8] {
+        self.space.resize(PIECE_BYTES, 0);
         &mut self.space
     }
 
