@@ -190,8 +190,9 @@ impl<'t> Dictionary<'t> {
                 break;
             }
             // Python 2 wrote an `L` behind long numbers.
-            let axis = std::str::from_utf8(axis.strip_suffix(b"L").unwrap_or(axis)).ok();
-            let axis = axis.and_then(|axis| axis.parse().ok());
+            let axis = axis.strip_suffix(b"L").unwrap_or(axis);
+            let digits = axis.iter().all(u8::is_ascii_digit).then_some(axis);
+            let axis = digits.and_then(|axis| std::str::from_utf8(axis).ok()?.parse().ok());
             let axis =
                 axis.ok_or_else(|| self.error(self.from, "the shape holds what is not a number"))?;
             let Some(place) = axes.get_mut(count) else {
@@ -329,6 +330,7 @@ mod tests {
             with("'<f4'", "None", "(2, 2)"),
             with("'<f4'", "False", "()"),
             with("'<f4'", "False", "(-1, 2)"),
+            with("'<f4'", "False", "(+1, 2)"),
             with("'<f4'", "False", "(1,1,1,1,1,1,1,1,1,1)"),
             with("'<f4'", "False", "(99999999999999999999, 2)"),
             with("'<f4", "False", "(1, 2)"),
@@ -343,6 +345,7 @@ mod tests {
         at byte 48: array in Fortran order, which is not supported: save it with `numpy.ascontiguousarray`
         at byte 44: `fortran_order` is neither True nor False
         at byte 64: array of shape `()`, which has no axis of samples
+        at byte 61: the shape holds what is not a number
         at byte 61: the shape holds what is not a number
         at byte 80: array of more than 9 axes
         at byte 61: the shape holds what is not a number

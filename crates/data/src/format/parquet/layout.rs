@@ -200,7 +200,8 @@ impl ColumnLayout {
     fn chunk(&self, rows: u64) -> ChunkBytes {
         let (full, rest) = (rows / self.page_rows, rows % self.page_rows);
         let full_headers = full.saturating_mul(self.header_bytes(self.page_rows));
-        let headers = full_headers + if rest > 0 { self.header_bytes(rest) } else { 0 };
+        let rest_header = if rest > 0 { self.header_bytes(rest) } else { 0 };
+        let headers = full_headers.saturating_add(rest_header);
         let bytes = self.page_bytes(rows).saturating_add(headers);
         ChunkBytes { bytes, unpacked_bytes: bytes }
     }

@@ -8,7 +8,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 const NAMES: &str = "UNCOMPRESSED SNAPPY GZIP LZO BROTLI LZ4 ZSTD LZ4_RAW";
 /// Upper limit on the bytes that one packed byte can stand for: gzip comes close.
 const RATIO_MAX: u64 = 1040;
-/// And that it is deflated.
+/// First bytes of a gzip stream (RFC 1952); the third says that it is deflated.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 const GZIP_TAIL_BYTES: usize = 8;
 

@@ -29,7 +29,7 @@ pub(super) struct PageValues {
 /// Encoding of the values of a page.
 #[derive(Clone, Copy, Debug)]
 enum Coded {
-    /// PageValues one after another; the offset of the next one in the page.
+    /// Values one after another; the offset of the next one in the page.
     Plain(usize),
     Dictionary(Hybrid),
 }
