@@ -70,7 +70,7 @@ fn is_unique(text: &str) -> bool {
 }
 
 /// An open file of a storage: a token only that storage can make and read. It must not be used after it was given to
-/// [`Storage::close`].
+/// [`ReadStorage::close`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handle(pub(crate) u64);
 

@@ -60,7 +60,7 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// See [`super::Storage::read_at`].
+    /// See [`super::ReadStorage::read_at`].
     ///
     /// # Errors
     /// The system's.
