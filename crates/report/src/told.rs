@@ -21,6 +21,9 @@ pub(super) fn told(runs: &[ReportedRun], designs: &[Design], results: &[&Run]) -
 fn one(finding: Finding, has_several: bool, all: &[ReportedRun]) -> FindingText {
     let support = match finding.kind {
         FindingKind::CannotTell => Support::CannotBeTold,
+        FindingKind::Epochs | FindingKind::Checkpoints if is_open(&finding) => {
+            Support::CannotBeTold
+        }
         _ if !finding.is_supported => Support::Described,
         _ if !finding.caveats.is_empty() => Support::Doubted,
         _ => Support::Shown,
@@ -49,11 +52,19 @@ fn one(finding: Finding, has_several: bool, all: &[ReportedRun]) -> FindingText 
     }
 }
 
+/// Whether it was tested, and nothing was found.
+fn is_open(finding: &Finding) -> bool {
+    !finding.is_supported && finding.effects.iter().any(|of| of.p.is_some())
+}
+
 fn number(of: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) -> FindingNumber {
     let metric = match of.of {
         Quantity::Windowed { .. } => Some(&AU_WINDOWED),
         Quantity::AllSteps { .. } => Some(&AU_ALL_STEPS),
         Quantity::WholeEpochThroughput { .. } => Some(&SAMPLES_WHOLE),
+        Quantity::FirstEpoch(name)
+        | Quantity::DuringCheckpoints(name)
+        | Quantity::AfterCheckpoints(name) => Metric::find(name).ok(),
         _ => response.and_then(|name| Metric::find(name).ok()),
     };
     // The furthest from measured of the values that it is of.
@@ -80,6 +91,7 @@ fn figure(of: &FindingNumber) -> FindingFigure {
         EffectUnit::Efficiency => "share of linear growth",
         EffectUnit::Share => "share",
         EffectUnit::Processes => "processes",
+        EffectUnit::Seconds => "s",
         EffectUnit::Response => "value",
     };
     let mut value = significant(Some(of.value));

@@ -12,6 +12,7 @@ mod scaling;
 mod scaling_law;
 mod drift;
 mod steady;
+mod over_time;
 mod noise;
 mod artefact;
 
@@ -74,6 +75,7 @@ fn of_workload(design: &Design, runs: &[&Run], responses: &[&'static Metric]) ->
     let mut all: Vec<Finding> = exclusions::left_out(design, &group).into_iter().collect();
     all.extend(artefact::artefacts(&group));
     all.extend(steady::unsteady(&group));
+    all.extend(over_time::over_time(&group));
     all.extend(inconclusive::ignored(&group));
     all.extend(inconclusive::only_left_out(design, &group));
     let matrices = responses.iter().filter_map(|response| DesignMatrix::new(&group, response));

@@ -2,7 +2,7 @@
 
 use super::ReportOutput;
 use super::words::written;
-use crate::grid::table_of_experiments;
+use crate::grid::{table_of_experiments, tables_over_time};
 use crate::report::Report;
 use crate::table::{ColumnKind, ReportTable};
 
@@ -28,6 +28,9 @@ fn write(report: &Report) -> String {
         ..table_of_experiments(report)
     };
     parts.push(table(&experiments, "tab:experiments"));
+    for (number, of) in (1..).zip(&tables_over_time(report)) {
+        parts.push(table(of, &format!("tab:time{number}")));
+    }
     for (number, of) in (1..).zip(&report.setups) {
         parts.push(table(of, &format!("tab:setup{number}")));
     }

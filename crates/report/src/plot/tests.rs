@@ -115,6 +115,7 @@ fn phase(phase: PhaseKind, au: f64, rate: f64, written: f64) -> Phase {
         start_s: 0.0,
         duration_s: 1.0,
         steps: 10,
+        samples_per_second: Some(rate / 1e6),
         delivered_bytes_per_second: Some(rate),
         device_bytes_per_second: None,
         written_bytes: None,

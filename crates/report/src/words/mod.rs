@@ -3,6 +3,7 @@
 pub(crate) mod number;
 mod terms;
 mod inconclusive;
+mod over_time;
 pub mod finding;
 pub mod comparison;
 #[cfg(test)]

@@ -32,6 +32,7 @@ fn write(report: &Report) -> String {
         ("doubts", "Doubts", sections::doubts(report)),
         ("figures", "Figures", figures::figures(report)),
         ("experiments", "Experiments", tables::experiments(report)),
+        ("over-time", "Epochs and checkpoints", tables::over_time(report)),
         ("runs", "Runs", tables::runs(report)),
         ("methods", "Methods", sections::methods(report)),
         ("setup", "Setup", sections::setup(report)),

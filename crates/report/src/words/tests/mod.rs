@@ -3,6 +3,7 @@
 mod comparison;
 mod conditions;
 mod limits;
+mod over_time;
 
 use super::finding::{caveat, quantity, sentence};
 use feedrate_analysis::design::{Declared, designs};
