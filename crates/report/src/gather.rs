@@ -6,7 +6,7 @@ use crate::methods;
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{Report, ReportedRun, Seen, SeenDoubt, Source};
-use crate::told::told;
+use crate::told::{recommended, told};
 use feedrate_analysis::design::{Declared, SOURCE, designs};
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::files::StudyFiles;
@@ -60,6 +60,7 @@ pub fn of_results(
     let used: Vec<&ReportedRun> = runs.iter().filter(|one| one.unused().is_none()).collect();
     Ok(Report {
         findings: told(&runs, &designs, &results),
+        recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
         figures,
         not_drawn,

@@ -1,12 +1,18 @@
 //! The findings of a report in words, with links to the runs they rest on. Judges nothing itself.
 
+use crate::experiment::Middle;
 use crate::number::significant;
-use crate::report::{FindingFigure, FindingNumber, FindingText, ReportedRun, Support};
+use crate::report::{
+    BestConfiguration, FindingFigure, FindingNumber, FindingText, RecommendationText, ReportedRun,
+    Support,
+};
 use crate::words::finding::{caveat, quantity, sentence};
 use crate::words::number::chance;
+use crate::words::recommendation::sentences;
 use feedrate_analysis::design::Design;
 use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity};
 use feedrate_analysis::findings::{findings, main_responses};
+use feedrate_analysis::recommendation::{ConfigurationMean, recommendations};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, Provenance, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
 use std::collections::HashSet;
@@ -16,6 +22,31 @@ use std::path::PathBuf;
 pub(super) fn told(runs: &[ReportedRun], designs: &[Design], results: &[&Run]) -> Vec<FindingText> {
     let all = findings(designs, results, &main_responses(results)).into_iter();
     all.map(|finding| one(finding, 1 < designs.len(), runs)).collect()
+}
+
+/// What was best among what was tested.
+pub(super) fn recommended(designs: &[Design], results: &[&Run]) -> Vec<RecommendationText> {
+    let middle = |of: Option<ConfigurationMean>| Middle {
+        estimate: of.map(|of| of.middle),
+        interval: of.and_then(|of| of.interval).map(|of| (of.low, of.high)),
+    };
+    let all = recommendations(designs, results).into_iter().map(|of| RecommendationText {
+        says: sentences(&of),
+        workload: of.workload,
+        best: of
+            .best
+            .into_iter()
+            .map(|one| BestConfiguration {
+                samples_per_second: middle(Some(one.throughput)),
+                au_all_steps_percent: middle(one.au_percent),
+                levels: one.levels,
+                n: one.n,
+            })
+            .collect(),
+        tested: of.tested,
+        combinations: of.combinations,
+    });
+    all.collect()
 }
 
 fn one(finding: Finding, has_several: bool, all: &[ReportedRun]) -> FindingText {

@@ -23,6 +23,10 @@ fn write(report: &Report) -> String {
         }
         parts.push(format!("\\begin{{enumerate}}\n{items}\\end{{enumerate}}"));
     }
+    for of in &report.recommendations {
+        let says: Vec<String> = of.says.iter().map(|says| sentence(says)).collect();
+        parts.push(format!("Best tested, {}: {}.", plain(&of.workload), says.join("; ")));
+    }
     let experiments = ReportTable {
         title: "Utilisation (AU) and throughput: means of n runs (of rates geometric) with 95 % intervals.".into(),
         ..table_of_experiments(report)

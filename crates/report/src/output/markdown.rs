@@ -23,6 +23,13 @@ fn write(report: &Report) -> String {
     }
     parts.push("## Findings".into());
     parts.push(findings(report));
+    if !report.recommendations.is_empty() {
+        parts.push("## Recommendation".into());
+    }
+    for of in &report.recommendations {
+        parts.push(format!("Of {}, the best of what was tested:", name(&of.workload)));
+        parts.extend(of.says.iter().map(|says| format!("- {}", sentence(says))));
+    }
     parts.push("## Doubts".into());
     parts.push(doubts(report));
     for figure in &report.figures {

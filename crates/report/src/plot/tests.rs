@@ -9,7 +9,7 @@ use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE, LOAD_S, Metric,
-    Provenance, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Value,
+    Provenance, SAMPLES_WHOLE, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Value,
 };
 use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
@@ -82,6 +82,9 @@ pub(super) fn run(workload: &str, setting: Setting, au: f64, rate: f64) -> Run {
         steps: 40,
         settings: settings.map(|(key, value)| (key.to_string(), value)).into(),
         phases: phases.map(|(kind, written)| phase(kind, au, rate, written)).to_vec(),
+        series: [(&AU_ALL_STEPS, au), (&SAMPLES_WHOLE, rate / 1e5)]
+            .map(|(of, middle)| (of.id, vec![Some(0.8 * middle), Some(middle), Some(middle)]))
+            .into(),
         doubts: vec![doubt],
         record: Some(Box::new(record())),
         ..Run::default()
@@ -168,7 +171,7 @@ fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
     match plot.member.name {
         "timeline" => runs.truncate(1),
-        "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
+        "epochs" | "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
         _ => {}
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
@@ -250,6 +253,7 @@ fn axes_have_their_units() {
                 "barrier",
             ],
         ),
+        ("epochs", vec!["AU, all steps (%)", "Throughput (samples/s)", "Epoch"]),
         ("phases", vec!["AU (%)", "Read (MB/s)", "Written (MB/s)", "GPU use (%)", "before save"]),
         (
             "timeline",

@@ -6,5 +6,6 @@ mod inconclusive;
 mod over_time;
 pub mod finding;
 pub mod comparison;
+pub mod recommendation;
 #[cfg(test)]
 mod tests;

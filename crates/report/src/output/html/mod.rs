@@ -29,6 +29,7 @@ type Section = (&'static str, &'static str, Markup);
 fn write(report: &Report) -> String {
     let all = [
         ("findings", "Findings", sections::findings(report)),
+        ("recommendation", "Recommendation", sections::recommendation(report)),
         ("doubts", "Doubts", sections::doubts(report)),
         ("figures", "Figures", figures::figures(report)),
         ("experiments", "Experiments", tables::experiments(report)),
