@@ -7,5 +7,6 @@ mod over_time;
 pub mod finding;
 pub mod comparison;
 pub mod recommendation;
+pub mod answer;
 #[cfg(test)]
 mod tests;
