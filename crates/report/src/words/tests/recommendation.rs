@@ -14,8 +14,11 @@ fn recommended(runs: &[Simulated]) -> Vec<Recommendation> {
     recommendations(&designs, &runs.iter().collect::<Vec<_>>())
 }
 
+/// Levels, samples per second, and AU.
+type Planted<'a> = ([(&'a str, &'a str); 2], f64, f64);
+
 /// Three runs of each of these, a percent apart.
-fn three(of: &[([(&str, &str); 2], f64, f64)]) -> Vec<Simulated> {
+fn three(of: &[Planted]) -> Vec<Simulated> {
     let mut runs = Vec::new();
     for (levels, rate, au) in of {
         for noise in [0.99, 1.0, 1.01] {
