@@ -1,6 +1,6 @@
 //! Which of the tested configurations did best, what it takes, and what was not tried. From the means of cells: it claims no more than these.
 
-use crate::design::{Design, DesignCell, PROCESSES, SOURCE};
+use crate::design::{Design, DesignCell, PROCESSES, Stratum};
 use crate::estimate::{mean_of_cells, scaled};
 use crate::precision::ALPHA;
 use feedrate_measure::doubt::Severity;
@@ -61,9 +61,13 @@ pub struct ConfigurationMean {
     pub interval: Option<Interval>,
 }
 
-/// Of each workload with at least two configurations, what is best. `runs`: those that the designs name by their places.
+/// Of each workload with at least two configurations, what is best; of each part of it whose runs may be compared. `runs`: those that the designs name by
+/// their places.
 pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation> {
-    designs.iter().filter_map(|design| recommend(design, runs)).collect()
+    let strata = designs.iter().flat_map(|design| {
+        design.restricted(|_| true, |run| runs[run].unusable.is_none()).strata(runs)
+    });
+    strata.map(Stratum::named_design).filter_map(|of| recommend(&of, runs)).collect()
 }
 
 fn recommend(design: &Design, runs: &[&Run]) -> Option<Recommendation> {
@@ -77,7 +81,7 @@ fn recommend(design: &Design, runs: &[&Run]) -> Option<Recommendation> {
         |factor| !HELD.contains(&&*factor.name),
         |run| {
             let rate = runs[run].metric(&SAMPLES_WHOLE).filter(|rate| 0.0 < *rate);
-            comparable.contains(&run) && runs[run].unusable.is_none() && rate.is_some()
+            comparable.contains(&run) && rate.is_some()
         },
     );
     if design.cells.len() < 2 {
@@ -118,9 +122,7 @@ fn recommend(design: &Design, runs: &[&Run]) -> Option<Recommendation> {
 }
 
 /// Settings that change what a sample or a step is, or where it ran: of such there is no best. They stay at the baseline.
-const HELD: [&str; 9] = [
-    SOURCE,
-    "host",
+const HELD: [&str; 7] = [
     "hosts",
     "model",
     "computation_time",
