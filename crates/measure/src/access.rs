@@ -1,6 +1,7 @@
 //! Reads of a run by size and number, files by ranks; what is one number is a metric.
 
 use crate::record::access::{Access, BIN_NAMES, FilesByRanks};
+use crate::record::common_sizes::CommonSize;
 use crate::record::{IoCounters, Record};
 use crate::window::Scope;
 use serde::{Serialize, Serializer};
@@ -31,17 +32,8 @@ pub struct BySize<T>(pub Vec<(&'static str, T)>);
 pub struct RequestBytes {
     /// Reads by size, in Darshan's bins, those without any left out.
     pub histogram: BySize<u64>,
-    /// The commonest sizes, the commonest first.
-    pub common: Vec<Common>,
-}
-
-/// A common size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Common {
-    /// The size.
-    pub bytes: u64,
-    /// Reads of it, at least.
-    pub count: u64,
+    /// The commonest sizes, the commonest first; `null` where none is known for sure to be.
+    pub common: Option<Vec<CommonSize>>,
 }
 
 impl AccessSummary {
@@ -74,9 +66,8 @@ fn bytes_per_second(io: &IoCounters) -> BySize<f64> {
 impl RequestBytes {
     fn new(access: &Access) -> Self {
         let bins = BIN_NAMES.into_iter().zip(access.sizes).filter(|&(_, count)| count > 0);
-        let sizes = access.common.top(COMMON_SIZES).into_iter();
-        let common = sizes.map(|size| Common { bytes: size.bytes, count: size.at_least() });
-        RequestBytes { histogram: BySize(bins.collect()), common: common.collect() }
+        let common = access.common.commonest(COMMON_SIZES);
+        RequestBytes { histogram: BySize(bins.collect()), common }
     }
 }
 
@@ -134,7 +125,8 @@ mod tests {
         for bytes in 1..=6 {
             (0..bytes).for_each(|_| io.access.read(bytes, Follows::Next));
         }
-        let common = AccessSummary::new(&Record::default(), &io).request_bytes.unwrap().common;
+        let summary = AccessSummary::new(&Record::default(), &io);
+        let common = summary.request_bytes.unwrap().common.unwrap();
         let found: Vec<_> = common.iter().map(|size| (size.bytes, size.count)).collect();
         assert_eq!(found, [(6, 6), (5, 5), (4, 4), (3, 3)]);
     }
