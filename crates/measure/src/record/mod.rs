@@ -358,6 +358,9 @@ pub struct IoCounters {
     /// Time in read calls by the bin of what they returned; all 0 in records of versions that did not count.
     #[serde(default)]
     pub size_ns: [u64; BINS],
+    /// Samples read that should have been decoded and could not, by kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecoded: Vec<UndecodedKind>,
     /// Latency of open calls.
     pub open_latency: Histogram,
     /// Latency of read calls.
@@ -366,7 +369,30 @@ pub struct IoCounters {
     pub sample_latency: Histogram,
 }
 
+/// Samples of a kind of file that is not decoded, or of which some are broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndecodedKind {
+    /// `webp`.
+    pub kind: String,
+    /// How many.
+    pub samples: u64,
+}
+
 impl IoCounters {
+    /// Count a sample of a kind that could not be decoded, where it is one. Allocates for the first of a kind.
+    pub fn count_undecoded(&mut self, kind: Option<&str>) {
+        if let Some(kind) = kind {
+            self.add_undecoded(kind, 1);
+        }
+    }
+
+    fn add_undecoded(&mut self, kind: &str, samples: u64) {
+        match self.undecoded.iter_mut().find(|known| known.kind == kind) {
+            Some(known) => known.samples += samples,
+            None => self.undecoded.push(UndecodedKind { kind: kind.to_string(), samples }),
+        }
+    }
+
     /// Give back the memory that counting needs and keeping does not.
     pub fn compact(&mut self) {
         self.open_latency.compact();
@@ -387,6 +413,9 @@ impl IoCounters {
         self.idle_ns += other.idle_ns;
         self.access.add(&other.access);
         add_bins(&mut self.size_ns, &other.size_ns);
+        for other in &other.undecoded {
+            self.add_undecoded(&other.kind, other.samples);
+        }
         self.open_latency.merge(&other.open_latency);
         self.read_latency.merge(&other.read_latency);
         self.sample_latency.merge(&other.sample_latency);
