@@ -48,8 +48,6 @@ pub struct Found {
 /// A search that is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchResult {
-    /// Version of these keys.
-    pub schema: u32,
     /// The workload's name.
     pub workload: String,
     /// `accelerators`, or a key of the workload.
@@ -79,7 +77,7 @@ pub struct SearchResult {
     pub max: u64,
     /// Each number that was tried.
     pub numbers: Vec<SearchedNumber>,
-    /// Numbers beyond the one that fails at which it holds again, or before it.
+    /// Numbers above the edge that are on the lower side of it again.
     pub again: Vec<u64>,
     /// Overrides beside the user's, in every run.
     pub overrides: Vec<String>,

@@ -107,7 +107,7 @@ impl Search {
                     measured.map(|(&number, _)| number).chain(further.map(|n| n.min(max)));
                 let sides = [self.settle(below.rev(), runs_left), self.settle(upwards, runs_left)];
                 let fewest = sides.into_iter().flatten().min_by_key(|&number| self.count(number));
-                fewest.or_else(|| self.nearest_to_certain())
+                fewest.or_else(|| self.least_known())
             }
         };
         next.map_or(SearchStep::End, SearchStep::Probe)
@@ -139,14 +139,11 @@ impl Search {
             && !would_decide(self.of(number), self.goal.least, in_all)
     }
 
-    /// Of the numbers that were gone around, the one whose interval reaches least beyond the bound.
-    fn nearest_to_certain(&self) -> Option<u64> {
-        let share =
-            |mean: Interval| (mean.estimate - self.goal.least).abs() / (mean.high - mean.estimate);
+    /// Of the numbers that were gone around, the one with the fewest values.
+    fn least_known(&self) -> Option<u64> {
         let (first, last) = self.found().not_decided?;
-        let numbers = self.values.range(first..=last).map(|(&number, _)| number);
-        let open = numbers.filter_map(|number| Some((number, share(self.interval(number)?))));
-        open.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(number, _)| number)
+        let open = self.values.range(first..=last).map(|(&number, _)| number);
+        open.min_by_key(|&number| self.count(number))
     }
 
     /// What numbers below the edge are, and those above it.
