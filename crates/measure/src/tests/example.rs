@@ -67,6 +67,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             materialize: false,
             verify: false,
             check_crc: true,
+            decodes_members: true,
         },
         train: train(steps),
         checkpoint: None,
@@ -165,6 +166,7 @@ pub fn checkpoint(start_ms: u64, end_ms: u64, bytes: u64, after_step: u64) -> Ch
         after_step,
         stall_ns: None,
         folder_sync_ns: None,
+        process_device_read_bytes: None,
         ranks: vec![],
     }
 }
