@@ -8,5 +8,6 @@ pub mod finding;
 pub mod comparison;
 pub mod recommendation;
 pub mod answer;
+pub mod search;
 #[cfg(test)]
 mod tests;
