@@ -8,7 +8,8 @@ use feedrate_measure::metric::{
     AMPLIFICATION, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, CONSECUTIVE,
     DELIVERED_WHOLE, DELIVERED_WINDOWED, DEVICE_BYTES, DURATION_S, FILES, LOAD_S, LOGICAL_BYTES,
     METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, NotMeasurable, Quantiles, SAMPLES_WHOLE,
-    SAMPLES_WINDOWED, SEQUENTIAL, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Shown,
+    SAMPLES_WINDOWED, SEQUENTIAL, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
+    Shown,
 };
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
@@ -87,6 +88,7 @@ fn figures(summary: &Summary, record: &Record) -> String {
             ("read", &STALL_READ),
             ("decode", &STALL_DECODE),
             ("queue", &STALL_QUEUE),
+            ("skew", &STALL_SKEW),
         ];
         rows.push(("Stall", shares(figures, &parts)));
     }

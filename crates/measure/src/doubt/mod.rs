@@ -14,6 +14,7 @@ mod client_cpu_saturated;
 mod straggler_accelerator;
 mod compute_overshoot;
 mod first_epoch_differs;
+mod no_step_causes;
 mod results_on_device_under_test;
 mod clock_step;
 #[cfg(test)]
@@ -58,6 +59,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &straggler_accelerator::DOUBT,
     &compute_overshoot::DOUBT,
     &first_epoch_differs::DOUBT,
+    &no_step_causes::DOUBT,
     &noticed(
         "scaled",
         Severity::Note,

@@ -15,7 +15,7 @@ use feedrate_engine::effects::{self, Conductor};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader::Queue;
 use feedrate_engine::stepper::{StepEvent, Stepper};
-use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
 use feedrate_spec::plan::{Barrier, FileAccess};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -91,6 +91,8 @@ impl WorkProgress {
 pub struct Epoch {
     /// Each accelerator's.
     pub accelerators: Vec<AcceleratorEpoch>,
+    /// What they waited for.
+    pub causes: StepCauses,
     /// The reason why it ended early, if something broke.
     pub failure: Option<RunError>,
 }
@@ -195,7 +197,7 @@ impl RealDriver {
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut accelerators = self.stepper.finish();
         self.collect(&mut accelerators);
-        Epoch { accelerators, failure }
+        Epoch { accelerators, causes: self.stepper.take_causes(), failure }
     }
 
     fn is_stopped(&self) -> bool {
