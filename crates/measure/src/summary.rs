@@ -2,6 +2,7 @@
 //! Metrics are at the paths of their rows, so that a new one is here without being named.
 
 use crate::access::AccessSummary;
+use crate::answer::Answer;
 use crate::checkpoints::CheckpointSummary;
 use crate::derived::Derived;
 use crate::doubt::{self, Doubt};
@@ -33,6 +34,8 @@ pub struct Summary {
     pub doubts: Vec<Doubt>,
     /// The bound on the run's speed.
     pub verdict: Verdict,
+    /// Whether the accelerators were fed.
+    pub answer: Answer,
     /// The same for each epoch.
     pub per_epoch: Vec<EpochSummary>,
     /// Epochs, evaluations, and before, during and after checkpoints.
@@ -117,6 +120,7 @@ impl Summary {
             epochs: Scope::all(record).count() as u64,
             steps,
             figures: Figures::of_run(&derived),
+            answer: Answer::new(&derived, &doubts, &verdict),
             doubts,
             verdict,
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::new(record, epoch)).collect(),
@@ -268,6 +272,7 @@ mod tests {
             "access",
             "doubts",
             "verdict",
+            "answer",
             "per_epoch",
             "phases",
             "evaluation",

@@ -120,7 +120,7 @@ fn bound(derived: &Derived, waits: &Waits) -> Bound {
     if derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0) && reached {
         return Bound::ComputeBound;
     }
-    match waits.main_cause() {
+    match waits.main_part().map(|part| part.cause) {
         None => Bound::ComputeBound,
         Some(WaitCause::Open) => Bound::MetadataBound,
         Some(WaitCause::Read) => Bound::StorageBound,

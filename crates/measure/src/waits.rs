@@ -21,6 +21,15 @@ names! {
     }
 }
 
+/// The part of the wait that decides, beside all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WaitPart {
+    /// What was waited for.
+    pub cause: WaitCause,
+    /// Its share.
+    pub percent: f64,
+}
+
 /// Seconds that an accelerator waited over all steps of the run, in the mean, by their cause: for data, its own or that of the last of the
 /// step, and for others. Queueing is for what the workers were busy with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,33 +64,19 @@ impl Waits {
         self.open_s + self.read_s + self.decode_s
     }
 
-    /// All of them.
-    pub fn total_s(&self) -> f64 {
-        self.data_s() + self.skew_s
-    }
-
-    /// For one cause.
-    pub fn of(&self, cause: WaitCause) -> f64 {
-        match cause {
-            WaitCause::Open => self.open_s,
-            WaitCause::Read => self.read_s,
-            WaitCause::Decode => self.decode_s,
-            WaitCause::Skew => self.skew_s,
-        }
-    }
-
-    /// Others, where they were waited for longer than data was; else the part of the wait for data that is longest. `None`: there was no wait.
-    pub fn main_cause(&self) -> Option<WaitCause> {
-        if self.total_s() <= 0.0 {
-            None
-        } else if self.data_s() < self.skew_s {
-            Some(WaitCause::Skew)
+    /// Others, where they were waited for longer than data was; else the part of the wait for data that is longest. `None`: there was no
+    /// wait.
+    pub fn main_part(&self) -> Option<WaitPart> {
+        let (cause, part_s) = if self.data_s() < self.skew_s {
+            (WaitCause::Skew, self.skew_s)
         } else if self.open_s.max(self.decode_s) < self.read_s {
-            Some(WaitCause::Read)
+            (WaitCause::Read, self.read_s)
         } else if self.decode_s < self.open_s {
-            Some(WaitCause::Open)
+            (WaitCause::Open, self.open_s)
         } else {
-            Some(WaitCause::Decode)
-        }
+            (WaitCause::Decode, self.decode_s)
+        };
+        let percent = 100.0 * part_s / (self.data_s() + self.skew_s);
+        (part_s > 0.0).then_some(WaitPart { cause, percent })
     }
 }

@@ -21,6 +21,7 @@ mod tests;
 pub use access::{AMPLIFICATION, CONSECUTIVE, FILES, SEQUENTIAL};
 pub use au_all_steps::AU_ALL_STEPS;
 pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained, sustained_needs_steps};
+pub(crate) use au_sustained::{SteadyReads, read_in_window};
 pub use au_windowed::{AU_WINDOWED, block_au_percent};
 pub use bytes::{DEVICE_BYTES, LOGICAL_BYTES};
 pub use delivered::{DELIVERED_WHOLE, DELIVERED_WINDOWED};

@@ -5,5 +5,6 @@ mod terms;
 mod inconclusive;
 pub mod finding;
 pub mod comparison;
+pub mod answer;
 #[cfg(test)]
 mod tests;
