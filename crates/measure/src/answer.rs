@@ -311,7 +311,8 @@ fn advice(doubts: &[Doubt], unknown: Option<UnknownBecause>) -> Option<Help> {
 mod tests {
     use super::*;
     use crate::doubt;
-    use crate::example::{block, checkpoints_alone, epoch, plan, record, simple};
+    use crate::example::{block, checkpoints_alone, epoch, plan, record, simple, wait_alone};
+    use crate::record::Stall;
     use crate::verdict;
     use crate::waits::WaitCause;
 
@@ -409,16 +410,15 @@ mod tests {
     fn help_is_told_in_what_was_waited_for() {
         let help = |change: fn(&mut Record)| {
             let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
-            let stall = &mut record.epochs[0].accelerators[0].stall;
-            stall.read_ns = 0;
             change(&mut record);
             serde_json::to_value(&answer(&record).helps).unwrap()
         };
-        let opens = help(|r| r.epochs[0].accelerators[0].stall.open_ns = 10_000_000_000);
+        let opens = help(|r| wait_alone(r, Stall { open_ns: 10_000_000_000, ..Stall::default() }));
         assert_eq!(opens[0]["name"], "more_opening");
         assert!((opens[0]["files_per_second"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{opens}");
         assert_eq!(opens[0]["is_estimate"], true);
-        let decodes = help(|r| r.epochs[0].accelerators[0].stall.decode_ns = 10_000_000_000);
+        let decodes =
+            help(|r| wait_alone(r, Stall { decode_ns: 10_000_000_000, ..Stall::default() }));
         assert_eq!(decodes[0]["name"], "more_decoding");
         assert_eq!(decodes.as_array().unwrap().len(), 1);
         let stopped = help(|r| r.complete = false);

@@ -198,8 +198,8 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::doubt;
-    use crate::example::{block, checkpoint, epoch, simple};
-    use crate::record::{Record, Stall, StepCauses};
+    use crate::example::{block, checkpoint, epoch, simple, wait_alone};
+    use crate::record::{Record, Stall};
 
     fn check(expected: Bound, evidence: &str, change: impl Fn(&mut Record)) {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
@@ -220,9 +220,7 @@ mod tests {
             decode_ns: ns(decode_s),
             queue_ns: ns(queue_s),
         };
-        let mut causes = StepCauses::default();
-        causes.push(0, stall, std::iter::once(stall.total_ns()));
-        record.epochs[0].causes = Some(causes);
+        wait_alone(record, stall);
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             materialize: false,
             verify: false,
             check_crc: true,
+            decodes_members: true,
         },
         train: train(steps),
         checkpoint: None,
@@ -154,6 +155,13 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         causes: Some(causes(&accelerators)),
         accelerators,
     }
+}
+
+/// The only accelerator of `record` waited for this in its only epoch.
+pub fn wait_alone(record: &mut Record, stall: Stall) {
+    let mut causes = StepCauses::default();
+    causes.push(0, stall, std::iter::once(stall.total_ns()));
+    record.epochs[0].causes = Some(causes);
 }
 
 /// What all waited for, where whoever waited least for the others was last and waited for reads.
