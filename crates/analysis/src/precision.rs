@@ -119,6 +119,9 @@ pub struct PilotEstimate {
     pub replicates_to_tell: Option<u64>,
 }
 
+/// More runs of each than anybody makes: no advice.
+pub const RUNS_MAX: u64 = 1000;
+
 /// The chance with which [`estimate`] wants a difference to be found.
 pub const POWER: f64 = 0.8;
 
