@@ -33,6 +33,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
             ended: String::new(),
             accelerators,
             causes: None,
+            files_read: None,
             host: HostEpoch::default(),
             nodes: Vec::new(),
             checkpoints: vec![],

@@ -86,6 +86,7 @@ impl EpochRecord {
             ended: String::new(),
             accelerators: parts.into_iter().flat_map(|part| part.accelerators).collect(),
             causes,
+            files_read: None,
             host,
             nodes,
             checkpoints: Vec::new(),
@@ -107,6 +108,7 @@ mod tests {
             ended: String::new(),
             accelerators: vec![AcceleratorEpoch::default(); 2],
             causes: None,
+            files_read: None,
             host: HostEpoch {
                 device_read_bytes: device,
                 process_cpu_ns: Some(cpu_ns),

@@ -153,6 +153,7 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         nodes: Vec::new(),
         checkpoints: vec![],
         causes: Some(causes(&accelerators)),
+        files_read: None,
         accelerators,
     }
 }
