@@ -193,7 +193,7 @@ impl<'a> View<'a> {
         let span = TimeRange { start_ns: epoch.start_ns, end_ns: epoch.end_ns };
         let read_bytes =
             epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum();
-        let scope = Scope { plan: &self.record.plan, epoch };
+        let scope = Scope::new(self.record, epoch);
         // Of an epoch that not all have told of, nothing is known in all.
         let told_ns = if scope.is_whole() { span.ns() } else { 0 };
         let device_bytes = epoch.host.process_device_read_bytes;

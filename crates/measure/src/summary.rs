@@ -148,7 +148,7 @@ impl EvaluationSummary {
 impl EpochSummary {
     /// Sum up an epoch of a record.
     pub fn new(record: &Record, epoch: &EpochRecord) -> Self {
-        let scope = Scope { plan: &record.plan, epoch };
+        let scope = Scope::new(record, epoch);
         let host = if scope.is_whole() { epoch.host.clone() } else { HostEpoch::default() };
         EpochSummary {
             epoch: epoch.number,
@@ -272,6 +272,7 @@ mod tests {
             "stall",
             "latency",
             "bytes",
+                "gpu_utilisation_percent",
             "access",
             "doubts",
             "verdict",

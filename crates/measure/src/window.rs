@@ -1,6 +1,7 @@
 //! The steps that count: DLIO's window of a block (`statscounter.py:compute_metrics_train`), in nanoseconds.
 //! Counts and sums only; what they mean is a metric's business.
 
+use crate::record::timeline::Timeline;
 use crate::record::{AcceleratorEpoch, Block, EpochRecord, Record};
 use feedrate_spec::plan::Plan;
 
@@ -11,9 +12,16 @@ pub struct Scope<'a> {
     pub plan: &'a Plan,
     /// The epoch.
     pub epoch: &'a EpochRecord,
+    /// Samples of the whole run, where it kept them.
+    pub timeline: Option<&'a Timeline>,
 }
 
 impl<'a> Scope<'a> {
+    /// An epoch or evaluation of a record.
+    pub fn new(record: &'a Record, epoch: &'a EpochRecord) -> Self {
+        Scope { plan: &record.plan, epoch, timeline: record.timeline.as_ref() }
+    }
+
     /// Every epoch of a record that all accelerators have told of: those that metrics are of.
     pub fn all(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
         Scope::each(record).filter(|scope| scope.is_whole())
@@ -21,7 +29,7 @@ impl<'a> Scope<'a> {
 
     /// Every epoch of a record, whoever told of it.
     pub fn each(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
-        record.epochs.iter().map(|epoch| Scope { plan: &record.plan, epoch })
+        record.epochs.iter().map(|epoch| Scope::new(record, epoch))
     }
 
     /// Whether all accelerators have told of it. Where a run of several processes was broken off, the record has those of rank 0
@@ -160,7 +168,7 @@ mod tests {
         let mut plan = plan(1, planned);
         (plan.metric.exclude_start_steps, plan.metric.exclude_end_steps) = excluded;
         let epoch = epoch(1, vec![vec![block(0, &vec![(1, 1, 1, 1); steps])]]);
-        let scope = Scope { plan: &plan, epoch: &epoch };
+        let scope = Scope { plan: &plan, epoch: &epoch, timeline: None };
         let window = scope.windows(&epoch.accelerators[0]).next().unwrap();
         assert_eq!((window.first, window.end), expected);
         assert_eq!(window.time_ns().is_some(), window.steps() > 0);

@@ -4,6 +4,7 @@
 use crate::number::by_value;
 use crate::report::{Method, ReportedRun, Source};
 use crate::table::ReportTable;
+use crate::words::schedule::schedule;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_results::run::ROWS;
 use feedrate_spec::units::{self, counted};
@@ -172,11 +173,22 @@ fn checkpoints(workload: &str, runs: Runs) -> Option<String> {
             known.push(format!("`{}` {}", own_key(key, runs), quoted(values)));
         }
     }
+    let schedules = schedules(runs);
+    if !schedules.is_empty() {
+        known.insert(0, schedules.join(" or "));
+    }
     Some(if known.is_empty() {
         format!("Of `{workload}` no setting of checkpoints is known, or none was asked for.")
     } else {
         format!("Of `{workload}`: {}.", known.join(", "))
     })
+}
+
+/// When checkpoints were written, of all that differ.
+fn schedules(runs: Runs) -> Vec<String> {
+    let all: BTreeSet<String> =
+        runs.iter().filter_map(|one| one.run.checkpoints.as_ref()).map(schedule).collect();
+    all.into_iter().collect()
 }
 
 /// DLIO's key, where all runs are of DLIO.
@@ -291,6 +303,9 @@ fn shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// The row that says when checkpoints are written, not in which format.
+const CHECKPOINTS: &str = "checkpoint.format";
+
 /// The settings of each workload, one column each.
 pub(super) fn configuration(runs: Runs) -> ReportTable {
     let workloads = by_workload(runs);
@@ -298,7 +313,14 @@ pub(super) fn configuration(runs: Runs) -> ReportTable {
         workloads.values().map(|runs| values(runs)).collect();
     let mut rows = Vec::new();
     for (name, key, ..) in ROWS {
-        let cells = known.iter().map(|of| of.get(key).map_or(String::new(), |all| all.join(", ")));
+        let cells = known.iter().zip(workloads.values()).map(|(of, runs)| {
+            let schedules = if *key == CHECKPOINTS { schedules(runs) } else { Vec::new() };
+            match (of.get(key), schedules.is_empty()) {
+                (Some(all), true) => all.join(", "),
+                (None, true) => String::new(),
+                (_, false) => schedules.join(" or "),
+            }
+        });
         let cells: Vec<String> = cells.collect();
         // A throttle or delay of nothing is none.
         let is_emulated = EMULATED.iter().any(|(of, ..)| of == key);

@@ -176,7 +176,8 @@ impl Design {
         design
     }
 
-    /// Cells that share the levels of all factors but `free`: of all such sets the one of most cells, then of most baselines, then of most runs.
+    /// Cells that share the levels of all factors but `free`: those of the baselines, where there are at least two, as findings compare them; else the set of most
+    /// cells, then of most baselines, then of most runs.
     pub fn slice(&self, free: &[usize]) -> Vec<&DesignCell> {
         let mut slices: BTreeMap<Vec<usize>, Vec<&DesignCell>> = BTreeMap::new();
         for cell in &self.cells {
@@ -185,8 +186,16 @@ impl Design {
         let size = |(_, cells): &(Vec<usize>, Vec<&DesignCell>)| {
             let factors = self.factors.iter().zip(&cells[0].levels).enumerate();
             let held = factors.filter(|(at, _)| !free.contains(at));
-            let common = held.filter(|(_, (factor, level))| factor.baseline == **level).count();
-            (cells.len(), common, cells.iter().map(|cell| cell.runs.len()).sum::<usize>())
+            let is_common =
+                |(_, (factor, level)): &(usize, (&Factor, &usize))| factor.baseline == **level;
+            let common = held.clone().filter(is_common).count();
+            let is_baseline = common == held.count() && 1 < cells.len();
+            (
+                is_baseline,
+                cells.len(),
+                common,
+                cells.iter().map(|cell| cell.runs.len()).sum::<usize>(),
+            )
         };
         // The last of equals is the greatest.
         let best = slices.into_iter().rev().max_by_key(size);

@@ -14,6 +14,7 @@ mod duration;
 mod stall;
 mod latency;
 mod bytes;
+mod device;
 mod access;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub(crate) use au_sustained::{SteadyReads, read_in_window};
 pub use au_windowed::{AU_WINDOWED, block_au_percent};
 pub use bytes::{DEVICE_BYTES, LOGICAL_BYTES};
 pub use delivered::{DELIVERED_WHOLE, DELIVERED_WINDOWED};
+pub use device::{DEVICE_PER_SECOND, GPU_UTILISATION};
 pub use duration::DURATION_S;
 pub use latency::{OPEN_LATENCY, Quantiles, READ_LATENCY, SAMPLE_LATENCY};
 pub use nominal::{NOMINAL_WHOLE, NOMINAL_WINDOWED};
@@ -72,6 +74,8 @@ pub static METRICS: &[&Metric] = &[
     &SAMPLE_LATENCY,
     &LOGICAL_BYTES,
     &DEVICE_BYTES,
+    &DEVICE_PER_SECOND,
+    &GPU_UTILISATION,
     &SEQUENTIAL,
     &CONSECUTIVE,
     &AMPLIFICATION,

@@ -200,7 +200,7 @@ fn au_sustained_is_rate_times_compute() {
                 let expected = (compute_ms as f64 / read_ms as f64).min(1.0) * 100.0;
                 if steps < 4 * stock {
                     assert_eq!(found, None);
-                    let scope = Scope { plan: &record.plan, epoch: &record.epochs[0] };
+                    let scope = Scope::new(&record, &record.epochs[0]);
                     assert_eq!(sustained(scope), Err(NotMeasurable::TooFewSteps));
                 } else {
                     let found = found.unwrap();
@@ -250,7 +250,7 @@ fn sustained_says_why_not() {
     let why = |change: fn(&mut Record)| {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
         change(&mut record);
-        let scope = Scope { plan: &record.plan, epoch: &record.epochs[0] };
+        let scope = Scope::new(&record, &record.epochs[0]);
         sustained(scope).map(f64::round)
     };
     assert_eq!(why(|_| {}), Ok(50.0));
@@ -390,7 +390,7 @@ fn an_epoch_of_which_not_all_told_counts_for_nothing() {
     let mut broken = both.clone();
     broken.epochs.push(EpochRecord { number: 3, ..of(1) });
     broken.epochs[2].host.process_device_read_bytes = Some(7);
-    let last = Scope { plan: &broken.plan, epoch: &broken.epochs[2] };
+    let last = Scope::new(&broken, &broken.epochs[2]);
     for metric in METRICS {
         assert_eq!(metric.of_epoch(last), None, "{}", metric.id.name());
         assert_eq!(metric.of_run(&broken), metric.of_run(&both), "{}", metric.id.name());

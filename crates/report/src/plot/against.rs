@@ -103,7 +103,8 @@ impl ProcessLines<'_> {
     /// A line for each level of a factor.
     fn by_level(&self, block: &PlotBlock<'_>, factor: usize) -> Panel {
         let cells = block.design.slice(&block.processes_and(factor));
-        let layers = self.y.lines(block, &cells, Some(factor), |cell| block.count(cell));
+        let layers =
+            self.y.lines(block, &cells, Some(factor), Style::Joined, |cell| block.count(cell));
         let name = block.design.factors[factor].name.clone();
         let title = block.title().map_or(name.clone(), |block| format!("{block}: {name}"));
         Panel { series_of: Some(name), ..self.panel(Some(title), layers) }

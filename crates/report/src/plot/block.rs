@@ -1,6 +1,6 @@
 //! Runs of one workload that may be compared, laid out by their design: what plots compare with what, and its names. Draws nothing.
 
-use crate::draw::figure::{Axis, AxisRange, Scale};
+use crate::draw::figure::{Axis, AxisRange, Scale, Style};
 use feedrate_analysis::design::{Design, DesignCell, PROCESSES, Stratum};
 use feedrate_results::run::Run;
 use feedrate_spec::units;
@@ -171,6 +171,12 @@ impl<'a> PlotBlock<'a> {
             Ok(value) => value.to_string(),
             Err(_) => text.clone(),
         }
+    }
+
+    /// Names have no order that a line could follow.
+    pub(super) fn style(&self, factor: usize) -> Style {
+        let is_ordered = self.design.factors[factor].numbers.is_some();
+        if is_ordered { Style::Joined } else { Style::Marks }
     }
 
     /// An axis of some of a factor's levels, and where each lies: numbers that span octaves by their logarithm, all else side by side.

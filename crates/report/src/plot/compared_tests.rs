@@ -2,8 +2,9 @@
 
 use super::tests::{drawn_from, figure, one_at_a_time, run, runs};
 use super::*;
-use crate::draw::figure::Point;
+use crate::draw::figure::{Point, Scale, Style};
 use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_results::overview::{FactorCounts, LevelCounts, ModelCounts, Overview, StatusCounts};
 
 /// Points of the first series of each panel.
 fn first_series(figure: &Figure) -> Vec<Vec<Point>> {
@@ -131,4 +132,47 @@ fn of_many_experiments_the_mean_of_all_is_drawn() {
         let value = if axis_of == 0 { point.x } else { point.y };
         assert!((value - scale * mean).abs() < 1e-9, "{name}: {value} {mean}");
     }
+}
+
+/// Names of formats have no order that a line could follow; numbers have.
+#[test]
+fn only_numbers_are_joined() {
+    let data = drawn_from(runs("unet3d_h100"));
+    for name in ["factor_levels", "main_effects"] {
+        let figure = figure(find(name).unwrap(), &data).unwrap();
+        let mut seen = Vec::new();
+        for panel in &figure.panels {
+            let axis = panel.axes().unwrap().x.label.clone();
+            let style = panel.all_series().next().unwrap().style;
+            seen.push((axis.clone(), style));
+            assert_eq!(style == Style::Marks, axis == "format", "{name}: {axis}");
+        }
+        assert!(seen.iter().any(|(_, style)| *style == Style::Marks), "{name}: {seen:?}");
+        assert!(seen.iter().any(|(_, style)| *style == Style::Joined), "{name}: {seen:?}");
+    }
+}
+
+#[test]
+fn the_status_of_one_model_is_told_by_factor() {
+    let counts = StatusCounts { done: 3, running: 0, pending: 1, failed: 0 };
+    let level = |level: &str| LevelCounts { level: level.into(), counts };
+    let factor =
+        |name: &str| FactorCounts { factor: name.into(), levels: vec![level("1"), level("4")] };
+    let cell = |model: &str| ModelCounts { model: model.into(), processes: 1, counts };
+    let bars = |models: &[&str]| {
+        let overview = Overview {
+            counts,
+            factors: vec![factor("reader.read_threads"), factor("processes")],
+            matrix: models.iter().map(|model| cell(model)).collect(),
+        };
+        let data = Data { overview: Some(overview), ..Data::default() };
+        let figure = figure(find("status").unwrap(), &data).unwrap();
+        let panel = &figure.panels[1];
+        let Scale::Categories(names) = &panel.axes().unwrap().y.scale else { panic!() };
+        (panel.title.clone().unwrap(), names.clone())
+    };
+    let (title, names) = bars(&["a"]);
+    assert_eq!(title, "By factor");
+    assert_eq!(names, ["read_threads 1", "read_threads 4", "processes 1", "processes 4"]);
+    assert_eq!(bars(&["a", "b"]).0, "By model");
 }

@@ -72,7 +72,8 @@ fn panel(block: &PlotBlock<'_>, factor: usize, y: &ResponseAxis<'_>) -> Option<P
     let (x, places) = block.axis(factor, &all);
     let by = block.processes().filter(|processes| *processes != factor);
     let cells = block.design.slice(&block.processes_and(factor));
-    let layers = y.lines(block, &cells, by, |cell| Some(places[cell.levels[factor]]));
+    let style = block.style(factor);
+    let layers = y.lines(block, &cells, by, style, |cell| Some(places[cell.levels[factor]]));
     let axes = Axes { x, y: y.axis.clone(), layers, aspect: 0.6 };
     let panel = Panel::from_axes(block.title(), axes);
     let has_line = panel.all_series().any(|series| series.points.len() > 1);

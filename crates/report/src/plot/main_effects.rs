@@ -5,7 +5,7 @@ use super::data::Data;
 use super::response::{ResponseAxis, means, title};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, AxisRange, Figure, Layer, Naming, Panel, PanelContent, Point, Style, Tone,
+    Axes, AxisRange, Figure, Layer, Naming, Panel, PanelContent, Point, Tone,
 };
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{Metric, SAMPLES_WHOLE};
@@ -150,7 +150,7 @@ fn panel(
     let (x, places) = block.axis(factor, &levels);
     let points = compared.values().zip(places);
     let points = points.filter_map(|(cells, place)| y.point(block, place, cells)).collect();
-    let line = Layer::series("", Tone::Hue(0), Style::Joined, points);
+    let line = Layer::series("", Tone::Hue(0), block.style(factor), points);
     let layers = vec![Layer::Rule { at: whole.y }, line];
     Some(Panel::from_axes(block.title(), Axes { x, y: y.axis.clone(), layers, aspect: 0.85 }))
 }

@@ -65,12 +65,13 @@ impl<'r> ResponseAxis<'r> {
         Some(Point { x, y: middle / self.unit, low, high, runs, folders })
     }
 
-    /// A line through cells, each at its place, for each level of a factor; a single one without a factor.
+    /// Marks of cells, each at its place, for each level of a factor; of one kind without a factor. Joined where places are an order.
     pub(super) fn lines(
         &self,
         block: &PlotBlock<'_>,
         cells: &[&DesignCell],
         by: Option<usize>,
+        style: Style,
         place: impl Fn(&DesignCell) -> Option<f64>,
     ) -> Vec<Layer> {
         let mut layers = Vec::new();
@@ -80,7 +81,7 @@ impl<'r> ResponseAxis<'r> {
                 own.filter_map(|cell| self.point(block, place(cell)?, &[cell])).collect();
             let label = by.map_or(String::new(), |by| block.name_in_panel(by, level));
             if !points.is_empty() {
-                layers.push(Layer::series(label, Tone::Hue(level), Style::Joined, points));
+                layers.push(Layer::series(label, Tone::Hue(level), style, points));
             }
         }
         layers

@@ -6,7 +6,7 @@ use crate::draw::figure::{
     Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Matrix, MatrixCell, Naming, Panel,
     PanelContent, Slice, Tone,
 };
-use feedrate_results::overview::Overview;
+use feedrate_results::overview::{LevelCounts, Overview, StatusCounts};
 use feedrate_spec::catalog::Member;
 use std::collections::BTreeMap;
 
@@ -53,11 +53,14 @@ struct StatusGroup<'a> {
 fn groups_of_study(study: &Overview) -> Vec<StatusGroup<'_>> {
     let mut groups = Vec::new();
     for cell in &study.matrix {
-        let of = cell.counts;
-        let counts = [of.done, of.running, of.pending, of.failed];
+        let counts = of_rows(cell.counts);
         groups.push(StatusGroup { model: &cell.model, processes: Some(cell.processes), counts });
     }
     groups
+}
+
+fn of_rows(of: StatusCounts) -> [usize; 4] {
+    [of.done, of.running, of.pending, of.failed]
 }
 
 fn groups_of_folders(folders: &[FolderRun]) -> Vec<StatusGroup<'_>> {
@@ -118,7 +121,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let (pie, matrix) = (PanelContent::Pie { slices }, matrix(&states, &groups, &models));
     let panels = vec![
         Panel { title: Some(format!("All {lower}")), series_of: None, content: pie },
-        bars(&states, &groups, &models, unit),
+        bars(&states, bar_counts(data, &groups, &models), unit),
         Panel { title: Some(format!("{what} done of {whole}")), series_of: None, content: matrix },
     ];
     Ok(Figure { title: title.into(), caption, panels, columns: 2, naming: Naming::None })
@@ -130,15 +133,42 @@ fn to_do(states: &States, counts: [usize; 4]) -> usize {
     counts.filter(|(state, _)| state.0 != NO_TRAINING).map(|(_, count)| count).sum()
 }
 
-/// Each model's by state.
-fn bars(states: &States, groups: &[StatusGroup], models: &[&str], unit: &str) -> Panel {
-    let mut ends = vec![0.0; models.len()];
+/// Rows or folders by what the bars are of: each model, or each level of a factor where there is one model.
+struct BarCounts {
+    title: &'static str,
+    bars: Vec<(String, [usize; 4])>,
+}
+
+/// More levels are too many for bars.
+const LEVELS_MAX: usize = 24;
+
+fn bar_counts(data: &Data, groups: &[StatusGroup], models: &[&str]) -> BarCounts {
+    let factors = data.overview.iter().flat_map(|study| &study.factors);
+    let levels = factors.flat_map(|of| of.levels.iter().map(move |level| (of, level)));
+    let levels: Vec<(String, [usize; 4])> = levels
+        .map(|(of, LevelCounts { level, counts })| {
+            let name = of.factor.rsplit('.').next().unwrap_or_default();
+            (format!("{name} {level}"), of_rows(*counts))
+        })
+        .collect();
+    if models.len() == 1 && (1..=LEVELS_MAX).contains(&levels.len()) {
+        return BarCounts { title: "By factor", bars: levels };
+    }
+    let bars = models.iter().map(|model| {
+        let own = groups.iter().filter(|group| group.model == *model);
+        let counts = |state: usize| own.clone().map(|group| group.counts[state]).sum();
+        (model.to_string(), std::array::from_fn(counts))
+    });
+    BarCounts { title: "By model", bars: bars.collect() }
+}
+
+fn bars(states: &States, of: BarCounts, unit: &str) -> Panel {
+    let mut ends = vec![0.0; of.bars.len()];
     let mut layers = Vec::new();
     for (state, (label, tone)) in states.iter().enumerate() {
         let mut bars = Vec::new();
-        for (i, model) in models.iter().enumerate() {
-            let own = groups.iter().filter(|group| group.model == *model);
-            let count = own.map(|group| group.counts[state]).sum::<usize>() as f64;
+        for (i, (_, counts)) in of.bars.iter().enumerate() {
+            let count = counts[state] as f64;
             if count > 0.0 {
                 bars.push(Bar { at: i as f64, from: ends[i], to: ends[i] + count });
                 ends[i] += count;
@@ -149,8 +179,8 @@ fn bars(states: &States, groups: &[StatusGroup], models: &[&str], unit: &str) ->
         }
     }
     let x = Axis::linear(unit, AxisRange::FromZero);
-    let y = Axis::categories("", models.iter().map(|model| model.to_string()).collect());
-    Panel::from_axes(Some("By model".into()), Axes { x, y, layers, aspect: 1.0 })
+    let y = Axis::categories("", of.bars.into_iter().map(|(name, _)| name).collect());
+    Panel::from_axes(Some(of.title.into()), Axes { x, y, layers, aspect: 1.0 })
 }
 
 /// Each cell says how many are done; its colour how large a share, or that something went wrong.

@@ -7,6 +7,7 @@ mod over_time;
 pub mod finding;
 pub mod comparison;
 pub mod recommendation;
+pub mod schedule;
 pub mod answer;
 pub mod search;
 #[cfg(test)]

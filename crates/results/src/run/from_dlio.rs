@@ -1,6 +1,6 @@
 //! A run from a DLIO folder.
 
-use super::{Activity, DatasetUse, FolderNames, Run, folder_names, settings};
+use super::{Activity, CheckpointSchedule, DatasetUse, FolderNames, Run, folder_names, settings};
 use crate::import::{Imported, Reported, RunOrigin, first_batch_bytes, mean_sample_bytes};
 use feedrate_measure::metric::{
     self, BARRIER_S, Basis, DELIVERED_WHOLE, LOAD_S, Provenance, SAMPLES_WHOLE, STALL_PERCENT,
@@ -43,6 +43,9 @@ impl Run {
         let steps = std::mem::take(&mut run.dataset_use);
         run.dataset_use = DatasetUse::from_files(path, imported, steps);
         run.settings = settings::from_dlio(&run, has_config);
+        let reported = imported.reported.as_ref();
+        run.checkpoints =
+            CheckpointSchedule::from_dlio(&imported.config, reported, run.accelerators);
         if run.mean_sample_bytes.is_some() {
             run.dataset_use.files = Some(plan.dataset.clone());
             run.dataset_use.first_batch_bytes =

@@ -1,6 +1,8 @@
 //! A run from steps: those of our record, or those that a DLIO folder tells.
 
-use super::{Activity, DatasetUse, FolderNames, Run, StepTimeSummary, settings};
+use super::{
+    Activity, CheckpointSchedule, DatasetUse, FolderNames, Run, StepTimeSummary, settings,
+};
 use crate::import::RunOrigin;
 use feedrate_measure::access::AccessSummary;
 use feedrate_measure::derived::Derived;
@@ -45,6 +47,7 @@ impl Run {
             settings: settings::settings(plan),
             read_threads: Some(plan.loader.workers),
             request_sizes: request_bytes.collect(),
+            checkpoints: CheckpointSchedule::from_record(record),
             ..Run::from_steps(path, source, &names, record)
         };
         run.dataset_use.tell_apart(record);

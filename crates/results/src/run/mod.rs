@@ -4,11 +4,13 @@ mod step_times;
 mod folder_names;
 mod dataset_use;
 mod settings;
+mod checkpoint_schedule;
 mod from_record;
 mod from_dlio;
 mod figures;
 mod ignored;
 
+pub use checkpoint_schedule::CheckpointSchedule;
 pub use dataset_use::DatasetUse;
 pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
@@ -105,6 +107,8 @@ pub struct Run {
     pub batch_size: Option<u64>,
     /// Reading threads of each accelerator.
     pub read_threads: Option<u32>,
+    /// The checkpoints that it was to write; `None` where it was to write none, or it is not known.
+    pub checkpoints: Option<CheckpointSchedule>,
     /// Metrics of the whole run.
     pub values: Values,
     /// The same metrics by epoch.

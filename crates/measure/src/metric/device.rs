@@ -1,0 +1,85 @@
+//! What devices did meanwhile: the one that files come from, and GPUs.
+
+use super::{
+    Basis, COMPOSED, DEVICE_BYTES, DURATION_S, Figure, Fold, Metric, MetricId, Unit, mean,
+};
+use crate::record::timeline::Timeline;
+use crate::window::Scope;
+
+/// Bytes per second that came from storage.
+pub static DEVICE_PER_SECOND: Metric = Metric {
+    id: MetricId("device_bytes_per_second"),
+    title: "throughput of the device",
+    unit: Unit::BytesPerSecond,
+    definition: "Bytes that this process caused to be fetched from storage during the epochs ÷ their length",
+    source: "read_bytes of /proc/self/io, proc(5)",
+    path: "throughput.device_bytes_per_second",
+    figure: Figure::Derived(|_, value| {
+        let length_s = value(&DURATION_S).filter(|length_s| *length_s > 0.0)?;
+        Some(value(&DEVICE_BYTES)? / length_s)
+    }),
+    ..DEVICE
+};
+
+/// Use of GPUs. Unknown where there is none, or none that tells.
+pub static GPU_UTILISATION: Metric = Metric {
+    id: MetricId("gpu_utilisation_percent"),
+    title: "GPU utilisation",
+    unit: Unit::Percent,
+    definition: "Utilisation that GPUs tell, over the time of the timeline's samples whose middle lies in the epoch, mean over GPUs, then over epochs",
+    path: "gpu_utilisation_percent",
+    figure: Figure::OfEpochs(|scope| gpu_percent(scope, scope.timeline?), Fold::Mean),
+    ..DEVICE
+};
+
+const DEVICE: Metric = Metric { basis: &[Basis::Steps, Basis::Host], ..COMPOSED };
+
+fn gpu_percent(scope: Scope, timeline: &Timeline) -> Option<f64> {
+    let ends = timeline.ends_ns().into_iter().zip(&timeline.duration_ns).enumerate();
+    let inside = ends.filter(|(_, (end_ns, duration_ns))| {
+        (scope.epoch.start_ns..scope.epoch.end_ns).contains(&(end_ns - *duration_ns / 2))
+    });
+    let inside: Vec<(usize, f64)> = inside.map(|(at, (_, ns))| (at, *ns as f64)).collect();
+    let of_each = timeline.gpus.as_ref()?.iter().filter_map(|gpu| {
+        let known = inside.iter().filter_map(|&(at, ns)| Some((gpu.utilisation_percent[at]?, ns)));
+        let (sum, all_ns) = known.fold((0.0, 0.0), |(sum, all_ns), (percent, ns)| {
+            (sum + percent as f64 * ns, all_ns + ns)
+        });
+        (all_ns > 0.0).then(|| sum / all_ns)
+    });
+    mean(&of_each.collect::<Vec<f64>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::simple;
+    use crate::record::timeline::{GpuSample, Sample};
+
+    #[test]
+    fn gpus_are_used_as_their_samples_in_the_epoch_say() {
+        // Four steps of 200 ms; a sample before the end of the epoch, one that lasts three times as long, and one after it.
+        let mut record = simple(&[(100, 100, 0, 1000); 4]);
+        assert_eq!(GPU_UTILISATION.of_run(&record), None, "no timeline, no GPU");
+        let mut timeline = Timeline::new(0);
+        timeline.set_gpus(&["A".into(), "B".into()]);
+        for (ms, a, b) in [(200, Some(80), None), (600, Some(40), None), (500, Some(0), Some(9))] {
+            let sample = Sample { duration_ns: ms * 1_000_000, ..Sample::default() };
+            let gpu =
+                |utilisation_percent| GpuSample { utilisation_percent, ..GpuSample::default() };
+            timeline.push(&sample, &[gpu(a), gpu(b)]);
+        }
+        record.timeline = Some(timeline);
+        // The second GPU told nothing in time.
+        assert_eq!(GPU_UTILISATION.of_run(&record), Some((80.0 + 3.0 * 40.0) / 4.0));
+    }
+
+    #[test]
+    fn what_the_device_gave_is_by_the_length_of_the_epochs() {
+        let mut record = simple(&[(100, 100, 0, 1000); 4]);
+        assert_eq!(DEVICE_PER_SECOND.of_run(&record), None, "the kernel did not say");
+        record.epochs[0].host.process_device_read_bytes = Some(1600);
+        assert_eq!(DEVICE_PER_SECOND.of_run(&record), Some(2000.0));
+        assert_eq!(DEVICE_PER_SECOND.of_epochs(&record), [Some(2000.0)]);
+    }
+}
