@@ -13,7 +13,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{activity}[, {format}][ of {record_length_bytes:.0} bytes a sample]",
         advice: "leave it out of comparisons; it says which dataset the runs after it read",
     },
-    check: Check::OfRun(|run, _| {
+    check: Check::OfRun(|run| {
         let activity = match run.activity {
             Activity::Training => return None,
             Activity::Generation => "it made a dataset",

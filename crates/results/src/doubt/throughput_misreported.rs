@@ -19,7 +19,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         let reported = run.reported_samples_per_second()?;
         let of_blocks = imported.samples_per_second_of_blocks()?;
         let listed = imported.reported.as_ref()?.list("train_throughput_samples_per_second");
-        let is_whole = listed.is_none_or(|list| list.len() == imported.record.epochs.len())
+        let is_whole = listed.is_none_or(|list| list.len() == imported.epochs().len())
             && imported.ranks_missing().is_empty();
         let most = reported.abs().max(of_blocks.abs());
         let facts = Facts::new().with("reported_samples_per_second", reported);

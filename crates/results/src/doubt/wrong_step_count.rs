@@ -26,7 +26,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         if !follows(imported) {
             return None;
         }
-        let metric = &imported.record.plan.metric;
+        let metric = &imported.plan.metric;
         let excluded = metric.exclude_start_steps + metric.exclude_end_steps;
         let is_part = !imported.ranks_missing().is_empty();
         let windowed = run.metric(&SAMPLES_WINDOWED);
@@ -43,9 +43,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
 
 /// Whether blocks have rates by that formula, and not by the right one.
 fn follows(imported: &Imported) -> bool {
-    let metric = &imported.record.plan.metric;
+    let metric = &imported.plan.metric;
     let excluded = (metric.exclude_start_steps + metric.exclude_end_steps) as f64;
-    let batch = imported.record.plan.loader.batch_size as f64;
+    let batch = imported.plan.loader.batch_size as f64;
     let judged: Vec<bool> = imported
         .blocks()
         .iter()

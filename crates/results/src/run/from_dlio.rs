@@ -1,10 +1,16 @@
 //! A run from a DLIO folder.
 
+use super::from_record::About;
 use super::{Activity, DatasetUse, FolderNames, Run, folder_names, settings};
-use crate::import::{Imported, Reported, RunOrigin, first_batch_bytes, mean_sample_bytes};
-use feedrate_measure::metric::{
-    self, BARRIER_S, Basis, DELIVERED_WHOLE, LOAD_S, Provenance, SAMPLES_WHOLE, STALL_PERCENT,
+use crate::import::{
+    DLIO, EpochTotal, Imported, Reported, RunOrigin, Totals, first_batch_bytes, mean_sample_bytes,
 };
+use feedrate_measure::metric::{
+    self, AU_ALL_STEPS, BARRIER_S, Basis, DELIVERED_WHOLE, DURATION_S, LOAD_S, NOMINAL_WHOLE,
+    Provenance, SAMPLES_WHOLE, STALL_PERCENT,
+};
+use feedrate_measure::record::Record;
+use feedrate_measure::stats::mean;
 use std::path::Path;
 
 impl Run {
@@ -15,8 +21,20 @@ impl Run {
         origin: RunOrigin,
         imported: &Imported,
     ) -> Self {
-        let (names, record) = (FolderNames::new(path), &imported.record);
-        let plan = &record.plan;
+        let (names, plan) = (FolderNames::new(path), &imported.plan);
+        let about = About {
+            program: DLIO,
+            plan,
+            system: &imported.system,
+            machines: std::slice::from_ref(&imported.system),
+            started: &imported.started,
+            ended: &imported.ended,
+        };
+        let known = Run::from_plan(path, source, &names, about);
+        let known = match &imported.record {
+            Some(record) => known.with_steps(record),
+            None => known,
+        };
         let given = imported.config.overrides.as_deref().unwrap_or_default();
         let accelerators = imported.ranks_expected.or(names.processes());
         let overrides = folder_names::varied_overrides(given);
@@ -38,7 +56,7 @@ impl Run {
             read_threads: has_config.then_some(plan.loader.workers),
             reported: scalars.map(|(name, value)| (name.to_string(), value)).collect(),
             mean_sample_bytes: if plan.dataset.record_bytes > 0.0 { mean } else { None },
-            ..Run::from_steps(path, source, &names, record)
+            ..known
         };
         let steps = std::mem::take(&mut run.dataset_use);
         run.dataset_use = DatasetUse::from_files(path, imported, steps);
@@ -53,6 +71,19 @@ impl Run {
     }
 
     fn recompute(&mut self, imported: &Imported) {
+        if let Some(record) = &imported.record {
+            self.recompute_from_steps(imported, record);
+        }
+        if let Some(totals) = &imported.totals {
+            self.recompute_from_totals(imported, totals);
+        }
+        self.read_bytes(self.mean_sample_bytes);
+        for (id, value) in metric::reported(|name| self.reported.get(name).copied()) {
+            self.values.entry(id).or_insert(value);
+        }
+    }
+
+    fn recompute_from_steps(&mut self, imported: &Imported, record: &Record) {
         let all_ranks = imported.ranks_missing().is_empty();
         let known = [
             Some(Basis::Steps),
@@ -61,16 +92,48 @@ impl Run {
             self.record_length_bytes.map(|_| Basis::RecordLength),
         ];
         let known: Vec<Basis> = known.into_iter().flatten().collect();
-        self.set_values(metric::recomputed(&imported.record, &known), &imported.record);
+        self.set_values(metric::recomputed(record, &known), record);
         let (load, barrier) = (self.step_times.load_percent, self.step_times.barrier_percent);
         let s_per_percent = self.metric(&LOAD_S).zip(load.filter(|load| 0.0 < *load));
         let barrier_s = s_per_percent.zip(barrier);
         let barrier_s = barrier_s.map(|((load_s, load), barrier)| load_s / load * barrier);
         self.set(&BARRIER_S, barrier_s, Provenance::Recomputed);
         self.set(&STALL_PERCENT, load, Provenance::Recomputed);
-        self.read_bytes(self.mean_sample_bytes);
-        for (id, value) in metric::reported(|name| self.reported.get(name).copied()) {
-            self.values.entry(id).or_insert(value);
+        self.first_step_s = self.step_times.first_step_s;
+    }
+
+    /// What the steps of ranks that left none do not tell.
+    fn recompute_from_totals(&mut self, imported: &Imported, totals: &Totals) {
+        let epochs = &totals.epochs;
+        let per_step = self.batch_size.zip(imported.ranks_expected);
+        let per_step = per_step.map(|(batch, ranks)| batch as f64 * f64::from(ranks));
+        let rates = epochs.iter().map(|epoch| {
+            let samples = epoch.steps as f64 * per_step?;
+            (0.0 < samples).then(|| samples / epoch.wall_s)
+        });
+        let rates: Vec<Option<f64>> = rates.collect();
+        let rate = per_step.and_then(|per_step| totals.samples_per_second(per_step));
+        let length = self.record_length_bytes;
+        let bytes = |rate: Option<f64>| Some(rate? * length?);
+        let wall_s = epochs.iter().map(|epoch| epoch.wall_s);
+        let mut told = vec![
+            (&SAMPLES_WHOLE, rate, rates.clone()),
+            (&NOMINAL_WHOLE, bytes(rate), rates.iter().map(|rate| bytes(*rate)).collect()),
+            (&DURATION_S, Some(wall_s.clone().sum()), wall_s.map(Some).collect()),
+        ];
+        if imported.record.is_none() {
+            let au: Vec<_> = epochs.iter().map(EpochTotal::au_all_steps_percent).collect();
+            told.push((&AU_ALL_STEPS, mean_of(au.iter().copied()), au));
+            self.epochs = epochs.len() as u64;
+            self.steps = epochs.iter().map(|epoch| epoch.steps).max().unwrap_or(0);
+            self.step_times.compute_s_per_step = mean_of(epochs.iter().map(|one| one.compute_s));
+            self.first_step_s = mean_of(epochs.iter().map(|epoch| epoch.first_step_s));
+            self.bound = totals.bound;
+            self.dataset_use.fingerprint = totals.fingerprint();
+        }
+        for (metric, number, of_epochs) in told {
+            self.set(metric, number, Provenance::Recomputed);
+            self.series.insert(metric.id, of_epochs);
         }
     }
 
@@ -81,6 +144,11 @@ impl Run {
         let bytes_per_second = rate.map(|(rate, bytes)| rate * bytes);
         self.set(&DELIVERED_WHOLE, bytes_per_second, Provenance::Estimated);
     }
+}
+
+/// `None` where one is not known.
+fn mean_of(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    mean(&values.collect::<Option<Vec<f64>>>()?)
 }
 
 fn activity(imported: &Imported) -> Activity {
