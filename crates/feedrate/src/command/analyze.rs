@@ -1,5 +1,6 @@
 //! `feedrate analyze`: result folders, ours or others', with the numbers that follow from their steps and what is wrong with them.
 
+use super::groups;
 use crate::exit::{Exit, UsageError};
 use crate::{messages, text, threads};
 use clap::Args;
@@ -8,6 +9,7 @@ use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE,
     NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
+use feedrate_results::groups::{ResultGroup, result_groups};
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, MIB};
@@ -26,9 +28,17 @@ pub(super) struct AnalyzeArguments {
     /// Folders of runs, folders above those of many, or CSVs of studies; of several, each is a source of its own.
     #[arg(required = true, value_name = "DIR")]
     sources: Vec<PathBuf>,
+    /// Utilisation in percent that groups of runs are held to, instead of that of their configs and of MLPerf Storage.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    bar: Option<f64>,
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "it is no number from 0 to 100".into())
 }
 
 /// Runs that are shown one by one, at most.
@@ -40,6 +50,7 @@ const NAMED_MAX: usize = 6;
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let options = ReadOptions { threads: threads(), ..ReadOptions::default() };
     let found = RunIndex::read(&arguments.sources, &options).map_err(UsageError::from)?;
+    let groups = result_groups(&found.runs, arguments.bar);
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.unread.iter();
@@ -47,10 +58,11 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         messages::print(json!({
             "sources": sources.collect::<Value>(),
             "runs": found.runs.iter().map(object).collect::<Value>(),
+            "groups": groups,
             "left_out": left_out.collect::<Value>(),
         }));
     } else {
-        messages::print(page(&found, arguments.sources.len() > 1));
+        messages::print(page(&found, &groups, arguments.sources.len() > 1));
     }
     Ok(Exit::Fine)
 }
@@ -63,7 +75,10 @@ fn object(run: &Run) -> Value {
         "kind": run.origin,
         "activity": run.activity,
         "put_aside": run.put_aside,
+        "submission": run.submission,
         "workload": run.workload,
+        "workload_from": run.workload_from,
+        "bar_percent": run.bar_percent,
         "accelerators": run.accelerators,
         "parameter": run.parameter,
         "value": run.value,
@@ -83,10 +98,13 @@ fn object(run: &Run) -> Value {
         "batch_size": run.batch_size,
         "read_threads": run.read_threads,
         "compute_s_per_step": run.step_times.compute_s_per_step,
+        "first_step_s": run.first_step_s,
         "au": {
             "reported_percent": run.reported_au_percent(),
             "windowed_percent": run.metric(&AU_WINDOWED),
             "all_steps_percent": run.metric(&AU_ALL_STEPS),
+            "all_steps_bound": run.bound,
+            "all_steps_provenance": run.provenance(&AU_ALL_STEPS),
             "sustained_percent": run.metric(&AU_SUSTAINED),
         },
         "throughput": {
@@ -123,8 +141,9 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn page(found: &RunIndex, has_sources: bool) -> String {
+fn page(found: &RunIndex, groups: &[ResultGroup], has_sources: bool) -> String {
     let mut parts = vec![runs(&found.runs, has_sources)];
+    parts.extend(groups::page(groups));
     parts.extend(by_doubt(&found.runs));
     parts.extend(checkpoints(&found.runs));
     let left_out = found.unread.iter();

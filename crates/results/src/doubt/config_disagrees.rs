@@ -4,7 +4,7 @@
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::{AskedCounts, Config, Imported};
-use crate::run::{FolderNames, Run};
+use crate::run::{Activity, FolderNames, Run};
 use crate::setting::Setting;
 use feedrate_spec::units;
 use std::path::Path;
@@ -154,8 +154,10 @@ fn lost_override(config: &Config, text: &str) -> Option<String> {
 fn other_folder(run: &Run) -> Vec<String> {
     let names = FolderNames::new(&run.path);
     let mut seen = Vec::new();
+    // Any number of ranks makes the dataset of an experiment.
     if let (Some(named), Some(found)) = (names.processes(), run.accelerators)
         && named != found
+        && run.activity != Activity::Generation
     {
         seen.push(format!("the folder's name says {named} accelerators, the files {found}"));
     }

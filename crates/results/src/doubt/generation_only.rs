@@ -15,10 +15,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::OfRun(|run| {
         let activity = match run.activity {
-            Activity::Training => return None,
+            Activity::Training | Activity::Unknown => return None,
             Activity::Generation => "it made a dataset",
             Activity::Checkpoints => "it wrote or read checkpoints",
-            Activity::Unknown => "its files do not tell what it did",
         };
         let facts = Facts::new().with("activity", activity);
         let facts = facts.with_known("format", run.format.clone());

@@ -11,7 +11,7 @@ use super::plan::{self, AskedCounts};
 use super::reported::Reported;
 use super::steps::{self, RANKS_MAX, Rates, Steps};
 use super::totals::{TotalFacts, Totals};
-use feedrate_measure::record::{EpochRecord, RECORD_VERSION, Record, System};
+use feedrate_measure::record::{Block, EpochRecord, RECORD_VERSION, Record, System};
 use feedrate_measure::stats::mean;
 use feedrate_measure::window::seconds;
 use feedrate_spec::plan::Plan;
@@ -289,21 +289,47 @@ impl Imported {
 
     /// Samples a second that DLIO's summary makes of the rates of blocks: weighted by their steps, ranks summed; the mean over epochs. `None` where a block has none.
     pub(crate) fn samples_per_second_of_blocks(&self) -> Option<f64> {
-        let epochs = self.epochs().iter().map(|epoch| -> f64 {
-            let ranks = epoch.accelerators.iter().enumerate().map(|(rank, accelerator)| {
-                let rates = self.rates.get(&(epoch.number, rank)).into_iter().flatten();
-                let (mut sum, mut steps) = (0.0, 0.0);
-                for (block, rate) in accelerator.blocks.iter().zip(rates) {
-                    let own = block.steps() as f64;
-                    // What no step was run of may have any rate.
-                    sum += if own > 0.0 { own * rate } else { 0.0 };
-                    steps += own;
-                }
-                sum / steps
-            });
-            ranks.sum()
+        self.folded(|epoch, rank, block, _| self.rates.get(&(epoch, rank))?.get(block).copied())
+    }
+
+    /// The same of the steps, as each release of DLIO counts them; without those that cannot be known, or make nothing.
+    pub(crate) fn samples_per_second_of_steps(&self) -> Vec<f64> {
+        let batch = self.plan.loader.batch_size as f64;
+        let excluded = self.plan.metric.exclude_start_steps as usize;
+        let outside_ns = |block: &Block, steps: usize| {
+            let times = block.load_ns.iter().zip(&block.compute_ns).take(steps);
+            times.map(|(load_ns, compute_ns)| load_ns + compute_ns).sum::<u64>()
+        };
+        let ways = [(0, 0), (excluded, 2), (excluded, excluded)].map(|way| {
+            let (outside, uncounted) = way;
+            self.folded(|_, _, _, block| {
+                let steps = block.steps().checked_sub(uncounted)? as f64;
+                let length_ns = block.end_ns.checked_sub(block.start_ns)?;
+                Some(steps * batch / seconds(length_ns.checked_sub(outside_ns(block, outside))?))
+            })
         });
-        mean(&epochs.collect::<Vec<f64>>()).filter(|rate| rate.is_finite())
+        ways.into_iter().flatten().filter(|rate| 0.0 < *rate).collect()
+    }
+
+    /// Rates of blocks as the summary folds them. By epoch, rank and number of the block.
+    fn folded(&self, rate: impl Fn(u32, usize, usize, &Block) -> Option<f64>) -> Option<f64> {
+        let of_rank = |epoch: u32, rank: usize, blocks: &[Block]| {
+            let (mut sum, mut steps) = (0.0, 0.0);
+            // What no step was run of may have any rate.
+            for (number, block) in blocks.iter().enumerate().filter(|(_, block)| 0 < block.steps())
+            {
+                let own = block.steps() as f64;
+                sum += own * rate(epoch, rank, number, block)?;
+                steps += own;
+            }
+            Some(sum / steps)
+        };
+        let epochs = self.epochs().iter().map(|epoch| {
+            let ranks = epoch.accelerators.iter().enumerate();
+            let ranks = ranks.map(|(rank, one)| of_rank(epoch.number, rank, &one.blocks));
+            ranks.sum::<Option<f64>>()
+        });
+        mean(&epochs.collect::<Option<Vec<f64>>>()?).filter(|rate| rate.is_finite())
     }
 
     fn find_missing(&mut self) {

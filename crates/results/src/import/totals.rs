@@ -130,6 +130,7 @@ impl Totals {
         let is_measured =
             facts.measured_compute_s.is_some() || first.is_some_and(|by| by != CountedSteps::All);
         let bound = match (is_unsure, facts.is_drawn && !is_measured) {
+            _ if epochs.iter().any(|epoch| epoch.au_all_steps_percent().is_none()) => None,
             (true, _) => Some(Bound::AtMost),
             (_, true) => Some(Bound::AtLeast),
             _ => None,

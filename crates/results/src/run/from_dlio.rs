@@ -1,7 +1,9 @@
 //! A run from a DLIO folder.
 
 use super::from_record::About;
-use super::{Activity, DatasetUse, FolderNames, Run, folder_names, settings};
+use super::{
+    Activity, DatasetUse, FolderNames, Run, UNKNOWN, WorkloadSource, folder_names, mlperf, settings,
+};
 use crate::import::{
     DLIO, EpochTotal, Imported, Reported, RunOrigin, Totals, first_batch_bytes, mean_sample_bytes,
 };
@@ -12,6 +14,9 @@ use feedrate_measure::metric::{
 use feedrate_measure::record::Record;
 use feedrate_measure::stats::mean;
 use std::path::Path;
+
+/// Folders above a run that may name its workload.
+const NAMES_MAX: usize = 7;
 
 impl Run {
     /// From a DLIO folder, without doubts.
@@ -41,13 +46,14 @@ impl Run {
         let (parameter, value) = names.varied(&overrides, &[], accelerators);
         let has_config = imported.config.is_known();
         let scalars = imported.reported.iter().flat_map(Reported::scalars);
+        let (workload, workload_from) = workload(path, &names, imported).unzip();
         let mean = mean_sample_bytes(&imported.config, &plan.dataset);
         let mut run = Run {
             origin,
             activity: activity(imported),
-            workload: folder_names::workload(given)
-                .or_else(|| names.workload.clone())
-                .unwrap_or_else(|| plan.workload.clone()),
+            bar_percent: bar_percent(imported, workload.as_deref()),
+            workload: workload.unwrap_or_else(|| UNKNOWN.into()),
+            workload_from,
             accelerators,
             parameter,
             value,
@@ -99,7 +105,6 @@ impl Run {
         let barrier_s = barrier_s.map(|((load_s, load), barrier)| load_s / load * barrier);
         self.set(&BARRIER_S, barrier_s, Provenance::Recomputed);
         self.set(&STALL_PERCENT, load, Provenance::Recomputed);
-        self.first_step_s = self.step_times.first_step_s;
     }
 
     /// What the steps of ranks that left none do not tell.
@@ -146,6 +151,41 @@ impl Run {
     }
 }
 
+/// The workload, and what tells it: the nearest to what was asked for first. That of a model alone is told with its accelerator.
+fn workload(
+    path: &Path,
+    names: &FolderNames,
+    imported: &Imported,
+) -> Option<(String, WorkloadSource)> {
+    let above: Vec<_> = path.iter().rev().map(|name| name.to_string_lossy()).collect();
+    // Names of a submission's folders, or of a run's own.
+    let above = || above.iter().take(NAMES_MAX).map(|name| &**name);
+    let given = imported.config.overrides.as_deref().unwrap_or_default();
+    let named = |name: &str| (!name.is_empty()).then(|| name.to_string());
+    let logged = || {
+        let summary = imported.reported.as_ref().and_then(|all| all.text("model"));
+        imported.log.workload.clone().or(summary)
+    };
+    let compute_s = imported.config.mean_compute_s();
+    let by_compute = || compute_s.and_then(mlperf::workload_of_compute);
+    let found = folder_names::workload(given).map(|name| (name, WorkloadSource::Overrides));
+    let found = found
+        .or_else(|| Some((names.workload.clone()?, WorkloadSource::Path)))
+        .or_else(|| Some((named(&imported.plan.workload)?, WorkloadSource::Config)))
+        .or_else(|| Some((mlperf::workload_of_names(above())?, WorkloadSource::Path)))
+        .or_else(|| Some((logged()?, WorkloadSource::Log)))
+        .or_else(|| Some((by_compute()?, WorkloadSource::Compute)));
+    found.map(|(name, from)| (mlperf::with_accelerator(&name, compute_s, above()), from))
+}
+
+/// As asked for, else as MLPerf Storage asks, else DLIO's own.
+fn bar_percent(imported: &Imported, workload: Option<&str>) -> Option<f64> {
+    let config = &imported.config;
+    let asked = config.number(&["metric.au"]).map(|share| share * 100.0);
+    let own = config.is_known().then_some(imported.plan.metric.au_target_percent);
+    asked.or_else(|| mlperf::au_percent(workload?)).or(own)
+}
+
 /// `None` where one is not known.
 fn mean_of(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     mean(&values.collect::<Option<Vec<f64>>>()?)
@@ -154,6 +194,9 @@ fn mean_of(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 fn activity(imported: &Imported) -> Activity {
     if imported.trains() {
         Activity::Training
+    } else if !imported.unreadable.is_empty() && !imported.config.is_known() {
+        // What cannot be read may have told of a training.
+        Activity::Unknown
     } else if imported.generates() {
         Activity::Generation
     } else if imported.config.truth("workflow.checkpoint", false) {

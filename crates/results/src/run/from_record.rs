@@ -1,6 +1,8 @@
 //! A run from steps: those of our record, or those that a DLIO folder tells.
 
-use super::{Activity, DatasetUse, FolderNames, Run, StepTimeSummary, settings};
+use super::{
+    Activity, DatasetUse, FolderNames, Run, StepTimeSummary, Submission, WorkloadSource, settings,
+};
 use crate::import::RunOrigin;
 use feedrate_measure::access::AccessSummary;
 use feedrate_measure::derived::Derived;
@@ -53,6 +55,8 @@ impl Run {
             origin: RunOrigin::Feedrate,
             activity: if checkpoints_only { Activity::Checkpoints } else { Activity::Training },
             workload: plan.workload.clone(),
+            workload_from: Some(WorkloadSource::Config),
+            bar_percent: Some(plan.metric.au_target_percent),
             accelerators: Some(plan.accelerators),
             parameter,
             value,
@@ -76,6 +80,7 @@ impl Run {
         Run {
             path: path.into(),
             source: source.into(),
+            submission: Submission::new(path),
             put_aside: if is_asked_for(path, source) { None } else { names.put_aside.clone() },
             started: known_text(of.started),
             ended: known_text(of.ended),
@@ -94,10 +99,12 @@ impl Run {
 
     /// With the steps of a record, whoever wrote it; no metric.
     pub(super) fn with_steps(self, record: &Record) -> Self {
+        let step_times = StepTimeSummary::new(record);
         Run {
+            first_step_s: step_times.first_step_s,
             epochs: Scope::all(record).filter(|scope| scope.steps() > 0).count() as u64,
             steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
-            step_times: StepTimeSummary::new(record),
+            step_times,
             phases: phases(record),
             dataset_use: DatasetUse::from_steps(record),
             ..self

@@ -22,6 +22,8 @@ pub struct Fake {
     pub slower: f64,
     /// Steps compute this much longer than asked.
     pub overshoot: f64,
+    /// All rates are told as so many times what they are.
+    pub rate_factor: f64,
     /// As DLIO of MLPerf Storage 1.0: the configured compute, rates of all steps, times of blocks in one file.
     pub is_older: bool,
     /// Seconds after midnight.
@@ -49,6 +51,7 @@ impl Default for Fake {
             load_s: |rank, step| if step == 0 { 4.0 + 0.1 * f64::from(rank) } else { 0.01 },
             slower: 1.0,
             overshoot: 1.0,
+            rate_factor: 1.0,
             is_older: false,
             start_s: 36_000.0,
             generate: false,
@@ -138,11 +141,12 @@ impl Fake {
             let start_s = self.epoch_start_s(epoch);
             let end_s = start_s + self.epoch_s();
             let window_s = self.epoch_s() - proc.first().unwrap_or(&0.0);
-            let rate = if self.is_older {
-                steps as f64 / self.epoch_s() * self.batch as f64
-            } else {
-                (steps as f64 - 2.0) / window_s * self.batch as f64
-            };
+            let rate = self.rate_factor
+                * if self.is_older {
+                    steps as f64 / self.epoch_s() * self.batch as f64
+                } else {
+                    (steps as f64 - 2.0) / window_s * self.batch as f64
+                };
             let au = compute.iter().skip(1).sum::<f64>() / window_s * 100.0;
             if steps > 0 {
                 rates[epoch as usize] += rate;

@@ -143,7 +143,8 @@ fn what_nobody_tells_stays_unknown() {
         remove(run, "dlio_config");
     });
     assert_eq!((run.metric(&AU_ALL_STEPS), run.metric(&SAMPLES_WHOLE)), (None, None));
-    assert_eq!((run.steps, &run.unusable), (0, &Some(Reason::NoSteps)));
+    assert_eq!((run.steps, &run.unusable, run.bound), (0, &Some(Reason::NoSteps), None));
+    assert_eq!(run.short_path(), "y/w/run_1/20240820_162920");
     assert!(run.reported_au_percent().is_some());
     let (_, run) = both(&together(), |run| {
         remove(run, "dlio.log");
