@@ -240,7 +240,7 @@ impl Imported {
             excluded: [metric.exclude_start_steps, metric.exclude_end_steps],
             compute_s: self.config.mean_compute_s(),
             is_drawn: self.config.mean_compute_s().is_some() && self.config.compute_s().is_none(),
-            logged_compute_s: self.log.compute_s,
+            logged_compute_s: &self.log.compute_s,
             measured_compute_s: measured,
             au_percent: list("train_au_percentage").unwrap_or_default(),
             samples_per_second: list("train_throughput_samples_per_second").unwrap_or_default(),

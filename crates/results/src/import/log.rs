@@ -2,6 +2,7 @@
 
 use super::json::Fields;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -29,8 +30,8 @@ pub struct Log {
     pub steps_of: Option<[u64; 3]>,
     /// Steps of an epoch: `Starting epoch 1: 6 steps expected`.
     pub steps: Option<u64>,
-    /// Compute of a step as it lasted, in the mean of a block of rank 0, to four digits.
-    pub compute_s: Option<f64>,
+    /// Compute of a step as it lasted, in the mean of the last block of an epoch of rank 0, to four digits; by epoch.
+    pub compute_s: BTreeMap<u32, f64>,
     /// The model, as the workload's file is called.
     pub workload: Option<String>,
     /// `Saved outputs in DIR`.
@@ -119,8 +120,11 @@ fn of_text(text: &str) -> Log {
         } else if let Some(epoch) = said.strip_prefix("Starting epoch ") {
             log.trains = true;
             log.steps = log.steps.or_else(|| steps_expected(epoch));
-        } else if let Some((_, compute)) = said.split_once("Computation time per step (second): ") {
-            log.compute_s = log.compute_s.or_else(|| compute.split("+/-").next()?.parse().ok());
+        } else if let Some((of, compute)) = said.split_once("Computation time per step (second): ")
+        {
+            let epoch = of.strip_prefix("Epoch ").and_then(first_number);
+            let compute_s = compute.split("+/-").next().and_then(|mean| mean.parse().ok());
+            log.compute_s.extend(epoch.and_then(|epoch| u32::try_from(epoch).ok()).zip(compute_s));
         } else if let Some(file) = said.strip_prefix("Reading workload YAML config file '") {
             let name = file.split('\'').next().map(Path::new).and_then(Path::file_stem);
             log.workload = name.map(|name| name.to_string_lossy().into_owned());
@@ -180,7 +184,7 @@ mod tests {
                 trains: true,
                 steps_of: Some([1, 168, 7]),
                 steps: Some(6),
-                compute_s: Some(0.3234),
+                compute_s: BTreeMap::from([(1, 0.3234)]),
                 workload: None,
                 folder: Some("/scratch/a b/hydra_log/w/1".into()),
                 is_cut: false,

@@ -5,6 +5,7 @@ use super::json::{self, Fields, text};
 use feedrate_measure::dlio::micros;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Totals of a run.
@@ -77,8 +78,8 @@ pub(super) struct TotalFacts<'a> {
     /// Compute of a step by the config: its mean where it is drawn.
     pub(super) compute_s: Option<f64>,
     pub(super) is_drawn: bool,
-    /// The same as the log has it measured, to four digits.
-    pub(super) logged_compute_s: Option<f64>,
+    /// The same as the log has it measured, to four digits; by epoch.
+    pub(super) logged_compute_s: &'a BTreeMap<u32, f64>,
     /// The same as a rank measured it, in the mean of its steps.
     pub(super) measured_compute_s: Option<f64>,
     /// Reported utilisations and rates of epochs.
@@ -88,13 +89,14 @@ pub(super) struct TotalFacts<'a> {
 
 /// Share by which a rate of all steps may miss them, and what two calls of the clock are apart.
 const ALL_TOLERANCE: f64 = 2e-4;
-const CLOCK_S: f64 = 0.01;
+const CLOCK_S: f64 = 0.002;
 /// A sleep is never shorter than asked, and not longer by more than this share and time.
 const EARLY_MAX: f64 = 2e-4;
 const LATE_MAX: f64 = 0.1;
 const LATE_MAX_S: f64 = 0.001;
-/// Half of the log's last digit, and rounding.
+/// Half of the log's last digit, and what the mean of all ranks may differ from rank 0's.
 const LOGGED_MAX_S: f64 = 6e-5;
+const LOGGED_MAX: f64 = 0.01;
 /// A drawn compute has this mean, to a share.
 const DRAWN_MAX: f64 = 0.1;
 
@@ -186,29 +188,32 @@ impl TotalFacts<'_> {
         let by_window = by_window.into_iter().filter(|(count, _)| 0.0 < *count && 0.0 < inside);
         let by_window =
             by_window.map(|(count, by)| (au / 100.0 * per_step * count / rate / inside, by));
-        let fits = by_window.filter(|(compute_s, _)| self.is_likely(*compute_s));
-        // Both kinds of rates fit where the first step is like the others.
-        let is_older = self.is_older && self.logged_compute_s.is_none();
-        match fits.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
-            Some((compute_s, by)) if !is_all || !is_older => (Some(compute_s), Some(by)),
-            _ if is_all => (self.compute_s, Some(CountedSteps::All)),
-            _ => (self.logged_compute_s.or(self.compute_s), None),
+        let logged_s = self.logged_compute_s.get(&epoch.number).copied();
+        let fits = by_window.filter(|(compute_s, _)| self.is_likely(*compute_s, logged_s));
+        // Where the log does not tell, the least is the likeliest: sleeps last longer than asked, but not much.
+        let apart_s = |compute_s: f64| (compute_s - logged_s.unwrap_or(0.0)).abs();
+        match fits.min_by(|(a, _), (b, _)| apart_s(*a).total_cmp(&apart_s(*b))) {
+            // Rates of either kind fit where the first step is like the others.
+            Some((compute_s, by)) if !is_all || !self.is_older || logged_s.is_some() => {
+                (Some(compute_s), Some(by))
+            }
+            _ if is_all && logged_s.is_none() => (self.compute_s, Some(CountedSteps::All)),
+            _ => (logged_s.or(self.compute_s), None),
         }
     }
 
-    fn is_likely(&self, compute_s: f64) -> bool {
-        let is_logged = self
-            .logged_compute_s
-            .is_none_or(|logged_s| (compute_s - logged_s).abs() <= LOGGED_MAX_S);
-        let is_asked = self.compute_s.map(|asked_s| {
-            let (early, late) = if self.is_drawn {
+    fn is_likely(&self, compute_s: f64, logged_s: Option<f64>) -> bool {
+        if let Some(logged_s) = logged_s {
+            return (compute_s - logged_s).abs() <= LOGGED_MAX * logged_s + LOGGED_MAX_S;
+        }
+        self.compute_s.is_some_and(|asked_s| {
+            let (early, late_s) = if self.is_drawn {
                 (DRAWN_MAX, DRAWN_MAX * asked_s)
             } else {
                 (EARLY_MAX, LATE_MAX * asked_s + LATE_MAX_S)
             };
-            (asked_s * (1.0 - early)..=asked_s + late).contains(&compute_s)
-        });
-        is_logged && is_asked.unwrap_or(self.logged_compute_s.is_some())
+            (asked_s * (1.0 - early)..=asked_s + late_s).contains(&compute_s)
+        })
     }
 
     /// What a block has beside its window, which is of all steps but the first.
