@@ -15,6 +15,7 @@ pub mod facts;
 pub mod doubt;
 pub mod checkpoints;
 pub mod verdict;
+pub mod answer;
 pub mod access;
 pub mod summary;
 pub mod dlio;

@@ -2,6 +2,7 @@
 //! Metrics are at the paths of their rows, so that a new one is here without being named.
 
 use crate::access::AccessSummary;
+use crate::answer::Answer;
 use crate::checkpoints::CheckpointSummary;
 use crate::derived::Derived;
 use crate::doubt::{self, Doubt};
@@ -33,6 +34,8 @@ pub struct Summary {
     pub doubts: Vec<Doubt>,
     /// The bound on the run's speed.
     pub verdict: Verdict,
+    /// Whether the accelerators were fed.
+    pub answer: Answer,
     /// The same for each epoch.
     pub per_epoch: Vec<EpochSummary>,
     /// Epochs, evaluations, and before, during and after checkpoints.
@@ -117,6 +120,7 @@ impl Summary {
             epochs: Scope::all(record).count() as u64,
             steps,
             figures: Figures::of_run(&derived),
+            answer: Answer::new(&derived, &doubts, &verdict),
             doubts,
             verdict,
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::new(record, epoch)).collect(),
@@ -174,7 +178,7 @@ impl Figures {
             open_latency: Quantiles::new(&derived.io.open_latency),
             read_latency: Quantiles::new(&derived.io.read_latency),
             sample_latency: Quantiles::new(&derived.io.sample_latency),
-            access: Some(AccessSummary::new(&derived.io)),
+            access: Some(AccessSummary::new(record, &derived.io)),
         }
     }
 
@@ -218,6 +222,9 @@ impl Serialize for Figures {
                 put(&mut tree, "access.reads", json!(access.reads));
                 put(&mut tree, "access.opens", json!(access.opens));
                 put(&mut tree, "access.request_bytes", json!(access.request_bytes));
+                let rates = json!(access.bytes_per_second_by_size);
+                put(&mut tree, "access.bytes_per_second_by_size", rates);
+                put(&mut tree, "access.files_by_ranks", json!(access.files_by_ranks));
             }
             None => drop(tree.remove("access")),
         }
@@ -268,6 +275,7 @@ mod tests {
             "access",
             "doubts",
             "verdict",
+            "answer",
             "per_epoch",
             "phases",
             "evaluation",
@@ -294,9 +302,15 @@ mod tests {
                 "consecutive_share",
                 "read_amplification",
                 "files",
+                "io_time_percent",
+                "mean_in_flight",
+                "unique_bytes",
+                "overlap_share",
                 "reads",
                 "opens",
-                "request_bytes"
+                "request_bytes",
+                "bytes_per_second_by_size",
+                "files_by_ranks"
             ]
         );
         assert_eq!(

@@ -9,7 +9,7 @@ use crate::metric::{
     STALL_QUEUE, STALL_READ,
 };
 use crate::record::Record;
-use feedrate_spec::units;
+use feedrate_spec::{names, units};
 use serde::Serialize;
 
 /// Bottleneck of a run.
@@ -41,6 +41,31 @@ pub struct Verdict {
     pub name: Bound,
     /// In sentences.
     pub evidence: String,
+}
+
+/// The largest part of the wait.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WaitPart {
+    /// What was waited for.
+    pub cause: WaitCause,
+    /// Its share.
+    pub percent: f64,
+}
+
+names! {
+    /// What accelerators wait for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum WaitCause {
+        /// Opening, asking lengths and closing.
+        Open = "open",
+        /// Reading.
+        Read = "read",
+        /// Checking and decoding.
+        Decode = "decode",
+        /// Each other.
+        Skew = "skew",
+    }
 }
 
 /// From this share of bytes out of memory on, a statement about the storage would be one about memory.
@@ -160,6 +185,23 @@ fn bound(derived: &Derived, times: &Times) -> Bound {
     } else {
         Bound::DecodeBound
     }
+}
+
+/// The cause of most of the wait; `None` where nothing was waited for.
+pub(crate) fn largest_wait(derived: &Derived) -> Option<WaitPart> {
+    let times = Times::new(derived)?;
+    let part = |cause, part_s: f64, all_s: f64| {
+        (part_s > 0.0).then(|| WaitPart { cause, percent: 100.0 * part_s / all_s })
+    };
+    if times.load_s < times.barrier_s {
+        return part(WaitCause::Skew, times.barrier_s, times.load_s + times.barrier_s);
+    }
+    let parts = [
+        part(WaitCause::Read, times.read_s, times.load_s),
+        part(WaitCause::Open, times.open_s, times.load_s),
+        part(WaitCause::Decode, times.decode_s, times.load_s),
+    ];
+    parts.into_iter().flatten().max_by(|a, b| a.percent.total_cmp(&b.percent))
 }
 
 fn facts(name: Bound, derived: &Derived, times: &Times) -> Facts {

@@ -23,6 +23,13 @@ pub fn bytes_per_second(rate: f64) -> String {
     format!("{}/s", scaled(rate, 1000.0, &DECIMAL))
 }
 
+/// `727 MB/s`, `1.23 GB/s`: three digits, for sentences.
+pub fn bytes_per_second_rounded(rate: f64) -> String {
+    let (scaled, power) = reduced(rate, 1000.0, 0.5);
+    let number = if power == 0 { format!("{scaled:.0}") } else { three_digits(scaled) };
+    format!("{number} {}/s", DECIMAL[power])
+}
+
 /// `139.8 MiB/s`.
 pub fn bytes_per_second_binary(rate: f64) -> String {
     format!("{}/s", scaled(rate, 1024.0, &BINARY))
@@ -134,14 +141,20 @@ fn scaled(value: f64, base: f64, names: &[&str; 7]) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
+    let (scaled, power) = reduced(value, base, 0.05);
+    let text = if power == 0 { format!("{scaled:.0}") } else { format!("{scaled:.1}") };
+    format!("{} {}", text.strip_suffix(".0").unwrap_or(&text), names[power])
+}
+
+/// Divided by `base` until what is printed is less than that, `slack` being what rounding adds; and how often.
+fn reduced(value: f64, base: f64, slack: f64) -> (f64, usize) {
     let mut scaled = value;
     let mut power = 0;
-    while scaled.abs() >= base - 0.05 && power + 1 < names.len() {
+    while scaled.abs() >= base - slack && scaled.is_finite() && power + 1 < DECIMAL.len() {
         scaled /= base;
         power += 1;
     }
-    let text = if power == 0 { format!("{scaled:.0}") } else { format!("{scaled:.1}") };
-    format!("{} {}", text.strip_suffix(".0").unwrap_or(&text), names[power])
+    (scaled, power)
 }
 
 /// Three significant digits below 1000, trailing zeros cut off.
@@ -191,6 +204,15 @@ mod tests {
         assert_eq!(per_second(12.345, "samples"), "12.3 samples/s");
         assert_eq!(per_second(123_456.7, "samples"), "123,457 samples/s");
         assert_eq!(bytes_per_second(f64::NAN), "NaN/s");
+        for (rate, expected) in [
+            (726.9e6, "727 MB/s"),
+            (1.2345e9, "1.23 GB/s"),
+            (999.6e6, "1 GB/s"),
+            (12.34e3, "12.3 kB/s"),
+            (9.0, "9 B/s"),
+        ] {
+            assert_eq!(bytes_per_second_rounded(rate), expected);
+        }
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! DLIO's files key by key against the list in DLIO's own code: names, order, types, units.
 
 use super::*;
-use crate::example::{block, checkpoint, epoch, plan, record};
-use crate::record::{CheckpointKind, CheckpointRecord};
-use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
-use feedrate_spec::plan::{CheckpointPlan, CheckpointsAlone, PlanDoubt};
+use crate::example::{block, checkpoints_alone, epoch, plan, record};
+use feedrate_spec::plan::PlanDoubt;
 use std::fs;
 
 /// Two accelerators, two epochs; the first has two blocks with a pause of a second between.
@@ -308,60 +306,13 @@ fn every_accelerator_has_its_files() {
     }
 }
 
-/// A run of checkpoints only: two are written, one is read; `done` of them are there.
-fn alone(done: usize) -> Record {
-    let saves = [checkpoint(0, 2000, 1 << 30, 1), checkpoint(3000, 4000, 1 << 30, 2)];
-    let load =
-        CheckpointRecord { kind: CheckpointKind::Load, ..checkpoint(5000, 5500, 1 << 30, 1) };
-    let mut own = epoch(1, vec![vec![]]);
-    own.checkpoints = saves.into_iter().chain([load]).take(done).collect();
-    let mut plan = plan(1, 0);
-    plan.checkpoint = Some(checkpoint_plan());
-    Record { complete: false, ..record(plan, vec![own]) }
-}
-
-fn checkpoint_plan() -> CheckpointPlan {
-    let state = StatePlan {
-        model_bytes: 1 << 29,
-        layers: Layers::None,
-        optimization_groups: vec![1 << 27],
-        file_sizes: vec![],
-        model_element: StateType::Fp16,
-        optimizer_element: StateType::Fp32,
-        tensor: 1,
-        pipeline: 1,
-        data: 1,
-        zero_stage: 0,
-        writers: Writers::Holders,
-        ranks: 1,
-        scale: 1.0,
-    };
-    CheckpointPlan {
-        ones: false,
-        alone: Some(CheckpointsAlone { writes: 2, reads: 1, wait_s: 0.0 }),
-        read_rank_shift: 0,
-        folder: "checkpoints".into(),
-        after_epoch: 1,
-        epochs_between: 1,
-        steps_between: None,
-        format: "raw".into(),
-        total_bytes: state.total_bytes(),
-        total_files: state.total_files(),
-        rank_bytes_max: state.rank_bytes_max(),
-        state,
-        fsync: false,
-        asynchronous: false,
-        keep_last: None,
-    }
-}
-
 #[test]
 fn checkpoints_are_finished_once_all_are_there() {
-    let of = |done| log(&alone(done), &hydra(), None);
+    let of = |done| log(&checkpoints_alone(done), &hydra(), None);
     assert!(of(1).contains("Finished saving checkpoint 1") && !of(1).contains("write finished"));
     assert!(of(2).contains("Starting saving checkpoint 2") && of(2).contains("write finished"));
     assert!(!of(2).contains("read") && of(3).contains("read finished"));
-    let over = Record { complete: true, ..alone(1) };
+    let over = Record { complete: true, ..checkpoints_alone(1) };
     assert!(log(&over, &hydra(), None).contains("write finished"));
 }
 
@@ -378,7 +329,7 @@ fn warnings_stand_before_what_comes_later() {
 
 #[test]
 fn the_log_tells_what_checkpoints_are_and_took() {
-    let record = Record { complete: true, ..alone(3) };
+    let record = Record { complete: true, ..checkpoints_alone(3) };
     let text = log(&record, &hydra(), Some(Path::new("DIR")));
     let at = text.find("[METRIC]").unwrap();
     let (before, block) = text.split_at(at);

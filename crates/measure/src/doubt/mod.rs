@@ -8,12 +8,14 @@ mod window_shorter_than_stock;
 mod too_few_steps;
 mod au_disagrees;
 mod page_cache;
+mod checkpoints_from_page_cache;
 mod direct_not_in_effect;
 mod other_io;
 mod client_cpu_saturated;
 mod straggler_accelerator;
 mod compute_overshoot;
 mod first_epoch_differs;
+mod members_not_decoded;
 mod results_on_device_under_test;
 mod clock_step;
 #[cfg(test)]
@@ -52,12 +54,14 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &too_few_steps::DOUBT,
     &au_disagrees::DOUBT,
     &page_cache::DOUBT,
+    &checkpoints_from_page_cache::DOUBT,
     &direct_not_in_effect::DOUBT,
     &other_io::DOUBT,
     &client_cpu_saturated::DOUBT,
     &straggler_accelerator::DOUBT,
     &compute_overshoot::DOUBT,
     &first_epoch_differs::DOUBT,
+    &members_not_decoded::DOUBT,
     &noticed(
         "scaled",
         Severity::Note,

@@ -68,21 +68,29 @@ fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotM
     if io.read_bytes == 0 || io.samples == 0 || io.memory_bytes > 0 {
         return Err(NotMeasurable::NothingRead);
     }
-    let (bytes, ns) = read_in_window(scope, accelerator).ok_or(NotMeasurable::NoWindow)?;
+    let window = read_in_window(scope, accelerator).ok_or(NotMeasurable::NoWindow)?;
     let batches = accelerator.io.samples as f64 / scope.plan.loader.batch_size as f64;
-    let batches_read = bytes as f64 * batches / io.read_bytes as f64;
+    let batches_read = window.bytes as f64 * batches / io.read_bytes as f64;
     let compute_ns: u64 = accelerator.blocks.iter().flat_map(|block| &block.compute_ns).sum();
-    Ok(batches_read / seconds(ns) * seconds(compute_ns) / steps as f64)
+    Ok(batches_read / seconds(window.ns) * seconds(compute_ns) / steps as f64)
 }
 
-/// Bytes read in the window, and its length without pauses.
+/// What was read while reading went on steadily, pauses cut out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SteadyReads {
+    pub(crate) steps: u64,
+    pub(crate) bytes: u64,
+    pub(crate) ns: u64,
+}
+
+/// The window of the sustained utilisation.
 ///
 /// Both ends are ends of steps. They come at the same point of a reader's round, so that a read under way at either end is
 /// missed at both; the last read's own start would miss it at one only.
-fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<(u64, u64)> {
+pub(crate) fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<SteadyReads> {
     let last_read_ns = accelerator.last_read_start_ns?;
     let mut before = scope.plan.metric.exclude_start_steps;
-    let mut pauses_ns = 0;
+    let (mut pauses_ns, mut steps) = (0, 0);
     let mut previous_end_ns = None;
     let mut start: Option<StepEnd> = None;
     let mut end: Option<StepEnd> = None;
@@ -91,12 +99,13 @@ fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<(u64, 
         previous_end_ns = Some(block.end_ns);
         let mut now_ns = step_end_ns(block, 0);
         if before == 0 && start.is_none() {
-            start = Some(StepEnd { ns: now_ns - pauses_ns, bytes: 0 });
+            start = Some(StepEnd { steps, ns: now_ns - pauses_ns, bytes: 0 });
         }
         let times = block.load_ns.iter().zip(&block.compute_ns).zip(&block.barrier_ns);
         for (((load, compute), barrier), &bytes) in times.zip(&block.read_bytes) {
             now_ns += load + compute + barrier;
-            let point = StepEnd { ns: now_ns.saturating_sub(pauses_ns), bytes };
+            steps += 1;
+            let point = StepEnd { steps, ns: now_ns.saturating_sub(pauses_ns), bytes };
             match before {
                 0 if now_ns <= last_read_ns => end = Some(point),
                 1 => start = Some(point),
@@ -107,12 +116,14 @@ fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<(u64, 
     }
     let (start, end) = (start?, end?);
     let ns = end.ns.checked_sub(start.ns).filter(|&ns| ns > 0)?;
-    Some((end.bytes.checked_sub(start.bytes)?, ns))
+    let bytes = end.bytes.checked_sub(start.bytes)?;
+    Some(SteadyReads { steps: end.steps - start.steps, bytes, ns })
 }
 
 /// The end of a step, pauses before it cut out.
 #[derive(Clone, Copy)]
 struct StepEnd {
+    steps: u64,
     ns: u64,
     bytes: u64,
 }

@@ -4,9 +4,10 @@ use crate::record::{
     AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, IoCounters,
     RECORD_VERSION, Record, System,
 };
+use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
 use feedrate_spec::plan::{
-    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, Shuffle, StoragePlan,
-    TrainPlan,
+    Barrier, Cache, CheckpointPlan, CheckpointsAlone, DatasetPlan, FileAccess, LoaderPlan,
+    MetricPlan, Plan, Shuffle, StoragePlan, TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -66,6 +67,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             materialize: false,
             verify: false,
             check_crc: true,
+            decodes_members: true,
         },
         train: train(steps),
         checkpoint: None,
@@ -150,6 +152,7 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         host: HostEpoch::default(),
         nodes: Vec::new(),
         checkpoints: vec![],
+        files_read: None,
         accelerators,
     }
 }
@@ -164,6 +167,7 @@ pub fn checkpoint(start_ms: u64, end_ms: u64, bytes: u64, after_step: u64) -> Ch
         after_step,
         stall_ns: None,
         folder_sync_ns: None,
+        process_device_read_bytes: None,
         ranks: vec![],
     }
 }
@@ -203,4 +207,51 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
 pub fn simple(steps: &[(u64, u64, u64, u64)]) -> Record {
     let plan = plan(1, steps.len() as u64);
     record(plan, vec![epoch(1, vec![vec![block(0, steps)]])])
+}
+
+/// A run of checkpoints only: two are written, one is read; `done` of them are there.
+pub fn checkpoints_alone(done: usize) -> Record {
+    let saves = [checkpoint(0, 2000, 1 << 30, 1), checkpoint(3000, 4000, 1 << 30, 2)];
+    let load =
+        CheckpointRecord { kind: CheckpointKind::Load, ..checkpoint(5000, 5500, 1 << 30, 1) };
+    let mut own = epoch(1, vec![vec![]]);
+    own.checkpoints = saves.into_iter().chain([load]).take(done).collect();
+    let mut plan = plan(1, 0);
+    plan.checkpoint = Some(checkpoint_plan());
+    Record { complete: false, ..record(plan, vec![own]) }
+}
+
+fn checkpoint_plan() -> CheckpointPlan {
+    let state = StatePlan {
+        model_bytes: 1 << 29,
+        layers: Layers::None,
+        optimization_groups: vec![1 << 27],
+        file_sizes: vec![],
+        model_element: StateType::Fp16,
+        optimizer_element: StateType::Fp32,
+        tensor: 1,
+        pipeline: 1,
+        data: 1,
+        zero_stage: 0,
+        writers: Writers::Holders,
+        ranks: 1,
+        scale: 1.0,
+    };
+    CheckpointPlan {
+        ones: false,
+        alone: Some(CheckpointsAlone { writes: 2, reads: 1, wait_s: 0.0 }),
+        read_rank_shift: 0,
+        folder: "checkpoints".into(),
+        after_epoch: 1,
+        epochs_between: 1,
+        steps_between: None,
+        format: "raw".into(),
+        total_bytes: state.total_bytes(),
+        total_files: state.total_files(),
+        rank_bytes_max: state.rank_bytes_max(),
+        state,
+        fsync: false,
+        asynchronous: false,
+        keep_last: None,
+    }
 }

@@ -5,5 +5,7 @@ mod terms;
 mod inconclusive;
 pub mod finding;
 pub mod comparison;
+pub mod answer;
+pub mod search;
 #[cfg(test)]
 mod tests;

@@ -72,6 +72,8 @@ pub(crate) struct ReportedBlock {
     pub(crate) samples_per_second: f64,
     /// Time in DLIO's window.
     pub(crate) window_s: f64,
+    /// Time of all of it.
+    pub(crate) length_s: f64,
 }
 
 impl ReportedBlock {
@@ -280,6 +282,7 @@ impl Imported {
                         steps: block.steps() as u64,
                         samples_per_second,
                         window_s: seconds(length_ns.saturating_sub(outside_ns)),
+                        length_s: seconds(length_ns),
                     });
                 }
             }

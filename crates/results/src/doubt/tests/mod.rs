@@ -138,9 +138,14 @@ fn a_rate_that_no_release_makes_of_the_steps_is_misreported() {
     };
     check("throughput_misreported", &["4/a"], "the steps make 45.24", told(0.648));
     check("throughput_misreported", &[], "", told(1.0));
-    check("throughput_misreported", &[], "", |root| {
-        drop(Fake { is_older: true, ..good() }.write(root, "w/4/a"))
-    });
+    // Older rates, where the first step is as long as two: the same number by either way of counting.
+    let older = |root: &Path| {
+        let load_s = |_, step| if step == 0 { 0.34 } else { 0.02 };
+        drop(Fake { is_older: true, load_s, ..good() }.write(root, "w/4/a"));
+    };
+    for name in ["throughput_misreported", "wrong_step_count"] {
+        check(name, &[], "", older);
+    }
 }
 
 #[test]

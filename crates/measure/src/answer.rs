@@ -1,0 +1,441 @@
+//! The answer to the question a run is made for: whether the storage fed the accelerators, what they lacked, and what would help.
+//! Data only: its words are rendered elsewhere. Whatever is not known is `None`.
+
+use crate::derived::Derived;
+use crate::doubt::{Doubt, Severity};
+use crate::metric::{
+    self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, COMPUTE_S, Metric, SAMPLES_WHOLE, SteadyReads,
+    read_in_window,
+};
+use crate::record::{AcceleratorEpoch, Record};
+use crate::verdict::{self, Bound, Verdict, WaitPart};
+use crate::window::{Scope, seconds};
+use feedrate_spec::names;
+use serde::Serialize;
+
+names! {
+    /// What an answer begins with.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AnswerKind {
+        /// The accelerators were fed.
+        Yes = "yes",
+        /// They were not.
+        No = "no",
+        /// The run does not tell.
+        Unknown = "unknown",
+        /// No accelerator computed, or it is not known how long, so that there is a rate alone.
+        Rate = "rate",
+        /// Nothing was trained.
+        Checkpoints = "checkpoints",
+    }
+}
+
+names! {
+    /// Why a run does not tell.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum UnknownBecause {
+        /// Memory served the bytes.
+        CacheFed = "cache-fed",
+        /// Its numbers must not be used.
+        Invalid = "invalid",
+        /// It failed, was killed, or is still going on.
+        Incomplete = "incomplete",
+        /// It was told to stop.
+        Interrupted = "interrupted",
+    }
+}
+
+/// Whether the storage fed the accelerators.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// Its first word.
+    pub kind: AnswerKind,
+    /// `null` where the run does not tell, or asks nothing of the kind.
+    pub fed: Option<bool>,
+    /// `null` where `kind` is another.
+    pub unknown_because: Option<UnknownBecause>,
+    /// What bounds the run.
+    pub verdict: Bound,
+    /// The utilisation that decides.
+    pub au_percent: Option<f64>,
+    /// The metric it is: au_sustained, or au_all_steps where that cannot be measured.
+    pub au_kind: Option<&'static str>,
+    /// The utilisation that the workload asks for, `metric.au`.
+    pub asked_percent: f64,
+    /// MLPerf Storage's utilisation, where it decides otherwise.
+    pub windowed_disagrees_percent: Option<f64>,
+    /// The rate at which no accelerator would wait.
+    pub needed_bytes_per_second: Option<f64>,
+    /// The rate that reads had in the window.
+    pub delivered_bytes_per_second: Option<f64>,
+    /// Samples trained on.
+    pub samples_per_second: Option<f64>,
+    /// The largest part of the wait.
+    pub wait: Option<WaitPart>,
+    /// Share of an accelerator's time that it did not compute, in percent.
+    pub waited_percent: Option<f64>,
+    /// Where utilisation and rates were measured.
+    pub window: Option<AnswerWindow>,
+    /// What would change the answer, the first choice first.
+    pub helps: Vec<Help>,
+}
+
+/// Part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AnswerWindow {
+    /// Epochs that were measured.
+    pub epochs: u64,
+    /// Steps of an accelerator in all of them.
+    pub steps: u64,
+    /// How long they took, in the mean over accelerators.
+    pub seconds: f64,
+}
+
+/// Something that would help.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Help {
+    /// What to change, and by how much.
+    #[serde(flatten)]
+    pub remedy: Remedy,
+    /// Whether it takes what was delivered for all that the storage has.
+    pub is_estimate: bool,
+}
+
+/// A change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub enum Remedy {
+    /// So much more read.
+    MoreReading {
+        /// Beyond what was delivered.
+        bytes_per_second: f64,
+    },
+    /// So many more files opened.
+    MoreOpening {
+        /// Beyond those that were.
+        files_per_second: f64,
+    },
+    /// So many more samples decoded.
+    MoreDecoding {
+        /// Beyond those that were.
+        samples_per_second: f64,
+    },
+    /// So many as what was delivered feeds without a wait.
+    FewerAccelerators {
+        /// At least one.
+        accelerators: u32,
+        /// As many as there were.
+        instead_of: u32,
+    },
+    /// What a doubt advises against itself.
+    Advice {
+        /// The doubt's name.
+        doubt: String,
+        /// The advice.
+        advice: String,
+    },
+}
+
+impl Answer {
+    /// Answer from what is known of a record.
+    pub fn new(derived: &Derived, doubts: &[Doubt], verdict: &Verdict) -> Self {
+        let plan = &derived.record.plan;
+        let asked_percent = plan.metric.au_target_percent;
+        let is_reached = |percent: f64| asked_percent <= percent;
+        let compute_s = derived.value(&COMPUTE_S).filter(|&compute_s| compute_s > 0.0);
+        let known = |metric: &'static Metric| Some((metric.id, derived.value(metric)?));
+        let au = compute_s.and_then(|_| known(&AU_SUSTAINED).or_else(|| known(&AU_ALL_STEPS)));
+        let au_percent = au.map(|(_, percent)| percent);
+        let unknown = unknown_because(derived, doubts, verdict.name);
+        let kind = match (unknown, au_percent) {
+            (Some(UnknownBecause::CacheFed), None) => AnswerKind::Rate,
+            (Some(_), _) => AnswerKind::Unknown,
+            _ if plan.is_checkpoints_alone() => AnswerKind::Checkpoints,
+            (None, None) => AnswerKind::Rate,
+            (None, Some(percent)) if is_reached(percent) => AnswerKind::Yes,
+            (None, Some(_)) => AnswerKind::No,
+        };
+        let fed = match kind {
+            AnswerKind::Yes => Some(true),
+            AnswerKind::No => Some(false),
+            _ => None,
+        };
+        let is_sustained = au.is_some_and(|(id, _)| id == AU_SUSTAINED.id);
+        let rates = Rates::new(derived.record, is_sustained);
+        let windowed = compute_s.and_then(|_| derived.value(&AU_WINDOWED));
+        Answer {
+            kind,
+            fed,
+            unknown_because: unknown.filter(|_| kind == AnswerKind::Unknown),
+            verdict: verdict.name,
+            au_percent,
+            au_kind: au.map(|(id, _)| id.name()),
+            asked_percent,
+            windowed_disagrees_percent: windowed
+                .filter(|&percent| fed.is_some_and(|fed| fed != is_reached(percent))),
+            needed_bytes_per_second: rates.and_then(Rates::needed),
+            delivered_bytes_per_second: rates.and_then(Rates::delivered),
+            samples_per_second: derived.value(&SAMPLES_WHOLE),
+            waited_percent: au.and_then(|_| derived.value(&AU_ALL_STEPS)).map(|au| 100.0 - au),
+            wait: verdict::largest_wait(derived),
+            window: rates.map(|rates| rates.window),
+            helps: match (kind, rates) {
+                (AnswerKind::No, Some(rates)) => estimates(derived, verdict.name, rates),
+                (AnswerKind::Unknown, _) => advice(doubts, unknown).into_iter().collect(),
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// What is missing to the rate at which no accelerator would wait; `None` where nothing is, or that is not known.
+    pub fn lacks_bytes_per_second(&self) -> Option<f64> {
+        let lacks = self.needed_bytes_per_second? - self.delivered_bytes_per_second?;
+        (lacks > 0.0).then_some(lacks)
+    }
+}
+
+fn unknown_because(derived: &Derived, doubts: &[Doubt], bound: Bound) -> Option<UnknownBecause> {
+    let record = derived.record;
+    let is_interrupted = record.stopped_because.as_deref() == Some("interrupted");
+    let is_invalid = doubts.iter().any(|doubt| doubt.severity == Severity::Invalid);
+    match bound {
+        _ if !record.complete && is_interrupted => Some(UnknownBecause::Interrupted),
+        _ if !record.complete => Some(UnknownBecause::Incomplete),
+        Bound::CacheFed => Some(UnknownBecause::CacheFed),
+        bound if is_invalid || bound == Bound::Invalid => Some(UnknownBecause::Invalid),
+        _ => None,
+    }
+}
+
+/// Sums over the epochs that decide; of several accelerators times are means.
+#[derive(Clone, Copy)]
+struct Rates {
+    window: AnswerWindow,
+    /// Read by all in the window.
+    bytes: u64,
+    /// Read by all in these epochs.
+    all_bytes: u64,
+    compute_s: f64,
+}
+
+impl Rates {
+    /// Over the windows of the sustained utilisation, or over all steps. `None` where no step was finished.
+    fn new(record: &Record, is_sustained: bool) -> Option<Self> {
+        let window = AnswerWindow { epochs: 0, steps: 0, seconds: 0.0 };
+        let mut sums = Rates { window, bytes: 0, all_bytes: 0, compute_s: 0.0 };
+        for scope in Scope::all(record) {
+            let accelerators = &scope.epoch.accelerators;
+            if scope.steps() == 0 || is_sustained && metric::sustained(scope).is_err() {
+                continue;
+            }
+            let reads = accelerators.iter();
+            let reads =
+                reads.map(
+                    |one| if is_sustained { read_in_window(scope, one) } else { read_at_all(one) },
+                );
+            let reads: Vec<SteadyReads> = reads.collect::<Option<_>>()?;
+            let mean_s = |sum_ns: u64| seconds(sum_ns) / accelerators.len() as f64;
+            sums.window.epochs += 1;
+            sums.window.steps += reads.iter().map(|one| one.steps).min()?;
+            sums.window.seconds += mean_s(reads.iter().map(|one| one.ns).sum());
+            sums.bytes += reads.iter().map(|one| one.bytes).sum::<u64>();
+            sums.all_bytes += accelerators.iter().map(|one| one.io.read_bytes).sum::<u64>();
+            let blocks = accelerators.iter().flat_map(|one| &one.blocks);
+            sums.compute_s += mean_s(blocks.flat_map(|block| &block.compute_ns).sum());
+        }
+        (sums.window.epochs > 0).then_some(sums)
+    }
+
+    fn delivered(self) -> Option<f64> {
+        per_second(self.bytes, self.window.seconds)
+    }
+
+    /// Such that reading takes no longer than computing.
+    fn needed(self) -> Option<f64> {
+        per_second(self.all_bytes, self.compute_s)
+    }
+}
+
+/// All that an accelerator read, over its blocks.
+fn read_at_all(accelerator: &AcceleratorEpoch) -> Option<SteadyReads> {
+    let blocks = accelerator.blocks.iter();
+    let ns = blocks.map(|block| block.end_ns.checked_sub(block.start_ns)).sum::<Option<u64>>()?;
+    Some(SteadyReads { steps: accelerator.steps(), bytes: accelerator.io.read_bytes, ns })
+}
+
+/// `None` of nothing, or in no time.
+fn per_second(amount: u64, seconds: f64) -> Option<f64> {
+    (amount > 0 && seconds > 0.0).then(|| amount as f64 / seconds)
+}
+
+/// What is missing of what bounds the run, and how many accelerators what there is would do for.
+fn estimates(derived: &Derived, bound: Bound, rates: Rates) -> Vec<Help> {
+    let Some((needed, delivered)) = rates.needed().zip(rates.delivered()) else {
+        return Vec::new();
+    };
+    let bytes_per_second = needed - delivered;
+    let io = &derived.io;
+    let more_of = |count: u64| bytes_per_second * count as f64 / io.read_bytes as f64;
+    let more = match bound {
+        Bound::StorageBound => Remedy::MoreReading { bytes_per_second },
+        Bound::MetadataBound => Remedy::MoreOpening { files_per_second: more_of(io.opens) },
+        Bound::DecodeBound => Remedy::MoreDecoding { samples_per_second: more_of(io.samples) },
+        _ => return Vec::new(),
+    };
+    let instead_of = derived.record.plan.accelerators;
+    let accelerators = (f64::from(instead_of) * delivered / needed) as u32;
+    let fewer = Remedy::FewerAccelerators { accelerators, instead_of };
+    // Each accelerator has workers of its own to decode: fewer of them decode no faster.
+    let helps = bound != Bound::DecodeBound && (1..instead_of).contains(&accelerators);
+    let remedies = [(bytes_per_second > 0.0, more), (helps, fewer)].into_iter();
+    remedies
+        .filter_map(|(helps, remedy)| helps.then_some(Help { remedy, is_estimate: true }))
+        .collect()
+}
+
+/// That of the doubt that makes it unknown.
+fn advice(doubts: &[Doubt], unknown: Option<UnknownBecause>) -> Option<Help> {
+    let is_cause = |doubt: &&Doubt| match unknown {
+        Some(UnknownBecause::CacheFed) => doubt.name == "page_cache",
+        _ => doubt.severity == Severity::Invalid,
+    };
+    let Doubt { name, advice, .. } = doubts.iter().find(is_cause)?;
+    let remedy = Remedy::Advice { doubt: name.clone(), advice: advice.clone() };
+    (!advice.is_empty()).then_some(Help { remedy, is_estimate: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doubt;
+    use crate::example::{block, checkpoints_alone, epoch, plan, record, simple};
+    use crate::verdict::WaitCause;
+
+    fn answer(record: &Record) -> Answer {
+        let derived = Derived::new(record);
+        let doubts = doubt::doubts(&derived);
+        Answer::new(&derived, &doubts, &verdict::judge(&derived, &doubts))
+    }
+
+    /// An accelerator of 20 steps of a second, 1 MB each.
+    fn check(change: impl Fn(&mut Record), kind: AnswerKind, because: Option<UnknownBecause>) {
+        let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+        change(&mut record);
+        let answer = answer(&record);
+        assert_eq!((answer.kind, answer.unknown_because), (kind, because), "{answer:?}");
+        assert_eq!(answer.fed.is_some(), matches!(kind, AnswerKind::Yes | AnswerKind::No));
+    }
+
+    #[test]
+    fn the_first_word_is_what_the_record_bears_out() {
+        check(|_| {}, AnswerKind::No, None);
+        check(|r| r.plan.metric.au_target_percent = 50.0, AnswerKind::Yes, None);
+        check(|r| r.plan.metric.au_target_percent = 50.1, AnswerKind::No, None);
+        let without_compute =
+            |r: &mut Record| r.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+        check(without_compute, AnswerKind::Rate, None);
+        let cached = |r: &mut Record| {
+            r.epochs[0].host.process_device_read_bytes = Some(0);
+            r.epochs[0].host.resident_before_bytes = Some(20_000_000);
+        };
+        check(cached, AnswerKind::Unknown, Some(UnknownBecause::CacheFed));
+        check(
+            |r| {
+                cached(r);
+                without_compute(r);
+            },
+            AnswerKind::Rate,
+            None,
+        );
+        check(|r| r.epochs.clear(), AnswerKind::Unknown, Some(UnknownBecause::Invalid));
+        let stopped = |why: Option<&'static str>| {
+            move |r: &mut Record| {
+                (r.complete, r.stopped_because) = (false, why.map(str::to_string));
+            }
+        };
+        let unknown = AnswerKind::Unknown;
+        check(stopped(Some("interrupted")), unknown, Some(UnknownBecause::Interrupted));
+        check(stopped(Some("cannot read")), unknown, Some(UnknownBecause::Incomplete));
+        check(stopped(None), unknown, Some(UnknownBecause::Incomplete));
+    }
+
+    #[test]
+    fn where_nothing_was_trained_there_are_checkpoints() {
+        let mut record = checkpoints_alone(3);
+        record.complete = true;
+        let told = answer(&record);
+        assert_eq!((told.kind, told.fed), (AnswerKind::Checkpoints, None));
+        record.complete = false;
+        assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::Incomplete));
+    }
+
+    /// Two accelerators, steps of 200 ms of which 100 compute: 20 MB/s where 40 are needed.
+    #[test]
+    fn rates_are_those_of_the_utilisation_that_decides() {
+        let steps = [(100, 100, 0, 2_000_000); 40];
+        let blocks = vec![vec![block(0, &steps)], vec![block(0, &steps)]];
+        let told = answer(&record(plan(2, 40), vec![epoch(1, blocks)]));
+        assert_eq!(told.au_kind, Some("au_sustained_percent"));
+        assert_eq!(told.au_percent, Some(50.0));
+        assert_eq!(told.needed_bytes_per_second, Some(40e6));
+        assert_eq!(told.delivered_bytes_per_second, Some(20e6));
+        assert_eq!(told.lacks_bytes_per_second(), Some(20e6));
+        // The first step is left out.
+        let window = AnswerWindow { epochs: 1, steps: 39, seconds: 7.8 };
+        assert_eq!(told.window, Some(window));
+        assert_eq!(told.wait, Some(WaitPart { cause: WaitCause::Read, percent: 100.0 }));
+        let remedies: Vec<Remedy> = told.helps.into_iter().map(|help| help.remedy).collect();
+        let fewer = Remedy::FewerAccelerators { accelerators: 1, instead_of: 2 };
+        assert_eq!(remedies, [Remedy::MoreReading { bytes_per_second: 20e6 }, fewer]);
+    }
+
+    #[test]
+    fn too_few_steps_are_judged_as_a_whole() {
+        let told = answer(&simple(&[(300, 100, 0, 4_000_000); 3]));
+        assert_eq!(told.au_kind, Some("au_all_steps_percent"));
+        assert_eq!(told.au_percent, Some(25.0));
+        assert_eq!(told.needed_bytes_per_second, Some(40e6));
+        assert_eq!(told.delivered_bytes_per_second, Some(10e6));
+        assert_eq!(told.window, Some(AnswerWindow { epochs: 1, steps: 3, seconds: 1.2 }));
+        // Not even one would be fed.
+        assert_eq!(told.helps.len(), 1);
+    }
+
+    #[test]
+    fn help_is_told_in_what_was_waited_for() {
+        let help = |change: fn(&mut Record)| {
+            let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+            let stall = &mut record.epochs[0].accelerators[0].stall;
+            stall.read_ns = 0;
+            change(&mut record);
+            serde_json::to_value(&answer(&record).helps).unwrap()
+        };
+        let opens = help(|r| r.epochs[0].accelerators[0].stall.open_ns = 10_000_000_000);
+        assert_eq!(opens[0]["name"], "more_opening");
+        assert!((opens[0]["files_per_second"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{opens}");
+        assert_eq!(opens[0]["is_estimate"], true);
+        let decodes = help(|r| r.epochs[0].accelerators[0].stall.decode_ns = 10_000_000_000);
+        assert_eq!(decodes[0]["name"], "more_decoding");
+        assert_eq!(decodes.as_array().unwrap().len(), 1);
+        let stopped = help(|r| r.complete = false);
+        assert_eq!(
+            (&stopped[0]["name"], &stopped[0]["doubt"]),
+            (&"advice".into(), &"incomplete_run".into())
+        );
+    }
+
+    /// A first step that takes half of the time, and no wait after it.
+    #[test]
+    fn mlperfs_window_is_told_where_it_decides_otherwise() {
+        let mut steps = [(0, 100, 0, 1_000_000); 6];
+        steps[0].0 = 600;
+        let mut short = simple(&steps);
+        let told = answer(&short);
+        assert_eq!((told.fed, told.au_percent), (Some(false), Some(50.0)));
+        assert_eq!(told.windowed_disagrees_percent, Some(100.0));
+        short.plan.metric.au_target_percent = 50.0;
+        assert_eq!(answer(&short).windowed_disagrees_percent, None);
+    }
+}

@@ -1,0 +1,282 @@
+//! The answer of a run in a few lines, the same for terminals and reports. Decides nothing.
+
+use feedrate_measure::answer::{Answer, AnswerKind, Help, Remedy, UnknownBecause};
+use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_measure::verdict::{Bound, Verdict, WaitCause, WaitPart};
+use feedrate_spec::units;
+
+/// At most three: the answer, what was needed and delivered, what would help. The first begins with [`head`].
+pub fn lines(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> Vec<String> {
+    let first = format!("{} {}", head(answer), says(answer, verdict, doubts));
+    let more = [rates(answer), helps(&answer.helps)];
+    [first].into_iter().chain(more.into_iter().flatten()).collect()
+}
+
+/// `YES:`.
+pub fn head(answer: &Answer) -> String {
+    format!("{}:", answer.kind.name().to_uppercase())
+}
+
+/// How many doubts there are of each severity.
+pub fn counted(doubts: &[Doubt]) -> String {
+    let count = |severity| doubts.iter().filter(|doubt| doubt.severity == severity).count() as u64;
+    let counts = Severity::ALL.map(|severity| match (severity, count(severity)) {
+        (_, 0) => None,
+        (Severity::Invalid, count) => Some(format!("{count} invalid")),
+        (severity, count) => Some(units::counted(count, severity.name())),
+    });
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    if counts.is_empty() { "none".into() } else { counts.join(", ") }
+}
+
+fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
+    match answer.kind {
+        AnswerKind::Yes | AnswerKind::No => {
+            let scope = match answer.window {
+                Some(window) if answer.au_kind == Some(AU_ALL_STEPS.id.name()) => {
+                    format!(", over all {}", units::counted(window.steps, "step"))
+                }
+                _ => String::new(),
+            };
+            let name = answer.verdict.name();
+            format!("{}{scope}, {name}{}", reached(answer).unwrap_or_default(), windowed(answer))
+        }
+        AnswerKind::Unknown => unknown(answer, verdict, doubts),
+        AnswerKind::Rate => {
+            let samples = answer.samples_per_second.map(|rate| units::per_second(rate, "samples"));
+            let bytes = answer.delivered_bytes_per_second.map(units::bytes_per_second_rounded);
+            let is_cached = answer.verdict == Bound::CacheFed;
+            let rates: Vec<String> = bytes.into_iter().chain(samples).collect();
+            let from = if is_cached { " from memory, cache-fed" } else { "" };
+            format!("{}{from}; without compute there is no AU", rates.join(", "))
+        }
+        AnswerKind::Checkpoints => verdict.evidence.clone(),
+    }
+}
+
+/// `54 % AU of the 90 % asked`, with as many digits as tell the two apart.
+fn reached(answer: &Answer) -> Option<String> {
+    let (au, asked) = (answer.au_percent?, answer.asked_percent);
+    Some(format!("{} % AU of the {asked} % asked", told_apart(au, asked)))
+}
+
+fn told_apart(au: f64, asked: f64) -> String {
+    let mut texts = (0..4).map(|digits| format!("{au:.digits$}"));
+    let is_true =
+        |text: &String| text.parse().is_ok_and(|told: f64| (asked <= told) == (asked <= au));
+    texts.find(is_true).unwrap_or_else(|| au.to_string())
+}
+
+fn windowed(answer: &Answer) -> String {
+    let Some(percent) = answer.windowed_disagrees_percent else { return String::new() };
+    let says = if answer.fed == Some(true) { "no" } else { "yes" };
+    let percent = told_apart(percent, answer.asked_percent);
+    format!("; MLPerf's windowed AU says {says}: {percent} %")
+}
+
+fn unknown(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
+    let named = |name: &str| doubts.iter().find(|doubt| doubt.name == name);
+    let because = answer.unknown_because.map_or("", UnknownBecause::name);
+    let facts = match answer.unknown_because {
+        Some(UnknownBecause::CacheFed) => named("page_cache").map(|doubt| {
+            doubt.facts.render("[{read_bytes} were read, {device_bytes} of them from the device]")
+        }),
+        Some(UnknownBecause::Interrupted) => named("incomplete_run").map(|doubt| {
+            doubt.facts.render(
+                "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are there]",
+            )
+        }),
+        Some(UnknownBecause::Incomplete) => {
+            named("incomplete_run").map(|doubt| doubt.evidence.clone())
+        }
+        _ => doubts
+            .iter()
+            .find(|doubt| doubt.severity == Severity::Invalid)
+            .map(|doubt| format!("{}: {}", doubt.name, doubt.evidence)),
+    };
+    let facts = facts.filter(|facts| !facts.is_empty());
+    let evidence = || begun(verdict.evidence.trim_end_matches('.'), |c| c.to_ascii_lowercase());
+    let facts = facts.unwrap_or_else(evidence);
+    format!("{because}, {facts}")
+}
+
+fn rates(answer: &Answer) -> Option<String> {
+    let rate = units::bytes_per_second_rounded;
+    let needs = answer.needed_bytes_per_second.zip(answer.delivered_bytes_per_second);
+    let needs = needs.map(|(needed, delivered)| {
+        let percent = 100.0 * delivered / needed;
+        format!("needs {}, gets {} ({percent:.0} %)", rate(needed), rate(delivered))
+    });
+    let more = match answer.kind {
+        AnswerKind::Unknown => reached(answer).map(|reached| format!("measured {reached}")),
+        AnswerKind::Yes => {
+            answer.waited_percent.map(|percent| format!("{percent:.0} % of the time is waiting"))
+        }
+        AnswerKind::No | AnswerKind::Rate => answer.wait.map(wait),
+        AnswerKind::Checkpoints => return None,
+    };
+    let parts: Vec<String> = needs.into_iter().chain(more).collect();
+    (!parts.is_empty()).then(|| begun(&parts.join("; "), |c| c.to_ascii_uppercase()))
+}
+
+/// With another first letter.
+fn begun(text: &str, letter: fn(char) -> char) -> String {
+    let mut letters = text.chars();
+    letters.next().map(letter).into_iter().chain(letters).collect()
+}
+
+fn wait(part: WaitPart) -> String {
+    let cause = match part.cause {
+        WaitCause::Open => "opening",
+        WaitCause::Read => "reading",
+        WaitCause::Decode => "decoding",
+        WaitCause::Skew => "for each other",
+    };
+    format!("{:.0} % of the wait is {cause}", part.percent)
+}
+
+fn helps(helps: &[Help]) -> Option<String> {
+    let words: Vec<String> = helps.iter().map(|help| remedy(&help.remedy)).collect();
+    let is_estimate = helps.iter().any(|help| help.is_estimate);
+    let estimated = if is_estimate { " (estimated)" } else { "" };
+    (!words.is_empty()).then(|| format!("Would help{estimated}: {}", words.join(", or ")))
+}
+
+fn remedy(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::MoreReading { bytes_per_second } => {
+            format!("{} more storage", units::bytes_per_second_rounded(*bytes_per_second))
+        }
+        Remedy::MoreOpening { files_per_second } => {
+            format!("opening {} more", units::per_second(*files_per_second, "files"))
+        }
+        Remedy::MoreDecoding { samples_per_second } => {
+            format!("decoding {} more", units::per_second(*samples_per_second, "samples"))
+        }
+        Remedy::FewerAccelerators { accelerators, instead_of } => {
+            let fewer = units::counted(u64::from(*accelerators), "accelerator");
+            format!("{fewer} instead of {instead_of}")
+        }
+        Remedy::Advice { advice, .. } => advice.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::example::{block, checkpoints_alone, epoch, plan, record, simple};
+    use feedrate_measure::record::Record;
+    use feedrate_measure::summary::Summary;
+
+    #[track_caller]
+    fn check(record: &Record, expected: &[&str]) {
+        let summary = Summary::new(record);
+        assert_eq!(lines(&summary.answer, &summary.verdict, &summary.doubts), expected);
+    }
+
+    /// 40 steps of 200 ms, of which an accelerator computes half.
+    fn starved(accelerators: u32) -> Record {
+        let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; accelerators as usize];
+        record(plan(accelerators, 40), vec![epoch(1, blocks)])
+    }
+
+    #[test]
+    fn who_starves_is_told_of_what() {
+        check(
+            &starved(2),
+            &[
+                "NO: 50 % AU of the 90 % asked, storage-bound",
+                "Needs 40 MB/s, gets 20 MB/s (50 %); 100 % of the wait is reading",
+                "Would help (estimated): 20 MB/s more storage, or 1 accelerator instead of 2",
+            ],
+        );
+        check(
+            &simple(&[(300, 100, 0, 4_000_000); 3]),
+            &[
+                "NO: 25 % AU of the 90 % asked, over all 3 steps, storage-bound",
+                "Needs 40 MB/s, gets 10 MB/s (25 %); 100 % of the wait is reading",
+                "Would help (estimated): 30 MB/s more storage",
+            ],
+        );
+    }
+
+    #[test]
+    fn who_is_fed_is_told_of_no_help() {
+        let mut fed = starved(1);
+        fed.plan.metric.au_target_percent = 45.5;
+        let rates = "Needs 20 MB/s, gets 10 MB/s (50 %); 50 % of the time is waiting";
+        check(&fed, &["YES: 50 % AU of the 45.5 % asked, compute-bound", rates]);
+    }
+
+    #[test]
+    fn mlperfs_window_is_told_where_it_decides_otherwise() {
+        let mut steps = [(0, 100, 0, 1_000_000); 6];
+        steps[0].0 = 600;
+        let summary = Summary::new(&simple(&steps));
+        let first = &lines(&summary.answer, &summary.verdict, &summary.doubts)[0];
+        let says = "NO: 50 % AU of the 90 % asked, over all 6 steps, storage-bound; MLPerf's windowed AU says yes: 100 %";
+        assert_eq!(first, says);
+    }
+
+    #[test]
+    fn what_a_run_does_not_tell_is_named() {
+        let mut stopped = starved(1);
+        (stopped.complete, stopped.plan.train.epochs) = (false, 3);
+        stopped.stopped_because = Some("interrupted".into());
+        let measured = "Needs 20 MB/s, gets 10 MB/s (50 %); measured 50 % AU of the 90 % asked";
+        let help = "Would help: run again to the end";
+        check(&stopped, &["UNKNOWN: interrupted, 1 of 3 epochs are there", measured, help]);
+        stopped.stopped_because = None;
+        let why = "1 of 3 epochs are there: it was killed, or is still going on";
+        check(&stopped, &[&format!("UNKNOWN: incomplete, {why}"), measured, help]);
+        let mut cached = starved(1);
+        cached.epochs[0].host.process_device_read_bytes = Some(0);
+        cached.epochs[0].host.resident_before_bytes = Some(80_000_000);
+        let help = "Would help: use `--cold`, or a dataset of at least five times the memory";
+        let why = "UNKNOWN: cache-fed, 80 MB were read, 0 B of them from the device";
+        check(&cached, &[why, measured, help]);
+        let mut nothing = starved(1);
+        nothing.epochs.clear();
+        check(&nothing, &["UNKNOWN: invalid, no step was finished"]);
+    }
+
+    #[test]
+    fn without_compute_there_is_a_rate() {
+        let mut rate = starved(1);
+        rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+        let wait = "100 % of the wait is reading";
+        check(&rate, &["RATE: 10 MB/s, 5 samples/s; without compute there is no AU", wait]);
+    }
+
+    #[test]
+    fn without_training_there_are_checkpoints() {
+        let mut alone = checkpoints_alone(3);
+        alone.complete = true;
+        let says = "CHECKPOINTS: 2 checkpoints of 1 GiB written in 3 s, 682.7 MiB/s. 1 checkpoint of 1 GiB read in 500 ms, 2 GiB/s.";
+        check(&alone, &[says]);
+    }
+
+    #[test]
+    fn a_rounded_percentage_is_on_its_side_of_what_was_asked() {
+        for (au, asked, expected) in [
+            (54.4, 90.0, "54"),
+            (89.7, 90.0, "89.7"),
+            (89.96, 90.0, "89.96"),
+            (89.99999, 90.0, "89.99999"),
+            (90.0, 90.0, "90"),
+            (90.3, 90.0, "90"),
+            (90.4, 90.2, "90.4"),
+        ] {
+            assert_eq!(told_apart(au, asked), expected);
+        }
+    }
+
+    #[test]
+    fn doubts_are_counted_by_severity() {
+        let mut stopped = starved(1);
+        assert_eq!(counted(&Summary::new(&stopped).doubts), "none");
+        stopped.complete = false;
+        assert_eq!(counted(&Summary::new(&stopped).doubts), "1 invalid");
+    }
+}
