@@ -14,6 +14,7 @@ const COMMON_SIZES: usize = 4;
 pub struct AccessSummary {
     pub reads: u64,
     pub opens: u64,
+    pub preparation_opens: Option<u64>,
     /// `null` where the record does not say.
     pub request_bytes: Option<RequestBytes>,
 }
@@ -35,6 +36,7 @@ impl AccessSummary {
         AccessSummary {
             reads: io.reads,
             opens: io.opens,
+            preparation_opens: io.preparation_opens,
             request_bytes: counted.then(|| RequestBytes::new(&io.access)),
         }
     }

@@ -221,6 +221,7 @@ impl Serialize for Figures {
             Some(access) => {
                 put(&mut tree, "access.reads", json!(access.reads));
                 put(&mut tree, "access.opens", json!(access.opens));
+                put(&mut tree, "access.preparation_opens", json!(access.preparation_opens));
                 put(&mut tree, "access.request_bytes", json!(access.request_bytes));
             }
             None => drop(tree.remove("access")),
@@ -301,6 +302,7 @@ mod tests {
                 "files",
                 "reads",
                 "opens",
+                "preparation_opens",
                 "request_bytes"
             ]
         );
