@@ -13,7 +13,7 @@ mod tests;
 
 pub use self::study::StudyRun;
 
-use self::access::Access;
+use self::access::{Access, BINS, FilesRead, add_bins};
 use crate::histogram::Histogram;
 use feedrate_spec::names;
 use feedrate_spec::plan::{Plan, PlanDoubt};
@@ -142,6 +142,9 @@ pub struct EpochRecord {
     pub ended: String,
     /// One entry for each accelerator, in their order.
     pub accelerators: Vec<AcceleratorEpoch>,
+    /// Files and bytes read by its end; `None` where knowing would have taken too much memory, and of old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_read: Option<FilesRead>,
     /// The machine meanwhile; of several, all together.
     pub host: HostEpoch,
     /// Each of the machines meanwhile; empty where there was one.
@@ -356,6 +359,12 @@ pub struct IoCounters {
     /// Sizes and order of the reads.
     #[serde(default)]
     pub access: Access,
+    /// Time in read calls by the bin of what they returned; all 0 in records of versions that did not count.
+    #[serde(default)]
+    pub size_ns: [u64; BINS],
+    /// Samples read that should have been decoded and could not, by kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecoded: Vec<UndecodedKind>,
     /// Latency of open calls.
     pub open_latency: Histogram,
     /// Latency of read calls.
@@ -364,7 +373,30 @@ pub struct IoCounters {
     pub sample_latency: Histogram,
 }
 
+/// Samples of a kind of file that is not decoded, or of which some are broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndecodedKind {
+    /// `webp`.
+    pub kind: String,
+    /// How many.
+    pub samples: u64,
+}
+
 impl IoCounters {
+    /// Count a sample of a kind that could not be decoded, where it is one. Allocates for the first of a kind.
+    pub fn count_undecoded(&mut self, kind: Option<&str>) {
+        if let Some(kind) = kind {
+            self.add_undecoded(kind, 1);
+        }
+    }
+
+    fn add_undecoded(&mut self, kind: &str, samples: u64) {
+        match self.undecoded.iter_mut().find(|known| known.kind == kind) {
+            Some(known) => known.samples += samples,
+            None => self.undecoded.push(UndecodedKind { kind: kind.to_string(), samples }),
+        }
+    }
+
     /// Give back the memory that counting needs and keeping does not.
     pub fn compact(&mut self) {
         self.open_latency.compact();
@@ -386,6 +418,10 @@ impl IoCounters {
         self.decode_ns += other.decode_ns;
         self.idle_ns += other.idle_ns;
         self.access.add(&other.access);
+        add_bins(&mut self.size_ns, &other.size_ns);
+        for other in &other.undecoded {
+            self.add_undecoded(&other.kind, other.samples);
+        }
         self.open_latency.merge(&other.open_latency);
         self.read_latency.merge(&other.read_latency);
         self.sample_latency.merge(&other.sample_latency);

@@ -67,6 +67,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             materialize: false,
             verify: false,
             check_crc: true,
+            decodes_members: true,
         },
         train: train(steps),
         checkpoint: None,
@@ -151,6 +152,7 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         host: HostEpoch::default(),
         nodes: Vec::new(),
         checkpoints: vec![],
+        files_read: None,
         accelerators,
     }
 }
