@@ -198,9 +198,16 @@ impl Session<'_> {
         let epoch = TimelineSampler::apart(self.timeline, || run(driver));
         let host = sampler.finish();
         let (start_ns, end_ns) = extent(&epoch.accelerators, driver.now_ns());
-        let accelerators = epoch.accelerators;
-        let mut own =
-            EpochRecord { number, start_ns, end_ns, accelerators, host, ..EpochRecord::default() };
+        let (accelerators, causes) = (epoch.accelerators, Some(epoch.causes));
+        let mut own = EpochRecord {
+            number,
+            start_ns,
+            end_ns,
+            accelerators,
+            causes,
+            host,
+            ..EpochRecord::default()
+        };
         look(&mut own);
         let (epoch, outcome) = match epoch.failure {
             Some(failure) => (own, Err(failure)),

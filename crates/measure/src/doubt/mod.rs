@@ -16,6 +16,7 @@ mod client_cpu_saturated;
 mod straggler_accelerator;
 mod compute_overshoot;
 mod first_epoch_differs;
+mod no_step_causes;
 mod members_not_decoded;
 mod results_on_device_under_test;
 mod clock_step;
@@ -63,6 +64,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &compute_overshoot::DOUBT,
     &first_epoch_differs::DOUBT,
     &metadata_warm::DOUBT,
+    &no_step_causes::DOUBT,
     &members_not_decoded::DOUBT,
     &noticed(
         "scaled",
