@@ -44,13 +44,13 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.unread.iter();
         let left_out = left_out.map(|one| json!({ "path": shown(&one.path), "why": one.why }));
-        messages::print(json!({
+        messages::print_json(json!({
             "sources": sources.collect::<Value>(),
             "runs": found.runs.iter().map(object).collect::<Value>(),
             "left_out": left_out.collect::<Value>(),
         }));
     } else {
-        messages::print(page(&found, arguments.sources.len() > 1));
+        messages::print_page(&page(&found, arguments.sources.len() > 1));
     }
     Ok(Exit::Fine)
 }

@@ -40,7 +40,7 @@ pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
     };
     if arguments.json {
         let Listed { name, summary, notes } = found;
-        messages::print(
+        messages::print_json(
             json!({ "family": name_of(*family), "name": name, "summary": summary, "notes": notes }),
         );
     } else {

@@ -21,7 +21,7 @@ pub(super) struct SystemArguments {
 pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
     let system = feedrate_run::system::system(Some(&arguments.data), None);
     if arguments.json {
-        messages::print(serde_json::to_string(&system)?);
+        messages::print_json(serde_json::to_value(&system)?);
         return Ok(Exit::Fine);
     }
     let mut table = Table::new();

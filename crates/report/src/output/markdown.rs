@@ -21,6 +21,10 @@ fn write(report: &Report) -> String {
     for source in &report.sources {
         parts.push(format!("- {} ({} runs)", name(&source.path), source.runs));
     }
+    if let Some(answer) = &report.answer {
+        parts.push("## Answer".into());
+        parts.extend(answer.says.iter().map(|says| sentence(says)));
+    }
     parts.push("## Findings".into());
     parts.push(findings(report));
     parts.push("## Doubts".into());

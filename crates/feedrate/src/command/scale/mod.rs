@@ -87,9 +87,9 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         }
     };
     if arguments.data.json {
-        messages::print(hunt.json(edge, &folder));
+        messages::print_json(hunt.json(edge, &folder));
     } else {
-        messages::print(hunt.page(edge, &folder));
+        messages::print_page(&hunt.page(edge, &folder));
     }
     Ok(if edge == Edge::BelowFrom { Exit::Unmet } else { Exit::Fine })
 }

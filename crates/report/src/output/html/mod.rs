@@ -28,6 +28,7 @@ type Section = (&'static str, &'static str, Markup);
 
 fn write(report: &Report) -> String {
     let all = [
+        ("answer", "Answer", sections::answer(report)),
         ("findings", "Findings", sections::findings(report)),
         ("doubts", "Doubts", sections::doubts(report)),
         ("figures", "Figures", figures::figures(report)),
