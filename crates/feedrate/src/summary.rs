@@ -172,11 +172,15 @@ fn latency(reads: &Quantiles) -> Option<String> {
 fn access(figures: &Figures) -> Option<String> {
     let access = figures.access.as_ref()?;
     let requests = access.request_bytes.as_ref()?;
-    let common = if access.reads > 0 { requests.common.first()? } else { return None };
-    // Of sizes that are all different none is common.
-    let part = common.count as f64 / access.reads as f64;
-    let mut words = match part {
-        0.01.. => vec![format!("{} of reads {}", share(part), units::bytes(common.bytes))],
+    if access.reads == 0 {
+        return None;
+    }
+    let common = requests.common.iter().flatten().next();
+    let mut words = match common.map(|of| (of.count as f64 / access.reads as f64, of.bytes)) {
+        Some((part, bytes)) if part >= 0.01 => {
+            vec![format!("{} of reads {}", share(part), units::bytes(bytes))]
+        }
+        // Of sizes that are all different none is common.
         _ => vec!["reads of many sizes".into()],
     };
     for (name, metric) in [("sequential", &SEQUENTIAL), ("consecutive", &CONSECUTIVE)] {

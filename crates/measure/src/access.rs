@@ -2,6 +2,7 @@
 
 use crate::record::IoCounters;
 use crate::record::access::{Access, BIN_NAMES};
+use crate::record::common_sizes::CommonSize;
 use serde::{Serialize, Serializer};
 
 /// So many common sizes are told, as Darshan's ACCESS1 to ACCESS4.
@@ -23,17 +24,8 @@ pub struct RequestBytes {
     /// Reads by size, in Darshan's bins, those without any left out.
     #[serde(serialize_with = "as_map")]
     pub histogram: Vec<(&'static str, u64)>,
-    /// The commonest sizes, the commonest first.
-    pub common: Vec<Common>,
-}
-
-/// A common size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Common {
-    /// The size.
-    pub bytes: u64,
-    /// Reads of it, at least.
-    pub count: u64,
+    /// The commonest sizes, the commonest first; `null` where none is known for sure to be.
+    pub common: Option<Vec<CommonSize>>,
 }
 
 impl AccessSummary {
@@ -51,9 +43,7 @@ impl AccessSummary {
 impl RequestBytes {
     fn new(access: &Access) -> Self {
         let bins = BIN_NAMES.into_iter().zip(access.sizes).filter(|&(_, count)| count > 0);
-        let sizes = access.common.top(COMMON_SIZES).into_iter();
-        let common = sizes.map(|size| Common { bytes: size.bytes, count: size.at_least() });
-        RequestBytes { histogram: bins.collect(), common: common.collect() }
+        RequestBytes { histogram: bins.collect(), common: access.common.commonest(COMMON_SIZES) }
     }
 }
 
@@ -94,7 +84,7 @@ mod tests {
         for bytes in 1..=6 {
             (0..bytes).for_each(|_| io.access.read(bytes, Follows::Next));
         }
-        let common = AccessSummary::new(&io).request_bytes.unwrap().common;
+        let common = AccessSummary::new(&io).request_bytes.unwrap().common.unwrap();
         let found: Vec<_> = common.iter().map(|size| (size.bytes, size.count)).collect();
         assert_eq!(found, [(6, 6), (5, 5), (4, 4), (3, 3)]);
     }

@@ -103,16 +103,20 @@ impl Session<'_> {
             evict(&folder).map_err(|source| CheckpointError::Read { path: folder, source })?;
         }
         self.ranks.comm.barrier()?;
+        let sampler = Sampler::start(None, self.clock);
         let start_ns = self.clock.now_ns();
         let ranks = checkpoint::load(plan, self.clock, EPOCH, number, self.ranks)?;
+        let end_ns = self.clock.now_ns();
+        let from_device = self.ranks.gather(&sampler.finish().process_device_read_bytes)?;
         Ok(CheckpointRecord {
             kind: CheckpointKind::Load,
             start_ns,
-            end_ns: self.clock.now_ns(),
+            end_ns,
             bytes: plan.total_bytes,
             after_step: number,
             stall_ns: None,
             folder_sync_ns: None,
+            process_device_read_bytes: from_device.into_iter().sum(),
             ranks,
         })
     }

@@ -263,6 +263,13 @@ fn checkpoints_of_an_earlier_run_are_read() {
     assert_eq!(run(&writes).code, 0);
     let answer = run(&[&reads[..], &["--cold"]].concat());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let answer = run(&[&reads[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let doubts = json["doubts"].as_array().unwrap();
+    let named = |name: &str| doubts.iter().find(|doubt| doubt["name"] == name);
+    let doubt = named("checkpoints_from_page_cache").unwrap();
+    let (read, device) = (&doubt["facts"]["read_bytes"], &doubt["facts"]["device_bytes"]);
+    assert_eq!((read, device.as_u64()), (&json["checkpoint"]["load"]["bytes"], Some(0)));
     let more = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=2"];
     run(&more).refuses(2, &["checkpoint.num_checkpoints_read", "`2` checkpoints are read, 1"]);
 }

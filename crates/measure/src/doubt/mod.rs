@@ -8,6 +8,7 @@ mod window_shorter_than_stock;
 mod too_few_steps;
 mod au_disagrees;
 mod page_cache;
+mod checkpoints_from_page_cache;
 mod direct_not_in_effect;
 mod other_io;
 mod client_cpu_saturated;
@@ -52,6 +53,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &too_few_steps::DOUBT,
     &au_disagrees::DOUBT,
     &page_cache::DOUBT,
+    &checkpoints_from_page_cache::DOUBT,
     &direct_not_in_effect::DOUBT,
     &other_io::DOUBT,
     &client_cpu_saturated::DOUBT,

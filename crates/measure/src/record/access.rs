@@ -1,5 +1,6 @@
 //! How files were read, as Darshan counts it: sizes of requests, what follows what. Counting neither allocates nor locks.
 
+use super::common_sizes::CommonSizes;
 use serde::{Deserialize, Serialize};
 
 /// Upper ends of all size bins but the last, each inside its bin: `DARSHAN_BUCKET_INC` of darshan-common.h.
@@ -12,8 +13,6 @@ pub const BIN_NAMES: [&str; BINS] = [
     "0-100", "100-1K", "1K-10K", "10K-100K", "100K-1M", "1M-4M", "4M-10M", "10M-100M", "100M-1G",
     "1G+",
 ];
-/// Sizes that are counted singly. Every size of more than one in so many reads is among them.
-const SIZES: usize = 16;
 
 /// Place of a read after the one before it in the same open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,145 +109,9 @@ fn bin(bytes: u64) -> usize {
     BIN_ENDS.iter().map(|&end| usize::from(bytes > end)).sum()
 }
 
-/// Space-Saving (Metwally, Agrawal, El Abbadi 2005): a new size takes the place of the rarest, and its count.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(try_from = "Vec<CommonSize>", into = "Vec<CommonSize>")]
-pub struct CommonSizes {
-    table: [CommonSize; SIZES],
-    /// Where the last was found; the next is likely the same.
-    last: usize,
-}
-
-/// A size of requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommonSize {
-    /// Bytes that each returned.
-    pub bytes: u64,
-    /// How many of them, at most.
-    pub count: u64,
-    /// Number of them that may have been others, of sizes that are no longer in the table.
-    pub excess: u64,
-}
-
-impl CommonSize {
-    fn is_of(&self, bytes: u64) -> bool {
-        self.bytes == bytes && self.count > 0
-    }
-
-    /// So many reads were of this size at least.
-    pub fn at_least(&self) -> u64 {
-        self.count - self.excess
-    }
-}
-
-impl CommonSizes {
-    #[inline]
-    fn count(&mut self, bytes: u64) {
-        let last = &mut self.table[self.last % SIZES];
-        if last.bytes == bytes && last.count > 0 {
-            last.count += 1;
-        } else {
-            self.count_other(bytes);
-        }
-    }
-
-    fn count_other(&mut self, bytes: u64) {
-        self.last = match self.table.iter().position(|size| size.is_of(bytes)) {
-            Some(at) => at,
-            None => {
-                let rarest = self.rarest();
-                let excess = self.table[rarest].count;
-                self.table[rarest] = CommonSize { bytes, count: excess, excess };
-                rarest
-            }
-        };
-        self.table[self.last].count += 1;
-    }
-
-    fn rarest(&self) -> usize {
-        let mut rarest = 0;
-        for (at, size) in self.table.iter().enumerate() {
-            if size.count < self.table[rarest].count {
-                rarest = at;
-            }
-        }
-        rarest
-    }
-
-    /// The sizes known to be the most frequent, those first, at most `most`.
-    pub fn top(&self, most: usize) -> Vec<CommonSize> {
-        let mut sizes = self.filled();
-        sizes.sort_by_key(|size| (std::cmp::Reverse(size.at_least()), size.bytes));
-        sizes.truncate(most);
-        sizes
-    }
-
-    fn filled(&self) -> Vec<CommonSize> {
-        self.table.iter().copied().filter(|size| size.count > 0).collect()
-    }
-
-    /// Both together (Cafaro, Pulimeno, Tempesta 2016): what one table lacks may have been counted under its rarest.
-    fn add(&mut self, other: &CommonSizes) {
-        let mut sum: Vec<CommonSize> = self.filled();
-        for size in other.filled().iter().filter(|size| !self.has(size.bytes)) {
-            sum.push(CommonSize { count: 0, excess: 0, ..*size });
-        }
-        for size in &mut sum {
-            let (own, more) = (self.bound(size.bytes), other.bound(size.bytes));
-            (size.count, size.excess) = (own.count + more.count, own.excess + more.excess);
-        }
-        sum.sort_by_key(|size| (std::cmp::Reverse(size.count), size.bytes));
-        sum.truncate(SIZES);
-        *self = CommonSizes::default();
-        self.table[..sum.len()].copy_from_slice(&sum);
-    }
-
-    fn has(&self, bytes: u64) -> bool {
-        self.table.iter().any(|size| size.is_of(bytes))
-    }
-
-    /// As it was counted; one that is not in the table may have been counted as often as the rarest.
-    fn bound(&self, bytes: u64) -> CommonSize {
-        let known = self.table.iter().copied().find(|size| size.is_of(bytes));
-        known.unwrap_or_else(|| {
-            let count = self.table[self.rarest()].count;
-            CommonSize { bytes, count, excess: count }
-        })
-    }
-}
-
-impl PartialEq for CommonSizes {
-    fn eq(&self, other: &Self) -> bool {
-        self.filled() == other.filled()
-    }
-}
-
-impl Eq for CommonSizes {}
-
-impl From<CommonSizes> for Vec<CommonSize> {
-    fn from(sizes: CommonSizes) -> Self {
-        sizes.filled()
-    }
-}
-
-impl TryFrom<Vec<CommonSize>> for CommonSizes {
-    type Error = String;
-
-    fn try_from(sizes: Vec<CommonSize>) -> Result<Self, String> {
-        let mut table = [CommonSize::default(); SIZES];
-        let places = table.get_mut(..sizes.len());
-        places.ok_or(format!("more than {SIZES} common sizes"))?.copy_from_slice(&sizes);
-        if sizes.iter().any(|size| size.count < size.excess) {
-            return Err("a common size counts less than its excess".into());
-        }
-        Ok(CommonSizes { table, last: 0 })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn of(sizes: &[u64]) -> Access {
         let mut access = Access::default();
@@ -293,38 +156,5 @@ mod tests {
         let access = Access { files: Some(3), ..of(&[5, 5, 7]) };
         let text = serde_json::to_string(&access).unwrap();
         assert_eq!(serde_json::from_str::<Access>(&text).unwrap(), access);
-        let many = vec![CommonSize::default(); SIZES + 1];
-        assert!(CommonSizes::try_from(many).is_err());
-        assert!(CommonSizes::try_from(vec![CommonSize { bytes: 1, count: 1, excess: 2 }]).is_err());
-    }
-
-    proptest! {
-        /// Few sizes are counted exactly, whoever counted them.
-        #[test]
-        fn few_sizes_are_exact(a in prop::collection::vec(0u64..8, 0..200), b in prop::collection::vec(8u64..16, 0..200)) {
-            let mut both = of(&a);
-            both.add(&of(&b));
-            for size in both.common.top(SIZES) {
-                let really = a.iter().chain(&b).filter(|&&bytes| bytes == size.bytes).count() as u64;
-                prop_assert_eq!((size.at_least(), size.count), (really, really));
-            }
-        }
-
-        /// Counts of many sizes are bounds, and none that is common is missed.
-        #[test]
-        fn counts_are_bounds(a in prop::collection::vec(0u64..60, 0..400), b in prop::collection::vec(0u64..60, 0..400)) {
-            let mut both = of(&a);
-            both.add(&of(&b));
-            let all = [a, b].concat();
-            let top = both.common.top(SIZES);
-            for bytes in 0..60 {
-                let really = all.iter().filter(|&&other| other == bytes).count() as u64;
-                match top.iter().find(|size| size.bytes == bytes) {
-                    Some(size) => prop_assert!(size.at_least() <= really && really <= size.count),
-                    None => prop_assert!(really * SIZES as u64 <= all.len() as u64),
-                }
-            }
-            prop_assert_eq!(both.reads(), all.len() as u64);
-        }
     }
 }

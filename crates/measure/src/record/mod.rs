@@ -4,6 +4,7 @@
 
 pub mod timeline;
 pub mod access;
+pub mod common_sizes;
 pub mod file;
 mod hosts;
 mod study;
@@ -172,6 +173,9 @@ pub struct CheckpointRecord {
     /// How long it waited for syncs of folders and manifest, which no rank makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder_sync_ns: Option<u64>,
+    /// `read_bytes` of `/proc/self/io` over all processes while it was read; of one that was written there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_device_read_bytes: Option<u64>,
     /// Each rank that took part, in their order; empty in records that do not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankCheckpoint>,

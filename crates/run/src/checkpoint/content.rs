@@ -1,7 +1,8 @@
-//! The content of a state: random, finite, made piece by piece as it is written, and a function of the file's name, so that
-//! it can be made again and compared; or ones. Shared by the sinks.
+//! The content of a state: random, finite, made piece by piece as it is written, and a function of the checkpoint and the
+//! file's name, so that no two checkpoints are alike, and each can be made again and compared; or ones. Shared by the sinks.
 
 use feedrate_data::content::Content;
+use feedrate_spec::plan::seeds::scatter;
 use feedrate_spec::plan::state::{StateType, Tensor};
 use feedrate_spec::shape::Element;
 
@@ -14,8 +15,9 @@ pub(super) struct StateContent {
 }
 
 impl StateContent {
-    pub(super) fn random(file: &str) -> Self {
-        let mut content = Content::new(SEED);
+    /// Of `file` in the checkpoint of `epoch` and `step`.
+    pub(super) fn random(epoch: u32, step: u64, file: &str) -> Self {
+        let mut content = Content::new(scatter(scatter(SEED ^ u64::from(epoch)) ^ step));
         content.start(u64::from(crc32fast::hash(file.as_bytes())));
         StateContent { random: Some(content) }
     }

@@ -30,6 +30,8 @@ pub(super) struct CheckpointFolder<'f> {
     files: &'f dyn FileSystem,
     plan: &'f CheckpointPlan,
     clock: Clock,
+    epoch: u32,
+    step: u64,
     pub(super) path: PathBuf,
     /// Waited for syncs that no rank makes.
     pub(super) sync_ns: u64,
@@ -63,8 +65,8 @@ pub fn load(
     step: u64,
     ranks: &Ranks,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    let path = folder(plan, epoch, step);
-    let own = CheckpointFolder::new(&SystemFiles, plan, clock, path).load(own(plan, ranks))?;
+    let checkpoint = CheckpointFolder::new(&SystemFiles, plan, clock, epoch, step);
+    let own = checkpoint.load(own(plan, ranks))?;
     if !ranks.are_many() {
         return Ok(own);
     }
@@ -86,9 +88,11 @@ impl<'f> CheckpointFolder<'f> {
         files: &'f dyn FileSystem,
         plan: &'f CheckpointPlan,
         clock: Clock,
-        path: PathBuf,
+        epoch: u32,
+        step: u64,
     ) -> Self {
-        CheckpointFolder { files, plan, clock, path, sync_ns: 0 }
+        let path = folder(plan, epoch, step);
+        CheckpointFolder { files, plan, clock, epoch, step, path, sync_ns: 0 }
     }
 
     /// Make the folder; from here on no checkpoint in it is whole.
@@ -171,8 +175,11 @@ impl<'f> CheckpointFolder<'f> {
         let most = if in_one { length.bytes } else { PIECE_BYTES as u64 };
         let piece_bytes = length.bytes.min(most) as usize;
         let mut output = self.files.create(part, length.bytes)?;
-        let content =
-            if self.plan.ones { StateContent::ones() } else { StateContent::random(&state.name) };
+        let content = if self.plan.ones {
+            StateContent::ones()
+        } else {
+            StateContent::random(self.epoch, self.step, &state.name)
+        };
         let mut pieces = Pieces::new(content, piece_bytes, &mut *output)?;
         format.write(&mut pieces, state)?;
         let (bytes, crc32) = pieces.finish()?;
@@ -187,7 +194,8 @@ impl<'f> CheckpointFolder<'f> {
         entries: Vec<(String, CheckpointFile)>,
     ) -> Result<(), CheckpointError> {
         let path = self.path.join(NAME);
-        self.put(&CheckpointManifest::new(entries), &path).map_err(not_written(&path))
+        let manifest = CheckpointManifest::new(self.epoch, self.step, entries);
+        self.put(&manifest, &path).map_err(not_written(&path))
     }
 
     fn put(&mut self, manifest: &CheckpointManifest, path: &Path) -> io::Result<()> {
@@ -226,8 +234,8 @@ impl<'f> CheckpointFolder<'f> {
         let mut text = Vec::new();
         let missing = "there is none, so the checkpoint is not whole";
         self.read(NAME, missing, None, |piece| text.extend_from_slice(piece))?;
-        let manifest =
-            CheckpointManifest::parse(&text).map_err(|problem| self.damaged(NAME, problem))?;
+        let manifest = CheckpointManifest::parse(&text, self.epoch, self.step)
+            .map_err(|problem| self.damaged(NAME, problem))?;
         let (writers, shift) = (self.plan.state.writers(), self.plan.read_rank_shift);
         self.ranks(own, |rank, own| {
             for state in self.plan.state.files((rank + shift % writers) % writers) {

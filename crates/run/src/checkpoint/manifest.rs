@@ -14,6 +14,12 @@ const VERSION: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CheckpointManifest {
     version: u32,
+    /// The checkpoint that it is; `None` of older versions.
+    #[serde(default)]
+    epoch: Option<u32>,
+    /// As its folder counts it.
+    #[serde(default)]
+    step: Option<u64>,
     pub(super) files: BTreeMap<String, CheckpointFile>,
 }
 
@@ -29,16 +35,26 @@ pub(super) struct CheckpointFile {
 }
 
 impl CheckpointManifest {
-    pub(super) fn new(files: impl IntoIterator<Item = (String, CheckpointFile)>) -> Self {
-        CheckpointManifest { version: VERSION, files: files.into_iter().collect() }
+    pub(super) fn new(
+        epoch: u32,
+        step: u64,
+        files: impl IntoIterator<Item = (String, CheckpointFile)>,
+    ) -> Self {
+        let (epoch, step, files) = (Some(epoch), Some(step), files.into_iter().collect());
+        CheckpointManifest { version: VERSION, epoch, step, files }
     }
 
-    /// Its text, or why it is none.
-    pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
+    /// The manifest of the checkpoint of `epoch` and `step` with this text, or why it is none.
+    pub(super) fn parse(text: &[u8], epoch: u32, step: u64) -> Result<Self, String> {
         let manifest: CheckpointManifest =
             serde_json::from_slice(text).map_err(|error| error.to_string())?;
         if manifest.version != VERSION {
             return Err(format!("its version is {}, not {VERSION}", manifest.version));
+        }
+        if let (Some(of_epoch), Some(of_step)) = (manifest.epoch, manifest.step)
+            && (of_epoch, of_step) != (epoch, step)
+        {
+            return Err(format!("it is of epoch {of_epoch} and step {of_step}"));
         }
         Ok(manifest)
     }

@@ -3,7 +3,7 @@
 
 use super::CheckpointError;
 use super::files::SystemFiles;
-use super::folder::{CheckpointFolder, WrittenPart, folder, own};
+use super::folder::{CheckpointFolder, WrittenPart, own};
 use super::manifest::CheckpointFile;
 use crate::clock::Clock;
 use crate::ranks::Ranks;
@@ -70,8 +70,8 @@ impl Saver {
     pub fn save(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
         self.finish()?;
         let start_ns = self.clock.now_ns();
-        let path = folder(&self.plan, due.epoch, due.step);
-        let mut begun = CheckpointFolder::new(&SystemFiles, &self.plan, self.clock, path.clone());
+        let (epoch, step) = (due.epoch, due.step);
+        let mut begun = CheckpointFolder::new(&SystemFiles, &self.plan, self.clock, epoch, step);
         if self.ranks.is_first() {
             begun.begin()?;
         }
@@ -83,9 +83,9 @@ impl Saver {
         }
         let (plan, clock, sync_ns) = (Arc::clone(&self.plan), self.clock, begun.sync_ns);
         let (mut whole, is_alone) = (std::mem::take(&mut self.whole), !self.ranks.are_many());
-        let folder = path.clone();
+        let path = begun.path.clone();
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
-            let mut checkpoint = CheckpointFolder::new(&SystemFiles, &plan, clock, folder);
+            let mut checkpoint = CheckpointFolder::new(&SystemFiles, &plan, clock, epoch, step);
             checkpoint.sync_ns = sync_ns;
             let mut part = checkpoint.write(own)?;
             if is_alone {
@@ -140,6 +140,7 @@ impl Saver {
             after_step: due.steps,
             stall_ns,
             folder_sync_ns: Some(part.folder_sync_ns),
+            process_device_read_bytes: None,
             ranks: part.ranks,
         };
         self.saved.push(Saved { epoch: due.epoch, record });
@@ -160,8 +161,8 @@ impl Saver {
             all.end_ns = all.end_ns.max(other.end_ns);
         }
         if self.ranks.is_first() {
-            let path = folder(&self.plan, due.epoch, due.step);
-            let mut own = CheckpointFolder::new(&SystemFiles, &self.plan, self.clock, path);
+            let (epoch, step) = (due.epoch, due.step);
+            let mut own = CheckpointFolder::new(&SystemFiles, &self.plan, self.clock, epoch, step);
             let entries = std::mem::take(&mut all.entries);
             let complete_start_ns = self.clock.now_ns();
             complete(&mut own, self.plan.keep_last, entries, &mut self.whole)?;

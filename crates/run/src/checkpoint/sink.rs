@@ -201,7 +201,8 @@ mod tests {
             [(4096, vec![0, 4094, 8190]), (1 << 20, vec![0, 4]), (8192, vec![8190])]
         {
             let mut memory = Memory::default();
-            let mut pieces = Pieces::new(StateContent::random("f"), piece, &mut memory).unwrap();
+            let mut pieces =
+                Pieces::new(StateContent::random(1, 5, "f"), piece, &mut memory).unwrap();
             pieces.put(&[0; 10_000]).unwrap();
             for offset in patches {
                 pieces.patch(offset, b"abcd").unwrap();

@@ -48,12 +48,8 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     }
 }
 
-fn save_to(
-    files: &dyn FileSystem,
-    plan: &CheckpointPlan,
-    folder: &Path,
-) -> Result<WrittenPart, CheckpointError> {
-    let mut own = CheckpointFolder::new(files, plan, Clock::new(), folder.to_owned());
+fn save_to(files: &dyn FileSystem, plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
+    let mut own = CheckpointFolder::new(files, plan, Clock::new(), 1, 5);
     own.begin()?;
     let mut part = own.write(0..plan.state.writers())?;
     own.complete(std::mem::take(&mut part.entries))?;
@@ -63,14 +59,12 @@ fn save_to(
 fn load_from(
     files: &dyn FileSystem,
     plan: &CheckpointPlan,
-    folder: &Path,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    let folder = CheckpointFolder::new(files, plan, Clock::new(), folder.to_owned());
-    folder.load(0..plan.state.writers())
+    CheckpointFolder::new(files, plan, Clock::new(), 1, 5).load(0..plan.state.writers())
 }
 
 fn save(plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
-    save_to(&SystemFiles, plan, &folder(plan, 1, 5))
+    save_to(&SystemFiles, plan)
 }
 
 fn load_all(plan: &CheckpointPlan, shift: u64) -> Result<Vec<RankCheckpoint>, CheckpointError> {
@@ -196,19 +190,18 @@ fn a_file_of_another_length_is_refused_before_it_is_read() {
 #[test]
 fn with_fsync_no_loss_of_power_leaves_a_checkpoint_that_only_looks_whole() {
     let plan = plan(Path::new("/c"), "pt", true);
-    let folder = super::folder(&plan, 1, 5);
     for over_older in [false, true] {
         let (mut finished, mut whole, mut refused) = (false, 0, 0);
         for operations in 0.. {
             let files = FragileFiles::default();
             if over_older {
-                save_to(&files, &plan, &folder).unwrap();
+                save_to(&files, &plan).unwrap();
             }
             files.fail_after(operations);
-            finished = save_to(&files, &plan, &folder).is_ok();
+            finished = save_to(&files, &plan).is_ok();
             for names in [Names::Synced, Names::All, Names::ByChance(operations)] {
                 let left = files.after_power_failure(names);
-                match load_from(&left, &plan, &folder) {
+                match load_from(&left, &plan) {
                     Ok(_) => whole += 1,
                     Err(error) => {
                         assert!(!finished, "after {operations}: {error}");
@@ -233,11 +226,47 @@ fn with_fsync_no_loss_of_power_leaves_a_checkpoint_that_only_looks_whole() {
 #[test]
 fn without_fsync_a_loss_of_power_tears_checkpoints_and_they_are_refused() {
     let plan = plan(Path::new("/c"), "raw", false);
-    let folder = super::folder(&plan, 1, 5);
     let files = FragileFiles::default();
-    save_to(&files, &plan, &folder).unwrap();
+    save_to(&files, &plan).unwrap();
     let left = files.after_power_failure(Names::All);
-    assert!(load_from(&left, &plan, &folder).is_err());
+    assert!(load_from(&left, &plan).is_err());
+}
+
+#[test]
+fn checkpoints_differ_and_none_is_taken_for_another() {
+    for (ones, format) in [(false, "raw"), (false, "pt"), (true, "raw")] {
+        let temporary = tempfile::tempdir().unwrap();
+        let plan = CheckpointPlan { ones, ..plan(temporary.path(), format, false) };
+        let mut saver = Saver::new(&plan, Clock::new(), Ranks::alone(3));
+        let all = [(1, 5), (1, 6), (2, 5), (5, 1)];
+        for (epoch, step) in all {
+            saver.save(CheckpointDue { epoch, steps: step, step }).unwrap();
+        }
+        let name = format!("{}.{format}", plan.state.files(0)[0].name);
+        let content = |&(epoch, step)| std::fs::read(folder(&plan, epoch, step).join(&name));
+        let contents: std::collections::BTreeSet<_> =
+            all.iter().map(|of| content(of).unwrap()).collect();
+        assert_eq!(contents.len(), if ones { 1 } else { all.len() });
+        load_all(&plan, 0).unwrap();
+        std::fs::remove_dir_all(folder(&plan, 1, 5)).unwrap();
+        std::fs::rename(folder(&plan, 1, 6), folder(&plan, 1, 5)).unwrap();
+        let told = load_all(&plan, 0).unwrap_err().to_string();
+        assert!(told.contains("it is of epoch 1 and step 6"), "{told}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_an_older_version_that_does_not_say_which_it_is_loads() {
+    let temporary = tempfile::tempdir().unwrap();
+    let plan = plan(temporary.path(), "raw", false);
+    save(&plan).unwrap();
+    let manifest = folder(&plan, 1, 5).join("manifest.json");
+    let text = std::fs::read(&manifest).unwrap();
+    let mut json: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let fields = json.as_object_mut().unwrap();
+    assert!(fields.remove("epoch").is_some() && fields.remove("step").is_some());
+    std::fs::write(&manifest, json.to_string()).unwrap();
+    load_all(&plan, 0).unwrap();
 }
 
 #[test]

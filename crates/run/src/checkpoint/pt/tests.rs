@@ -12,7 +12,7 @@ fn tensor(name: &str, elements: u64, element: StateType) -> Tensor {
 
 fn written(state: &StateFile) -> Vec<u8> {
     let mut file = tempfile::tempfile().unwrap();
-    let mut pieces = Pieces::new(StateContent::random(&state.name), 4096, &mut file).unwrap();
+    let mut pieces = Pieces::new(StateContent::random(1, 5, &state.name), 4096, &mut file).unwrap();
     Pt.write(&mut pieces, state).unwrap();
     pieces.finish().unwrap();
     let mut bytes = Vec::new();

@@ -1,0 +1,62 @@
+//! Memory served checkpoints that storage should have.
+
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
+use crate::record::CheckpointKind;
+#[cfg(test)]
+use crate::record::{CheckpointRecord, Record};
+
+/// Share of the bytes; the kernel may hold back a few pages.
+const CACHED_SHARE_MAX: f64 = 0.01;
+
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "checkpoints_from_page_cache",
+        severity: Severity::Warning,
+        meaning: "Part of the checkpoints was read from the page cache, not from the storage: rates of loading can exceed what the storage can do.",
+        evidence: "{read_bytes} of checkpoints were read and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)",
+        advice: "use `--cold`, which puts each checkpoint out of the page cache before it is read",
+    },
+    check: Some(|derived| {
+        let (mut read, mut from_device) = (0, 0);
+        for load in derived.record.checkpoints_of(CheckpointKind::Load) {
+            // What read more than it has read it ahead.
+            from_device += load.process_device_read_bytes?.min(load.bytes);
+            read += load.bytes;
+        }
+        let share = (read > 0).then(|| 1.0 - from_device as f64 / read as f64)?;
+        let facts = Facts::new()
+            .with("read_bytes", read)
+            .with("device_bytes", from_device)
+            .with("from_memory_percent", share * 100.0);
+        (CACHED_SHARE_MAX < share).then_some(facts)
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires(
+            "2 GB of checkpoints were read and 1.9 GB came from the device (5 % from memory)",
+            |r| loads(r, &[Some(900_000_000), Some(1_100_000_000)]),
+        ),
+        super::tests::fires("0 B came from the device (100 % from memory)", |r| {
+            loads(r, &[Some(0)])
+        }),
+        super::tests::silent(|r| loads(r, &[Some(991_000_000), Some(990_000_000)])),
+        super::tests::silent(|r| loads(r, &[Some(0), None])),
+        super::tests::silent(|r| {
+            loads(r, &[Some(0)]);
+            r.epochs[0].checkpoints[0].kind = CheckpointKind::Save;
+        }),
+    ],
+};
+
+/// Loads of 1 GB each, of which so many bytes came from the device.
+#[cfg(test)]
+fn loads(record: &mut Record, from_device: &[Option<u64>]) {
+    let load = crate::example::checkpoint(0, 1000, 1_000_000_000, 0);
+    let loads = from_device.iter().map(|&process_device_read_bytes| CheckpointRecord {
+        kind: CheckpointKind::Load,
+        process_device_read_bytes,
+        ..load.clone()
+    });
+    record.epochs[0].checkpoints = loads.collect();
+}
