@@ -57,6 +57,7 @@ pub fn probe_foreign(
         check_crc: true,
         wants_payload: false,
         samples_alone: false,
+        decodes_members: false,
     };
     let mut opener = Opener {
         storage,

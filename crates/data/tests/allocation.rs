@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use feedrate_data::format::{CursorOptions, Discard, FORMATS, Format, Need};
+use feedrate_data::format::{self, CursorOptions, Discard, FORMATS, Format, Need};
 use feedrate_data::generate::generate;
 use feedrate_data::storage::{self, Storage};
 use feedrate_spec::catalog::Ability;
@@ -107,6 +107,7 @@ fn a_warm_cursor_does_not_allocate() {
             }
         }
     }
+    check_members();
 }
 
 fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
@@ -117,8 +118,13 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
         return;
     }
     generate(plan, &layout, &*storage, 1, &|_, _| {}, &AtomicBool::new(false)).unwrap();
-    let options =
-        CursorOptions { piece_bytes, check_crc: true, wants_payload: true, samples_alone: false };
+    let options = CursorOptions {
+        piece_bytes,
+        check_crc: true,
+        wants_payload: true,
+        samples_alone: false,
+        decodes_members: false,
+    };
     let cursor = (format.cursor)(&options);
     let data_path = String::with_capacity(256);
     let path = String::with_capacity(256);
@@ -130,4 +136,48 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
     let compression = plan.encoding.compression.name();
     let samples = plan.samples_per_file;
     assert_eq!(made, 0, "{}, {compression}, {samples} samples", format.member().name);
+}
+
+/// Pictures aside, whose decoders allocate.
+fn check_members() {
+    let text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (50, 100)}\n";
+    let mut array = [&b"\x93NUMPY\x01\0"[..], &[text.len() as u8, 0], text].concat();
+    array.resize(array.len() + 20_000, 7);
+    let mut archive = tar::Builder::new(Vec::new());
+    for (number, data) in [&array[..], b"RIFF\0\0\0\0WEBP and more"].into_iter().enumerate() {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(data.len() as u64);
+        archive.append_data(&mut header, format!("{number}.bin"), data).unwrap();
+    }
+    let archive = archive.into_inner().unwrap();
+    let options = CursorOptions {
+        piece_bytes: 4096,
+        check_crc: true,
+        wants_payload: true,
+        samples_alone: false,
+        decodes_members: true,
+    };
+    let mut cursor = format::find("webdataset").unwrap().reader(&options);
+    let mut allocations = 0;
+    for _ in 0..2 {
+        let before = ALLOCATIONS.load(Relaxed);
+        for (sample, kind) in [(0, None), (1, Some("webp"))] {
+            cursor.begin(0, sample, None);
+            loop {
+                let length = (archive.len() as u64).to_le_bytes();
+                let bytes = match cursor.need().unwrap() {
+                    Need::Done => break,
+                    Need::Kept => &[],
+                    Need::Length { .. } => &length[..],
+                    Need::Bytes { offset, len, .. } | Need::Again { offset, len, .. } => {
+                        &archive[offset as usize..][..len.min(archive.len() - offset as usize)]
+                    }
+                };
+                cursor.feed(bytes, &mut Discard).unwrap();
+            }
+            assert_eq!(cursor.undecoded(), kind);
+        }
+        allocations = ALLOCATIONS.load(Relaxed) - before;
+    }
+    assert_eq!(allocations, 0);
 }

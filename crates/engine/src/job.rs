@@ -168,6 +168,7 @@ impl ReadJob {
             check_crc: loader.check_crc,
             wants_payload: loader.materialize || loader.verify || loader.in_memory,
             samples_alone: engine.is_some_and(|e| e.member().has(Ability::ServesSamples)),
+            decodes_members: loader.decodes_members && !self.trusts_plan,
         };
         SampleReader::new(self.format, &options, self.trusts_plan)
     }

@@ -76,7 +76,7 @@ impl SampleReader {
     pub fn new(format: &Format, options: &CursorOptions, trusts_plan: bool) -> Self {
         assert!(format.parts.len() <= PARTS_MAX, "a format of more than {PARTS_MAX} parts");
         SampleReader {
-            cursor: (format.cursor)(options),
+            cursor: format.reader(options),
             parts: format.parts,
             keeps_open: format.member().has(Ability::KeepsOpen),
             trusts_plan: trusts_plan || format.member().has(Ability::NeedsPlan),
@@ -171,7 +171,12 @@ impl SampleReader {
 
     /// Payload of the sample that is whole; `None` where neither the plan nor the file says.
     pub fn payload_bytes(&self) -> Option<u64> {
-        self.payload_bytes.or_else(|| self.cursor.found().map(|shape| shape.sample_bytes()))
+        self.payload_bytes.or_else(|| self.cursor.payload_bytes())
+    }
+
+    /// Kind of the sample that is whole, where it should have been decoded and could not.
+    pub fn undecoded(&self) -> Option<&'static str> {
+        self.cursor.undecoded()
     }
 
     /// The bytes that were asked for; fewer where the file ends.

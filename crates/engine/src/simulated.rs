@@ -221,6 +221,7 @@ impl SimulatedDriver {
             }
             Op::Done => {
                 worker.counters.access.sample(worker.reader.payload_bytes());
+                worker.counters.count_undecoded(worker.reader.undecoded());
                 worker.preprocessed = true;
                 let preprocess_ns = worker.preprocess.next_ns();
                 worker.counters.decode_ns += preprocess_ns;

@@ -36,6 +36,10 @@ names! {
         /// All samples of a file take equally many reads, where nothing is compressed or in chunks and a read may be as long as the
         /// sample.
         EvenReads = "even_reads",
+        /// Samples of files that others made can be files of their own, such as pictures, which readers decode.
+        HoldsFiles = "holds_files",
+        /// A file that others made is read from its start on, up to the sample that is wanted.
+        Sequential = "sequential",
         /// Decoding allocates memory for each sample.
         DecoderAllocates = "decoder_allocates",
         /// Its samples are decoded by a loader that has threads for it, with as many as it has by default.

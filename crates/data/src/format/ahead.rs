@@ -75,6 +75,11 @@ pub(super) trait Finder: Send {
 
     /// As [`Cursor::found`].
     fn found(&self) -> Option<FileShape>;
+
+    /// As [`Cursor::payload_bytes`].
+    fn payload_bytes(&self) -> Option<u64> {
+        self.found().map(|shape| shape.sample_bytes())
+    }
 }
 
 /// Bytes that are looked at together, and may come in pieces.
@@ -255,5 +260,9 @@ impl<S: Finder> Cursor for AheadCursor<S> {
 
     fn found(&self) -> Option<FileShape> {
         self.finder.found()
+    }
+
+    fn payload_bytes(&self) -> Option<u64> {
+        self.finder.payload_bytes()
     }
 }

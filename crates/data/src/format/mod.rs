@@ -33,12 +33,13 @@ mod json;
 mod whole_image;
 mod jpeg;
 mod png;
+mod encoded;
 mod null;
 #[cfg(test)]
 mod tests;
 
-use feedrate_spec::catalog::{FormatEntry, Member};
-use feedrate_spec::shape::{Encoding, FileShape};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::shape::{Dims, Encoding, FileShape};
 
 /// Source of payload for encoders, and of the bytes that `verify` expects.
 pub use crate::content::Content;
@@ -105,6 +106,15 @@ impl Format {
         self.entry.member
     }
 
+    /// A reader of samples, which decodes them where that is wanted and they are files of their own.
+    pub fn reader(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        let cursor = (self.cursor)(options);
+        if options.decodes_members && self.member().has(Ability::HoldsFiles) {
+            return Box::new(encoded::DecodingCursor::new(cursor, options));
+        }
+        cursor
+    }
+
     /// Bytes of all parts of a file of this shape; see [`FormatEntry::file_bytes`].
     pub fn file_bytes(&self, shape: &FileShape, encoding: &Encoding) -> u64 {
         (self.entry.file_bytes)(shape, encoding)
@@ -159,6 +169,8 @@ pub struct CursorOptions {
     pub wants_payload: bool,
     /// Only payload is read, as from an engine with the ability `serves_samples`.
     pub samples_alone: bool,
+    /// Samples that are files of their own, in containers that others made, are decoded.
+    pub decodes_members: bool,
 }
 
 /// Reads one sample after another. No clock, no file, no allocation once warm.
@@ -181,6 +193,16 @@ pub trait Cursor: Send {
 
     /// Shape that the file states, once that was read since `begin`; `None` where a format does not state it.
     fn found(&self) -> Option<FileShape> {
+        None
+    }
+
+    /// Bytes of the sample as its file holds it, once they are known; of formats of one picture, those of the pixels.
+    fn payload_bytes(&self) -> Option<u64> {
+        self.found().map(|shape| shape.sample_bytes())
+    }
+
+    /// Kind of the sample, where that is encoded and could not be decoded.
+    fn undecoded(&self) -> Option<&'static str> {
         None
     }
 }
@@ -225,6 +247,10 @@ pub trait PayloadSink {
     /// # Errors
     /// A verifying sink refuses bytes that generation did not write.
     fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError>;
+
+    /// The payload that follows is a file of its own, which others made; `extension` ends its name, and is empty where it has
+    /// none.
+    fn encoded(&mut self, _extension: &[u8]) {}
 }
 
 /// Drops the payload.

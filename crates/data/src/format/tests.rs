@@ -69,7 +69,13 @@ impl PayloadSink for Collect {
 }
 
 pub(super) fn options(piece_bytes: usize) -> CursorOptions {
-    CursorOptions { piece_bytes, check_crc: true, wants_payload: true, samples_alone: false }
+    CursorOptions {
+        piece_bytes,
+        check_crc: true,
+        wants_payload: true,
+        samples_alone: false,
+        decodes_members: true,
+    }
 }
 
 /// Read a sample of a file in memory, holding the cursor to its contract.

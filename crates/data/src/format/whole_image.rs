@@ -144,6 +144,29 @@ fn reserve(memory: &mut Vec<u8>, bytes: u64) -> Result<(), FormatError> {
         .map_err(|_| FormatError::new(0, format!("there is no memory for its {bytes} bytes")))
 }
 
+/// Decodes pictures that lie in other files, each of which is there as a whole.
+pub(super) struct PictureDecoder {
+    decode: fn(&[u8], bool, &mut Pixels) -> Result<(), FormatError>,
+    check_crc: bool,
+    pixels: Pixels,
+}
+
+impl PictureDecoder {
+    pub(super) fn new<P: Picture>(check_crc: bool) -> Self {
+        let pixels = Pixels { bytes_a_byte: P::PIXEL_BYTES_A_BYTE, ..Pixels::default() };
+        PictureDecoder { decode: P::decode, check_crc, pixels }
+    }
+
+    /// The shape of a picture, and its pixels.
+    pub(super) fn decode(&mut self, file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
+        self.pixels.length = Some(file.len() as u64);
+        (self.pixels.found, self.pixels.is_whole) = (None, true);
+        (self.decode)(file, self.check_crc, &mut self.pixels)?;
+        let found = self.pixels.found.ok_or_else(|| FormatError::new(0, "no picture"))?;
+        Ok((found, &self.pixels.memory[..found.sample_bytes() as usize]))
+    }
+}
+
 struct ImageCursor {
     decode: fn(&[u8], bool, &mut Pixels) -> Result<(), FormatError>,
     piece_bytes: usize,

@@ -107,8 +107,9 @@ fn compare_ways(format: &Format, file: &File, expected: Option<&FileShape>) -> O
         check_crc: false,
         wants_payload: false,
         samples_alone: false,
+        decodes_members: false,
     };
-    let mut cursor = (format.cursor)(&options);
+    let mut cursor = format.reader(&options);
     for sample in [0, last] {
         let _ = read(&mut *cursor, file, expected, (sample, 4096), &mut Discard);
     }
@@ -123,9 +124,14 @@ fn read_all(
     samples: &[u64],
     found: &mut Option<FileShape>,
 ) -> Vec<Outcome> {
-    let options =
-        CursorOptions { piece_bytes, check_crc: true, wants_payload: true, samples_alone: false };
-    let mut cursor = (format.cursor)(&options);
+    let options = CursorOptions {
+        piece_bytes,
+        check_crc: true,
+        wants_payload: true,
+        samples_alone: false,
+        decodes_members: expected.is_none(),
+    };
+    let mut cursor = format.reader(&options);
     let mut outcomes = Vec::new();
     for &sample in samples {
         let mut collect = Collect::default();

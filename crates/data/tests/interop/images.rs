@@ -50,6 +50,7 @@ fn decode_beside(case: &Value) {
         check_crc: true,
         wants_payload: true,
         samples_alone: false,
+        decodes_members: false,
     };
     let parts = [std::fs::read(path).unwrap()];
     let payload = read(&mut *(format.cursor)(&options), &parts, 0, None).unwrap();
@@ -95,6 +96,7 @@ fn broken_pictures_do_no_harm() {
             check_crc: false,
             wants_payload: true,
             samples_alone: false,
+            decodes_members: false,
         };
         let mut cursor = (format.cursor)(&options);
         let file = std::fs::read(path).unwrap();

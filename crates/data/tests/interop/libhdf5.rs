@@ -23,8 +23,13 @@ impl PayloadSink for Gather {
 
 fn cursor(samples_alone: bool) -> Box<dyn Cursor> {
     let piece_bytes = 4096;
-    let options =
-        CursorOptions { piece_bytes, check_crc: true, wants_payload: true, samples_alone };
+    let options = CursorOptions {
+        piece_bytes,
+        check_crc: true,
+        wants_payload: true,
+        samples_alone,
+        decodes_members: false,
+    };
     (format::find("hdf5").unwrap().cursor)(&options)
 }
 

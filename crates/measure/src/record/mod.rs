@@ -352,6 +352,9 @@ pub struct IoCounters {
     /// Sizes and order of the reads.
     #[serde(default)]
     pub access: Access,
+    /// Samples read that should have been decoded and could not, by kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecoded: Vec<UndecodedKind>,
     /// Latency of open calls.
     pub open_latency: Histogram,
     /// Latency of read calls.
@@ -360,7 +363,30 @@ pub struct IoCounters {
     pub sample_latency: Histogram,
 }
 
+/// Samples of a kind of file that is not decoded, or of which some are broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndecodedKind {
+    /// `webp`.
+    pub kind: String,
+    /// How many.
+    pub samples: u64,
+}
+
 impl IoCounters {
+    /// Count a sample of a kind that could not be decoded, where it is one. Allocates for the first of a kind.
+    pub fn count_undecoded(&mut self, kind: Option<&str>) {
+        if let Some(kind) = kind {
+            self.add_undecoded(kind, 1);
+        }
+    }
+
+    fn add_undecoded(&mut self, kind: &str, samples: u64) {
+        match self.undecoded.iter_mut().find(|known| known.kind == kind) {
+            Some(known) => known.samples += samples,
+            None => self.undecoded.push(UndecodedKind { kind: kind.to_string(), samples }),
+        }
+    }
+
     /// Give back the memory that counting needs and keeping does not.
     pub fn compact(&mut self) {
         self.open_latency.compact();
@@ -380,6 +406,9 @@ impl IoCounters {
         self.decode_ns += other.decode_ns;
         self.idle_ns += other.idle_ns;
         self.access.add(&other.access);
+        for other in &other.undecoded {
+            self.add_undecoded(&other.kind, other.samples);
+        }
         self.open_latency.merge(&other.open_latency);
         self.read_latency.merge(&other.read_latency);
         self.sample_latency.merge(&other.sample_latency);

@@ -67,6 +67,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             materialize: false,
             verify: false,
             check_crc: true,
+            decodes_members: true,
         },
         train: train(steps),
         checkpoint: None,

@@ -214,7 +214,7 @@ impl<'s> Worker<'s> {
                 Op::Kept => self.feed(lane, self.held.start, 0)?,
                 Op::Close(handle) => io.close(handle),
                 Op::Done => {
-                    io.sample_read(self.reader.payload_bytes());
+                    io.sample_read(self.reader.payload_bytes(), self.reader.undecoded());
                     return Ok(self.preprocessed(lane));
                 }
             }

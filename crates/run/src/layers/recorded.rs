@@ -115,10 +115,11 @@ impl Recorded {
         }
     }
 
-    /// The sample was read, not found in memory.
-    pub fn sample_read(&mut self, payload_bytes: Option<u64>) {
+    /// The sample was read, not found in memory, and is of a kind that should have been decoded and could not.
+    pub fn sample_read(&mut self, payload_bytes: Option<u64>, undecoded: Option<&str>) {
         if self.reads_itself {
             self.counters.access.sample(payload_bytes);
+            self.counters.count_undecoded(undecoded);
         }
     }
 

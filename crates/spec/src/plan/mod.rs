@@ -183,6 +183,9 @@ pub struct LoaderPlan {
     pub verify: bool,
     /// Checksums of the format are checked (npz's CRC-32).
     pub check_crc: bool,
+    /// Samples of a foreign dataset that are files of their own are decoded. No plan before 0.2 did.
+    #[serde(default)]
+    pub decodes_members: bool,
 }
 
 impl LoaderPlan {

@@ -366,6 +366,8 @@ keys! {
         dataset_scaling: String = Scaling, "dataset.scaling", "strong", "",
             "With `weak` the numbers of files are those of one accelerator: the dataset grows with them.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with what was generated.";
+        reader_decode: bool = Flag, "reader.decode", "true", "",
+            "Decode pictures and arrays that lie in files of others, as samples of `webdataset`, `parquet` and `tfrecord`; without it they are read and not decoded.";
         reader_check_crc: bool = Flag, "reader.check_crc", "true", "", "Check the checksums that the format carries.";
         storage_engine: Option<String> = OptionalText, "storage.engine", "null", "",
             "How files are read: `psync`, `mmap` or `direct`; hdf5 also by `libhdf5`, where built with it; without it, as the format needs it, else `psync`.";

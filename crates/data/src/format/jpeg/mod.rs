@@ -20,7 +20,7 @@ use zune_jpeg::errors::DecodeErrors;
 
 pub(super) static FORMAT: Format = format::<Jpeg>();
 
-struct Jpeg;
+pub(super) struct Jpeg;
 
 static MEMBER: Member = Member {
     name: "jpeg",

@@ -247,6 +247,7 @@ impl ChunkStream {
                 check_value(self.value_bytes, value.len() as u64).map_err(placed)?;
                 self.found_bytes = Some(value.len() as u64);
                 if !value.is_empty() {
+                    announce(self.value_bytes, sink);
                     sink.payload(0, value)?;
                 }
             }
@@ -273,6 +274,9 @@ impl ChunkStream {
         let Some((len, at)) = page.value else { return self.begin_value(page, bytes, row) };
         let now = (len - at).min(bytes.len() as u64);
         if self.row == row && now > 0 {
+            if at == 0 {
+                announce(self.value_bytes, sink);
+            }
             sink.payload(at, &bytes[..now as usize])?;
         }
         page.left -= now;
@@ -318,6 +322,13 @@ impl ChunkStream {
         page.value = Some((len, 0));
         self.state = ChunkState::Plain(page);
         Ok(used)
+    }
+}
+
+/// A sample comes, of which nobody said that it is an array of so many bytes.
+fn announce(expected: Option<u64>, sink: &mut dyn PayloadSink) {
+    if expected.is_none() {
+        sink.encoded(&[]);
     }
 }
 

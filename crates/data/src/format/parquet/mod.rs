@@ -33,7 +33,7 @@ use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
 static MEMBER: Member = Member {
     name: "parquet",
     summary: "One row a sample, in row groups; a sample is read by reading its row group up to it.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen],
+    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::HoldsFiles],
 };
 
 const MAGIC: &[u8; 4] = b"PAR1";

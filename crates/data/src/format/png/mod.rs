@@ -15,7 +15,7 @@ use std::io::{Cursor as Reading, Write};
 
 pub(super) static FORMAT: Format = format::<Png>();
 
-struct Png;
+pub(super) struct Png;
 
 static MEMBER: Member = Member {
     name: "png",

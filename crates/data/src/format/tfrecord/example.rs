@@ -6,6 +6,8 @@
 
 use super::{FormatError, PayloadSink};
 
+/// The name that TensorFlow's datasets give a picture, which lies among other features of bytes.
+const ENCODED: &[u8] = b"image/encoded";
 /// The longest feature name that is read.
 const NAME_BYTES_MAX: usize = 1024;
 /// Upper limit on the length of the names kept for an error.
@@ -55,7 +57,7 @@ pub(super) enum ScanEnd {
 pub(super) struct Scanner {
     /// The name of the feature that is the sample.
     wanted: Vec<u8>,
-    /// The first feature of bytes that has another name; empty where there is none.
+    /// The feature of bytes that is taken where there is none of that name: that of a picture, else the first.
     other: Vec<u8>,
     /// Start of the message in the file.
     origin: u64,
@@ -133,6 +135,9 @@ impl Scanner {
                 match content {
                     FieldContent::Name => self.name.extend_from_slice(now),
                     FieldContent::Payload => {
+                        if self.sent == 0 && self.expected.is_none() {
+                            sink.encoded(&[]);
+                        }
                         sink.payload(self.sent, now)?;
                         self.sent += now.len() as u64;
                     }
@@ -288,7 +293,8 @@ impl Scanner {
             }
             self.taken = true;
             self.open(len);
-        } else if self.other.is_empty() {
+        } else if self.other.is_empty() || self.name == ENCODED {
+            self.other.clear();
             self.other.extend_from_slice(&self.name);
         }
         Ok(())

@@ -25,6 +25,7 @@ static MEMBER: Member = Member {
         Ability::KeepsOpen,
         Ability::ChecksContent,
         Ability::DecodedByLoader,
+        Ability::HoldsFiles,
     ],
 };
 

@@ -253,4 +253,8 @@ impl Finder for Records {
         let dims = Dims::new(&[self.scanner.payload_bytes()?])?;
         (end == self.length).then_some(FileShape { dims, element: Element::Uint8, samples })
     }
+
+    fn payload_bytes(&self) -> Option<u64> {
+        self.scanner.payload_bytes()
+    }
 }

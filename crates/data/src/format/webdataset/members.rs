@@ -55,6 +55,27 @@ struct MemberSpan {
     start: u64,
     bytes: u64,
     is_array: bool,
+    extension: Extension,
+}
+
+/// What a name ends in; nothing where that is longer than any that is known.
+#[derive(Clone, Copy, Default)]
+struct Extension([u8; EXTENSION_BYTES_MAX]);
+
+const EXTENSION_BYTES_MAX: usize = 8;
+
+impl Extension {
+    fn new(word: &[u8]) -> Self {
+        let mut extension = Extension::default();
+        if let Some(place) = extension.0.get_mut(..word.len()) {
+            place.copy_from_slice(word);
+        }
+        extension
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.0.split(|&byte| byte == 0).next().unwrap_or_default()
+    }
 }
 
 impl MemberSpan {
@@ -137,7 +158,7 @@ impl Members {
             let message = format!("a member of {bytes} bytes, but the file ends after {left}");
             return Err(FormatError::new(start, message));
         }
-        let span = MemberSpan { start: self.at, bytes, is_array: false };
+        let span = MemberSpan { start: self.at, bytes, ..MemberSpan::default() };
         match kind {
             MemberKind::File => return self.file(span),
             MemberKind::LongName | MemberKind::Extended => {
@@ -211,7 +232,7 @@ impl Members {
             return Ok(());
         };
         let word = last_word(name);
-        let span = MemberSpan { is_array: word == b"npy", ..span };
+        let span = MemberSpan { is_array: word == b"npy", extension: Extension::new(word), ..span };
         if let Some(shape) = &self.wanted.expected {
             self.check_planned(shape, path, key, span)?;
         }
@@ -390,6 +411,9 @@ impl Finder for Members {
             let left = self.member.start + self.member.bytes - self.at;
             let now = &bytes[..left.min(bytes.len() as u64) as usize];
             let start = self.payload.map_or(self.at, |payload| payload.start);
+            if self.at == start && !self.member.is_array {
+                sink.encoded(self.member.extension.as_bytes());
+            }
             sink.payload(self.at - start, now)?;
             self.at += now.len() as u64;
             self.check_end();
@@ -424,5 +448,10 @@ impl Finder for Members {
         }
         let is_last = self.member.end().saturating_add(END_BYTES) >= self.length;
         is_last.then_some(FileShape { dims, element, samples: self.begun })
+    }
+
+    fn payload_bytes(&self) -> Option<u64> {
+        let PayloadPlace { dims, element, .. } = self.payload?;
+        Some(FileShape { dims, element, samples: 1 }.sample_bytes())
     }
 }

@@ -20,7 +20,13 @@ use std::fmt::Write;
 static MEMBER: Member = Member {
     name: "webdataset",
     summary: "Tar archives with an array and a label for each sample.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::LooseEnd],
+    abilities: &[
+        Ability::RandomAccess,
+        Ability::KeepsOpen,
+        Ability::LooseEnd,
+        Ability::HoldsFiles,
+        Ability::Sequential,
+    ],
 };
 
 const LABEL: &[u8] = b"0";

@@ -66,6 +66,7 @@ impl Builder<'_> {
             materialize: w.reader_materialize,
             verify: self.verifies(),
             check_crc: w.reader_check_crc,
+            decodes_members: self.decodes_members(),
         }
     }
 
@@ -201,6 +202,15 @@ impl Builder<'_> {
             }
         }
         wanted
+    }
+
+    /// Whether files in containers of others are decoded.
+    fn decodes_members(&mut self) -> bool {
+        let holds_files = self.format_has(Ability::HoldsFiles);
+        if !holds_files {
+            self.in_vain("reader.decode", "files of this format hold no files");
+        }
+        holds_files && self.w.reader_decode
     }
 
     /// A warning where a key was given that this plan takes no notice of.
