@@ -6,8 +6,9 @@ mod sides;
 
 pub use sides::{Runs, main_responses, sides};
 
-use crate::precision::{ALPHA, CONFIDENCE, POWER};
-use feedrate_measure::metric::{Better, Metric, Provenance};
+use crate::estimate::of_points;
+use crate::precision::{ALPHA, CONFIDENCE, POWER, RUNS_MAX};
+use feedrate_measure::metric::{Better, Metric, Provenance, Unit};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{Run, Settings};
@@ -336,7 +337,9 @@ impl ComparedPair {
         ComparedPair {
             response,
             difference: IntervalEstimate::new(
-                difference.and_then(|of| of.interval(CONFIDENCE)),
+                difference
+                    .and_then(|of| of.interval(CONFIDENCE))
+                    .map(|of| if response.unit == Unit::Percent { of_points(of) } else { of }),
                 means,
             ),
             ratio: ratio.map(|ratio| IntervalEstimate::new(interval, Some(ratio))),
@@ -450,5 +453,5 @@ fn runs_to_tell(pair: &ComparedPair, log: &Difference, margin: Margin) -> Option
     } else {
         stats::samples_to_tell(log.estimate / noise_of_run, CONFIDENCE, POWER)
     };
-    runs.filter(|&runs| a.min(b) < runs as f64)
+    runs.filter(|&runs| a.min(b) < runs as f64 && runs <= RUNS_MAX)
 }

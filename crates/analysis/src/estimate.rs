@@ -44,6 +44,11 @@ pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
     }
 }
 
+/// The part of an interval of a difference of percentages that such a difference can have: it ends where they do, and holds the truth no less often.
+pub(crate) fn of_points(interval: Interval) -> Interval {
+    Interval { low: interval.low.max(-100.0), high: interval.high.min(100.0), ..interval }
+}
+
 /// The mean of the means of cells, each as heavy however often it was run, in the unit of the response: of rates and durations the geometric mean. With its
 /// interval where each cell was repeated. `None` where a cell is empty, or a value is not on the scale.
 pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Option<Interval>)> {

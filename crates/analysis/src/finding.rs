@@ -186,6 +186,8 @@ pub enum Epochs {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "said above, and by the names")]
 pub enum Inconclusive {
+    /// Runs of these sources, machines and sizes of samples are not compared.
+    Apart(Vec<String>),
     /// DLIO does not act on these factors with their levels, for each list of reasons.
     Ignored(Vec<(Vec<NamedLevels>, Vec<String>)>),
     /// Only runs that must not be used have these levels.

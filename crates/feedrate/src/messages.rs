@@ -38,13 +38,13 @@ pub(crate) fn say(text: impl Display) {
 }
 
 /// Data: the answer to the command, as it is. A reader that has gone away (`| head`) is no error.
-pub(crate) fn print(text: impl Display) {
+pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Data as one JSON object.
 pub(crate) fn print_json(object: Value) {
-    print(with_schema(object));
+    print(&with_schema(object).to_string());
 }
 
 /// Data for people: lines as wide as the terminal, colours where they are wanted.

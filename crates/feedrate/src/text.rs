@@ -43,6 +43,16 @@ pub(crate) fn table_of_numbers<R: Into<Row>>(
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
+/// The text, or as many of its words as so many characters hold.
+pub(crate) fn cut(text: &str, characters: usize) -> String {
+    if text.chars().count() <= characters {
+        return text.into();
+    }
+    let kept: String = text.chars().take(characters - 1).collect();
+    let words = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
+    format!("{words} …")
+}
+
 /// A value that may not be known.
 pub(crate) fn known<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".into(), text)
@@ -147,6 +157,12 @@ mod tests {
         let text = format!("{} is not", answer_head(AnswerKind::No, "NO:"));
         assert_eq!(wrapped(&text, Some(10)), text);
         assert_eq!(wrapped(&text, Some(9)), text.replace(" not", "\nnot"));
+    }
+
+    #[test]
+    fn what_is_cut_ends_with_a_word() {
+        assert_eq!(super::cut("one two three", 13), "one two three");
+        assert_eq!(super::cut("one two three", 10), "one two …");
     }
 
     #[test]

@@ -3,12 +3,13 @@
 
 use crate::figures::figures;
 use crate::methods;
+use crate::opening::opening;
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
 use crate::told::told;
 use crate::words;
-use feedrate_analysis::design::{Declared, SOURCE, designs};
+use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
@@ -37,11 +38,24 @@ pub fn of_results(
     from: Option<&Path>,
     threads: usize,
 ) -> Result<Report, RunsError> {
-    let FoundRuns { data, others, left_out } =
-        FoundRuns::read(paths, &ReadOptions { threads, records_max: DETAILED_MAX })?;
-    let data = Data { overview: overview(paths)?, ..data };
+    let options = ReadOptions { threads, records_max: DETAILED_MAX };
+    let mut found = FoundRuns::read(paths, &options)?;
+    found.data.overview = overview(paths)?;
+    let (figures, not_drawn) = figures(&found.data);
+    Ok(Report { figures, not_drawn, ..concluded(found, paths, from) })
+}
+
+/// What runs that were read say, without figures.
+///
+/// # Errors
+/// The CSV of their study cannot be read.
+pub fn of_index(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError> {
+    Ok(concluded(FoundRuns::new(index, paths)?, paths, None))
+}
+
+fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report {
+    let FoundRuns { data, others, left_out } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
-    let (figures, not_drawn) = figures(&data);
     let designs = data.designs;
     let results = data.runs.into_iter().zip(levels);
     let all = results.chain(others.into_iter().map(|run| (run, BTreeMap::new())));
@@ -62,12 +76,10 @@ pub fn of_results(
     let results = runs.iter().map(|one| &one.run).filter(|run| run.has_result());
     let results: Vec<&Run> = results.collect();
     let used: Vec<&ReportedRun> = runs.iter().filter(|one| one.unused().is_none()).collect();
-    Ok(Report {
+    let mut report = Report {
         answer: answer(&runs),
         findings: told(&runs, &designs, &results),
         doubts: doubts(&runs),
-        figures,
-        not_drawn,
         left_out,
         methods: methods::methods(&used, &sources),
         setups: methods::setups(&used),
@@ -75,7 +87,9 @@ pub fn of_results(
         sources,
         runs,
         ..Report::default()
-    })
+    };
+    report.opening = opening(&report);
+    report
 }
 
 /// Read the data of a plot of all results below `paths`, and name what must not be drawn.
@@ -121,7 +135,10 @@ struct FoundRuns {
 
 impl FoundRuns {
     fn read(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, RunsError> {
-        let index = RunIndex::read(paths, options)?;
+        Self::new(RunIndex::read(paths, options)?, paths)
+    }
+
+    fn new(index: RunIndex, paths: &[PathBuf]) -> Result<Self, RunsError> {
         let unread = index.unread.iter().filter_map(|one| FolderRun::from_names(&one.path));
         let folders = index.runs.iter().filter_map(FolderRun::from_run).chain(unread).collect();
         let mut all = index.runs;
@@ -134,7 +151,7 @@ impl FoundRuns {
             }
             let more = [
                 ("workload", Some(run.workload.clone())),
-                ("host", run.hostname.clone()),
+                (HOST, run.hostname.clone()),
                 ("hosts", run.hosts.map(|count| count.to_string())),
                 (SOURCE, names.get(source_of(run, paths)).cloned()),
             ];

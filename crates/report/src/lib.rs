@@ -11,6 +11,7 @@ mod grid;
 mod methods;
 mod figures;
 mod told;
+pub mod opening;
 pub mod gather;
 pub mod output;
 #[cfg(test)]

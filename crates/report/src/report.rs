@@ -22,6 +22,8 @@ pub struct Report {
     pub title: String,
     /// Program and version that made it.
     pub program: String,
+    /// What must not be used, what is an artefact, what holds, what to do, and how much more there is.
+    pub opening: Vec<FindingFigure>,
     /// Folders and studies that were given, in this order.
     pub sources: Vec<Source>,
     /// Of a single run of ours.

@@ -15,10 +15,12 @@ use std::path::PathBuf;
 /// Conclude what the runs say, and put it into words.
 pub(super) fn told(runs: &[ReportedRun], designs: &[Design], results: &[&Run]) -> Vec<FindingText> {
     let all = findings(designs, results, &main_responses(results)).into_iter();
-    all.map(|finding| one(finding, 1 < designs.len(), runs)).collect()
+    all.map(|finding| one(finding, designs, runs)).collect()
 }
 
-fn one(finding: Finding, has_several: bool, all: &[ReportedRun]) -> FindingText {
+fn one(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> FindingText {
+    // Where there is one workload, and no part of it alone is meant, nobody asks which.
+    let is_alone = matches!(designs, [only] if finding.workloads == [only.workload.clone()]);
     let support = match finding.kind {
         FindingKind::CannotTell => Support::CannotBeTold,
         _ if !finding.is_supported => Support::Described,
@@ -29,6 +31,12 @@ fn one(finding: Finding, has_several: bool, all: &[ReportedRun]) -> FindingText 
     let runs = (0..all.len()).filter(|&at| evidence.contains(&all[at].run.path));
     let runs: Vec<usize> = runs.collect();
     let (mut says, workload) = (sentence(&finding), finding.workloads.join(", "));
+    let of = match finding.workloads.as_slice() {
+        [first, _, _, _, rest @ ..] if !rest.is_empty() => {
+            format!("{first} and {} others", rest.len() + 3)
+        }
+        _ => workload.clone(),
+    };
     let behind: Vec<&ReportedRun> = runs.iter().map(|&run| &all[run]).collect();
     let numbers: Vec<FindingNumber> =
         finding.effects.iter().map(|of| number(of, finding.response, &behind)).collect();
@@ -36,7 +44,7 @@ fn one(finding: Finding, has_several: bool, all: &[ReportedRun]) -> FindingText 
         says += "; bytes are estimated";
     }
     FindingText {
-        says: if has_several { format!("{workload}: {says}") } else { says },
+        says: if is_alone { says } else { format!("{of}: {says}") },
         kind: finding.kind,
         workload,
         response: finding.response,

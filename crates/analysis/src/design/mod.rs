@@ -1,10 +1,12 @@
 //! The design behind runs: the factors that they differ in, with levels and baseline, and the cells of runs that have the same levels. Tests nothing.
 
 mod declared;
+mod strata;
 #[cfg(test)]
 mod tests;
 
 pub use declared::Declared;
+pub use strata::{HOST, Stratum};
 
 use feedrate_results::run::{ROWS, Settings, factor};
 use feedrate_results::setting::number;
@@ -45,6 +47,8 @@ pub struct Factor {
     pub baseline: usize,
     /// Names of settings that always changed together with this one.
     pub followers: Vec<String>,
+    /// Whether it stays a factor whatever changed with it: the study sets it itself, or it is [`SOURCE`].
+    pub is_own: bool,
 }
 
 /// Runs with the same levels.
@@ -78,9 +82,10 @@ impl Design {
             }
             let name = factor(key);
             let twin = by_appearance.iter().position(|other| *other == of_runs);
-            let is_own = declared.has(name) || name == SOURCE;
             match twin {
-                Some(twin) if !is_own => factors[twin].0.followers.push(name.into()),
+                Some(twin) if !is_own(name, declared) => {
+                    factors[twin].0.followers.push(name.into())
+                }
                 _ => {
                     by_appearance.push(of_runs.clone());
                     factors.push(Factor::new(key, levels, of_runs, declared));
@@ -116,7 +121,8 @@ impl Design {
         self.factors.iter().position(|factor| factor.name == name)
     }
 
-    /// The design of some of its runs and factors: levels that no run has are gone, and so are factors of one level.
+    /// The design of some of its runs and factors: levels that no run has are gone, and so are factors of one level; what always changed together with another
+    /// factor in these runs follows it.
     pub fn restricted(
         &self,
         has_factor: impl Fn(&Factor) -> bool,
@@ -125,12 +131,30 @@ impl Design {
         let runs = self.cells.iter().flat_map(|cell| cell.runs.iter().map(move |&run| (cell, run)));
         let kept: Vec<(&DesignCell, usize)> = runs.filter(|&(_, run)| has_run(run)).collect();
         let mut places: Vec<(usize, Vec<usize>)> = Vec::new();
-        for at in (0..self.factors.len()).filter(|&at| has_factor(&self.factors[at])) {
-            let levels: BTreeSet<usize> = kept.iter().map(|(cell, _)| cell.levels[at]).collect();
-            if 1 < levels.len() {
-                places.push((at, levels.into_iter().collect()));
+        let mut followers: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        let mut order: Vec<usize> =
+            (0..self.factors.len()).filter(|&at| has_factor(&self.factors[at])).collect();
+        order.sort_by_key(|&at| (!self.factors[at].is_own, row(&self.factors[at].key)));
+        for at in order {
+            let pairs = |other: usize| {
+                kept.iter().map(move |(cell, _)| (cell.levels[at], cell.levels[other]))
+            };
+            let levels: BTreeSet<usize> = pairs(at).map(|(level, _)| level).collect();
+            let is_twin = |of: &&(usize, Vec<usize>)| {
+                of.1.len() == levels.len()
+                    && pairs(of.0).collect::<BTreeSet<_>>().len() == levels.len()
+            };
+            match places.iter().find(is_twin) {
+                _ if levels.len() < 2 => {}
+                Some(twin) if !self.factors[at].is_own => {
+                    let of = followers.entry(twin.0).or_default();
+                    of.push(self.factors[at].name.clone());
+                    of.extend(self.factors[at].followers.clone());
+                }
+                _ => places.push((at, levels.into_iter().collect())),
             }
         }
+        places.sort();
         let place = |cell: &DesignCell, (at, levels): &(usize, Vec<usize>)| {
             levels.iter().position(|&level| level == cell.levels[*at]).unwrap_or(0)
         };
@@ -138,7 +162,11 @@ impl Design {
             cells(kept.into_iter().map(|(cell, run)| {
                 (places.iter().map(|factor| place(cell, factor)).collect(), run)
             }));
-        let factors = places.iter().map(|(at, levels)| self.factors[*at].with_levels(levels));
+        let factors = places.iter().map(|(at, levels)| {
+            let mut factor = self.factors[*at].with_levels(levels);
+            factor.followers.extend(followers.remove(at).unwrap_or_default());
+            factor
+        });
         let (workload, factors) = (self.workload.clone(), factors.collect());
         let mut design = Design { workload, factors, cells };
         for (to, (from, levels)) in places.iter().enumerate() {
@@ -217,6 +245,7 @@ impl Factor {
             levels,
             baseline: 0,
             followers: Vec::new(),
+            is_own: is_own(name, declared),
         };
         (factor, of_runs.into_iter().map(|level| places[level]).collect())
     }
@@ -242,6 +271,10 @@ impl Factor {
     }
 }
 
+fn is_own(name: &str, declared: &Declared) -> bool {
+    declared.has(name) || name == SOURCE
+}
+
 /// Cells of runs by their levels.
 fn cells(runs: impl Iterator<Item = (Vec<usize>, usize)>) -> Vec<DesignCell> {
     let mut cells: BTreeMap<Vec<usize>, BTreeSet<usize>> = BTreeMap::new();
@@ -257,11 +290,13 @@ fn keys<'a>(runs: &[&'a Settings], members: &[usize], declared: &Declared) -> Ve
     let all = members.iter().flat_map(|&run| runs[run].keys().map(String::as_str));
     let all: BTreeSet<&str> = all.filter(|key| *key != "workload").collect();
     let mut keys: Vec<&str> = all.into_iter().collect();
-    keys.sort_by_key(|key| {
-        let row = ROWS.iter().position(|(_, plan, ..)| plan == key);
-        (!declared.has(factor(key)), row.unwrap_or(ROWS.len()))
-    });
+    keys.sort_by_key(|key| (!declared.has(factor(key)), row(key)));
     keys
+}
+
+/// The place of a setting among [`ROWS`]; all others are last.
+fn row(key: &str) -> usize {
+    ROWS.iter().position(|(_, plan, ..)| *plan == key).unwrap_or(ROWS.len())
 }
 
 /// The levels of a setting in the order of the first run of each, and that of each run.

@@ -6,9 +6,7 @@ use crate::finding::{
     Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject, WindowArtefact,
 };
 use crate::precision::ALPHA;
-use feedrate_measure::metric::{
-    AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE, SAMPLES_WHOLE,
-};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE};
 use feedrate_measure::stats::{mean, welch_difference};
 use feedrate_results::run::Run;
 
@@ -20,8 +18,6 @@ const MOVED_MIN_UNTESTED: f64 = 5.0;
 const HIDDEN_MIN: f64 = 5.0;
 /// Share of a change of the one figure that the other has at least; otherwise the window made it, or hides it.
 const SHARE_MIN: f64 = 1.0 / 3.0;
-
-const RATES: [&Metric; 3] = [&SAMPLES_WHOLE, &DELIVERED_WHOLE, &NOMINAL_WHOLE];
 
 /// Steps from one level of a factor to the next, all else the same, in which one of the two changes and the other does not.
 ///
@@ -79,7 +75,7 @@ impl<'a> LevelRuns<'a> {
             mean(&values?).filter(|mean| *mean > 0.0)
         };
         let (windowed, whole) = (middle(&AU_WINDOWED)?, middle(&AU_ALL_STEPS));
-        let rate = RATES.into_iter().find_map(middle);
+        let rate = middle(&SAMPLES_WHOLE);
         Some(LevelRuns { runs, windowed, whole, rate })
     }
 
@@ -89,7 +85,7 @@ impl<'a> LevelRuns<'a> {
             let known = |metric: &Metric| run.metric(metric).filter(|value| *value > 0.0);
             let whole = match self.whole {
                 Some(_) => known(&AU_ALL_STEPS),
-                None => RATES.into_iter().find_map(known),
+                None => known(&SAMPLES_WHOLE),
             };
             Some((known(&AU_WINDOWED)? / whole?).ln())
         });

@@ -3,7 +3,7 @@
 use super::exclusions::{touches, warnings};
 use super::{MARGIN, UsedRuns, about};
 use crate::design::Design;
-use crate::estimate::{ResponseScale, scaled};
+use crate::estimate::{ResponseScale, of_points, scaled};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use crate::precision::CONFIDENCE;
 use feedrate_measure::metric::{Better, Metric};
@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 
 /// More levels, and pairs of them, take longer than their tests are worth, one by one.
 const COLUMNS_MAX: usize = 200;
+
+/// Weights above 0 of a difference of two means add up to 1, and to a little more where levels were not run equally often together.
+const RAISED_MAX: f64 = 1.25;
 
 /// Rates and durations are laid out as logarithms, percentages as they are: see [`ResponseScale`].
 pub(super) struct DesignMatrix<'a> {
@@ -94,11 +97,20 @@ impl<'a> DesignMatrix<'a> {
 
     /// Level `to` against `from`; `None` where the design does not tell it.
     pub(super) fn difference(&self, factor: usize, from: usize, to: usize) -> Option<Contrast> {
-        if let Some(combination) = self.full.difference(factor, from, to) {
+        let told = |combination: &Combination| self.is_told(combination);
+        if let Some(combination) = self.full.difference(factor, from, to).filter(told) {
             return Some(Contrast { combination, is_additive: false });
         }
-        let combination = self.additive.difference(factor, from, to)?;
+        let combination = self.additive.difference(factor, from, to).filter(told)?;
         Some(Contrast { combination, is_additive: true })
+    }
+
+    /// Whether a difference is one of two means, which lies between the values that were seen. Percentages have an end on either side, so that what chains of
+    /// differences add up to is none of them; rates have none.
+    fn is_told(&self, combination: &Combination) -> bool {
+        let raised: f64 = combination.weights.iter().filter(|weight| **weight > 0.0).sum();
+        self.scale == ResponseScale::Logarithm
+            || (raised <= RAISED_MAX && combination.estimate(&self.cells).abs() <= 100.0)
     }
 
     /// How much more a level does with a level of another factor, each against its base.
@@ -214,7 +226,7 @@ impl<'a> DesignMatrix<'a> {
         let interval = difference.and_then(|difference| difference.interval(CONFIDENCE));
         let (unit, interval) = match self.scale {
             ResponseScale::Logarithm => (EffectUnit::Ratio, interval.map(|one| one.exp())),
-            ResponseScale::Percent => (EffectUnit::Points, interval),
+            ResponseScale::Percent => (EffectUnit::Points, interval.map(of_points)),
         };
         EffectSize::new(of, unit, self.scale.back(estimate), interval, n)
     }

@@ -1,13 +1,14 @@
 //! Whether repeated runs change over the order of running.
 
 use super::design_matrix::DesignMatrix;
+use crate::estimate::ResponseScale;
 use crate::finding::{Finding, FindingKind, Quantity, Subject};
 use crate::precision::ALPHA;
 use feedrate_measure::stats::{Difference, mean, slope};
 
 /// Change of repeated runs over the order of running.
 pub(super) struct Drift {
-    /// From the first run to the last, on the scale of the matrix.
+    /// From the first to the last run of the combination whose runs lie farthest apart, on the scale of the matrix.
     change: Difference,
     runs: usize,
     cells: Vec<usize>,
@@ -17,9 +18,9 @@ pub(super) struct Drift {
 /// One slope within all cells that were repeated (analysis of covariance, Montgomery, Design and Analysis of Experiments, ch. 15.3): the sentinels of a
 /// design, and every replicate. `None` of fewer than three degrees of freedom.
 pub(super) fn drift(matrix: &DesignMatrix) -> Option<Drift> {
-    let all = matrix.runs.iter().flatten().filter_map(|run| run.order).map(f64::from);
-    let (first, last) = (all.clone().reduce(f64::min)?, all.reduce(f64::max)?);
     let (mut orders, mut values, mut cells) = (Vec::new(), Vec::new(), Vec::new());
+    // Nothing is told beyond the runs that were repeated farthest apart.
+    let mut span = 0.0_f64;
     for (at, (cell, runs)) in matrix.cells.iter().zip(&matrix.runs).enumerate() {
         let known = runs.iter().zip(&cell.values);
         let known = known.filter_map(|(run, value)| Some((f64::from(run.order?), *value)));
@@ -27,6 +28,8 @@ pub(super) fn drift(matrix: &DesignMatrix) -> Option<Drift> {
         if own_orders.len() < 2 {
             continue;
         }
+        let first = own_orders.iter().copied().reduce(f64::min)?;
+        span = own_orders.iter().fold(span, |span, order| span.max(order - first));
         let (order, value) = (mean(&own_orders)?, mean(&own_values)?);
         orders.extend(own_orders.iter().map(|one| one - order));
         values.extend(own_values.iter().map(|one| one - value));
@@ -38,7 +41,6 @@ pub(super) fn drift(matrix: &DesignMatrix) -> Option<Drift> {
     if freedom < 3.0 {
         return None;
     }
-    let span = last - first;
     let change = Difference {
         estimate: found.estimate * span,
         standard_error: found.standard_error * span * (found.freedom / freedom).sqrt(),
@@ -49,7 +51,9 @@ pub(super) fn drift(matrix: &DesignMatrix) -> Option<Drift> {
 
 impl Drift {
     pub(super) fn finding(self, matrix: &DesignMatrix, tests: usize) -> Option<Finding> {
-        if ALPHA <= self.p {
+        let is_possible =
+            matrix.scale == ResponseScale::Logarithm || self.change.estimate.abs() <= 100.0;
+        if ALPHA <= self.p || !is_possible {
             return None;
         }
         let (of, estimate) = (Quantity::LastRunAgainstFirst, self.change.estimate);

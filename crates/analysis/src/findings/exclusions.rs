@@ -1,7 +1,6 @@
 //! Runs that are left out before anything is made of the others, and doubts that stay with what rests on the others.
 
 use super::{UsedRuns, about, is_invalid};
-use crate::design::Design;
 use crate::finding::{Finding, FindingKind, Subject};
 use feedrate_measure::doubt::Severity;
 use feedrate_results::run::Run;
@@ -38,15 +37,16 @@ fn named(run: &Run, severity: Severity) -> impl Iterator<Item = &str> {
 }
 
 /// Runs of the whole design that are not used; what their doubts say is said with these.
-pub(super) fn left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
-    let runs: usize = all.cells.iter().map(|cell| cell.runs.len()).sum();
-    let places = all.cells.iter().flat_map(|cell| &cell.runs).map(|&run| group.runs[run]);
-    let invalid: Vec<&Run> = places.filter(|run| is_invalid(run)).collect();
+pub(super) fn left_out(all: &UsedRuns) -> Option<Finding> {
+    let runs = all.used();
+    let number = runs.len();
+    let invalid: Vec<&Run> = runs.into_iter().filter(|run| is_invalid(run)).collect();
     let mut doubts: BTreeMap<&str, usize> = BTreeMap::new();
     for name in invalid.iter().flat_map(|run| named(run, Severity::Invalid)) {
         *doubts.entry(name).or_default() += 1;
     }
     let doubts = doubts.into_iter().map(|(name, runs)| (name.to_string(), runs)).collect();
-    let subject = Subject::LeftOut { runs: invalid.len(), all: runs, doubts };
-    (!invalid.is_empty()).then(|| about(FindingKind::LeftOut, &all.workload, subject, &invalid))
+    let subject = Subject::LeftOut { runs: invalid.len(), all: number, doubts };
+    let workload = &all.design.workload;
+    (!invalid.is_empty()).then(|| about(FindingKind::LeftOut, workload, subject, &invalid))
 }

@@ -2,12 +2,12 @@
 
 use super::design_matrix::DesignMatrix;
 use super::{JudgedResponse, UsedRuns, cannot_tell, is_invalid};
-use crate::design::{Design, UNSET};
+use crate::design::{Design, Stratum, UNSET};
 use crate::estimate::ResponseScale;
 use crate::finding::{
     EffectSize, Finding, Inconclusive, NamedLevels, Noise, OpenQuestions, Unanswered,
 };
-use crate::precision::{CONFIDENCE, POWER};
+use crate::precision::{CONFIDENCE, POWER, RUNS_MAX};
 use feedrate_measure::stats::samples_to_tell;
 use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +88,14 @@ pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
 
 fn named(factor: &str, levels: &BTreeSet<&str>) -> NamedLevels {
     NamedLevels { factor: factor.into(), levels: levels.iter().map(ToString::to_string).collect() }
+}
+
+/// Parts of a design that are not compared with each other.
+pub(super) fn apart(all: &UsedRuns, strata: &[Stratum]) -> Option<Finding> {
+    let names: Vec<String> = strata.iter().map(|one| one.name.clone()).collect();
+    let subject = Inconclusive::Apart(names);
+    let finding = cannot_tell(&all.design.workload, subject, &all.used());
+    (1 < strata.len()).then_some(Finding { magnitude: 0.0, ..finding })
 }
 
 /// Factors that only runs which must not be used were made for: all others have one level of it.
@@ -199,5 +207,6 @@ fn noise(matrix: &DesignMatrix) -> Option<Noise> {
     };
     let runs =
         if noise > 0.0 { samples_to_tell(least / noise, CONFIDENCE, POWER) } else { Some(2) };
+    let runs = runs.filter(|&runs| runs <= RUNS_MAX);
     Some(Noise { response: matrix.response.id.name(), deviation, runs, margin })
 }

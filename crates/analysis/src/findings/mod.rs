@@ -17,7 +17,7 @@ mod artefact;
 
 pub use noise::RUNS_LEAST;
 
-use crate::design::Design;
+use crate::design::{Design, Stratum};
 use crate::finding::{Caveat, Finding, FindingKind, Inconclusive, Subject};
 use design_matrix::DesignMatrix;
 use feedrate_measure::doubt::Severity;
@@ -31,10 +31,11 @@ use std::collections::BTreeSet;
 /// A difference that matters to nobody: 2 %, or two points of a percentage; of one below 20 less.
 pub const MARGIN: f64 = 0.02;
 
-/// One utilisation and one throughput: of each the one that most runs have, the truest first among equals.
+/// One utilisation and one throughput: of each the one that most runs have, the truest first among equals. Samples per second come first, as bytes per second
+/// of different formats or sizes of samples are no measure of the same work.
 pub fn main_responses(runs: &[&Run]) -> Vec<&'static Metric> {
     let kinds: [&[&'static Metric]; 2] =
-        [&[&AU_ALL_STEPS, &AU_WINDOWED], &[&DELIVERED_WHOLE, &NOMINAL_WHOLE, &SAMPLES_WHOLE]];
+        [&[&AU_ALL_STEPS, &AU_WINDOWED], &[&SAMPLES_WHOLE, &DELIVERED_WHOLE, &NOMINAL_WHOLE]];
     let count =
         |metric: &&'static Metric| runs.iter().filter(|run| run.metric(metric).is_some()).count();
     // The last of equals is the greatest.
@@ -69,17 +70,31 @@ fn add(all: &mut Vec<Finding>, finding: Finding) {
 }
 
 fn of_workload(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> Vec<Finding> {
+    let mut all: Vec<Finding> =
+        exclusions::left_out(&UsedRuns { design, runs }).into_iter().collect();
     let used = design.restricted(|_| true, |run| !is_invalid(runs[run]));
     let group = UsedRuns { design: &used, runs };
-    let mut all: Vec<Finding> = exclusions::left_out(design, &group).into_iter().collect();
-    all.extend(artefact::artefacts(&group));
+    all.extend(inconclusive::only_left_out(design, &group));
+    let strata = used.strata(runs);
+    all.extend(inconclusive::apart(&group, &strata));
+    for Stratum { name, design } in strata {
+        let workload = [design.workload.clone(), name].into_iter().filter(|name| !name.is_empty());
+        let design = Design { workload: workload.collect::<Vec<_>>().join(", "), ..design };
+        all.extend(of_stratum(&design, runs, responses));
+    }
+    all
+}
+
+/// Only runs of one source, machine and size of samples are compared.
+fn of_stratum(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> Vec<Finding> {
+    let group = UsedRuns { design, runs };
+    let mut all = artefact::artefacts(&group);
     all.extend(steady::unsteady(&group));
     all.extend(inconclusive::ignored(&group));
-    all.extend(inconclusive::only_left_out(design, &group));
     let matrices = responses.iter().filter_map(|response| DesignMatrix::new(&group, response));
     let matrices: Vec<DesignMatrix> = matrices.collect();
     let judged: Vec<JudgedResponse> = matrices.iter().map(judge).collect();
-    all.extend(inconclusive::open(&used.workload, &judged));
+    all.extend(inconclusive::open(&design.workload, &judged));
     all.extend(judged.into_iter().flat_map(|one| one.findings));
     all
 }

@@ -8,6 +8,9 @@ use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE,
     NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
+use feedrate_report::gather::of_index;
+use feedrate_report::opening::FINDINGS_MAX;
+use feedrate_report::report::Report;
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, MIB};
@@ -26,13 +29,17 @@ pub(super) struct AnalyzeArguments {
     /// Folders of runs, folders above those of many, or CSVs of studies; of several, each is a source of its own.
     #[arg(required = true, value_name = "DIR")]
     sources: Vec<PathBuf>,
+    /// All findings, all runs, and each doubt with its evidence and advice.
+    #[arg(long)]
+    all: bool,
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
 }
 
-/// Runs that are shown one by one, at most.
+/// Runs that are shown one by one, at most; and where nobody asked for all.
 const RUNS_MAX: usize = 200;
+const RUNS_FOLDED: usize = 12;
 /// Runs that a doubt names, at most.
 const NAMED_MAX: usize = 6;
 
@@ -50,7 +57,9 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
             "left_out": left_out.collect::<Value>(),
         }));
     } else {
-        messages::print_page(&page(&found, arguments.sources.len() > 1));
+        let report = of_index(found.clone(), &arguments.sources).map_err(UsageError::from)?;
+        let detail = if arguments.all { Detail::All } else { Detail::Folded };
+        messages::print_page(&page(&found, &report, detail));
     }
     Ok(Exit::Fine)
 }
@@ -123,14 +132,115 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn page(found: &RunIndex, has_sources: bool) -> String {
-    let mut parts = vec![runs(&found.runs, has_sources)];
-    parts.extend(by_doubt(&found.runs));
-    parts.extend(checkpoints(&found.runs));
-    let left_out = found.unread.iter();
-    parts.extend(left_out.map(|one| format!("Left out: `{}`: {}", one.path.display(), one.why)));
-    parts.push(tail(&found.runs));
+/// How much is told.
+#[derive(Clone, Copy, PartialEq)]
+enum Detail {
+    Folded,
+    All,
+}
+
+fn page(found: &RunIndex, report: &Report, detail: Detail) -> String {
+    let all = &found.runs;
+    let mut parts = vec![opening(report, detail)];
+    parts.extend(findings(report, detail));
+    match detail {
+        Detail::Folded => {
+            parts.push(folded_runs(all));
+            parts.extend(folded_doubts(all));
+            parts.push(folded_tail(found));
+        }
+        Detail::All => {
+            parts.push(runs(all, report.has_several_sources()));
+            parts.extend(by_doubt(all).iter().map(|(doubt, runs)| block(all, *doubt, runs)));
+            parts.extend(checkpoints(all));
+            let left_out = found.unread.iter();
+            parts.extend(
+                left_out.map(|one| format!("Left out: `{}`: {}", one.path.display(), one.why)),
+            );
+            parts.push(tail(all));
+        }
+    }
     parts.join("\n\n")
+}
+
+/// Characters of a line of the opening, and of a finding, where nobody asked for all.
+const SAID_MAX: usize = 230;
+
+fn opening(report: &Report, detail: Detail) -> String {
+    let width = report.opening.iter().map(|line| line.name.len()).max().unwrap_or(0);
+    let lines = report.opening.iter().map(|line| {
+        let head = format!("{}:", line.name);
+        format!("{head:<0$}{1}", width + 3, said(&line.value, detail))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn said(says: &str, detail: Detail) -> String {
+    if detail == Detail::All { says.into() } else { text::cut(says, SAID_MAX) }
+}
+
+fn findings(report: &Report, detail: Detail) -> Option<String> {
+    let shown = if detail == Detail::All { report.findings.len() } else { FINDINGS_MAX };
+    let mut lines = vec!["Findings".to_string()];
+    for (number, finding) in (1..).zip(report.findings.iter().take(shown)) {
+        lines.push(format!("{number:>3}.  {}", said(&finding.says, detail)));
+    }
+    let more = report.findings.len().saturating_sub(shown);
+    lines.extend((0 < more).then(|| format!("     and {more} more with `--all`")));
+    (!report.findings.is_empty()).then(|| lines.join("\n"))
+}
+
+/// What a run is, its utilisation and rate, and its worst doubt.
+fn folded_runs(all: &[Run]) -> String {
+    let has_several = all.iter().any(|run| run.workload != all[0].workload);
+    let rows = all.iter().take(RUNS_FOLDED).enumerate().map(|(index, run)| {
+        let workload = has_several.then(|| text::cut(&run.workload, 16));
+        let worst = run.doubts.first().map_or("", |worst| worst.name.as_str());
+        let cells = [
+            (index + 1).to_string(),
+            text::known(run.accelerators, |count| count.to_string()),
+            text::cut(&format!("{} {}", run.parameter, run.value), 24),
+            number(run.reported_au_percent(), 1),
+            number(run.metric(&AU_ALL_STEPS), 1),
+            number(run.metric(&SAMPLES_WHOLE), 1),
+            worst.into(),
+        ];
+        cells.into_iter().chain(workload).collect::<Vec<_>>()
+    });
+    let header = ["#", "Acc", "Varied", "AU rep.", "all", "samples/s", "Worst doubt"];
+    let header = header.into_iter().chain(has_several.then_some("Workload"));
+    let table = text::table_of_numbers(header, rows, &[0, 1, 3, 4, 5]);
+    match all.len().saturating_sub(RUNS_FOLDED) {
+        0 => table,
+        more => format!("{table}\n and {more} more with `--all`"),
+    }
+}
+
+/// A line for each doubt that is more than a note.
+fn folded_doubts(all: &[Run]) -> Option<String> {
+    let mut rows: Vec<[String; 4]> = Vec::new();
+    for ((severity, name), runs) in by_doubt(all) {
+        if severity != Severity::Note {
+            let numbers = runs.iter().take(NAMED_MAX).map(|(index, _)| format!("#{}", index + 1));
+            let mut numbers: Vec<String> = numbers.collect();
+            numbers.extend((NAMED_MAX < runs.len()).then(|| "…".to_string()));
+            let count = units::counted(runs.len() as u64, "run");
+            rows.push([severity.name().into(), name.into(), count, numbers.join(" ")]);
+        }
+    }
+    (!rows.is_empty()).then(|| text::table(["Severity", "Doubt", "In", ""], rows))
+}
+
+fn folded_tail(found: &RunIndex) -> String {
+    let is_note = |doubt: &&Doubt| doubt.severity == Severity::Note;
+    let notes = found.runs.iter().flat_map(|run| run.doubts.iter().filter(is_note)).count();
+    let mut parts = vec![units::counted(notes as u64, "note")];
+    let unread = found.unread.len() as u64;
+    parts.extend((0 < unread).then(|| format!("{} left out", units::counted(unread, "folder"))));
+    format!(
+        "{}, evidence and advice: `--all`; a doubt's meaning: `feedrate describe NAME`",
+        parts.join(", ")
+    )
 }
 
 const HEADER: [&str; 13] = [
@@ -219,8 +329,8 @@ fn serious(run: &Run) -> String {
 }
 
 /// Each doubt once, with the runs that deserve it: the worst first, then those of most runs.
-fn by_doubt(all: &[Run]) -> Vec<String> {
-    let mut found: BTreeMap<(Severity, &str), Vec<(usize, &Doubt)>> = BTreeMap::new();
+fn by_doubt(all: &[Run]) -> Vec<((Severity, &str), DoubtedRuns<'_>)> {
+    let mut found: BTreeMap<(Severity, &str), DoubtedRuns> = BTreeMap::new();
     for (index, run) in all.iter().enumerate() {
         for doubt in &run.doubts {
             found.entry((doubt.severity, &doubt.name)).or_default().push((index, doubt));
@@ -228,10 +338,13 @@ fn by_doubt(all: &[Run]) -> Vec<String> {
     }
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|((severity, _), runs)| (*severity, Reverse(runs.len())));
-    found.iter().map(|((severity, name), runs)| block(all, *severity, name, runs)).collect()
+    found
 }
 
-fn block(all: &[Run], severity: Severity, name: &str, runs: &[(usize, &Doubt)]) -> String {
+/// Places of runs, and what is doubted of each.
+type DoubtedRuns<'a> = Vec<(usize, &'a Doubt)>;
+
+fn block(all: &[Run], (severity, name): (Severity, &str), runs: &[(usize, &Doubt)]) -> String {
     let head = format!("{}: {name}, {}", severity.name(), units::counted(runs.len() as u64, "run"));
     let mut lines = vec![head];
     for (index, doubt) in runs.iter().take(NAMED_MAX) {

@@ -44,7 +44,7 @@ pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
             json!({ "family": name_of(*family), "name": name, "summary": summary, "notes": notes }),
         );
     } else {
-        messages::print(page(*family, found));
+        messages::print(&page(*family, found));
     }
     Ok(Exit::Fine)
 }

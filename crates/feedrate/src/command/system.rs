@@ -27,6 +27,6 @@ pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN).set_header(["Component", "Specification"]);
     table.add_rows(system.components.iter().map(|(component, value)| [component, value]));
-    messages::print(table);
+    messages::print(&table.to_string());
     Ok(Exit::Fine)
 }

@@ -62,7 +62,7 @@ fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
         code_of(&error)
     });
     match code {
-        Exit::Fine | Exit::Unmet => Exit::Fine.into(),
+        Exit::Fine | Exit::Unmet | Exit::Undecided => Exit::Fine.into(),
         Exit::Failed | Exit::Usage => Exit::Failed.into(),
         Exit::Interrupted | Exit::TooManySteps => code.into(),
     }

@@ -95,9 +95,21 @@ fn sources_stand_side_by_side_with_their_doubts() {
     fs::copy(copy, test.path("after/copy/record.json")).unwrap();
     let answer = test.feedrate(&["analyze", "before", "after"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    for said in
-        ["Source", "invalid: duplicate_results, 1 run", "3 runs, 3 with results of training"]
-    {
+    let heads: Vec<&str> =
+        answer.stdout.lines().take(5).filter_map(|line| Some(line.split_once(":  ")?.0)).collect();
+    assert_eq!(heads, ["Do not use", "Artefacts", "Holds", "To do", "More"], "{}", answer.stdout);
+    let first = answer.stdout.lines().next().unwrap();
+    assert!(first.ends_with("1 of 3 runs: `after/copy` (duplicate_results)"), "{first}");
+    // Evidence and advice are for those who ask.
+    let longest = answer.stdout.lines().map(str::len).max().unwrap();
+    assert!(longest < 260 && !answer.stdout.contains("Advice: "), "{}", answer.stdout);
+    let answer = test.feedrate(&["analyze", "before", "after", "--all"]);
+    for said in [
+        "Source",
+        "invalid: duplicate_results, 1 run",
+        "3 runs, 3 with results of training",
+        "Advice: ",
+    ] {
         assert!(answer.stdout.contains(said), "{said}: {}", answer.stdout);
     }
     let report = test.analyzed(&["before", "after"]);

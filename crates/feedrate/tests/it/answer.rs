@@ -105,6 +105,7 @@ fn every_object_says_by_which_schema() {
         &["plot", "au_processes", "a"],
         &["list", "formats"],
         &["describe", "formats", "npz"],
+        &["scale", "workload.yaml", "--au", "90", "--dry-run", "--response", "au_all_steps"],
         &["system"],
         &["study", "status", "study.csv"],
         &["study", "show", "study.csv", "#1"],

@@ -8,7 +8,7 @@ use feedrate_spec::units::MIB;
 /// In the window.
 pub static DELIVERED_WINDOWED: Metric = Metric {
     id: MetricId("delivered_bytes_per_second_windowed"),
-    title: "throughput in the window",
+    title: "bandwidth in the window",
     definition: "Bytes that read calls returned between the end of the last step before the window and the end of its last step ÷ that time, \
                  summed over accelerators, mean over epochs",
     path: "throughput.delivered_bytes_per_second.windowed",
@@ -22,8 +22,8 @@ pub static DELIVERED_WINDOWED: Metric = Metric {
 pub static DELIVERED_WHOLE: Metric = Metric {
     id: MetricId("delivered_bytes_per_second"),
     label: "delivered_bytes_per_second_whole",
-    title: "throughput",
-    axis: "Throughput",
+    title: "bandwidth",
+    axis: "Bandwidth",
     definition: "Bytes that read calls of all accelerators returned ÷ length of the epochs",
     path: "throughput.delivered_bytes_per_second.whole",
     figure: Figure::PerSecond(|_, accelerator| accelerator.io.read_bytes as f64),

@@ -6,7 +6,7 @@ use feedrate_spec::units::MIB;
 /// In the window.
 pub static NOMINAL_WINDOWED: Metric = Metric {
     id: MetricId("nominal_bytes_per_second_windowed"),
-    title: "nominal throughput in the window",
+    title: "nominal bandwidth in the window",
     definition: "samples_per_second_windowed × record_length_bytes",
     source: "DLIO's train_io_mean_MB_per_second, there in MiB",
     path: "throughput.nominal_bytes_per_second.windowed",
@@ -22,8 +22,8 @@ pub static NOMINAL_WINDOWED: Metric = Metric {
 pub static NOMINAL_WHOLE: Metric = Metric {
     id: MetricId("nominal_bytes_per_second"),
     label: "nominal_bytes_per_second_whole",
-    title: "nominal throughput",
-    axis: "Nominal throughput",
+    title: "nominal bandwidth",
+    axis: "Nominal bandwidth",
     definition: "samples_per_second_whole × record_length_bytes",
     path: "throughput.nominal_bytes_per_second.whole",
     figure: Figure::Derived(|plan, value| Some(value(&SAMPLES_WHOLE)? * plan.dataset.record_bytes)),

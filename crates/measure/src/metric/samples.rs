@@ -7,7 +7,7 @@ use crate::window::{Scope, Window, seconds};
 /// DLIO's `train_throughput_samples_per_second`, with the steps counted right.
 pub static SAMPLES_WINDOWED: Metric = Metric {
     id: MetricId("samples_per_second_windowed"),
-    title: "samples per second in the window",
+    title: "throughput in the window",
     definition: "Steps in the window × batch size ÷ (length of the block − load and compute time of the steps left out), blocks weighted by \
                  their steps, summed over accelerators, mean over epochs",
     source: "DLIO's definition; DLIO counts two steps too few, whatever is left out",
@@ -21,7 +21,7 @@ pub static SAMPLES_WINDOWED: Metric = Metric {
 pub static SAMPLES_WHOLE: Metric = Metric {
     id: MetricId("samples_per_second"),
     label: "samples_per_second_whole",
-    title: "samples per second",
+    title: "throughput",
     axis: "Throughput",
     definition: "Samples of all finished steps of all accelerators ÷ length of the epochs",
     path: "throughput.samples_per_second.whole",

@@ -3,6 +3,7 @@
 use super::ReportOutput;
 use super::words::{glance, run_number, seen, written};
 use crate::grid::{table_of_experiments, table_of_runs};
+use crate::opening::FINDINGS_MAX;
 use crate::report::Report;
 use crate::table::{ColumnKind, ReportTable};
 
@@ -17,7 +18,11 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
 const VALUES_MAX: usize = 60;
 
 fn write(report: &Report) -> String {
-    let mut parts = vec![format!("# {}", plain(&report.title)), format!("{}.", glance(report))];
+    let mut parts = vec![format!("# {}", plain(&report.title))];
+    for line in &report.opening {
+        parts.push(format!("- **{}:** {}", plain(&line.name), sentence(&line.value)));
+    }
+    parts.push(format!("{}.", glance(report)));
     for source in &report.sources {
         parts.push(format!("- {} ({} runs)", name(&source.path), source.runs));
     }
@@ -83,7 +88,7 @@ fn findings(report: &Report) -> String {
         return "None is made.".into();
     }
     let mut text = String::new();
-    for (number, finding) in (1..).zip(&report.findings) {
+    for (number, finding) in (1..).zip(report.findings.iter().take(FINDINGS_MAX)) {
         let says = sentence(&finding.says);
         text += &format!("{number}. **{says}** ({})", finding.support.text());
         for fact in &finding.figures {
@@ -97,6 +102,10 @@ fn findings(report: &Report) -> String {
             text += &format!("\n   - rests on {}", runs.join(", "));
         }
         text += "\n";
+    }
+    let more = report.findings.len().saturating_sub(FINDINGS_MAX);
+    if more > 0 {
+        text += &format!("\n{more} more findings are in the reports as HTML and JSON.");
     }
     text.trim_end().into()
 }

@@ -52,6 +52,7 @@ fn report(name: &str) -> Report {
     let table =
         || ReportTable::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
     Report {
+        opening: vec![FindingFigure { name: "Holds".into(), value: "`a` is <b>".into() }],
         title: name.into(),
         program: "feedrate".into(),
         sources: vec![Source { path: name.into(), runs: 2 }],

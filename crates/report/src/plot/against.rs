@@ -6,7 +6,7 @@ use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Style, Tone};
-use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
 use feedrate_spec::catalog::Member;
 
 pub(super) static AU_PROCESSES: Plot = Plot {
@@ -26,7 +26,7 @@ pub(super) static THROUGHPUT_PROCESSES: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response(&DELIVERED_WHOLE, figure),
+    make: Make::Response(&SAMPLES_WHOLE, figure),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {

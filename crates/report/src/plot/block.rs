@@ -1,15 +1,14 @@
-//! Runs of one workload and source, laid out by their design: what plots compare with what, and its names. Draws nothing.
+//! Runs of one workload that may be compared, laid out by their design: what plots compare with what, and its names. Draws nothing.
 
 use crate::draw::figure::{Axis, AxisRange, Scale};
-use feedrate_analysis::design::{Design, DesignCell, PROCESSES, SOURCE};
+use feedrate_analysis::design::{Design, DesignCell, PROCESSES, Stratum};
 use feedrate_results::run::Run;
 use feedrate_spec::units;
-use std::collections::BTreeSet;
 
 /// The label of an axis of processes.
 pub(super) const PROCESSES_LABEL: &str = "Processes (emulated accelerators)";
 
-/// Runs of one workload, of one source where there are several.
+/// Runs of one workload that may be compared: a part of its design.
 #[derive(Clone, Debug)]
 pub(super) struct PlotBlock<'a> {
     /// Sets it apart from the other blocks; empty where there is one.
@@ -27,24 +26,16 @@ impl<'a> PlotBlock<'a> {
     pub(super) fn all(runs: &'a [Run], designs: &[Design]) -> Vec<Self> {
         let mut blocks = Vec::new();
         for design in designs {
-            let source = design.factor(SOURCE);
-            let count = source.map_or(1, |source| design.factors[source].levels.len());
-            for level in 0..count {
-                let cells = design.cells.iter();
-                let own = cells.filter(|cell| source.is_none_or(|at| cell.levels[at] == level));
-                let own: BTreeSet<usize> = own.flat_map(|cell| cell.runs.iter().copied()).collect();
-                let part = design.restricted(
-                    |factor| factor.name != SOURCE,
-                    |run| own.contains(&run) && runs[run].unusable.is_none(),
-                );
+            for Stratum { name, design: part } in design.strata(runs) {
+                let part = part.restricted(|_| true, |run| runs[run].unusable.is_none());
                 if part.cells.is_empty() {
                     continue;
                 }
-                let mut names = Vec::new();
-                if designs.len() > 1 {
-                    names.push(design.workload.clone());
-                }
-                names.extend(source.map(|source| design.factors[source].levels[level].clone()));
+                let workload = (designs.len() > 1).then(|| design.workload.clone());
+                let names: Vec<String> = workload
+                    .into_iter()
+                    .chain(Some(name).filter(|name| !name.is_empty()))
+                    .collect();
                 blocks.push(PlotBlock::new(names.join(", "), part, runs));
             }
         }

@@ -8,7 +8,7 @@ use crate::draw::figure::{
     Axes, AxisRange, Figure, Layer, Naming, Panel, PanelContent, Point, Style, Tone,
 };
 use feedrate_analysis::design::DesignCell;
-use feedrate_measure::metric::{DELIVERED_WHOLE, Metric};
+use feedrate_measure::metric::{Metric, SAMPLES_WHOLE};
 use feedrate_spec::catalog::Member;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) static PLOT: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response(&DELIVERED_WHOLE, figure),
+    make: Make::Response(&SAMPLES_WHOLE, figure),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {

@@ -9,7 +9,7 @@ use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
 };
 use feedrate_analysis::precision::CONFIDENCE;
-use feedrate_measure::metric::{DELIVERED_WHOLE, Metric};
+use feedrate_measure::metric::{Metric, SAMPLES_WHOLE};
 use feedrate_measure::stats::{Scaling as Law, ScalingDoubt, amdahl, knee, universal_scalability};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
@@ -25,7 +25,7 @@ pub(super) static PLOT: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response(&DELIVERED_WHOLE, figure),
+    make: Make::Response(&SAMPLES_WHOLE, figure),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {

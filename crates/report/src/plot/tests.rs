@@ -9,7 +9,7 @@ use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE, LOAD_S, Metric,
-    Provenance, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Value,
+    Provenance, SAMPLES_WHOLE, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Value,
 };
 use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
@@ -91,6 +91,7 @@ pub(super) fn run(workload: &str, setting: Setting, au: f64, rate: f64) -> Run {
         (&AU_WINDOWED, au + 4.0),
         (&AU_SUSTAINED, au - 2.0),
         (&DELIVERED_WHOLE, rate),
+        (&SAMPLES_WHOLE, rate / 1e6),
         (&COMPUTE_S, 1.0),
         (&LOAD_S, 0.95),
         (&STALL_OPEN, 0.1),
@@ -230,14 +231,17 @@ fn axes_have_their_units() {
         ("au_processes", vec!["AU, all steps (%)", "Processes (emulated accelerators)"]),
         (
             "throughput_processes",
-            vec!["Throughput (MB/s)", "Processes (emulated accelerators)", "npz"],
+            vec!["Throughput (samples/s)", "Processes (emulated accelerators)", "npz"],
         ),
-        ("scaling", vec!["Throughput (MB/s)", "ideal", "format npz, read_threads 1, Amdahl fit"]),
+        (
+            "scaling",
+            vec!["Throughput (samples/s)", "ideal", "format npz, read_threads 1, Amdahl fit"],
+        ),
         (
             "factor_levels",
-            vec!["AU, all steps (%)", "Throughput (MB/s)", "read_threads", "8 processes"],
+            vec!["AU, all steps (%)", "Throughput (samples/s)", "read_threads", "8 processes"],
         ),
-        ("main_effects", vec!["Throughput (MB/s)", "format", "hdf5"]),
+        ("main_effects", vec!["Throughput (samples/s)", "format", "hdf5"]),
         (
             "stall",
             vec![

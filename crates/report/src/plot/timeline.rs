@@ -18,7 +18,7 @@ const SAMPLES: usize = 500;
 pub(super) static PLOT: Plot = Plot {
     member: Member {
         name: "timeline",
-        summary: "Throughput of one run over time, with its epochs, evaluations and checkpoints shaded; of DLIO's results by block, with the waits of steps",
+        summary: "Bandwidth of one run over time, with its epochs, evaluations and checkpoints shaded; of DLIO's results throughput by block, with the waits of steps",
         abilities: &[],
     },
     needs: Needs::Records,
@@ -77,8 +77,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         ));
     }
     Ok(Figure {
-        title: "Throughput over time".into(),
-        caption: "Throughput over time, at each sample of the timeline.".into(),
+        title: "Bandwidth over time".into(),
+        caption: "Bandwidth over time, at each sample of the timeline.".into(),
         panels,
         columns: 1,
         naming: Naming::Key,
@@ -210,20 +210,12 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
         blocks.iter().map(|block| block.samples_per_second(run)).collect();
     let mut panels = Vec::new();
     if let Some(rates) = rates {
-        let largest = rates.iter().copied().fold(0.0, f64::max);
-        let (unit, name) = match run.mean_sample_bytes {
-            Some(bytes) => {
-                let (unit, name) = bytes_unit(largest * bytes);
-                (unit / bytes, format!("{name}/s"))
-            }
-            None => (1.0, "samples/s".into()),
-        };
         // Each block has a line of its own: nothing is known between two.
         let lines = blocks.iter().zip(rates).map(|(block, rate)| {
             let ends = [block.start_s - start_s, block.end_s - start_s];
-            steps(ends.map(|at| Point::at(at, rate / unit)).to_vec())
+            steps(ends.map(|at| Point::at(at, rate)).to_vec())
         });
-        let y = Axis::linear(format!("Throughput ({name})"), AxisRange::FromZero);
+        let y = Axis::linear("Throughput (samples/s)", AxisRange::FromZero);
         panels.push(panel(end_s, y, spans(record, start_s, true), lines.collect()));
     }
     panels.push(waits(&blocks));

@@ -4,7 +4,7 @@ use super::tests::{drawn_from, one_at_a_time, run, set};
 use super::*;
 use crate::draw::figure::{PanelContent, Scale};
 use crate::draw::{Look, draw};
-use feedrate_measure::metric::{DELIVERED_WHOLE, Provenance};
+use feedrate_measure::metric::{DELIVERED_WHOLE, Provenance, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
 
 fn of(name: &str, runs: Vec<Run>) -> (Figure, Data) {
@@ -130,8 +130,8 @@ fn an_interval_that_is_cut_is_explained() {
     let mut runs =
         vec![setting(1.0, 1.0, "npz"), setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")];
     // Two runs that differ so much have an interval far beyond them.
-    set(&mut runs[0], &DELIVERED_WHOLE, 1e6);
-    set(&mut runs[1], &DELIVERED_WHOLE, 1e8);
+    set(&mut runs[0], &SAMPLES_WHOLE, 1.0);
+    set(&mut runs[1], &SAMPLES_WHOLE, 100.0);
     let (figure, _) = of("throughput_processes", runs);
     let words = "An interval that ends in an arrow goes on beyond the axis.";
     assert!(figure.caption.contains(words), "{}", figure.caption);
@@ -159,10 +159,11 @@ fn rates_of_bytes_that_were_not_counted_are_called_estimated() {
     let in_part = runs.clone();
     estimate(&mut runs[1]);
     for (runs, label) in
-        [(in_part, "Throughput (MB/s, partly estimated)"), (runs, "Throughput (MB/s, estimated)")]
+        [(in_part, "Bandwidth (MB/s, partly estimated)"), (runs, "Bandwidth (MB/s, estimated)")]
     {
         for name in ["throughput_processes", "scaling", "main_effects"] {
-            let (figure, _) = of(name, runs.clone());
+            let data = drawn_from(runs.clone());
+            let figure = find(name).unwrap().figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
             let axes = figure.panels[0].axes().unwrap();
             assert_eq!(axes.y.label, label, "{name}");
             assert!(figure.caption.contains("are estimated"), "{name}: {}", figure.caption);

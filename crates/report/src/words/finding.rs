@@ -287,7 +287,7 @@ fn drift(of: &EffectSize, title: &str) -> String {
     let digits = digits(high - low);
     let [by, low, high] = [change(of, of.estimate), low, high].map(|value| signed(value, digits));
     format!(
-        "{title} drifts over the order of running: {by} {} from the first run to the last [{low}, {high}], n = {} ({})",
+        "{title} drifts over the order of running: {by} {} from the first repeated run to the last [{low}, {high}], n = {} ({})",
         unit(of),
         of.n,
         tested(of)

@@ -12,6 +12,10 @@ use feedrate_analysis::precision::REPLICATES_LEAST;
 pub(super) fn sentence(of: &Inconclusive) -> String {
     let (why, what, remedy) = match of {
         Inconclusive::Ignored(factors) => return ignored(factors),
+        Inconclusive::Apart(names) => {
+            let what = format!("what differs between {}", few(names));
+            ("they are not the same storage and data", what, String::new())
+        }
         Inconclusive::OnlyLeftOut(factors) => {
             let factors: Vec<String> = factors.iter().map(with_levels).collect();
             let what = format!("what {} {}", list(&factors), does(factors.len()));
@@ -54,6 +58,15 @@ pub(super) fn sentence(of: &Inconclusive) -> String {
         }
     };
     format!("cannot be told, because {why}: {what}{remedy}")
+}
+
+/// Names are told up to here.
+const NAMED_MAX: usize = 4;
+
+fn few(names: &[String]) -> String {
+    let mut named: Vec<String> = names.iter().take(NAMED_MAX).map(|name| quoted(name)).collect();
+    named.extend((NAMED_MAX < names.len()).then(|| format!("{} more", names.len() - NAMED_MAX)));
+    list(&named)
 }
 
 const ALIASED: &str = "other factors always changed with them";

@@ -6,5 +6,6 @@ mod inconclusive;
 pub mod finding;
 pub mod comparison;
 pub mod answer;
+pub mod search;
 #[cfg(test)]
 mod tests;

@@ -33,7 +33,7 @@ pub(super) fn two_digits(value: f64) -> String {
 }
 
 /// `a`, `b` and `c`.
-pub(super) fn list(items: &[String]) -> String {
+pub(crate) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
         [one] => one.clone(),

@@ -89,6 +89,9 @@ fn banner(report: &Report, sections: &[Section]) -> Markup {
     html! {
         header {
             h1 { (report.title) }
+            dl.opening {
+                @for line in &report.opening { div { dt { (line.name) } dd { (sentence(&line.value)) } } }
+            }
             p.glance { (glance(report)) "." }
             ul.sources aria-label="Sources" {
                 @for source in &report.sources {

@@ -3,6 +3,7 @@
 use super::super::words::seen;
 use super::tables::plain_table;
 use super::{doubt_id, links, run_links, sentence};
+use crate::opening::FINDINGS_MAX;
 use crate::report::{FindingText, Report, SeenDoubt, Support};
 use feedrate_measure::doubt::Severity;
 use maud::{Markup, html};
@@ -17,7 +18,14 @@ pub(super) fn findings(report: &Report) -> Option<Markup> {
         @if report.findings.is_empty() {
             p { "None is made of these runs." }
         } @else {
-            ol.findings { @for finding in &report.findings { (finding_item(finding)) } }
+            @let (first, rest) = report.findings.split_at(report.findings.len().min(FINDINGS_MAX));
+            ol.findings { @for finding in first { (finding_item(finding)) } }
+            @if !rest.is_empty() {
+                details {
+                    summary { (rest.len()) " more findings" }
+                    ol.findings start=(FINDINGS_MAX + 1) { @for finding in rest { (finding_item(finding)) } }
+                }
+            }
         }
     })
 }

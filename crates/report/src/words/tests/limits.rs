@@ -109,3 +109,92 @@ fn nothing_follows_from_nothing() {
     let found = all_of(&constant.collect::<Vec<_>>(), &[RATE]);
     assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), [FindingKind::NoEffect]);
 }
+
+/// Three machines, real runs and debug runs of 64 KiB: no law, drift or difference of one with another.
+#[test]
+fn runs_of_other_machines_sources_and_sizes_are_not_compared() {
+    let mut random = LegacyRandom::new(23);
+    let mut runs = Vec::new();
+    for (host, size, rate) in [
+        ("node1", 146_600_628.0, 100.0),
+        ("node2", 146_600_628.0, 350.0),
+        ("node1", 65_536.0, 4_400.0),
+    ] {
+        for (at, n) in ["1", "2", "4", "8"].into_iter().enumerate() {
+            // What one has is not what the others have: only within a part does it grow with processes.
+            if (host == "node2") == (at < 2) && size > 1e6 {
+                continue;
+            }
+            for _ in 0..3 {
+                let processes = n.parse::<f64>().unwrap();
+                let rate = rate * processes * (0.01 * random.standard_normal()).exp();
+                let au = (rate / 50.0).min(95.0) + 0.1 * random.standard_normal();
+                let files = if size > 1e6 { "168" } else { "8" };
+                let of = [("processes", n), ("num_files_train", files)];
+                let mut one = run(runs.len(), &of, &[(RATE, rate), (AU, au)]);
+                one.host = Some(host);
+                one.record_length_bytes = Some(size);
+                runs.push(one);
+            }
+        }
+    }
+    let found = all_of(&runs, &[RATE, AU]);
+    let parts: BTreeSet<&str> =
+        found.iter().flat_map(|one| &one.workloads).map(String::as_str).collect();
+    assert_eq!(parts.len(), 4, "{parts:?}");
+    for one in found.iter().filter(|one| !one.effects.is_empty()) {
+        let of = |run: &&Simulated| one.evidence.contains(&format!("run-{}", run.number).into());
+        let places: BTreeSet<_> = runs
+            .iter()
+            .filter(of)
+            .map(|run| (run.host, run.record_length_bytes.map(|bytes| bytes as u64)))
+            .collect();
+        assert_eq!(places.len(), 1, "{}", sentence(one));
+    }
+}
+
+/// What was made to compare sizes is compared: the runs differ in nothing else.
+#[test]
+fn sizes_that_alone_were_varied_are_compared() {
+    let mut random = LegacyRandom::new(24);
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        for (threads, size) in [("4", 1e6), ("4", 1e7), ("8", 1e7)] {
+            let rate = 1e9 / size * (0.01 * random.standard_normal()).exp();
+            let length = format!("{size:.0}");
+            let of = [("read_threads", threads), ("record_length_bytes", length.as_str())];
+            let mut one = run(runs.len(), &of, &[(RATE, rate)]);
+            one.record_length_bytes = Some(size);
+            runs.push(one);
+        }
+    }
+    let found = all_of(&runs, &[RATE]);
+    let says: Vec<String> = found.iter().map(sentence).collect();
+    assert!(says[0].contains("`record_length_bytes` matters most to throughput"), "{says:#?}");
+    assert!(says[0].contains("at 1000000 it is 10"), "{says:#?}");
+}
+
+/// Runs that were repeated in a corner of a study say nothing of its whole length, and percentages have an end.
+#[test]
+fn a_percentage_never_differs_by_more_than_there_is() {
+    let mut random = LegacyRandom::new(25);
+    let mut noise = || 0.1 * random.standard_normal();
+    let mut runs: Vec<Simulated> = (0..6)
+        .map(|at| run(at, &[("a", "x")], &[(AU, 80.0 - 8.0 * at as f64 + noise())]))
+        .collect();
+    runs.extend((1..9).map(|at| run(50 * at, &[("a", "y")], &[(AU, 40.0)])).take(1));
+    runs.extend(["p", "q", "r"].map(|level| run(400, &[("a", level)], &[(AU, 40.0)])));
+    let found = all_of(&runs, &[AU]);
+    let drift = found.iter().find(|one| one.kind == FindingKind::Drift).unwrap();
+    // Eight points a run, of which the repeated ones are five apart.
+    assert!((drift.effects[0].estimate + 40.0).abs() < 1.0, "{}", sentence(drift));
+    let pairs = [("x", 10.0), ("x", 90.0), ("y", 20.0), ("y", 95.0)];
+    let runs = pairs.map(|(level, au)| run(au as usize, &[("a", level)], &[(AU, au)]));
+    let found = all_of(&runs, &[AU]);
+    let Subject::Inconclusive(Inconclusive::TooNoisy(noisy)) = &found[0].subject else {
+        panic!("{}", text(&found))
+    };
+    let widest = &noisy[0].2[0];
+    assert_eq!((widest.low, widest.high), (Some(-100.0), Some(100.0)), "{}", text(&found));
+    assert_eq!(noisy[0].0.runs, None, "{}", text(&found));
+}

@@ -1,0 +1,128 @@
+//! The five lines that a report opens with: what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides nothing
+//! that findings and doubts do not say.
+
+use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
+use crate::words::number::list;
+use feedrate_analysis::finding::FindingKind;
+use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_results::run::Reason;
+use feedrate_spec::units::counted;
+use std::collections::BTreeMap;
+
+/// Findings that are told unasked.
+pub const FINDINGS_MAX: usize = 10;
+/// Runs that are named one by one.
+const NAMED_MAX: usize = 3;
+/// Points by which reported utilisation is another than that of all steps.
+const ARTEFACT_POINTS: f64 = 5.0;
+
+pub(super) fn opening(report: &Report) -> Vec<FindingFigure> {
+    let lines = [
+        ("Do not use", unusable(report)),
+        ("Artefacts", artefacts(report)),
+        ("Holds", holds(report)),
+        ("To do", to_do(report)),
+        ("More", more(report)),
+    ];
+    lines.map(|(name, value)| FindingFigure { name: name.into(), value }).into()
+}
+
+fn unusable(report: &Report) -> String {
+    let results: Vec<&ReportedRun> =
+        report.runs.iter().filter(|one| one.run.has_result()).collect();
+    let invalid = results.iter().filter_map(|one| match &one.run.unusable {
+        Some(Reason::Invalid { doubt, .. }) => Some((*one, doubt.as_str())),
+        _ => None,
+    });
+    let invalid: Vec<(&ReportedRun, &str)> = invalid.collect();
+    let mut says = match (invalid.len(), counted(results.len() as u64, "run")) {
+        (0, all) => format!("nothing is known against using any of {all}"),
+        (some, all) if some <= NAMED_MAX => {
+            let named =
+                invalid.iter().map(|(one, doubt)| format!("`{}` ({doubt})", one.run.short_path()));
+            format!("{some} of {all}: {}", list(&named.collect::<Vec<_>>()))
+        }
+        (some, all) => {
+            let mut doubts: BTreeMap<&str, usize> = BTreeMap::new();
+            invalid.iter().for_each(|(_, doubt)| *doubts.entry(doubt).or_default() += 1);
+            let mut doubts: Vec<(&str, usize)> = doubts.into_iter().collect();
+            doubts.sort_by_key(|of| std::cmp::Reverse(of.1));
+            let named: Vec<String> =
+                doubts.iter().map(|(name, runs)| format!("{name} ({runs})")).collect();
+            format!("{some} of {all}: {}", list(&named))
+        }
+    };
+    let others = report.runs.len() - results.len();
+    if others > 0 {
+        says += &format!("; {others} more trained nothing or were put aside");
+    }
+    if !report.left_out.is_empty() {
+        says += &format!("; {} cannot be read", counted(report.left_out.len() as u64, "folder"));
+    }
+    says
+}
+
+fn artefacts(report: &Report) -> String {
+    let used = report.runs.iter().filter(|one| one.unused().is_none());
+    let both = used.filter_map(|one| {
+        Some((one, one.run.reported_au_percent()?, one.run.metric(&AU_ALL_STEPS)?))
+    });
+    let both: Vec<(&ReportedRun, f64, f64)> = both.collect();
+    let apart = |of: &&(&ReportedRun, f64, f64)| ARTEFACT_POINTS <= (of.1 - of.2).abs();
+    let far = both.iter().filter(apart).count();
+    let worst = both.iter().filter(apart);
+    let worst = worst.max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
+    let mut parts = Vec::new();
+    if let Some((one, reported, whole)) = worst {
+        parts.push(format!(
+            "the AU reported of {far} of {} is not that of all their steps: at worst {reported:.1} % for {whole:.1} % (`{}`)",
+            counted(both.len() as u64, "run"),
+            one.run.short_path()
+        ));
+    }
+    let is_artefact =
+        |one: &&FindingText| matches!(one.kind, FindingKind::Artefact | FindingKind::Superlinear);
+    parts.extend(report.findings.iter().find(is_artefact).map(|one| one.says.clone()));
+    if parts.is_empty() { "none was seen".into() } else { parts.join("; ") }
+}
+
+fn holds(report: &Report) -> String {
+    let claims = report.findings.iter().filter(|one| {
+        matches!(
+            one.kind,
+            FindingKind::Effect | FindingKind::Scaling | FindingKind::NoEffect | FindingKind::Drift
+        )
+    });
+    let shown = |support| claims.clone().find(move |one| one.support == support);
+    match (shown(Support::Shown), shown(Support::Doubted)) {
+        (Some(found), _) => found.says.clone(),
+        (None, Some(found)) => format!("{} (with doubts: {})", found.says, found.doubts.join(", ")),
+        (None, None) => format!("no difference between runs is shown{}", why_nothing(report)),
+    }
+}
+
+fn why_nothing(report: &Report) -> String {
+    if report.findings.iter().any(|one| one.support == Support::Described) {
+        return ": those that differ were not repeated".into();
+    }
+    let found = report.findings.iter().find(|one| one.support == Support::CannotBeTold);
+    let why = found.and_then(|one| one.says.split_once("because ")?.1.split_once(": "));
+    why.map_or(String::new(), |(why, _)| format!(", because {why}"))
+}
+
+fn to_do(report: &Report) -> String {
+    let serious = report.doubts.iter().find(|doubt| doubt.severity != Severity::Note);
+    if let Some((doubt, seen)) = serious.and_then(|doubt| Some((doubt, doubt.seen.first()?))) {
+        let runs = counted(doubt.seen.len() as u64, "run");
+        return format!("{} (`{}`, {runs})", seen.advice, doubt.name);
+    }
+    let open = report.findings.iter().find(|one| one.support == Support::CannotBeTold);
+    open.map_or("nothing that these runs ask for".into(), |one| one.says.clone())
+}
+
+fn more(report: &Report) -> String {
+    let findings = counted(report.findings.len() as u64, "finding");
+    let doubts = counted(report.doubts.len() as u64, "doubt");
+    format!("{findings}, {doubts} in {}", counted(report.doubted_runs() as u64, "run"))
+}
