@@ -10,7 +10,7 @@ use crate::reader::{Op, SampleReader};
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
 use feedrate_data::storage::Handle;
-use feedrate_measure::record::{AcceleratorEpoch, IoCounters};
+use feedrate_measure::record::{AcceleratorEpoch, IoCounters, access};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -276,6 +276,7 @@ impl SimulatedDriver {
         worker.counters.read_ns += read_ns;
         worker.counters.decode_ns += decode_ns;
         worker.counters.read_latency.record(read_ns);
+        worker.counters.size_ns[access::bin(bytes as u64)] += read_ns;
         worker.times.read_ns += read_ns;
         worker.times.decode_ns += decode_ns;
         now_ns + read_ns + decode_ns

@@ -53,6 +53,8 @@ mod notebook;
 mod study;
 /// Those that read for each other, or together.
 mod sharing;
+/// What a tracer sees of them.
+mod traced;
 /// Results read back, and doubted.
 mod analyze;
 /// Results side by side.

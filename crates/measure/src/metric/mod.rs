@@ -18,7 +18,10 @@ mod access;
 #[cfg(test)]
 mod tests;
 
-pub use access::{AMPLIFICATION, CONSECUTIVE, FILES, SEQUENTIAL};
+pub use access::{
+    AMPLIFICATION, CONSECUTIVE, FILES, IN_FLIGHT, IO_TIME_PERCENT, OVERLAP, SEQUENTIAL,
+    UNIQUE_BYTES,
+};
 pub use au_all_steps::AU_ALL_STEPS;
 pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained, sustained_needs_steps};
 pub(crate) use au_sustained::{SteadyReads, read_in_window};
@@ -72,6 +75,10 @@ pub static METRICS: &[&Metric] = &[
     &CONSECUTIVE,
     &AMPLIFICATION,
     &FILES,
+    &IO_TIME_PERCENT,
+    &IN_FLIGHT,
+    &UNIQUE_BYTES,
+    &OVERLAP,
 ];
 
 /// A number that follows from a record. `None` is "cannot be known", and never stands for 0.
@@ -156,6 +163,8 @@ pub enum Fold {
     Sum,
     /// If each has a value.
     Most,
+    /// Of what is counted from the start of the run, that of the last epoch.
+    Last,
 }
 
 impl Fold {
@@ -164,6 +173,7 @@ impl Fold {
             Fold::Mean => mean(values),
             Fold::Sum => (!values.is_empty()).then(|| values.iter().sum()),
             Fold::Most => values.iter().copied().reduce(f64::max),
+            Fold::Last => values.last().copied(),
         }
     }
 }
@@ -403,6 +413,7 @@ impl Metric {
             Figure::OfAccelerators(_, _, Fold::Mean) | Figure::OfEpochs(_, Fold::Mean) => {
                 mean(&self.of_epochs(record).into_iter().flatten().collect::<Vec<_>>())
             }
+            Figure::OfEpochs(_, Fold::Last) => self.of_epochs(record).pop()?,
             Figure::OfAccelerators(_, _, over_epochs) | Figure::OfEpochs(_, over_epochs) => {
                 let epochs: Option<Vec<f64>> = self.of_epochs(record).into_iter().collect();
                 over_epochs.of_all(&epochs?)

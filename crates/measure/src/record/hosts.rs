@@ -84,6 +84,7 @@ impl EpochRecord {
             started: String::new(),
             ended: String::new(),
             accelerators: parts.into_iter().flat_map(|part| part.accelerators).collect(),
+            files_read: None,
             host,
             nodes,
             checkpoints: Vec::new(),
@@ -104,6 +105,7 @@ mod tests {
             started: "there".into(),
             ended: String::new(),
             accelerators: vec![AcceleratorEpoch::default(); 2],
+            files_read: None,
             host: HostEpoch {
                 device_read_bytes: device,
                 process_cpu_ns: Some(cpu_ns),

@@ -13,7 +13,7 @@ mod tests;
 
 pub use self::study::StudyRun;
 
-use self::access::Access;
+use self::access::{Access, BINS, FilesRead, add_bins};
 use crate::histogram::Histogram;
 use feedrate_spec::names;
 use feedrate_spec::plan::{Plan, PlanDoubt};
@@ -142,6 +142,9 @@ pub struct EpochRecord {
     pub ended: String,
     /// One entry for each accelerator, in their order.
     pub accelerators: Vec<AcceleratorEpoch>,
+    /// Files and bytes read by its end; `None` where knowing would have taken too much memory, and of old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_read: Option<FilesRead>,
     /// The machine meanwhile; of several, all together.
     pub host: HostEpoch,
     /// Each of the machines meanwhile; empty where there was one.
@@ -352,6 +355,9 @@ pub struct IoCounters {
     /// Sizes and order of the reads.
     #[serde(default)]
     pub access: Access,
+    /// Time in read calls by the bin of what they returned; all 0 in records of versions that did not count.
+    #[serde(default)]
+    pub size_ns: [u64; BINS],
     /// Samples read that should have been decoded and could not, by kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecoded: Vec<UndecodedKind>,
@@ -406,6 +412,7 @@ impl IoCounters {
         self.decode_ns += other.decode_ns;
         self.idle_ns += other.idle_ns;
         self.access.add(&other.access);
+        add_bins(&mut self.size_ns, &other.size_ns);
         for other in &other.undecoded {
             self.add_undecoded(&other.kind, other.samples);
         }

@@ -152,6 +152,7 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         host: HostEpoch::default(),
         nodes: Vec::new(),
         checkpoints: vec![],
+        files_read: None,
         accelerators,
     }
 }
