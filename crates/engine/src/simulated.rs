@@ -10,7 +10,7 @@ use crate::reader::{Op, SampleReader};
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
 use feedrate_data::storage::Handle;
-use feedrate_measure::record::{AcceleratorEpoch, IoCounters, access};
+use feedrate_measure::record::{AcceleratorEpoch, IoCounters, StepCauses, access};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -128,6 +128,11 @@ impl SimulatedDriver {
         }
         effects::close_epoch(&self.queues, &mut accelerators);
         Ok(accelerators)
+    }
+
+    /// What all accelerators waited for in the epoch that was run last.
+    pub fn take_causes(&mut self) -> StepCauses {
+        self.stepper.take_causes()
     }
 
     /// Until the block is over.

@@ -293,7 +293,10 @@ mod tests {
         );
         assert_eq!(keys(&value["throughput"]["samples_per_second"]), ["windowed", "whole"]);
         assert_eq!(keys(&value["time"]), ["load_s", "compute_s", "barrier_s"]);
-        assert_eq!(keys(&value["stall"]), ["percent", "open_s", "read_s", "decode_s", "queue_s"]);
+        assert_eq!(
+            keys(&value["stall"]),
+            ["percent", "open_s", "read_s", "decode_s", "queue_s", "skew_s"]
+        );
         assert_eq!(keys(&value["bytes"]), ["logical", "device"]);
         assert_eq!(
             keys(&value["access"]),

@@ -204,9 +204,16 @@ impl Session<'_> {
         let mut host = sampler.finish();
         let (start_ns, end_ns) = extent(&epoch.accelerators, driver.now_ns());
         look(&mut host);
-        let accelerators = epoch.accelerators;
-        let own =
-            EpochRecord { number, start_ns, end_ns, accelerators, host, ..EpochRecord::default() };
+        let (accelerators, causes) = (epoch.accelerators, Some(epoch.causes));
+        let own = EpochRecord {
+            number,
+            start_ns,
+            end_ns,
+            accelerators,
+            causes,
+            host,
+            ..EpochRecord::default()
+        };
         let (epoch, outcome) = match epoch.failure {
             Some(failure) => (own, Err(failure)),
             None if !self.ranks.are_many() => {

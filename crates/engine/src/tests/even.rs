@@ -42,7 +42,8 @@ fn of_format(name: &str, extension: &str, files: u64) -> Plan {
     plan
 }
 
-fn generated(plan: &Plan) -> Arc<dyn Storage> {
+/// A storage that holds the plan's files.
+pub(super) fn generated(plan: &Plan) -> Arc<dyn Storage> {
     let storage = storage::open("memory", Path::new("/")).unwrap();
     let layout = Layout::new(&plan.dataset);
     let generation = Generation::new(&plan.dataset, &layout, &*storage).unwrap().unwrap();

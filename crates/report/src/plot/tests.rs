@@ -9,7 +9,8 @@ use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE, LOAD_S, Metric,
-    Provenance, SAMPLES_WHOLE, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Value,
+    Provenance, SAMPLES_WHOLE, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
+    Value,
 };
 use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
@@ -441,6 +442,23 @@ fn a_wait_that_is_not_split_is_told_as_such() {
     assert!(text.contains("data (not split)\n") && !text.contains("decode\n"), "{text}");
     let caption = figure(plot, &data).unwrap().caption;
     assert!(caption.contains("not for which part of it"), "{caption}");
+}
+
+#[test]
+fn a_run_that_tells_its_skew_has_no_barrier_beside_it() {
+    let labels = |runs: Vec<Run>| {
+        let data = drawn_from(runs);
+        let plot = find("stall").unwrap();
+        let text = text_of(&drawn(plot, &data, &Look::default()).svg);
+        let told_as_barrier = figure(plot, &data).unwrap().caption.contains("(barrier), not why");
+        (text.contains("skew\n"), text.contains("barrier\n"), told_as_barrier)
+    };
+    let mut runs = one_at_a_time();
+    assert_eq!(labels(runs.clone()), (false, true, true));
+    set(&mut runs[0], &STALL_SKEW, 0.5);
+    assert_eq!(labels(runs.clone()), (true, true, true));
+    runs.iter_mut().for_each(|run| set(run, &STALL_SKEW, 0.5));
+    assert_eq!(labels(runs), (true, false, false));
 }
 
 #[test]
