@@ -7,7 +7,7 @@ use crate::opening::opening;
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
-use crate::told::told;
+use crate::told::{recommended, told};
 use crate::words;
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_measure::answer::Answer;
@@ -79,6 +79,7 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
     let mut report = Report {
         answer: answer(&runs),
         findings: told(&runs, &designs, &results),
+        recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
         left_out,
         methods: methods::methods(&used, &sources),

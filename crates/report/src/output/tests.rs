@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::report::{
-    FindingFigure, FindingText, Method, NotDrawn, ReportAnswer, ReportFigure, ReportedRun, Seen,
-    SeenDoubt, Source, Support,
+    FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportAnswer, ReportFigure,
+    ReportedRun, Seen, SeenDoubt, Source, Support,
 };
 use crate::table::ReportTable;
 use feedrate_analysis::finding::FindingKind;
@@ -60,6 +60,11 @@ fn report(name: &str) -> Report {
             says: vec![name.into()],
             answer: Summary::new(&simple(&[(1, 1, 0, 1)])).answer,
         }),
+        recommendations: vec![RecommendationText {
+            workload: name.into(),
+            says: vec![format!("most throughput: `{name}` {name}")],
+            ..RecommendationText::default()
+        }],
         findings: vec![FindingText {
             says: format!("`{name}` makes no difference"),
             kind: FindingKind::NoEffect,
