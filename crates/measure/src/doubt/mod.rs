@@ -90,6 +90,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
     ),
     &noticed(
+        "workers_outnumber_shards",
+        Severity::Warning,
+        "Some workers had no file to read, where each reads whole files: fewer were at work than the settings say.",
+    ),
+    &noticed(
         "raw_checkpoint",
         Severity::Note,
         "Checkpoints are the bytes of the tensors alone: their size is right, and no framework can load them.",
