@@ -62,7 +62,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.unread.iter();
         let left_out = left_out.map(|one| json!({ "path": shown(&one.path), "why": one.why }));
-        messages::print(json!({
+        messages::print_json(json!({
             "sources": sources.collect::<Value>(),
             "runs": found.runs.iter().map(object).collect::<Value>(),
             "groups": groups,
@@ -71,7 +71,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     } else {
         let report = of_index(found.clone(), &arguments.sources).map_err(UsageError::from)?;
         let detail = if arguments.all { Detail::All } else { Detail::Folded };
-        messages::print(page(&found, &groups, &report, detail));
+        messages::print_page(&page(&found, &groups, &report, detail));
     }
     Ok(Exit::Fine)
 }
