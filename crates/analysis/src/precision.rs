@@ -108,6 +108,26 @@ fn may_reach(values: &[f64], needs: impl Fn(f64) -> Option<u64>, replicates_max:
     runs.is_some_and(|runs| runs <= replicates_max)
 }
 
+/// The mean of values that are looked at after each of them, with an interval that is right at whichever look it ends: Student's t, where the n-th value may spend
+/// 5 % ÷ (n (n − 1)) of error at either end (alpha spending: Lan and DeMets, Biometrika 70, 1983). These add up to 5 %, so that, of normal noise, a mean that is at
+/// a bound is found above it in 5 % of searches at most, however many values they take. `None` of fewer than two values.
+pub fn mean_looked_at(values: &[f64]) -> Option<Interval> {
+    stats::mean_interval(values, confidence_looked_at(values.len() as u64)?)
+}
+
+/// Whether so many values in all would put the mean to one side of `bound`, if mean and deviation stay as they are.
+pub fn would_decide(values: &[f64], bound: f64, values_in_all: u64) -> bool {
+    let half_width = stats::stdev(values).and_then(|stdev| {
+        stats::mean_half_width(stdev, values_in_all, confidence_looked_at(values_in_all)?)
+    });
+    let distance = stats::mean(values).map(|mean| (mean - bound).abs());
+    distance.zip(half_width).is_some_and(|(distance, half_width)| half_width < distance)
+}
+
+fn confidence_looked_at(values: u64) -> Option<f64> {
+    (2 <= values).then(|| 1.0 - 2.0 * ALPHA / (values as f64 * (values - 1) as f64))
+}
+
 /// An estimate, from pilot runs, of the runs to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PilotEstimate {
@@ -224,6 +244,62 @@ mod tests {
             let percent = f64::from(held) / 20.0;
             assert!((from..to).contains(&percent), "{noise}: {percent} %");
         }
+    }
+
+    /// Searches, of 4 000, that call a mean at 90 certain to be above, and those that call it certain to be below.
+    fn false_certainties(mut value: impl FnMut(&mut LegacyRandom) -> f64) -> (u32, u32) {
+        let (mut random, mut above, mut below) = (LegacyRandom::new(1983), 0, 0);
+        for _ in 0..4000 {
+            let mut values = Vec::new();
+            while values.len() < 20 {
+                values.push(value(&mut random));
+                let Some(mean) = mean_looked_at(&values) else { continue };
+                above += u32::from(90.0 < mean.low);
+                below += u32::from(mean.high < 90.0);
+                if 90.0 < mean.low || mean.high < 90.0 {
+                    break;
+                }
+            }
+        }
+        (above, below)
+    }
+
+    /// The claim of [`mean_looked_at`].
+    #[test]
+    fn looking_after_each_value_keeps_the_error() {
+        for noise in [0.1, 2.0] {
+            let (above, below) = false_certainties(|r| 90.0 + noise * r.standard_normal());
+            assert!((100..200).contains(&above) && (100..200).contains(&below), "{above}, {below}");
+        }
+        // The interval of one look, taken after each, is wrong several times as often.
+        let (mut random, mut wrong) = (LegacyRandom::new(1983), 0);
+        for _ in 0..1000 {
+            let values: Vec<f64> = (0..20).map(|_| random.standard_normal()).collect();
+            let above = |n| stats::mean_interval(&values[..n], 0.95).is_some_and(|of| 0.0 < of.low);
+            wrong += u32::from((2..=20).any(above));
+        }
+        assert!(100 < wrong, "{wrong}");
+        // Utilisation near its end falls far and rises little: shortfalls that vary by factors.
+        let skewed = |r: &mut LegacyRandom| {
+            let sigma = 0.5_f64;
+            100.0 - 10.0 * (sigma * r.standard_normal() - sigma * sigma / 2.0).exp()
+        };
+        let (above, below) = false_certainties(skewed);
+        assert!((50..400).contains(&above) && (50..400).contains(&below), "{above}, {below}");
+    }
+
+    #[test]
+    fn what_more_values_would_decide_is_told() {
+        // Half widths at a deviation of 1: 8.98 of two, 4.41 of three, 3.11 of four.
+        let values = [94.0, 95.0, 96.0];
+        for (bound, in_all, expected) in
+            [(90.0, 3, true), (91.0, 3, false), (91.0, 4, true), (95.0, 1000, false)]
+        {
+            assert_eq!(would_decide(&values, bound, in_all), expected, "{bound}, {in_all}");
+        }
+        assert!(!would_decide(&[95.0], 90.0, 9) && mean_looked_at(&[95.0]).is_none());
+        let of_two = mean_looked_at(&[94.0, 96.0]).unwrap();
+        assert_eq!(format!("{:.2} {:.2}", of_two.low, of_two.high), "82.29 107.71");
     }
 
     #[test]

@@ -154,6 +154,11 @@ impl SampleReader {
         self.file
     }
 
+    /// Number of what is read among all files, each part of a format a file of its own.
+    pub fn part(&self) -> u64 {
+        self.file.unwrap_or_default() * self.parts.len() as u64 + self.part as u64
+    }
+
     /// [`Op::Open`] was done.
     pub fn opened(&mut self, handle: Handle) {
         if let Pending::Open(part) = self.pending {

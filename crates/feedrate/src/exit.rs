@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// Done, but an expectation was not met.
     Unmet = 3,
+    /// Done, but what was asked is not decided.
+    Undecided = 4,
     /// Interrupted.
     Interrupted = 130,
     /// More steps are wanted than the data has: `dlio_benchmark` ends so, as DLIO does.

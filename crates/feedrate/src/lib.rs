@@ -9,6 +9,7 @@ mod interrupt;
 mod bundled;
 mod catalog;
 mod text;
+mod time;
 mod progress;
 mod resolve;
 mod launch;

@@ -6,9 +6,10 @@ use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::doubt::Doubt;
 use feedrate_measure::metric::{
     AMPLIFICATION, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, CONSECUTIVE,
-    DELIVERED_WHOLE, DELIVERED_WINDOWED, DEVICE_BYTES, DURATION_S, FILES, LOAD_S, LOGICAL_BYTES,
-    METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, NotMeasurable, Quantiles, SAMPLES_WHOLE,
-    SAMPLES_WINDOWED, SEQUENTIAL, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Shown,
+    DELIVERED_WHOLE, DELIVERED_WINDOWED, DEVICE_BYTES, DURATION_S, FILES, IN_FLIGHT,
+    IO_TIME_PERCENT, LOAD_S, LOGICAL_BYTES, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED,
+    NotMeasurable, OVERLAP, Quantiles, SAMPLES_WHOLE, SAMPLES_WINDOWED, SEQUENTIAL, STALL_DECODE,
+    STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW, Shown, UNIQUE_BYTES,
 };
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
@@ -87,11 +88,14 @@ fn figures(summary: &Summary, record: &Record) -> String {
             ("read", &STALL_READ),
             ("decode", &STALL_DECODE),
             ("queue", &STALL_QUEUE),
+            ("skew", &STALL_SKEW),
         ];
         rows.push(("Stall", shares(figures, &parts)));
     }
     rows.extend(latency(&figures.read_latency).map(|latency| ("Read latency", latency)));
     rows.extend(access(figures).map(|access| ("Access", access)));
+    rows.extend(calls(figures).map(|calls| ("I/O calls", calls)));
+    rows.extend(files(figures).map(|files| ("Files", files)));
     rows.extend(summary.evaluation.as_ref().map(|all| ("Evaluation", evaluation(all))));
     if let Some(checkpoint) = &summary.checkpoint {
         rows.extend(checkpoint.save.as_ref().map(|all| ("Saved", checkpoints(all))));
@@ -164,6 +168,34 @@ fn access(figures: &Figures) -> Option<String> {
     words.extend(figures.value(&FILES).map(|files| FILES.unit.text(files) + " an accelerator"));
     let amplification = figures.value(&AMPLIFICATION);
     words.extend(amplification.map(|ratio| format!("{ratio:.2} bytes read to one of payload")));
+    Some(words.join(" · "))
+}
+
+/// As Darshan sums up its counters.
+fn calls(figures: &Figures) -> Option<String> {
+    let access = figures.access.as_ref().filter(|access| access.reads > 0)?;
+    let time = figures.value(&IO_TIME_PERCENT)?;
+    let mut words = vec![format!("{} of the workers' time", IO_TIME_PERCENT.unit.text(time))];
+    words.extend(figures.value(&IN_FLIGHT).map(|mean| format!("{mean:.2} reads in flight")));
+    let rates = access.bytes_per_second_by_size.iter().flat_map(|rates| &rates.0);
+    words.extend(rates.map(|bin| format!("{} at {}", bin.0, units::bytes_per_second(bin.1))));
+    Some(words.join(" · "))
+}
+
+fn files(figures: &Figures) -> Option<String> {
+    let by_ranks = figures.access.as_ref()?.files_by_ranks.as_ref()?;
+    let files: u64 = by_ranks.iter().map(|some| some.files).sum();
+    let bytes = figures.value(&UNIQUE_BYTES).filter(|&bytes| bytes > 0.0)?;
+    let counts = by_ranks.iter().map(|some| match units::counted(some.ranks, "accelerator") {
+        ranks if some.files == files => format!("each read by {ranks}"),
+        ranks => format!("{} read by {ranks}", units::count(some.files)),
+    });
+    let counts: Vec<String> = counts.collect();
+    let bytes = UNIQUE_BYTES.unit.text(bytes);
+    let mut words =
+        vec![format!("{bytes} of {}", units::counted(files, "file")), counts.join(", ")];
+    let overlap = figures.value(&OVERLAP).filter(|&part| part > 0.0);
+    words.extend(overlap.map(|part| format!("{} of these bytes by several", share(part))));
     Some(words.join(" · "))
 }
 

@@ -1,8 +1,9 @@
-//! Reads of a run by size and number; the shares of reads in order are metrics.
+//! Reads of a run by size and number, files by ranks; what is one number is a metric.
 
-use crate::record::IoCounters;
-use crate::record::access::{Access, BIN_NAMES};
+use crate::record::access::{Access, BIN_NAMES, FilesByRanks};
 use crate::record::common_sizes::CommonSize;
+use crate::record::{IoCounters, Record};
+use crate::window::Scope;
 use serde::{Serialize, Serializer};
 
 /// So many common sizes are told, as Darshan's ACCESS1 to ACCESS4.
@@ -16,52 +17,76 @@ pub struct AccessSummary {
     pub opens: u64,
     /// `null` where the record does not say.
     pub request_bytes: Option<RequestBytes>,
+    /// By Darshan's bins, those without any left out; `null` where the record does not say.
+    pub bytes_per_second_by_size: Option<BySize<f64>>,
+    /// `null` where the record does not say.
+    pub files_by_ranks: Option<Vec<FilesByRanks>>,
 }
+
+/// Values by the bin of the reads, in the order of sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BySize<T>(pub Vec<(&'static str, T)>);
 
 /// Sizes of reads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestBytes {
     /// Reads by size, in Darshan's bins, those without any left out.
-    #[serde(serialize_with = "as_map")]
-    pub histogram: Vec<(&'static str, u64)>,
+    pub histogram: BySize<u64>,
     /// The commonest sizes, the commonest first; `null` where none is known for sure to be.
     pub common: Option<Vec<CommonSize>>,
 }
 
 impl AccessSummary {
-    /// Sum up the counters of a run.
-    pub fn new(io: &IoCounters) -> Self {
+    /// Sum up a run whose counters are `io` together.
+    pub fn new(record: &Record, io: &IoCounters) -> Self {
         let counted = io.reads == 0 || io.access.reads() > 0;
+        let timed = io.reads == 0 || io.size_ns.iter().any(|&ns| ns > 0);
+        let files_read =
+            Scope::all(record).last().and_then(|scope| scope.epoch.files_read.as_ref());
         AccessSummary {
             reads: io.reads,
             opens: io.opens,
             request_bytes: counted.then(|| RequestBytes::new(&io.access)),
+            bytes_per_second_by_size: timed.then(|| bytes_per_second(io)),
+            files_by_ranks: files_read.map(|files| files.files_by_ranks.clone()),
         }
     }
+}
+
+/// Of the calls themselves, as if no two were made at a time.
+fn bytes_per_second(io: &IoCounters) -> BySize<f64> {
+    let amounts = io.access.size_bytes.into_iter().zip(io.size_ns);
+    let rates = BIN_NAMES.into_iter().zip(amounts).filter_map(|bin| {
+        let (name, (bytes, ns)) = bin;
+        (ns > 0).then(|| (name, bytes as f64 * 1e9 / ns as f64))
+    });
+    BySize(rates.collect())
 }
 
 impl RequestBytes {
     fn new(access: &Access) -> Self {
         let bins = BIN_NAMES.into_iter().zip(access.sizes).filter(|&(_, count)| count > 0);
-        RequestBytes { histogram: bins.collect(), common: access.common.commonest(COMMON_SIZES) }
+        let common = access.common.commonest(COMMON_SIZES);
+        RequestBytes { histogram: BySize(bins.collect()), common }
     }
 }
 
-/// In the order of the sizes.
-fn as_map<S: Serializer>(bins: &[(&'static str, u64)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(bins.iter().copied())
+impl<T: Serialize + Copy> Serialize for BySize<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::access::Follows;
+    use crate::record::access::{BINS, Follows, bin};
 
     /// Sizes of reads, how many of them were counted by size, and the summary as JSON of sizes.
     fn check(sizes: &[u64], reads: u64, expected: serde_json::Value) {
         let mut io = IoCounters { reads, opens: 1, ..IoCounters::default() };
         sizes.iter().for_each(|&bytes| io.access.read(bytes, Follows::Nothing));
-        let summary = AccessSummary::new(&io);
+        let summary = AccessSummary::new(&Record::default(), &io);
         assert_eq!((summary.reads, summary.opens), (reads, 1));
         assert_eq!(serde_json::to_value(summary.request_bytes).unwrap(), expected);
     }
@@ -79,12 +104,29 @@ mod tests {
     }
 
     #[test]
+    fn rates_by_size_are_of_the_calls() {
+        let mut io = IoCounters { reads: 3, ..IoCounters::default() };
+        for (bytes, ns) in [(4096, 2000), (4096, 1000), (10, 5)] {
+            io.access.read(bytes, Follows::Nothing);
+            io.size_ns[bin(bytes)] += ns;
+        }
+        let rates = |io: &IoCounters| {
+            let summary = AccessSummary::new(&Record::default(), io);
+            serde_json::to_value(summary.bytes_per_second_by_size).unwrap()
+        };
+        assert_eq!(rates(&io), serde_json::json!({"0-100": 2e9, "1K-10K": 8192e9 / 3000.0}));
+        io.size_ns = [0; BINS];
+        assert_eq!(rates(&io), serde_json::Value::Null, "an older record timed none by size");
+    }
+
+    #[test]
     fn four_common_sizes_are_told() {
         let mut io = IoCounters::default();
         for bytes in 1..=6 {
             (0..bytes).for_each(|_| io.access.read(bytes, Follows::Next));
         }
-        let common = AccessSummary::new(&io).request_bytes.unwrap().common.unwrap();
+        let summary = AccessSummary::new(&Record::default(), &io);
+        let common = summary.request_bytes.unwrap().common.unwrap();
         let found: Vec<_> = common.iter().map(|size| (size.bytes, size.count)).collect();
         assert_eq!(found, [(6, 6), (5, 5), (4, 4), (3, 3)]);
     }

@@ -178,7 +178,7 @@ impl Figures {
             open_latency: Quantiles::new(&derived.io.open_latency),
             read_latency: Quantiles::new(&derived.io.read_latency),
             sample_latency: Quantiles::new(&derived.io.sample_latency),
-            access: Some(AccessSummary::new(&derived.io)),
+            access: Some(AccessSummary::new(record, &derived.io)),
         }
     }
 
@@ -222,6 +222,9 @@ impl Serialize for Figures {
                 put(&mut tree, "access.reads", json!(access.reads));
                 put(&mut tree, "access.opens", json!(access.opens));
                 put(&mut tree, "access.request_bytes", json!(access.request_bytes));
+                let rates = json!(access.bytes_per_second_by_size);
+                put(&mut tree, "access.bytes_per_second_by_size", rates);
+                put(&mut tree, "access.files_by_ranks", json!(access.files_by_ranks));
             }
             None => drop(tree.remove("access")),
         }
@@ -290,7 +293,10 @@ mod tests {
         );
         assert_eq!(keys(&value["throughput"]["samples_per_second"]), ["windowed", "whole"]);
         assert_eq!(keys(&value["time"]), ["load_s", "compute_s", "barrier_s"]);
-        assert_eq!(keys(&value["stall"]), ["percent", "open_s", "read_s", "decode_s", "queue_s"]);
+        assert_eq!(
+            keys(&value["stall"]),
+            ["percent", "open_s", "read_s", "decode_s", "queue_s", "skew_s"]
+        );
         assert_eq!(keys(&value["bytes"]), ["logical", "device"]);
         assert_eq!(
             keys(&value["access"]),
@@ -299,9 +305,15 @@ mod tests {
                 "consecutive_share",
                 "read_amplification",
                 "files",
+                "io_time_percent",
+                "mean_in_flight",
+                "unique_bytes",
+                "overlap_share",
                 "reads",
                 "opens",
-                "request_bytes"
+                "request_bytes",
+                "bytes_per_second_by_size",
+                "files_by_ranks"
             ]
         );
         assert_eq!(

@@ -11,6 +11,7 @@ pub mod import;
 pub mod files;
 pub mod state;
 pub mod overview;
+pub mod search;
 pub mod run;
 pub mod relations;
 pub mod doubt;

@@ -2,8 +2,8 @@
 
 use crate::checkpoint::{CheckpointDue, Saved, Saver};
 use crate::clock::Clock;
-use crate::comm::End;
-use crate::driver::{Epoch, RealDriver, RunError};
+use crate::comm::{CommError, End};
+use crate::driver::{Epoch, FileRange, RealDriver, RunError};
 use crate::page_cache::PageCache;
 use crate::ranks::Ranks;
 use crate::system::{Residency, Sampler, TimelineSampler};
@@ -204,24 +204,47 @@ impl Session<'_> {
         let mut host = sampler.finish();
         let (start_ns, end_ns) = extent(&epoch.accelerators, driver.now_ns());
         look(&mut host);
-        let accelerators = epoch.accelerators;
-        let own =
-            EpochRecord { number, start_ns, end_ns, accelerators, host, ..EpochRecord::default() };
+        let (accelerators, causes) = (epoch.accelerators, Some(epoch.causes));
+        let own = EpochRecord {
+            number,
+            start_ns,
+            end_ns,
+            accelerators,
+            causes,
+            host,
+            ..EpochRecord::default()
+        };
         let (epoch, outcome) = match epoch.failure {
             Some(failure) => (own, Err(failure)),
-            None if !self.ranks.are_many() || self.is_interrupted() => (own, Ok(())),
-            None => match self.ranks.gather(&own) {
-                Ok(parts) if parts.is_empty() => (own, Ok(())),
-                Ok(parts) => {
-                    let (processes, machines) = (&record.processes, record.machines());
-                    (EpochRecord::of_processes(parts, processes, machines), Ok(()))
-                }
+            None if !self.ranks.are_many() => {
+                let files_read = driver.reads.add(vec![epoch.ranges]);
+                (EpochRecord { files_read, ..own }, Ok(()))
+            }
+            None if self.is_interrupted() => (own, Ok(())),
+            None => match self.of_all(&own, &epoch.ranges, driver, record) {
+                Ok(whole) => (whole.unwrap_or(own), Ok(())),
                 Err(error) => (own, Err(error.into())),
             },
         };
         let started = (self.wall)(self.clock.wall_at(epoch.start_ns));
         let ended = (self.wall)(self.clock.wall_at(epoch.end_ns));
         (EpochRecord { started, ended, ..epoch }, outcome)
+    }
+
+    /// An epoch as all processes wrote it down, on rank 0.
+    fn of_all(
+        &self,
+        own: &EpochRecord,
+        ranges: &Option<Vec<FileRange>>,
+        driver: &mut RealDriver,
+        record: &Record,
+    ) -> Result<Option<EpochRecord>, CommError> {
+        let (parts, ranges) = (self.ranks.gather(own)?, self.ranks.gather(ranges)?);
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        let whole = EpochRecord::of_processes(parts, &record.processes, record.machines());
+        Ok(Some(EpochRecord { files_read: driver.reads.add(ranges), ..whole }))
     }
 
     /// The checkpoint that is due after an epoch.

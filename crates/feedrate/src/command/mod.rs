@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does not hold; 130 interrupted.";
+Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does not hold; 4 not decided; 130 interrupted.";
 
 /// The command.
 #[derive(Debug, Subcommand)]
@@ -58,7 +58,7 @@ enum Command {
     Compare(compare::CompareArguments),
     /// Say what results show, what is doubtful about them and how they were made, as a page, a document or tables.
     Report(report::ReportArguments),
-    /// Find the largest number of accelerators that the storage feeds.
+    /// Find the largest number of accelerators that the storage feeds for certain, and why it feeds no more.
     Scale(scale::ScaleArguments),
     /// Draw a plot of runs or of a study, as SVG or PNG.
     Plot(plot::PlotArguments),

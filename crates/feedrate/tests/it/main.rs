@@ -10,6 +10,8 @@ mod run;
 mod bad_input;
 /// Plans, lists, descriptions.
 mod describe;
+/// Samples inside the files of others.
+mod members;
 /// What happens to datasets.
 mod data;
 /// Formats, loaders and engines with each other.
@@ -52,6 +54,8 @@ mod notebook;
 mod study;
 /// Those that read for each other, or together.
 mod sharing;
+/// What a tracer sees of them.
+mod traced;
 /// Results read back, and doubted.
 mod analyze;
 /// Results side by side.

@@ -67,6 +67,30 @@ fn ranks_generate_and_train_together() {
     }
 }
 
+/// What is read of files is put together over processes: it is the same wherever accelerators are.
+#[test]
+fn files_and_bytes_read_are_those_of_all_ranks() {
+    let test = with_workloads();
+    let files_read = |ranks: u32, each: &str, folder: &str| {
+        let run_dir = format!("++hydra.run.dir={folder}");
+        let settings = [
+            "++workload.reader.batch_size=1",
+            "++workload.reader.file_shuffle=seed",
+            "++workload.train.epochs=3",
+        ];
+        let more =
+            [&[GENERATED, "--accelerators-per-rank", each, &run_dir], &settings[..]].concat();
+        launched(&test, MPICH, ranks, &more).warns(&["with 4 process(es)"]);
+        let record = json(&test, &format!("{folder}/record.json"));
+        let epochs = record["epochs"].as_array().unwrap().iter();
+        epochs.map(|epoch| epoch["files_read"].clone()).collect::<Vec<_>>()
+    };
+    let alone = files_read(1, "4", "alone");
+    assert!(alone[2]["overlap_bytes"].as_u64() > Some(0), "{alone:?}");
+    assert_eq!(files_read(2, "2", "two"), alone);
+    assert_eq!(files_read(4, "1", "four"), alone);
+}
+
 #[test]
 fn a_rank_may_have_several_accelerators() {
     let test = with_workloads();

@@ -15,6 +15,7 @@ mod client_cpu_saturated;
 mod straggler_accelerator;
 mod compute_overshoot;
 mod first_epoch_differs;
+mod no_step_causes;
 mod members_not_decoded;
 mod results_on_device_under_test;
 mod clock_step;
@@ -61,6 +62,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &straggler_accelerator::DOUBT,
     &compute_overshoot::DOUBT,
     &first_epoch_differs::DOUBT,
+    &no_step_causes::DOUBT,
     &members_not_decoded::DOUBT,
     &noticed(
         "scaled",
@@ -86,6 +88,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "samples_in_memory",
         Severity::Note,
         "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
+    ),
+    &noticed(
+        "workers_outnumber_shards",
+        Severity::Warning,
+        "Some workers had no file to read, where each reads whole files: fewer were at work than the settings say.",
     ),
     &noticed(
         "raw_checkpoint",

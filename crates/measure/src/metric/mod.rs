@@ -18,7 +18,10 @@ mod access;
 #[cfg(test)]
 mod tests;
 
-pub use access::{AMPLIFICATION, CONSECUTIVE, FILES, SEQUENTIAL};
+pub use access::{
+    AMPLIFICATION, CONSECUTIVE, FILES, IN_FLIGHT, IO_TIME_PERCENT, OVERLAP, SEQUENTIAL,
+    UNIQUE_BYTES,
+};
 pub use au_all_steps::AU_ALL_STEPS;
 pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained, sustained_needs_steps};
 pub(crate) use au_sustained::{SteadyReads, read_in_window};
@@ -29,7 +32,7 @@ pub use duration::DURATION_S;
 pub use latency::{OPEN_LATENCY, Quantiles, READ_LATENCY, SAMPLE_LATENCY};
 pub use nominal::{NOMINAL_WHOLE, NOMINAL_WINDOWED};
 pub use samples::{SAMPLES_WHOLE, SAMPLES_WINDOWED, block_samples_per_second};
-pub use stall::{STALL_DECODE, STALL_OPEN, STALL_PERCENT, STALL_QUEUE, STALL_READ};
+pub use stall::{STALL_DECODE, STALL_OPEN, STALL_PERCENT, STALL_QUEUE, STALL_READ, STALL_SKEW};
 pub use time::{BARRIER_S, COMPUTE_S, LOAD_S};
 
 pub use crate::stats::mean;
@@ -63,6 +66,7 @@ pub static METRICS: &[&Metric] = &[
     &STALL_READ,
     &STALL_DECODE,
     &STALL_QUEUE,
+    &STALL_SKEW,
     &OPEN_LATENCY,
     &READ_LATENCY,
     &SAMPLE_LATENCY,
@@ -72,6 +76,10 @@ pub static METRICS: &[&Metric] = &[
     &CONSECUTIVE,
     &AMPLIFICATION,
     &FILES,
+    &IO_TIME_PERCENT,
+    &IN_FLIGHT,
+    &UNIQUE_BYTES,
+    &OVERLAP,
 ];
 
 /// A number that follows from a record. `None` is "cannot be known", and never stands for 0.
@@ -156,6 +164,8 @@ pub enum Fold {
     Sum,
     /// If each has a value.
     Most,
+    /// Of what is counted from the start of the run, that of the last epoch.
+    Last,
 }
 
 impl Fold {
@@ -164,6 +174,7 @@ impl Fold {
             Fold::Mean => mean(values),
             Fold::Sum => (!values.is_empty()).then(|| values.iter().sum()),
             Fold::Most => values.iter().copied().reduce(f64::max),
+            Fold::Last => values.last().copied(),
         }
     }
 }
@@ -403,6 +414,7 @@ impl Metric {
             Figure::OfAccelerators(_, _, Fold::Mean) | Figure::OfEpochs(_, Fold::Mean) => {
                 mean(&self.of_epochs(record).into_iter().flatten().collect::<Vec<_>>())
             }
+            Figure::OfEpochs(_, Fold::Last) => self.of_epochs(record).pop()?,
             Figure::OfAccelerators(_, _, over_epochs) | Figure::OfEpochs(_, over_epochs) => {
                 let epochs: Option<Vec<f64>> = self.of_epochs(record).into_iter().collect();
                 over_epochs.of_all(&epochs?)

@@ -46,6 +46,9 @@ impl Follows {
 pub struct Access {
     /// Reads that returned so many bytes, by [`BIN_NAMES`].
     pub sizes: [u64; BINS],
+    /// Bytes that those of each bin returned together; all 0 in records of versions that did not count.
+    #[serde(default)]
+    pub size_bytes: [u64; BINS],
     /// The commonest sizes.
     pub common: CommonSizes,
     /// Reads that followed another in the same open file: all but the first of each.
@@ -69,6 +72,7 @@ impl Access {
     #[inline]
     pub fn read(&mut self, bytes: u64, follows: Follows) {
         self.sizes[bin(bytes)] += 1;
+        self.size_bytes[bin(bytes)] += bytes;
         self.common.count(bytes);
         self.following += u64::from(follows != Follows::Nothing);
         self.sequential += u64::from(matches!(follows, Follows::Ahead | Follows::Next));
@@ -91,9 +95,8 @@ impl Access {
 
     /// Count what `other` counted too, but for files: both may have read the same.
     pub fn add(&mut self, other: &Access) {
-        for (sum, count) in self.sizes.iter_mut().zip(other.sizes) {
-            *sum += count;
-        }
+        add_bins(&mut self.sizes, &other.sizes);
+        add_bins(&mut self.size_bytes, &other.size_bytes);
         self.common.add(&other.common);
         self.following += other.following;
         self.sequential += other.sequential;
@@ -104,9 +107,41 @@ impl Access {
     }
 }
 
+/// Bin of reads that returned `bytes`.
 #[inline]
-fn bin(bytes: u64) -> usize {
+pub fn bin(bytes: u64) -> usize {
     BIN_ENDS.iter().map(|&end| usize::from(bytes > end)).sum()
+}
+
+pub(super) fn add_bins(sums: &mut [u64; BINS], others: &[u64; BINS]) {
+    for (sum, other) in sums.iter_mut().zip(others) {
+        *sum += other;
+    }
+}
+
+/// Files of the dataset, indexes among them, and their bytes that were read since the run began, each counted once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesRead {
+    /// Bytes that any accelerator read.
+    pub unique_bytes: u64,
+    /// Those of them that several accelerators read.
+    pub overlap_bytes: u64,
+    /// Files by the number of accelerators that read of them, ascending.
+    pub files_by_ranks: Vec<FilesByRanks>,
+}
+
+/// Files that so many accelerators read of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct FilesByRanks {
+    pub ranks: u64,
+    pub files: u64,
+}
+
+impl From<(u64, u64)> for FilesByRanks {
+    fn from((ranks, files): (u64, u64)) -> Self {
+        FilesByRanks { ranks, files }
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Several processes and machines, as if they were one.
 
-use super::{EpochRecord, HostEpoch, Process, System};
+use super::{EpochRecord, HostEpoch, Process, StepCauses, System};
 
 impl HostEpoch {
     /// Add up processes of one machine: what is a process's adds up, what is the machine's is told by the first.
@@ -77,6 +77,7 @@ impl EpochRecord {
         let start_ns = parts.iter().map(|part| part.start_ns).min();
         let end_ns = parts.iter().map(|part| part.end_ns).max();
         let number = parts.first().map_or(1, |part| part.number);
+        let causes = StepCauses::of_processes(&parts);
         EpochRecord {
             number,
             start_ns: start_ns.unwrap_or_default(),
@@ -84,6 +85,8 @@ impl EpochRecord {
             started: String::new(),
             ended: String::new(),
             accelerators: parts.into_iter().flat_map(|part| part.accelerators).collect(),
+            causes,
+            files_read: None,
             host,
             nodes,
             checkpoints: Vec::new(),
@@ -104,6 +107,8 @@ mod tests {
             started: "there".into(),
             ended: String::new(),
             accelerators: vec![AcceleratorEpoch::default(); 2],
+            causes: None,
+            files_read: None,
             host: HostEpoch {
                 device_read_bytes: device,
                 process_cpu_ns: Some(cpu_ns),

@@ -6,14 +6,16 @@ pub mod timeline;
 pub mod access;
 pub mod common_sizes;
 pub mod file;
+mod causes;
 mod hosts;
 mod study;
 #[cfg(test)]
 mod tests;
 
+pub use self::causes::{Stall, StepCauses};
 pub use self::study::StudyRun;
 
-use self::access::Access;
+use self::access::{Access, BINS, FilesRead, add_bins};
 use crate::histogram::Histogram;
 use feedrate_spec::names;
 use feedrate_spec::plan::{Plan, PlanDoubt};
@@ -142,6 +144,12 @@ pub struct EpochRecord {
     pub ended: String,
     /// One entry for each accelerator, in their order.
     pub accelerators: Vec<AcceleratorEpoch>,
+    /// What all accelerators waited for in each step; `None` of old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causes: Option<StepCauses>,
+    /// Files and bytes read by its end; `None` where knowing would have taken too much memory, and of old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_read: Option<FilesRead>,
     /// The machine meanwhile; of several, all together.
     pub host: HostEpoch,
     /// Each of the machines meanwhile; empty where there was one.
@@ -274,7 +282,7 @@ pub struct AcceleratorEpoch {
     pub last_read_start_ns: Option<u64>,
     /// Bytes of the epoch read by then.
     pub last_read_start_bytes: u64,
-    /// Where the waits for batches went.
+    /// Where its own waits for batches went.
     pub stall: Stall,
     /// Counters of the workers of this accelerator.
     pub io: IoCounters,
@@ -304,29 +312,6 @@ impl Block {
     }
 }
 
-/// Where the time of waiting for batches went. The sum is the sum of `load_ns`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stall {
-    /// The batch's worker was opening, asking lengths or closing.
-    pub open_ns: u64,
-    /// Its worker was reading.
-    pub read_ns: u64,
-    /// Its worker was decoding or checking.
-    pub decode_ns: u64,
-    /// No worker had begun it, or its worker waited for something else.
-    pub queue_ns: u64,
-}
-
-impl Stall {
-    /// Count what `other` counted too.
-    pub fn add(&mut self, other: &Stall) {
-        self.open_ns += other.open_ns;
-        self.read_ns += other.read_ns;
-        self.decode_ns += other.decode_ns;
-        self.queue_ns += other.queue_ns;
-    }
-}
-
 /// Counters of the workers of one accelerator over an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IoCounters {
@@ -352,6 +337,9 @@ pub struct IoCounters {
     /// Sizes and order of the reads.
     #[serde(default)]
     pub access: Access,
+    /// Time in read calls by the bin of what they returned; all 0 in records of versions that did not count.
+    #[serde(default)]
+    pub size_ns: [u64; BINS],
     /// Samples read that should have been decoded and could not, by kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecoded: Vec<UndecodedKind>,
@@ -406,6 +394,7 @@ impl IoCounters {
         self.decode_ns += other.decode_ns;
         self.idle_ns += other.idle_ns;
         self.access.add(&other.access);
+        add_bins(&mut self.size_ns, &other.size_ns);
         for other in &other.undecoded {
             self.add_undecoded(&other.kind, other.samples);
         }

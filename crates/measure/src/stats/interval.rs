@@ -2,11 +2,11 @@
 
 use super::sample::{mean, stdev};
 use super::{t_below, t_quantile};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// An estimate, and what lies around it with a confidence that the caller chose.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the words of every textbook")]
 pub struct Interval {
     pub estimate: f64,
@@ -68,6 +68,14 @@ impl Difference {
 /// Interval of the mean: Student's t with n − 1 degrees of freedom (Jain 1991, ch. 13.2). `None` of fewer than two values.
 pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     of_mean(values)?.interval(confidence)
+}
+
+/// Half the width of such an interval, of so many values with this deviation. `None` of fewer than two.
+pub fn mean_half_width(stdev: f64, values: u64, confidence: f64) -> Option<f64> {
+    let freedom = values.checked_sub(1).filter(|&freedom| freedom > 0)? as f64;
+    let standard_error = stdev / (values as f64).sqrt();
+    let found = Difference { estimate: 0.0, standard_error, freedom }.interval(confidence)?;
+    Some(found.high)
 }
 
 /// Interval of the mean of percentages, within 0 to 100: Student's t on the scale of the logit, standard error by the delta method (Agresti, Categorical Data
@@ -192,6 +200,14 @@ mod tests {
         let found = stdev_interval(&values, 0.95).unwrap();
         let square = |s: f64| 9.0 * found.estimate.powi(2) / s.powi(2);
         assert_eq!(format!("{:.3} {:.3}", square(found.high), square(found.low)), "2.700 19.023");
+    }
+
+    #[test]
+    fn half_a_width_follows_from_deviation_and_number() {
+        let found = mean_interval(&SLEEP[0], 0.9).unwrap();
+        let half = mean_half_width(stdev(&SLEEP[0]).unwrap(), 10, 0.9).unwrap();
+        assert!((found.high - found.estimate - half).abs() < 1e-12);
+        assert_eq!((mean_half_width(1.0, 1, 0.9), mean_half_width(1.0, 0, 0.9)), (None, None));
     }
 
     #[test]

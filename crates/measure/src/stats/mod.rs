@@ -27,8 +27,8 @@ pub use anova::{Anova, Explained, Squares, anova};
 pub use bootstrap::{BOOTSTRAP_VALUES_LEAST, bootstrap_mean_interval};
 pub use equivalence::equivalence_p;
 pub use interval::{
-    Difference, Interval, mean_interval, paired_difference, percent_interval, stdev_interval,
-    welch_difference,
+    Difference, Interval, mean_half_width, mean_interval, paired_difference, percent_interval,
+    stdev_interval, welch_difference,
 };
 pub use knee::knee;
 pub use logarithm::{geometric_mean_interval, paired_log_ratio, welch_log_ratio};

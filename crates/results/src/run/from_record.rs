@@ -29,8 +29,8 @@ impl Run {
         let overrides = overrides.unwrap_or_default();
         let (parameter, value) = names.varied(&overrides, &[], Some(plan.accelerators));
         let checkpoints_only = plan.is_checkpoints_alone();
-        let access = AccessSummary::new(&metric::counters_of_run(record));
-        let request_bytes = access.request_bytes.into_iter().flat_map(|sizes| sizes.histogram);
+        let access = AccessSummary::new(record, &metric::counters_of_run(record));
+        let request_bytes = access.request_bytes.into_iter().flat_map(|sizes| sizes.histogram.0);
         let mut run = Run {
             origin: RunOrigin::Feedrate,
             activity: if checkpoints_only { Activity::Checkpoints } else { Activity::Training },

@@ -4,6 +4,7 @@ mod error;
 mod gate;
 mod memory;
 mod touched;
+mod ranges;
 mod placement;
 mod shared;
 mod worker;
@@ -13,4 +14,5 @@ mod real;
 mod tests;
 
 pub use error::RunError;
+pub use ranges::FileRange;
 pub use real::{Epoch, Live, Pause, RealDriver, Signals, WorkProgress};

@@ -5,6 +5,7 @@
 
 use super::effects::RealEffects;
 use super::error::RunError;
+use super::ranges::{FileRange, FileReads, RangeLog};
 use super::shared::{Guard, Shared};
 use super::worker::Worker;
 use crate::clock::Clock;
@@ -15,7 +16,7 @@ use feedrate_engine::effects::{self, Conductor};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader::Queue;
 use feedrate_engine::stepper::{StepEvent, Stepper};
-use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
 use feedrate_spec::plan::{Barrier, FileAccess};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -91,6 +92,10 @@ impl WorkProgress {
 pub struct Epoch {
     /// Each accelerator's.
     pub accelerators: Vec<AcceleratorEpoch>,
+    /// What they waited for.
+    pub causes: StepCauses,
+    /// The bytes of files that they read; `None` where that would take too much memory to know.
+    pub ranges: Option<Vec<FileRange>>,
     /// The reason why it ended early, if something broke.
     pub failure: Option<RunError>,
 }
@@ -108,6 +113,8 @@ pub struct RealDriver {
     stepper: Stepper,
     conductor: Conductor,
     effects: RealEffects,
+    /// Where it is rank 0, what all processes have read.
+    pub(crate) reads: FileReads,
 }
 
 impl RealDriver {
@@ -127,12 +134,14 @@ impl RealDriver {
         fine_timers();
         let conductor = Conductor::new(job.loader, job.accelerators());
         let stepper = Stepper::new(&job.plan, job.own.clone());
+        let reads = FileReads::new(job.plan.accelerators);
         let shared = Arc::new(Shared::new(job, groups, clock, Arc::clone(&signals.stop)));
         let mut driver = RealDriver {
             threads: Vec::new(),
             signals,
             left_behind: 0,
             waiter: Waiter::new(spins),
+            reads,
             stepper,
             conductor,
             effects: RealEffects::new(Arc::clone(&shared), comm)?,
@@ -194,8 +203,8 @@ impl RealDriver {
         }
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut accelerators = self.stepper.finish();
-        self.collect(&mut accelerators);
-        Epoch { accelerators, failure }
+        let ranges = self.collect(&mut accelerators);
+        Epoch { accelerators, causes: self.stepper.take_causes(), ranges, failure }
     }
 
     fn is_stopped(&self) -> bool {
@@ -264,8 +273,9 @@ impl RealDriver {
     }
 
     /// Ask all workers for their counters, and wait for them.
-    fn collect(&mut self, epochs: &mut [AcceleratorEpoch]) {
+    fn collect(&mut self, epochs: &mut [AcceleratorEpoch]) -> Option<Vec<FileRange>> {
         let shared = &self.shared;
+        let mut logs = Vec::new();
         if !shared.stop.load(Acquire) {
             shared.flushed.store(0, SeqCst);
             shared.flush_wanted.fetch_add(1, SeqCst);
@@ -279,17 +289,19 @@ impl RealDriver {
             }
         }
         for (place, worker) in shared.workers.iter().enumerate() {
-            let mut counters = worker.counters.lock().unwrap_or_else(PoisonError::into_inner);
-            for (accelerator, counted) in
-                shared.placement.accelerators_of(place).zip(counters.drain(..))
+            let mut counted = worker.counted.lock().unwrap_or_else(PoisonError::into_inner);
+            for (accelerator, lane) in
+                shared.placement.accelerators_of(place).zip(counted.drain(..))
             {
-                epochs[accelerator as usize].io.add(&counted);
+                epochs[accelerator as usize].io.add(&lane.counters);
+                logs.push(lane.log);
             }
         }
         for (accelerator, epoch) in epochs.iter_mut().enumerate() {
             epoch.io.access.files = shared.touched.take(accelerator);
         }
         effects::close_epoch(&shared.queues, epochs);
+        RangeLog::joined(logs.into_iter())
     }
 
     /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end. What

@@ -4,6 +4,7 @@ use super::error::RunError;
 use super::gate::DecodeGate;
 use super::memory::SampleMemory;
 use super::placement::Placement;
+use super::ranges::RangeLog;
 use super::touched::Touched;
 use crate::clock::Clock;
 use crate::layers::{self, GroupStorages};
@@ -50,8 +51,14 @@ pub(super) struct Shared {
 pub(super) struct WorkerHandle {
     pub(super) idle: AtomicBool,
     /// One for each accelerator it reads for.
-    pub(super) counters: Mutex<Vec<IoCounters>>,
+    pub(super) counted: Mutex<Vec<LaneCounts>>,
     pub(super) thread: OnceLock<Thread>,
+}
+
+/// Reads of a worker for one accelerator.
+pub(super) struct LaneCounts {
+    pub(super) counters: IoCounters,
+    pub(super) log: RangeLog,
 }
 
 impl Shared {

@@ -2,7 +2,8 @@
 
 use super::error::RunError;
 use super::gate::DecodeGate;
-use super::shared::{Shared, WorkerHandle};
+use super::ranges::RangeLog;
+use super::shared::{LaneCounts, Shared, WorkerHandle};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::layers::Recorded;
 use feedrate_data::format::{FormatError, PayloadSink};
@@ -52,6 +53,7 @@ struct WorkerLane<'s> {
     state: WorkerState,
     shard: Shard,
     io: Recorded,
+    log: RangeLog,
 }
 
 impl<'s> Worker<'s> {
@@ -92,7 +94,7 @@ impl<'s> Worker<'s> {
                     let queue = self.lanes[lane].queue;
                     let now_ns = self.lanes[lane].io.begin_task(idle_since_ns.take());
                     let reading = Reading::new(task, queue);
-                    queue.claimed(now_ns, self.shared.job.claims_of_epoch(reading.epoch));
+                    queue.claimed(now_ns, self.shared.job.claims_of_epoch(queue, reading.epoch));
                     let before = operations(&self.lanes[lane].io);
                     let done = self.task(lane, &reading);
                     queue.add_operations(operations(&self.lanes[lane].io) - before);
@@ -127,7 +129,7 @@ impl<'s> Worker<'s> {
         for turn in 0..self.lanes.len() {
             let at = (self.next + turn) % self.lanes.len();
             let lane = &mut self.lanes[at];
-            if let Some(task) = loader.claim(lane.queue, &mut lane.state) {
+            if let Some(task) = lane.queue.claim(loader, &mut lane.state) {
                 self.next = at + 1;
                 return Some((at, task));
             }
@@ -140,7 +142,7 @@ impl<'s> Worker<'s> {
         self.lanes[lane].shard.turn_to(plan, reading.epoch);
         let (accelerator, queue) = (self.lanes[lane].accelerator, self.lanes[lane].queue);
         for sample in reading.task.samples.clone() {
-            let id = self.lanes[lane].shard.sample(reading.step, sample);
+            let id = self.lanes[lane].shard.sample(reading, sample);
             let slot = queue.slot_of(reading.task.batch);
             let kept = self.shared.kept_sample(accelerator, slot, sample);
             let mut kept = kept.map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner));
@@ -248,7 +250,7 @@ impl<'s> Worker<'s> {
             self.buffer = buffer(whole)?;
         }
         let start = offset - before as u64;
-        let WorkerLane { accelerator, io, queue, .. } = &mut self.lanes[lane];
+        let WorkerLane { accelerator, io, queue, log, .. } = &mut self.lanes[lane];
         let come = io.read_at(handle, start, self.buffer.aligned_like(start, whole))?;
         if let Some(file) = self.reader.file() {
             self.shared.touched.mark(*accelerator, file);
@@ -256,6 +258,7 @@ impl<'s> Worker<'s> {
         io.followed(come, self.reader.has_read(start, come as u64));
         if io.reads_itself {
             queue.add_read_bytes(come as u64);
+            log.add(self.reader.part(), start, come as u64);
         }
         let bytes = come.saturating_sub(before).min(len);
         self.held = offset..offset + bytes as u64;
@@ -284,9 +287,12 @@ impl<'s> Worker<'s> {
 
     /// Hand what was counted to whoever collects it.
     fn hand_over(&mut self) {
-        let mut counters = self.handle().counters.lock().unwrap_or_else(PoisonError::into_inner);
-        counters.clear();
-        counters.extend(self.lanes.iter_mut().map(|lane| std::mem::take(&mut lane.io.counters)));
+        let mut counted = self.handle().counted.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.clear();
+        counted.extend(self.lanes.iter_mut().map(|lane| {
+            let counters = std::mem::take(&mut lane.io.counters);
+            LaneCounts { counters, log: lane.log.take() }
+        }));
     }
 
     /// Nothing to claim: hand over the counters if asked, say so, look again, then sleep until woken. True if the
@@ -339,15 +345,18 @@ fn buffer(bytes: usize) -> Result<AlignedBuffer, RunError> {
 
 impl<'s> WorkerLane<'s> {
     fn new(shared: &'s Shared, place: usize, accelerator: u32) -> Self {
+        let job = &shared.job;
+        let logs = u64::from(job.plan.accelerators) * u64::from(job.workers());
         WorkerLane {
             accelerator,
+            log: RangeLog::new(job.own.start + accelerator, logs),
             queue: &shared.queues[accelerator as usize],
             state: WorkerState::new(shared.placement.worker_of(place)),
-            shard: Shard::new(&shared.job, accelerator),
+            shard: Shard::new(job, accelerator),
             io: Recorded::new(
                 Arc::clone(shared.storage_of(place)),
                 shared.clock,
-                shared.job.reads_for_itself(accelerator),
+                job.reads_for_itself(accelerator),
             ),
         }
     }

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use feedrate_engine::loader::ReadTimes;
 use feedrate_measure::record::IoCounters;
-use feedrate_measure::record::access::Follows;
+use feedrate_measure::record::access::{self, Follows};
 use std::sync::Arc;
 
 /// Counts into its own memory; nobody else writes there.
@@ -101,6 +101,7 @@ impl Recorded {
         if self.reads_itself {
             self.counters.reads += 1;
             self.counters.read_latency.record(ns);
+            self.counters.size_ns[access::bin(bytes)] += ns;
             self.counters.read_bytes += bytes;
         } else {
             self.counters.memory_bytes += bytes;

@@ -9,7 +9,6 @@ use feedrate_measure::metric::{AU_SUSTAINED, Metric, sustained_needs_steps};
 use feedrate_spec::plan::{Cache, Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
-use feedrate_study::search::{Goal, Search, SearchStep};
 
 /// Steps of a run, at least: the rate of reading is told by whole batches.
 const STEPS_LEAST: u64 = 50;
@@ -21,6 +20,7 @@ const FILES_MAX: u64 = 1 << 40;
 const FILES: &str = "dataset.num_files_train";
 const EPOCHS: &str = "train.epochs";
 const STEPS: &str = "train.total_training_steps";
+const ASKED: &str = "metric.au";
 
 /// The numbers that can be tried.
 pub(super) struct SearchRange<'a> {
@@ -50,6 +50,12 @@ impl<'a> SearchRange<'a> {
         }
         let from = arguments.from.get();
         let resolved = resolve(&at(&data, &arguments.key, from)?, request(arguments))?;
+        let is_au = response.id.name().starts_with("au_");
+        let is_asked = resolved.plan.metric.au_target_percent == arguments.au;
+        if is_au && !is_asked && !is_given(&data, ASKED) {
+            // Each run is judged by what is asked here.
+            data.overrides.push(format!("{ASKED}={}", arguments.au / 100.0));
+        }
         let (max, why_max, notes) = (NUMBER_MAX, String::new(), Vec::new());
         let mut range = SearchRange { arguments, data, sustained, resolved, max, why_max, notes };
         range.limit()?;
@@ -78,11 +84,6 @@ impl<'a> SearchRange<'a> {
         at(&self.data, &self.arguments.key, number)
     }
 
-    /// Bytes per second at which the accelerators of a run at `number` wait for nothing, where they compute.
-    pub(super) fn needed_bytes_per_second(&self, number: u64) -> Option<f64> {
-        catalog::estimate(&self.plan(number).ok()?).needed_bytes_per_second
-    }
-
     /// `6 accelerators`, `reader.read_threads=6`.
     pub(super) fn words(&self, number: u64) -> String {
         match self.arguments.key.as_str() {
@@ -91,7 +92,8 @@ impl<'a> SearchRange<'a> {
         }
     }
 
-    fn plan(&self, number: u64) -> anyhow::Result<Plan> {
+    /// The plan of a run at `number`.
+    pub(super) fn plan(&self, number: u64) -> anyhow::Result<Plan> {
         Ok(resolve_silently(&self.at(number)?, request(self.arguments))?.0.plan)
     }
 
@@ -117,6 +119,9 @@ impl<'a> SearchRange<'a> {
     fn way_out(&self, needs: u64, steps: u64) -> String {
         if is_given(&self.data, STEPS) {
             return format!("leave out `{STEPS}`");
+        }
+        if self.data.scale < 1.0 {
+            return "raise `--scale`, or use `--response au_all_steps`".into();
         }
         if self.data.foreign {
             return "use more files, or `--response au_all_steps`".into();
@@ -146,10 +151,13 @@ impl<'a> SearchRange<'a> {
         Ok(())
     }
 
-    /// As many files as a run at `number` needs, in every run.
+    /// As few files as a run at `number` does with, in every run.
     fn enlarge(&mut self, number: u64, hindrance: anyhow::Error) -> anyhow::Result<()> {
         if self.data.foreign || is_given(&self.data, STEPS) {
             return Err(hindrance);
+        }
+        if self.data.scale < 1.0 {
+            return self.refuse_larger(number);
         }
         let own = self.resolved.workload.dataset_num_files_train.max(1);
         self.data.overrides.push(String::new());
@@ -171,6 +179,19 @@ impl<'a> SearchRange<'a> {
         Ok(())
     }
 
+    /// `--scale` says how large the dataset may be.
+    fn refuse_larger(&self, number: u64) -> anyhow::Result<()> {
+        let (scale, from) = (self.data.scale, self.arguments.from.get());
+        let hint = match largest(from, number, |number| self.hindrance(number).is_none()) {
+            Some(fits) => format!("`--max {fits}` fits; or raise `--scale`"),
+            None => format!("none does, not even for {}: raise `--scale`", self.words(from)),
+        };
+        refuse(
+            format!("`--scale {scale}` makes a dataset too small for {}", self.words(number)),
+            hint,
+        )
+    }
+
     /// So many files in the last override.
     fn set_files(&mut self, files: u64) {
         self.data.overrides.pop();
@@ -178,15 +199,18 @@ impl<'a> SearchRange<'a> {
     }
 }
 
-/// The largest number from `from` to `max` at which something holds, if there is one.
+/// The largest number from `from` to `max` at which something holds that holds at all smaller ones, if there is one.
 fn largest(from: u64, max: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
-    let mut search = Search::new(Goal { least: 1.0, from, max, replicates: 1 });
-    loop {
-        match search.next() {
-            SearchStep::Found(edge) => return edge.number(),
-            SearchStep::Probe(number) => search.tell(number, f64::from(holds(number))),
-        }
+    let mut low = Some(from).filter(|&from| holds(from))?;
+    let mut high = low.saturating_mul(2).min(max);
+    while low < high && holds(high) {
+        (low, high) = (high, high.saturating_mul(2).min(max));
     }
+    while 1 < high - low {
+        let middle = low.midpoint(high);
+        if holds(middle) { low = middle } else { high = middle }
+    }
+    Some(low)
 }
 
 fn request(arguments: &ScaleArguments) -> Request {

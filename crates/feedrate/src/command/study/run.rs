@@ -7,6 +7,7 @@ use super::machine::ThisMachine;
 use super::precision;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
+use crate::time::seconds;
 use clap::Args;
 use feedrate_measure::metric::Metric;
 use feedrate_results::files::StudyFiles;
@@ -16,7 +17,6 @@ use feedrate_results::state::{Status, StudyState};
 use feedrate_spec::units;
 use feedrate_study::datasets::Policy;
 use feedrate_study::runner::{Runner, RunnerOptions, RunnerReport, WantedPrecision, is_wanted};
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -102,22 +102,14 @@ fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
     Ok(RunnerOptions {
         only: arguments.only.clone(),
         limit: arguments.limit,
-        time_budget_s: arguments.time_budget.as_deref().map(seconds).transpose()?,
+        time_budget_s: arguments
+            .time_budget
+            .as_deref()
+            .map(|text| seconds("--time-budget", text))
+            .transpose()?,
         retry: arguments.retry,
         until: until.map(|until| WantedPrecision { until, response, replicates_max }),
         datasets: arguments.datasets,
-    })
-}
-
-/// `90`, `30m`, `1h 30m`.
-fn seconds(text: &str) -> Result<f64, UsageError> {
-    let number = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
-    let with_unit = || text.parse::<SignedDuration>().ok().map(|time| time.as_secs_f64());
-    number.or_else(with_unit).filter(|seconds| *seconds >= 0.0).ok_or_else(|| {
-        UsageError::new(
-            format!("`--time-budget {text}` is no time"),
-            "write seconds, or a time as `30m`, `8h`, `1h 30m`",
-        )
     })
 }
 

@@ -1,0 +1,234 @@
+//! The answer of a search for the largest or smallest number, the same for terminals and reports. Decides nothing.
+
+use feedrate_measure::metric::{Better, Metric, Unit};
+use feedrate_results::search::{Find, SearchResult};
+use feedrate_spec::units;
+
+/// The key of a search for a number of accelerators.
+pub const ACCELERATORS: &str = "accelerators";
+
+/// The answer, why it ends there, and what stopped it.
+pub fn lines(of: &SearchResult) -> Vec<String> {
+    let mut lines = vec![format!("{}{}", answer(of), beside(of))];
+    if let Some(fails) = of.found.fails {
+        lines.push(format!("Why {fails} {}: {}", verb(of, fails, "fail"), of.why));
+    } else if !of.why.is_empty() {
+        lines.push(format!("Why no more: {}", of.why));
+    }
+    lines.extend(of.stopped.iter().map(|why| format!("Not decided, because {why}")));
+    for number in &of.again {
+        let again = match of.find {
+            Find::Largest => "holds",
+            Find::Smallest => "fails",
+        };
+        lines.push(format!(
+            "It {again} at {number} again: the response rises and falls as {} grows",
+            of.key
+        ));
+    }
+    lines
+}
+
+/// `4 H100s (resnet50) at ≥ 90 % AU for certain`.
+fn answer(of: &SearchResult) -> String {
+    let (from, max) = (of.from, of.max);
+    let condition = condition(of);
+    match (of.find, of.found.certain, of.found.not_decided) {
+        (Find::Largest, Some(number), None) if number == max => {
+            format!("{} {condition} for certain, the most that was tried", subject(of, number, ""))
+        }
+        (Find::Largest, Some(number), _) => {
+            format!("{} {condition} for certain", subject(of, number, ""))
+        }
+        (Find::Smallest, Some(number), _) => {
+            format!("{} {condition} for certain", subject(of, number, " or more"))
+        }
+        (Find::Largest, None, None) => format!("Not even {} {condition}", subject(of, from, "")),
+        (Find::Smallest, None, None) => format!("Not even {} {condition}", subject(of, max, "")),
+        (_, None, Some(_)) => format!("Nothing {condition} for certain"),
+    }
+}
+
+/// `; 5 and 6 not decided; 7 lack 230 MB/s`.
+fn beside(of: &SearchResult) -> String {
+    let mut text = match of.found.not_decided {
+        None => String::new(),
+        Some((low, high)) if low == high => format!("; {low} not decided"),
+        Some((low, high)) if low + 1 == high => format!("; {low} and {high} not decided"),
+        Some((low, high)) => format!("; {low} to {high} not decided"),
+    };
+    if let Some(fails) = of.found.fails {
+        text += &match of.lacks_bytes_per_second {
+            Some(lacks) => {
+                let lacks = units::bytes_per_second_rounded(lacks);
+                format!("; {fails} {} {lacks}", verb(of, fails, "lack"))
+            }
+            None => format!("; {fails} {}", verb(of, fails, "fail")),
+        };
+    }
+    text
+}
+
+/// `4 H100s (resnet50)`, `reader.batch_size=4 (my)`.
+fn subject(of: &SearchResult, number: u64, more: &str) -> String {
+    let count = format!("{}{more}", units::count(number));
+    if of.key != ACCELERATORS {
+        return format!("{}={count} ({})", of.key, of.workload);
+    }
+    let plural = if number == 1 && more.is_empty() { "" } else { "s" };
+    match accelerator(&of.workload) {
+        Some((model, name)) => format!("{count} {}{plural} ({model})", name.to_uppercase()),
+        None => format!("{count} accelerator{plural} ({})", of.workload),
+    }
+}
+
+/// `resnet50_h100` names its accelerator: letters and three digits.
+fn accelerator(workload: &str) -> Option<(&str, &str)> {
+    let (model, name) = workload.rsplit_once('_')?;
+    let digits = name.trim_start_matches(|c: char| c.is_ascii_lowercase());
+    let letters = name.len() - digits.len();
+    let is_one = (1..=2).contains(&letters) && digits.len() == 3 && digits.parse::<u16>().is_ok();
+    is_one.then_some((model, name))
+}
+
+fn condition(of: &SearchResult) -> String {
+    let Ok(metric) = Metric::find(&of.response) else {
+        return format!("at {} of {}", of.response, of.bound);
+    };
+    let sign = if metric.better == Better::Higher { "≥" } else { "≤" };
+    let bound = match metric.unit {
+        Unit::Percent => format!("{} %", of.bound),
+        unit => unit.text(of.bound),
+    };
+    match metric.id.name() {
+        name if name.starts_with("au_") => format!("at {sign} {bound} AU"),
+        name => format!("with {name} {sign} {bound}"),
+    }
+}
+
+/// Of several accelerators, or of one number.
+fn verb(of: &SearchResult, number: u64, verb: &str) -> String {
+    let is_plural = of.key == ACCELERATORS && number != 1;
+    format!("{verb}{}", if is_plural { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_results::search::Found;
+
+    fn result(workload: &str, key: &str, response: &str, bound: f64) -> SearchResult {
+        let found = Found { certain: None, not_decided: None, fails: None };
+        SearchResult {
+            workload: workload.into(),
+            key: key.into(),
+            response: response.into(),
+            bound,
+            find: Find::Largest,
+            found,
+            lacks_bytes_per_second: None,
+            why: String::new(),
+            stopped: None,
+            runs: 0,
+            took_s: 0.0,
+            from: 1,
+            max: 16,
+            numbers: Vec::new(),
+            again: Vec::new(),
+            overrides: Vec::new(),
+            notes: Vec::new(),
+            results: String::new(),
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl Fn(&mut SearchResult), expected: &[&str]) {
+        let mut of = result("resnet50_h100", ACCELERATORS, "au_sustained_percent", 90.0);
+        change(&mut of);
+        assert_eq!(lines(&of), expected);
+    }
+
+    #[test]
+    fn the_answer_says_what_is_certain_what_is_open_and_what_is_lacking() {
+        check(
+            |of| {
+                of.found = Found { certain: Some(4), not_decided: Some((5, 6)), fails: Some(7) };
+                of.lacks_bytes_per_second = Some(230e6);
+                of.why = "82 % AU of the 90 % asked, storage-bound".into();
+                of.stopped = Some("`--max-runs 20` are spent".into());
+            },
+            &[
+                "4 H100s (resnet50) at ≥ 90 % AU for certain; 5 and 6 not decided; 7 lack 230 MB/s",
+                "Why 7 fail: 82 % AU of the 90 % asked, storage-bound",
+                "Not decided, because `--max-runs 20` are spent",
+            ],
+        );
+        check(
+            |of| {
+                of.found = Found { certain: Some(1), not_decided: Some((2, 9)), fails: Some(10) };
+                of.why = "metadata-bound".into();
+            },
+            &[
+                "1 H100 (resnet50) at ≥ 90 % AU for certain; 2 to 9 not decided; 10 fail",
+                "Why 10 fail: metadata-bound",
+            ],
+        );
+        check(
+            |of| {
+                of.found.certain = Some(16);
+                of.why = "`--max` is reached".into();
+            },
+            &[
+                "16 H100s (resnet50) at ≥ 90 % AU for certain, the most that was tried",
+                "Why no more: `--max` is reached",
+            ],
+        );
+        check(
+            |of| {
+                (of.found.fails, of.workload) = (Some(1), "my_own".into());
+                (of.lacks_bytes_per_second, of.why) = (Some(5e6), "storage-bound".into());
+            },
+            &[
+                "Not even 1 accelerator (my_own) at ≥ 90 % AU; 1 lacks 5 MB/s",
+                "Why 1 fails: storage-bound",
+            ],
+        );
+        check(
+            |of| of.found.not_decided = Some((1, 16)),
+            &["Nothing at ≥ 90 % AU for certain; 1 to 16 not decided"],
+        );
+    }
+
+    #[test]
+    fn other_keys_responses_and_edges_are_named() {
+        let (key, response) = ("reader.read_threads", "stall_percent");
+        let mut of = result("w", key, response, 2.5);
+        of.find = Find::Smallest;
+        of.found = Found { certain: Some(9), not_decided: None, fails: Some(8) };
+        of.again = vec![12];
+        assert_eq!(
+            lines(&of),
+            [
+                "reader.read_threads=9 or more (w) with stall_percent ≤ 2.5 % for certain; 8 fails",
+                "Why 8 fails: ",
+                "It fails at 12 again: the response rises and falls as reader.read_threads grows",
+            ]
+        );
+        of.found = Found { certain: None, not_decided: None, fails: Some(16) };
+        assert!(lines(&of)[0].starts_with("Not even reader.read_threads=16 (w) with"));
+    }
+
+    #[test]
+    fn accelerators_are_those_that_the_workload_is_named_after() {
+        for (workload, expected) in [
+            ("unet3d_h100", Some(("unet3d", "h100"))),
+            ("unet3d_mi355", Some(("unet3d", "mi355"))),
+            ("unet3d_h100_custom", None),
+            ("llama3_405b", None),
+            ("my_run", None),
+            ("h100", None),
+        ] {
+            assert_eq!(accelerator(workload), expected, "{workload}");
+        }
+    }
+}
