@@ -50,7 +50,7 @@ pub(super) fn generated(plan: &Plan) -> Arc<dyn Storage> {
     let begun = generation.prepare().unwrap();
     let (show, stop) = (|_, _| {}, AtomicBool::new(false));
     let made = generation.make(begun, FileShare::ALL, 1, &Watch::new(&show, &stop)).unwrap();
-    generation.complete(made).unwrap();
+    generation.complete(made, Vec::new()).unwrap();
     Arc::from(storage)
 }
 
