@@ -54,7 +54,8 @@ pub const ROWS: &[(&str, &str, &str, &str)] = &[
         "computation_time",
     ),
     ("Page cache", "train.cache", "", "cache"),
-    ("Checkpoints", "checkpoint.format", "workflow.checkpoint", "checkpoint"),
+    ("Checkpoints", "checkpoint.format", "", "checkpoint"),
+    ("Checkpoints", "workflow.checkpoint", "workflow.checkpoint", "checkpoint"),
 ];
 
 const ACCELERATORS: &str = "accelerators";
@@ -165,7 +166,7 @@ mod tests {
         for (dlio, expected) in [
             ("reader.batch_size", "loader.batch_size"),
             ("dataset.format", "dataset.format"),
-            ("workflow.checkpoint", "checkpoint.format"),
+            ("workflow.checkpoint", "workflow.checkpoint"),
             ("reader.transfer_size", "reader.transfer_size"),
         ] {
             assert_eq!(key_of_dlio(dlio), expected);
