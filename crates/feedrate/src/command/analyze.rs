@@ -51,7 +51,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.unread.iter();
         let left_out = left_out.map(|one| json!({ "path": shown(&one.path), "why": one.why }));
-        messages::print(json!({
+        messages::print_json(json!({
             "sources": sources.collect::<Value>(),
             "runs": found.runs.iter().map(object).collect::<Value>(),
             "left_out": left_out.collect::<Value>(),
@@ -59,7 +59,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     } else {
         let report = of_index(found.clone(), &arguments.sources).map_err(UsageError::from)?;
         let detail = if arguments.all { Detail::All } else { Detail::Folded };
-        messages::print(page(&found, &report, detail));
+        messages::print_page(&page(&found, &report, detail));
     }
     Ok(Exit::Fine)
 }

@@ -111,11 +111,11 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         write_atomically(target, &bytes)?;
     }
     if arguments.json {
-        messages::print(json!({
+        messages::print_json(json!({
             "plot": name, "file": target, "left_out": left_out, "figure": figure,
         }));
     } else if let Some(target) = &target {
-        messages::print(format!("{}\n{}", target.display(), figure.caption));
+        messages::print_page(&format!("{}\n{}", target.display(), figure.caption));
     }
     Ok(Exit::Fine)
 }

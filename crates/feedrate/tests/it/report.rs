@@ -71,6 +71,7 @@ fn results_are_reported_on() {
     let object: serde_json::Value =
         serde_json::from_str(&test.feedrate(&["report", "some results", "--json"]).stdout).unwrap();
     assert_eq!(object["runs"].as_array().unwrap().len(), 2);
+    assert!(object["answer"].is_null() && !page.contains("id=\"answer\""), "of two runs");
     assert!(test.feedrate(&["report", "some results"]).stdout.starts_with("# Report on"));
 }
 

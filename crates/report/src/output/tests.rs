@@ -2,14 +2,16 @@
 
 use super::*;
 use crate::report::{
-    FindingFigure, FindingText, Method, NotDrawn, ReportFigure, ReportedRun, Seen, SeenDoubt,
-    Source, Support,
+    FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportAnswer, ReportFigure,
+    ReportedRun, Seen, SeenDoubt, Source, Support,
 };
 use crate::table::ReportTable;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_WINDOWED, Provenance, Value};
+use feedrate_measure::summary::Summary;
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{Reason, Run};
 
@@ -54,6 +56,15 @@ fn report(name: &str) -> Report {
         title: name.into(),
         program: "feedrate".into(),
         sources: vec![Source { path: name.into(), runs: 2 }],
+        answer: Some(ReportAnswer {
+            says: vec![name.into()],
+            answer: Summary::new(&simple(&[(1, 1, 0, 1)])).answer,
+        }),
+        recommendations: vec![RecommendationText {
+            workload: name.into(),
+            says: vec![format!("most throughput: `{name}` {name}")],
+            ..RecommendationText::default()
+        }],
         findings: vec![FindingText {
             says: format!("`{name}` makes no difference"),
             kind: FindingKind::NoEffect,

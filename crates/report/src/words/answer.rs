@@ -3,7 +3,8 @@
 use feedrate_measure::answer::{Answer, AnswerKind, Help, Remedy, UnknownBecause};
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
-use feedrate_measure::verdict::{Bound, Verdict, WaitCause, WaitPart};
+use feedrate_measure::verdict::{Bound, Verdict};
+use feedrate_measure::waits::{WaitCause, WaitPart};
 use feedrate_spec::units;
 
 /// At most three: the answer, what was needed and delivered, what would help. The first begins with [`head`].
@@ -83,9 +84,9 @@ fn unknown(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
             doubt.facts.render("[{read_bytes} were read, {device_bytes} of them from the device]")
         }),
         Some(UnknownBecause::Interrupted) => named("incomplete_run").map(|doubt| {
-            doubt.facts.render(
-                "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are there]",
-            )
+            doubt
+                .facts
+                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are there]")
         }),
         Some(UnknownBecause::Incomplete) => {
             named("incomplete_run").map(|doubt| doubt.evidence.clone())
