@@ -18,7 +18,7 @@ pub(super) fn system(reported: Option<&Reported>, ranks: &MachineOfRanks) -> Sys
     let own_gib = reported.and_then(Reported::memory_gib).or(ranks.memory_gib);
     let memory = PerHost::new(reported, "host_memory_GB", own_gib, hosts);
     let own_cpus = ranks.cpus.map(|count| count as f64);
-    let cpus = PerHost::new(reported, "host_cpu_count", own_cpus, hosts).as_placed_by(&memory);
+    let cpus = PerHost::new(reported, "host_cpu_count", own_cpus, hosts).placed_like(&memory);
     let model = reported.and_then(Reported::cpu_model).or_else(|| processor.clone());
     let several = hosts.filter(|hosts| 1 < *hosts).map(|hosts| match &ranks.hostnames {
         names if names.len() as u64 == hosts => format!("{hosts}: {}", names.join(", ")),
@@ -87,7 +87,7 @@ impl PerHost {
     }
 
     /// The same hosts were added up as in `other`, which knows how many.
-    fn as_placed_by(mut self, other: &PerHost) -> Self {
+    fn placed_like(mut self, other: &PerHost) -> Self {
         let Some(hosts_of) = other.hosts_of.as_ref().filter(|all| all.len() == self.places.len())
         else {
             return self;
