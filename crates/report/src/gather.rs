@@ -75,6 +75,7 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
     }
     let results = runs.iter().map(|one| &one.run).filter(|run| run.has_result());
     let results: Vec<&Run> = results.collect();
+    let made: Vec<&ReportedRun> = runs.iter().filter(|one| one.run.is_result()).collect();
     let used: Vec<&ReportedRun> = runs.iter().filter(|one| one.unused().is_none()).collect();
     let mut report = Report {
         answer: answer(&runs),
@@ -82,7 +83,7 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
         recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
         left_out,
-        methods: methods::methods(&used, &sources),
+        methods: methods::methods(&used, &made, &sources),
         setups: methods::setups(&used),
         configuration: methods::configuration(&used),
         sources,

@@ -98,8 +98,10 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
             figure.caption += &format!(" Left out: {runs}.");
         }
     }
-    for LeftOut { path, why } in &left_out {
-        messages::say(format!("left out: `{}`: {why}", path.display()));
+    if let [LeftOut { path, why }, rest @ ..] = left_out.as_slice() {
+        let runs = units::counted(left_out.len() as u64, "run");
+        let more = if rest.is_empty() { "" } else { ", and others (`feedrate analyze`)" };
+        messages::say(format!("left out: {runs}: `{}`: {why}{more}", path.display()));
     }
     if let Some(target) = &target {
         let drawing = draw(&figure, &look);
