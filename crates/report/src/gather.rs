@@ -6,10 +6,14 @@ use crate::methods;
 use crate::opening::opening;
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
-use crate::report::{Report, ReportedRun, Seen, SeenDoubt, Source};
+use crate::report::{Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
 use crate::told::{recommended, told};
+use crate::words;
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
+use feedrate_measure::answer::Answer;
+use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_measure::verdict;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
@@ -71,13 +75,15 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
     }
     let results = runs.iter().map(|one| &one.run).filter(|run| run.has_result());
     let results: Vec<&Run> = results.collect();
+    let made: Vec<&ReportedRun> = runs.iter().filter(|one| one.run.is_result()).collect();
     let used: Vec<&ReportedRun> = runs.iter().filter(|one| one.unused().is_none()).collect();
     let mut report = Report {
+        answer: answer(&runs),
         findings: told(&runs, &designs, &results),
         recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
         left_out,
-        methods: methods::methods(&used, &sources),
+        methods: methods::methods(&used, &made, &sources),
         setups: methods::setups(&used),
         configuration: methods::configuration(&used),
         sources,
@@ -145,11 +151,20 @@ impl FoundRuns {
             if run.parameter == "processes" && run.accelerators.is_none() {
                 run.value.clear();
             }
+            // Systems of submissions are sources of their own, and what nothing tells is no workload that others have.
+            let system =
+                run.submission.as_ref().map(|of| format!("{}/{}", of.submitter, of.system));
+            let source = system.or_else(|| names.get(source_of(run, paths)).cloned());
+            let workload = if run.is_workload_known() {
+                run.workload.clone()
+            } else {
+                format!("{} ({})", run.workload, run.short_path())
+            };
             let more = [
-                ("workload", Some(run.workload.clone())),
+                ("workload", Some(workload)),
                 (HOST, run.hostname.clone()),
                 ("hosts", run.hosts.map(|count| count.to_string())),
-                (SOURCE, names.get(source_of(run, paths)).cloned()),
+                (SOURCE, source),
             ];
             run.settings
                 .extend(more.into_iter().filter_map(|(key, value)| Some((key.into(), value?))));
@@ -228,6 +243,17 @@ fn file_of(run: &Run) -> PathBuf {
     file.map_or(run.path.clone(), |name| run.path.join(name))
 }
 
+/// That of a single run whose record there is, with all doubts that are known here.
+fn answer(runs: &[ReportedRun]) -> Option<ReportAnswer> {
+    let [ReportedRun { run, .. }] = runs else { return None };
+    let record = run.record.as_deref().filter(|_| run.is_own())?;
+    let derived = Derived::new(record);
+    let verdict = verdict::judge(&derived, &run.doubts);
+    let answer = Answer::new(&derived, &run.doubts, &verdict);
+    let says = words::answer::lines(&answer, &verdict, &run.doubts);
+    Some(ReportAnswer { says, answer })
+}
+
 /// Each doubt once, the worst first, then those of most runs.
 fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
     let mut found: Vec<SeenDoubt> = Vec::new();
@@ -273,6 +299,25 @@ fn escaped(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_results::import::fake::Fake;
+
+    #[test]
+    fn systems_and_runs_of_unknown_workloads_are_not_pooled() {
+        let folder = tempfile::tempdir().unwrap();
+        for (start_s, system) in [(900.0, "one"), (1900.0, "two")] {
+            let name = format!("closed/x/results/{system}/w/run_1/c1");
+            let run = Fake { start_s, ..Fake::default() }.publish(folder.path(), &name);
+            std::fs::remove_dir_all(run.join("dlio_config")).unwrap();
+        }
+        let found = FoundRuns::read(&[folder.path().into()], &ReadOptions::default()).unwrap();
+        let of = |key: &str| {
+            let runs = found.data.runs.iter();
+            runs.map(|run| run.settings[key].clone()).collect::<Vec<String>>()
+        };
+        assert_eq!(of(SOURCE), ["x/one", "x/two"]);
+        let workloads = ["unknown (one/w/run_1/c1)", "unknown (two/w/run_1/c1)"];
+        assert_eq!(of("workload"), workloads);
+    }
 
     #[test]
     fn a_link_leads_from_the_report_to_the_record() {

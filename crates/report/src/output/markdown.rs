@@ -19,6 +19,7 @@ const VALUES_MAX: usize = 60;
 
 fn write(report: &Report) -> String {
     let mut parts = vec![format!("# {}", plain(&report.title))];
+    parts.extend(report.answer.iter().flat_map(|of| &of.says).map(|says| sentence(says)));
     for line in &report.opening {
         parts.push(format!("- **{}:** {}", plain(&line.name), sentence(&line.value)));
     }

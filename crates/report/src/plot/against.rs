@@ -71,7 +71,8 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         naming: Naming::Key,
     };
     let intervals = intervals(&figure, means(response));
-    figure.caption = format!("{}{}. {told}{intervals}", figure.title, held(&changed));
+    let bar = lines.y.told_bar();
+    figure.caption = format!("{}{}. {told}{bar}{intervals}", figure.title, held(&changed));
     Ok(figure)
 }
 
@@ -112,6 +113,7 @@ impl ProcessLines<'_> {
 
     fn panel(&self, title: Option<String>, layers: Vec<Layer>) -> Panel {
         let (x, y) = (self.x.clone(), self.y.axis.clone());
+        let layers = self.y.with_bar(layers);
         Panel::from_axes(title, Axes { x, y, layers, aspect: 0.68 })
     }
 

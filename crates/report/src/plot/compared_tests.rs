@@ -2,9 +2,10 @@
 
 use super::tests::{drawn_from, figure, one_at_a_time, run, runs};
 use super::*;
-use crate::draw::figure::{Point, Scale, Style};
+use crate::draw::figure::{Layer, Point, Scale, Style};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::overview::{FactorCounts, LevelCounts, ModelCounts, Overview, StatusCounts};
+use feedrate_results::run::Run;
 
 /// Points of the first series of each panel.
 fn first_series(figure: &Figure) -> Vec<Vec<Point>> {
@@ -175,4 +176,26 @@ fn the_status_of_one_model_is_told_by_factor() {
     assert_eq!(title, "By factor");
     assert_eq!(names, ["read_threads 1", "read_threads 4", "processes 1", "processes 4"]);
     assert_eq!(bars(&["a", "b"]).0, "By model");
+}
+
+#[test]
+fn the_bar_is_drawn_where_all_runs_are_asked_for_the_same() {
+    let mut asked = runs("unet3d_h100");
+    asked.iter_mut().for_each(|run| run.bar_percent = Some(90.0));
+    let mut differing = asked.clone();
+    differing[0].bar_percent = Some(70.0);
+    for name in ["au_processes", "factor_levels", "epochs"] {
+        let drawn = |runs: &[Run]| {
+            let figure = figure(find(name).unwrap(), &drawn_from(runs.to_vec())).unwrap();
+            let layers = figure.panels.iter().flat_map(|panel| panel.layers());
+            let at: Vec<f64> = layers
+                .filter_map(|layer| if let Layer::Rule { at } = layer { Some(*at) } else { None })
+                .collect();
+            (at, figure.caption)
+        };
+        let (at, caption) = drawn(&asked);
+        assert!(!at.is_empty() && at.iter().all(|at| *at == 90.0), "{name}: {at:?}");
+        assert!(caption.contains("asked for, 90 %"), "{name}: {caption}");
+        assert!(drawn(&differing).0.is_empty(), "{name}");
+    }
 }

@@ -41,7 +41,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             let lines = group.iter().enumerate();
             let lines = lines.filter_map(|(i, one)| line(one, i, epochs, y)).collect();
             let x = Axis::linear("Epoch", AxisRange::AtLeast(1.0, epochs as f64));
-            let axes = Axes { x, y: y.axis.clone(), layers: lines, aspect: 0.68 };
+            let axes = Axes { x, y: y.axis.clone(), layers: y.with_bar(lines), aspect: 0.68 };
             panels.push(Panel::from_axes(together::title(&all, group), axes));
         }
     }
@@ -49,7 +49,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let mut figure =
         Figure { title, caption: String::new(), panels, columns: 2, naming: Naming::Key };
     let intervals = intervals(&figure, "means (of throughput, geometric means)");
-    figure.caption = format!("{}. {}{intervals}", figure.title, together::caption(&all));
+    let bar = axes[0].told_bar();
+    figure.caption = format!("{}. {bar}{}{intervals}", figure.title, together::caption(&all));
     Ok(figure)
 }
 

@@ -62,7 +62,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     };
     let held = held(&blocks.iter().collect::<Vec<_>>());
     let intervals = intervals(&figure, "means (of throughput, geometric means)");
-    figure.caption = format!("{}{held}. {told}{intervals}", figure.title);
+    let bar = y[0].told_bar();
+    figure.caption = format!("{}{held}. {told}{bar}{intervals}", figure.title);
     Ok(figure)
 }
 
@@ -74,7 +75,7 @@ fn panel(block: &PlotBlock<'_>, factor: usize, y: &ResponseAxis<'_>) -> Option<P
     let cells = block.design.slice(&block.processes_and(factor));
     let style = block.style(factor);
     let layers = y.lines(block, &cells, by, style, |cell| Some(places[cell.levels[factor]]));
-    let axes = Axes { x, y: y.axis.clone(), layers, aspect: 0.6 };
+    let axes = Axes { x, y: y.axis.clone(), layers: y.with_bar(layers), aspect: 0.6 };
     let panel = Panel::from_axes(block.title(), axes);
     let has_line = panel.all_series().any(|series| series.points.len() > 1);
     has_line.then_some(panel)

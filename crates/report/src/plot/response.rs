@@ -14,6 +14,8 @@ pub(super) struct ResponseAxis<'r> {
     pub(super) response: &'r Metric,
     pub(super) axis: Axis,
     pub(super) unit: f64,
+    /// The utilisation that is asked of all of these runs, in percent; `None` where they differ, or the response is none.
+    bar_percent: Option<f64>,
 }
 
 impl<'r> ResponseAxis<'r> {
@@ -36,7 +38,21 @@ impl<'r> ResponseAxis<'r> {
             is_estimated: !estimated.is_empty(),
             ..Axis::linear(label(title(response), &name, estimated), range)
         };
-        ResponseAxis { response, axis, unit }
+        let mut bars = data.used().map(|run| run.bar_percent);
+        let bar_percent = if is_au { bars.next().flatten() } else { None };
+        let bar_percent = bar_percent.filter(|bar| bars.all(|other| other == Some(*bar)));
+        ResponseAxis { response, axis, unit, bar_percent }
+    }
+
+    /// Draw the bar behind these.
+    pub(super) fn with_bar(&self, layers: Vec<Layer>) -> Vec<Layer> {
+        self.bar_percent.map(|at| Layer::Rule { at }).into_iter().chain(layers).collect()
+    }
+
+    /// A sentence on it for captions; nothing where there is none.
+    pub(super) fn told_bar(&self) -> String {
+        let told = |bar| format!("Broken line: the utilisation that is asked for, {bar} %. ");
+        self.bar_percent.map_or(String::new(), told)
     }
 
     /// The mean of the means of cells, with its interval. `None` where none has the response.

@@ -90,6 +90,9 @@ fn banner(report: &Report, sections: &[Section]) -> Markup {
     html! {
         header {
             h1 { (report.title) }
+            @if let Some(answer) = &report.answer {
+                div id="answer" { @for says in &answer.says { p.says { (sentence(says)) } } }
+            }
             dl.opening {
                 @for line in &report.opening { div { dt { (line.name) } dd { (sentence(&line.value)) } } }
             }
