@@ -9,7 +9,7 @@ use feedrate_measure::metric::{
     DELIVERED_WHOLE, DELIVERED_WINDOWED, DEVICE_BYTES, DURATION_S, FILES, IN_FLIGHT,
     IO_TIME_PERCENT, LOAD_S, LOGICAL_BYTES, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED,
     NotMeasurable, OVERLAP, Quantiles, SAMPLES_WHOLE, SAMPLES_WINDOWED, SEQUENTIAL, STALL_DECODE,
-    STALL_OPEN, STALL_QUEUE, STALL_READ, Shown, UNIQUE_BYTES,
+    STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW, Shown, UNIQUE_BYTES,
 };
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
@@ -88,6 +88,7 @@ fn figures(summary: &Summary, record: &Record) -> String {
             ("read", &STALL_READ),
             ("decode", &STALL_DECODE),
             ("queue", &STALL_QUEUE),
+            ("skew", &STALL_SKEW),
         ];
         rows.push(("Stall", shares(figures, &parts)));
     }

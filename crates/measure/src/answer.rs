@@ -8,7 +8,8 @@ use crate::metric::{
     read_in_window,
 };
 use crate::record::{AcceleratorEpoch, Record};
-use crate::verdict::{self, Bound, Verdict, WaitPart};
+use crate::verdict::{Bound, Verdict};
+use crate::waits::{WaitPart, Waits};
 use crate::window::{Scope, seconds};
 use feedrate_spec::names;
 use serde::Serialize;
@@ -179,7 +180,7 @@ impl Answer {
             delivered_bytes_per_second: rates.and_then(Rates::delivered),
             samples_per_second: derived.value(&SAMPLES_WHOLE),
             waited_percent: au.and_then(|_| derived.value(&AU_ALL_STEPS)).map(|au| 100.0 - au),
-            wait: verdict::largest_wait(derived),
+            wait: Waits::new(derived).and_then(|waits| waits.main_part()),
             window: rates.map(|rates| rates.window),
             helps: match (kind, rates) {
                 (AnswerKind::No, Some(rates)) => estimates(derived, verdict.name, rates),
@@ -310,8 +311,10 @@ fn advice(doubts: &[Doubt], unknown: Option<UnknownBecause>) -> Option<Help> {
 mod tests {
     use super::*;
     use crate::doubt;
-    use crate::example::{block, checkpoints_alone, epoch, plan, record, simple};
-    use crate::verdict::WaitCause;
+    use crate::example::{block, checkpoints_alone, epoch, plan, record, simple, wait_alone};
+    use crate::record::Stall;
+    use crate::verdict;
+    use crate::waits::WaitCause;
 
     fn answer(record: &Record) -> Answer {
         let derived = Derived::new(record);
@@ -407,16 +410,15 @@ mod tests {
     fn help_is_told_in_what_was_waited_for() {
         let help = |change: fn(&mut Record)| {
             let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
-            let stall = &mut record.epochs[0].accelerators[0].stall;
-            stall.read_ns = 0;
             change(&mut record);
             serde_json::to_value(&answer(&record).helps).unwrap()
         };
-        let opens = help(|r| r.epochs[0].accelerators[0].stall.open_ns = 10_000_000_000);
+        let opens = help(|r| wait_alone(r, Stall { open_ns: 10_000_000_000, ..Stall::default() }));
         assert_eq!(opens[0]["name"], "more_opening");
         assert!((opens[0]["files_per_second"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{opens}");
         assert_eq!(opens[0]["is_estimate"], true);
-        let decodes = help(|r| r.epochs[0].accelerators[0].stall.decode_ns = 10_000_000_000);
+        let decodes =
+            help(|r| wait_alone(r, Stall { decode_ns: 10_000_000_000, ..Stall::default() }));
         assert_eq!(decodes[0]["name"], "more_decoding");
         assert_eq!(decodes.as_array().unwrap().len(), 1);
         let stopped = help(|r| r.complete = false);

@@ -14,6 +14,7 @@ pub mod derived;
 pub mod facts;
 pub mod doubt;
 pub mod checkpoints;
+pub mod waits;
 pub mod verdict;
 pub mod answer;
 pub mod access;

@@ -221,6 +221,7 @@ impl Serialize for Figures {
             Some(access) => {
                 put(&mut tree, "access.reads", json!(access.reads));
                 put(&mut tree, "access.opens", json!(access.opens));
+                put(&mut tree, "access.preparation_opens", json!(access.preparation_opens));
                 put(&mut tree, "access.request_bytes", json!(access.request_bytes));
                 let rates = json!(access.bytes_per_second_by_size);
                 put(&mut tree, "access.bytes_per_second_by_size", rates);
@@ -293,7 +294,10 @@ mod tests {
         );
         assert_eq!(keys(&value["throughput"]["samples_per_second"]), ["windowed", "whole"]);
         assert_eq!(keys(&value["time"]), ["load_s", "compute_s", "barrier_s"]);
-        assert_eq!(keys(&value["stall"]), ["percent", "open_s", "read_s", "decode_s", "queue_s"]);
+        assert_eq!(
+            keys(&value["stall"]),
+            ["percent", "open_s", "read_s", "decode_s", "queue_s", "skew_s"]
+        );
         assert_eq!(keys(&value["bytes"]), ["logical", "device"]);
         assert_eq!(
             keys(&value["access"]),
@@ -308,6 +312,7 @@ mod tests {
                 "overlap_share",
                 "reads",
                 "opens",
+                "preparation_opens",
                 "request_bytes",
                 "bytes_per_second_by_size",
                 "files_by_ranks"

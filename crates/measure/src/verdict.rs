@@ -4,13 +4,12 @@ use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
 use crate::doubt::{Doubt, Severity};
 use crate::facts::Facts;
-use crate::metric::{
-    AU_ALL_STEPS, AU_SUSTAINED, BARRIER_S, COMPUTE_S, LOAD_S, STALL_DECODE, STALL_OPEN,
-    STALL_QUEUE, STALL_READ,
-};
+use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, STALL_SKEW};
 use crate::record::Record;
-use feedrate_spec::{names, units};
+use crate::waits::{WaitCause, Waits};
+use feedrate_spec::units;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Bottleneck of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -43,31 +42,6 @@ pub struct Verdict {
     pub evidence: String,
 }
 
-/// The largest part of the wait.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct WaitPart {
-    /// What was waited for.
-    pub cause: WaitCause,
-    /// Its share.
-    pub percent: f64,
-}
-
-names! {
-    /// What accelerators wait for.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-    #[serde(rename_all = "snake_case")]
-    pub enum WaitCause {
-        /// Opening, asking lengths and closing.
-        Open = "open",
-        /// Reading.
-        Read = "read",
-        /// Checking and decoding.
-        Decode = "decode",
-        /// Each other.
-        Skew = "skew",
-    }
-}
-
 /// From this share of bytes out of memory on, a statement about the storage would be one about memory.
 const CACHED_SHARE_MAX: f64 = 0.5;
 
@@ -96,9 +70,10 @@ impl Bound {
                 "compute-bound",
                 "The storage kept up with the {target_percent:.0} % asked for: {read_bytes} were read{from}.",
             ),
-            Bound::BarrierBound => {
-                ("barrier-bound", "They waited longer for the slowest among them than for data.")
-            }
+            Bound::BarrierBound => (
+                "barrier-bound",
+                "They waited longer for the slowest among them than for data{slowest}.",
+            ),
             Bound::CacheFed => (
                 "cache-fed",
                 "{read_bytes} were read{from}: memory served the rest, and nothing is shown about the storage.",
@@ -117,115 +92,80 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     if derived.record.plan.is_checkpoints_alone() {
         return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(derived.record) };
     }
-    let Some(times) = Times::new(derived) else {
+    let Some(waits) = Waits::new(derived) else {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
     };
-    let bound = bound(derived, &times);
+    let bound = bound(derived, &waits);
     let cached = derived.cached_share().is_some_and(|share| CACHED_SHARE_MAX < share);
     let name = match bound {
         Bound::ComputeBound | Bound::StorageBound if cached => Bound::CacheFed,
         other => other,
     };
+    let for_what = match derived.value(&STALL_SKEW) {
+        Some(_) => "for data, its own or that of the last in a step, and {skew_s} for slower ones",
+        None => "for data and {skew_s} for the others",
+    };
     let template = format!(
-        "An accelerator computed for {{compute_s}}, waited {{load_s}} for data and {{barrier_s}} for the others. {}",
+        "An accelerator computed for {{compute_s}}, waited {{data_s}} {for_what}. {}",
         name.text().1
     );
-    Verdict { name, evidence: facts(name, derived, &times).render(&template) }
+    Verdict { name, evidence: facts(name, derived, &waits).render(&template) }
 }
 
-/// Seconds of an accelerator, in the mean; the load split into its causes.
-struct Times {
-    load_s: f64,
-    compute_s: f64,
-    barrier_s: f64,
-    open_s: f64,
-    read_s: f64,
-    decode_s: f64,
-}
-
-impl Times {
-    fn new(derived: &Derived) -> Option<Self> {
-        let io = &derived.io;
-        // Queueing is for what the workers were busy with.
-        let busy_ns = io.open_ns + io.read_ns + io.decode_ns;
-        let queue_s = derived.value(&STALL_QUEUE).unwrap_or(0.0);
-        let queued = if busy_ns == 0 { 0.0 } else { queue_s / busy_ns as f64 };
-        if derived.steps == 0 {
-            return None;
-        }
-        Some(Times {
-            load_s: derived.value(&LOAD_S)?,
-            compute_s: derived.value(&COMPUTE_S).unwrap_or(0.0),
-            barrier_s: derived.value(&BARRIER_S).unwrap_or(0.0),
-            open_s: derived.value(&STALL_OPEN)? + queued * io.open_ns as f64,
-            read_s: derived.value(&STALL_READ)? + queued * io.read_ns as f64,
-            decode_s: derived.value(&STALL_DECODE)? + queued * io.decode_ns as f64,
-        })
-    }
-}
-
-/// Fed if the sustained utilisation, or without one that of all steps, reaches what the workload asks for. Otherwise the longest wait.
-fn bound(derived: &Derived, times: &Times) -> Bound {
+/// Fed if the sustained utilisation, or without one that of all steps, reaches what the workload asks for. Otherwise what was waited for.
+fn bound(derived: &Derived, waits: &Waits) -> Bound {
     let target = derived.record.plan.metric.au_target_percent;
     let au = derived.value(&AU_SUSTAINED).or(derived.value(&AU_ALL_STEPS));
     let reached = au.is_some_and(|au| target <= au);
-    if times.compute_s > 0.0 && reached {
+    if derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0) && reached {
         return Bound::ComputeBound;
     }
-    if times.load_s < times.barrier_s {
-        return Bound::BarrierBound;
-    }
-    if times.load_s == 0.0 {
-        return Bound::ComputeBound;
-    }
-    if times.open_s.max(times.decode_s) < times.read_s {
-        Bound::StorageBound
-    } else if times.decode_s < times.open_s {
-        Bound::MetadataBound
-    } else {
-        Bound::DecodeBound
+    match waits.main_part().map(|part| part.cause) {
+        None => Bound::ComputeBound,
+        Some(WaitCause::Open) => Bound::MetadataBound,
+        Some(WaitCause::Read) => Bound::StorageBound,
+        Some(WaitCause::Decode) => Bound::DecodeBound,
+        Some(WaitCause::Skew) => Bound::BarrierBound,
     }
 }
 
-/// The cause of most of the wait; `None` where nothing was waited for.
-pub(crate) fn largest_wait(derived: &Derived) -> Option<WaitPart> {
-    let times = Times::new(derived)?;
-    let part = |cause, part_s: f64, all_s: f64| {
-        (part_s > 0.0).then(|| WaitPart { cause, percent: 100.0 * part_s / all_s })
-    };
-    if times.load_s < times.barrier_s {
-        return part(WaitCause::Skew, times.barrier_s, times.load_s + times.barrier_s);
-    }
-    let parts = [
-        part(WaitCause::Read, times.read_s, times.load_s),
-        part(WaitCause::Open, times.open_s, times.load_s),
-        part(WaitCause::Decode, times.decode_s, times.load_s),
-    ];
-    parts.into_iter().flatten().max_by(|a, b| a.percent.total_cmp(&b.percent))
-}
-
-fn facts(name: Bound, derived: &Derived, times: &Times) -> Facts {
+fn facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
     let part_s = match name {
-        Bound::MetadataBound => times.open_s,
-        Bound::DecodeBound => times.decode_s,
-        _ => times.read_s,
+        Bound::MetadataBound => waits.open_s,
+        Bound::DecodeBound => waits.decode_s,
+        _ => waits.read_s,
     };
     let from = match derived.device_bytes {
         _ if derived.storage_is_emulated() => " through the throttle or delay asked for".into(),
         Some(device) => format!(", {} of them from the device", units::bytes(device)),
         None => String::new(),
     };
+    let data_s = waits.data_s();
     Facts::new()
-        .with("compute_s", times.compute_s)
-        .with("load_s", times.load_s)
-        .with("barrier_s", times.barrier_s)
+        .with("compute_s", derived.value(&COMPUTE_S).unwrap_or(0.0))
+        .with("data_s", data_s)
+        .with("skew_s", waits.skew_s)
         .with("part_s", part_s)
-        .with("part_percent", if times.load_s > 0.0 { part_s / times.load_s * 100.0 } else { 0.0 })
-        .with("reading_s", times.read_s)
+        .with("part_percent", if data_s > 0.0 { part_s / data_s * 100.0 } else { 0.0 })
+        .with("reading_s", waits.read_s)
         .with("opened_files", derived.io.opens)
         .with("read_bytes", derived.io.read_bytes)
         .with("from", from)
+        .with("slowest", slowest(derived.record).unwrap_or_default())
         .with("target_percent", derived.record.plan.metric.au_target_percent)
+}
+
+/// Who came last in most steps, where the record tells.
+fn slowest(record: &Record) -> Option<String> {
+    let causes = record.epochs.iter().filter_map(|epoch| epoch.causes.as_ref());
+    let mut steps_last = BTreeMap::new();
+    for last in causes.flat_map(|causes| &causes.last) {
+        *steps_last.entry(last).or_insert(0_u64) += 1;
+    }
+    let steps: u64 = steps_last.values().sum();
+    let (last, count) = steps_last.into_iter().max_by_key(|(_, count)| *count)?;
+    let percent = 100.0 * count as f64 / steps as f64;
+    Some(format!(": accelerator {last} came last in {percent:.0} % of the steps"))
 }
 
 /// How many were written and read, and how fast: all bytes over all the time.
@@ -258,7 +198,7 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::doubt;
-    use crate::example::{checkpoint, simple};
+    use crate::example::{block, checkpoint, epoch, simple, wait_alone};
     use crate::record::{Record, Stall};
 
     fn check(expected: Bound, evidence: &str, change: impl Fn(&mut Record)) {
@@ -271,14 +211,16 @@ mod tests {
         assert_eq!(serde_json::to_value(verdict.name).unwrap(), verdict.name.name());
     }
 
+    /// Of all 10 seconds that were waited for data.
     fn stall(record: &mut Record, open_s: u64, read_s: u64, decode_s: u64, queue_s: u64) {
         let ns = |s: u64| s * 1_000_000_000;
-        record.epochs[0].accelerators[0].stall = Stall {
+        let stall = Stall {
             open_ns: ns(open_s),
             read_ns: ns(read_s),
             decode_ns: ns(decode_s),
             queue_ns: ns(queue_s),
         };
+        wait_alone(record, stall);
     }
 
     #[test]
@@ -294,10 +236,35 @@ mod tests {
             |r| stall(r, 6, 3, 1, 0),
         );
         check(Bound::DecodeBound, "Checking and decoding was 70 %", |r| stall(r, 1, 2, 7, 0));
-        check(Bound::BarrierBound, "and 20 s for the others.", |r| {
-            let block = &mut r.epochs[0].accelerators[0].blocks[0];
-            block.barrier_ns.iter_mut().for_each(|ns| *ns += 1_000_000_000);
-            block.end_ns += 20_000_000_000;
+    }
+
+    /// Two accelerators of 20 steps; the first loads for half a second, and in the barrier is as long as its steps say.
+    fn two(record: &mut Record, first: (u64, u64, u64, u64), second: (u64, u64, u64, u64)) {
+        record.plan.accelerators = 2;
+        let blocks = [first, second].map(|steps| vec![block(0, &vec![steps; 20])]);
+        record.epochs = vec![epoch(1, blocks.to_vec())];
+    }
+
+    #[test]
+    fn who_waits_for_one_that_waits_for_data_waits_for_data() {
+        let late_read = |r: &mut Record| two(r, (100, 500, 900, 1), (1000, 500, 0, 1));
+        check(
+            Bound::StorageBound,
+            "waited 20 s for data, its own or that of the last in a step, and 0 s for slower ones. \
+             Reading was 100 % of the wait for data (20 s)",
+            late_read,
+        );
+        check(
+            Bound::BarrierBound,
+            "waited 2 s for data, its own or that of the last in a step, and 9 s for slower ones. They waited longer \
+             for the slowest among them than for data: accelerator 1 came last in 100 % of the steps.",
+            |r| two(r, (100, 500, 900, 1), (100, 1400, 0, 1)),
+        );
+        // Nothing tells that the last waited for data.
+        let told_by_old = "waited 4 s for data and 6 s for the others. They waited longer for the slowest among them than for data.";
+        check(Bound::BarrierBound, told_by_old, |r| {
+            two(r, (0, 500, 600, 1), (400, 700, 0, 1));
+            r.epochs[0].causes = None;
         });
     }
 

@@ -7,7 +7,7 @@ use crate::opening::opening;
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{Report, ReportedRun, Seen, SeenDoubt, Source};
-use crate::told::told;
+use crate::told::{recommended, told};
 use crate::words::search;
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_measure::record::file::RECORD_FILE;
@@ -76,6 +76,7 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
     let used: Vec<&ReportedRun> = runs.iter().filter(|one| one.unused().is_none()).collect();
     let mut report = Report {
         findings: told(&runs, &designs, &results),
+        recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
         left_out,
         methods: methods::methods(&used, &sources),

@@ -2,6 +2,7 @@
 //!
 //! Counters only grow, and are atomics, so that a claim or a delivery takes no lock. Batches are counted over the run.
 
+use feedrate_spec::plan::shards::ShardSplit;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
@@ -29,7 +30,11 @@ pub struct Queue {
     operations: AtomicU64,
     last_claim_ns: AtomicU64,
     last_claim_bytes: AtomicU64,
+    /// Times of the batches that became whole since the last was taken, in order.
+    awaited: SlotTimes,
     slots: Box<[Slot]>,
+    /// Whole files of each worker, where it reads such.
+    pub(super) split: Option<ShardSplit>,
 }
 
 /// One batch in flight.
@@ -37,6 +42,12 @@ pub struct Queue {
 struct Slot {
     unread: AtomicU64,
     whole: AtomicU64,
+    times: SlotTimes,
+}
+
+/// [`ReadTimes`] being summed up.
+#[derive(Debug)]
+struct SlotTimes {
     begun_ns: AtomicU64,
     open_ns: AtomicU64,
     read_ns: AtomicU64,
@@ -99,6 +110,12 @@ impl Queue {
         }
     }
 
+    /// As it is, but with whole files for each worker where there is a split.
+    #[must_use]
+    pub fn split_by(self, split: Option<ShardSplit>) -> Self {
+        Queue { split, ..self }
+    }
+
     /// Reading threads.
     pub fn workers(&self) -> u32 {
         self.workers
@@ -127,6 +144,11 @@ impl Queue {
     /// The epoch of `batch`, from 1.
     pub fn epoch_of(&self, batch: u64) -> u32 {
         (batch / self.steps_per_epoch) as u32 + 1
+    }
+
+    /// The batch of a step, both counted from 0, of an epoch that so many others come before.
+    pub(super) fn batch_of(&self, epochs: u64, step: u64) -> u64 {
+        epochs.saturating_mul(self.steps_per_epoch).saturating_add(step)
     }
 
     /// The batch that is taken next: batches are taken in order.
@@ -234,10 +256,7 @@ impl Queue {
     /// `samples` of `batch` are read.
     pub fn finish(&self, batch: u64, samples: u64, times: ReadTimes) -> Finished {
         let slot = &self.slots[self.slot_of(batch)];
-        slot.begun_ns.fetch_min(times.begun_ns, Relaxed);
-        slot.open_ns.fetch_add(times.open_ns, Relaxed);
-        slot.read_ns.fetch_add(times.read_ns, Relaxed);
-        slot.decode_ns.fetch_add(times.decode_ns, Relaxed);
+        slot.times.add(times);
         if slot.unread.fetch_sub(samples, AcqRel) != samples {
             return Finished::Partly;
         }
@@ -270,6 +289,7 @@ impl Queue {
         let last = (batch + held).min(self.published.load(Relaxed).max(1) - 1).max(batch);
         let mut next = self.whole_until.load(Relaxed).max(batch);
         while next <= last && self.is_whole(next) {
+            self.awaited.add(self.slots[self.slot_of(next)].times.get());
             next += 1;
         }
         self.whole_until.store(next, Relaxed);
@@ -280,16 +300,12 @@ impl Queue {
         self.slots[self.slot_of(batch)].whole.load(SeqCst) == batch + 1
     }
 
-    /// Take a whole batch. Returns what it cost, and the batch that may be begun in its place, if any.
+    /// Take a whole batch. Returns what all cost that had to be whole for it and for none before, and the batch that may be begun in its
+    /// place, if any.
     pub fn take(&self, batch: u64) -> (ReadTimes, Option<u64>) {
-        let slot = &self.slots[self.slot_of(batch)];
-        let times = ReadTimes {
-            begun_ns: slot.begun_ns.load(Relaxed),
-            open_ns: slot.open_ns.load(Relaxed),
-            read_ns: slot.read_ns.load(Relaxed),
-            decode_ns: slot.decode_ns.load(Relaxed),
-        };
-        slot.reset(self.batch_size);
+        let times = self.awaited.get();
+        self.awaited.reset();
+        self.slots[self.slot_of(batch)].reset(self.batch_size);
         self.taken.store(batch + 1, SeqCst);
         let opened = batch + self.in_flight;
         let opens = self.in_flight > 0 && opened < self.published.load(Relaxed);
@@ -299,10 +315,44 @@ impl Queue {
 
 impl Slot {
     fn reset(&self, batch_size: u64) {
+        self.times.reset();
+        self.unread.store(batch_size, Release);
+    }
+}
+
+impl SlotTimes {
+    fn add(&self, times: ReadTimes) {
+        self.begun_ns.fetch_min(times.begun_ns, Relaxed);
+        self.open_ns.fetch_add(times.open_ns, Relaxed);
+        self.read_ns.fetch_add(times.read_ns, Relaxed);
+        self.decode_ns.fetch_add(times.decode_ns, Relaxed);
+    }
+
+    fn get(&self) -> ReadTimes {
+        ReadTimes {
+            begun_ns: self.begun_ns.load(Relaxed),
+            open_ns: self.open_ns.load(Relaxed),
+            read_ns: self.read_ns.load(Relaxed),
+            decode_ns: self.decode_ns.load(Relaxed),
+        }
+    }
+
+    fn reset(&self) {
         self.begun_ns.store(u64::MAX, Relaxed);
         self.open_ns.store(0, Relaxed);
         self.read_ns.store(0, Relaxed);
         self.decode_ns.store(0, Relaxed);
-        self.unread.store(batch_size, Release);
+    }
+}
+
+impl Default for SlotTimes {
+    fn default() -> Self {
+        let zero = AtomicU64::default;
+        SlotTimes {
+            begun_ns: AtomicU64::new(u64::MAX),
+            open_ns: zero(),
+            read_ns: zero(),
+            decode_ns: zero(),
+        }
     }
 }

@@ -8,7 +8,7 @@ pub use recorder::{Recorder, StepTotals};
 
 use crate::durations::Durations;
 use crate::loader::{Queue, ReadTimes};
-use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
 use feedrate_spec::plan::{Barrier, Plan};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -78,7 +78,7 @@ impl Stepper {
         self.first_batch += self.steps;
         (self.steps, self.step, self.arrived) = (steps, 0, 0);
         self.own_steps.fill(0);
-        self.recorder.prepare(steps);
+        self.recorder.prepare(steps, if self.barrier == Barrier::EachStep { steps } else { 1 });
     }
 
     /// Put what follows from `event` at `now_ns` into `actions`. The queues tell what each accelerator has read so far.
@@ -119,6 +119,7 @@ impl Stepper {
                     Barrier::EachStep => self.step + 1,
                     Barrier::AtEnd => self.steps,
                 };
+                self.recorder.met(now_ns);
                 for accelerator in 0..self.accelerators() {
                     self.release(accelerator, now_ns, queues);
                 }
@@ -153,6 +154,11 @@ impl Stepper {
     /// Times summed over accelerators since the epoch began.
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
+    }
+
+    /// What all accelerators waited for in the epoch so far.
+    pub fn take_causes(&mut self) -> StepCauses {
+        self.recorder.take_causes()
     }
 
     /// The epoch so far.

@@ -1,11 +1,12 @@
 //! Writes down every step's times into memory that was there before. No clock of its own.
 
 use crate::loader::ReadTimes;
-use feedrate_measure::record::{AcceleratorEpoch, Block, Stall};
+use feedrate_measure::record::{AcceleratorEpoch, Block, Stall, StepCauses};
 
 /// The steps of all accelerators of a process, for one epoch.
 pub struct Recorder {
     accelerators: Vec<AcceleratorTimes>,
+    causes: StepCauses,
     totals: StepTotals,
 }
 
@@ -26,6 +27,8 @@ struct AcceleratorTimes {
     block: Block,
     /// In the current step.
     stall: Stall,
+    /// Since all last waited for each other.
+    waited: Stall,
     /// When the state it is in began.
     since_ns: u64,
 }
@@ -35,16 +38,19 @@ impl Recorder {
     pub fn new(accelerators: u32) -> Self {
         Recorder {
             accelerators: (0..accelerators).map(|_| AcceleratorTimes::default()).collect(),
+            causes: StepCauses::default(),
             totals: StepTotals::default(),
         }
     }
 
-    /// Reserve for `steps` steps.
-    pub fn prepare(&mut self, steps: u64) {
+    /// Reserve for `steps` steps, and as many times that all wait for each other as `barriers` says.
+    pub fn prepare(&mut self, steps: u64, barriers: u64) {
         self.totals = StepTotals::default();
+        self.causes = StepCauses::with_capacity(barriers as usize);
         for lane in &mut self.accelerators {
             lane.epoch = AcceleratorEpoch::default();
             lane.stall = Stall::default();
+            lane.waited = Stall::default();
             lane.block = empty_block(steps);
         }
     }
@@ -70,6 +76,7 @@ impl Recorder {
         let lane = &mut self.accelerators[accelerator as usize];
         let (asked_ns, load_ns) = (lane.since_ns, lane.lap(now_ns));
         lane.stall = split_stall(asked_ns, load_ns, times);
+        lane.waited.add(&lane.stall);
         self.totals.load_ns += load_ns;
         lane.block.load_ns.push(load_ns);
     }
@@ -80,6 +87,18 @@ impl Recorder {
         let compute_ns = lane.lap(now_ns);
         self.totals.compute_ns += compute_ns;
         lane.block.compute_ns.push(compute_ns);
+    }
+
+    /// All have arrived, and the barrier opens now: whoever came last is what the others waited for.
+    pub fn met(&mut self, now_ns: u64) {
+        let lanes = &self.accelerators;
+        let late = (0..lanes.len()).rev().max_by_key(|lane| lanes[*lane].since_ns);
+        let Some(last) = late else { return };
+        let waits_ns = lanes.iter().map(|lane| lane.waited.total_ns() + now_ns - lane.since_ns);
+        self.causes.push(last as u32, lanes[last].waited, waits_ns);
+        for lane in &mut self.accelerators {
+            lane.waited = Stall::default();
+        }
     }
 
     /// The barrier has opened.
@@ -96,6 +115,11 @@ impl Recorder {
     /// Sums of the epoch so far.
     pub fn totals(&self) -> StepTotals {
         self.totals
+    }
+
+    /// What all accelerators waited for in the epoch.
+    pub fn take_causes(&mut self) -> StepCauses {
+        std::mem::take(&mut self.causes)
     }
 
     /// The epoch as it was; steps that not all accelerators finished are left out.
@@ -137,15 +161,20 @@ fn empty_block(steps: u64) -> Block {
     }
 }
 
-/// Before the batch was begun the wait is queueing; after that it is shared out as its workers spent their time.
+/// Before the first batch that was awaited was begun, and longer than workers worked on them, the wait is queueing; the rest is shared out
+/// as the workers spent their time. So no part is longer than they took for it.
 fn split_stall(asked_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
+    let worked = Stall {
+        open_ns: times.open_ns,
+        read_ns: times.read_ns,
+        decode_ns: times.decode_ns,
+        queue_ns: 0,
+    };
     let queued_ns = times.begun_ns.saturating_sub(asked_ns).min(load_ns);
-    let worked_ns = load_ns - queued_ns;
-    let busy_ns = times.open_ns + times.read_ns + times.decode_ns;
-    let [open_ns, read_ns, decode_ns] = [times.open_ns, times.read_ns, times.decode_ns]
-        .map(|part_ns| u128::from(worked_ns) * u128::from(part_ns) / u128::from(busy_ns.max(1)))
-        .map(|share_ns| share_ns as u64);
-    Stall { open_ns, read_ns, decode_ns, queue_ns: load_ns - open_ns - read_ns - decode_ns }
+    let worked_ns = (load_ns - queued_ns).min(worked.total_ns());
+    let mut stall = worked.shared_out(worked_ns);
+    stall.queue_ns += load_ns - worked_ns;
+    stall
 }
 
 #[cfg(test)]
@@ -160,8 +189,11 @@ mod tests {
     #[test]
     fn a_stall_is_split_by_what_the_worker_did() {
         let times = ReadTimes { begun_ns: 150, open_ns: 10, read_ns: 30, decode_ns: 10 };
-        check(100, 150, times, [20, 60, 20, 50]);
         check(200, 50, times, [10, 30, 10, 0]);
+        check(200, 25, times, [5, 15, 5, 0]);
+        check(140, 50, times, [8, 24, 8, 10]);
+        // They did nothing for it most of the time.
+        check(100, 150, times, [10, 30, 10, 100]);
         check(100, 0, times, [0, 0, 0, 0]);
         check(100, 70, ReadTimes { begun_ns: 500, ..ReadTimes::default() }, [0, 0, 0, 70]);
     }

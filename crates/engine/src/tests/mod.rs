@@ -1,5 +1,6 @@
 //! Whole epochs in virtual time, against figures worked out by hand.
 
+mod causes;
 mod even;
 mod settings;
 mod sustained;

@@ -32,6 +32,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
             started: String::new(),
             ended: String::new(),
             accelerators,
+            causes: None,
             files_read: None,
             host: HostEpoch::default(),
             nodes: Vec::new(),

@@ -38,7 +38,8 @@ pub(super) struct RunArguments {
     /// The run's place in its study, as JSON, for its record.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) study: Option<PathBuf>,
-    /// Drop the dataset from the page cache before each epoch, and check that it is gone.
+    /// Drop the dataset from the page cache before each epoch, check that it is gone, and drop dentries and inodes where that is
+    /// allowed.
     #[arg(long)]
     pub(super) cold: bool,
     /// Read the dataset into the page cache before the first epoch, and check that it is there.

@@ -10,6 +10,8 @@ mod run;
 mod bad_input;
 /// Plans, lists, descriptions.
 mod describe;
+/// Samples inside the files of others.
+mod members;
 /// What happens to datasets.
 mod data;
 /// Formats, loaders and engines with each other.

@@ -9,12 +9,14 @@ mod too_few_steps;
 mod au_disagrees;
 mod page_cache;
 mod checkpoints_from_page_cache;
+mod metadata_warm;
 mod direct_not_in_effect;
 mod other_io;
 mod client_cpu_saturated;
 mod straggler_accelerator;
 mod compute_overshoot;
 mod first_epoch_differs;
+mod no_step_causes;
 mod members_not_decoded;
 mod results_on_device_under_test;
 mod clock_step;
@@ -61,6 +63,8 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &straggler_accelerator::DOUBT,
     &compute_overshoot::DOUBT,
     &first_epoch_differs::DOUBT,
+    &metadata_warm::DOUBT,
+    &no_step_causes::DOUBT,
     &members_not_decoded::DOUBT,
     &noticed(
         "scaled",
@@ -86,6 +90,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "samples_in_memory",
         Severity::Note,
         "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
+    ),
+    &noticed(
+        "workers_outnumber_shards",
+        Severity::Warning,
+        "Some workers had no file to read, where each reads whole files: fewer were at work than the settings say.",
     ),
     &noticed(
         "raw_checkpoint",

@@ -32,7 +32,7 @@ pub use duration::DURATION_S;
 pub use latency::{OPEN_LATENCY, Quantiles, READ_LATENCY, SAMPLE_LATENCY};
 pub use nominal::{NOMINAL_WHOLE, NOMINAL_WINDOWED};
 pub use samples::{SAMPLES_WHOLE, SAMPLES_WINDOWED, block_samples_per_second};
-pub use stall::{STALL_DECODE, STALL_OPEN, STALL_PERCENT, STALL_QUEUE, STALL_READ};
+pub use stall::{STALL_DECODE, STALL_OPEN, STALL_PERCENT, STALL_QUEUE, STALL_READ, STALL_SKEW};
 pub use time::{BARRIER_S, COMPUTE_S, LOAD_S};
 
 pub use crate::stats::mean;
@@ -66,6 +66,7 @@ pub static METRICS: &[&Metric] = &[
     &STALL_READ,
     &STALL_DECODE,
     &STALL_QUEUE,
+    &STALL_SKEW,
     &OPEN_LATENCY,
     &READ_LATENCY,
     &SAMPLE_LATENCY,

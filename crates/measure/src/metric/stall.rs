@@ -1,9 +1,11 @@
-//! Where the waits for data went, by what the worker of the awaited batch did meanwhile. The parts sum up to `load_s`.
+//! Where the waits went, for data and for others, by what the last accelerator of each step waited for. The parts sum up to `load_s` and
+//! `barrier_s`; of records that do not tell who was last, each accelerator's own wait for data is split, and they sum up to `load_s`.
 
 use super::{
     BARRIER_S, Basis, Better, COMPOSED, COMPUTE_S, Figure, Fold, LOAD_S, Metric, MetricId, Unit,
 };
-use crate::window::seconds;
+use crate::record::Stall;
+use crate::window::{Scope, seconds};
 
 /// The share of an accelerator's time.
 pub static STALL_PERCENT: Metric = Metric {
@@ -27,13 +29,9 @@ pub static STALL_PERCENT: Metric = Metric {
 pub static STALL_OPEN: Metric = Metric {
     id: MetricId("stall_open_s"),
     title: "stall on metadata",
-    definition: "Part of load_s in which the batch's worker was opening, asking lengths or closing",
+    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for opening, asking lengths or closing",
     path: "stall.open_s",
-    figure: Figure::OfAccelerators(
-        |_, accelerator| Some(seconds(accelerator.stall.open_ns)),
-        Fold::Mean,
-        Fold::Sum,
-    ),
+    figure: Figure::OfEpochs(|scope| part_s(scope, |stall| stall.open_ns), Fold::Sum),
     ..STALL
 };
 
@@ -41,13 +39,9 @@ pub static STALL_OPEN: Metric = Metric {
 pub static STALL_READ: Metric = Metric {
     id: MetricId("stall_read_s"),
     title: "stall on reads",
-    definition: "Part of load_s in which the batch's worker was in read calls",
+    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for read calls",
     path: "stall.read_s",
-    figure: Figure::OfAccelerators(
-        |_, accelerator| Some(seconds(accelerator.stall.read_ns)),
-        Fold::Mean,
-        Fold::Sum,
-    ),
+    figure: Figure::OfEpochs(|scope| part_s(scope, |stall| stall.read_ns), Fold::Sum),
     ..STALL
 };
 
@@ -55,13 +49,9 @@ pub static STALL_READ: Metric = Metric {
 pub static STALL_DECODE: Metric = Metric {
     id: MetricId("stall_decode_s"),
     title: "stall on decoding",
-    definition: "Part of load_s in which the batch's worker was checking, decoding or unpacking",
+    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for checking, decoding or unpacking",
     path: "stall.decode_s",
-    figure: Figure::OfAccelerators(
-        |_, accelerator| Some(seconds(accelerator.stall.decode_ns)),
-        Fold::Mean,
-        Fold::Sum,
-    ),
+    figure: Figure::OfEpochs(|scope| part_s(scope, |stall| stall.decode_ns), Fold::Sum),
     ..STALL
 };
 
@@ -69,11 +59,20 @@ pub static STALL_DECODE: Metric = Metric {
 pub static STALL_QUEUE: Metric = Metric {
     id: MetricId("stall_queue_s"),
     title: "stall in the queue",
-    definition: "Part of load_s in which no worker had begun the batch, or its worker waited for something else",
+    definition: "Part of load_s and barrier_s in which no worker had begun the batch of the step's last accelerator, or its worker waited for something else",
     path: "stall.queue_s",
-    figure: Figure::OfAccelerators(
-        |_, accelerator| Some(seconds(accelerator.stall.queue_ns)),
-        Fold::Mean,
+    figure: Figure::OfEpochs(|scope| part_s(scope, |stall| stall.queue_ns), Fold::Sum),
+    ..STALL
+};
+
+/// The others.
+pub static STALL_SKEW: Metric = Metric {
+    id: MetricId("stall_skew_s"),
+    title: "stall on slower accelerators",
+    definition: "Part of load_s and barrier_s in which the last accelerator of the step had its batch: it computed longer, or the processes took time to meet",
+    path: "stall.skew_s",
+    figure: Figure::OfEpochs(
+        |scope| mean_s(scope, scope.epoch.causes.as_ref()?.totals_ns().1),
         Fold::Sum,
     ),
     ..STALL
@@ -81,3 +80,15 @@ pub static STALL_QUEUE: Metric = Metric {
 
 const STALL: Metric =
     Metric { unit: Unit::Seconds, better: Better::Lower, basis: &[Basis::Reads], ..COMPOSED };
+
+fn part_s(scope: Scope, part: fn(&Stall) -> u64) -> Option<f64> {
+    let own = scope.epoch.accelerators.iter().map(|accelerator| part(&accelerator.stall));
+    let causes = scope.epoch.causes.as_ref();
+    mean_s(scope, causes.map_or_else(|| own.sum(), |causes| part(&causes.totals_ns().0)))
+}
+
+/// Of an accelerator, where all together waited for `ns`.
+fn mean_s(scope: Scope, ns: u64) -> Option<f64> {
+    let accelerators = scope.epoch.accelerators.len();
+    (accelerators > 0).then(|| seconds(ns) / accelerators as f64)
+}

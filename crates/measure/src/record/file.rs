@@ -201,6 +201,9 @@ fn find_damage(record: &Record) -> Option<String> {
         return Some("the columns of its timeline differ in length".into());
     }
     record.epochs.iter().chain(&record.evaluations).find_map(|epoch| {
+        if epoch.causes.as_ref().is_some_and(|causes| !causes.is_even()) {
+            return Some(format!("the causes of epoch {} differ in length", epoch.number));
+        }
         let blocks = epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
         let uneven = blocks.into_iter().find(|block| !is_even(block))?;
         Some(format!(
@@ -297,6 +300,7 @@ mod tests {
             "too_few_steps",
             "au_disagrees",
             "compute_overshoot",
+            "no_step_causes",
             "scaled",
         ];
         assert_eq!(doubts, expected);
@@ -328,6 +332,11 @@ mod tests {
         check(
             &text.replacen("\"load_ns\":[1000000]", "\"load_ns\":[]", 1),
             "0 load, 1 compute",
+            "run again",
+        );
+        check(
+            &text.replacen("\"skew_ns\":[1000000]", "\"skew_ns\":[]", 1),
+            "causes of epoch 1 differ in length",
             "run again",
         );
     }

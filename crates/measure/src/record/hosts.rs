@@ -1,6 +1,6 @@
 //! Several processes and machines, as if they were one.
 
-use super::{EpochRecord, HostEpoch, Process, System};
+use super::{EpochRecord, HostEpoch, Process, StepCauses, System};
 
 impl HostEpoch {
     /// Add up processes of one machine: what is a process's adds up, what is the machine's is told by the first.
@@ -16,12 +16,17 @@ impl HostEpoch {
     pub fn of_machines(parts: &[HostEpoch], cpus: &[u32]) -> HostEpoch {
         let steps_ns = parts.iter().filter_map(|part| part.clock_step_ns);
         let files = parts.iter().map(|part| part.resident_sampled_share);
+        let opened_files = parts.iter().filter_map(|part| part.metadata_opened_files);
+        let dropped = parts.iter().filter_map(|part| part.metadata_dropped);
         HostEpoch {
             device_read_bytes: sum(parts, |part| part.device_read_bytes),
             device_write_bytes: sum(parts, |part| part.device_write_bytes),
             resident_before_bytes: sum(parts, |part| part.resident_before_bytes),
             resident_after_bytes: sum(parts, |part| part.resident_after_bytes),
             resident_sampled_share: files.reduce(f64::min).unwrap_or_default(),
+            // Each machine is to open them for the first time.
+            metadata_opened_files: opened_files.max(),
+            metadata_dropped: dropped.min(),
             process_cpu_ns: sum(parts, |part| part.process_cpu_ns),
             process_device_read_bytes: sum(parts, |part| part.process_device_read_bytes),
             cpu_busy_share: busy_share(parts, cpus),
@@ -77,6 +82,7 @@ impl EpochRecord {
         let start_ns = parts.iter().map(|part| part.start_ns).min();
         let end_ns = parts.iter().map(|part| part.end_ns).max();
         let number = parts.first().map_or(1, |part| part.number);
+        let causes = StepCauses::of_processes(&parts);
         EpochRecord {
             number,
             start_ns: start_ns.unwrap_or_default(),
@@ -84,6 +90,7 @@ impl EpochRecord {
             started: String::new(),
             ended: String::new(),
             accelerators: parts.into_iter().flat_map(|part| part.accelerators).collect(),
+            causes,
             files_read: None,
             host,
             nodes,
@@ -105,6 +112,7 @@ mod tests {
             started: "there".into(),
             ended: String::new(),
             accelerators: vec![AcceleratorEpoch::default(); 2],
+            causes: None,
             files_read: None,
             host: HostEpoch {
                 device_read_bytes: device,

@@ -6,11 +6,13 @@ pub mod timeline;
 pub mod access;
 pub mod common_sizes;
 pub mod file;
+mod causes;
 mod hosts;
 mod study;
 #[cfg(test)]
 mod tests;
 
+pub use self::causes::{Stall, StepCauses};
 pub use self::study::StudyRun;
 
 use self::access::{Access, BINS, FilesRead, add_bins};
@@ -142,6 +144,9 @@ pub struct EpochRecord {
     pub ended: String,
     /// One entry for each accelerator, in their order.
     pub accelerators: Vec<AcceleratorEpoch>,
+    /// What all accelerators waited for in each step; `None` of old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causes: Option<StepCauses>,
     /// Files and bytes read by its end; `None` where knowing would have taken too much memory, and of old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_read: Option<FilesRead>,
@@ -277,7 +282,7 @@ pub struct AcceleratorEpoch {
     pub last_read_start_ns: Option<u64>,
     /// Bytes of the epoch read by then.
     pub last_read_start_bytes: u64,
-    /// Where the waits for batches went.
+    /// Where its own waits for batches went.
     pub stall: Stall,
     /// Counters of the workers of this accelerator.
     pub io: IoCounters,
@@ -307,34 +312,15 @@ impl Block {
     }
 }
 
-/// Where the time of waiting for batches went. The sum is the sum of `load_ns`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stall {
-    /// The batch's worker was opening, asking lengths or closing.
-    pub open_ns: u64,
-    /// Its worker was reading.
-    pub read_ns: u64,
-    /// Its worker was decoding or checking.
-    pub decode_ns: u64,
-    /// No worker had begun it, or its worker waited for something else.
-    pub queue_ns: u64,
-}
-
-impl Stall {
-    /// Count what `other` counted too.
-    pub fn add(&mut self, other: &Stall) {
-        self.open_ns += other.open_ns;
-        self.read_ns += other.read_ns;
-        self.decode_ns += other.decode_ns;
-        self.queue_ns += other.queue_ns;
-    }
-}
-
 /// Counters of the workers of one accelerator over an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IoCounters {
     /// Files opened.
     pub opens: u64,
+    /// Files that were opened since the epoch before, to probe the dataset, to empty or fill the page cache and to see what is in
+    /// it; told by the first accelerator of the process that did so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preparation_opens: Option<u64>,
     /// Read calls.
     pub reads: u64,
     /// Bytes that read calls returned: the logical bytes.
@@ -403,6 +389,8 @@ impl IoCounters {
     /// Count what `other` counted too.
     pub fn add(&mut self, other: &IoCounters) {
         self.opens += other.opens;
+        let told = [self.preparation_opens, other.preparation_opens].into_iter().flatten();
+        self.preparation_opens = told.reduce(std::ops::Add::add);
         self.reads += other.reads;
         self.read_bytes += other.read_bytes;
         self.memory_bytes += other.memory_bytes;
@@ -437,6 +425,13 @@ pub struct HostEpoch {
     pub resident_after_bytes: Option<u64>,
     /// Share of the dataset's files looked at for residency, 0 to 1.
     pub resident_sampled_share: f64,
+    /// Training files that are known to have been opened or made on this machine since its dentries and inodes were last dropped,
+    /// when the epoch began; others may have opened more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata_opened_files: Option<u64>,
+    /// Whether they could be dropped right before the epoch; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata_dropped: Option<bool>,
     /// CPU time of this process.
     pub process_cpu_ns: Option<u64>,
     /// Busy share of all cores, 0 to 1.

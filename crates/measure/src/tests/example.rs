@@ -2,12 +2,12 @@
 
 use crate::record::{
     AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, IoCounters,
-    RECORD_VERSION, Record, System,
+    RECORD_VERSION, Record, Stall, StepCauses, System,
 };
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
 use feedrate_spec::plan::{
     Barrier, Cache, CheckpointPlan, CheckpointsAlone, DatasetPlan, FileAccess, LoaderPlan,
-    MetricPlan, Plan, Shuffle, StoragePlan, TrainPlan,
+    MetricPlan, Plan, Shuffle, StoragePlan, TrainPlan, WorkerSplit,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -50,6 +50,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             prefetch_size: 2,
             batches_in_flight: 2,
             file_access: FileAccess::Multi,
+            split: WorkerSplit::Samples,
             group_accelerators: 1,
             interleaved_files: 1,
             held_batches: 0,
@@ -152,9 +153,35 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         host: HostEpoch::default(),
         nodes: Vec::new(),
         checkpoints: vec![],
+        causes: Some(causes(&accelerators)),
         files_read: None,
         accelerators,
     }
+}
+
+/// The only accelerator of `record` waited for this in its only epoch.
+pub fn wait_alone(record: &mut Record, stall: Stall) {
+    let mut causes = StepCauses::default();
+    causes.push(0, stall, std::iter::once(stall.total_ns()));
+    record.epochs[0].causes = Some(causes);
+}
+
+/// What all waited for, where whoever waited least for the others was last and waited for reads.
+pub fn causes(accelerators: &[AcceleratorEpoch]) -> StepCauses {
+    let waits = |own: &AcceleratorEpoch, step: usize| {
+        let mut waits = own.blocks.iter().flat_map(|b| b.load_ns.iter().zip(&b.barrier_ns));
+        waits.nth(step).map_or([0, 0], |(load_ns, barrier_ns)| [*load_ns, *barrier_ns])
+    };
+    let steps = accelerators.iter().map(AcceleratorEpoch::steps).min().unwrap_or(0) as usize;
+    let mut causes = StepCauses::with_capacity(steps);
+    for step in 0..steps {
+        let all = accelerators.iter().map(|own| waits(own, step));
+        let last = all.clone().enumerate().min_by_key(|(_, [_, barrier_ns])| *barrier_ns);
+        let Some((last, [read_ns, _])) = last else { continue };
+        let stall = Stall { read_ns, ..Stall::default() };
+        causes.push(last as u32, stall, all.map(|waits_ns| waits_ns.iter().sum()));
+    }
+    causes
 }
 
 /// A checkpoint of one rank that says nothing of itself.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::report::{
-    FindingFigure, FindingText, Method, NotDrawn, ReportFigure, ReportedRun, Seen, SeenDoubt,
-    Source, Support,
+    FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportFigure, ReportedRun,
+    Seen, SeenDoubt, Source, Support,
 };
 use crate::table::ReportTable;
 use feedrate_analysis::finding::FindingKind;
@@ -54,6 +54,11 @@ fn report(name: &str) -> Report {
         title: name.into(),
         program: "feedrate".into(),
         sources: vec![Source { path: name.into(), runs: 2 }],
+        recommendations: vec![RecommendationText {
+            workload: name.into(),
+            says: vec![format!("most throughput: `{name}` {name}")],
+            ..RecommendationText::default()
+        }],
         findings: vec![FindingText {
             says: format!("`{name}` makes no difference"),
             kind: FindingKind::NoEffect,

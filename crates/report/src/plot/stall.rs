@@ -7,6 +7,7 @@ use crate::draw::figure::{Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Namin
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{
     BARRIER_S, COMPUTE_S, LOAD_S, Metric, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ,
+    STALL_SKEW,
 };
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
@@ -14,7 +15,7 @@ use feedrate_spec::catalog::Member;
 pub(super) static PLOT: Plot = Plot {
     member: Member {
         name: "stall",
-        summary: "Shares of an accelerator's time: computing, waiting for open, read, decode or queue (of DLIO's results, waiting as a whole), and in the barrier",
+        summary: "Shares of an accelerator's time: computing, waiting for open, read, decode or queue (of DLIO's results, waiting as a whole), and for slower ones",
         abilities: &[],
     },
     needs: Needs::Summaries,
@@ -24,19 +25,24 @@ pub(super) static PLOT: Plot = Plot {
 /// Most rows that anybody looks through.
 const MOST: usize = 150;
 
-/// Parts of the time, in seconds. Of a run that tells only of waiting as a whole, this stands in the place of its parts.
-const PARTS: [(&str, Tone, &Metric); 7] = [
+/// Parts of the time, in seconds. Of a run that tells only of waiting as a whole, this stands in the place of its parts; of one that
+/// does not tell for whom it waited in the barrier, the barrier in the place of the skew.
+const PARTS: [(&str, Tone, &Metric); 8] = [
     ("compute", Tone::Faint, &COMPUTE_S),
     ("open", Tone::Hue(4), &STALL_OPEN),
     ("read", Tone::Hue(0), &STALL_READ),
     ("decode", Tone::Hue(2), &STALL_DECODE),
     ("queue", Tone::Hue(5), &STALL_QUEUE),
     ("data (not split)", Tone::Hue(1), &LOAD_S),
+    ("skew", Tone::Hue(6), &STALL_SKEW),
     ("barrier", Tone::Hue(3), &BARRIER_S),
 ];
 
 /// The place of the wait as a whole in [`PARTS`]; its parts stand before it.
 const WHOLE: usize = 5;
+/// The places of the waits for others.
+const SKEW: usize = 6;
+const BARRIER: usize = 7;
 
 /// Shares in percent, by [`PARTS`]; `None` of what is not told.
 type Shares = [Option<f64>; PARTS.len()];
@@ -44,7 +50,7 @@ type Shares = [Option<f64>; PARTS.len()];
 fn figure(data: &Data) -> Result<Figure, Missing> {
     let blocks = data.blocks();
     let mut panels = Vec::new();
-    let (mut count, mut is_whole) = (0, false);
+    let (mut count, mut is_whole, mut has_barrier) = (0, false, false);
     for block in &blocks {
         let cells = block.design.cells.iter();
         let rows: Vec<(String, Shares)> = cells
@@ -52,6 +58,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             .collect();
         count += rows.len();
         is_whole |= rows.iter().any(|(_, shares)| shares[WHOLE].is_some());
+        has_barrier |= rows.iter().any(|(_, shares)| shares[BARRIER].is_some());
         if !rows.is_empty() {
             panels.push(panel(block.title(), rows));
         }
@@ -65,9 +72,12 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     if count > MOST {
         return Err(Missing::too_many(count, MOST, "give a folder that holds fewer"));
     }
-    let mut caption = "Where the time of accelerators went: computing, waiting for data by what the worker of the awaited batch did meanwhile, and waiting for other \
-         accelerators (barrier). Mean over accelerators and runs."
+    let mut caption = "Where the time of accelerators went: computing, waiting for data, its own or that of the last in a step, by what the last one's worker did \
+         meanwhile, and for accelerators that took longer for another reason (skew). Mean over accelerators and runs."
         .to_string();
+    if has_barrier {
+        caption.push_str(" Older records and DLIO's results tell how long others were waited for (barrier), not why.");
+    }
     if is_whole {
         caption.push_str(
             " DLIO's results tell how long was waited for data, not for which part of it; the barrier is there all the rest of a block.",
@@ -114,7 +124,13 @@ fn shares(run: &Run) -> Option<Shares> {
     let unused = if has_parts { WHOLE..WHOLE + 1 } else { 1..WHOLE };
     parts[unused].fill(None);
     let needed = if has_parts { 1 } else { WHOLE };
-    let is_known = [0, needed, PARTS.len() - 1].iter().all(|part| parts[*part].is_some());
+    if has_parts && parts[SKEW].is_some() {
+        parts[BARRIER] = None;
+    } else {
+        parts[SKEW] = None;
+    }
+    let is_known = [0, needed].iter().all(|part| parts[*part].is_some())
+        && parts[SKEW].or(parts[BARRIER]).is_some();
     let whole: f64 = parts.iter().flatten().sum();
     (is_known && whole > 0.0).then(|| parts.map(|part| Some(100.0 * part? / whole)))
 }

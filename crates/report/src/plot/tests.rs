@@ -9,7 +9,8 @@ use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE, LOAD_S, Metric,
-    Provenance, SAMPLES_WHOLE, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Value,
+    Provenance, SAMPLES_WHOLE, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
+    Value,
 };
 use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
@@ -84,6 +85,9 @@ pub(super) fn run(workload: &str, setting: Setting, au: f64, rate: f64) -> Run {
         steps: 40,
         settings: settings.map(|(key, value)| (key.to_string(), value)).into(),
         phases: phases.map(|(kind, written)| phase(kind, au, rate, written)).to_vec(),
+        series: [(&AU_ALL_STEPS, au), (&SAMPLES_WHOLE, rate / 1e5)]
+            .map(|(of, middle)| (of.id, vec![Some(0.8 * middle), Some(middle), Some(middle)]))
+            .into(),
         doubts: vec![doubt],
         record: Some(Box::new(record())),
         ..Run::default()
@@ -118,6 +122,7 @@ fn phase(phase: PhaseKind, au: f64, rate: f64, written: f64) -> Phase {
         start_s: 0.0,
         duration_s: 1.0,
         steps: 10,
+        samples_per_second: Some(rate / 1e6),
         delivered_bytes_per_second: Some(rate),
         device_bytes_per_second: None,
         written_bytes: None,
@@ -170,7 +175,7 @@ fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
     match plot.member.name {
         "timeline" => runs.truncate(1),
-        "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
+        "epochs" | "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
         _ => {}
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
@@ -304,6 +309,7 @@ fn axes_have_their_units() {
                 "barrier",
             ],
         ),
+        ("epochs", vec!["AU, all steps (%)", "Throughput (samples/s)", "Epoch"]),
         ("phases", vec!["AU (%)", "Read (MB/s)", "Written (MB/s)", "GPU use (%)", "before save"]),
         (
             "timeline",
@@ -494,6 +500,23 @@ fn a_wait_that_is_not_split_is_told_as_such() {
     assert!(text.contains("data (not split)\n") && !text.contains("decode\n"), "{text}");
     let caption = figure(plot, &data).unwrap().caption;
     assert!(caption.contains("not for which part of it"), "{caption}");
+}
+
+#[test]
+fn a_run_that_tells_its_skew_has_no_barrier_beside_it() {
+    let labels = |runs: Vec<Run>| {
+        let data = drawn_from(runs);
+        let plot = find("stall").unwrap();
+        let text = text_of(&drawn(plot, &data, &Look::default()).svg);
+        let told_as_barrier = figure(plot, &data).unwrap().caption.contains("(barrier), not why");
+        (text.contains("skew\n"), text.contains("barrier\n"), told_as_barrier)
+    };
+    let mut runs = one_at_a_time();
+    assert_eq!(labels(runs.clone()), (false, true, true));
+    set(&mut runs[0], &STALL_SKEW, 0.5);
+    assert_eq!(labels(runs.clone()), (true, true, true));
+    runs.iter_mut().for_each(|run| set(run, &STALL_SKEW, 0.5));
+    assert_eq!(labels(runs), (true, false, false));
 }
 
 #[test]

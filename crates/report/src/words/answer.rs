@@ -3,7 +3,8 @@
 use feedrate_measure::answer::{Answer, AnswerKind, Help, Remedy, UnknownBecause};
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
-use feedrate_measure::verdict::{Bound, Verdict, WaitCause, WaitPart};
+use feedrate_measure::verdict::{Bound, Verdict};
+use feedrate_measure::waits::{WaitCause, WaitPart};
 use feedrate_spec::units;
 
 /// At most three: the answer, what was needed and delivered, what would help. The first begins with [`head`].

@@ -16,7 +16,7 @@ use feedrate_engine::effects::{self, Conductor};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader::Queue;
 use feedrate_engine::stepper::{StepEvent, Stepper};
-use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
 use feedrate_spec::plan::{Barrier, FileAccess};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -92,6 +92,8 @@ impl WorkProgress {
 pub struct Epoch {
     /// Each accelerator's.
     pub accelerators: Vec<AcceleratorEpoch>,
+    /// What they waited for.
+    pub causes: StepCauses,
     /// The bytes of files that they read; `None` where that would take too much memory to know.
     pub ranges: Option<Vec<FileRange>>,
     /// The reason why it ended early, if something broke.
@@ -202,7 +204,7 @@ impl RealDriver {
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut accelerators = self.stepper.finish();
         let ranges = self.collect(&mut accelerators);
-        Epoch { accelerators, ranges, failure }
+        Epoch { accelerators, causes: self.stepper.take_causes(), ranges, failure }
     }
 
     fn is_stopped(&self) -> bool {

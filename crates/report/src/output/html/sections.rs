@@ -50,6 +50,17 @@ fn finding_item(finding: &FindingText) -> Markup {
     }
 }
 
+pub(super) fn recommendation(report: &Report) -> Option<Markup> {
+    let markup = html! {
+        p.faint { "The best of what was tested; what was not is not known." }
+        @for of in &report.recommendations {
+            @if 1 < report.recommendations.len() { h3 { (of.workload) } }
+            ul { @for says in &of.says { li { (sentence(says)) } } }
+        }
+    };
+    (!report.recommendations.is_empty()).then_some(markup)
+}
+
 pub(super) fn doubts(report: &Report) -> Option<Markup> {
     Some(html! {
         @if report.doubts.is_empty() && report.left_out.is_empty() {

@@ -1,0 +1,134 @@
+//! What accelerators waited for: who came last in each step, and why.
+
+use super::even::generated;
+use super::{Case, job, plan, rate};
+use crate::job::ReadJob;
+use crate::loader::LOADERS;
+use crate::simulated::{SimulatedDriver, SimulatedStorage};
+use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Stall, StepCauses};
+use feedrate_spec::plan::{Barrier, Plan};
+use feedrate_spec::workload::TimeSpec;
+
+fn of_plan(plan: &Plan, model: SimulatedStorage) -> (Vec<AcceleratorEpoch>, StepCauses) {
+    simulate(SimulatedDriver::new(job(plan), model), plan.train.steps_per_epoch)
+}
+
+fn simulate(mut driver: SimulatedDriver, steps: u64) -> (Vec<AcceleratorEpoch>, StepCauses) {
+    let epochs = driver.epoch(steps).unwrap();
+    let causes = driver.take_causes();
+    let (waited, skew_ns) = causes.totals_ns();
+    let blocks = epochs.iter().flat_map(|epoch| &epoch.blocks);
+    let waits_ns = blocks.flat_map(|block| block.load_ns.iter().chain(&block.barrier_ns));
+    assert_eq!(waited.total_ns() + skew_ns, waits_ns.sum::<u64>(), "every wait is charged");
+    assert!(causes.is_even());
+    (epochs, causes)
+}
+
+fn barrier_ns(epochs: &[AcceleratorEpoch]) -> u64 {
+    epochs.iter().flat_map(|epoch| &epoch.blocks[0].barrier_ns).sum()
+}
+
+/// Eight accelerators that compute alike share a storage: they wait for each other far longer than for their own batches, and all of
+/// it is for the reads of the last.
+#[test]
+fn on_slow_storage_the_barrier_waits_for_reads() {
+    for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
+        let case = Case { loader, accelerators: 8, workers: 1, steps: 40, compute_s: 0.075 };
+        let (epochs, causes) = of_plan(&plan(case), rate(1e8));
+        let (waited, skew_ns) = causes.totals_ns();
+        let load_ns: u64 = epochs.iter().flat_map(|epoch| &epoch.blocks[0].load_ns).sum();
+        assert!(load_ns < barrier_ns(&epochs), "{loader}");
+        assert_eq!((waited.open_ns, waited.decode_ns, skew_ns), (0, 0, 0), "{loader}");
+        assert!(waited.queue_ns * 50 < waited.read_ns, "{loader}: {waited:?}");
+        assert_eq!(causes.steps(), 40);
+    }
+}
+
+/// Reads are fast: who computes longest is last, and the others wait for its compute.
+#[test]
+fn where_compute_differs_the_barrier_waits_for_it() {
+    let case = Case { loader: "native", accelerators: 3, workers: 1, steps: 20, compute_s: 0.0 };
+    let mut plan = plan(case);
+    plan.train.compute = TimeSpec::Uniform { min: 0.05, max: 0.2 };
+    let (epochs, causes) = of_plan(&plan, SimulatedStorage::default());
+    assert_eq!(causes.totals_ns(), (Stall::default(), barrier_ns(&epochs)));
+    for (step, last) in causes.last.iter().enumerate() {
+        assert_eq!(epochs[*last as usize].blocks[0].barrier_ns[step], 0);
+    }
+}
+
+#[test]
+fn an_evaluation_is_one_wait_for_its_end() {
+    let case = Case { loader: "native", accelerators: 3, workers: 1, steps: 20, compute_s: 0.02 };
+    let mut plan = plan(case);
+    plan.train.barrier = Barrier::AtEnd;
+    let (epochs, causes) = of_plan(&plan, rate(1e8));
+    assert_eq!(causes.steps(), 1);
+    let last = &epochs[causes.last[0] as usize];
+    assert_eq!(last.blocks[0].barrier_ns.iter().sum::<u64>(), 0);
+    assert!(causes.read_ns[0] > 0 && causes.skew_ns[0] == 0, "{causes:?}");
+}
+
+/// No part is longer than the workers took for it, whatever is held back or waited for together.
+fn obeys_the_law(epochs: &[AcceleratorEpoch], causes: &StepCauses, of: &str) {
+    let within = |stall: &Stall, io: &IoCounters, accelerators: u64| {
+        let parts_ns = [stall.open_ns, stall.read_ns, stall.decode_ns];
+        let counted_ns = [io.open_ns, io.read_ns, io.decode_ns];
+        let holds = parts_ns.iter().zip(counted_ns).all(|(part, all)| *part <= all * accelerators);
+        assert!(holds, "{of}: {parts_ns:?} of {counted_ns:?}");
+    };
+    let mut all = IoCounters::default();
+    for epoch in epochs {
+        within(&epoch.stall, &epoch.io, 1);
+        all.add(&epoch.io);
+    }
+    within(&causes.totals_ns().0, &all, epochs.len() as u64);
+}
+
+#[test]
+fn no_part_of_a_wait_exceeds_what_was_spent_on_it() {
+    let slow = SimulatedStorage {
+        open_ns: 300_000,
+        latency_ns: 1_000_000,
+        decode_bytes_per_second: Some(1e9),
+        ..rate(1e9)
+    };
+    for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
+        for (accelerators, workers) in [(1, 1), (1, 4), (4, 3)] {
+            for (held, steps, compute_s) in
+                [(0, 40, 0.0), (0, 40, 0.003), (7, 40, 0.001), (39, 40, 0.01)]
+            {
+                let mut plan = plan(Case { loader, accelerators, workers, steps, compute_s });
+                plan.loader.held_at_start = held;
+                plan.loader.held_batches = held;
+                plan.loader.batches_in_flight += held;
+                let (epochs, causes) = of_plan(&plan, slow);
+                let of =
+                    format!("{loader}, {accelerators} × {workers}, {held} held, {compute_s} s");
+                obeys_the_law(&epochs, &causes, &of);
+            }
+        }
+    }
+}
+
+/// All is read before the first step, by one worker: the wait is what it did, and the first batch, for which the file was opened, does
+/// not stand for the others.
+#[test]
+fn a_wait_for_many_batches_is_split_over_all_of_them() {
+    let case = Case { loader: "pytorch", accelerators: 1, workers: 1, steps: 30, compute_s: 0.001 };
+    let mut plan = plan(case);
+    plan.dataset.format = "raw".into();
+    plan.dataset.files_train = 1;
+    plan.dataset.samples_per_file = 30;
+    plan.dataset.record_dims = vec![100, 100];
+    plan.storage.kind = "memory".into();
+    plan.loader.held_at_start = 29;
+    plan.loader.batches_in_flight = 30;
+    let job = ReadJob::new(&plan, 0..1, generated(&plan), true).unwrap();
+    let model = SimulatedStorage { open_ns: 5_000_000, ..rate(1e7) };
+    let (epochs, causes) = simulate(SimulatedDriver::new(job, model), 30);
+    let (stall, io) = (&epochs[0].stall, &epochs[0].io);
+    let parts_ns = [stall.open_ns, stall.read_ns, stall.decode_ns, stall.queue_ns];
+    assert_eq!((parts_ns, io.read_ns), ([5_000_000, 30_000_000, 0, 0], 30_000_000));
+    assert_eq!(causes.totals_ns(), (*stall, 0));
+}

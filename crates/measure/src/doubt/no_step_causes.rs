@@ -1,0 +1,27 @@
+//! An older record: what accelerators waited for in the barrier is not known.
+
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
+use crate::window::Scope;
+
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "no_step_causes",
+        severity: Severity::Note,
+        meaning: "The record does not tell who came last in each step and why: waits for others are taken for skew, though the last may have waited for data.",
+        evidence: "an older feedrate wrote the record, without the causes of the waits of {steps} steps",
+        advice: "run again to learn what was waited for in the barrier",
+    },
+    check: Some(|derived| {
+        let silent = Scope::each(derived.record).filter(|scope| scope.epoch.causes.is_none());
+        let steps: u64 = silent.map(Scope::steps).sum();
+        (steps > 0).then(|| Facts::new().with("steps", steps))
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("without the causes of the waits of 80 steps", |r| {
+            r.epochs[..2].iter_mut().for_each(|epoch| epoch.causes = None);
+        }),
+        super::tests::silent(|_| {}),
+    ],
+};

@@ -1,0 +1,82 @@
+//! What the accelerators of a run waited for: the one split that verdict, answers and figures share. No judgement here.
+
+use crate::derived::Derived;
+use crate::metric::{BARRIER_S, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW};
+use feedrate_spec::names;
+use serde::Serialize;
+
+names! {
+    /// Cause of waits.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum WaitCause {
+        /// Opening, asking lengths and closing.
+        Open = "open",
+        /// Reading.
+        Read = "read",
+        /// Checking and decoding.
+        Decode = "decode",
+        /// Others that take longer, for another reason than these.
+        Skew = "skew",
+    }
+}
+
+/// The part of the wait that decides, beside all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WaitPart {
+    /// What was waited for.
+    pub cause: WaitCause,
+    /// Its share.
+    pub percent: f64,
+}
+
+/// Seconds that an accelerator waited over all steps of the run, in the mean, by their cause: for data, its own or that of the last of the
+/// step, and for others. Queueing is for what the workers were busy with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Waits {
+    /// Opening, asking lengths and closing.
+    pub open_s: f64,
+    /// Reading.
+    pub read_s: f64,
+    /// Checking and decoding.
+    pub decode_s: f64,
+    /// Others that took longer. Of records that do not tell who came last: all waits for others.
+    pub skew_s: f64,
+}
+
+impl Waits {
+    /// Of a run; `None` where no step was finished.
+    pub fn new(derived: &Derived) -> Option<Self> {
+        if derived.steps == 0 {
+            return None;
+        }
+        let (io, queue_s) = (&derived.io, derived.value(&STALL_QUEUE)?);
+        let busy_ns = (io.open_ns + io.read_ns + io.decode_ns).max(1) as f64;
+        let [open_s, read_s, decode_s] =
+            [(&STALL_OPEN, io.open_ns), (&STALL_READ, io.read_ns), (&STALL_DECODE, io.decode_ns)]
+                .map(|(stall, ns)| Some(derived.value(stall)? + queue_s * ns as f64 / busy_ns));
+        let skew_s = derived.value(&STALL_SKEW).or(derived.value(&BARRIER_S));
+        Some(Waits { open_s: open_s?, read_s: read_s?, decode_s: decode_s?, skew_s: skew_s? })
+    }
+
+    /// For data.
+    pub fn data_s(&self) -> f64 {
+        self.open_s + self.read_s + self.decode_s
+    }
+
+    /// Others, where they were waited for longer than data was; else the part of the wait for data that is longest. `None`: there was no
+    /// wait.
+    pub fn main_part(&self) -> Option<WaitPart> {
+        let (cause, part_s) = if self.data_s() < self.skew_s {
+            (WaitCause::Skew, self.skew_s)
+        } else if self.open_s.max(self.decode_s) < self.read_s {
+            (WaitCause::Read, self.read_s)
+        } else if self.decode_s < self.open_s {
+            (WaitCause::Open, self.open_s)
+        } else {
+            (WaitCause::Decode, self.decode_s)
+        };
+        let percent = 100.0 * part_s / (self.data_s() + self.skew_s);
+        (part_s > 0.0).then_some(WaitPart { cause, percent })
+    }
+}
