@@ -3,6 +3,7 @@
 use crate::experiment::Middle;
 use crate::table::ReportTable;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
+use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, Metric,
@@ -26,6 +27,8 @@ pub struct Report {
     pub opening: Vec<FindingFigure>,
     /// Folders and studies that were given, in this order.
     pub sources: Vec<Source>,
+    /// Of a single run of ours.
+    pub answer: Option<ReportAnswer>,
     /// The most important first.
     pub findings: Vec<FindingText>,
     /// Of each workload with several configurations.
@@ -55,6 +58,16 @@ pub struct Source {
     pub path: String,
     /// Runs that are used.
     pub runs: usize,
+}
+
+/// Whether the accelerators of a run were fed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReportAnswer {
+    /// In a few sentences, as the run itself said it.
+    pub says: Vec<String>,
+    /// As data.
+    #[serde(flatten)]
+    pub answer: Answer,
 }
 
 /// A sentence that the runs support, or one that says what cannot be told.

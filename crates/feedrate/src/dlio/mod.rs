@@ -14,6 +14,7 @@ use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::results::{self, Results};
 use crate::{messages, resolve, summary};
+use anstream::adapter::strip_str;
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
 use feedrate_data::storage::StorageError;
@@ -156,7 +157,7 @@ fn run_on(
     lines.say(&dlio::log(&record, invocation, Some(folder)));
     let summary = Summary::new(&record);
     if is_first && !summary.doubts.is_empty() {
-        messages::say(summary::doubts(&summary));
+        messages::say(strip_str(&summary::doubts(&summary)));
     }
     Ok(Exit::Fine)
 }

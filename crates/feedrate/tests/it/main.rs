@@ -5,6 +5,7 @@
 mod evaluation;
 mod harness;
 /// Runs and what they leave.
+mod answer;
 mod run;
 /// Bad input: each its own error, no panic.
 mod bad_input;

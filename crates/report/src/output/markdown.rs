@@ -26,6 +26,10 @@ fn write(report: &Report) -> String {
     for source in &report.sources {
         parts.push(format!("- {} ({} runs)", name(&source.path), source.runs));
     }
+    if let Some(answer) = &report.answer {
+        parts.push("## Answer".into());
+        parts.extend(answer.says.iter().map(|says| sentence(says)));
+    }
     parts.push("## Findings".into());
     parts.push(findings(report));
     if !report.recommendations.is_empty() {

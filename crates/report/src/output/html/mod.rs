@@ -28,6 +28,7 @@ type Section = (&'static str, &'static str, Markup);
 
 fn write(report: &Report) -> String {
     let all = [
+        ("answer", "Answer", sections::answer(report)),
         ("findings", "Findings", sections::findings(report)),
         ("recommendation", "Recommendation", sections::recommendation(report)),
         ("doubts", "Doubts", sections::doubts(report)),
