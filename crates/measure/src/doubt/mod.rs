@@ -90,6 +90,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
     ),
     &noticed(
+        "emulated",
+        Severity::Note,
+        "Storage or accelerators were made slower than they are: the numbers are of what was emulated.",
+    ),
+    &noticed(
         "raw_checkpoint",
         Severity::Note,
         "Checkpoints are the bytes of the tensors alone: their size is right, and no framework can load them.",
