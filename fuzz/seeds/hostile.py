@@ -315,6 +315,14 @@ save("jpeg", "restarts", good[:frame] + b"\xff\xdd\0\x04\0\x01" + good[frame:])
 save("jpeg", "fills", b"\xff\xd8" + b"\xff" * 3000)
 save("jpeg", "comments", b"\xff\xd8" + b"\xff\xfe\0\x02" * 1000)
 save("jpeg", "two_frames", good[:frame] + good[frame:] + good[frame:])
+# The same as members.
+for name, data in {
+    "cut": good[: len(good) // 2],
+    "sides_of_2_to_16": good[: frame + 5] + b"\xff\xff\xff\xff" + good[frame + 9 :],
+    "bomb": png(side, side, pixels),
+    "array": header("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967295, 4294967295), }"),
+}.items():
+    save("webdataset", f"member_{name}", tar(("a.jpg", data, {}), ("a.cls", b"0", {})))
 
 # indexed_binary: indexes that lead outside. raw: plans beyond the file.
 for offset, size in [(0, 1 << 60), ((1 << 64) - 1, 1), (1 << 63, 1 << 63), (8, 8), (0, 0), (100, 8)]:

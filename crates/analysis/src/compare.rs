@@ -2,12 +2,14 @@
 //!
 //! Everything is judged by the ratio of B to A, on the scale of logarithms. "The same" is never concluded from a difference that was not found.
 
+pub mod alike;
 mod sides;
 
-pub use sides::{Runs, main_responses, sides};
+pub use sides::{MAIN_RESPONSES, Runs, same_run, sides};
 
 use crate::estimate::of_points;
 use crate::precision::{ALPHA, CONFIDENCE, POWER, RUNS_MAX};
+use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{Better, Metric, Provenance, Unit};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use feedrate_results::index::LeftOut;
@@ -48,6 +50,10 @@ pub struct Comparison {
     pub left_out_of_a: Vec<LeftOut>,
     /// Runs of B that are not compared.
     pub left_out_of_b: Vec<LeftOut>,
+    /// Doubts of the runs of A, invalid ones among them; the worst first.
+    pub doubts_of_a: Vec<SideDoubt>,
+    /// The same of B.
+    pub doubts_of_b: Vec<SideDoubt>,
     /// Circumstances that may be behind a difference beside what was set.
     #[serde(skip)]
     pub notes: Vec<Note>,
@@ -60,6 +66,15 @@ pub struct Differing {
     pub setting: String,
     pub a: Option<String>,
     pub b: Option<String>,
+}
+
+/// A doubt, and how many runs of a side have it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "said above")]
+pub struct SideDoubt {
+    pub severity: Severity,
+    pub name: String,
+    pub runs: usize,
 }
 
 /// Something about where runs were made that may be behind a difference.
@@ -99,8 +114,10 @@ pub struct ComparedResponse {
 /// The runs of one side.
 #[derive(Clone, Debug, Serialize)]
 pub struct Side {
-    /// Runs.
+    /// Runs that may be used.
     pub runs: usize,
+    /// Runs that must not be used.
+    pub invalid: usize,
     /// Those that have a value, by block, replicate and start.
     pub values: Vec<f64>,
     /// The furthest from measured of these values; `null` where there is none.
@@ -147,6 +164,10 @@ pub enum ComparisonVerdict {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "said above, and by the names")]
 pub enum Ground {
+    /// Runs of a side must not be used.
+    InvalidRuns { a: usize, b: usize },
+    /// These are not the same, or not known to be, and nobody named them as the subject.
+    NotAlike { differs: Vec<&'static str>, unknown: Vec<&'static str> },
     /// The interval lies within this share on either side.
     Within(f64),
     /// B is not worse by this share.
@@ -193,18 +214,24 @@ impl Comparison {
 /// Compare the experiments that `a` and `b` share.
 ///
 /// Settings in which all of A differ from all of B are what is compared; in all others experiments must agree. So A and B of one experiment each
-/// are compared whatever they differ in.
+/// are compared whatever they differ in, but there is no verdict where one of [`alike::KEYS`] differs that is not named in `across`.
 pub fn compare(
     a: Runs,
     b: Runs,
     responses: &[&'static Metric],
     question: Question,
     pairing: Pairing,
+    across: &[&str],
 ) -> Comparison {
-    let differs_in = differing(&a.runs, &b.runs, |run| &run.settings);
-    let notes = notes(&a.runs, &b.runs);
-    let apart: BTreeSet<&str> = differs_in.iter().map(|one| one.setting.as_str()).collect();
-    let groups = [grouped(&a.runs, &apart), grouped(&b.runs, &apart)];
+    let [of_a, of_b] = [&a, &b].map(Runs::telling);
+    let mut differs_in = differing(of_a, of_b, |run| &run.settings);
+    let notes = notes(of_a, of_b);
+    let apart: Vec<String> = differs_in.iter().map(|one| one.setting.clone()).collect();
+    let apart: BTreeSet<&str> = apart.iter().map(String::as_str).collect();
+    let knows = [of_a, of_b].map(|runs| runs.iter().all(Run::is_own));
+    // What files of others do not tell is not known to differ.
+    differs_in.retain(|one| (one.a.is_some() || knows[0]) && (one.b.is_some() || knows[1]));
+    let groups = [grouped(&a, &apart), grouped(&b, &apart)];
     let varying = varying(groups.iter().flat_map(|groups| groups.keys()));
     let [only_in_a, only_in_b] = [0, 1].map(|these: usize| {
         let only = groups[these].keys().filter(|key| !groups[1 - these].contains_key(*key));
@@ -213,8 +240,11 @@ pub fn compare(
     let mut pairs = Vec::new();
     for (settings, of_a) in &groups[0] {
         let Some(of_b) = groups[1].get(settings) else { continue };
-        let pairs_of =
-            responses.iter().map(|response| ComparedPair::new(response, of_a, of_b, pairing));
+        let obstacle = obstacle(of_a, of_b, across);
+        let pairs_of = responses.iter().map(|response| {
+            let pair = ComparedPair::new(response, &of_a.runs, &of_b.runs, pairing);
+            pair.held_up(obstacle.clone(), [of_a.invalid.len(), of_b.invalid.len()])
+        });
         pairs.extend(pairs_of.map(|pair| (experiment(settings, &varying), pair)));
     }
     Comparison {
@@ -222,22 +252,62 @@ pub fn compare(
         only_in_a,
         only_in_b,
         differs_in,
+        doubts_of_a: a.doubts(),
+        doubts_of_b: b.doubts(),
         left_out_of_a: a.left_out,
         left_out_of_b: b.left_out,
         notes,
     }
 }
 
-fn grouped<'a>(runs: &'a [Run], apart: &BTreeSet<&str>) -> BTreeMap<Settings, Vec<&'a Run>> {
-    let mut groups: BTreeMap<Settings, Vec<&Run>> = BTreeMap::new();
-    for run in runs {
+/// The runs of one experiment.
+#[derive(Default)]
+struct ExperimentRuns<'a> {
+    runs: Vec<&'a Run>,
+    /// Those that must not be used.
+    invalid: Vec<&'a Run>,
+}
+
+impl<'a> ExperimentRuns<'a> {
+    fn all(&self) -> impl Iterator<Item = &'a Run> {
+        self.runs.iter().chain(&self.invalid).copied()
+    }
+}
+
+fn grouped<'a>(side: &'a Runs, apart: &BTreeSet<&str>) -> BTreeMap<Settings, ExperimentRuns<'a>> {
+    let mut groups: BTreeMap<Settings, ExperimentRuns> = BTreeMap::new();
+    let settings = |run: &Run| {
         let mut settings = run.settings.clone();
         settings.retain(|key, _| !apart.contains(key.as_str()));
-        groups.entry(settings).or_default().push(run);
+        settings
+    };
+    for run in &side.runs {
+        groups.entry(settings(run)).or_default().runs.push(run);
+    }
+    for run in &side.invalid {
+        groups.entry(settings(run)).or_default().invalid.push(run);
     }
     // Those of one turn stay in the order of their start.
-    groups.values_mut().for_each(|runs| runs.sort_by_key(|run| turn(run)));
+    groups.values_mut().for_each(|of| of.runs.sort_by_key(|run| turn(run)));
     groups
+}
+
+/// Find what stands against any verdict on an experiment.
+fn obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<Ground> {
+    if !(a.invalid.is_empty() && b.invalid.is_empty()) {
+        return Some(Ground::InvalidRuns { a: a.invalid.len(), b: b.invalid.len() });
+    }
+    let runs: Vec<&Run> = a.all().chain(b.all()).collect();
+    let (mut differs, mut unknown) = (Vec::new(), Vec::new());
+    for key in alike::KEYS.iter().filter(|key| !key.is_named(across)) {
+        match key.is_alike(&runs) {
+            Some(true) => {}
+            Some(false) => differs.push(key.name),
+            None => unknown.push(key.name),
+        }
+    }
+    let is_alike = differs.is_empty() && unknown.is_empty();
+    (!is_alike).then_some(Ground::NotAlike { differs, unknown })
 }
 
 /// Block and replicate, where a study says them: runs of two experiments in the same turn were made side by side.
@@ -260,7 +330,8 @@ fn differing(a: &[Run], b: &[Run], of: fn(&Run) -> &Settings) -> Vec<Differing> 
 }
 
 fn notes(a: &[Run], b: &[Run]) -> Vec<Note> {
-    let differing = differing(a, b, |run| &run.place);
+    let mut differing = differing(a, b, |run| &run.place);
+    differing.retain(|one| one.a.is_some() && one.b.is_some());
     let mut notes: Vec<Note> = differing.into_iter().map(Note::Differs).collect();
     for (side, runs) in [("A", a), ("B", b)] {
         let varying = varying(runs.iter().map(|run| &run.place)).into_iter();
@@ -353,6 +424,17 @@ impl ComparedPair {
     }
 }
 
+impl ComparedPair {
+    /// The same without a verdict, where something stands against one.
+    fn held_up(mut self, by: Option<Ground>, invalid: [usize; 2]) -> Self {
+        [self.a.invalid, self.b.invalid] = invalid;
+        if by.is_some() {
+            (self.obstacle, self.p) = (by, None);
+        }
+        self
+    }
+}
+
 /// Find why the runs of two sides are no pairs; `None` where they are.
 fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<Ground> {
     if a.runs != b.runs {
@@ -371,7 +453,7 @@ impl Side {
         let provenance = runs.iter().filter_map(|run| run.provenance(response)).max();
         let middle =
             IntervalEstimate::new(response.middle(&values, CONFIDENCE), stats::mean(&values));
-        Side { runs: runs.len(), values, provenance, middle }
+        Side { runs: runs.len(), invalid: 0, values, provenance, middle }
     }
 }
 

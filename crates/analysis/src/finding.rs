@@ -46,6 +46,10 @@ pub enum FindingKind {
     Scaling,
     /// A factor, or more of it, that makes no difference that matters.
     NoEffect,
+    /// The first epoch against later ones.
+    Epochs,
+    /// Training beside checkpoints, and what these take.
+    Checkpoints,
     /// Repeated runs change over the order of running.
     Drift,
     /// Epochs of a run that do not settle.
@@ -90,6 +94,10 @@ pub enum Subject {
     Equivalent { levels: Vec<String>, margin: f64 },
     /// More than this level is no better by more than the margin.
     NoGain { level: String, margin: f64 },
+    /// The first epoch against later ones, in so many experiments.
+    BetweenEpochs(usize),
+    /// Checkpoints that were written, and training during and after them against before, in so many experiments.
+    AroundCheckpoints(usize),
     /// Repeated runs change over the order of running.
     Drift,
     /// Epochs that settle late or never, in so many of the runs that have enough of them.
@@ -288,6 +296,14 @@ pub enum Quantity {
         with: String,
     },
     LastRunAgainstFirst,
+    /// Of a response, as of the two that follow: the first epoch against the mean of later ones.
+    FirstEpoch(&'static str),
+    /// Against the end of the block before.
+    DuringCheckpoints(&'static str),
+    AfterCheckpoints(&'static str),
+    CheckpointDuration,
+    /// Of the time from the first step to the last, or the last checkpoint.
+    CheckpointShare,
     Contention {
         is_universal: bool,
     },
@@ -331,6 +347,8 @@ pub enum EffectUnit {
     Share,
     /// A number of processes.
     Processes,
+    /// Seconds.
+    Seconds,
     /// That of the response.
     Response,
 }

@@ -6,3 +6,4 @@ pub mod estimate;
 pub mod finding;
 pub mod compare;
 pub mod findings;
+pub mod recommendation;

@@ -4,7 +4,7 @@
 use crate::error::DatasetError;
 use crate::format::{self, Cursor, CursorOptions, Discard, Format, Need};
 use crate::names::FileNames;
-use crate::piece::{PIECE_BYTES, Piece};
+use crate::piece::Piece;
 use crate::storage::{Handle, Storage, StorageError};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
@@ -14,6 +14,9 @@ use feedrate_spec::units;
 
 /// Files that are opened, at most: the first, the last, and some between.
 const PROBED_MAX: u64 = 16;
+/// A small piece holds what is looked for, and passes by samples that are longer: data that is read here is in the page cache
+/// when training begins.
+const PIECE_BYTES: usize = 4096;
 /// Mean sizes this far apart are worth a note.
 const SIZE_TOLERANCE: f64 = 0.02;
 

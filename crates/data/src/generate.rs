@@ -6,7 +6,7 @@ pub use crate::walk::{FileShare, Watch};
 
 use crate::content::Content;
 use crate::error::DatasetError;
-use crate::manifest::{Manifest, State};
+use crate::manifest::{MadeOn, Manifest, State};
 use crate::names::{FileNames, first_stranger};
 use crate::sink::{CompareSink, Extent, WriteSink};
 use crate::storage::Storage;
@@ -60,7 +60,7 @@ pub fn generate(
     };
     let begun = generation.prepare()?;
     let made = generation.make(begun, FileShare::ALL, threads, &Watch::new(progress, cancel))?;
-    generation.complete(made)?;
+    generation.complete(made, Vec::new())?;
     Ok(made)
 }
 
@@ -191,17 +191,19 @@ impl<'g> Generation<'g> {
         Ok(Generated { files_written, files_kept, bytes_written, bytes_kept })
     }
 
-    /// All shares are made: look at the lengths of all files, and say so in the manifest.
+    /// All shares are made, on these machines: look at the lengths of all files, and say so in the manifest.
     ///
     /// # Errors
     /// They are not as long as they were made, or the manifest cannot be written.
-    pub fn complete(&self, made: Generated) -> Result<(), DatasetError> {
+    pub fn complete(&self, made: Generated, made_on: Vec<MadeOn>) -> Result<(), DatasetError> {
         let total_bytes = made.bytes_written + made.bytes_kept;
         let there_bytes = self.names.bytes_there(self.storage)?;
         if there_bytes != total_bytes {
             return Err(DatasetError::Changed { there_bytes, total_bytes });
         }
-        Manifest { state: State::Complete, total_bytes, ..self.manifest() }.write(self.storage)?;
+        let complete = State::Complete;
+        Manifest { state: complete, total_bytes, made_on, ..self.manifest() }
+            .write(self.storage)?;
         Ok(())
     }
 }

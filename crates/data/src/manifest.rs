@@ -36,6 +36,28 @@ pub struct Manifest {
     pub total_bytes: u64,
     /// Bytes of each file with its sidecars, in the files' order; `None` where that would be a long list, or cannot be told.
     pub files: Option<Vec<FileRun>>,
+    /// The machines that made them; empty where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made_on: Vec<MadeOn>,
+}
+
+/// Files that one machine made, or looked at when it completed a dataset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeOn {
+    /// The machine when it began.
+    #[serde(flatten)]
+    pub mark: DropMark,
+    /// How many, those for evaluation among them.
+    pub files: u64,
+}
+
+/// A machine from one drop of its dentries and inodes to the next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DropMark {
+    /// Of `/proc/sys/kernel/random/boot_id`: no two machines have the same.
+    pub boot_id: String,
+    /// Drops since it was booted.
+    pub drops: u64,
 }
 
 /// Whether a dataset is whole.
@@ -82,6 +104,7 @@ impl Manifest {
             settings: plan.clone(),
             total_bytes: u64::try_from(total_bytes).unwrap_or(u64::MAX),
             files: runs(plan, layout, format),
+            made_on: Vec::new(),
         }
     }
 

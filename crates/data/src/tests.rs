@@ -464,6 +464,25 @@ fn a_foreign_dataset_is_probed() {
     });
 }
 
+/// Reading is counted by the kernel, of this thread alone.
+#[test]
+fn a_probe_passes_by_the_samples_of_archives() {
+    let read_bytes = || {
+        let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+        text.lines().next().unwrap().strip_prefix("rchar: ").unwrap().parse::<u64>().unwrap()
+    };
+    for format in ["webdataset", "tfrecord"] {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = storage::open("file", folder.path()).unwrap();
+        let plan = DatasetPlan { samples_per_file: 20, record_bytes: 50_000.0, ..plan(format) };
+        made(&plan, &*storage).unwrap();
+        let before = read_bytes();
+        probe_foreign(&*storage, &plan, &Layout::new(&plan)).unwrap();
+        let read = read_bytes() - before;
+        assert!(0 < read && read < 14 * 20 * 50_000 / 10, "{format}: {read} bytes");
+    }
+}
+
 #[test]
 fn the_null_format_makes_nothing() {
     let storage = storage::open("memory", Path::new("")).unwrap();

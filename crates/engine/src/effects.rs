@@ -96,11 +96,11 @@ impl Conductor {
         if queue.ask(batch) {
             let (times, opened) = queue.take(batch);
             if let Some(opened) = opened {
-                effects.wake(accelerator, self.loader.wakes(queue, opened));
+                effects.wake(accelerator, queue.wakes(self.loader, opened));
             }
             self.push(StepEvent::BatchReady(accelerator, times));
         } else if queue.reads_when_asked() {
-            effects.wake(accelerator, self.loader.wakes(queue, batch));
+            effects.wake(accelerator, queue.wakes(self.loader, batch));
         }
     }
 

@@ -10,6 +10,7 @@ use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::{Order, SampleId, Share};
+use feedrate_spec::plan::shards::ShardSplit;
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
 use std::sync::Arc;
@@ -151,11 +152,12 @@ impl ReadJob {
         let (loader, train) = (&self.plan.loader, &self.plan.train);
         let held = [loader.held_at_start, loader.held_batches];
         let mut queues = Vec::new();
-        queues.resize_with(self.own.len(), || {
+        queues.extend(self.own.clone().map(|accelerator| {
             let (steps, batches) = (train.steps_per_epoch, train.steps());
             let (batch_size, in_flight) = (loader.batch_size, loader.batches_in_flight);
             Queue::new(self.workers(), batch_size, steps, batches, in_flight, held)
-        });
+                .split_by(ShardSplit::new(&self.plan, accelerator))
+        }));
         queues
     }
 
@@ -185,9 +187,8 @@ impl ReadJob {
     }
 
     /// Claims of all workers of an accelerator in `epoch`.
-    pub fn claims_of_epoch(&self, epoch: u32) -> u64 {
-        self.plan.train.steps_in_epoch(epoch)
-            * self.loader.claims_per_batch(self.plan.loader.batch_size)
+    pub fn claims_of_epoch(&self, queue: &Queue, epoch: u32) -> u64 {
+        queue.claims(self.loader, self.plan.train.steps_in_epoch(epoch))
     }
 }
 
@@ -215,9 +216,14 @@ impl Shard {
         }
     }
 
-    /// Sample `sample` of the batch of step `step`.
-    pub fn sample(&self, step: u64, sample: u64) -> SampleId {
-        let id = self.order.at(self.share.position(step, sample));
+    /// Sample `sample` of the batch that is read.
+    pub fn sample(&self, reading: &Reading, sample: u64) -> SampleId {
+        let task = &reading.task;
+        let position = match task.position {
+            Some(first) => first + (sample - task.samples.start),
+            None => self.share.position(reading.step, sample),
+        };
+        let id = self.order.at(position);
         SampleId { file: self.first_file + id.file, ..id }
     }
 }

@@ -291,13 +291,13 @@ impl SimulatedDriver {
     fn claim(&mut self, place: usize) -> bool {
         let worker = &mut self.workers[place];
         let queue = &self.queues[worker.accelerator as usize];
-        let Some(task) = self.job.loader.claim(queue, &mut worker.state) else {
+        let Some(task) = queue.claim(self.job.loader, &mut worker.state) else {
             self.time.idle[place] = true;
             return false;
         };
         self.time.idle[place] = false;
         let reading = Reading::new(task, queue);
-        queue.claimed(self.time.now_ns, self.job.claims_of_epoch(reading.epoch));
+        queue.claimed(self.time.now_ns, self.job.claims_of_epoch(queue, reading.epoch));
         worker.times = ReadTimes { begun_ns: self.time.now_ns, ..ReadTimes::default() };
         worker.shard.turn_to(&self.job.plan, reading.epoch);
         let first = reading.task.samples.start;
@@ -354,7 +354,7 @@ impl Effects for VirtualTime {
 
 impl SimulatedWorker {
     fn begin_sample(&mut self, job: &ReadJob, reading: Reading, sample: u64, now_ns: u64) {
-        let id = self.shard.sample(reading.step, sample);
+        let id = self.shard.sample(&reading, sample);
         self.sink.begin(id, None);
         self.reader.begin(id, &job.layout);
         self.sample_began_ns = now_ns;

@@ -6,10 +6,12 @@ use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::{Context, bail};
 use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
 use feedrate_data::lock::{DatasetLock, LockAccess};
-use feedrate_data::manifest::{self, Manifest, State};
+use feedrate_data::manifest::{self, DropMark, MadeOn, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
+use feedrate_run::session::Preparation;
+use feedrate_run::system;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{FileAccess, Plan};
@@ -30,6 +32,8 @@ pub(crate) struct OpenDataset {
     pub(crate) trusts_plan: bool,
     /// Files that were made, on rank 0 by all.
     pub(crate) generated: Generated,
+    /// Files that were opened or made.
+    pub(crate) preparation: Preparation,
     /// Held for as long as the dataset is read: whoever would change it waits.
     _lock: Option<DatasetLock>,
 }
@@ -56,24 +60,31 @@ pub(crate) struct Choice {
     pub(crate) incomplete: bool,
     /// Then every file is looked at, even where another process says meanwhile that all are there.
     pub(crate) check_files: bool,
+    /// Files that rank 0 opened to see what they hold.
+    pub(crate) probed_files: u64,
 }
 
 /// The dataset of `plan` below `root`: found, or to be generated. What is foreign is looked at.
 pub(crate) fn choose(plan: &Plan, root: &Path, files: Files) -> anyhow::Result<Choice> {
     if files == Files::Foreign {
-        probe(plan, &*storage::open(&plan.storage.kind, root)?, root)?;
-        return Ok(Choice { folder: root.into(), foreign: true, ..Choice::default() });
+        let probed_files = probe(plan, &*storage::open(&plan.storage.kind, root)?, root)?;
+        return Ok(Choice {
+            folder: root.into(),
+            foreign: true,
+            probed_files,
+            ..Choice::default()
+        });
     }
     let folder = folder(plan, root)?;
     let storage = storage::open(&plan.storage.kind, &folder)?;
     let check_files = files == Files::Checked;
     let incomplete =
         needs_files(plan, &*storage) && (check_files || !is_complete(&*storage, plan)?);
-    Ok(Choice { folder, foreign: false, incomplete, check_files })
+    Ok(Choice { folder, incomplete, check_files, ..Choice::default() })
 }
 
-/// Refuse files that are not what `plan` wants.
-pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow::Result<()> {
+/// Refuse files that are not what `plan` wants. Returns how many were opened.
+pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow::Result<u64> {
     if serves_samples(plan) {
         let engine = plan.storage.engine.as_deref().unwrap_or_default();
         return refuse(
@@ -94,7 +105,7 @@ pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow
     for note in &probe.notes {
         messages::say(format!("warning: {note}"));
     }
-    Ok(())
+    Ok(probe.files.len() as u64)
 }
 
 /// The dataset of `plan` that was chosen, generated where it is not whole, each process its share.
@@ -121,8 +132,34 @@ pub(crate) fn ready(
             .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
     }
     let lock = lock_to_read(plan, &choice, interrupted)?;
+    let preparation = preparation(plan, &choice, ranks)?;
     let Choice { folder, foreign, .. } = choice;
-    Ok(Some(OpenDataset { folder, storage, layout, trusts_plan: !foreign, generated, _lock: lock }))
+    let trusts_plan = !foreign;
+    Ok(Some(OpenDataset {
+        folder,
+        storage,
+        layout,
+        trusts_plan,
+        generated,
+        preparation,
+        _lock: lock,
+    }))
+}
+
+/// What is known to have been opened: files that were probed, and those that the manifest says this machine made since its last drop
+/// of dentries and inodes.
+fn preparation(plan: &Plan, choice: &Choice, ranks: &Ranks) -> anyhow::Result<Preparation> {
+    if choice.foreign {
+        let probed = if ranks.is_first() { choice.probed_files } else { 0 };
+        return Ok(Preparation { opens: probed, opened_files: probed });
+    }
+    let storage = storage::open(&plan.storage.kind, &choice.folder)?;
+    let manifest = if needs_files(plan, &*storage) { Manifest::read(&*storage)? } else { None };
+    let own = system::drop_mark();
+    let made_on = manifest.into_iter().flat_map(|manifest| manifest.made_on);
+    let here = made_on.filter(|made| own.as_ref() == Some(&made.mark)).map(|made| made.files);
+    let opened_files = here.sum::<u64>().saturating_sub(plan.dataset.files_eval);
+    Ok(Preparation { opens: 0, opened_files })
 }
 
 /// The shared lock of a dataset of ours, which is whole.
@@ -174,22 +211,38 @@ fn make(
         (prepare()?, FileShare::ALL)
     };
     let Some(begun) = begun else { return Ok(Generated::default()) };
+    let mark = system::drop_mark();
     let bytes = catalog::estimate(plan).file_bytes / share.of;
     let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
     let threads = threads().div_ceil(comm.node().local_size as usize);
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
     let made = generation.make(begun, share, threads, &Watch::new(&show, interrupted));
     bar.finish_and_clear();
-    let mut made = made?;
+    let mut all = vec![(made?, mark)];
     if shares {
-        made = ranks.gather(&made)?.into_iter().sum();
+        all = ranks.gather(&all)?.into_iter().flatten().collect();
     }
+    let made = all.iter().map(|(made, _)| *made).sum();
     if ranks.is_first() || !shares {
-        generation.complete(made)?;
+        generation.complete(made, made_on(all))?;
     }
     drop(lock);
     comm.barrier()?;
     Ok(made)
+}
+
+/// What the processes of each machine made together.
+fn made_on(all: Vec<(Generated, Option<DropMark>)>) -> Vec<MadeOn> {
+    let mut machines: Vec<MadeOn> = Vec::new();
+    for (made, mark) in all {
+        let Some(mark) = mark else { continue };
+        let files = made.files_written + made.files_kept;
+        match machines.iter_mut().find(|machine| machine.mark == mark) {
+            Some(machine) => machine.files += files,
+            None => machines.push(MadeOn { mark, files }),
+        }
+    }
+    machines
 }
 
 /// The plan's storage, rooted at `folder`.

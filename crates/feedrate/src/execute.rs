@@ -152,6 +152,7 @@ impl Execution<'_> {
                 let training = Training {
                     layout: &dataset.layout,
                     storage: &*dataset.storage,
+                    preparation: dataset.preparation,
                     driver: &mut *training,
                     evaluation: evaluation.as_mut(),
                 };

@@ -19,6 +19,7 @@ mod dataset;
 mod sharing;
 mod execute;
 mod summary;
+mod gate;
 mod dlio;
 mod command;
 

@@ -1,20 +1,24 @@
 //! Talk on stderr: errors, warnings, hints. Data goes to stdout, and not from here.
 
 use crate::exit::UsageError;
+use crate::text;
 use feedrate_data::error::DatasetError;
 use feedrate_data::storage::StorageError;
 use feedrate_engine::job::ReadError;
 use feedrate_measure::record::file::RecordFileError;
+use feedrate_report::output::with_schema;
 use feedrate_run::driver::RunError;
 use feedrate_spec::problem::Problems;
+use serde_json::Value;
 use std::fmt::Display;
+use std::io::Write;
+use std::os::fd::AsFd;
 
 /// One error with its causes and, where there is one, its hint.
-#[expect(clippy::print_stderr, reason = "this is where talk goes")]
 pub(crate) fn print_error(error: &anyhow::Error) {
     match error.downcast_ref::<Problems>() {
-        Some(problems) => eprintln!("{problems}"),
-        None => eprintln!("error: {}", told(error)),
+        Some(problems) => say(problems),
+        None => say(format!("error: {}", told(error))),
     }
 }
 
@@ -27,15 +31,31 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
 }
 
 /// Something the user should know that stops nothing.
-#[expect(clippy::print_stderr, reason = "this is where talk goes")]
 pub(crate) fn say(text: impl Display) {
-    eprintln!("{text}");
+    let stderr = std::io::stderr();
+    let width = terminal_width(&stderr);
+    let _ = writeln!(stderr.lock(), "{}", text::wrapped(&text.to_string(), width));
 }
 
-/// Data: the answer to the command. A reader that has gone away (`| head`) is no error.
-pub(crate) fn print(text: impl Display) {
-    use std::io::Write;
+/// Data: the answer to the command, as it is. A reader that has gone away (`| head`) is no error.
+pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Data as one JSON object.
+pub(crate) fn print_json(object: Value) {
+    print(&with_schema(object).to_string());
+}
+
+/// Data for people: lines as wide as the terminal, colours where they are wanted.
+pub(crate) fn print_page(text: &str) {
+    let stdout = std::io::stdout();
+    let _ = writeln!(anstream::stdout(), "{}", text::wrapped(text, terminal_width(&stdout)));
+}
+
+/// `None` where there is no terminal.
+fn terminal_width(stream: impl AsFd) -> Option<usize> {
+    terminal_size::terminal_size_of(stream).map(|size| usize::from(size.0.0))
 }
 
 /// Causes that say something new, joined.

@@ -47,7 +47,8 @@ pub(crate) fn resolve_silently(
     let (workload, mut warnings) = workload::parse(&file, &yaml, &overrides, Strictness::Error)?;
     let (accelerators, scale) = (arguments.accelerators, arguments.scale);
     let shrink_records = arguments.shrink_records;
-    let request = Request { name, accelerators, scale, shrink_records, ..request };
+    let foreign = arguments.foreign;
+    let request = Request { name, accelerators, scale, shrink_records, foreign, ..request };
     let (plan, of_plan) = plan_of(&workload, &request)?;
     warnings.0.extend(of_plan.0);
     let data_root = arguments.data.clone().unwrap_or_else(|| data_root(&workload));

@@ -1,4 +1,4 @@
-//! The end of a run in the terminal: the three utilisations, rates, where the time went, doubts with advice.
+//! The end of a run in the terminal: the answer in a few lines; in detail the three utilisations, rates, where the time went, doubts with advice.
 
 use crate::messages;
 use crate::text;
@@ -14,20 +14,45 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
 use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
+use feedrate_report::words::answer as words;
 use feedrate_spec::units;
 
-/// Print one JSON object, or the summary for people.
-pub(crate) fn print(summary: &Summary, record: &Record, json: bool) -> anyhow::Result<()> {
-    if json {
-        messages::print(serde_json::to_string(summary)?);
-    } else {
-        messages::print(page(summary, record));
+/// How much is told of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told {
+    /// One JSON object.
+    Json,
+    /// At most six lines.
+    Answer,
+    /// All for people.
+    Details,
+}
+
+/// Print the summary.
+pub(crate) fn print(summary: &Summary, record: &Record, told: Told) -> anyhow::Result<()> {
+    match told {
+        Told::Json => messages::print_json(serde_json::to_value(summary)?),
+        Told::Answer => messages::print_page(&brief(summary)),
+        Told::Details => messages::print_page(&page(summary, record)),
     }
     Ok(())
 }
 
+fn brief(summary: &Summary) -> String {
+    let doubts = format!("Doubts: {} (--details)", words::counted(&summary.doubts));
+    let results = summary.run_dir.iter().map(|dir| format!("Results: {dir}"));
+    [answer(summary), doubts].into_iter().chain(results).collect::<Vec<_>>().join("\n")
+}
+
+fn answer(summary: &Summary) -> String {
+    let Summary { answer, verdict, doubts, .. } = summary;
+    let head = words::head(answer);
+    let lines = words::lines(answer, verdict, doubts).join("\n");
+    lines.replacen(&head, &text::answer_head(answer.kind, &head), 1)
+}
+
 fn page(summary: &Summary, record: &Record) -> String {
-    let mut parts = vec![head(summary, record)];
+    let mut parts = vec![answer(summary), head(summary, record)];
     if !record.plan.is_checkpoints_alone() {
         parts.extend([figures(summary, record), epochs(&summary.per_epoch)]);
         parts.push(phases(&summary.phases));
@@ -303,12 +328,14 @@ pub(crate) fn checkpoint_line(checkpoint: &CheckpointRecord) -> String {
     )
 }
 
+/// Each doubt with its advice.
 pub(crate) fn doubts(summary: &Summary) -> String {
-    let mut text = "Doubts:".to_string();
+    let mut all = "Doubts:".to_string();
     for Doubt { severity, name, evidence, advice, .. } in &summary.doubts {
-        text += &format!("\n  [{}] {name}: {evidence}\n    {advice}", severity.name());
+        let severity = text::severity(*severity);
+        all += &format!("\n  [{severity}] {name}: {evidence}\n    {advice}");
     }
-    text
+    all
 }
 
 fn percent(value: f64) -> String {

@@ -1,6 +1,10 @@
-//! Plain text for the terminal: rows of a name and a value, tables without lines, values that may not be known.
+//! Text for the terminal: rows of a name and a value, tables without lines, values that may not be known, lines that fit, colours.
 
+use anstream::adapter::strip_str;
+use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, Row, Table, presets};
+use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::doubt::Severity;
 
 /// Rows under one another; values start in one column, further lines of a value are indented to it.
 pub(crate) fn rows(rows: &[(&str, String)]) -> String {
@@ -54,8 +58,107 @@ pub(crate) fn known<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".into(), text)
 }
 
+/// A word in bold, in the colour that says how good it is.
+pub(crate) fn answer_head(kind: AnswerKind, word: &str) -> String {
+    let colour = match kind {
+        AnswerKind::Yes => Some(AnsiColor::Green),
+        AnswerKind::No => Some(AnsiColor::Red),
+        AnswerKind::Unknown => Some(AnsiColor::Yellow),
+        AnswerKind::Rate | AnswerKind::Checkpoints => None,
+    };
+    painted(colour, word)
+}
+
+/// The name of a severity, in its colour.
+pub(crate) fn severity(severity: Severity) -> String {
+    let colour = match severity {
+        Severity::Invalid => Some(AnsiColor::Red),
+        Severity::Warning => Some(AnsiColor::Yellow),
+        Severity::Note => None,
+    };
+    painted(colour, severity.name())
+}
+
+fn painted(colour: Option<AnsiColor>, word: &str) -> String {
+    let style = Style::new().bold().fg_color(colour.map(Into::into));
+    format!("{style}{word}{style:#}")
+}
+
+/// The same with lines no wider than that, broken at blanks only, and not after a number. What goes on is indented like the text it continues.
+pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.into() };
+    let lines: Vec<String> = text.lines().map(|line| wrapped_line(line, width)).collect();
+    lines.join("\n")
+}
+
+fn wrapped_line(line: &str, width: usize) -> String {
+    let is_visible = |text: &str| strip_str(text).to_string().chars().count();
+    if is_visible(line) <= width {
+        return line.into();
+    }
+    let begin = begin_of_text(line);
+    let indent = if begin <= width / 2 { begin } else { 0 };
+    let (mut wrapped, mut column) = (String::new(), 0);
+    for part in stretches(line) {
+        let word = part.trim_end_matches(' ');
+        if indent < column && width < column + is_visible(word) {
+            wrapped.truncate(wrapped.trim_end_matches(' ').len());
+            wrapped += &format!("\n{:indent$}", "");
+            column = indent;
+            if word.is_empty() {
+                continue;
+            }
+        }
+        wrapped += part;
+        column += is_visible(part);
+    }
+    wrapped.truncate(wrapped.trim_end_matches(' ').len());
+    wrapped
+}
+
+/// Words with the blanks behind them; a number stays with what it counts.
+fn stretches(line: &str) -> impl Iterator<Item = &str> {
+    let after_number = |at: usize| line[..at].ends_with(|c: char| c.is_ascii_digit());
+    let ends = line.match_indices(' ').filter(move |(at, _)| !after_number(*at));
+    let ends = ends.map(|(at, _)| at + 1).chain([line.len()]);
+    ends.scan(0, |begin, end| Some(&line[std::mem::replace(begin, end)..end]))
+}
+
+/// Column of the value, in a row of a name and a value; else of the first word.
+fn begin_of_text(line: &str) -> usize {
+    let first = line.chars().take_while(|&c| c == ' ').count();
+    let name = line[first..].split("  ").next().unwrap_or_default();
+    let value = line[first + name.len()..].trim_start_matches(' ');
+    if value.is_empty() { first } else { line.chars().count() - value.chars().count() }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_blanks_alone() {
+        for (text, width, expected) in [
+            ("one two three", 13, "one two three"),
+            ("one two three", 12, "one two\nthree"),
+            ("  one two three", 9, "  one two\n  three"),
+            ("incomprehensibilities go", 10, "incomprehensibilities\ngo"),
+            ("a    one two", 10, "a    one\n     two"),
+            ("at 20 ms it is", 6, "at\n20 ms\nit is"),
+            ("a\n\nb c", 1, "a\n\nb\nc"),
+        ] {
+            assert_eq!(wrapped(text, Some(width)), expected, "{text}");
+            assert_eq!(wrapped(text, None), text);
+        }
+    }
+
+    #[test]
+    fn colours_take_no_place() {
+        let text = format!("{} is not", answer_head(AnswerKind::No, "NO:"));
+        assert_eq!(wrapped(&text, Some(10)), text);
+        assert_eq!(wrapped(&text, Some(9)), text.replace(" not", "\nnot"));
+    }
+
     #[test]
     fn what_is_cut_ends_with_a_word() {
         assert_eq!(super::cut("one two three", 13), "one two three");
@@ -64,7 +167,7 @@ mod tests {
 
     #[test]
     fn values_are_aligned() {
-        let text = super::rows(&[("a", "1".into()), ("long", "2\n3".into())]);
+        let text = rows(&[("a", "1".into()), ("long", "2\n3".into())]);
         assert_eq!(text, "a     1\nlong  2\n      3");
     }
 }

@@ -15,6 +15,7 @@ const COMMON_SIZES: usize = 4;
 pub struct AccessSummary {
     pub reads: u64,
     pub opens: u64,
+    pub preparation_opens: Option<u64>,
     /// `null` where the record does not say.
     pub request_bytes: Option<RequestBytes>,
     /// By Darshan's bins, those without any left out; `null` where the record does not say.
@@ -46,6 +47,7 @@ impl AccessSummary {
         AccessSummary {
             reads: io.reads,
             opens: io.opens,
+            preparation_opens: io.preparation_opens,
             request_bytes: counted.then(|| RequestBytes::new(&io.access)),
             bytes_per_second_by_size: timed.then(|| bytes_per_second(io)),
             files_by_ranks: files_read.map(|files| files.files_by_ranks.clone()),

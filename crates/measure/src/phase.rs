@@ -1,6 +1,6 @@
 //! How a run fared by phase: in each epoch and evaluation, and before, during and after each checkpoint. From the record alone.
 
-use crate::metric::AU_ALL_STEPS;
+use crate::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use crate::record::timeline::{Column, Timeline};
 use crate::record::{AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use crate::window::{Scope, seconds};
@@ -51,6 +51,9 @@ pub struct Phase {
     pub duration_s: f64,
     /// Steps that lie in it, of the accelerator that has fewest.
     pub steps: u64,
+    /// Samples of the steps that lie in it ÷ time of these steps, summed over accelerators; of an epoch, `samples_per_second`. `None` where an
+    /// accelerator has no such step.
+    pub samples_per_second: Option<f64>,
     /// Bytes that read calls returned.
     pub delivered_bytes_per_second: Option<f64>,
     /// Bytes that came from storage for this process.
@@ -100,6 +103,36 @@ pub fn phases(record: &Record) -> Vec<Phase> {
         rows.extend(after.map(|evaluation| view.whole(PhaseKind::Evaluation, evaluation)));
     }
     rows
+}
+
+/// The phases of one checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckpointPhases<'a> {
+    /// The end of the block before it, where there is one.
+    pub before: Option<&'a Phase>,
+    /// While it was written or read.
+    pub during: &'a Phase,
+    /// The beginning of the block after it, where there is one.
+    pub after: Option<&'a Phase>,
+}
+
+/// Each checkpoint of a kind among phases as [`phases`] makes them.
+pub fn of_checkpoints(
+    phases: &[Phase],
+    kind: CheckpointKind,
+) -> impl Iterator<Item = CheckpointPhases<'_>> {
+    let is_during =
+        move |of: &Phase| of.phase == PhaseKind::Checkpoint && of.checkpoint == Some(kind);
+    (0..phases.len()).filter(move |&at| is_during(&phases[at])).map(|at| {
+        let beside = |place: Option<usize>, kind| {
+            place.and_then(|place| phases.get(place)).filter(|of| of.phase == kind)
+        };
+        CheckpointPhases {
+            before: beside(at.checked_sub(1), PhaseKind::BeforeCheckpoint),
+            during: &phases[at],
+            after: beside(Some(at + 1), PhaseKind::AfterCheckpoint),
+        }
+    })
 }
 
 /// For each sample of a timeline the share of the time in blocks that accelerators waited for data; `None` where no block is.
@@ -166,6 +199,11 @@ impl<'a> View<'a> {
         let device_bytes = epoch.host.process_device_read_bytes;
         Phase {
             steps: scope.steps(),
+            samples_per_second: match kind {
+                // A rate of nothing is one of a batch that is not known.
+                PhaseKind::Epoch => SAMPLES_WHOLE.of_epoch(scope).filter(|rate| *rate > 0.0),
+                _ => None,
+            },
             delivered_bytes_per_second: per_second(read_bytes, told_ns),
             device_bytes_per_second: device_bytes.and_then(|bytes| per_second(bytes, told_ns)),
             au_percent: AU_ALL_STEPS.of_epoch(scope),
@@ -228,6 +266,9 @@ impl<'a> View<'a> {
             start_s: seconds(span.start_ns),
             duration_s: seconds(span.ns()),
             steps: steps.count,
+            samples_per_second: steps
+                .per_second
+                .map(|rate| rate * self.record.plan.loader.batch_size as f64),
             delivered_bytes_per_second: sampled.per_second(|timeline| &timeline.read_bytes),
             device_bytes_per_second: sampled
                 .per_second(|timeline| &timeline.process_device_read_bytes),
@@ -253,6 +294,8 @@ impl<'a> View<'a> {
 /// Steps that lie in a phase.
 struct StepsIn {
     count: u64,
+    /// Of all accelerators together; `None` where one has no step.
+    per_second: Option<f64>,
     au_percent: Option<f64>,
     stall_share: Option<f64>,
 }
@@ -260,10 +303,13 @@ struct StepsIn {
 impl StepsIn {
     fn new(record: &Record, span: TimeRange) -> Self {
         let (mut load_ns, mut block_ns) = (0, 0);
-        let mut counts = Vec::new();
+        let (mut counts, mut rates) = (Vec::new(), Vec::new());
         let mut utilisations = Vec::new();
-        let touched = both(record)
-            .filter(|epoch| epoch.start_ns < span.end_ns && span.start_ns < epoch.end_ns);
+        let is_touched =
+            |epoch: &&EpochRecord| epoch.start_ns < span.end_ns && span.start_ns < epoch.end_ns;
+        // Batches of evaluations have another size.
+        let evaluates = record.evaluations.iter().any(|one| is_touched(&one));
+        let touched = both(record).filter(is_touched);
         for accelerator in touched.flat_map(|epoch| &epoch.accelerators) {
             let (mut count, mut compute_ns, mut all_ns) = (0, 0, 0);
             for step in steps_around(accelerator, span) {
@@ -276,11 +322,16 @@ impl StepsIn {
                 }
             }
             counts.push(count);
+            rates.push(per_second(count, all_ns));
             utilisations.extend(share(compute_ns, all_ns));
         }
         let au = utilisations.iter().sum::<f64>() / utilisations.len() as f64 * 100.0;
         StepsIn {
             count: counts.into_iter().min().unwrap_or(0),
+            per_second: rates
+                .into_iter()
+                .sum::<Option<f64>>()
+                .filter(|rate| *rate > 0.0 && !evaluates),
             au_percent: (!utilisations.is_empty()).then_some(au),
             stall_share: share(load_ns, block_ns),
         }

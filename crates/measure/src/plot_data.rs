@@ -20,7 +20,7 @@ fn phases_csv(record: &Record) -> String {
     let rows = phases(record);
     let gpus = rows.iter().find_map(|row| row.gpus.as_ref()).map_or(0, Vec::len);
     let mut text = String::from(
-        "phase,epoch,checkpoint,after_step,start_s,duration_s,steps,delivered_bytes_per_second,device_bytes_per_second,\
+        "phase,epoch,checkpoint,after_step,start_s,duration_s,steps,samples_per_second,delivered_bytes_per_second,device_bytes_per_second,\
          written_bytes,written_bytes_per_second,device_written_bytes_per_second,au_percent,stall_share,cpu_busy_share",
     );
     gpu_names(&mut text, gpus);
@@ -38,6 +38,7 @@ fn phase_row(text: &mut String, row: &Phase) {
     put(text, Some(row.start_s));
     put(text, Some(row.duration_s));
     put(text, Some(row.steps));
+    put(text, row.samples_per_second);
     put(text, row.delivered_bytes_per_second);
     put(text, row.device_bytes_per_second);
     put(text, row.written_bytes);

@@ -221,6 +221,7 @@ impl Serialize for Figures {
             Some(access) => {
                 put(&mut tree, "access.reads", json!(access.reads));
                 put(&mut tree, "access.opens", json!(access.opens));
+                put(&mut tree, "access.preparation_opens", json!(access.preparation_opens));
                 put(&mut tree, "access.request_bytes", json!(access.request_bytes));
                 let rates = json!(access.bytes_per_second_by_size);
                 put(&mut tree, "access.bytes_per_second_by_size", rates);
@@ -311,6 +312,7 @@ mod tests {
                 "overlap_share",
                 "reads",
                 "opens",
+                "preparation_opens",
                 "request_bytes",
                 "bytes_per_second_by_size",
                 "files_by_ranks"

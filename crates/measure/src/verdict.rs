@@ -46,6 +46,18 @@ pub struct Verdict {
 const CACHED_SHARE_MAX: f64 = 0.5;
 
 impl Bound {
+    /// All of them, in their order.
+    pub const ALL: [Bound; 8] = [
+        Bound::StorageBound,
+        Bound::MetadataBound,
+        Bound::DecodeBound,
+        Bound::ComputeBound,
+        Bound::BarrierBound,
+        Bound::CacheFed,
+        Bound::CheckpointsOnly,
+        Bound::Invalid,
+    ];
+
     /// As in JSON.
     pub fn name(self) -> &'static str {
         self.text().0
@@ -330,16 +342,7 @@ mod tests {
 
     #[test]
     fn each_bound_has_its_name_in_json() {
-        for bound in [
-            Bound::StorageBound,
-            Bound::MetadataBound,
-            Bound::DecodeBound,
-            Bound::ComputeBound,
-            Bound::BarrierBound,
-            Bound::CacheFed,
-            Bound::CheckpointsOnly,
-            Bound::Invalid,
-        ] {
+        for bound in Bound::ALL {
             assert_eq!(serde_json::to_value(bound).unwrap(), bound.name());
         }
     }

@@ -5,8 +5,12 @@ use crate::report::{Report, ReportedRun};
 use crate::table::TableCell;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{
-    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, SAMPLES_WHOLE,
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DURATION_S, Metric, SAMPLES_WHOLE,
 };
+use feedrate_measure::phase::{CheckpointPhases, Phase, of_checkpoints};
+use feedrate_measure::record::CheckpointKind;
+use feedrate_measure::stats::mean;
+use feedrate_results::run::Run;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -29,6 +33,39 @@ pub struct ReportedExperiment {
     pub bytes_per_second: Middle,
     /// Whether bytes of some run are estimated.
     pub is_estimated: bool,
+    /// By number, from 1.
+    pub epochs: Vec<EpochMiddles>,
+    /// Around checkpoints that were written; `None` where none was.
+    pub saves: Option<SaveMiddles>,
+}
+
+/// One epoch of replicates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "as in `ReportedExperiment`")]
+pub struct EpochMiddles {
+    pub au_all_steps_percent: Middle,
+    pub samples_per_second: Middle,
+    pub bytes_per_second: Middle,
+}
+
+/// Checkpoints of replicates; a run is one value, the mean of its checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "as in `measure::phase`")]
+pub struct SaveMiddles {
+    /// Of a run, the most.
+    pub count: usize,
+    pub duration_s: Middle,
+    pub before: PhaseMiddles,
+    pub during: PhaseMiddles,
+    pub after: PhaseMiddles,
+}
+
+/// Training before, during or after checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "as in `measure::phase`")]
+pub struct PhaseMiddles {
+    pub au_percent: Middle,
+    pub samples_per_second: Middle,
 }
 
 /// The middle of replicates: the mean of percentages, the geometric mean of rates.
@@ -68,14 +105,16 @@ fn asked(one: &ReportedRun) -> Asked<'_> {
 impl ReportedExperiment {
     fn new(all: &[ReportedRun], runs: Vec<usize>) -> Self {
         let first = &all[runs[0]];
+        let own: Vec<&Run> = runs.iter().map(|&run| &all[run].run).collect();
         let [
             au_all_steps_percent,
             au_windowed_percent,
             au_sustained_percent,
             samples_per_second,
             bytes_per_second,
-        ] = [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED, &SAMPLES_WHOLE, &DELIVERED_WHOLE]
-            .map(|metric| Middle::new(metric, runs.iter().map(|&run| &all[run])));
+        ] = [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED, &SAMPLES_WHOLE, &DELIVERED_WHOLE].map(
+            |metric| Middle::new(metric, own.iter().filter_map(|run| run.metric(metric)).collect()),
+        );
         ReportedExperiment {
             source: first.source,
             workload: first.run.workload.clone(),
@@ -89,9 +128,63 @@ impl ReportedExperiment {
             samples_per_second,
             bytes_per_second,
             is_estimated: runs.iter().any(|&run| all[run].is_estimated()),
+            epochs: EpochMiddles::all(&own),
+            saves: SaveMiddles::new(&own),
             runs,
         }
     }
+}
+
+impl EpochMiddles {
+    fn all(runs: &[&Run]) -> Vec<Self> {
+        let of = |metric: &Metric, epoch: usize| {
+            let values = runs.iter().filter_map(|run| *run.series.get(&metric.id)?.get(epoch)?);
+            Middle::new(metric, values.collect())
+        };
+        let count = runs.iter().flat_map(|run| run.series.values()).map(Vec::len).max();
+        let epochs = (0..count.unwrap_or(0)).map(|epoch| EpochMiddles {
+            au_all_steps_percent: of(&AU_ALL_STEPS, epoch),
+            samples_per_second: of(&SAMPLES_WHOLE, epoch),
+            bytes_per_second: of(&DELIVERED_WHOLE, epoch),
+        });
+        epochs.collect()
+    }
+}
+
+impl SaveMiddles {
+    fn new(runs: &[&Run]) -> Option<Self> {
+        let count = runs.iter().map(|run| saves(run).count()).max().filter(|count| *count > 0)?;
+        Some(SaveMiddles {
+            count,
+            duration_s: middle(runs, &DURATION_S, |one| Some(one.during.duration_s)),
+            before: PhaseMiddles::new(runs, |one| one.before),
+            during: PhaseMiddles::new(runs, |one| Some(one.during)),
+            after: PhaseMiddles::new(runs, |one| one.after),
+        })
+    }
+}
+
+impl PhaseMiddles {
+    fn new(runs: &[&Run], phase: for<'a> fn(CheckpointPhases<'a>) -> Option<&'a Phase>) -> Self {
+        PhaseMiddles {
+            au_percent: middle(runs, &AU_ALL_STEPS, |one| phase(one)?.au_percent),
+            samples_per_second: middle(runs, &SAMPLES_WHOLE, |one| phase(one)?.samples_per_second),
+        }
+    }
+}
+
+fn saves(run: &Run) -> impl Iterator<Item = CheckpointPhases<'_>> {
+    of_checkpoints(&run.phases, CheckpointKind::Save)
+}
+
+/// Of something that varies as `metric` does.
+fn middle(
+    runs: &[&Run],
+    metric: &Metric,
+    value: impl Fn(CheckpointPhases) -> Option<f64>,
+) -> Middle {
+    let of_run = |run: &&Run| mean(&saves(run).filter_map(&value).collect::<Vec<f64>>());
+    Middle::new(metric, runs.iter().filter_map(of_run).collect())
 }
 
 impl Middle {
@@ -105,8 +198,8 @@ impl Middle {
         TableCell { text: written, value: self.estimate }
     }
 
-    fn new<'a>(metric: &Metric, runs: impl Iterator<Item = &'a ReportedRun>) -> Self {
-        let values: Vec<f64> = runs.filter_map(|one| one.run.metric(metric)).collect();
+    /// Of values of `metric`, or of something that varies as it does.
+    fn new(metric: &Metric, values: Vec<f64>) -> Self {
         let interval = metric.middle(&values, CONFIDENCE);
         let only = if let [only] = values[..] { Some(only) } else { None };
         Middle {

@@ -6,10 +6,14 @@ use crate::methods;
 use crate::opening::opening;
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
-use crate::report::{Report, ReportedRun, Seen, SeenDoubt, Source};
-use crate::told::told;
+use crate::report::{Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
+use crate::told::{recommended, told};
+use crate::words;
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
+use feedrate_measure::answer::Answer;
+use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_measure::verdict;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
@@ -71,12 +75,15 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
     }
     let results = runs.iter().map(|one| &one.run).filter(|run| run.has_result());
     let results: Vec<&Run> = results.collect();
+    let made: Vec<&ReportedRun> = runs.iter().filter(|one| one.run.is_result()).collect();
     let used: Vec<&ReportedRun> = runs.iter().filter(|one| one.unused().is_none()).collect();
     let mut report = Report {
+        answer: answer(&runs),
         findings: told(&runs, &designs, &results),
+        recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
         left_out,
-        methods: methods::methods(&used, &sources),
+        methods: methods::methods(&used, &made, &sources),
         setups: methods::setups(&used),
         configuration: methods::configuration(&used),
         sources,
@@ -225,6 +232,17 @@ fn file_of(run: &Run) -> PathBuf {
         _ => ["summary.json", "dlio.log"].into_iter().find(|name| run.path.join(name).is_file()),
     };
     file.map_or(run.path.clone(), |name| run.path.join(name))
+}
+
+/// That of a single run whose record there is, with all doubts that are known here.
+fn answer(runs: &[ReportedRun]) -> Option<ReportAnswer> {
+    let [ReportedRun { run, .. }] = runs else { return None };
+    let record = run.record.as_deref().filter(|_| run.is_own())?;
+    let derived = Derived::new(record);
+    let verdict = verdict::judge(&derived, &run.doubts);
+    let answer = Answer::new(&derived, &run.doubts, &verdict);
+    let says = words::answer::lines(&answer, &verdict, &run.doubts);
+    Some(ReportAnswer { says, answer })
 }
 
 /// Each doubt once, the worst first, then those of most runs.

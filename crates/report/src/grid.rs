@@ -1,6 +1,6 @@
-//! The two tables of a report, of experiments and of runs: their columns, and what a cell says.
+//! The tables of a report: of experiments, of these by epoch and around checkpoints, and of runs: their columns, and what a cell says.
 
-use crate::experiment::experiments;
+use crate::experiment::{Middle, ReportedExperiment, SaveMiddles, experiments};
 use crate::number::{megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
@@ -42,6 +42,77 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     table
 }
 
+/// Epochs that have columns of their own, at most: the first half and the last.
+const EPOCHS_MAX: usize = 8;
+
+/// Utilisation and throughput of all experiments by epoch, and around checkpoints; none where no run has two epochs, or a checkpoint.
+pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
+    let all = experiments(report);
+    let epochs = all.iter().map(|one| one.epochs.len()).max().unwrap_or(0);
+    let shown = (0..epochs).filter(|epoch| {
+        epochs <= EPOCHS_MAX || *epoch < EPOCHS_MAX / 2 || epochs - EPOCHS_MAX / 2 <= *epoch
+    });
+    let shown: Vec<usize> = shown.collect();
+    let mut tables = Vec::new();
+    if 1 < epochs {
+        let of_epoch = |one: &ReportedExperiment, epoch: usize| one.epochs.get(epoch).copied();
+        tables.push(by_epoch(
+            report,
+            &all,
+            &shown,
+            "AU of all steps (%) by epoch",
+            |one, epoch| of_epoch(one, epoch).map(|of| of.au_all_steps_percent.cell(percent)),
+        ));
+        tables.push(by_epoch(report, &all, &shown, "Samples/s by epoch", |one, epoch| {
+            of_epoch(one, epoch).map(|of| of.samples_per_second.cell(significant))
+        }));
+    }
+    let saving: Vec<&ReportedExperiment> = all.iter().filter(|one| one.saves.is_some()).collect();
+    if !saving.is_empty() {
+        tables.push(around_checkpoints(report, &saving));
+    }
+    tables
+}
+
+fn by_epoch(
+    report: &Report,
+    all: &[ReportedExperiment],
+    shown: &[usize],
+    title: &str,
+    cell: impl Fn(&ReportedExperiment, usize) -> Option<TableCell>,
+) -> ReportTable {
+    let several: Vec<&ReportedExperiment> = all.iter().filter(|one| 1 < one.epochs.len()).collect();
+    let mut table = table_of(report, &several, format!("{title}. {MEANS}"));
+    for &epoch in shown {
+        let cells = several.iter().map(|one| cell(one, epoch).unwrap_or_default());
+        table.add(&format!("Epoch {}", epoch + 1), ColumnKind::Number, cells);
+    }
+    table
+}
+
+const MEANS: &str =
+    "Means of n runs (of rates geometric), with 95 % intervals where there are several.";
+
+fn around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> ReportTable {
+    let title = "Training before, during and after checkpoints that were written, in the steps that lie wholly there; a dash where none does.";
+    let mut table = table_of(report, saving, format!("{title} {MEANS}"));
+    let saves: Vec<SaveMiddles> = saving.iter().filter_map(|one| one.saves).collect();
+    let counts = saves.iter().map(|of| Some(of.count as u64));
+    table.add("Checkpoints", ColumnKind::Number, counts);
+    let mut add = |name: &str, text: fn(Option<f64>) -> String, of: fn(&SaveMiddles) -> Middle| {
+        let cells = saves.iter().map(|one| of(one).cell(text));
+        table.add(name, ColumnKind::Number, cells);
+    };
+    add("Duration (s)", significant, |of| of.duration_s);
+    add("AU before (%)", percent, |of| of.before.au_percent);
+    add("AU during (%)", percent, |of| of.during.au_percent);
+    add("AU after (%)", percent, |of| of.after.au_percent);
+    add("Samples/s before", significant, |of| of.before.samples_per_second);
+    add("Samples/s during", significant, |of| of.during.samples_per_second);
+    add("Samples/s after", significant, |of| of.after.samples_per_second);
+    table
+}
+
 fn add_au(table: &mut ReportTable, name: &str, values: impl Iterator<Item = Option<f64>>) {
     table.add(
         name,
@@ -50,15 +121,19 @@ fn add_au(table: &mut ReportTable, name: &str, values: impl Iterator<Item = Opti
     );
 }
 
+/// Settings and number of runs of experiments.
+fn table_of(report: &Report, of: &[&ReportedExperiment], title: String) -> ReportTable {
+    let mut table = ReportTable::new(title);
+    let firsts: Vec<&ReportedRun> = of.iter().map(|one| &report.runs[one.runs[0]]).collect();
+    add_settings(&mut table, report, &firsts);
+    table.add("n", ColumnKind::Number, of.iter().map(|one| Some(one.runs.len() as u64)));
+    table
+}
+
 /// All experiments.
 pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
-    let mut table = ReportTable::new(
-        "Means of n runs (of rates geometric), with 95 % intervals where there are several.",
-    );
     let all = experiments(report);
-    let firsts: Vec<&ReportedRun> = all.iter().map(|one| &report.runs[one.runs[0]]).collect();
-    add_settings(&mut table, report, &firsts);
-    table.add("n", ColumnKind::Number, all.iter().map(|one| Some(one.runs.len() as u64)));
+    let mut table = table_of(report, &all.iter().collect::<Vec<_>>(), MEANS.into());
     let kind = ColumnKind::Utilisation;
     let all_steps = all.iter().map(|one| one.au_all_steps_percent.cell(percent));
     table.add("AU all steps (%)", kind, all_steps);
@@ -69,6 +144,7 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
         table.add("AU sustained (%)", kind, sustained);
     }
     let read = all.iter().map(|one| rate(one.bytes_per_second.cell(megabytes), one.is_estimated));
+    let firsts: Vec<&ReportedRun> = all.iter().map(|one| &report.runs[one.runs[0]]).collect();
     table.add(read_heading(&firsts), ColumnKind::Rate, read);
     let samples = all.iter().map(|one| one.samples_per_second.cell(significant));
     table.add("Samples/s", ColumnKind::Rate, samples);

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Runs<'r, 'a> = &'r [&'a ReportedRun];
 
-/// All of it; `runs` in the order they were started, of `sources`.
-pub(super) fn methods(runs: Runs, sources: &[Source]) -> Vec<Method> {
+/// All of it; `runs` in the order they were started, of `sources`. `made` are all that trained, be it such that must not be used: they were run too.
+pub(super) fn methods(runs: Runs, made: Runs, sources: &[Source]) -> Vec<Method> {
     if runs.is_empty() {
         return Vec::new();
     }
@@ -22,8 +22,8 @@ pub(super) fn methods(runs: Runs, sources: &[Source]) -> Vec<Method> {
         ("Overridden", of_each_workload(runs, overridden)),
         ("Where", of_each_source(runs, sources, place)),
         ("Emulated", of_each_source(runs, sources, emulated)),
-        ("Design", of_each_source(runs, sources, design)),
-        ("Order", of_each_source(runs, sources, order)),
+        ("Design", of_each_source(made, sources, design)),
+        ("Order", of_each_source(made, sources, order)),
         ("Page cache", of_each_source(runs, sources, cache)),
         ("Checkpoints", of_each_workload(runs, checkpoints)),
         ("Numbers", Some(numbers(runs))),
@@ -218,18 +218,27 @@ fn design(runs: Runs) -> Option<String> {
 
 /// Whether replicates were made right after one another.
 fn order(runs: Runs) -> Option<String> {
+    if runs.iter().any(|one| one.run.started.is_none()) {
+        return Some("The order of running is not known.".into());
+    }
     let pairs = runs.windows(2);
     let neighbours = pairs.filter(|pair| experiment(pair[0]) == experiment(pair[1])).count();
     let experiments: BTreeSet<_> = runs.iter().map(|one| experiment(one)).collect();
     let repeats = runs.len() - experiments.len();
     Some(match (repeats, neighbours) {
         (0, _) => "Each experiment was run once, one after another.".into(),
-        (repeats, n) if n == repeats && 1 < experiments.len() => {
+        (repeats, n) if n == repeats && experiments.len() == 1 => {
+            "All runs are of one experiment, one after another.".into()
+        }
+        (repeats, n) if n == repeats => {
             "All runs of an experiment were made one after another: what drifted meanwhile cannot be told from an effect.".into()
+        }
+        (_, 0) => {
+            "Experiments were interleaved: no repeated run followed one of its own experiment.".into()
         }
         (repeats, n) => {
             let repeats = counted(repeats as u64, "repeated run");
-            format!("Experiments were interleaved: {n} of {repeats} followed a run of the same experiment.")
+            format!("{n} of {repeats} followed a run of the same experiment, the others one of another.")
         }
     })
 }

@@ -1,7 +1,9 @@
 //! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it.
 
+use crate::experiment::Middle;
 use crate::table::ReportTable;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
+use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, Metric,
@@ -25,8 +27,12 @@ pub struct Report {
     pub opening: Vec<FindingFigure>,
     /// Folders and studies that were given, in this order.
     pub sources: Vec<Source>,
+    /// Of a single run of ours.
+    pub answer: Option<ReportAnswer>,
     /// The most important first.
     pub findings: Vec<FindingText>,
+    /// Of each workload with several configurations.
+    pub recommendations: Vec<RecommendationText>,
     /// The worst first.
     pub doubts: Vec<SeenDoubt>,
     /// In the order of reading.
@@ -52,6 +58,16 @@ pub struct Source {
     pub path: String,
     /// Runs that are used.
     pub runs: usize,
+}
+
+/// Whether the accelerators of a run were fed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReportAnswer {
+    /// In a few sentences, as the run itself said it.
+    pub says: Vec<String>,
+    /// As data.
+    #[serde(flatten)]
+    pub answer: Answer,
 }
 
 /// A sentence that the runs support, or one that says what cannot be told.
@@ -130,6 +146,31 @@ impl Support {
             Support::CannotBeTold => "cannot be told",
         }
     }
+}
+
+/// What was best among what was tested.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RecommendationText {
+    /// The workload.
+    pub workload: String,
+    /// What did best, what it takes, what was not tried.
+    pub says: Vec<String>,
+    /// Those that no other beats in both throughput and utilisation, most throughput first.
+    pub best: Vec<BestConfiguration>,
+    /// Configurations that were run.
+    pub tested: usize,
+    /// Combinations of all levels of all factors.
+    pub combinations: u64,
+}
+
+/// A configuration, and what it reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct BestConfiguration {
+    pub levels: BTreeMap<String, String>,
+    pub samples_per_second: Middle,
+    pub au_all_steps_percent: Middle,
+    pub n: usize,
 }
 
 /// A name and what is said of it.

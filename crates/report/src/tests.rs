@@ -5,7 +5,7 @@ use crate::gather::of_results;
 use crate::output;
 use crate::report::*;
 use feedrate_analysis::finding::FindingKind;
-use feedrate_measure::example::simple;
+use feedrate_measure::example::{block, checkpoint, epoch, plan, record, simple};
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Provenance, Value};
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};
@@ -135,8 +135,12 @@ fn own_records_come_to_runs_doubts_and_methods() {
     };
     assert!(said("Runs").starts_with("4 runs of 2 experiments"), "{}", said("Runs"));
     assert!(said("Varied").contains("`loader.batch_size`: `2`, `4`"), "{}", said("Varied"));
-    assert!(said("Design").contains("Each experiment was run 2 times"), "{}", said("Design"));
-    assert!(said("Order").contains("0 of 2 repeated runs followed"), "{}", said("Order"));
+    assert!(said("Design").contains("Experiments were run 1 to 2 times"), "{}", said("Design"));
+    assert!(
+        said("Order").contains("no repeated run followed one of its own experiment"),
+        "{}",
+        said("Order")
+    );
     let rows = &report.configuration.rows;
     assert!(rows.contains(&vec!["Batch size".into(), "2, 4".into()]), "{rows:?}");
     let doubted: Vec<&str> = report.doubts.iter().map(|doubt| doubt.name.as_str()).collect();
@@ -293,6 +297,49 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
     let not_drawn: Vec<&str> = report.not_drawn.iter().map(|one| one.name.as_str()).collect();
     assert!(not_drawn.contains(&"scaling") && not_drawn.contains(&"timeline"), "{not_drawn:?}");
     assert!(page.contains("Not drawn") && page.contains("several numbers of processes"));
+}
+
+/// Two replicates of two epochs, the first with a checkpoint between its blocks of four steps.
+#[test]
+fn each_experiment_is_told_by_epoch_and_around_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, load_ms) in [("a", 30), ("b", 70)] {
+        let of = |at_ms, load_ms| block(at_ms, &[(load_ms, 10, 0, 1000); 4]);
+        let (saved_ms, after_ms) = (4 * (load_ms + 10), 4 * (load_ms + 10) + 20);
+        let mut first = epoch(1, vec![vec![of(0, load_ms), of(after_ms, 90)]]);
+        first.checkpoints = vec![checkpoint(saved_ms, after_ms, 1000, 4)];
+        let second = epoch(2, vec![vec![of(after_ms + 400, 10), of(after_ms + 480, 10)]]);
+        std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        file::write(&folder.path().join(name), &record(plan(1, 8), vec![first, second])).unwrap();
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let object: serde_json::Value =
+        serde_json::from_str(&(output::find("json").unwrap().write)(&report)).unwrap();
+    let one = &object["experiments"][0];
+    let near = |value: &serde_json::Value, expected: f64| {
+        let value = value["estimate"].as_f64().unwrap();
+        assert!((value - expected).abs() < 1e-6 * expected, "{value} {expected}");
+    };
+    let au = |ms: f64| 100.0 * 80.0 / ms;
+    near(&one["epochs"][0]["au_all_steps_percent"], (au(560.0) + au(720.0)) / 2.0);
+    near(&one["epochs"][1]["au_all_steps_percent"], 50.0);
+    let batch = plan(1, 8).loader.batch_size as f64;
+    near(&one["epochs"][1]["samples_per_second"], 50.0 * batch);
+    let saves = &one["saves"];
+    assert_eq!(saves["count"], 1);
+    near(&saves["duration_s"], 0.02);
+    // Rates have their geometric mean.
+    near(&saves["before"]["samples_per_second"], (25.0_f64 * 12.5).sqrt() * batch);
+    near(&saves["after"]["au_percent"], 10.0);
+    assert_eq!(saves["during"]["au_percent"]["estimate"], serde_json::Value::Null);
+    for name in ["html", "markdown", "latex"] {
+        let text = (output::find(name).unwrap().write)(&report);
+        for expected in ["Epoch 2", "AU before", "AU of all steps"] {
+            assert!(text.contains(expected), "{name}: {expected}");
+        }
+    }
+    let kinds: Vec<FindingKind> = report.findings.iter().map(|one| one.kind).collect();
+    assert!(kinds.contains(&FindingKind::Epochs) && kinds.contains(&FindingKind::Checkpoints));
 }
 
 #[test]

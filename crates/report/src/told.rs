@@ -1,12 +1,18 @@
 //! The findings of a report in words, with links to the runs they rest on. Judges nothing itself.
 
+use crate::experiment::Middle;
 use crate::number::significant;
-use crate::report::{FindingFigure, FindingNumber, FindingText, ReportedRun, Support};
+use crate::report::{
+    BestConfiguration, FindingFigure, FindingNumber, FindingText, RecommendationText, ReportedRun,
+    Support,
+};
 use crate::words::finding::{caveat, quantity, sentence};
 use crate::words::number::chance;
+use crate::words::recommendation::sentences;
 use feedrate_analysis::design::Design;
 use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity};
 use feedrate_analysis::findings::{findings, main_responses};
+use feedrate_analysis::recommendation::{ConfigurationMean, recommendations};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, Provenance, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
 use std::collections::HashSet;
@@ -18,11 +24,39 @@ pub(super) fn told(runs: &[ReportedRun], designs: &[Design], results: &[&Run]) -
     all.map(|finding| one(finding, designs, runs)).collect()
 }
 
+/// What was best among what was tested.
+pub(super) fn recommended(designs: &[Design], results: &[&Run]) -> Vec<RecommendationText> {
+    let middle = |of: Option<ConfigurationMean>| Middle {
+        estimate: of.map(|of| of.middle),
+        interval: of.and_then(|of| of.interval).map(|of| (of.low, of.high)),
+    };
+    let all = recommendations(designs, results).into_iter().map(|of| RecommendationText {
+        says: sentences(&of),
+        workload: of.workload,
+        best: of
+            .best
+            .into_iter()
+            .map(|one| BestConfiguration {
+                samples_per_second: middle(Some(one.throughput)),
+                au_all_steps_percent: middle(one.au_percent),
+                levels: one.levels,
+                n: one.n,
+            })
+            .collect(),
+        tested: of.tested,
+        combinations: of.combinations,
+    });
+    all.collect()
+}
+
 fn one(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> FindingText {
     // Where there is one workload, and no part of it alone is meant, nobody asks which.
     let is_alone = matches!(designs, [only] if finding.workloads == [only.workload.clone()]);
     let support = match finding.kind {
         FindingKind::CannotTell => Support::CannotBeTold,
+        FindingKind::Epochs | FindingKind::Checkpoints if is_open(&finding) => {
+            Support::CannotBeTold
+        }
         _ if !finding.is_supported => Support::Described,
         _ if !finding.caveats.is_empty() => Support::Doubted,
         _ => Support::Shown,
@@ -57,11 +91,19 @@ fn one(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> FindingText
     }
 }
 
+/// Whether it was tested, and nothing was found.
+fn is_open(finding: &Finding) -> bool {
+    !finding.is_supported && finding.effects.iter().any(|of| of.p.is_some())
+}
+
 fn number(of: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) -> FindingNumber {
     let metric = match of.of {
         Quantity::Windowed { .. } => Some(&AU_WINDOWED),
         Quantity::AllSteps { .. } => Some(&AU_ALL_STEPS),
         Quantity::WholeEpochThroughput { .. } => Some(&SAMPLES_WHOLE),
+        Quantity::FirstEpoch(name)
+        | Quantity::DuringCheckpoints(name)
+        | Quantity::AfterCheckpoints(name) => Metric::find(name).ok(),
         _ => response.and_then(|name| Metric::find(name).ok()),
     };
     // The furthest from measured of the values that it is of.
@@ -88,6 +130,7 @@ fn figure(of: &FindingNumber) -> FindingFigure {
         EffectUnit::Efficiency => "share of linear growth",
         EffectUnit::Share => "share",
         EffectUnit::Processes => "processes",
+        EffectUnit::Seconds => "s",
         EffectUnit::Response => "value",
     };
     let mut value = significant(Some(of.value));

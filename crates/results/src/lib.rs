@@ -16,5 +16,6 @@ pub mod run;
 pub mod relations;
 pub mod doubt;
 pub mod index;
+pub mod groups;
 
 pub use import::load_run;

@@ -1,13 +1,16 @@
-//! A dataset in the page cache: it is emptied or filled where that is asked for, and what is there is doubted where that is not it.
+//! A dataset in memory, its bytes, dentries and inodes: they are dropped or filled in where that is asked for, what is there is
+//! doubted where that is not it, and looking opens few files.
 
-use crate::system::{Residency, file_bytes, residency};
+use crate::system;
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_data::walk::{self, Watch};
 use feedrate_measure::record::{EpochRecord, System};
 use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::order::Permutation;
 use feedrate_spec::plan::{Cache, PlanDoubt};
 use feedrate_spec::shape::FileShape;
 use feedrate_spec::units;
+use std::io;
 use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
 
@@ -16,37 +19,136 @@ const WARM_THREADS: usize = 8;
 /// Share of the dataset that may be said to be all of it: the kernel needs memory for itself too.
 const WARM_SHARE_MIN: f64 = 0.95;
 
-/// The page cache of a dataset's machine.
-pub(crate) struct PageCache<'a> {
-    pub(crate) layout: &'a Layout,
-    /// The bare storage.
-    pub(crate) storage: &'a dyn Storage,
-    pub(crate) wanted: Cache,
-    /// One process acts, and looks, for its machine.
-    pub(crate) acts: bool,
-    pub(crate) interrupted: &'a AtomicBool,
+/// Files that are looked at to see how much of the dataset is in memory, at most.
+const LOOKED_AT_MAX: u64 = 1000;
+/// Where nothing else opens all files, looking opens no more than one in so many of them, and yet so many.
+const LOOKED_AT_SHARE: u64 = 100;
+const LOOKED_AT_MIN: u64 = 10;
+/// Of the sample, which is the same in each epoch: the files that were opened once are looked at again.
+const SAMPLE_SEED: u64 = 0x5eed;
+
+/// Files that were opened before the first epoch on this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preparation {
+    /// Files that this process opened to probe the dataset.
+    pub opens: u64,
+    /// Training files that are known to have been opened or made since the last drop of dentries and inodes.
+    pub opened_files: u64,
 }
 
-impl PageCache<'_> {
-    /// Empty it or fill it where that is asked for, and see how much is there. `last` is what was there when the epoch before ended,
-    /// a moment ago.
-    pub(crate) fn prepare(&self, last: Option<Residency>) -> Result<Residency, StorageError> {
-        match (self.wanted, last) {
-            (Cache::Cold, _) if self.acts => self.each(1, |path| self.storage.evict(path))?,
-            (Cache::Warm, None) if self.acts => {
-                self.each(WARM_THREADS, |path| self.storage.warm(path))?;
-            }
-            (Cache::AsIs | Cache::Warm, Some(last)) => return Ok(last),
+/// The page cache of a dataset's machine, and its dentries and inodes.
+pub(crate) struct PageCache<'a> {
+    layout: &'a Layout,
+    /// The bare storage.
+    storage: &'a dyn Storage,
+    wanted: Cache,
+    interrupted: &'a AtomicBool,
+    /// One process acts, and looks, for its machine.
+    pub(crate) acts: bool,
+    pub(crate) known: Preparation,
+    drop_metadata: &'a dyn Fn() -> io::Result<()>,
+    /// Files that are looked at.
+    sample: Vec<u64>,
+    /// What was there when the epoch before ended, a moment ago.
+    last: Option<Residency>,
+}
+
+/// Dataset bytes in the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Residency {
+    /// Scaled up from the files looked at; `None` where it cannot be known.
+    pub(crate) bytes: Option<u64>,
+    /// Share of the files looked at.
+    pub(crate) sampled_share: f64,
+}
+
+/// The machine when an epoch begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Before {
+    /// Files opened since the epoch before; `None` where another process acts.
+    opens: Option<u64>,
+    residency: Residency,
+    opened_files: Option<u64>,
+    metadata_dropped: Option<bool>,
+}
+
+impl Before {
+    /// Write it down.
+    pub(crate) fn tell(&self, epoch: &mut EpochRecord) {
+        if let Some(first) = epoch.accelerators.first_mut() {
+            first.io.preparation_opens = self.opens;
+        }
+        let host = &mut epoch.host;
+        host.resident_before_bytes = self.residency.bytes;
+        host.resident_sampled_share = self.residency.sampled_share;
+        host.metadata_opened_files = self.opened_files;
+        host.metadata_dropped = self.metadata_dropped;
+    }
+}
+
+impl<'a> PageCache<'a> {
+    pub(crate) fn new(
+        layout: &'a Layout,
+        storage: &'a dyn Storage,
+        wanted: Cache,
+        interrupted: &'a AtomicBool,
+    ) -> Self {
+        let files = layout.files_train();
+        let looked_at = match wanted {
+            Cache::AsIs => (files / LOOKED_AT_SHARE).clamp(LOOKED_AT_MIN, LOOKED_AT_MAX),
+            Cache::Cold | Cache::Warm => LOOKED_AT_MAX,
+        };
+        let order = Permutation::new(files, SAMPLE_SEED);
+        let sample = (0..looked_at.min(files)).map(|i| order.at(i)).collect();
+        PageCache {
+            layout,
+            storage,
+            wanted,
+            interrupted,
+            acts: true,
+            known: Preparation::default(),
+            drop_metadata: &system::drop_metadata,
+            sample,
+            last: None,
+        }
+    }
+
+    /// Empty it or fill it where that is asked for, and see how much is there. Dentries and inodes are dropped last: all that is
+    /// done before opens files.
+    pub(crate) fn prepare(&mut self) -> Result<Before, StorageError> {
+        if !self.acts {
+            return Ok(Before::default());
+        }
+        let storage = self.storage;
+        match (self.wanted, self.last) {
+            (Cache::Cold, _) => self.each(1, |path| storage.evict(path))?,
+            (Cache::Warm, None) => self.each(WARM_THREADS, |path| storage.warm(path))?,
             _ => {}
         }
-        Ok(self.residency())
+        let residency = match self.last {
+            Some(last) if self.wanted != Cache::Cold => last,
+            _ => self.look(),
+        };
+        let dropped = (self.wanted == Cache::Cold).then(|| (self.drop_metadata)().is_ok());
+        if dropped == Some(true) {
+            self.known.opened_files = 0;
+        }
+        Ok(Before {
+            opens: Some(std::mem::take(&mut self.known.opens)),
+            residency,
+            // Where nothing can be in memory, no file was opened either.
+            opened_files: residency.bytes.map(|_| self.known.opened_files),
+            metadata_dropped: dropped,
+        })
     }
 
     fn each(
-        &self,
+        &mut self,
         threads: usize,
         act: impl Fn(&str) -> Result<(), StorageError> + Sync,
     ) -> Result<(), StorageError> {
+        self.known.opens += self.layout.files();
+        self.known.opened_files = self.layout.files_train();
         let watch = Watch::new(&|_, _| {}, self.interrupted);
         walk::for_each(self.layout.files(), threads, &watch, String::new, |path, file| {
             self.layout.write_path(file, path);
@@ -54,12 +156,45 @@ impl PageCache<'_> {
         })
     }
 
-    /// That it cannot be known stops no run.
-    pub(crate) fn residency(&self) -> Residency {
+    /// See how much is there when an epoch of this process ends, and write it down.
+    pub(crate) fn after(&mut self, epoch: &mut EpochRecord) {
         if !self.acts {
-            return Residency::default();
+            return;
         }
-        residency(self.storage, self.layout).unwrap_or_default()
+        // Several accelerators may have read the same files.
+        let read = epoch.accelerators.iter().filter_map(|of| of.io.access.files).max();
+        self.known.opened_files = self.known.opened_files.max(read.unwrap_or(0));
+        let residency = self.look();
+        self.last = Some(residency);
+        epoch.host.resident_after_bytes = residency.bytes;
+    }
+
+    /// That it cannot be known stops no run.
+    fn look(&mut self) -> Residency {
+        let Ok(Some(bytes)) = self.sampled(|path| self.storage.resident_bytes(path)) else {
+            return Residency::default();
+        };
+        let looked_at = self.sample.len() as u64;
+        self.known.opens += looked_at;
+        self.known.opened_files = self.known.opened_files.max(looked_at);
+        let sampled_share = looked_at as f64 / self.layout.files_train() as f64;
+        Residency { bytes: Some(bytes), sampled_share }
+    }
+
+    /// Bytes of all training files, scaled up from those of the sample.
+    fn sampled(
+        &self,
+        bytes_of: impl Fn(&str) -> Result<Option<u64>, StorageError>,
+    ) -> Result<Option<u64>, StorageError> {
+        let mut path = String::new();
+        let mut sum: u64 = 0;
+        for &file in &self.sample {
+            self.layout.write_path(file, &mut path);
+            let Some(bytes) = bytes_of(&path)? else { return Ok(None) };
+            sum += bytes;
+        }
+        let share = self.sample.len() as f64 / self.layout.files_train() as f64;
+        Ok((!self.sample.is_empty()).then(|| (sum as f64 / share) as u64))
     }
 
     /// Doubts of an epoch that began with another one than the user asked for.
@@ -67,7 +202,7 @@ impl PageCache<'_> {
         match self.wanted {
             Cache::Cold => not_cold(epoch, machines, self.cold_bytes_max()),
             Cache::Warm if epoch.number == 1 => {
-                let bytes = file_bytes(self.storage, self.layout).unwrap_or_default();
+                let bytes = self.sampled(|path| self.storage.stat(path)).unwrap_or_default();
                 not_warm(epoch, machines, bytes)
             }
             Cache::AsIs | Cache::Warm => Vec::new(),
@@ -132,7 +267,12 @@ fn outside(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_data::storage::{Handle, ReadStorage, WriteFile};
     use feedrate_measure::record::HostEpoch;
+    use feedrate_spec::catalog::Member;
+    use feedrate_spec::plan::DatasetPlan;
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
 
     fn epoch(resident: &[Option<u64>]) -> EpochRecord {
         let host = |bytes: &Option<u64>| HostEpoch {
@@ -175,5 +315,148 @@ mod tests {
         );
         assert!(evidence(None, Some(1000))[0].starts_with("an unknown part of the dataset's"));
         assert!(evidence(Some(5), None)[0].contains("of the dataset's unknown size"));
+    }
+
+    /// Logs what is done with files; half of each that was opened is in the page cache.
+    #[derive(Default)]
+    struct Logged {
+        log: Mutex<Vec<String>>,
+    }
+
+    impl Logged {
+        fn note(&self, action: &str, path: &str) {
+            self.log.lock().unwrap().push(format!("{action} {path}"));
+        }
+
+        /// The actions since this was last asked, those that follow each other and are alike once; and the files.
+        fn take(&self) -> (Vec<String>, BTreeSet<String>) {
+            let log = std::mem::take(&mut *self.log.lock().unwrap());
+            let parts: Vec<_> = log.iter().map(|line| line.split_once(' ').unwrap()).collect();
+            let mut actions: Vec<String> =
+                parts.iter().map(|(action, _)| (*action).into()).collect();
+            actions.dedup();
+            let files = parts.into_iter().map(|(_, file)| file.into());
+            (actions, files.filter(|file: &String| !file.is_empty()).collect())
+        }
+    }
+
+    impl ReadStorage for Logged {
+        fn open(&self, _: &str) -> Result<Handle, StorageError> {
+            unimplemented!()
+        }
+
+        fn len(&self, _: Handle) -> Result<u64, StorageError> {
+            unimplemented!()
+        }
+
+        fn read_at(&self, _: Handle, _: u64, _: &mut [u8]) -> Result<usize, StorageError> {
+            unimplemented!()
+        }
+
+        fn close(&self, _: Handle) {}
+    }
+
+    impl Storage for Logged {
+        fn member(&self) -> &'static Member {
+            unimplemented!()
+        }
+
+        fn stat(&self, _: &str) -> Result<Option<u64>, StorageError> {
+            unimplemented!()
+        }
+
+        fn create(&self, _: &str) -> Result<Box<dyn WriteFile>, StorageError> {
+            unimplemented!()
+        }
+
+        fn remove(&self, _: &str) -> Result<(), StorageError> {
+            unimplemented!()
+        }
+
+        fn list(&self, _: &str) -> Result<Vec<String>, StorageError> {
+            unimplemented!()
+        }
+
+        fn evict(&self, path: &str) -> Result<(), StorageError> {
+            self.note("evict", path);
+            Ok(())
+        }
+
+        fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
+            self.note("look", path);
+            Ok(Some(50))
+        }
+    }
+
+    fn layout(files_train: u64) -> Layout {
+        let plan = DatasetPlan { files_train, samples_per_file: 1, ..DatasetPlan::default() };
+        Layout::new(&plan)
+    }
+
+    /// An epoch of one accelerator that read so many files, from the page cache's point of view.
+    fn epoch_of(cache: &mut PageCache<'_>, files_read: u64) -> EpochRecord {
+        let before = cache.prepare().unwrap();
+        let mut own = EpochRecord { accelerators: vec![Default::default()], ..epoch(&[None]) };
+        own.accelerators[0].io.access.files = Some(files_read);
+        before.tell(&mut own);
+        cache.after(&mut own);
+        own
+    }
+
+    #[test]
+    fn looking_opens_few_files_and_later_the_same() {
+        for (files, looked_at) in
+            [(5, 5), (700, 10), (5000, 50), (99_900, 999), (1 << 40, 1000), (0, 0)]
+        {
+            let (layout, storage, never) =
+                (layout(files), Logged::default(), AtomicBool::new(false));
+            let mut cache = PageCache::new(&layout, &storage, Cache::AsIs, &never);
+            cache.known = Preparation { opens: 3, opened_files: 0 };
+            let first = epoch_of(&mut cache, files);
+            let (actions, opened) = storage.take();
+            assert_eq!(opened.len() as u64, looked_at);
+            assert!(actions.iter().all(|action| action == "look"));
+            let second = epoch_of(&mut cache, files);
+            assert!(storage.take().1.is_subset(&opened));
+            let opens = |own: &EpochRecord| own.accelerators[0].io.preparation_opens;
+            assert_eq!((opens(&first), opens(&second)), (Some(looked_at + 3), Some(looked_at)));
+            let known = (looked_at > 0).then_some(50 * files);
+            let host = &first.host;
+            assert_eq!((host.resident_before_bytes, host.resident_after_bytes), (known, known));
+            assert_eq!(host.metadata_opened_files, known.map(|_| looked_at));
+            assert_eq!(second.host.metadata_opened_files, known.map(|_| files));
+            assert_eq!(host.metadata_dropped, None);
+        }
+    }
+
+    #[test]
+    fn dentries_and_inodes_are_dropped_after_all_that_opens_files() {
+        for allowed in [true, false] {
+            let (layout, storage, never) = (layout(3), Logged::default(), AtomicBool::new(false));
+            let drop_metadata = || {
+                storage.note("drop", "");
+                if allowed { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+            };
+            let mut cache = PageCache::new(&layout, &storage, Cache::Cold, &never);
+            cache.drop_metadata = &drop_metadata;
+            for opens in [3 + 3, 3 + 3 + 3] {
+                let own = epoch_of(&mut cache, 3);
+                assert_eq!(storage.take().0, ["evict", "look", "drop", "look"]);
+                assert_eq!(own.accelerators[0].io.preparation_opens, Some(opens));
+                let opened = if allowed { 0 } else { 3 };
+                assert_eq!(own.host.metadata_opened_files, Some(opened));
+                assert_eq!(own.host.metadata_dropped, Some(allowed));
+            }
+        }
+    }
+
+    #[test]
+    fn what_another_process_sees_is_not_told() {
+        let (layout, storage, never) = (layout(9), Logged::default(), AtomicBool::new(false));
+        let cache = PageCache::new(&layout, &storage, Cache::AsIs, &never);
+        let own = epoch_of(&mut PageCache { acts: false, ..cache }, 9);
+        assert_eq!(storage.take().1.len(), 0);
+        assert_eq!(own.accelerators[0].io.preparation_opens, None);
+        assert_eq!(own.host, HostEpoch::default());
     }
 }

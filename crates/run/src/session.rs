@@ -1,14 +1,16 @@
 //! One run: epoch after epoch, with what the machine did, into a record that is whole at every moment.
 
+pub use crate::page_cache::Preparation;
+
 use crate::checkpoint::{CheckpointDue, Saved, Saver};
 use crate::clock::Clock;
 use crate::comm::{CommError, End};
 use crate::driver::{Epoch, FileRange, RealDriver, RunError};
-use crate::page_cache::PageCache;
+use crate::page_cache::{Before, PageCache};
 use crate::ranks::Ranks;
-use crate::system::{Residency, Sampler, TimelineSampler};
+use crate::system::{Sampler, TimelineSampler};
 use feedrate_data::storage::Storage;
-use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, HostEpoch, Record};
+use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -40,6 +42,8 @@ pub struct Training<'d> {
     pub layout: &'d Layout,
     /// The bare storage, for eviction and residency.
     pub storage: &'d dyn Storage,
+    /// Files that were opened already.
+    pub preparation: Preparation,
     /// Reads for the epochs.
     pub driver: &'d mut RealDriver,
     /// For evaluations, over their own files, where there are any.
@@ -103,20 +107,14 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
         record: &mut Record,
     ) -> Result<RunOutcome, RunError> {
-        let Training { layout, storage, driver, mut evaluation } = training;
-        let cache = PageCache {
-            layout,
-            storage,
-            wanted: self.plan.train.cache,
-            acts: self.ranks.is_first_of_node(),
-            interrupted: self.interrupted,
-        };
-        let mut last = None;
+        let Training { layout, storage, preparation, driver, mut evaluation } = training;
+        let (wanted, acts) = (self.plan.train.cache, self.ranks.is_first_of_node());
+        let mut cache = PageCache::new(layout, storage, wanted, self.interrupted);
+        (cache.acts, cache.known) = (acts, preparation);
         for number in 1..=self.plan.train.epochs_run() {
-            let before = cache.prepare(last)?;
+            let before = cache.prepare()?;
             self.ranks.comm.barrier()?;
-            let (after, outcome) = self.epoch(number, saver, driver, &cache, before, record);
-            last = Some(after);
+            let outcome = self.epoch(number, saver, driver, &mut cache, before, record);
             let outcome = outcome.and_then(|steps| {
                 self.checkpoint(number, steps, saver)?;
                 match &mut evaluation {
@@ -135,18 +133,17 @@ impl Session<'_> {
         Ok(RunOutcome::Complete)
     }
 
-    /// Train for one epoch of which `before` was in the page cache. Returns what is there after it, and its steps.
+    /// Train for one epoch that finds the machine as `before`. Returns its steps.
     fn epoch(
         &self,
         number: u32,
         saver: &mut Option<Saver>,
         driver: &mut RealDriver,
-        cache: &PageCache<'_>,
-        before: Residency,
+        cache: &mut PageCache<'_>,
+        before: Before,
         record: &mut Record,
-    ) -> (Residency, Result<u64, RunError>) {
+    ) -> Result<u64, RunError> {
         let steps = self.plan.train.steps_in_epoch(number);
-        let mut after = Residency::default();
         let (own, outcome) = self.measured(
             number,
             driver,
@@ -155,11 +152,9 @@ impl Session<'_> {
                     self.save(saver, CheckpointDue { epoch: number, steps: step, step })
                 })
             },
-            |host| {
-                after = cache.residency();
-                host.resident_before_bytes = before.bytes;
-                host.resident_after_bytes = after.bytes;
-                host.resident_sampled_share = before.sampled_share;
+            |own| {
+                before.tell(own);
+                cache.after(own);
             },
             record,
         );
@@ -168,7 +163,7 @@ impl Session<'_> {
             record.doubts.extend(doubts);
         }
         record.epochs.push(own);
-        (after, outcome.map(|()| steps))
+        outcome.map(|()| steps)
     }
 
     /// The evaluation that is due after an epoch.
@@ -196,16 +191,15 @@ impl Session<'_> {
         number: u32,
         driver: &mut RealDriver,
         run: impl FnOnce(&mut RealDriver) -> Epoch,
-        look: impl FnOnce(&mut HostEpoch),
+        look: impl FnOnce(&mut EpochRecord),
         record: &Record,
     ) -> (EpochRecord, Result<(), RunError>) {
         let sampler = Sampler::start(self.device, self.clock);
         let epoch = TimelineSampler::apart(self.timeline, || run(driver));
-        let mut host = sampler.finish();
+        let host = sampler.finish();
         let (start_ns, end_ns) = extent(&epoch.accelerators, driver.now_ns());
-        look(&mut host);
         let (accelerators, causes) = (epoch.accelerators, Some(epoch.causes));
-        let own = EpochRecord {
+        let mut own = EpochRecord {
             number,
             start_ns,
             end_ns,
@@ -214,6 +208,7 @@ impl Session<'_> {
             host,
             ..EpochRecord::default()
         };
+        look(&mut own);
         let (epoch, outcome) = match epoch.failure {
             Some(failure) => (own, Err(failure)),
             None if !self.ranks.are_many() => {

@@ -13,14 +13,14 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 Value = Union[str, int, float, bool, None]
 
-BELOW_AU = 3
-"""The run is done, but below what `--fail-below-au` asks for."""
+UNMET = 3
+"""The run is done, but not as `--fail-below-au` or `--fail-on` ask for."""
 
 
 class FeedrateError(RuntimeError):
     """The program ended with another code than 0; `code` is that code, the text what it said.
 
-    `summary` is that of a run that was done but below `--fail-below-au`, else None.
+    `summary` is that of a run that was done, but not as `--fail-below-au` or `--fail-on` asked, else None.
     """
 
     def __init__(self, code: int, message: str, summary: Optional[dict[str, Any]] = None) -> None:
@@ -51,7 +51,7 @@ def run(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="surrogateescape", check=False
     )
     if done.returncode != 0:
-        summary = _summary(done.stdout) if done.returncode == BELOW_AU else None
+        summary = _summary(done.stdout) if done.returncode == UNMET else None
         raise FeedrateError(done.returncode, done.stderr.strip(), summary)
     return json.loads(done.stdout)
 

@@ -1,9 +1,12 @@
 //! Sides of a comparison: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
 
-use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric, SAMPLES_WHOLE};
+use super::SideDoubt;
+use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
 use feedrate_results::import::{RunOrigin, find, same_text};
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
-use feedrate_results::run::{ROWS, Run};
+use feedrate_results::run::{ROWS, Reason, Run};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The runs of a side.
@@ -11,8 +14,51 @@ use std::path::Path;
 pub struct Runs {
     /// In the order they were started.
     pub runs: Vec<Run>,
-    /// Runs that must not be used, and folders that cannot be read.
+    /// Runs that must not be used for a doubt.
+    pub invalid: Vec<Run>,
+    /// Runs that are not used, and folders that cannot be read.
     pub left_out: Vec<LeftOut>,
+}
+
+impl Runs {
+    /// The runs that tell what was set: those that may be used, if there are any.
+    pub(super) fn telling(&self) -> &[Run] {
+        if self.runs.is_empty() { &self.invalid } else { &self.runs }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().chain(&self.invalid)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Run> {
+        self.runs.iter_mut().chain(&mut self.invalid)
+    }
+
+    /// Each doubt with the number of its runs, the worst first.
+    pub(super) fn doubts(&self) -> Vec<SideDoubt> {
+        let mut counts: BTreeMap<(Severity, &str), usize> = BTreeMap::new();
+        for doubt in self.all().flat_map(|run| &run.doubts) {
+            *counts.entry((doubt.severity, &doubt.name)).or_default() += 1;
+        }
+        let counts = counts.into_iter();
+        let named =
+            counts.map(|((severity, name), runs)| SideDoubt { severity, name: name.into(), runs });
+        named.collect()
+    }
+}
+
+/// A run that is on both sides, or a copy of one: its two folders.
+pub fn same_run<'a>(a: &'a Runs, b: &'a Runs) -> Option<(&'a Path, &'a Path)> {
+    let folder = |run: &Run| std::fs::canonicalize(&run.path).ok();
+    let is_same = |one: &Run, other: &Run| {
+        let values =
+            |run: &Run| (run.started.clone(), run.steps, run.values.clone(), run.series.clone());
+        folder(one).is_some_and(|path| folder(other) == Some(path))
+            || (one.started.is_some() && values(one) == values(other))
+    };
+    let mut pairs = a.all().flat_map(|one| b.all().map(move |other| (one, other)));
+    let found = pairs.find(|&(one, other)| is_same(one, other));
+    found.map(|(one, other)| (one.path.as_path(), other.path.as_path()))
 }
 
 /// The runs of A and of B, read by so many threads. Where some are of DLIO and some are ours, their settings are those that both have names for.
@@ -29,20 +75,23 @@ pub fn sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsErr
         (RunIndex::read(&[a.into()], &options)?, RunIndex::read(&[b.into()], &options)?)
     };
     let (mut a, mut b) = (Runs::from(of_a), Runs::from(of_b));
-    for run in a.runs.iter_mut().chain(&mut b.runs).filter(|run| !run.is_own()) {
+    for run in a.all_mut().chain(b.all_mut()).filter(|run| !run.is_own()) {
         run.settings.extend(run.hosts.map(|count| ("hosts".into(), count.to_string())));
     }
-    let own = a.runs.iter().chain(&b.runs).filter(|run| run.is_own()).count();
-    if 0 < own && own < a.runs.len() + b.runs.len() {
-        a.runs.iter_mut().chain(&mut b.runs).for_each(keep_common);
+    let is_own = |run: &Run| run.is_own();
+    if a.all().chain(b.all()).any(is_own) && !a.all().chain(b.all()).all(is_own) {
+        a.all_mut().chain(b.all_mut()).for_each(keep_common);
     }
     Ok((a, b))
 }
 
 impl From<RunIndex> for Runs {
     fn from(index: RunIndex) -> Self {
+        let invalid = index.runs.iter();
+        let invalid = invalid.filter(|run| matches!(run.unusable, Some(Reason::Invalid { .. })));
+        let invalid = invalid.cloned().collect();
         let (runs, left_out) = index.into_usable();
-        Runs { runs, left_out }
+        Runs { runs, invalid, left_out }
     }
 }
 
@@ -51,14 +100,8 @@ fn holds_dlio(path: &Path) -> bool {
     find(path).is_ok_and(|(found, _)| found.iter().any(|one| one.origin != RunOrigin::Feedrate))
 }
 
-/// Responses that are compared where none is asked for: utilisation, and throughput in the truest unit that all runs have.
-pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Metric> {
-    let rates: [&Metric; 2] = [&DELIVERED_WHOLE, &SAMPLES_WHOLE];
-    let known = rates
-        .into_iter()
-        .find(|rate| a.runs.iter().chain(&b.runs).all(|run| run.metric(rate).is_some()));
-    vec![&AU_ALL_STEPS, known.unwrap_or(&DELIVERED_WHOLE)]
-}
+/// Responses that are compared where none is asked for: utilisation and throughput, in samples, which are the same work whatever their format and size.
+pub static MAIN_RESPONSES: [&Metric; 2] = [&AU_ALL_STEPS, &SAMPLES_WHOLE];
 
 /// Keep what ours and DLIO's both have names for.
 fn keep_common(run: &mut Run) {
@@ -66,7 +109,7 @@ fn keep_common(run: &mut Run) {
         let in_table = ROWS.iter().any(|(_, plan, dlio, _)| plan == key && !dlio.is_empty());
         // Whether there are checkpoints, and in which format: not the same question.
         ["workload", "accelerators"].contains(&key.as_str())
-            || (in_table && key != "checkpoint.format")
+            || (in_table && key != "workflow.checkpoint")
     });
     run.settings.values_mut().for_each(|value| *value = same_text(value));
 }
@@ -74,7 +117,7 @@ fn keep_common(run: &mut Run) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{ComparisonVerdict, Note, Pairing, Question, compare};
+    use crate::compare::{ComparisonVerdict, Ground, Note, Pairing, Question, compare};
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
     use feedrate_results::import::fake::Fake;
@@ -105,10 +148,7 @@ mod tests {
         fs::remove_file(b.path().join("threads8/run0/1_output.json")).unwrap();
         Fake { train: false, generate: true, ..Fake::default() }.write(b.path(), "made");
         let (a, b) = both(a.path(), b.path());
-        let responses = main_responses(&a, &b);
-        let names: Vec<&str> = responses.iter().map(|one| one.id.name()).collect();
-        assert_eq!(names, ["au_all_steps_percent", "delivered_bytes_per_second"]);
-        let found = compare(a, b, &responses, Question::Within(0.02), Pairing::None);
+        let found = compare(a, b, &MAIN_RESPONSES, Question::Within(0.02), Pairing::None, &[]);
         let told: Vec<(&str, ComparisonVerdict, usize)> = found
             .findings
             .iter()
@@ -117,7 +157,12 @@ mod tests {
         let (few, many) =
             ("fake, 4 accelerators, loader.workers=4", "fake, 4 accelerators, loader.workers=8");
         assert_eq!(told[..2], [(few, ComparisonVerdict::Differs, 3); 2]);
-        assert_eq!(told[2..], [(many, ComparisonVerdict::Differs, 2); 2]);
+        // Of three runs of B one must not be used.
+        assert_eq!(told[2..], [(many, ComparisonVerdict::CannotTell, 2); 2]);
+        assert_eq!(found.findings[2].ground, Ground::InvalidRuns { a: 0, b: 1 });
+        let doubt = found.doubts_of_b.first().unwrap();
+        assert_eq!((doubt.name.as_str(), doubt.runs), ("missing_ranks", 1));
+        assert!(!found.is_met());
         // 1.8 of 6.15 s, and of 10.5 s.
         let au = found.findings[0].a.values[0];
         assert!((au - 180.0 / 6.15).abs() < 0.01, "{au}");
@@ -181,11 +226,12 @@ mod tests {
             &[Metric::find("au_all_steps").unwrap()],
             Question::Within(0.02),
             Pairing::None,
+            &[],
         );
-        assert_eq!(
-            (found.findings.len(), found.findings[0].verdict),
-            (1, ComparisonVerdict::Differs)
-        );
+        let differs =
+            vec!["workload", "processes", "batch_size", "record_length_bytes", "computation_time"];
+        let ground = Ground::NotAlike { differs, unknown: vec![] };
+        assert_eq!((found.findings.len(), &found.findings[0].ground), (1, &ground));
         let differs: Vec<&str> = found.differs_in.iter().map(|one| one.setting.as_str()).collect();
         assert!(
             differs.contains(&"loader.batch_size") && differs.contains(&"workload"),

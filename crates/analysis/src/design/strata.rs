@@ -18,6 +18,15 @@ pub struct Stratum {
     pub design: Design,
 }
 
+impl Stratum {
+    /// Its runs, as a workload whose name tells them from the other parts.
+    pub fn named_design(self) -> Design {
+        let names = [self.design.workload, self.name];
+        let names = names.into_iter().filter(|name| !name.is_empty());
+        Design { workload: names.collect::<Vec<_>>().join(", "), ..self.design }
+    }
+}
+
 /// Source, machine, and the size of samples where that sets a run apart. What is not known is the same as nothing that is.
 type Place<'a> = (Option<&'a str>, Option<&'a str>, Option<u64>);
 

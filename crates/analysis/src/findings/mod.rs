@@ -12,6 +12,7 @@ mod scaling;
 mod scaling_law;
 mod drift;
 mod steady;
+mod over_time;
 mod noise;
 mod artefact;
 
@@ -77,11 +78,8 @@ fn of_workload(design: &Design, runs: &[&Run], responses: &[&'static Metric]) ->
     all.extend(inconclusive::only_left_out(design, &group));
     let strata = used.strata(runs);
     all.extend(inconclusive::apart(&group, &strata));
-    for Stratum { name, design } in strata {
-        let workload = [design.workload.clone(), name].into_iter().filter(|name| !name.is_empty());
-        let design = Design { workload: workload.collect::<Vec<_>>().join(", "), ..design };
-        all.extend(of_stratum(&design, runs, responses));
-    }
+    let designs = strata.into_iter().map(Stratum::named_design);
+    all.extend(designs.flat_map(|design| of_stratum(&design, runs, responses)));
     all
 }
 
@@ -90,6 +88,7 @@ fn of_stratum(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> 
     let group = UsedRuns { design, runs };
     let mut all = artefact::artefacts(&group);
     all.extend(steady::unsteady(&group));
+    all.extend(over_time::over_time(&group));
     all.extend(inconclusive::ignored(&group));
     let matrices = responses.iter().filter_map(|response| DesignMatrix::new(&group, response));
     let matrices: Vec<DesignMatrix> = matrices.collect();

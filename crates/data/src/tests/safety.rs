@@ -80,7 +80,7 @@ fn files_that_shrink_meanwhile_are_seen() {
     let never = AtomicBool::new(false);
     let made = generation.make(begun, FileShare::ALL, 1, &Watch::new(&|_, _| {}, &never)).unwrap();
     std::fs::write(folder.path().join(path_of(&plan, 3)), "torn").unwrap();
-    let refused = generation.complete(made).unwrap_err();
+    let refused = generation.complete(made, Vec::new()).unwrap_err();
     assert!(matches!(refused, DatasetError::Changed { .. }), "{refused}");
 }
 

@@ -21,7 +21,7 @@ impl Loader for Dali {
 
     fn claim(&self, queue: &Queue, _worker: &mut WorkerState) -> Option<Task> {
         let (batch, sample) = queue.draw_sample(queue.made() + 1)?;
-        Some(Task { batch, samples: sample..sample + 1 })
+        Some(Task { batch, samples: sample..sample + 1, position: None })
     }
 
     fn waits_for_whole(&self) -> bool {

@@ -6,6 +6,7 @@
 //! To add a loader: copy `pytorch.rs`, implement [`Loader`], add its `mod` line and its row.
 
 mod queue;
+mod shards;
 mod pytorch;
 mod tensorflow;
 mod dali;
@@ -49,12 +50,15 @@ pub struct WorkerState {
     pub worker: u32,
     /// The batch or sample it claimed last, counted over the run, where they belong to workers.
     last: Option<u64>,
+    /// Epochs of which it has claimed all, and pieces of the one after, where it reads whole files.
+    epochs: u64,
+    pieces: u64,
 }
 
 impl WorkerState {
     /// Worker `worker` before its first claim.
     pub fn new(worker: u32) -> Self {
-        WorkerState { worker, last: None }
+        WorkerState { worker, last: None, epochs: 0, pieces: 0 }
     }
 }
 
@@ -65,6 +69,8 @@ pub struct Task {
     pub batch: u64,
     /// Samples of the batch.
     pub samples: Range<u64>,
+    /// Position in the epoch of the first of them, where that does not follow from the batch.
+    pub position: Option<u64>,
 }
 
 /// Whom to wake.

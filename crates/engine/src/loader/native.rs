@@ -21,7 +21,7 @@ impl Loader for Native {
 
     fn claim(&self, queue: &Queue, _worker: &mut WorkerState) -> Option<Task> {
         let (batch, sample) = queue.draw_sample(u64::MAX)?;
-        Some(Task { batch, samples: sample..sample + 1 })
+        Some(Task { batch, samples: sample..sample + 1, position: None })
     }
 }
 

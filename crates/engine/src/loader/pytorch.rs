@@ -29,7 +29,7 @@ impl Loader for PyTorch {
             return None;
         }
         worker.last = Some(batch);
-        Some(Task { batch, samples: 0..queue.batch_size() })
+        Some(Task { batch, samples: 0..queue.batch_size(), position: None })
     }
 
     fn wakes(&self, queue: &Queue, batch: u64) -> Wakes {

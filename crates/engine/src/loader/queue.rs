@@ -2,6 +2,7 @@
 //!
 //! Counters only grow, and are atomics, so that a claim or a delivery takes no lock. Batches are counted over the run.
 
+use feedrate_spec::plan::shards::ShardSplit;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
@@ -32,6 +33,8 @@ pub struct Queue {
     /// Times of the batches that became whole since the last was taken, in order.
     awaited: SlotTimes,
     slots: Box<[Slot]>,
+    /// Whole files of each worker, where it reads such.
+    pub(super) split: Option<ShardSplit>,
 }
 
 /// One batch in flight.
@@ -107,6 +110,12 @@ impl Queue {
         }
     }
 
+    /// As it is, but with whole files for each worker where there is a split.
+    #[must_use]
+    pub fn split_by(self, split: Option<ShardSplit>) -> Self {
+        Queue { split, ..self }
+    }
+
     /// Reading threads.
     pub fn workers(&self) -> u32 {
         self.workers
@@ -135,6 +144,11 @@ impl Queue {
     /// The epoch of `batch`, from 1.
     pub fn epoch_of(&self, batch: u64) -> u32 {
         (batch / self.steps_per_epoch) as u32 + 1
+    }
+
+    /// The batch of a step, both counted from 0, of an epoch that so many others come before.
+    pub(super) fn batch_of(&self, epochs: u64, step: u64) -> u64 {
+        epochs.saturating_mul(self.steps_per_epoch).saturating_add(step)
     }
 
     /// The batch that is taken next: batches are taken in order.

@@ -30,7 +30,7 @@ impl Loader for TensorFlow {
             return None;
         }
         worker.last = Some(sample);
-        Some(Task { batch, samples: of_batch..of_batch + 1 })
+        Some(Task { batch, samples: of_batch..of_batch + 1, position: None })
     }
 }
 

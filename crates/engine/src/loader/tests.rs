@@ -1,8 +1,11 @@
 //! The contract of every loader: all samples of all batches exactly once, never beyond the stock, in any interleaving.
 
 use super::{Finished, LOADERS, Queue, ReadTimes, Wakes, WorkerState};
+use feedrate_measure::example;
+use feedrate_spec::plan::shards::ShardSplit;
+use feedrate_spec::plan::{LoaderPlan, WorkerSplit};
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 proptest! {
     #[test]
@@ -56,6 +59,59 @@ proptest! {
         prop_assert_eq!(read.len() as u64, total * batch_size);
         prop_assert!(read.values().all(|&n| n == 1));
         prop_assert_eq!(claims, total * loader.claims_per_batch(batch_size));
+    }
+}
+
+proptest! {
+    /// As above, where each worker reads whole files: every position once an epoch, whatever the loader.
+    #[test]
+    fn every_position_is_claimed_once_of_whole_files(
+        loader in 0..LOADERS.len(),
+        workers in 1u32..9,
+        batch_size in 1u64..6,
+        files in 1u64..12,
+        samples_per_file in 1u64..20,
+        prefetch in 0u32..5,
+        picks in proptest::collection::vec(0usize..1000, 1..50),
+    ) {
+        let loader = LOADERS[loader];
+        let steps = files * samples_per_file / batch_size;
+        prop_assume!(steps > 0);
+        let last = steps.div_ceil(2);
+        let mut plan = example::plan(1, steps);
+        plan.dataset.files_train = files;
+        plan.dataset.samples_per_file = samples_per_file;
+        plan.loader = LoaderPlan { workers, batch_size, split: WorkerSplit::Shards, ..plan.loader };
+        let in_flight = (loader.entry().batches_in_flight)(workers, prefetch, batch_size);
+        let queue = Queue::new(workers, batch_size, steps, steps + last, in_flight, [0, 0]);
+        let queue = queue.split_by(ShardSplit::new(&plan, 0));
+        let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
+        let mut turns = (0..).zip(picks.iter().cycle()).map(|(turn, pick)| turn / 7 + pick);
+        let mut taken = 0;
+        for epoch_steps in [steps, last] {
+            queue.publish(epoch_steps);
+            let end = taken + epoch_steps;
+            let (mut read, mut claims) = (HashSet::new(), 0);
+            while taken < end {
+                let worker = turns.next().unwrap() % states.len();
+                if let Some(task) = queue.claim(loader, &mut states[worker]) {
+                    claims += 1;
+                    prop_assert!(task.batch < (taken + u64::from(in_flight.max(1))).min(end));
+                    let samples = task.samples.end - task.samples.start;
+                    let first = task.position.unwrap();
+                    prop_assert!((first..first + samples).all(|position| read.insert(position)));
+                    if queue.finish(task.batch, samples, ReadTimes::default()) != Finished::Awaited {
+                        continue;
+                    }
+                }
+                if queue.ask(taken) {
+                    queue.take(taken);
+                    taken += 1;
+                }
+            }
+            prop_assert_eq!(read.len() as u64, epoch_steps * batch_size);
+            prop_assert_eq!(claims, queue.claims(loader, epoch_steps));
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Processes can read together: whatever samples they read, they make the same calls. The planner relies on it.
 
 use super::{Case, plan};
-use crate::job::{ReadJob, Shard};
-use crate::loader::Queue;
+use crate::job::{ReadJob, Reading, Shard};
+use crate::loader::{Queue, Task};
 use crate::reader::{Op, SampleReader};
 use feedrate_data::format::{FORMATS, FormatError, PayloadSink};
 use feedrate_data::generate::{FileShare, Generation, Watch};
@@ -50,7 +50,7 @@ pub(super) fn generated(plan: &Plan) -> Arc<dyn Storage> {
     let begun = generation.prepare().unwrap();
     let (show, stop) = (|_, _| {}, AtomicBool::new(false));
     let made = generation.make(begun, FileShare::ALL, 1, &Watch::new(&show, &stop)).unwrap();
-    generation.complete(made).unwrap();
+    generation.complete(made, Vec::new()).unwrap();
     Arc::from(storage)
 }
 
@@ -102,8 +102,11 @@ fn calls_of(job: &ReadJob, accelerator: u32, queue: &Queue) -> Vec<String> {
     let mut calls = Vec::new();
     for batch in 0..job.plan.train.steps() {
         shard.turn_to(&job.plan, queue.epoch_of(batch));
-        for sample in 0..job.plan.loader.batch_size {
-            reader.begin(shard.sample(queue.step_of(batch), sample), &job.layout);
+        let samples = 0..job.plan.loader.batch_size;
+        let task = Task { batch, samples: samples.clone(), position: None };
+        let reading = Reading::new(task, queue);
+        for sample in samples {
+            reader.begin(shard.sample(&reading, sample), &job.layout);
             calls_of_sample(job, &mut reader, &mut calls);
         }
     }

@@ -1,5 +1,6 @@
 //! `feedrate analyze`: result folders, ours or others', with the numbers that follow from their steps and what is wrong with them.
 
+use super::groups;
 use crate::exit::{Exit, UsageError};
 use crate::{messages, text, threads};
 use clap::Args;
@@ -11,6 +12,7 @@ use feedrate_measure::metric::{
 use feedrate_report::gather::of_index;
 use feedrate_report::opening::FINDINGS_MAX;
 use feedrate_report::report::Report;
+use feedrate_results::groups::{ResultGroup, result_groups};
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, MIB};
@@ -29,12 +31,20 @@ pub(super) struct AnalyzeArguments {
     /// Folders of runs, folders above those of many, or CSVs of studies; of several, each is a source of its own.
     #[arg(required = true, value_name = "DIR")]
     sources: Vec<PathBuf>,
+    /// Utilisation in percent that groups of runs are held to, instead of that of their configs and of MLPerf Storage.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    bar: Option<f64>,
     /// All findings, all runs, and each doubt with its evidence and advice.
     #[arg(long)]
     all: bool,
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "it is no number from 0 to 100".into())
 }
 
 /// Runs that are shown one by one, at most; and where nobody asked for all.
@@ -47,19 +57,21 @@ const NAMED_MAX: usize = 6;
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let options = ReadOptions { threads: threads(), ..ReadOptions::default() };
     let found = RunIndex::read(&arguments.sources, &options).map_err(UsageError::from)?;
+    let groups = result_groups(&found.runs, arguments.bar);
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.unread.iter();
         let left_out = left_out.map(|one| json!({ "path": shown(&one.path), "why": one.why }));
-        messages::print(json!({
+        messages::print_json(json!({
             "sources": sources.collect::<Value>(),
             "runs": found.runs.iter().map(object).collect::<Value>(),
+            "groups": groups,
             "left_out": left_out.collect::<Value>(),
         }));
     } else {
         let report = of_index(found.clone(), &arguments.sources).map_err(UsageError::from)?;
         let detail = if arguments.all { Detail::All } else { Detail::Folded };
-        messages::print(page(&found, &report, detail));
+        messages::print_page(&page(&found, &groups, &report, detail));
     }
     Ok(Exit::Fine)
 }
@@ -72,7 +84,10 @@ fn object(run: &Run) -> Value {
         "kind": run.origin,
         "activity": run.activity,
         "put_aside": run.put_aside,
+        "submission": run.submission,
         "workload": run.workload,
+        "workload_from": run.workload_from,
+        "bar_percent": run.bar_percent,
         "accelerators": run.accelerators,
         "parameter": run.parameter,
         "value": run.value,
@@ -92,10 +107,13 @@ fn object(run: &Run) -> Value {
         "batch_size": run.batch_size,
         "read_threads": run.read_threads,
         "compute_s_per_step": run.step_times.compute_s_per_step,
+        "first_step_s": run.first_step_s,
         "au": {
             "reported_percent": run.reported_au_percent(),
             "windowed_percent": run.metric(&AU_WINDOWED),
             "all_steps_percent": run.metric(&AU_ALL_STEPS),
+            "all_steps_bound": run.bound,
+            "all_steps_provenance": run.provenance(&AU_ALL_STEPS),
             "sustained_percent": run.metric(&AU_SUSTAINED),
         },
         "throughput": {
@@ -139,18 +157,20 @@ enum Detail {
     All,
 }
 
-fn page(found: &RunIndex, report: &Report, detail: Detail) -> String {
+fn page(found: &RunIndex, groups: &[ResultGroup], report: &Report, detail: Detail) -> String {
     let all = &found.runs;
     let mut parts = vec![opening(report, detail)];
     parts.extend(findings(report, detail));
     match detail {
         Detail::Folded => {
             parts.push(folded_runs(all));
+            parts.extend(groups::page(groups));
             parts.extend(folded_doubts(all));
             parts.push(folded_tail(found));
         }
         Detail::All => {
             parts.push(runs(all, report.has_several_sources()));
+            parts.extend(groups::page(groups));
             parts.extend(by_doubt(all).iter().map(|(doubt, runs)| block(all, *doubt, runs)));
             parts.extend(checkpoints(all));
             let left_out = found.unread.iter();

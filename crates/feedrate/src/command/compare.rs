@@ -4,10 +4,11 @@ use crate::exit::{Exit, UsageError};
 use crate::{messages, threads};
 use clap::Args;
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, Differing, IntervalEstimate, Pairing, Question, Runs, Side,
-    compare as compare_runs, main_responses, sides,
+    ComparedResponse, Comparison, Differing, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
+    Runs, Side, SideDoubt, alike::KEYS, compare as compare_runs, same_run, sides,
 };
 use feedrate_analysis::precision;
+use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::Provenance;
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_report::words::comparison::{note, percent, verdict};
@@ -20,15 +21,16 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Experiments are matched by what was run. Settings in which all of A differ from all of B are what is compared, and are told; so two \
-single experiments are compared whatever they differ in. Intervals are of 95 %; each run is one value, however many epochs it has.
+single experiments are compared whatever they differ in, but for what `--across` must name. Intervals are of 95 %; each run is one value, however many epochs it has.
 
-Exit codes: 0 what is asked for was shown for every experiment; 2 bad usage, or nothing to compare; 3 it was not shown, or one of them lacks an experiment.")]
+Exit codes: 0 what is asked for was shown for every experiment; 2 bad usage, nothing to compare, or one and the same run on both sides; 3 it was not shown, a run of a side \
+must not be used, or one of them lacks an experiment.")]
 pub(super) struct CompareArguments {
     /// The folder of a run, ours or DLIO's, a folder above those of several, or the CSV of a study.
     a: PathBuf,
     /// The same, to be compared with A.
     b: PathBuf,
-    /// Response to compare; may be given several times [default: au_all_steps_percent and delivered_bytes_per_second; samples_per_second where runs of DLIO do not tell the bytes].
+    /// Response to compare; may be given several times [default: au_all_steps_percent and samples_per_second].
     #[arg(long = "response", value_name = "NAME")]
     responses: Vec<String>,
     /// Show that A and B are the same within this share [default: 2%].
@@ -40,6 +42,10 @@ pub(super) struct CompareArguments {
     /// Runs of A and B are pairs: those of the same block and replicate of a study, else in the order they were started.
     #[arg(long)]
     paired: bool,
+    /// What is compared: one of workload, processes, batch_size, record_length_bytes, computation_time, without which there is no verdict where A and B differ in
+    /// it; may be given several times.
+    #[arg(long, value_name = "KEY")]
+    across: Vec<String>,
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -53,9 +59,18 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let asked_for = responses(&arguments.responses)?;
     let question = question(arguments)?;
     let pairing = if arguments.paired { Pairing::InTurns } else { Pairing::None };
+    let across: Vec<&str> = arguments.across.iter().map(String::as_str).collect();
+    check_across(&across)?;
     let (a, b) = load(arguments)?;
-    let responses = if asked_for.is_empty() { main_responses(&a, &b) } else { asked_for };
-    let found = compare_runs(a, b, &responses, question, pairing);
+    if let Some((one, other)) = same_run(&a, &b) {
+        return Err(UsageError::new(
+            format!("`{}` and `{}` are one and the same run", one.display(), other.display()),
+            "give runs that were made apart: a run differs from itself in nothing",
+        )
+        .into());
+    }
+    let responses = if asked_for.is_empty() { MAIN_RESPONSES.to_vec() } else { asked_for };
+    let found = compare_runs(a, b, &responses, question, pairing, &across);
     if arguments.json {
         let mut object = serde_json::to_value(&found)?;
         object["a"] = json!(arguments.a);
@@ -66,15 +81,27 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         for (at, finding) in found.findings.iter().enumerate() {
             object["findings"][at]["says"] = json!(verdict(finding));
         }
-        messages::print(object);
+        messages::print_json(object);
     } else {
-        messages::print(page(arguments, &found, question));
+        messages::print_page(&page(arguments, &found, question));
     }
     Ok(if found.is_met() { Exit::Fine } else { Exit::Unmet })
 }
 
 fn responses(names: &[String]) -> Result<Vec<&'static Metric>, UsageError> {
     names.iter().map(|name| Ok(Metric::find(name)?)).collect()
+}
+
+fn check_across(across: &[&str]) -> Result<(), UsageError> {
+    match across.iter().find(|name| !KEYS.iter().any(|key| key.is_named(&[name]))) {
+        None => Ok(()),
+        Some(name) => Err(UsageError::unknown(
+            format!("`--across {name}`: all other settings are compared anyway"),
+            name,
+            KEYS.iter().map(|key| key.name),
+            "give one of workload, processes, batch_size, record_length_bytes, computation_time",
+        )),
+    }
 }
 
 fn question(arguments: &CompareArguments) -> Result<Question, UsageError> {
@@ -113,6 +140,9 @@ fn page(arguments: &CompareArguments, found: &Comparison, question: Question) ->
             format!("Left out of {name}: `{}`: {why}", path.display())
         }));
     }
+    for (name, doubts) in [("A", &found.doubts_of_a), ("B", &found.doubts_of_b)] {
+        head.extend(doubts_of(doubts).map(|says| format!("Doubts of {name}: {says}")));
+    }
     let mut parts = vec![head.join("\n")];
     let mut experiment = "";
     for finding in &found.findings {
@@ -134,6 +164,21 @@ fn page(arguments: &CompareArguments, found: &Comparison, question: Question) ->
     let verdict = if found.is_met() { "shown" } else { "not shown" };
     parts.push(format!("Asked: {}: {verdict}", asked(question)));
     parts.join("\n\n")
+}
+
+/// Each that is more than a note, and the number of notes; `None` without any.
+fn doubts_of(doubts: &[SideDoubt]) -> Option<String> {
+    let (notes, serious): (Vec<_>, Vec<_>) =
+        doubts.iter().partition(|doubt| doubt.severity == Severity::Note);
+    let mut parts: Vec<String> = serious
+        .iter()
+        .map(|doubt| {
+            let runs = units::counted(doubt.runs as u64, "run");
+            format!("{} {} ({runs})", doubt.severity.name(), doubt.name)
+        })
+        .collect();
+    parts.extend((!notes.is_empty()).then(|| units::counted(notes.len() as u64, "note")));
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn differing(one: &Differing) -> String {

@@ -40,11 +40,11 @@ pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
     };
     if arguments.json {
         let Listed { name, summary, notes } = found;
-        messages::print(
+        messages::print_json(
             json!({ "family": name_of(*family), "name": name, "summary": summary, "notes": notes }),
         );
     } else {
-        messages::print(page(*family, found));
+        messages::print(&page(*family, found));
     }
     Ok(Exit::Fine)
 }

@@ -51,7 +51,7 @@ fn generate_on(
     let seconds = start.elapsed().as_secs_f64();
     let Generated { files_written: files, bytes_written: bytes, .. } = dataset.generated;
     if arguments.json {
-        messages::print(serde_json::json!({
+        messages::print_json(serde_json::json!({
             "folder": dataset.folder,
             "files": estimate.files,
             "file_bytes": estimate.file_bytes,
@@ -60,14 +60,14 @@ fn generate_on(
             "seconds": seconds,
         }));
     } else if files == 0 {
-        messages::print(format!(
+        messages::print_page(&format!(
             "{} is whole already: {} files, {}",
             dataset.folder.display(),
             estimate.files,
             units::bytes(estimate.file_bytes)
         ));
     } else {
-        messages::print(format!(
+        messages::print_page(&format!(
             "{}: {files} of {} files written, {} in {} ({})",
             dataset.folder.display(),
             estimate.files,

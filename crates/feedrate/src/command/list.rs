@@ -16,6 +16,7 @@ use feedrate_spec::plan::{self, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
 use feedrate_study::{design, launch};
 use serde::Serialize;
+use serde_json::json;
 
 /// `feedrate list`.
 #[derive(Debug, Args)]
@@ -76,14 +77,14 @@ pub(super) struct Listed {
 pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     let listed = listed(arguments.family);
     if arguments.json {
-        messages::print(serde_json::to_string(&listed)?);
+        messages::print_json(json!({ "members": listed }));
         return Ok(Exit::Fine);
     }
     let rows = listed.iter().map(|Listed { name, summary, notes }| {
         let notes = if notes.is_empty() { String::new() } else { format!(" [{notes}]") };
         (name.as_str(), format!("{summary}{notes}"))
     });
-    messages::print(text::rows(&rows.collect::<Vec<_>>()));
+    messages::print_page(&text::rows(&rows.collect::<Vec<_>>()));
     Ok(Exit::Fine)
 }
 

@@ -7,6 +7,7 @@ mod verify;
 mod show;
 mod postprocess;
 mod analyze;
+mod groups;
 mod compare;
 mod report;
 mod scale;

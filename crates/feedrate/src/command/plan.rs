@@ -19,7 +19,7 @@ pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
     }
     let unheeded: Vec<Unheeded> = unheeded(&resolved.workload).collect();
     if arguments.json {
-        messages::print(serde_json::json!({
+        messages::print_json(serde_json::json!({
             "plan": resolved.plan,
             "estimate": estimate,
             "checkpoint": resolved.plan.checkpoint,
@@ -27,7 +27,7 @@ pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
             "config": resolved_yaml(&resolved.workload),
         }));
     } else {
-        messages::print(describe(&resolved, &estimate, &unheeded));
+        messages::print_page(&describe(&resolved, &estimate, &unheeded));
     }
     Ok(Exit::Fine)
 }

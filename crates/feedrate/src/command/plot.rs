@@ -98,8 +98,10 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
             figure.caption += &format!(" Left out: {runs}.");
         }
     }
-    for LeftOut { path, why } in &left_out {
-        messages::say(format!("left out: `{}`: {why}", path.display()));
+    if let [LeftOut { path, why }, rest @ ..] = left_out.as_slice() {
+        let runs = units::counted(left_out.len() as u64, "run");
+        let more = if rest.is_empty() { "" } else { ", and others (`feedrate analyze`)" };
+        messages::say(format!("left out: {runs}: `{}`: {why}{more}", path.display()));
     }
     if let Some(target) = &target {
         let drawing = draw(&figure, &look);
@@ -111,11 +113,11 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         write_atomically(target, &bytes)?;
     }
     if arguments.json {
-        messages::print(json!({
+        messages::print_json(json!({
             "plot": name, "file": target, "left_out": left_out, "figure": figure,
         }));
     } else if let Some(target) = &target {
-        messages::print(format!("{}\n{}", target.display(), figure.caption));
+        messages::print_page(&format!("{}\n{}", target.display(), figure.caption));
     }
     Ok(Exit::Fine)
 }

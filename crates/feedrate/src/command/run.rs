@@ -4,13 +4,14 @@ use crate::cli::{DataArguments, LaunchArguments};
 use crate::dataset::{self, Choice, Files};
 use crate::execute::{self, Execution, Talk};
 use crate::exit::{Exit, Interrupted, refuse};
+use crate::gate::GateArguments;
 use crate::launch::{self, decided, together};
+use crate::messages;
 use crate::resolve::{Resolved, resolve, unheeded};
 use crate::results::{self, Results};
-use crate::{messages, summary};
+use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_measure::dlio::Invocation;
-use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::record::{Record, StudyRun};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
@@ -38,7 +39,8 @@ pub(super) struct RunArguments {
     /// The run's place in its study, as JSON, for its record.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) study: Option<PathBuf>,
-    /// Drop the dataset from the page cache before each epoch, and check that it is gone.
+    /// Drop the dataset from the page cache before each epoch, check that it is gone, and drop dentries and inodes where that is
+    /// allowed.
     #[arg(long)]
     pub(super) cold: bool,
     /// Read the dataset into the page cache before the first epoch, and check that it is there.
@@ -47,9 +49,11 @@ pub(super) struct RunArguments {
     /// Compare every byte read with what generation wrote.
     #[arg(long)]
     pub(super) verify: bool,
-    /// Exit with 3 if au_all_steps is below this percentage.
-    #[arg(long, value_name = "PERCENT")]
-    pub(super) fail_below_au: Option<f64>,
+    /// Print all that is known of the run, as `feedrate show` does, instead of the answer alone.
+    #[arg(long)]
+    pub(super) details: bool,
+    #[command(flatten)]
+    pub(super) gates: GateArguments,
 }
 
 impl RunArguments {
@@ -67,6 +71,7 @@ impl RunArguments {
 
 /// Run a workload.
 pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
+    arguments.gates.refuse_bad()?;
     if arguments.data.foreign && arguments.verify {
         return refuse(
             "`--verify` compares with what feedrate generates, which `--foreign` files are not",
@@ -127,8 +132,13 @@ fn run_on(
     if ranks.is_first() {
         let mut summary = Summary::new(&record);
         summary.run_dir = Some(folder.to_string());
-        summary::print(&summary, &record, arguments.data.json)?;
-        code = exit(arguments, &summary);
+        let told = match (arguments.data.json, arguments.details) {
+            (true, _) => Told::Json,
+            (false, true) => Told::Details,
+            (false, false) => Told::Answer,
+        };
+        summary::print(&summary, &record, told)?;
+        code = arguments.gates.exit(&summary);
     }
     if !record.complete {
         return Err(Interrupted(folder.to_string()).into());
@@ -164,18 +174,6 @@ fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision,
     let hydra = results::hydra_text(&typed, &[], &plan.workload, &workload, &run_dir, ".hydra");
     let invocation = Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() };
     Ok((Decision { plan, choice, run_dir, study }, invocation))
-}
-
-fn exit(arguments: &RunArguments, summary: &Summary) -> Exit {
-    match arguments.fail_below_au {
-        Some(least) if summary.figures.value(&AU_ALL_STEPS).is_none_or(|au| au < least) => {
-            messages::say(format!(
-                "au_all_steps is below the {least} % that --fail-below-au asks for"
-            ));
-            Exit::Unmet
-        }
-        _ => Exit::Fine,
-    }
 }
 
 /// Tells of epochs and checkpoints, a line each.

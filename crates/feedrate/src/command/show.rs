@@ -1,7 +1,8 @@
 //! `feedrate show`: the summary of a run again, from its record alone.
 
 use crate::exit::Exit;
-use crate::summary;
+use crate::gate::GateArguments;
+use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_measure::summary::Summary;
 use std::path::PathBuf;
@@ -14,13 +15,17 @@ pub(super) struct ShowArguments {
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    gates: GateArguments,
 }
 
 /// Recompute and print.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
+    arguments.gates.refuse_bad()?;
     let record = feedrate_results::load_run(&arguments.run)?;
     let mut found = Summary::new(&record);
     found.run_dir = Some(arguments.run.display().to_string());
-    summary::print(&found, &record, arguments.json)?;
-    Ok(Exit::Fine)
+    let told = if arguments.json { Told::Json } else { Told::Details };
+    summary::print(&found, &record, told)?;
+    Ok(arguments.gates.exit(&found))
 }

@@ -33,7 +33,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let report = data_verify::verify(dataset, &layout, &*storage, threads(), &show, &interrupted)?;
     bar.finish_and_clear();
     if arguments.json {
-        messages::print(serde_json::json!({
+        messages::print_json(serde_json::json!({
             "folder": folder, "files": report.files, "bytes": report.bytes,
             "bad_files": report.bad_files, "bad": report.bad.iter().map(text).collect::<Vec<_>>(),
         }));
@@ -41,7 +41,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
         for bad in &report.bad {
             messages::say(format!("error: {}", text(bad)));
         }
-        messages::print(format!(
+        messages::print_page(&format!(
             "{}: {} of {} files are as they were generated, {} compared",
             folder.display(),
             report.files - report.bad_files.min(report.files),

@@ -40,14 +40,15 @@ pub(super) fn found(
         plan.dataset.files_eval = 0;
     }
     let probed = dataset::probe(plan, &*storage, root);
-    match misfit {
+    let probed_files = match misfit {
         Some(misfit) => {
-            probed.context(misfit.clone())?;
+            let probed = probed.context(misfit.clone())?;
             warnings.push(misfit);
+            probed
         }
         None => probed?,
-    }
-    Ok(Choice { folder, foreign: true, ..Choice::default() })
+    };
+    Ok(Choice { folder, foreign: true, probed_files, ..Choice::default() })
 }
 
 /// A dataset of other settings that feedrate made, and that gives way, as DLIO writes over what is there.
@@ -61,8 +62,8 @@ pub(super) fn made(
 ) -> anyhow::Result<(Choice, Option<Replaced>)> {
     let storage = storage::open(&plan.storage.kind, root)?;
     let incomplete = dataset::needs_files(plan, &*storage);
-    let choice =
-        Choice { folder: root.to_path_buf(), foreign: false, incomplete, check_files: true };
+    let folder = root.to_path_buf();
+    let choice = Choice { folder, incomplete, check_files: true, ..Choice::default() };
     let Some(manifest) = Manifest::read(&*storage)? else { return Ok((choice, None)) };
     let differences = manifest.differences(&plan.dataset);
     if differences.is_empty() {

@@ -14,6 +14,7 @@ use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::results::{self, Results};
 use crate::{messages, resolve, summary};
+use anstream::adapter::strip_str;
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
 use feedrate_data::storage::StorageError;
@@ -156,7 +157,7 @@ fn run_on(
     lines.say(&dlio::log(&record, invocation, Some(folder)));
     let summary = Summary::new(&record);
     if is_first && !summary.doubts.is_empty() {
-        messages::say(summary::doubts(&summary));
+        messages::say(strip_str(&summary::doubts(&summary)));
     }
     Ok(Exit::Fine)
 }
@@ -195,7 +196,7 @@ fn decide(
     }
     let (mut generation, mut replaced) = (None, None);
     if generates {
-        let request = Request { generate_only: true, ..request };
+        let request = Request { generate_only: true, ..request.clone() };
         let (plan, _) = resolve::plan_of(workload, &request)?;
         let (choice, gives_way) = data::made(&plan, &root, &mut warnings)?;
         replaced = gives_way;
@@ -208,7 +209,13 @@ fn decide(
         let choice = match &generation {
             _ if plan.is_checkpoints_alone() => None,
             Some((_, choice)) => Some(choice.clone()),
-            None => Some(data::found(&mut plan, &root, &mut warnings)?),
+            None => {
+                let choice = data::found(&mut plan, &root, &mut warnings)?;
+                if choice.foreign {
+                    plan = of_foreign(plan, workload, &request)?;
+                }
+                Some(choice)
+            }
         };
         decided = Some((plan, choice));
     }
@@ -235,6 +242,15 @@ fn accelerators(
         per_rank.is_none() && keys.any(|text| text.starts_with("workload.accelerators="));
     let all = if is_asked { workload.accelerators } else { None };
     Ok(launch::accelerators(processes, all, per_rank)?.or(Some(processes)))
+}
+
+/// The plan for files that others made, evaluated as far as `plan` is.
+fn of_foreign(plan: Plan, workload: &Workload, request: &Request) -> anyhow::Result<Plan> {
+    let (mut foreign, _) =
+        resolve::plan_of(workload, &Request { foreign: true, ..request.clone() })?;
+    foreign.dataset.files_eval = plan.dataset.files_eval;
+    foreign.evaluation = foreign.evaluation.filter(|_| plan.evaluation.is_some());
+    Ok(foreign)
 }
 
 fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {

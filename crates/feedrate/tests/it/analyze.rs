@@ -86,6 +86,38 @@ fn dlios_files_of_a_run_say_what_its_record_says() {
 }
 
 #[test]
+fn without_files_of_steps_utilisation_is_the_same_and_held_to_the_bar() {
+    let test = Test::with(BLOCKS);
+    let settings = ["workflow.checkpoint=False", "train.computation_time=0.05"];
+    test.run_json(&[&["-n", "3", "--results", "ours"], &settings[..]].concat());
+    fs::remove_file(test.files_below("ours", "record.json").remove(0)).unwrap();
+    let of_steps = test.analyzed(&["ours"]);
+    for rank in 0..3 {
+        let name = format!("{rank}_output.json");
+        fs::remove_file(test.files_below("ours", &name).remove(0)).unwrap();
+    }
+    let of_totals = test.analyzed(&["ours", "--bar", "100"]);
+    let (a, b) = (&of_steps["runs"][0], &of_totals["runs"][0]);
+    let percent = |run: &Value| run["au"]["all_steps_percent"].as_f64().unwrap();
+    // How long the first step computed is known of its steps alone.
+    assert!(
+        (percent(a) - percent(b)).abs() <= 3.0,
+        "{} of steps, {} of totals",
+        percent(a),
+        percent(b)
+    );
+    assert_eq!(b["au"]["all_steps_provenance"], "recomputed");
+    assert!(names(b).contains(&"no_step_files") && !names(b).contains(&"missing_ranks"), "{b}");
+    let group = &of_totals["groups"][0];
+    assert_eq!(group["bar_percent"], 100.0);
+    assert_eq!(group["passes_all_steps"]["no"], 1, "{group}");
+    let answer = test.feedrate(&["analyze", "ours", "--bar", "900"]);
+    assert_eq!((answer.code, answer.stderr.contains("0 to 100")), (2, true), "{}", answer.stderr);
+    let shown = test.feedrate(&["analyze", "ours", "--bar", "100"]).stdout;
+    assert!(shown.contains("With all steps") && shown.contains("0 of 1"), "{shown}");
+}
+
+#[test]
 fn sources_stand_side_by_side_with_their_doubts() {
     let test = Test::with(BLOCKS);
     test.run_json(&["--results", "before"]);

@@ -79,7 +79,8 @@ fn same_different_and_not_worse_have_their_exit_codes() {
         assert_eq!(report["findings"][0]["verdict"], verdict, "{report}");
         assert_eq!((found, &report["met"]), (code, &Value::from(code == 0)), "{report}");
     };
-    check(&["fast", "fast", "--within", "20%"], 0, "same");
+    test.planted("again", &[1_001_000, 1_011_000, 1_021_000], |_| {});
+    check(&["fast", "again", "--within", "20%"], 0, "same");
     check(&["fast", "slow"], 3, "differs");
     check(&["slow", "fast", "--no-worse-than", "0.1"], 0, "not_worse");
     check(&["fast", "slow", "--no-worse-than", "10%"], 3, "differs");
@@ -98,19 +99,28 @@ fn folders_of_dlio_are_compared_as_records_are() {
     let test = Test::with(FED);
     test.runs("a", 2, &[]);
     test.runs("b", 2, &["reader.batch_size=2"]);
-    let of_records = test.compared(&["a", "b"]).1;
+    let of_both =
+        ["a", "b", "--response", "au_all_steps", "--response", "delivered_bytes_per_second"];
+    let of_records = test.compared(&of_both).1;
     for folder in ["a", "b"] {
         for record in test.files_below(folder, "record.json") {
             fs::remove_file(record).unwrap();
         }
     }
-    let of_files = test.compared(&["a", "b"]).1;
+    let of_files = test.compared(&of_both).1;
     for side in ["a", "b"] {
         assert_eq!(of_records["findings"][0][side]["provenance"], "measured");
         assert_eq!(of_files["findings"][0][side]["provenance"], "recomputed");
         assert_eq!(of_files["findings"][1][side]["provenance"], "estimated");
     }
-    let said = test.feedrate(&["compare", "a", "b"]).stdout;
+    let said = test.feedrate(&[&["compare"], &of_both[..]].concat()).stdout;
+    assert!(
+        said.contains("cannot be told: A and B differ in batch_size; `--across KEY`"),
+        "{said}"
+    );
+    assert!(said.contains("Doubts of A: ") && said.contains("Doubts of B: "), "{said}");
+    test.feedrate(&["compare", "a", "b", "--across", "prefetch"])
+        .refuses(2, &["`--across prefetch`"]);
     assert!(said.contains(", recomputed, n = 2") && said.contains(", estimated, n = 2"), "{said}");
     let values = |report: &Value, side: &str| -> Vec<f64> {
         let values = report["findings"][0][side]["values"].as_array().unwrap();
@@ -165,11 +175,26 @@ fn what_is_broken_off_is_named_and_not_compared() {
     record["complete"] = false.into();
     record["stopped_because"] = "interrupted".into();
     std::fs::write(broken, record.to_string()).unwrap();
-    let (code, report) = test.compared(&["a", "a"]);
+    test.runs("b", 2, &[]);
+    let (code, report) = test.compared(&["b", "a"]);
     assert_eq!(code, 3);
     let left_out = &report["left_out_of_b"][0];
     assert!(left_out["why"].as_str().unwrap().contains("interrupted"), "{report}");
-    assert_eq!(report["findings"][0]["a"]["runs"], 1);
+    let of_b = &report["findings"][0]["b"];
+    assert_eq!((&of_b["runs"], &of_b["invalid"]), (&1.into(), &1.into()), "{report}");
+    assert_eq!(report["findings"][0]["verdict"], "cannot_tell");
+}
+
+#[test]
+fn a_run_is_not_compared_with_itself() {
+    let test = Test::with(FED);
+    test.runs("a", 1, &[]);
+    let words = ["are one and the same run", "hint:"];
+    test.feedrate(&["compare", "a", "a"]).refuses(2, &words);
+    let record = test.files_below("a", "record.json").remove(0);
+    fs::create_dir_all(test.path("copy/run")).unwrap();
+    fs::copy(record, test.path("copy/run/record.json")).unwrap();
+    test.feedrate(&["compare", "a", "copy"]).refuses(2, &words);
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn every_family_is_listed_and_described() {
         "doubts",
     ] {
         let items = json(&test, &["list", family, "--json"]);
-        let items = items.as_array().unwrap();
+        let items = items["members"].as_array().unwrap();
         assert!(!items.is_empty(), "{family}");
         let name = items[0]["name"].as_str().unwrap();
         let answer = test.feedrate(&["describe", family, name]);

@@ -5,11 +5,14 @@
 mod evaluation;
 mod harness;
 /// Runs and what they leave.
+mod answer;
 mod run;
 /// Bad input: each its own error, no panic.
 mod bad_input;
 /// Plans, lists, descriptions.
 mod describe;
+/// Samples inside the files of others.
+mod members;
 /// What happens to datasets.
 mod data;
 /// Formats, loaders and engines with each other.

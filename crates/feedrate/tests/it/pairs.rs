@@ -25,7 +25,8 @@ const ACCESSES: [&str; 4] = ["multi", "shared", "same", "collective"];
 
 fn names(test: &Test, family: &str) -> Vec<(String, String)> {
     let listed = test.feedrate(&["list", family, "--json"]).stdout;
-    let items: Vec<Value> = serde_json::from_str(&listed).unwrap();
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let items = listed["members"].as_array().unwrap();
     let text = |item: &Value, key: &str| item[key].as_str().unwrap().to_string();
     items.iter().map(|item| (text(item, "name"), text(item, "notes"))).collect()
 }

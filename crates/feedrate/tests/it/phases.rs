@@ -83,9 +83,9 @@ fn a_timeline_goes_on_until_the_last_checkpoint_in_the_background_is_whole() {
 #[test]
 fn people_see_phases_where_there_is_more_than_epochs() {
     let test = Test::with(TINY);
-    let plain = test.feedrate(&["run", "workload.yaml", "--quiet"]).stdout;
+    let plain = test.feedrate(&["run", "workload.yaml", "--quiet", "--details"]).stdout;
     assert!(plain.contains("AU windowed") && !plain.contains("Phase"), "{plain}");
-    let arguments = [&["run", "workload.yaml", "--quiet"], &CHECKPOINTS[..]].concat();
+    let arguments = [&["run", "workload.yaml", "--quiet", "--details"], &CHECKPOINTS[..]].concat();
     let shown = test.feedrate(&arguments).stdout;
     for word in ["Phase", "before checkpoint", "Written"] {
         assert!(shown.contains(word), "no `{word}` in: {shown}");

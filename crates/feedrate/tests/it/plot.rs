@@ -20,7 +20,7 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
     let one = test.files_below("results", "record.json")[0].parent().unwrap().display().to_string();
     let list = test.feedrate(&["list", "plots", "--json"]);
     let plots: Value = serde_json::from_str(&list.stdout).unwrap();
-    for plot in plots.as_array().unwrap() {
+    for plot in plots["members"].as_array().unwrap() {
         let name = plot["name"].as_str().unwrap();
         let (path, expected) = match name {
             "timeline" => (one.as_str(), 0),

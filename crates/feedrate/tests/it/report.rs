@@ -54,7 +54,7 @@ fn results_are_reported_on() {
         "r.csv",
         &[],
         &[
-            "Model,Parameter,Value,Procs,AU (%),I/O (MB/s),doubts,not used\nworkload,batch_size,4,1,",
+            "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),I/O reported (MB/s),I/O (MB/s),I/O all steps (MB/s),batch_size,doubts,not used\nworkload,batch_size,4,1,",
         ],
     );
     check("std.csv", &["--format", "csv-std"], &["AU Std", "I/O Std"]);
@@ -71,6 +71,7 @@ fn results_are_reported_on() {
     let object: serde_json::Value =
         serde_json::from_str(&test.feedrate(&["report", "some results", "--json"]).stdout).unwrap();
     assert_eq!(object["runs"].as_array().unwrap().len(), 2);
+    assert!(object["answer"].is_null() && !page.contains("id=\"answer\""), "of two runs");
     assert!(test.feedrate(&["report", "some results"]).stdout.starts_with("# Report on"));
 }
 

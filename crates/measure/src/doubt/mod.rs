@@ -9,6 +9,7 @@ mod too_few_steps;
 mod au_disagrees;
 mod page_cache;
 mod checkpoints_from_page_cache;
+mod metadata_warm;
 mod direct_not_in_effect;
 mod other_io;
 mod client_cpu_saturated;
@@ -62,6 +63,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &straggler_accelerator::DOUBT,
     &compute_overshoot::DOUBT,
     &first_epoch_differs::DOUBT,
+    &metadata_warm::DOUBT,
     &no_step_causes::DOUBT,
     &members_not_decoded::DOUBT,
     &noticed(
@@ -93,6 +95,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "emulated",
         Severity::Note,
         "Storage or accelerators were made slower than they are: the numbers are of what was emulated.",
+    ),
+    &noticed(
+        "workers_outnumber_shards",
+        Severity::Warning,
+        "Some workers had no file to read, where each reads whole files: fewer were at work than the settings say.",
     ),
     &noticed(
         "raw_checkpoint",

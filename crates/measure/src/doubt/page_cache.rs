@@ -11,7 +11,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         name: "page_cache",
         severity: Severity::Warning,
         meaning: "Part of the dataset was read from the page cache, not from the storage: rates can exceed what the storage can do.",
-        evidence: "{read_bytes} were read and {device_bytes} came from the device ({from_memory_percent:.0} % from memory); {resident_bytes} of the dataset's {dataset_bytes} were in the page cache when an epoch began",
+        evidence: "{read_bytes} were read and {device_bytes} came from the device ({from_memory_percent:.0} % from memory); about {resident_bytes} of its files were in the page cache when an epoch began",
         advice: "use `--cold`, or a dataset of at least five times the memory",
     },
     check: Some(|derived| {

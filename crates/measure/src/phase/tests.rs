@@ -77,6 +77,11 @@ fn phases_are_what_was_computed_by_hand() {
     let (whole, before, during, after) = (&rows[0], &rows[1], &rows[2], &rows[3]);
     assert_eq!(whole.delivered_bytes_per_second, Some(8000.0 / 0.42));
     assert_eq!(whole.written_bytes, Some(500), "the one between its blocks");
+    // Two accelerators of a step in 100 ms, with the batch of the plan.
+    let batch = run().plan.loader.batch_size as f64;
+    assert_eq!(before.samples_per_second, Some(20.0 * batch));
+    assert_eq!(whole.samples_per_second, Some(8.0 * batch / 0.42));
+    assert_eq!((during.samples_per_second, rows[6].samples_per_second), (None, None));
     assert_eq!(whole.au_percent, Some((70.0 + 50.0) / 2.0));
     assert_eq!(whole.stall_share, Some(0.375));
     assert_eq!(before.delivered_bytes_per_second, Some(4000.0 / 0.2));
@@ -91,6 +96,26 @@ fn phases_are_what_was_computed_by_hand() {
     let evaluation = &rows[7];
     assert_eq!(evaluation.au_percent, Some(90.0));
     assert_eq!(evaluation.stall_share, Some(0.1));
+}
+
+#[test]
+fn a_checkpoint_has_its_own_phases_beside_it() {
+    let mut record = run();
+    record.epochs[0].checkpoints.push(checkpoint(441, 449, 500, 4));
+    let rows = phases(&record);
+    let found: Vec<_> = of_checkpoints(&rows, CheckpointKind::Save)
+        .map(|one| {
+            let start = |of: Option<&Phase>| of.map(|of| (of.start_s * 1000.0).round() as u64);
+            (start(one.before), start(Some(one.during)), start(one.after))
+        })
+        .collect();
+    let expected = [
+        (Some(0), Some(200), Some(220)),
+        (Some(220), Some(420), None),
+        // Nothing is trained between these two.
+        (None, Some(441), Some(450)),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -16,12 +16,17 @@ impl HostEpoch {
     pub fn of_machines(parts: &[HostEpoch], cpus: &[u32]) -> HostEpoch {
         let steps_ns = parts.iter().filter_map(|part| part.clock_step_ns);
         let files = parts.iter().map(|part| part.resident_sampled_share);
+        let opened_files = parts.iter().filter_map(|part| part.metadata_opened_files);
+        let dropped = parts.iter().filter_map(|part| part.metadata_dropped);
         HostEpoch {
             device_read_bytes: sum(parts, |part| part.device_read_bytes),
             device_write_bytes: sum(parts, |part| part.device_write_bytes),
             resident_before_bytes: sum(parts, |part| part.resident_before_bytes),
             resident_after_bytes: sum(parts, |part| part.resident_after_bytes),
             resident_sampled_share: files.reduce(f64::min).unwrap_or_default(),
+            // Each machine is to open them for the first time.
+            metadata_opened_files: opened_files.max(),
+            metadata_dropped: dropped.min(),
             process_cpu_ns: sum(parts, |part| part.process_cpu_ns),
             process_device_read_bytes: sum(parts, |part| part.process_device_read_bytes),
             cpu_busy_share: busy_share(parts, cpus),

@@ -317,6 +317,10 @@ impl Block {
 pub struct IoCounters {
     /// Files opened.
     pub opens: u64,
+    /// Files that were opened since the epoch before, to probe the dataset, to empty or fill the page cache and to see what is in
+    /// it; told by the first accelerator of the process that did so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preparation_opens: Option<u64>,
     /// Read calls.
     pub reads: u64,
     /// Bytes that read calls returned: the logical bytes.
@@ -385,6 +389,8 @@ impl IoCounters {
     /// Count what `other` counted too.
     pub fn add(&mut self, other: &IoCounters) {
         self.opens += other.opens;
+        let told = [self.preparation_opens, other.preparation_opens].into_iter().flatten();
+        self.preparation_opens = told.reduce(std::ops::Add::add);
         self.reads += other.reads;
         self.read_bytes += other.read_bytes;
         self.memory_bytes += other.memory_bytes;
@@ -419,6 +425,13 @@ pub struct HostEpoch {
     pub resident_after_bytes: Option<u64>,
     /// Share of the dataset's files looked at for residency, 0 to 1.
     pub resident_sampled_share: f64,
+    /// Training files that are known to have been opened or made on this machine since its dentries and inodes were last dropped,
+    /// when the epoch began; others may have opened more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata_opened_files: Option<u64>,
+    /// Whether they could be dropped right before the epoch; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata_dropped: Option<bool>,
     /// CPU time of this process.
     pub process_cpu_ns: Option<u64>,
     /// Busy share of all cores, 0 to 1.

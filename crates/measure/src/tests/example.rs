@@ -7,7 +7,7 @@ use crate::record::{
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
 use feedrate_spec::plan::{
     Barrier, Cache, CheckpointPlan, CheckpointsAlone, DatasetPlan, FileAccess, LoaderPlan,
-    MetricPlan, Plan, Shuffle, StoragePlan, TrainPlan,
+    MetricPlan, Plan, Shuffle, StoragePlan, TrainPlan, WorkerSplit,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -53,6 +53,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             prefetch_size: 2,
             batches_in_flight: 2,
             file_access: FileAccess::Multi,
+            split: WorkerSplit::Samples,
             group_accelerators: 1,
             interleaved_files: 1,
             held_batches: 0,

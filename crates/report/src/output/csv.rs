@@ -3,14 +3,18 @@
 use super::ReportOutput;
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
-use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED, Provenance, Value};
+use feedrate_analysis::design::PROCESSES;
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_WINDOWED, NOMINAL_WHOLE, NOMINAL_WINDOWED, Provenance, Value,
+};
 use feedrate_results::run::OtherNumber;
 use feedrate_spec::units::MIB;
+use std::collections::BTreeSet;
 
 pub(super) static STUDY: ReportOutput = ReportOutput {
     name: "csv",
     extension: "csv",
-    summary: "The columns of the study: Model, Parameter, Value, Procs, AU (%), I/O (MB/s); DLIO's definitions, so its MB are MiB. Then doubts, and why a run is not used.",
+    summary: "The columns of the study: Model, Parameter, Value, Procs, AU (%), I/O (MB/s), by DLIO's definitions with the steps counted right, so its MB are MiB; beside each what was reported and what all steps had. Then a column a factor, doubts, and why a run is not used.",
     write: |report| csv(&of_study(report, |name| !name.ends_with(" Std"))),
 };
 
@@ -32,25 +36,37 @@ type CellOf = fn(&ReportedRun) -> TableCell;
 
 /// Columns whose names are wanted.
 fn of_study(report: &Report, is_wanted: fn(&str) -> bool) -> ReportTable {
-    let columns: [(&str, CellOf); 10] = [
+    let columns: [(&str, CellOf); 12] = [
         ("Model", |one| (&one.run.workload).into()),
         ("Parameter", |one| (&one.run.parameter).into()),
         ("Value", |one| (&one.run.value).into()),
         ("Procs", |one| text(one.run.accelerators).into()),
+        ("AU reported (%)", |one| TableCell::number(one.run.reported_au_percent())),
         ("AU (%)", |one| TableCell::number(one.run.metric(&AU_WINDOWED))),
+        ("AU all steps (%)", |one| TableCell::number(one.run.metric(&AU_ALL_STEPS))),
         ("AU Std", |one| TableCell::number(one.stdev(&AU_WINDOWED))),
-        ("I/O (MB/s)", |one| {
-            TableCell::number(one.run.metric(&NOMINAL_WINDOWED).map(|of| of / MIB))
-        }),
-        ("I/O Std", |one| TableCell::number(one.stdev(&NOMINAL_WINDOWED).map(|of| of / MIB))),
-        ("doubts", |one| one.doubts().join(" ").into()),
-        ("not used", |one| text(one.unused()).into()),
+        ("I/O reported (MB/s)", |one| TableCell::number(one.run.reported_mib_per_second())),
+        ("I/O (MB/s)", |one| mib(one.run.metric(&NOMINAL_WINDOWED))),
+        ("I/O all steps (MB/s)", |one| mib(one.run.metric(&NOMINAL_WHOLE))),
+        ("I/O Std", |one| mib(one.stdev(&NOMINAL_WINDOWED))),
     ];
     let mut table = ReportTable::new("");
     for (name, cell) in columns.into_iter().filter(|(name, _)| is_wanted(name)) {
         table.add(name, ColumnKind::Text, report.runs.iter().map(cell));
     }
+    let factors = report.runs.iter().flat_map(|one| one.factors.keys());
+    let factors: BTreeSet<&String> = factors.filter(|name| *name != PROCESSES).collect();
+    for factor in factors {
+        let levels = report.runs.iter().map(|one| text(one.factors.get(factor)));
+        table.add(factor, ColumnKind::Text, levels);
+    }
+    table.add("doubts", ColumnKind::Text, report.runs.iter().map(|one| one.doubts().join(" ")));
+    table.add("not used", ColumnKind::Text, report.runs.iter().map(|one| text(one.unused())));
     table
+}
+
+fn mib(rate: Option<f64>) -> TableCell {
+    TableCell::number(rate.map(|rate| rate / MIB))
 }
 
 fn tidy(report: &Report) -> ReportTable {
@@ -92,12 +108,18 @@ fn text(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
+/// Text that spreadsheets would run is marked as text, as they have it.
+fn no_formula(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    if is_formula && text.parse::<f64>().is_err() { format!("'{text}") } else { text.into() }
+}
+
 fn csv(table: &ReportTable) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     // Writing to memory fails only where rows differ in length, which they do not.
-    let _ = writer.write_record(table.columns.iter().map(|column| &column.name));
+    let _ = writer.write_record(table.columns.iter().map(|column| no_formula(&column.name)));
     for row in &table.rows {
-        let _ = writer.write_record(row.iter().map(|cell| &cell.text));
+        let _ = writer.write_record(row.iter().map(|cell| no_formula(&cell.text)));
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use super::ReportOutput;
 use super::words::written;
-use crate::grid::table_of_experiments;
+use crate::grid::{table_of_experiments, tables_over_time};
 use crate::report::Report;
 use crate::table::{ColumnKind, ReportTable};
 
@@ -23,11 +23,18 @@ fn write(report: &Report) -> String {
         }
         parts.push(format!("\\begin{{enumerate}}\n{items}\\end{{enumerate}}"));
     }
+    for of in &report.recommendations {
+        let says: Vec<String> = of.says.iter().map(|says| sentence(says)).collect();
+        parts.push(format!("Best tested, {}: {}.", plain(&of.workload), says.join("; ")));
+    }
     let experiments = ReportTable {
         title: "Utilisation (AU) and throughput: means of n runs (of rates geometric) with 95 % intervals.".into(),
         ..table_of_experiments(report)
     };
     parts.push(table(&experiments, "tab:experiments"));
+    for (number, of) in (1..).zip(&tables_over_time(report)) {
+        parts.push(table(of, &format!("tab:time{number}")));
+    }
     for (number, of) in (1..).zip(&report.setups) {
         parts.push(table(of, &format!("tab:setup{number}")));
     }

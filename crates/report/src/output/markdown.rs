@@ -2,7 +2,7 @@
 
 use super::ReportOutput;
 use super::words::{glance, run_number, seen, written};
-use crate::grid::{table_of_experiments, table_of_runs};
+use crate::grid::{table_of_experiments, table_of_runs, tables_over_time};
 use crate::opening::FINDINGS_MAX;
 use crate::report::Report;
 use crate::table::{ColumnKind, ReportTable};
@@ -26,8 +26,19 @@ fn write(report: &Report) -> String {
     for source in &report.sources {
         parts.push(format!("- {} ({} runs)", name(&source.path), source.runs));
     }
+    if let Some(answer) = &report.answer {
+        parts.push("## Answer".into());
+        parts.extend(answer.says.iter().map(|says| sentence(says)));
+    }
     parts.push("## Findings".into());
     parts.push(findings(report));
+    if !report.recommendations.is_empty() {
+        parts.push("## Recommendation".into());
+    }
+    for of in &report.recommendations {
+        parts.push(format!("Of {}, the best of what was tested:", name(&of.workload)));
+        parts.extend(of.says.iter().map(|says| format!("- {}", sentence(says))));
+    }
     parts.push("## Doubts".into());
     parts.push(doubts(report));
     for figure in &report.figures {
@@ -46,6 +57,14 @@ fn write(report: &Report) -> String {
     }
     parts.push("## Experiments".into());
     parts.push(table(&table_of_experiments(report)));
+    let over_time = tables_over_time(report);
+    if !over_time.is_empty() {
+        parts.push("## Epochs and checkpoints".into());
+    }
+    for of in &over_time {
+        parts.push(plain(&of.title));
+        parts.push(table(of));
+    }
     parts.push("## Runs".into());
     parts.push(runs(report));
     parts.push("## Methods".into());

@@ -12,6 +12,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use json::with_schema;
+
 use crate::report::Report;
 use std::path::Path;
 

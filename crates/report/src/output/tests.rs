@@ -2,14 +2,16 @@
 
 use super::*;
 use crate::report::{
-    FindingFigure, FindingText, Method, NotDrawn, ReportFigure, ReportedRun, Seen, SeenDoubt,
-    Source, Support,
+    FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportAnswer, ReportFigure,
+    ReportedRun, Seen, SeenDoubt, Source, Support,
 };
 use crate::table::ReportTable;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
-use feedrate_measure::metric::{AU_WINDOWED, Provenance, Value};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Provenance, Value};
+use feedrate_measure::summary::Summary;
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{Reason, Run};
 
@@ -26,6 +28,7 @@ fn runs(name: &str) -> Vec<ReportedRun> {
         facts: Facts::new(),
     };
     let windowed = Value { number: 99.5, provenance: Provenance::Recomputed };
+    let whole = Value { number: 61.25, provenance: Provenance::Recomputed };
     let first = Run {
         path: name.into(),
         workload: name.into(),
@@ -33,7 +36,7 @@ fn runs(name: &str) -> Vec<ReportedRun> {
         value: "4".into(),
         accelerators: Some(2),
         doubts: vec![doubt],
-        values: [(AU_WINDOWED.id, windowed)].into(),
+        values: [(AU_WINDOWED.id, windowed), (AU_ALL_STEPS.id, whole)].into(),
         ..Run::default()
     };
     let stale = Reason::Invalid { doubt: "stale_data".into(), evidence: String::new() };
@@ -43,7 +46,9 @@ fn runs(name: &str) -> Vec<ReportedRun> {
         unusable: Some(stale),
         ..Run::default()
     };
-    [first, second].map(|run| ReportedRun { run, ..ReportedRun::default() }).into()
+    let mut runs = [first, second].map(|run| ReportedRun { run, ..ReportedRun::default() });
+    runs[0].factors = [("batch_size".to_string(), "4".to_string())].into();
+    runs.into()
 }
 
 fn report(name: &str) -> Report {
@@ -54,6 +59,15 @@ fn report(name: &str) -> Report {
         title: name.into(),
         program: "feedrate".into(),
         sources: vec![Source { path: name.into(), runs: 2 }],
+        answer: Some(ReportAnswer {
+            says: vec![name.into()],
+            answer: Summary::new(&simple(&[(1, 1, 0, 1)])).answer,
+        }),
+        recommendations: vec![RecommendationText {
+            workload: name.into(),
+            says: vec![format!("most throughput: `{name}` {name}")],
+            ..RecommendationText::default()
+        }],
         findings: vec![FindingText {
             says: format!("`{name}` makes no difference"),
             kind: FindingKind::NoEffect,
@@ -155,15 +169,28 @@ fn the_studys_csv_has_its_columns() {
     let report = report("a,b");
     assert_eq!(
         written("csv", &report),
-        "Model,Parameter,Value,Procs,AU (%),I/O (MB/s),doubts,not used\n\"a,b\",batch_size,4,2,99.5,,\"a,b\",\nw,processes,,,,,,stale_data\n"
+        "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),I/O reported (MB/s),I/O (MB/s),I/O all steps (MB/s),batch_size,doubts,not used\n\
+         \"a,b\",batch_size,4,2,99.5,99.5,61.25,,,,4,\"a,b\",\nw,processes,,,,,,,,,,,stale_data\n"
     );
     let earlier = written("csv-std", &report);
     assert!(
         earlier.starts_with(
-            "Model,Parameter,Value,Procs,AU (%),AU Std,I/O (MB/s),I/O Std,doubts,not used\n"
+            "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),AU Std,I/O reported (MB/s),I/O (MB/s),I/O all steps (MB/s),I/O Std,"
         ),
         "{earlier}"
     );
+}
+
+/// A spreadsheet runs what begins so.
+#[test]
+fn names_are_no_formulas_in_a_csv() {
+    for name in ["=HYPERLINK(1)", "+1+1", "@SUM(1)", "-x", "\t=1"] {
+        for format in ["csv", "csv-std", "tidy"] {
+            let text = written(format, &report(name));
+            assert!(text.contains(&format!("'{name}")), "{format}: {text}");
+            assert!(!text.contains(&format!(",{name}")) && !text.contains(&format!("\n{name}")));
+        }
+    }
 }
 
 #[test]
@@ -172,7 +199,7 @@ fn the_tidy_form_has_a_line_for_each_number() {
     let lines: Vec<&str> = text.lines().collect();
     for line in [
         "w,w,,w,batch_size,4,,2,,,0,,w,au_windowed,percent,99.5,recomputed",
-        "w,w,,w,batch_size,4,,2,,,0,,w,au_all_steps,percent,,",
+        "w,w,,w,batch_size,4,,2,,,0,,w,au_sustained,percent,,",
         "w,,,w,processes,,,,,,0,stale_data,,au_reported,percent,,",
     ] {
         assert!(lines.contains(&line), "{line}: {text}");

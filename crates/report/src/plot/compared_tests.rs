@@ -1,8 +1,9 @@
 //! Comparisons in plots of factors: of runs that differ in nothing else, on designs made for it.
 
-use super::tests::{drawn_from, figure, one_at_a_time, run};
+use super::tests::{drawn_from, figure, one_at_a_time, run, runs};
 use super::*;
 use crate::draw::figure::Point;
+use feedrate_measure::metric::AU_ALL_STEPS;
 
 /// Points of the first series of each panel.
 fn first_series(figure: &Figure) -> Vec<Vec<Point>> {
@@ -106,4 +107,28 @@ fn scaling_needs_two_numbers_of_processes_with_all_else_the_same() {
     let runs = vec![setting(4.0, 1.0), setting(4.0, 8.0), setting(6.0, 4.0)];
     let missing = figure(find("scaling").unwrap(), &drawn_from(runs)).unwrap_err();
     assert!(missing.message.contains("the number of processes alone"), "{missing}");
+}
+
+/// More experiments than can be told apart.
+#[test]
+fn of_many_experiments_the_mean_of_all_is_drawn() {
+    let data = drawn_from(runs("unet3d_h100"));
+    let cells = &data.designs[0].cells;
+    assert!(7 < cells.len());
+    let known = |place: &usize| data.runs[*place].metric(&AU_ALL_STEPS).unwrap();
+    let means: Vec<f64> = cells
+        .iter()
+        .map(|cell| cell.runs.iter().map(known).sum::<f64>() / cell.runs.len() as f64)
+        .collect();
+    let mean = means.iter().sum::<f64>() / means.len() as f64;
+    for (name, scale, axis_of) in [("phases", 1.0, 0), ("epochs", 0.8, 1)] {
+        let plot = find(name).unwrap();
+        let figure = figure(plot, &data).unwrap();
+        assert!(figure.caption.contains("the mean over all experiments"), "{}", figure.caption);
+        let series: Vec<_> = figure.panels[0].all_series().collect();
+        assert_eq!((series.len(), series[0].label.as_str()), (1, "all experiments"));
+        let point = &series[0].points[0];
+        let value = if axis_of == 0 { point.x } else { point.y };
+        assert!((value - scale * mean).abs() < 1e-9, "{name}: {value} {mean}");
+    }
 }

@@ -12,6 +12,8 @@ mod scaling;
 mod factor_levels;
 mod main_effects;
 mod stall;
+mod together;
+mod epochs;
 mod phases;
 mod timeline;
 mod latency;
@@ -36,6 +38,7 @@ pub static PLOTS: &[&Plot] = &[
     &factor_levels::PLOT,
     &main_effects::PLOT,
     &stall::PLOT,
+    &epochs::PLOT,
     &phases::PLOT,
     &timeline::PLOT,
     &latency::PLOT,

@@ -1,25 +1,21 @@
 //! AU, throughput and use of GPUs by phase: in epochs and evaluations, and before, during and after checkpoints.
 
-use super::block::PlotBlock;
 use super::caption::intervals;
 use super::data::{Data, samples};
 use super::response::{bytes_unit, estimated, label};
+use super::together::{self, Together};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone,
 };
-use feedrate_analysis::design::DesignCell;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::DELIVERED_WHOLE;
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::CheckpointKind;
-use feedrate_measure::stats;
+use feedrate_measure::stats::{self, Cell, Combination};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
-
-/// Most marks in a row that can be told apart.
-const MOST: usize = 7;
 
 pub(super) static PLOT: Plot = Plot {
     member: Member {
@@ -44,19 +40,11 @@ struct PhaseNumbers {
     values: [Option<f64>; COLUMNS.len()],
 }
 
-/// Runs that replicate each other, with their phases.
-struct PhasedRuns {
-    label: String,
-    runs: Vec<Vec<PhaseNumbers>>,
-}
-
 fn figure(data: &Data) -> Result<Figure, Missing> {
     let blocks = data.blocks();
-    let cells =
-        blocks.iter().flat_map(|block| block.design.cells.iter().map(move |cell| (block, cell)));
-    let experiments: Vec<PhasedRuns> =
-        cells.map(|(block, cell)| PhasedRuns::new(block, cell)).collect();
-    let all: Vec<&PhaseNumbers> = experiments.iter().flat_map(|one| &one.runs).flatten().collect();
+    let marks = Together::all(&blocks);
+    let runs = marks.iter().flat_map(|one| one.experiments.iter().flatten());
+    let all: Vec<PhaseNumbers> = runs.flat_map(|run| phases(run)).collect();
     let mut names: Vec<String> = Vec::new();
     for phase in &all {
         if !names.contains(&phase.name) {
@@ -69,31 +57,23 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             "records of feedrate have (see docs/guide/timeline.md), and results of DLIO with the times of steps and blocks",
         ));
     }
-    if experiments.len() > MOST {
-        let hint = "give the folders of some: `feedrate plot phases RUN RUN`";
-        return Err(Missing::too_many(experiments.len(), MOST, hint));
-    }
-    let mut panels = Vec::new();
     let estimated = estimated(&DELIVERED_WHOLE, data.used());
-    let is_alone = experiments.len() == 1;
+    let is_alone = matches!(marks.as_slice(), [one] if one.experiments.len() == 1);
+    let mut panels = Vec::new();
+    let mut columns = 0;
     for (column, heading) in COLUMNS.into_iter().enumerate() {
         let known = all.iter().filter_map(|phase| phase.values[column]);
         let Some(largest) = known.reduce(f64::max) else { continue };
-        let is_percent = heading.ends_with("(%)");
-        let (unit, name) = if is_percent { (1.0, "") } else { bytes_unit(largest) };
-        let estimated = if heading == READ { estimated } else { "" };
-        let x = if is_percent {
-            Axis::linear(heading, AxisRange::AtLeast(0.0, 100.0))
-        } else {
-            Axis::linear(label(heading, &format!("{name}/s"), estimated), AxisRange::FromZero)
-        };
-        let x = Axis { is_estimated: !estimated.is_empty(), ..x };
-        let mut layers = Vec::new();
-        for (i, one) in experiments.iter().enumerate() {
-            layers.extend(one.layers(Tone::Hue(i), &names, is_alone, column, unit));
+        columns += 1;
+        let (x, unit) = axis(heading, largest, estimated);
+        for group in together::groups(&marks) {
+            let layers = group.iter().enumerate();
+            let layers = layers
+                .flat_map(|(i, of)| layers_of(of, Tone::Hue(i), &names, is_alone, column, unit));
+            let y = Axis::categories("", names.clone());
+            let axes = Axes { x: x.clone(), y, layers: layers.collect(), aspect: 1.0 };
+            panels.push(Panel::from_axes(together::title(&marks, group), axes));
         }
-        let y = Axis::categories("", names.clone());
-        panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 1.0 }));
     }
     if panels.is_empty() {
         return Err(Missing::new(
@@ -101,69 +81,89 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             "let runs keep a timeline: `output.timeline=True`",
         ));
     }
-    let mut caption =
-        "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases"
-            .to_string();
-    caption.push_str(if is_alone { ", which are the small dots. " } else { ". " });
-    caption.push_str("Where nothing was computed, read or written there is no mark. ");
-    if names.iter().any(|name| name == FIRST) {
-        caption.push_str("First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ");
-    }
-    let (columns, title) = (panels.len(), "Phases of the run".into());
-    let mut figure = Figure { title, caption, panels, columns, naming: Naming::Key };
-    figure.caption += &intervals(&figure, "means");
+    let title = "Phases of the run".into();
+    let mut figure = Figure { title, caption: String::new(), panels, columns, naming: Naming::Key };
+    figure.caption = caption(&marks, &names, &figure);
     if all.iter().all(|phase| phase.values[3].is_none()) {
         figure.caption.push_str(" No GPU was seen.");
     }
     Ok(figure)
 }
 
-impl PhasedRuns {
-    fn new(block: &PlotBlock<'_>, cell: &DesignCell) -> Self {
-        let runs = block.runs(cell).map(|run| match run.origin {
-            RunOrigin::Feedrate => run.phases.iter().map(measured).collect(),
-            RunOrigin::Dlio | RunOrigin::MlperfStorage => recomputed(run),
-        });
-        PhasedRuns { label: block.label(cell), runs: runs.collect() }
+/// The axis of a column, and what values are divided by.
+fn axis(heading: &str, largest: f64, estimated: &str) -> (Axis, f64) {
+    if heading.ends_with("(%)") {
+        return (Axis::linear(heading, AxisRange::AtLeast(0.0, 100.0)), 1.0);
     }
+    let (unit, name) = bytes_unit(largest);
+    let estimated = if heading == READ { estimated } else { "" };
+    let axis = Axis::linear(label(heading, &format!("{name}/s"), estimated), AxisRange::FromZero);
+    (Axis { is_estimated: !estimated.is_empty(), ..axis }, unit)
+}
 
-    /// The means of runs, and where they are alone their single phases.
-    fn layers(
-        &self,
-        tone: Tone,
-        names: &[String],
-        is_alone: bool,
-        column: usize,
-        unit: f64,
-    ) -> Vec<Layer> {
-        let (mut dots, mut means) = (Vec::new(), Vec::new());
-        for (row, name) in names.iter().enumerate() {
-            let y = row as f64;
-            let mut values = Vec::new();
-            for phases in &self.runs {
-                let own = phases.iter().filter(|phase| phase.name == *name);
-                let own: Vec<f64> = own.filter_map(|of| Some(of.values[column]? / unit)).collect();
-                dots.extend(own.iter().map(|&value| Point::at(value, y)));
-                values.extend(stats::mean(&own));
-            }
-            let interval = stats::mean_interval(&values, CONFIDENCE);
-            means.extend(stats::mean(&values).map(|x| Point {
-                low: interval.map(|interval| interval.low),
-                high: interval.map(|interval| interval.high),
-                runs: Some(values.len()),
-                ..Point::at(x, y)
-            }));
+fn caption(marks: &[Together], names: &[String], figure: &Figure) -> String {
+    let mut caption =
+        "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases"
+            .to_string();
+    caption += match marks {
+        [one] if one.experiments.len() == 1 => ", which are the small dots. ",
+        _ => ". ",
+    };
+    caption += together::caption(marks);
+    caption.push_str("Where nothing was computed, read or written there is no mark. ");
+    if names.iter().any(|name| name == FIRST) {
+        caption.push_str("First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ");
+    }
+    caption + &intervals(figure, "means")
+}
+
+/// The means of experiments, and where one is alone its single phases.
+fn layers_of(
+    of: &Together,
+    tone: Tone,
+    names: &[String],
+    is_alone: bool,
+    column: usize,
+    unit: f64,
+) -> Vec<Layer> {
+    let (mut dots, mut means) = (Vec::new(), Vec::new());
+    for (row, name) in names.iter().enumerate() {
+        let y = row as f64;
+        let own = |run: &Run| -> Vec<f64> {
+            let own = phases(run).into_iter().filter(|phase| phase.name == *name);
+            own.filter_map(|of| Some(of.values[column]? / unit)).collect()
+        };
+        if is_alone {
+            let all = of.experiments.iter().flatten().flat_map(|run| own(run));
+            dots.extend(all.map(|value| Point::at(value, y)));
         }
-        if !is_alone {
-            dots.clear();
+        let cells = of.values(|run| stats::mean(&own(run))).into_iter();
+        let cells: Vec<Cell> = cells.map(|values| Cell { levels: Vec::new(), values }).collect();
+        if cells.is_empty() {
+            continue;
         }
-        let all = [("", Style::Dots, dots), (&self.label, Style::Marks, means)].into_iter();
-        let drawn = all.filter(|(.., points)| !points.is_empty());
-        let series = drawn.map(|(label, style, points)| {
-            let label = label.to_string();
-            Layer::Series(Series { label, tone, style, spread: Spread::X, points })
+        let middle = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
+        let interval = middle.welch(&cells).and_then(|of| of.interval(CONFIDENCE));
+        means.push(Point {
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            runs: Some(cells.iter().map(|cell| cell.values.len()).sum()),
+            ..Point::at(middle.estimate(&cells), y)
         });
-        series.collect()
+    }
+    let all = [("", Style::Dots, dots), (&of.label, Style::Marks, means)].into_iter();
+    let drawn = all.filter(|(.., points)| !points.is_empty());
+    let series = drawn.map(|(label, style, points)| {
+        let label = label.to_string();
+        Layer::Series(Series { label, tone, style, spread: Spread::X, points })
+    });
+    series.collect()
+}
+
+fn phases(run: &Run) -> Vec<PhaseNumbers> {
+    match run.origin {
+        RunOrigin::Feedrate => run.phases.iter().map(measured).collect(),
+        RunOrigin::Dlio | RunOrigin::MlperfStorage => recomputed(run),
     }
 }
 

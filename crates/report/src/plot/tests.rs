@@ -83,6 +83,9 @@ pub(super) fn run(workload: &str, setting: Setting, au: f64, rate: f64) -> Run {
         steps: 40,
         settings: settings.map(|(key, value)| (key.to_string(), value)).into(),
         phases: phases.map(|(kind, written)| phase(kind, au, rate, written)).to_vec(),
+        series: [(&AU_ALL_STEPS, au), (&SAMPLES_WHOLE, rate / 1e5)]
+            .map(|(of, middle)| (of.id, vec![Some(0.8 * middle), Some(middle), Some(middle)]))
+            .into(),
         doubts: vec![doubt],
         record: Some(Box::new(record())),
         ..Run::default()
@@ -117,6 +120,7 @@ fn phase(phase: PhaseKind, au: f64, rate: f64, written: f64) -> Phase {
         start_s: 0.0,
         duration_s: 1.0,
         steps: 10,
+        samples_per_second: Some(rate / 1e6),
         delivered_bytes_per_second: Some(rate),
         device_bytes_per_second: None,
         written_bytes: None,
@@ -169,7 +173,7 @@ fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
     match plot.member.name {
         "timeline" => runs.truncate(1),
-        "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
+        "epochs" | "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
         _ => {}
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
@@ -254,6 +258,7 @@ fn axes_have_their_units() {
                 "barrier",
             ],
         ),
+        ("epochs", vec!["AU, all steps (%)", "Throughput (samples/s)", "Epoch"]),
         ("phases", vec!["AU (%)", "Read (MB/s)", "Written (MB/s)", "GPU use (%)", "before save"]),
         (
             "timeline",

@@ -84,9 +84,9 @@ fn unknown(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
             doubt.facts.render("[{read_bytes} were read, {device_bytes} of them from the device]")
         }),
         Some(UnknownBecause::Interrupted) => named("incomplete_run").map(|doubt| {
-            doubt.facts.render(
-                "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are there]",
-            )
+            doubt
+                .facts
+                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are there]")
         }),
         Some(UnknownBecause::Incomplete) => {
             named("incomplete_run").map(|doubt| doubt.evidence.clone())

@@ -1,6 +1,7 @@
 //! Comparisons in sentences.
 
 use feedrate_analysis::compare::{ComparedResponse, Ground, Note};
+use feedrate_spec::units::counted;
 
 /// Say what two sides come to.
 pub fn verdict(of: &ComparedResponse) -> String {
@@ -12,6 +13,23 @@ pub fn verdict(of: &ComparedResponse) -> String {
         Ground::Differs { is_better, by } => {
             let word = if *is_better { "better" } else { "worse" };
             return format!("differs: B is {word}, by {}", percent(*by));
+        }
+        Ground::InvalidRuns { a, b } => [("A", a), ("B", b)]
+            .into_iter()
+            .filter(|(_, runs)| **runs > 0)
+            .map(|(side, runs)| {
+                format!("{} of {side} must not be used", counted(*runs as u64, "run"))
+            })
+            .collect::<Vec<_>>()
+            .join(", "),
+        Ground::NotAlike { differs, unknown } => {
+            [("differ in", differs), ("are not known to be alike in", unknown)]
+                .into_iter()
+                .filter(|(_, keys)| !keys.is_empty())
+                .map(|(verb, keys)| format!("A and B {verb} {}", keys.join(", ")))
+                .collect::<Vec<_>>()
+                .join("; ")
+                + "; `--across KEY` takes that as what is compared"
         }
         Ground::TooNoisy { runs } => {
             let more = runs.map(|runs| format!("; about {runs} runs of each would tell"));

@@ -1,11 +1,11 @@
 //! Findings in sentences: one rendering for every output. A sentence does not name the workload, nor repeat what a doubt says.
 
-use super::inconclusive;
 use super::number::{
     against, chance, change, digits, efficiency, ends, list, plain, quoted, range, share, signed,
     two_digits, unit,
 };
 use super::terms::{is_percent, law_name, level, the_law, title};
+use super::{inconclusive, over_time};
 use feedrate_analysis::finding::{
     Caveat, EffectSize, EffectUnit, Epochs, Finding, FindingKind, Interaction, MainEffect,
     Quantity, ScalingLaw, Subject, WindowArtefact,
@@ -51,6 +51,8 @@ pub fn sentence(finding: &Finding) -> String {
             let gain = no_gain(of, finding.response, *margin);
             format!("more than {level} {factor}: {gain}, n = {}", of.n)
         }
+        Subject::BetweenEpochs(experiments) => over_time::epochs(finding, *experiments),
+        Subject::AroundCheckpoints(experiments) => over_time::checkpoints(finding, *experiments),
         Subject::Drift => drift(&finding.effects[0], title),
         Subject::Unsteady { runs, judged, worst, epochs } => {
             let most = if *runs == 1 { "" } else { "most in " };
@@ -392,6 +394,15 @@ pub fn quantity(of: &Quantity) -> String {
         Quantity::MoreThan(level) => format!("above {level} against it"),
         Quantity::Together { level, with } => format!("{level} with {with}"),
         Quantity::LastRunAgainstFirst => "last run against first".into(),
+        Quantity::FirstEpoch(name) => format!("{}, first epoch against later ones", title(name)),
+        Quantity::DuringCheckpoints(name) => {
+            format!("{}, during checkpoints against before", title(name))
+        }
+        Quantity::AfterCheckpoints(name) => {
+            format!("{}, after checkpoints against before", title(name))
+        }
+        Quantity::CheckpointDuration => "duration of a checkpoint".into(),
+        Quantity::CheckpointShare => "checkpoints, of the time of the run".into(),
         Quantity::Contention { is_universal } => format!("{}, contention", law_name(*is_universal)),
         Quantity::Coherence => format!("{}, coherence", law_name(true)),
         Quantity::PeakProcesses => format!("{}, peak", law_name(true)),

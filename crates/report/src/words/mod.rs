@@ -3,8 +3,10 @@
 pub(crate) mod number;
 mod terms;
 mod inconclusive;
+mod over_time;
 pub mod finding;
 pub mod comparison;
+pub mod recommendation;
 pub mod answer;
 pub mod search;
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::{AskedCounts, Config, Imported};
-use crate::run::{FolderNames, Run};
+use crate::run::{Activity, FolderNames, Run};
 use crate::setting::Setting;
 use feedrate_spec::units;
 use std::path::Path;
@@ -56,7 +56,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
 /// Counts that no run can have had.
 fn impossible_counts(imported: &Imported) -> Vec<String> {
     let config = &imported.config;
-    if !imported.trains() || imported.record.epochs.is_empty() {
+    if !imported.trains() || imported.epochs().is_empty() {
         return Vec::new();
     }
     let impossible = COUNTS.iter().filter_map(|key| {
@@ -109,11 +109,11 @@ fn other_counts(imported: &Imported) -> Vec<String> {
 }
 
 fn other_steps(run: &Run, imported: &Imported) -> Option<String> {
-    let ranks = imported.ranks_expected.unwrap_or(imported.record.plan.accelerators);
+    let ranks = imported.ranks_expected.unwrap_or(imported.plan.accelerators);
     let asked = AskedCounts::new(&imported.config);
     let (files, samples, batch) = (asked.files?, asked.samples_per_file?, asked.batch_size?);
     let expected = asked.steps(&imported.config, ranks)?;
-    let accelerators = imported.record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
+    let accelerators = imported.epochs().iter().flat_map(|epoch| &epoch.accelerators);
     let counts: Vec<u64> = accelerators.map(|accelerator| accelerator.steps()).collect();
     let wrong: Vec<&u64> = counts.iter().filter(|steps| **steps != expected).collect();
     let other = wrong.first()?;
@@ -127,7 +127,7 @@ fn other_steps(run: &Run, imported: &Imported) -> Option<String> {
 
 /// The summary's two rates are a record length apart.
 fn other_sizes(imported: &Imported) -> Option<String> {
-    let nominal = imported.record.plan.dataset.record_bytes;
+    let nominal = imported.plan.dataset.record_bytes;
     let used = imported.reported.as_ref()?.sample_bytes()?;
     // Making data in the same process is a doubt of its own.
     let is_known = imported.config.is_known() && nominal > 0.0 && !imported.generates();
@@ -154,8 +154,10 @@ fn lost_override(config: &Config, text: &str) -> Option<String> {
 fn other_folder(run: &Run) -> Vec<String> {
     let names = FolderNames::new(&run.path);
     let mut seen = Vec::new();
+    // Any number of ranks makes the dataset of an experiment.
     if let (Some(named), Some(found)) = (names.processes(), run.accelerators)
         && named != found
+        && run.activity != Activity::Generation
     {
         seen.push(format!("the folder's name says {named} accelerators, the files {found}"));
     }

@@ -15,7 +15,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::OfImport(|run, imported| {
         let reported = imported.reported.as_ref()?;
-        let metric = &imported.record.plan.metric;
+        let metric = &imported.plan.metric;
         let excluded = metric.exclude_start_steps + metric.exclude_end_steps;
         if run.steps == 0 || run.metric(&AU_WINDOWED).is_some() || excluded < run.steps {
             return None;

@@ -13,12 +13,11 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{activity}[, {format}][ of {record_length_bytes:.0} bytes a sample]",
         advice: "leave it out of comparisons; it says which dataset the runs after it read",
     },
-    check: Check::OfRun(|run, _| {
+    check: Check::OfRun(|run| {
         let activity = match run.activity {
-            Activity::Training => return None,
+            Activity::Training | Activity::Unknown => return None,
             Activity::Generation => "it made a dataset",
             Activity::Checkpoints => "it wrote or read checkpoints",
-            Activity::Unknown => "its files do not tell what it did",
         };
         let facts = Facts::new().with("activity", activity);
         let facts = facts.with_known("format", run.format.clone());

@@ -8,13 +8,13 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "missing_ranks",
         severity: Severity::Invalid,
-        meaning: "Files of some ranks are not there or cannot be read: utilisation is of the others, and rates are not known.",
+        meaning: "Files of some ranks are not there or cannot be read: utilisation is of the others, and rates are not known. Those that submitters of MLPerf Storage leave out are `no_step_files`.",
         evidence: "steps of {missing_ranks:.0} of {expected_ranks} are missing: {missing:.8}",
         advice: "copy the folder again from where it was written; ranks that crossed a second at the start write into a folder of their own",
     },
     check: Check::OfImport(|_, imported| {
         let missing = imported.ranks_missing();
-        if missing.is_empty() || !imported.trains() {
+        if missing.is_empty() || !imported.trains() || imported.totals.is_some() {
             return None;
         }
         let facts = Facts::new().with("missing_ranks", missing.len());

@@ -7,6 +7,7 @@
 mod stale_data;
 mod duplicate_results;
 mod unreadable_files;
+mod incomplete_run;
 mod missing_ranks;
 mod time_runs_backwards;
 mod empty_window;
@@ -16,6 +17,7 @@ mod wrong_step_count;
 mod wait_outside_window;
 mod ranks_disagree;
 mod au_misreported;
+mod mean_misreported;
 mod throughput_misreported;
 mod impossible_values;
 mod clocks_differ;
@@ -28,6 +30,7 @@ mod settings_differ;
 mod other_machine;
 mod superlinear_scaling;
 mod times_of_rank_0;
+mod no_step_files;
 mod put_aside;
 mod generation_only;
 mod checkpoint_too_small;
@@ -52,6 +55,7 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &stale_data::DOUBT,
     &duplicate_results::DOUBT,
     &unreadable_files::DOUBT,
+    &incomplete_run::DOUBT,
     &missing_ranks::DOUBT,
     &time_runs_backwards::DOUBT,
     &empty_window::DOUBT,
@@ -61,6 +65,7 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &wait_outside_window::DOUBT,
     &ranks_disagree::DOUBT,
     &au_misreported::DOUBT,
+    &mean_misreported::DOUBT,
     &throughput_misreported::DOUBT,
     &impossible_values::DOUBT,
     &clocks_differ::DOUBT,
@@ -73,6 +78,7 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &other_machine::DOUBT,
     &superlinear_scaling::DOUBT,
     &times_of_rank_0::DOUBT,
+    &no_step_files::DOUBT,
     &put_aside::DOUBT,
     &generation_only::DOUBT,
     &checkpoint_too_small::DOUBT,
@@ -96,8 +102,10 @@ pub struct RunDoubt {
 /// The runs that a check looks at.
 #[derive(Clone, Copy)]
 pub enum Check {
+    /// One run.
+    OfRun(fn(&Run) -> Option<Facts>),
     /// One run with its steps.
-    OfRun(fn(&Run, &Record) -> Option<Facts>),
+    OfSteps(fn(&Run, &Record) -> Option<Facts>),
     /// One run with the contents of its DLIO folder.
     OfImport(fn(&Run, &Imported) -> Option<Facts>),
     /// One run, by its index, among others.
@@ -105,9 +113,10 @@ pub enum Check {
 }
 
 /// Those that a run deserves by itself. `imported`: its DLIO folder, where it has no record.
-pub fn of_run(run: &Run, record: &Record, imported: Option<&Imported>) -> Vec<Doubt> {
+pub fn of_run(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -> Vec<Doubt> {
     let rows = DOUBTS.iter().filter_map(|row| match row.check {
-        Check::OfRun(check) => Some(row.kind.seen(check(run, record)?)),
+        Check::OfRun(check) => Some(row.kind.seen(check(run)?)),
+        Check::OfSteps(check) => Some(row.kind.seen(check(run, record?)?)),
         Check::OfImport(check) => Some(row.kind.seen(check(run, imported?)?)),
         Check::AmongRuns(_) => None,
     });

@@ -15,7 +15,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "a sample has {mean_sample_bytes} in the mean of the files that DLIO's generator draws, {record_length_bytes} are configured: {ratio:.2} times[; {reported_mib_per_second} are reported, which are {read_mib_per_second} of that]",
         advice: "scale record_length_bytes_stdev with record_length_bytes, or use the rate in bytes read",
     },
-    check: Check::OfRun(|run, _| {
+    check: Check::OfRun(|run| {
         let (nominal, mean) = (run.record_length_bytes?, run.mean_sample_bytes?);
         if !run.is_result() || (mean / nominal - 1.0).abs() <= DIFFERENCE_MAX_SHARE {
             return None;

@@ -15,7 +15,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         advice: "use the loader `pytorch`, or tfrecord with `tensorflow`; feedrate reads each sample once an epoch",
     },
     check: Check::OfImport(|run, imported| {
-        let (plan, ranks) = (&imported.record.plan, imported.ranks_expected?);
+        let (plan, ranks) = (&imported.plan, imported.ranks_expected?);
         let (files, format) = (plan.dataset.files_train, plan.dataset.format.as_str());
         if !run.is_result() || !imported.config.is_known() {
             return None;

@@ -12,7 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "it lies in a folder `{folder}`",
         advice: "nothing: it is shown, and counts for nothing",
     },
-    check: Check::OfRun(|run, _| Some(Facts::new().with("folder", run.put_aside.as_deref()?))),
+    check: Check::OfRun(|run| Some(Facts::new().with("folder", run.put_aside.as_deref()?))),
     #[cfg(test)]
     fires: |root| drop(tests::good().write(root, "w/4/superseded/a")),
 };

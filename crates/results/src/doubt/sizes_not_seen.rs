@@ -41,8 +41,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             slower: 4.0,
             ..tests::Fake::default()
         };
-        of_row(900.0, 400_000_000).write(root, "w/4_record_length_bytes_400000000/a");
-        of_row(1800.0, 100_000_000).write(root, "w/4/a");
+        of_row(1800.0, 400_000_000).write(root, "w/4_record_length_bytes_400000000/a");
+        of_row(900.0, 100_000_000).write(root, "w/4/a");
     },
 };
 
@@ -56,11 +56,12 @@ fn among_runs(relations: &Relations, index: usize, unsure: &Unsure) -> Option<Fa
 /// Upper limit of runs of the same workload that are looked at.
 const OTHERS_MAX: usize = 50;
 
-/// Where its own dataset was made last, or most runs of the workload show the same, something else than the sizes explains it: start-up of the workers, say.
+/// Where its own dataset was made last, or no other run of the workload shows its sizes, or fewer than show none, something else explains it: start-up of the workers, or a storage
+/// that serves all ranks at one rate.
 fn among_ranks(relations: &Relations, index: usize) -> Option<Facts> {
     let run = &relations.runs[index];
     let (spread, of_waits) = unseen(run)??;
-    if relations.has_own_dataset(index) {
+    if relations.has_own_dataset(index) || relations.stale(index).is_some() {
         return None;
     }
     let others = relations.study(index).into_iter().flat_map(|study| &study.members);
@@ -69,7 +70,7 @@ fn among_ranks(relations: &Relations, index: usize) -> Option<Facts> {
         .filter_map(|other| Some(unseen(&relations.runs[*other])?.is_some()))
         .collect();
     let alike = others.iter().filter(|is_unseen| **is_unseen).count();
-    if 1 < alike && others.len() < 2 * alike {
+    if alike == others.len() || others.len() < 2 * alike {
         return None;
     }
     let facts = Facts::new().with("first_ranks", run.dataset_use.first_batch_bytes.len());

@@ -18,7 +18,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::OfImport(|_, imported| {
         let mut seen = imported.backwards.clone();
-        for epoch in &imported.record.epochs {
+        for epoch in imported.epochs() {
             let ranks = imported.ranks.iter().zip(&epoch.accelerators);
             let has_all = imported.times_of_rank_0.is_none();
             for (rank, accelerator) in ranks.filter(|(rank, _)| has_all || **rank == 0) {

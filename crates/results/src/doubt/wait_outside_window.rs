@@ -17,7 +17,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{outside_percent} of the waiting for data is in the {excluded_steps} left out of {steps:.0} ({waited_percent} of the time was waited)",
         advice: "believe au_all_steps; run more steps, so that one cold step weighs little",
     },
-    check: Check::OfRun(|run, record| {
+    check: Check::OfSteps(|run, record| {
         let (outside, waited) = (run.step_times.excluded_percent?, run.step_times.load_percent?);
         let excluded = record.plan.metric.exclude_start_steps;
         let share_percent = excluded as f64 / run.steps.max(1) as f64 * 100.0;

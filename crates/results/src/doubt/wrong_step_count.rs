@@ -8,6 +8,8 @@ use feedrate_measure::metric::{SAMPLES_WHOLE, SAMPLES_WINDOWED};
 
 /// Share by which a block's rate may miss DLIO's formula.
 const TOLERANCE: f64 = 0.02;
+/// Share by which it may miss that of older releases, which is of all steps in the time of the whole block.
+const OLDER_TOLERANCE: f64 = 2e-4;
 /// Share of the rate that a wrong count must make.
 const SEEN_MIN: f64 = 0.002;
 
@@ -26,7 +28,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         if !follows(imported) {
             return None;
         }
-        let metric = &imported.record.plan.metric;
+        let metric = &imported.plan.metric;
         let excluded = metric.exclude_start_steps + metric.exclude_end_steps;
         let is_part = !imported.ranks_missing().is_empty();
         let windowed = run.metric(&SAMPLES_WINDOWED);
@@ -43,9 +45,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
 
 /// Whether blocks have rates by that formula, and not by the right one.
 fn follows(imported: &Imported) -> bool {
-    let metric = &imported.record.plan.metric;
+    let metric = &imported.plan.metric;
     let excluded = (metric.exclude_start_steps + metric.exclude_end_steps) as f64;
-    let batch = imported.record.plan.loader.batch_size as f64;
+    let batch = imported.plan.loader.batch_size as f64;
     let judged: Vec<bool> = imported
         .blocks()
         .iter()
@@ -56,6 +58,10 @@ fn follows(imported: &Imported) -> bool {
                 let rate = (steps - left_out) / block.window_s * batch;
                 (block.samples_per_second - rate).abs() / rate.abs()
             });
+            let older = steps / block.length_s * batch;
+            if (block.samples_per_second / older - 1.0).abs() <= OLDER_TOLERANCE {
+                return false;
+            }
             // One step has no window: its rate is whatever two calls of the clock were apart.
             let is_of_one = block.steps == 1 && block.samples_per_second < 0.0;
             let is_of_two = block.steps == 2 && block.samples_per_second == 0.0;

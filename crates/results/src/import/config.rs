@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 /// Hydra's folder, as DLIO, MLPerf Storage 2 and MLPerf Storage 1 name it.
 const SUBFOLDERS: [&str; 3] = [".hydra", "dlio_config", OF_MLPERF_1];
 pub(super) const OF_MLPERF_1: &str = "configs";
+/// End of the name of the file of `mlpstorage` that has what it made of its arguments.
+pub(super) const OF_MLPSTORAGE: &str = "_metadata.json";
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The settings of a run.
@@ -40,6 +42,15 @@ impl Config {
         let mut root = read.unwrap_or_default();
         let workload = root.get_mut("workload").map(Value::take).unwrap_or_default();
         Config { workload, overrides: overrides.map(|text| items(&text)) }
+    }
+
+    /// That which `mlpstorage` wrote into its own file, where Hydra's is not there.
+    pub(super) fn or_of_metadata(self, run: &Path, names: &[String]) -> Self {
+        let name = names.iter().find(|name| name.ends_with(OF_MLPSTORAGE));
+        let Some(name) = name.filter(|_| !self.is_known()) else { return self };
+        let mut found = json::read(run, name, &mut Vec::new()).unwrap_or_default();
+        let workload = found.get_mut("parameters").map(Value::take).unwrap_or_default();
+        Config { workload, ..self }
     }
 
     /// Whether there is one.
@@ -83,7 +94,12 @@ impl Config {
         if drawn.iter().any(|key| self.has(&format!("train.{key}"))) {
             return None;
         }
-        let mean = self.number(&["train.computation_time", "train.computation_time.mean"]);
+        self.mean_compute_s()
+    }
+
+    /// The same in the mean, where it is drawn.
+    pub fn mean_compute_s(&self) -> Option<f64> {
+        let mean = self.number(&["train.computation_time.mean", "train.computation_time"]);
         mean.map(f64::abs)
     }
 

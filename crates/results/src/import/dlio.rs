@@ -1,5 +1,5 @@
-//! The folder of a DLIO run, of any age, whole or not: what its files tell as a [`Record`], so that every metric and doubt of one can be had of it. Only
-//! I/O counters are not in there, as no file has them. What cannot be read is told and left out.
+//! The folder of a DLIO run, of any age, whole or not: the steps that its files tell as a [`Record`], so that every metric and doubt of one can be had of it. Only
+//! I/O counters are not in there, as no file has them. Where no rank tells of its steps, there are totals at most. What cannot be read is told and left out.
 
 use super::clocks;
 use super::config::{self, Config};
@@ -9,10 +9,12 @@ use super::machine;
 use super::names::{LOG, SUMMARY};
 use super::plan::{self, AskedCounts};
 use super::reported::Reported;
-use super::steps::{RANKS_MAX, Rates, Steps};
-use feedrate_measure::record::{RECORD_VERSION, Record};
+use super::steps::{self, RANKS_MAX, Rates, Steps};
+use super::totals::{TotalFacts, Totals};
+use feedrate_measure::record::{Block, EpochRecord, RECORD_VERSION, Record, System};
 use feedrate_measure::stats::mean;
 use feedrate_measure::window::seconds;
+use feedrate_spec::plan::Plan;
 use feedrate_spec::workload::TimeSpec;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,8 +25,18 @@ pub const DLIO: &str = "DLIO";
 /// The contents of a folder.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// Plan, machine and steps.
-    pub record: Record,
+    /// The plan it followed, as far as that is known.
+    pub plan: Plan,
+    /// Its machines.
+    pub system: System,
+    /// Local wall-clock start and end, as DLIO writes them; empty where they are not known.
+    pub started: String,
+    #[expect(missing_docs, reason = "see above")]
+    pub ended: String,
+    /// Its steps; `None` where no rank tells of one.
+    pub record: Option<Record>,
+    /// Totals of its epochs, where ranks that left no file leave steps unknown.
+    pub totals: Option<Totals>,
     /// The settings that were asked for.
     pub config: Config,
     /// Hydra's folder, by its name.
@@ -60,6 +72,8 @@ pub(crate) struct ReportedBlock {
     pub(crate) samples_per_second: f64,
     /// Time in DLIO's window.
     pub(crate) window_s: f64,
+    /// Time of all of it.
+    pub(crate) length_s: f64,
 }
 
 impl ReportedBlock {
@@ -87,6 +101,7 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         Some((_, path)) => Config::read(path, &mut unreadable),
         None => Config::default(),
     };
+    let config = config.or_of_metadata(folder, names);
     let reported = json::read(folder, SUMMARY, &mut unreadable).map(Reported::new);
     let mut steps = Steps::read(folder, names);
     unreadable.append(&mut steps.unreadable);
@@ -117,21 +132,16 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
     };
     let accelerators = steps.ranks.len() as u32;
     let seen = steps.epochs.values().flat_map(|epoch| &epoch.accelerators).map(|a| a.steps()).max();
-    let steps_per_epoch =
-        seen.or_else(|| asked.steps(&config, ranks_expected.unwrap_or(accelerators)));
-    let record = Record {
-        version: RECORD_VERSION,
-        program: DLIO.into(),
+    let steps_per_epoch = seen
+        .or(log.steps)
+        .or_else(|| counts.steps(&config, ranks_expected.unwrap_or(accelerators)));
+    let mut imported = Imported {
         plan: plan::plan(&config, counts, accelerators, steps_per_epoch.unwrap_or(0)),
         system: machine::system(reported.as_ref(), &steps.machine),
         started: started.or_else(|| log.started.clone()).unwrap_or_default(),
         ended: ended.unwrap_or_default(),
-        complete: true,
-        epochs: steps.epochs.into_values().collect(),
-        ..Record::default()
-    };
-    let mut imported = Imported {
-        record,
+        record: None,
+        totals: None,
         hosts: machine::hosts(reported.as_ref(), &steps.machine),
         config,
         hydra: hydra.map(|(name, _)| name),
@@ -146,12 +156,11 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         missing: Vec::new(),
         clock_offsets_ns: Vec::new(),
     };
-    imported.know_from_rates();
-    if imported.other_compute_s().is_some() {
-        imported.record.plan.train.compute = TimeSpec::None;
+    imported.add_steps(steps.epochs.into_values().collect());
+    if imported.is_published_part(&steps.with_steps, &steps.named) {
+        imported.add_totals(folder, names);
     }
     imported.find_missing();
-    imported.clock_offsets_ns = clocks::align(&mut imported.record);
     imported
 }
 
@@ -163,7 +172,7 @@ impl Imported {
         }
         let reported = self.reported.as_ref();
         self.log.trains
-            || !self.record.epochs.is_empty()
+            || self.record.is_some()
             || reported.is_some_and(|all| all.any_metric("train_au_mean_percentage").is_some())
     }
 
@@ -172,28 +181,97 @@ impl Imported {
         self.config.truth("workflow.generate_data", false) || self.log.generates
     }
 
+    /// Its epochs with steps that can be used.
+    pub fn epochs(&self) -> &[EpochRecord] {
+        self.record.as_ref().map_or(&[], |record| &record.epochs)
+    }
+
+    fn add_steps(&mut self, epochs: Vec<EpochRecord>) {
+        if epochs.is_empty() {
+            self.know_from_rates();
+            return;
+        }
+        self.record = Some(Record {
+            version: RECORD_VERSION,
+            program: DLIO.into(),
+            system: self.system.clone(),
+            started: self.started.clone(),
+            ended: self.ended.clone(),
+            complete: true,
+            epochs,
+            ..Record::default()
+        });
+        self.know_from_rates();
+        if self.other_compute_s().is_some() {
+            self.plan.train.compute = TimeSpec::None;
+        }
+        if let Some(record) = &mut self.record {
+            record.plan = self.plan.clone();
+            self.clock_offsets_ns = clocks::align(record);
+        }
+    }
+
+    /// Whether ranks without a file of steps are so by what submitters of MLPerf Storage publish, and nothing is lost: the files of no rank, of rank 0, or of one of several hosts.
+    fn is_published_part(&self, with_steps: &BTreeSet<u32>, named: &BTreeSet<u32>) -> bool {
+        let is_of_mlperf = self.hydra.is_some_and(|name| name != ".hydra");
+        let is_part = *with_steps == self.ranks
+            && named == with_steps
+            && self.ranks_expected.is_some_and(|ranks| (with_steps.len() as u32) < ranks)
+            && (is_of_mlperf || with_steps.len() == 1);
+        self.reported.is_some() && self.trains() && (with_steps.is_empty() || is_part)
+    }
+
+    fn add_totals(&mut self, folder: &Path, names: &[String]) {
+        let Some((spans, is_older)) = steps::spans_of_first(folder, names) else { return };
+        let list = |key: &str| self.reported.as_ref()?.list(key);
+        let measured = self.record.as_ref().and_then(|record| {
+            let all = record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
+            let all = all.flat_map(|one| &one.blocks).flat_map(|block| &block.compute_ns);
+            mean(&all.map(|ns| seconds(*ns)).collect::<Vec<f64>>())
+        });
+        let metric = &self.plan.metric;
+        let facts = TotalFacts {
+            spans: &spans,
+            is_older,
+            ranks: self.ranks_expected.unwrap_or(0),
+            batch_size: self.plan.loader.batch_size,
+            steps: self.plan.train.steps_per_epoch,
+            is_asked: self.record.is_none()
+                && self.log.steps.is_none()
+                && self.log.steps_of.is_none(),
+            excluded: [metric.exclude_start_steps, metric.exclude_end_steps],
+            compute_s: self.config.mean_compute_s(),
+            is_drawn: self.config.mean_compute_s().is_some() && self.config.compute_s().is_none(),
+            logged_compute_s: &self.log.compute_s,
+            measured_compute_s: measured,
+            au_percent: list("train_au_percentage").unwrap_or_default(),
+            samples_per_second: list("train_throughput_samples_per_second").unwrap_or_default(),
+        };
+        self.totals = Totals::new(&facts);
+    }
+
     /// Without a config: DLIO's rate of a block is (steps − 2) × batch ÷ time of its window, and its two rates are a record length apart.
     fn know_from_rates(&mut self) {
         if self.config.is_known() {
             return;
         }
-        if self.record.plan.loader.batch_size == 0 {
+        if self.plan.loader.batch_size == 0 {
             let batches: BTreeSet<Option<u64>> =
                 self.blocks().iter().map(ReportedBlock::batch_size).collect();
             if let (1, Some(Some(batch))) = (batches.len(), batches.first()) {
-                self.record.plan.loader.batch_size = *batch;
+                self.plan.loader.batch_size = *batch;
             }
         }
         if let Some(bytes) = self.reported.as_ref().and_then(Reported::sample_bytes) {
-            self.record.plan.dataset.record_bytes = bytes.max(0.0);
+            self.plan.dataset.record_bytes = bytes.max(0.0);
         }
     }
 
     /// DLIO's rates beside the time of its window.
     pub(crate) fn blocks(&self) -> Vec<ReportedBlock> {
-        let excluded = self.record.plan.metric.exclude_start_steps as usize;
+        let excluded = self.plan.metric.exclude_start_steps as usize;
         let mut found = Vec::new();
-        for epoch in &self.record.epochs {
+        for epoch in self.epochs() {
             for (rank, accelerator) in epoch.accelerators.iter().enumerate() {
                 let rates = self.rates.get(&(epoch.number, rank)).into_iter().flatten();
                 for (block, &samples_per_second) in accelerator.blocks.iter().zip(rates) {
@@ -204,6 +282,7 @@ impl Imported {
                         steps: block.steps() as u64,
                         samples_per_second,
                         window_s: seconds(length_ns.saturating_sub(outside_ns)),
+                        length_s: seconds(length_ns),
                     });
                 }
             }
@@ -213,21 +292,47 @@ impl Imported {
 
     /// Samples a second that DLIO's summary makes of the rates of blocks: weighted by their steps, ranks summed; the mean over epochs. `None` where a block has none.
     pub(crate) fn samples_per_second_of_blocks(&self) -> Option<f64> {
-        let epochs = self.record.epochs.iter().map(|epoch| -> f64 {
-            let ranks = epoch.accelerators.iter().enumerate().map(|(rank, accelerator)| {
-                let rates = self.rates.get(&(epoch.number, rank)).into_iter().flatten();
-                let (mut sum, mut steps) = (0.0, 0.0);
-                for (block, rate) in accelerator.blocks.iter().zip(rates) {
-                    let own = block.steps() as f64;
-                    // What no step was run of may have any rate.
-                    sum += if own > 0.0 { own * rate } else { 0.0 };
-                    steps += own;
-                }
-                sum / steps
-            });
-            ranks.sum()
+        self.folded(|epoch, rank, block, _| self.rates.get(&(epoch, rank))?.get(block).copied())
+    }
+
+    /// The same of the steps, as each release of DLIO counts them; without those that cannot be known, or make nothing.
+    pub(crate) fn samples_per_second_of_steps(&self) -> Vec<f64> {
+        let batch = self.plan.loader.batch_size as f64;
+        let excluded = self.plan.metric.exclude_start_steps as usize;
+        let outside_ns = |block: &Block, steps: usize| {
+            let times = block.load_ns.iter().zip(&block.compute_ns).take(steps);
+            times.map(|(load_ns, compute_ns)| load_ns + compute_ns).sum::<u64>()
+        };
+        let ways = [(0, 0), (excluded, 2), (excluded, excluded)].map(|way| {
+            let (outside, uncounted) = way;
+            self.folded(|_, _, _, block| {
+                let steps = block.steps().checked_sub(uncounted)? as f64;
+                let length_ns = block.end_ns.checked_sub(block.start_ns)?;
+                Some(steps * batch / seconds(length_ns.checked_sub(outside_ns(block, outside))?))
+            })
         });
-        mean(&epochs.collect::<Vec<f64>>()).filter(|rate| rate.is_finite())
+        ways.into_iter().flatten().filter(|rate| 0.0 < *rate).collect()
+    }
+
+    /// Rates of blocks as the summary folds them. By epoch, rank and number of the block.
+    fn folded(&self, rate: impl Fn(u32, usize, usize, &Block) -> Option<f64>) -> Option<f64> {
+        let of_rank = |epoch: u32, rank: usize, blocks: &[Block]| {
+            let (mut sum, mut steps) = (0.0, 0.0);
+            // What no step was run of may have any rate.
+            for (number, block) in blocks.iter().enumerate().filter(|(_, block)| 0 < block.steps())
+            {
+                let own = block.steps() as f64;
+                sum += own * rate(epoch, rank, number, block)?;
+                steps += own;
+            }
+            Some(sum / steps)
+        };
+        let epochs = self.epochs().iter().map(|epoch| {
+            let ranks = epoch.accelerators.iter().enumerate();
+            let ranks = ranks.map(|(rank, one)| of_rank(epoch.number, rank, &one.blocks));
+            ranks.sum::<Option<f64>>()
+        });
+        mean(&epochs.collect::<Option<Vec<f64>>>()?).filter(|rate| rate.is_finite())
     }
 
     fn find_missing(&mut self) {
@@ -237,18 +342,21 @@ impl Imported {
         if self.reported.is_none() {
             self.missing.push(format!("there is no `{SUMMARY}` that can be read"));
         }
-        let expected = u64::from(self.record.plan.train.epochs);
-        let epochs = self.record.epochs.iter().map(|epoch| epoch.accelerators.iter());
-        let found = epochs.filter_map(|mut all| all.find(|one| one.steps() > 0)).count() as u64;
-        if found == 0 && self.record.plan.train.steps_per_epoch == 0 && self.config.is_known() {
+        let expected = u64::from(self.plan.train.epochs);
+        let epochs = self.epochs().iter().map(|epoch| epoch.accelerators.iter());
+        let found = epochs.filter_map(|mut all| all.find(|one| one.steps() > 0)).count();
+        let found = found.max(self.totals.as_ref().map_or(0, |totals| totals.epochs.len())) as u64;
+        if found == 0 && self.plan.train.steps_per_epoch == 0 && self.config.is_known() {
             self.missing
                 .push("no step was run: files × samples are fewer than batch × ranks".into());
         } else if found < expected {
             self.missing.push(format!("{found} of {expected} epochs have steps"));
         }
-        if !self.missing.is_empty() {
-            self.record.complete = false;
-            self.record.stopped_because = Some(self.missing.join("; "));
+        if let Some(record) = &mut self.record
+            && !self.missing.is_empty()
+        {
+            record.complete = false;
+            record.stopped_because = Some(self.missing.join("; "));
         }
     }
 
@@ -256,7 +364,7 @@ impl Imported {
     /// every step much more.
     pub fn other_compute_s(&self) -> Option<(f64, f64)> {
         let asked_s = self.config.compute_s()?;
-        let blocks = self.record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
+        let blocks = self.epochs().iter().flat_map(|epoch| &epoch.accelerators);
         let blocks = blocks.flat_map(|accelerator| &accelerator.blocks);
         let mut all_ns: Vec<u64> = blocks.flat_map(|block| &block.compute_ns).copied().collect();
         all_ns.sort_unstable();

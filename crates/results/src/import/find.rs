@@ -5,7 +5,7 @@ use super::names::{LOG, STATS_OF_ALL, SUMMARY, rank_of};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::file::RECORD_FILE;
 use serde::Serialize;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -80,8 +80,16 @@ pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
         let is_deepest = depth == DEPTH_MAX && !entries.folders.is_empty();
         // What lies below a record belongs to its run; a root may have a file of a DLIO run's name.
         if entries.origin != Some(RunOrigin::Feedrate) && depth < DEPTH_MAX {
-            let below = entries.folders.into_iter().map(|name| (folder.join(name), depth + 1));
-            open.extend(below);
+            let is_submission =
+                entries.folders.iter().any(|name| OF_SUBMISSION.iter().any(|one| name == one));
+            for name in entries.folders {
+                if is_code(&name, is_submission) {
+                    let why = "it is the code of a submission, whose runs are fixtures of tests";
+                    closed.push(LeftOut::new(folder.join(name), why));
+                } else {
+                    open.push((folder.join(name), depth + 1));
+                }
+            }
         }
         match (entries.origin, entries.metadata) {
             (Some(origin), _) => found.push(FoundRun { path: folder, origin }),
@@ -102,6 +110,16 @@ pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
     found.sort_by(|a, b| a.path.cmp(&b.path));
     closed.sort();
     Ok((found, closed))
+}
+
+/// Folders beside `code` in a submission to MLPerf Storage.
+const OF_SUBMISSION: [&str; 2] = ["results", "systems"];
+
+/// Whether a folder has the code of a submission: `code` in it, or since 3.0 `code-` and eight digits of its hash.
+fn is_code(name: &OsStr, is_submission: bool) -> bool {
+    let hash = name.to_str().and_then(|name| name.strip_prefix("code-"));
+    (is_submission && name == "code")
+        || hash.is_some_and(|hash| hash.len() == 8 && hash.bytes().all(|c| c.is_ascii_hexdigit()))
 }
 
 /// The time in the name of a folder, `2025-11-30-18-54-16` or `20251130_185416`.
@@ -140,7 +158,7 @@ impl FolderEntries {
             found.count += 1;
             is_record |= text == RECORD_FILE && entry.path().is_file();
             is_dlio |= [SUMMARY, LOG, STATS_OF_ALL].contains(&&*text) || rank_of(&text).is_some();
-            if text.ends_with("_metadata.json") {
+            if text.ends_with(config::OF_MLPSTORAGE) {
                 found.metadata = Some(text.into_owned());
                 continue;
             }

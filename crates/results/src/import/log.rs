@@ -2,6 +2,7 @@
 
 use super::json::Fields;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -27,6 +28,12 @@ pub struct Log {
     pub trains: bool,
     /// Samples of a file, files, batch size: `Max steps per epoch: 6 = 1 * 168 / 7 / 4`.
     pub steps_of: Option<[u64; 3]>,
+    /// Steps of an epoch: `Starting epoch 1: 6 steps expected`.
+    pub steps: Option<u64>,
+    /// Compute of a step as it lasted, in the mean of the last block of an epoch of rank 0, to four digits; by epoch.
+    pub compute_s: BTreeMap<u32, f64>,
+    /// The model, as the workload's file is called.
+    pub workload: Option<String>,
     /// `Saved outputs in DIR`.
     pub folder: Option<String>,
     /// Whether its middle was not read.
@@ -110,8 +117,17 @@ fn of_text(text: &str) -> Log {
             log.generates = true;
         } else if said.starts_with("Generation done") {
             log.generated = Some(time.to_string());
-        } else if said.starts_with("Starting epoch ") {
+        } else if let Some(epoch) = said.strip_prefix("Starting epoch ") {
             log.trains = true;
+            log.steps = log.steps.or_else(|| steps_expected(epoch));
+        } else if let Some((of, compute)) = said.split_once("Computation time per step (second): ")
+        {
+            let epoch = of.strip_prefix("Epoch ").and_then(first_number);
+            let compute_s = compute.split("+/-").next().and_then(|mean| mean.parse().ok());
+            log.compute_s.extend(epoch.and_then(|epoch| u32::try_from(epoch).ok()).zip(compute_s));
+        } else if let Some(file) = said.strip_prefix("Reading workload YAML config file '") {
+            let name = file.split('\'').next().map(Path::new).and_then(Path::file_stem);
+            log.workload = name.map(|name| name.to_string_lossy().into_owned());
         } else if let Some(steps) = said.strip_prefix("Max steps per epoch: ") {
             log.steps_of = steps_of(steps);
         } else if let Some(folder) = said.strip_prefix("Saved outputs in ") {
@@ -126,6 +142,13 @@ fn of_text(text: &str) -> Log {
 /// `1` of `1: 6 steps expected`.
 fn first_number(text: &str) -> Option<u64> {
     text.split([' ', ':']).next()?.parse().ok()
+}
+
+/// `6` of `1: 6 steps expected` and of `1: Overriding number of steps to 6.`
+fn steps_expected(epoch: &str) -> Option<u64> {
+    let (_, steps) = epoch.split_once(": ")?;
+    let steps = steps.strip_prefix("Overriding number of steps to ").unwrap_or(steps);
+    steps.split([' ', '.']).next()?.parse().ok()
 }
 
 /// `6 = 1 * 168 / 7 / 4 (…)`.
@@ -146,6 +169,8 @@ mod tests {
              [OUTPUT] 2025-11-30T18:54:19.916563 Starting data generation\n\
              [OUTPUT] 2025-11-30T18:55:51.260074 Generation done\n\
              [OUTPUT] 2025-11-30T18:56:06.933268 Max steps per epoch: 6 = 1 * 168 / 7 / 4 (samples per file)\n\
+             [OUTPUT] 2025-11-30T18:56:06.943268 Starting epoch 1: 6 steps expected\n\
+             [OUTPUT] 2025-11-30T18:57:06.943268 Epoch 1 - Block 1 [Training] Computation time per step (second): 0.3234+/-0.0001 (set value: {'mean': 0.323})\n\
              [OUTPUT] 2025-11-30T18:58:04.718260 Saved outputs in /scratch/a b/hydra_log/w/1\n\
              [METRIC] ======\n\n[OUTPUT] x\n",
         );
@@ -158,6 +183,9 @@ mod tests {
                 generates: true,
                 trains: true,
                 steps_of: Some([1, 168, 7]),
+                steps: Some(6),
+                compute_s: BTreeMap::from([(1, 0.3234)]),
+                workload: None,
                 folder: Some("/scratch/a b/hydra_log/w/1".into()),
                 is_cut: false,
                 breaks_off: false,
@@ -165,11 +193,14 @@ mod tests {
         );
         assert_eq!(of_text("\u{fffd}[] ]\n"), Log::default());
         let older = of_text(
-            "[INFO] 2023-08-04T13:34:31.681901 Running DLIO with 8 process(es) [/x/src/dlio_benchmark.py:105]\n\
+            "[INFO] 2023-08-04T13:34:31.581901 Reading workload YAML config file '/x/workload/unet3d.yaml' [/x/src/dlio_benchmark.py:107]\n\
+             [INFO] 2023-08-04T13:34:31.681901 Running DLIO with 8 process(es) [/x/src/dlio_benchmark.py:105]\n\
              [INFO] 2023-08-04T13:34:32.049260 Max steps per epoch: 292 = 1 * 1171 / 4 / 1 (samples per file) [/x/y.py:275]\n\
              [INFO] 2023-08-04T14:07:52.8 Saved outputs in /scratch/r [/x/y.py:1]\n",
         );
         assert_eq!((older.processes, older.steps_of), (Some(8), Some([1, 1171, 4])));
         assert_eq!(older.folder.as_deref(), Some("/scratch/r"));
+        assert_eq!(older.workload.as_deref(), Some("unet3d"));
+        assert_eq!(steps_expected("3: Overriding number of steps to 40. [/x/y.py:1]"), Some(40));
     }
 }

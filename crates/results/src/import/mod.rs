@@ -8,6 +8,7 @@ mod log;
 mod plan;
 mod reported;
 mod steps;
+mod totals;
 mod machine;
 mod dlio;
 mod find;
@@ -28,6 +29,7 @@ pub use reported::Reported;
 pub(crate) use sample_bytes::{first_batch_bytes, first_batch_bytes_of, mean_sample_bytes};
 #[cfg(any(test, feature = "example"))]
 pub use tests::fake;
+pub use totals::{Bound, CountedSteps, EpochTotal, Totals};
 
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RecordFileError};

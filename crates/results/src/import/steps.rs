@@ -25,6 +25,8 @@ pub(super) struct Steps {
     pub(super) ranks: BTreeSet<u32>,
     /// Those that have files, whatever is in them.
     pub(super) named: BTreeSet<u32>,
+    /// Those that have a file of steps, whatever is in it.
+    pub(super) with_steps: BTreeSet<u32>,
     pub(super) epochs: BTreeMap<u32, EpochRecord>,
     pub(super) machine: MachineOfRanks,
     pub(super) unreadable: Vec<String>,
@@ -64,7 +66,9 @@ impl Steps {
     /// Read from a folder with files of these `names`.
     pub(super) fn read(folder: &Path, names: &[String]) -> Self {
         let named = names.iter().filter_map(|name| rank_of(name)).collect();
-        let mut steps = Steps { named, ..Steps::default() };
+        let with_steps = names.iter().filter(|name| name.ends_with(OUTPUT));
+        let with_steps = with_steps.filter_map(|name| rank_of(name)).collect();
+        let mut steps = Steps { named, with_steps, ..Steps::default() };
         if RANKS_MAX < steps.named.len() {
             let told = format!("of {} ranks only {RANKS_MAX} are read", steps.named.len());
             steps.unreadable.push(told);
@@ -257,6 +261,17 @@ impl Steps {
             )),
         }
     }
+}
+
+/// When blocks began and ended, of the first rank that tells, else of the log; with whether that is from the one file of older DLIO.
+pub(super) fn spans_of_first(folder: &Path, names: &[String]) -> Option<(Fields, bool)> {
+    let own = names.iter().filter(|name| name.ends_with(STATS));
+    let first = own.filter_map(|name| rank_of(name)).min();
+    // What cannot be read was told where the steps were.
+    let read = |name: &str| json::read(folder, name, &mut Vec::new());
+    let own = first.and_then(|rank| read(&format!("{rank}{STATS}"))).map(|all| (all, false));
+    let of_all = || read(STATS_OF_ALL).map(|all| (all, true));
+    own.or_else(of_all).or_else(|| log::spans(&folder.join(LOG)).map(|all| (all, false)))
 }
 
 /// How many ranks have all of these epochs.

@@ -201,23 +201,25 @@ fn read_all(
 fn read_run(found: &FoundRun, source: &str, is_kept: bool) -> Result<Run, LeftOut> {
     let FoundRun { path, origin } = found;
     let imported = (*origin != RunOrigin::Feedrate).then(|| load_dlio(path));
-    let record = match &imported {
-        Some(imported) => Cow::Borrowed(&imported.record),
-        None => Cow::Owned(load_run(path).map_err(|error| LeftOut::new(path, error.to_string()))?),
+    let (mut run, record) = match &imported {
+        Some(imported) => {
+            let run = Run::imported(path, source, *origin, imported);
+            (run, imported.record.as_ref().map(Cow::Borrowed))
+        }
+        None => {
+            let record = load_run(path).map_err(|error| LeftOut::new(path, error.to_string()))?;
+            (Run::measured(path, source, &record), Some(Cow::Owned(record)))
+        }
     };
-    let mut run = match &imported {
-        Some(imported) => Run::imported(path, source, *origin, imported),
-        None => Run::measured(path, source, &record),
-    };
-    run.doubts = own_doubts(&run, &record, imported.as_ref());
-    run.record = is_kept.then(|| Box::new(record.into_owned()));
+    run.doubts = own_doubts(&run, record.as_deref(), imported.as_ref());
+    run.record = record.filter(|_| is_kept).map(|record| Box::new(record.into_owned()));
     Ok(run)
 }
 
-fn own_doubts(run: &Run, record: &Record, imported: Option<&Imported>) -> Vec<Doubt> {
+fn own_doubts(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -> Vec<Doubt> {
     let mut doubts = doubt::of_run(run, record, imported);
     // Where nothing was trained there is nothing to doubt.
-    if imported.is_none_or(Imported::trains) {
+    if let Some(record) = record.filter(|_| imported.is_none_or(Imported::trains)) {
         let knows_loader = imported.is_none_or(|imported| imported.config.is_known());
         let mut of_steps = of_records(&Derived::new(record));
         of_steps.retain(|doubt| knows_loader || !OF_LOADER.contains(&&*doubt.name));

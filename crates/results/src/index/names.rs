@@ -133,7 +133,9 @@ pub(super) fn name_varied(runs: &mut [Run]) {
         let told: Vec<(Option<u32>, &Vec<String>)> =
             results.map(|run| (run.accelerators, &run.overrides)).collect();
         let Some((first, rest)) = told.split_first() else { continue };
-        if rest.iter().all(|other| other == first) {
+        // In a submission all runs of a system are alike, and nothing is varied.
+        let is_submission = runs[members[0]].submission.is_some();
+        if !is_submission && rest.iter().all(|other| other == first) {
             continue;
         }
         let mut shared = first.1.clone();

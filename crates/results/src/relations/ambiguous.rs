@@ -36,6 +36,12 @@ impl Store<'_> {
         let sides =
             [(later, earlier), (earlier.of, back)].map(|(one, like)| self.side(one, like, judged));
         let is_told = sides[0].is_wrong() != sides[1].is_wrong();
+        // What the earlier one was made for lay there last, as far as is known.
+        let is_later = !is_told && !sides[0].is_right() && self.varies_files(earlier.of, later);
+        if is_later && earlier.is_same() {
+            judged[later].stale = self.stale(&sides[0]);
+            return;
+        }
         for side in sides {
             let PairSide { index, like, unlike, .. } = side;
             match (is_told, like.is_same()) {
@@ -50,6 +56,17 @@ impl Store<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a run varies settings of its files, for which they must have been made, that the other leaves as they are and has otherwise.
+    fn varies_files(&self, index: usize, other: usize) -> bool {
+        let both = self.asked(index).zip(self.asked(other));
+        let differing = both.map(|(one, two)| differs(one, two)).unwrap_or_default();
+        let varies = |index: usize| {
+            let mut varied = self.runs[index].parameter.split(',');
+            varied.any(|name| differing.iter().any(|(key, ..)| key == name))
+        };
+        varies(index) && !varies(other)
     }
 
     fn side(&self, index: usize, like: Like, judged: &[Judgement]) -> PairSide {

@@ -10,7 +10,7 @@ mod tests;
 
 pub use store::{Evidence, Like, Stale, Unsure};
 
-use crate::run::{ExperimentKey, Run, grouped};
+use crate::run::{ExperimentKey, Run, StudyKey, grouped};
 use feedrate_measure::doubt::Severity;
 use std::collections::{BTreeMap, HashMap};
 use store::Judgement;
@@ -20,7 +20,7 @@ pub struct Relations<'a> {
     /// The runs.
     pub runs: &'a [Run],
     experiments: BTreeMap<ExperimentKey<'a>, Vec<usize>>,
-    studies: BTreeMap<(&'a str, &'a str), StudyRuns<'a>>,
+    studies: BTreeMap<StudyKey<'a>, StudyRuns<'a>>,
     judged: Vec<Judgement>,
     copies: HashMap<u64, usize>,
 }
@@ -98,17 +98,18 @@ impl<'a> Relations<'a> {
         is_own && !is_invalid(&self.runs[index])
     }
 
-    /// The run that began first of those with the same times of all steps, where that is another.
+    /// The original of those with the same times of all steps, where that is another.
     pub fn copy_of(&self, index: usize) -> Option<&Run> {
         let first = *self.copies.get(&self.runs[index].dataset_use.fingerprint?)?;
         (first != index).then(|| &self.runs[first])
     }
 }
 
-/// The least is the original: that which began first; of those that began at once, that which fits its folder and is not put aside.
-fn copied(run: &Run) -> (bool, Option<i64>, bool, bool) {
+/// The least is the original: that which has a summary; of these that which began first; of those that began at once, that which fits its folder and is not put aside.
+fn copied(run: &Run) -> (bool, bool, Option<i64>, bool, bool) {
     let started_us = run.dataset_use.started_us;
-    (started_us.is_none(), started_us, is_invalid(run), run.put_aside.is_some())
+    let has_none = !run.is_own() && run.reported.is_empty();
+    (has_none, started_us.is_none(), started_us, is_invalid(run), run.put_aside.is_some())
 }
 
 fn is_invalid(run: &Run) -> bool {

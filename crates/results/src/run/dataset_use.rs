@@ -64,18 +64,19 @@ impl DatasetUse {
         let config = &imported.config;
         let asked = asked(config);
         let given = config.overrides.as_deref().unwrap_or_default();
-        let started_us =
-            known.started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
+        let started_us = micros(&imported.started);
+        let started_us = started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
         let started_us = started_us.or_else(|| time_of_name(path));
         let generated_us = imported.log.generated.as_deref().and_then(micros).or(started_us);
         let is_done = is_generated(imported);
         DatasetUse {
             started_us,
+            ended_us: micros(&imported.ended),
             generated_us: if imported.generates() && is_done { generated_us } else { None },
             is_generation_unfinished: imported.generates() && !is_done,
             store: store(imported),
             job_folder: job_folder(imported),
-            memory_bytes: imported.record.system.memory_bytes,
+            memory_bytes: imported.system.memory_bytes,
             overridden: overridden(given, &asked),
             asked,
             ..known
@@ -99,7 +100,7 @@ impl DatasetUse {
 
 /// Whether the log says that data generation was done, or is not there to say it.
 fn is_generated(imported: &Imported) -> bool {
-    let (log, has_steps) = (&imported.log, !imported.record.epochs.is_empty());
+    let (log, has_steps) = (&imported.log, imported.record.is_some());
     log.generated.is_some() || log.started.is_none() || (log.is_cut && has_steps)
 }
 

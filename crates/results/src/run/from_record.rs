@@ -1,6 +1,8 @@
 //! A run from steps: those of our record, or those that a DLIO folder tells.
 
-use super::{Activity, DatasetUse, FolderNames, Run, StepTimeSummary, settings};
+use super::{
+    Activity, DatasetUse, FolderNames, Run, StepTimeSummary, Submission, WorkloadSource, settings,
+};
 use crate::import::RunOrigin;
 use feedrate_measure::access::AccessSummary;
 use feedrate_measure::derived::Derived;
@@ -9,9 +11,27 @@ use feedrate_measure::metric::{
     self, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, Provenance, Value, Values,
 };
 use feedrate_measure::phase::phases;
-use feedrate_measure::record::Record;
+use feedrate_measure::record::{Record, System};
 use feedrate_measure::window::Scope;
+use feedrate_spec::plan::Plan;
 use std::path::Path;
+
+/// Facts of a run that do not need its steps.
+pub(super) struct About<'a> {
+    pub(super) program: &'a str,
+    pub(super) plan: &'a Plan,
+    pub(super) system: &'a System,
+    pub(super) machines: &'a [System],
+    pub(super) started: &'a str,
+    pub(super) ended: &'a str,
+}
+
+impl<'a> About<'a> {
+    fn of(record: &'a Record) -> Self {
+        let Record { program, plan, system, started, ended, .. } = record;
+        About { program, plan, system, machines: record.machines(), started, ended }
+    }
+}
 
 impl Run {
     /// From a record, alone: with the doubts that the record deserves, not those among other runs.
@@ -35,6 +55,8 @@ impl Run {
             origin: RunOrigin::Feedrate,
             activity: if checkpoints_only { Activity::Checkpoints } else { Activity::Training },
             workload: plan.workload.clone(),
+            workload_from: Some(WorkloadSource::Config),
+            bar_percent: Some(plan.metric.au_target_percent),
             accelerators: Some(plan.accelerators),
             parameter,
             value,
@@ -45,42 +67,47 @@ impl Run {
             settings: settings::settings(plan),
             read_threads: Some(plan.loader.workers),
             request_sizes: request_bytes.collect(),
-            ..Run::from_steps(path, source, &names, record)
+            ..Run::from_plan(path, source, &names, About::of(record)).with_steps(record)
         };
         run.dataset_use.tell_apart(record);
         run.set_values(metric::values(record), record);
         run
     }
 
-    /// Plan and steps, whoever wrote them; no metric.
-    pub(super) fn from_steps(
-        path: &Path,
-        source: &str,
-        names: &FolderNames,
-        record: &Record,
-    ) -> Self {
-        let dataset = &record.plan.dataset;
+    /// Plan and machine, whoever wrote them; no step.
+    pub(super) fn from_plan(path: &Path, source: &str, names: &FolderNames, of: About) -> Self {
+        let dataset = &of.plan.dataset;
         Run {
             path: path.into(),
             source: source.into(),
+            submission: Submission::new(path),
             put_aside: if is_asked_for(path, source) { None } else { names.put_aside.clone() },
-            started: known_text(&record.started),
-            ended: known_text(&record.ended),
-            hostname: known_text(&record.system.hostname),
-            machines: record.machines().to_vec(),
-            memory_bytes: record.system.memory_bytes,
-            place: settings::place(record),
-            epochs: Scope::all(record).filter(|scope| scope.steps() > 0).count() as u64,
-            steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
+            started: known_text(of.started),
+            ended: known_text(of.ended),
+            hostname: known_text(&of.system.hostname),
+            machines: of.machines.to_vec(),
+            place: settings::place(of.program, of.system, of.machines),
+            memory_bytes: of.system.memory_bytes,
             format: known_text(&dataset.format),
             record_length_bytes: (dataset.record_bytes > 0.0).then_some(dataset.record_bytes),
             files: known_count(dataset.files_train),
             samples_per_file: known_count(dataset.samples_per_file),
-            batch_size: known_count(record.plan.loader.batch_size),
-            step_times: StepTimeSummary::new(record),
+            batch_size: known_count(of.plan.loader.batch_size),
+            ..Run::default()
+        }
+    }
+
+    /// With the steps of a record, whoever wrote it; no metric.
+    pub(super) fn with_steps(self, record: &Record) -> Self {
+        let step_times = StepTimeSummary::new(record);
+        Run {
+            first_step_s: step_times.first_step_s,
+            epochs: Scope::all(record).filter(|scope| scope.steps() > 0).count() as u64,
+            steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
+            step_times,
             phases: phases(record),
             dataset_use: DatasetUse::from_steps(record),
-            ..Run::default()
+            ..self
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod step_times;
 mod folder_names;
+mod mlperf;
+mod submission;
 mod dataset_use;
 mod settings;
 mod from_record;
@@ -14,8 +16,9 @@ pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
 pub use settings::{ROWS, Settings, factor, settings};
 pub use step_times::StepTimeSummary;
+pub use submission::Submission;
 
-use crate::import::RunOrigin;
+use crate::import::{Bound, RunOrigin};
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     AU_WINDOWED, Metric, MetricId, NOMINAL_WINDOWED, Provenance, SAMPLES_WINDOWED, Values,
@@ -42,6 +45,25 @@ pub enum Activity {
     Unknown,
 }
 
+/// Name of a workload that nothing tells: such a run is compared with no other.
+pub const UNKNOWN: &str = "unknown";
+
+/// What tells a run's workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkloadSource {
+    /// `workload=NAME`.
+    Overrides,
+    /// The model's name in the config, or the plan of a run of ours.
+    Config,
+    /// Names of the folders it lies in.
+    Path,
+    /// `dlio.log`, or `summary.json`.
+    Log,
+    /// The compute of a step, which one workload of MLPerf Storage has.
+    Compute,
+}
+
 /// One run. A field is `None`, and a value or setting is not there, where it is not known.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
@@ -55,8 +77,14 @@ pub struct Run {
     pub activity: Activity,
     /// `incomplete` or `superseded`, where a study put it aside and nobody asked for it by name.
     pub put_aside: Option<String>,
-    /// The workload's name.
+    /// The system whose results they are, in a tree of MLPerf Storage's results.
+    pub submission: Option<Submission>,
+    /// The workload's name; [`UNKNOWN`] where nothing tells it.
     pub workload: String,
+    /// What tells it.
+    pub workload_from: Option<WorkloadSource>,
+    /// The least utilisation that was asked for, or that MLPerf Storage asks of the workload.
+    pub bar_percent: Option<f64>,
     /// Emulated accelerators; DLIO's ranks.
     pub accelerators: Option<u32>,
     /// The parameter that was varied: the last word of its key, several joined by commas; `processes` of a baseline.
@@ -111,6 +139,10 @@ pub struct Run {
     pub series: BTreeMap<MetricId, Vec<Option<f64>>>,
     /// How accelerators spent their time, and how far they differ.
     pub step_times: StepTimeSummary,
+    /// Time of the first step of a block, in the mean: loading and computing, which au_windowed leaves out.
+    pub first_step_s: Option<f64>,
+    /// The side of the true figure on which the utilisation over all steps lies, where it is no more than a bound.
+    pub bound: Option<Bound>,
     /// All that `metric` of DLIO's `summary.json` has as one finite number, by DLIO's names, whose MB and GB are 2^20 and 2^30 bytes.
     pub reported: BTreeMap<String, f64>,
     /// Epochs, evaluations, and before, during and after checkpoints.
@@ -245,20 +277,29 @@ impl Run {
         };
     }
 
-    /// Source and workload, which runs of one study share.
-    pub(crate) fn study_key(&self) -> (&str, &str) {
-        (&self.source, &self.workload)
+    /// Whether anything tells its workload: what is not known is compared with nothing.
+    pub fn is_workload_known(&self) -> bool {
+        self.workload != UNKNOWN
+    }
+
+    /// Source, system and workload, which runs of one study share. One whose workload is not known shares its own with none.
+    pub(crate) fn study_key(&self) -> StudyKey<'_> {
+        let path = self.path.to_str().filter(|_| !self.is_workload_known());
+        (&self.source, self.submission.as_ref(), path.unwrap_or(&self.workload))
     }
 
     /// The key that replicates share.
     pub(crate) fn experiment_key(&self) -> ExperimentKey<'_> {
-        (&self.source, &self.workload, self.accelerators, &self.parameter, &self.value)
+        (self.study_key(), self.accelerators, &self.parameter, &self.value)
     }
 
-    /// The last two folders of its path, which tell runs of a study apart; of MLPerf Storage, where these are called `run`, some more.
+    /// The last two folders of its path, which tell runs of a study apart; of MLPerf Storage, where these are called `run`, some more, and of a submission all from its system's on.
     pub fn short_path(&self) -> String {
         let names: Vec<_> = self.path.iter().map(|name| name.to_string_lossy()).collect();
         let mut from = names.len().saturating_sub(2);
+        if let Some(submission) = &self.submission {
+            from = names.iter().rposition(|name| *name == submission.system).unwrap_or(from);
+        }
         while 0 < from && ["run", "datagen"].iter().any(|word| names[from].starts_with(word)) {
             from -= 1;
         }
@@ -275,8 +316,11 @@ impl Run {
     }
 }
 
-/// Source, workload, accelerators, parameter, value.
-pub(crate) type ExperimentKey<'a> = (&'a str, &'a str, Option<u32>, &'a str, &'a str);
+/// Source, system, workload.
+pub(crate) type StudyKey<'a> = (&'a str, Option<&'a Submission>, &'a str);
+
+/// The same, and accelerators, parameter, value.
+pub(crate) type ExperimentKey<'a> = (StudyKey<'a>, Option<u32>, &'a str, &'a str);
 
 /// The places of runs by a key, of those that count.
 pub(crate) fn grouped<'a, K: Ord>(

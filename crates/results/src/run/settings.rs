@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::import::leaves;
-use feedrate_measure::record::Record;
+use feedrate_measure::record::System;
 use feedrate_spec::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -57,7 +57,8 @@ pub const ROWS: &[(&str, &str, &str, &str)] = &[
         "computation_time",
     ),
     ("Page cache", "train.cache", "", "cache"),
-    ("Checkpoints", "checkpoint.format", "workflow.checkpoint", "checkpoint"),
+    ("Checkpoints", "checkpoint.format", "", "checkpoint"),
+    ("Checkpoints", "workflow.checkpoint", "workflow.checkpoint", "checkpoint"),
 ];
 
 const ACCELERATORS: &str = "accelerators";
@@ -143,12 +144,11 @@ fn text(value: &Value) -> String {
 }
 
 /// The machine, its kernel, and the device under the dataset.
-pub(super) fn place(record: &Record) -> Settings {
-    let system = &record.system;
+pub(super) fn place(program: &str, system: &System, machines: &[System]) -> Settings {
     let mount = system.data_mount.as_ref();
-    let hostnames: Vec<&str> = record.machines().iter().map(|one| &*one.hostname).collect();
+    let hostnames: Vec<&str> = machines.iter().map(|one| &*one.hostname).collect();
     let parts = [
-        ("program", Some(record.program.clone())),
+        ("program", Some(program.to_string())),
         ("machine", Some(hostnames.join(" "))),
         ("kernel", Some(system.kernel.clone())),
         ("file system", mount.map(|mount| mount.file_system.clone())),
@@ -169,7 +169,7 @@ mod tests {
         for (dlio, expected) in [
             ("reader.batch_size", "loader.batch_size"),
             ("dataset.format", "dataset.format"),
-            ("workflow.checkpoint", "checkpoint.format"),
+            ("workflow.checkpoint", "workflow.checkpoint"),
             ("reader.transfer_size", "reader.transfer_size"),
         ] {
             assert_eq!(key_of_dlio(dlio), expected);

@@ -15,6 +15,8 @@ pub struct StepTimeSummary {
     pub compute_s_per_step: Option<f64>,
     /// Waiting for data, of the time of the blocks.
     pub load_percent: Option<f64>,
+    /// Loading and computing of the first step of a block.
+    pub first_step_s: Option<f64>,
     /// Part of the waiting in steps that au_windowed leaves out.
     pub excluded_percent: Option<f64>,
     /// Rest of the time of the blocks: neither loading nor computing, so barrier and bookkeeping.
@@ -35,19 +37,22 @@ impl StepTimeSummary {
     pub(super) fn new(record: &Record) -> Self {
         let excluded = record.plan.metric.exclude_start_steps as usize;
         let (mut steps, mut load_ns, mut compute_ns) = (0, 0, 0);
-        let (mut excluded_ns, mut length_ns) = (0, 0);
+        let (mut excluded_ns, mut length_ns, mut first_s) = (0, 0, Vec::new());
         let accelerators = Scope::all(record).flat_map(|scope| &scope.epoch.accelerators);
         for block in accelerators.flat_map(|one| &one.blocks) {
             steps += block.steps() as u64;
             load_ns += block.load_ns.iter().sum::<u64>();
             compute_ns += block.compute_ns.iter().sum::<u64>();
             excluded_ns += block.load_ns.iter().take(excluded).sum::<u64>();
+            let first = block.load_ns.first().zip(block.compute_ns.first());
+            first_s.extend(first.map(|(load_ns, compute_ns)| seconds(load_ns + compute_ns)));
             length_ns += block.end_ns.saturating_sub(block.start_ns);
         }
         let rest_ns = length_ns.checked_sub(load_ns + compute_ns);
         StepTimeSummary {
             load_s_per_step: ratio(seconds(load_ns), steps),
             compute_s_per_step: ratio(seconds(compute_ns), steps),
+            first_step_s: mean(&first_s),
             load_percent: percent(load_ns, length_ns),
             excluded_percent: percent(excluded_ns, load_ns),
             barrier_percent: rest_ns.and_then(|rest_ns| percent(rest_ns, length_ns)),

@@ -94,7 +94,7 @@ impl<'s> Worker<'s> {
                     let queue = self.lanes[lane].queue;
                     let now_ns = self.lanes[lane].io.begin_task(idle_since_ns.take());
                     let reading = Reading::new(task, queue);
-                    queue.claimed(now_ns, self.shared.job.claims_of_epoch(reading.epoch));
+                    queue.claimed(now_ns, self.shared.job.claims_of_epoch(queue, reading.epoch));
                     let before = operations(&self.lanes[lane].io);
                     let done = self.task(lane, &reading);
                     queue.add_operations(operations(&self.lanes[lane].io) - before);
@@ -129,7 +129,7 @@ impl<'s> Worker<'s> {
         for turn in 0..self.lanes.len() {
             let at = (self.next + turn) % self.lanes.len();
             let lane = &mut self.lanes[at];
-            if let Some(task) = loader.claim(lane.queue, &mut lane.state) {
+            if let Some(task) = lane.queue.claim(loader, &mut lane.state) {
                 self.next = at + 1;
                 return Some((at, task));
             }
@@ -142,7 +142,7 @@ impl<'s> Worker<'s> {
         self.lanes[lane].shard.turn_to(plan, reading.epoch);
         let (accelerator, queue) = (self.lanes[lane].accelerator, self.lanes[lane].queue);
         for sample in reading.task.samples.clone() {
-            let id = self.lanes[lane].shard.sample(reading.step, sample);
+            let id = self.lanes[lane].shard.sample(reading, sample);
             let slot = queue.slot_of(reading.task.batch);
             let kept = self.shared.kept_sample(accelerator, slot, sample);
             let mut kept = kept.map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner));

@@ -5,15 +5,17 @@ mod network;
 mod facts;
 mod proc;
 mod sample;
+mod dentries;
 mod environment;
 mod quiet;
 mod gpu;
 mod timeline;
 
+pub use dentries::{drop_mark, drop_metadata};
 pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment};
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use mount::mount_of;
 pub use quiet::{BOUNDS, Bounds, MachineActivity, Quiet, activity, wait_until_quiet};
-pub use sample::{Residency, Sampler, file_bytes, residency};
+pub use sample::Sampler;
 pub use timeline::TimelineSampler;

@@ -3,12 +3,8 @@
 use super::facts::meminfo;
 use super::proc::{Proc, Totals};
 use crate::clock::Clock;
-use feedrate_data::storage::{Storage, StorageError};
 use feedrate_measure::record::HostEpoch;
-use feedrate_spec::plan::layout::Layout;
 
-/// Files looked at for residency, at most; a larger dataset is sampled evenly.
-const RESIDENCY_FILES_MAX: u64 = 2048;
 /// A clock may wander so far in an epoch without having been stepped.
 const CLOCK_STEP_MIN_NS: u64 = 1_000_000;
 
@@ -19,15 +15,6 @@ pub struct Sampler {
     meminfo: Vec<(String, String)>,
     clock: Clock,
     clock_step_ns: i64,
-}
-
-/// Dataset bytes in the page cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Residency {
-    /// Scaled up from the files looked at; `None` where it cannot be known.
-    pub bytes: Option<u64>,
-    /// Share of the files looked at.
-    pub sampled_share: f64,
 }
 
 impl Sampler {
@@ -59,43 +46,4 @@ impl Sampler {
             ..HostEpoch::default()
         }
     }
-}
-
-/// How much of the training files is in the page cache.
-///
-/// # Errors
-/// A file could not be looked at.
-pub fn residency(storage: &dyn Storage, layout: &Layout) -> Result<Residency, StorageError> {
-    sampled(layout, |path| storage.resident_bytes(path))
-}
-
-/// How long the training files are, counted as [`residency`] counts.
-///
-/// # Errors
-/// A file could not be looked at.
-pub fn file_bytes(storage: &dyn Storage, layout: &Layout) -> Result<Option<u64>, StorageError> {
-    sampled(layout, |path| storage.stat(path)).map(|sampled| sampled.bytes)
-}
-
-fn sampled(
-    layout: &Layout,
-    bytes_of: impl Fn(&str) -> Result<Option<u64>, StorageError>,
-) -> Result<Residency, StorageError> {
-    let files = layout.files_train();
-    let looked = files.min(RESIDENCY_FILES_MAX);
-    if looked == 0 {
-        return Ok(Residency::default());
-    }
-    let mut path = String::new();
-    let mut bytes: u64 = 0;
-    for i in 0..looked {
-        layout
-            .write_path((u128::from(i) * u128::from(files) / u128::from(looked)) as u64, &mut path);
-        match bytes_of(&path)? {
-            Some(of_file) => bytes += of_file,
-            None => return Ok(Residency::default()),
-        }
-    }
-    let sampled_share = looked as f64 / files as f64;
-    Ok(Residency { bytes: Some((bytes as f64 / sampled_share) as u64), sampled_share })
 }

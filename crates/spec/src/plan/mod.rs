@@ -5,6 +5,7 @@ pub mod sizes;
 pub mod layout;
 pub mod seeds;
 pub mod order;
+pub mod shards;
 pub mod schedule;
 mod draws;
 pub mod state;
@@ -158,6 +159,9 @@ pub struct LoaderPlan {
     pub batches_in_flight: u32,
     /// How accelerators share the samples of an epoch.
     pub file_access: FileAccess,
+    /// How workers of an accelerator share its samples.
+    #[serde(default)]
+    pub split: WorkerSplit,
     /// Accelerators of which one reads for all; 1 where each reads for itself.
     pub group_accelerators: u32,
     /// Files that an accelerator reads side by side, sample by sample; 1 reads one after another.
@@ -217,6 +221,17 @@ pub enum FileAccess {
     Same,
     /// As in `Shared`, and each read is one of all processes together, through MPI-IO.
     Mpio,
+}
+
+/// How workers of an accelerator share its samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerSplit {
+    /// As the loader has it, whatever file they lie in.
+    #[default]
+    Samples,
+    /// Each has whole files.
+    Shards,
 }
 
 /// Epochs, steps, compute.

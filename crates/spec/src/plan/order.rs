@@ -5,7 +5,7 @@
 //! and then cut, so that accelerators see other samples in each epoch.
 
 use super::seeds::scatter;
-use super::{DatasetPlan, FileAccess, LoaderPlan, Plan, Shuffle};
+use super::{DatasetPlan, FileAccess, LoaderPlan, Plan, Shuffle, WorkerSplit};
 use std::ops::Range;
 
 /// A sample of a dataset.
@@ -32,8 +32,10 @@ impl Order {
         let epoch = if loader.seed_change_epoch { epoch } else { 0 };
         let epoch_seed = mix(loader.order_seed, epoch.into());
         let samples = dataset.files_train * dataset.samples_per_file;
-        // A shuffle buffer changes the order in which samples are handed out, not that in which they are read.
-        let all = (loader.sample_shuffle != Shuffle::Off && !loader.shuffles_in_buffer)
+        // A shuffle buffer changes the order in which samples are handed out, not that in which they are read; whole files
+        // are read in their order.
+        let keeps_files = loader.shuffles_in_buffer || loader.split == WorkerSplit::Shards;
+        let all = (loader.sample_shuffle != Shuffle::Off && !keeps_files)
             .then(|| Permutation::new(samples, mix(epoch_seed, 1)));
         // Shuffled samples are in no file order already.
         let files = (all.is_none() && loader.file_shuffle != Shuffle::Off)

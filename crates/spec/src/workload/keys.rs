@@ -365,6 +365,8 @@ keys! {
             "Instead of a model, files of these sizes from each rank that writes, each written in one call; `raw` unless a format is given.";
         dataset_scaling: String = Scaling, "dataset.scaling", "strong", "",
             "With `weak` the numbers of files are those of one accelerator: the dataset grows with them.";
+        dataset_split: String = SplitName, "dataset.split", "auto", "",
+            "What workers of an accelerator share out: with `shards` each reads whole files, with `samples` the loader decides; `auto` is `shards` for tar files that others made, unless the loader gives each thread its file anyway.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with what was generated.";
         reader_decode: bool = Flag, "reader.decode", "true", "",
             "Decode pictures and arrays that lie in files of others, as samples of `webdataset`, `parquet` and `tfrecord`; without it they are read and not decoded.";

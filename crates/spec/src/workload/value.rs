@@ -231,6 +231,7 @@ choices! {
     ProcessStart: "fork" | "spawn" | "forkserver";
     FileAccess: "multi" | "shared" | "same" | "collective" | "broadcast" | "mpio" | "posix";
     Scaling: "strong" | "weak";
+    SplitName: "auto" | "shards" | "samples";
     CheckpointType: "rank_zero" | "all_ranks";
     CheckpointMode: "default" | "subset";
     Profiler: "none" | "iostat" | "darshan" | "tensorboard";

@@ -24,7 +24,7 @@ pub(super) fn tell(
     let runs = without_noise.min(arguments.max_runs);
     let least_s = run_s * runs as f64;
     if arguments.data.json {
-        messages::print(json!({
+        messages::print_json(json!({
             "runs_without_noise": runs,
             "max_runs": arguments.max_runs,
             "dataset_bytes": dataset_bytes,
@@ -41,7 +41,7 @@ pub(super) fn tell(
         return Ok(());
     }
     let runs_max = units::counted(arguments.max_runs, "run");
-    messages::print(text::rows(&[
+    messages::print_page(&text::rows(&[
         ("numbers", format!("{} to {}", units::count(from), range.words(max))),
         ("runs", format!("up to {runs} without noise, at most {}", arguments.max_runs)),
         ("dataset", format!("{} on storage, the same for all", units::bytes(dataset_bytes))),

@@ -69,7 +69,7 @@ fn tell(runs: &[ForecastRun], json: bool) {
     let generate_bytes: u64 = runs.iter().map(|run| run.change.generate_bytes).sum();
     let is_short = runs.iter().any(|run| run.change.short_bytes.is_some());
     if json {
-        messages::print(json!({
+        messages::print_json(json!({
             "runs": runs,
             "run_s": run_s,
             "generation_s": generation_s,
@@ -79,11 +79,11 @@ fn tell(runs: &[ForecastRun], json: bool) {
         return;
     }
     if runs.is_empty() {
-        return messages::print("nothing is pending");
+        return messages::print_page("nothing is pending");
     }
     let header = ["Row", "Run", "Takes about", "Dataset", "Before it"];
-    messages::print(text::table(header, runs.iter().map(cells)));
-    messages::print(format!(
+    messages::print_page(&text::table(header, runs.iter().map(cells)));
+    messages::print_page(&format!(
         "\n{}: about {} of running and {} of generating {}; {}",
         units::counted(runs.len() as u64, "run"),
         units::seconds(run_s),

@@ -222,7 +222,7 @@ fn warn_of_refused(
 
 fn tell(arguments: &StudyNewArguments, resolved: &ResolvedDesign, drawn: &DrawnStudy, path: &Path) {
     if !arguments.json {
-        messages::print(drawn.comments.join("\n"));
+        messages::print_page(&drawn.comments.join("\n"));
         let program = format!("feedrate study run {}", path.display());
         messages::say(format!("written to {}; run it with `{program}`", path.display()));
         return;
@@ -232,7 +232,7 @@ fn tell(arguments: &StudyNewArguments, resolved: &ResolvedDesign, drawn: &DrawnS
         .iter()
         .map(|factor| json!({ "name": factor.name, "key": factor.key, "levels": factor.levels }))
         .collect();
-    messages::print(json!({
+    messages::print_json(json!({
         "csv": path,
         "design": resolved.design.name,
         "estimates": resolved.design.estimates,

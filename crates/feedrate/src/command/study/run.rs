@@ -131,7 +131,7 @@ fn tell(
         });
         let failed = report.failed.iter();
         let failed = failed.map(|(label, reason)| json!({ "label": label, "reason": reason }));
-        messages::print(json!({
+        messages::print_json(json!({
             "finished": finished,
             "failed": failed.collect::<Value>(),
             "stopped": report.is_stopped,
@@ -146,7 +146,7 @@ fn tell(
             _ => format!(", {pending} pending, {failed} failed (again with `--retry`)"),
         };
         let now = units::counted(finished as u64, "run");
-        messages::print(format!("{now} finished now; {done} of {} done{left}", rows.len()));
+        messages::print_page(&format!("{now} finished now; {done} of {} done{left}", rows.len()));
     }
     let mut failed = (0..rows.len()).filter(|&index| places[index].status == Status::Failed);
     if report.is_stopped {

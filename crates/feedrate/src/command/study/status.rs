@@ -56,7 +56,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let orphans = folders_of(orphans(&ledger.rows, &ledger.state));
     if arguments.json {
         let rows = places.iter().enumerate().map(|(n, place)| ledger.json_of(n, place));
-        messages::print(json!({
+        messages::print_json(json!({
             "study": ledger.machine.files.csv,
             "overview": overview,
             "left_s": left_s,
@@ -81,7 +81,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         without_results(&places),
     ];
     parts.retain(|part| !part.is_empty());
-    messages::print(parts.join("\n\n"));
+    messages::print_page(&parts.join("\n\n"));
     Ok(Exit::Fine)
 }
 

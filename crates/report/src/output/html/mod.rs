@@ -28,10 +28,13 @@ type Section = (&'static str, &'static str, Markup);
 
 fn write(report: &Report) -> String {
     let all = [
+        ("answer", "Answer", sections::answer(report)),
         ("findings", "Findings", sections::findings(report)),
+        ("recommendation", "Recommendation", sections::recommendation(report)),
         ("doubts", "Doubts", sections::doubts(report)),
         ("figures", "Figures", figures::figures(report)),
         ("experiments", "Experiments", tables::experiments(report)),
+        ("over-time", "Epochs and checkpoints", tables::over_time(report)),
         ("runs", "Runs", tables::runs(report)),
         ("methods", "Methods", sections::methods(report)),
         ("setup", "Setup", sections::setup(report)),

@@ -8,6 +8,11 @@ use crate::report::{FindingText, Report, SeenDoubt, Support};
 use feedrate_measure::doubt::Severity;
 use maud::{Markup, html};
 
+pub(super) fn answer(report: &Report) -> Option<Markup> {
+    let says = &report.answer.as_ref()?.says;
+    Some(html! { @for says in says { p.says { (sentence(says)) } } })
+}
+
 pub(super) fn findings(report: &Report) -> Option<Markup> {
     Some(html! {
         @if report.findings.is_empty() {
@@ -48,6 +53,17 @@ fn finding_item(finding: &FindingText) -> Markup {
             @if !finding.runs.is_empty() { (run_links(&finding.runs)) }
         }
     }
+}
+
+pub(super) fn recommendation(report: &Report) -> Option<Markup> {
+    let markup = html! {
+        p.faint { "The best of what was tested; what was not is not known." }
+        @for of in &report.recommendations {
+            @if 1 < report.recommendations.len() { h3 { (of.workload) } }
+            ul { @for says in &of.says { li { (sentence(says)) } } }
+        }
+    };
+    (!report.recommendations.is_empty()).then_some(markup)
 }
 
 pub(super) fn doubts(report: &Report) -> Option<Markup> {

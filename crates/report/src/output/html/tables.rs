@@ -1,7 +1,7 @@
 //! The tables of the page. Those of experiments and runs can be sorted and filtered; colour repeats what the text says.
 
 use super::doubt_id;
-use crate::grid::{table_of_experiments, table_of_runs};
+use crate::grid::{table_of_experiments, table_of_runs, tables_over_time};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use feedrate_measure::doubt::Severity;
@@ -16,16 +16,27 @@ fn scrolling(name: &str, table: &Markup) -> Markup {
 }
 
 pub(super) fn experiments(report: &Report) -> Option<Markup> {
-    let table = table_of_experiments(report);
-    let highest = highest(&table, |_| true);
+    sortable("Experiments", &table_of_experiments(report))
+}
+
+pub(super) fn over_time(report: &Report) -> Option<Markup> {
+    let tables = tables_over_time(report);
+    let markup = html! {
+        @for table in &tables { @if let Some(table) = sortable("Epochs and checkpoints", table) { (table) } }
+    };
+    (!tables.is_empty()).then_some(markup)
+}
+
+fn sortable(name: &str, table: &ReportTable) -> Option<Markup> {
+    let highest = highest(table, |_| true);
     let markup = html! {
         table.sortable {
             caption { span { (table.title) } }
-            thead { tr { (headings(&table)) } }
-            tbody { @for row in &table.rows { tr { (cells(&table, row, &highest)) } } }
+            thead { tr { (headings(table)) } }
+            tbody { @for row in &table.rows { tr { (cells(table, row, &highest)) } } }
         }
     };
-    (!table.rows.is_empty()).then(|| scrolling("Experiments", &markup))
+    (!table.rows.is_empty()).then(|| scrolling(name, &markup))
 }
 
 pub(super) fn runs(report: &Report) -> Option<Markup> {

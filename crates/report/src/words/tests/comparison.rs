@@ -1,12 +1,15 @@
 //! Comparisons of runs made by hand: one epoch of twenty steps of a second of compute each, so that the load decides utilisation.
 
+use super::doubt;
 use crate::words::comparison::{note, verdict};
 use feedrate_analysis::compare::{
     ComparedResponse, Comparison, ComparisonVerdict, Pairing, Question, Runs, compare,
 };
+use feedrate_measure::doubt::Severity;
 use feedrate_measure::example::{plan, simple};
 use feedrate_measure::metric::Metric;
 use feedrate_measure::record::{Record, StudyRun};
+use feedrate_results::import::RunOrigin;
 use feedrate_results::run::Run;
 use std::path::Path;
 
@@ -24,7 +27,7 @@ fn run(au: f64, change: impl Fn(&mut Record)) -> Run {
 }
 
 fn runs(values: &[f64], change: impl Fn(&mut Record) + Copy) -> Runs {
-    Runs { runs: values.iter().map(|&au| run(au, change)).collect(), left_out: vec![] }
+    Runs { runs: values.iter().map(|&au| run(au, change)).collect(), ..Runs::default() }
 }
 
 fn plain(values: &[f64]) -> Runs {
@@ -32,7 +35,7 @@ fn plain(values: &[f64]) -> Runs {
 }
 
 fn finding(a: &[f64], b: &[f64], question: Question, pairing: Pairing) -> ComparedResponse {
-    compare(plain(a), plain(b), &[au()], question, pairing).findings.remove(0)
+    compare(plain(a), plain(b), &[au()], question, pairing, &[]).findings.remove(0)
 }
 
 fn notes(of: &Comparison) -> Vec<String> {
@@ -116,7 +119,7 @@ fn not_worse_is_asked_on_one_side_only() {
     check(&better, &STEADY, question, ComparisonVerdict::Differs, "differs: B is worse, by 5.2 %");
     let stall = Metric::find("stall").unwrap();
     let found = |a: &[f64], b: &[f64]| {
-        compare(plain(a), plain(b), &[stall], question, Pairing::None).findings[0].verdict
+        compare(plain(a), plain(b), &[stall], question, Pairing::None, &[]).findings[0].verdict
     };
     assert_eq!(found(&STEADY, &better), ComparisonVerdict::NotWorse);
     assert_eq!(found(&better, &STEADY), ComparisonVerdict::Differs);
@@ -152,6 +155,7 @@ fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
         &[au()],
         WITHIN,
         Pairing::InTurns,
+        &[],
     );
     assert_eq!(
         found.findings[0].verdict,
@@ -165,6 +169,7 @@ fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
         &[au()],
         WITHIN,
         Pairing::InTurns,
+        &[],
     );
     assert_eq!(
         verdict(&found.findings[0]),
@@ -179,7 +184,7 @@ fn single_experiments_are_compared_whatever_they_differ_in() {
         record.plan.accelerators = 1;
         record.plan.loader.workers = 4;
     });
-    let found = compare(plain(&STEADY), direct, &[au()], WITHIN, Pairing::None);
+    let found = compare(plain(&STEADY), direct, &[au()], WITHIN, Pairing::None, &[]);
     let settings: Vec<&str> = found.differs_in.iter().map(|one| one.setting.as_str()).collect();
     assert_eq!(settings, ["loader.workers", "storage.engine"]);
     assert_eq!(found.differs_in[1].b.as_deref(), Some("direct"));
@@ -207,6 +212,7 @@ fn experiments_are_matched_by_what_was_run() {
         &[au()],
         WITHIN,
         Pairing::None,
+        &[],
     );
     let names: Vec<&str> = found.findings.iter().map(|one| one.experiment.as_str()).collect();
     assert_eq!(
@@ -227,7 +233,7 @@ fn many_findings_are_corrected_for_their_number() {
     let alone = finding(&a, &b, WITHIN, Pairing::None);
     assert_eq!(alone.verdict, ComparisonVerdict::Differs, "{:?}", alone.p);
     let two = [au(), Metric::find("au_windowed").unwrap()];
-    let both = compare(plain(&a), plain(&b), &two, WITHIN, Pairing::None).findings;
+    let both = compare(plain(&a), plain(&b), &two, WITHIN, Pairing::None, &[]).findings;
     assert!((both[0].p.unwrap() - 2.0 * alone.p.unwrap()).abs() < 1e-3);
     assert!(both.iter().all(|one| one.verdict == ComparisonVerdict::CannotTell), "{both:?}");
 }
@@ -235,11 +241,11 @@ fn many_findings_are_corrected_for_their_number() {
 #[test]
 fn other_machines_are_told() {
     let other = runs(&STEADY, |record| record.system.hostname = "node2".into());
-    let found = compare(plain(&STEADY), other, &[au()], WITHIN, Pairing::None);
+    let found = compare(plain(&STEADY), other, &[au()], WITHIN, Pairing::None, &[]);
     assert_eq!(notes(&found), ["not the same machine: `node1` in A, `node2` in B"]);
     let mut mixed = plain(&STEADY);
     mixed.runs.extend(runs(&[90.0], |record| record.system.hostname = "node2".into()).runs);
-    let found = compare(mixed, plain(&STEADY), &[au()], WITHIN, Pairing::None);
+    let found = compare(mixed, plain(&STEADY), &[au()], WITHIN, Pairing::None, &[]);
     assert_eq!(notes(&found), ["runs of A are not all of the same machine"]);
 }
 
@@ -247,8 +253,70 @@ fn other_machines_are_told() {
 fn a_response_that_runs_do_not_have_is_said() {
     let sustained = Metric::find("au_sustained").unwrap();
     let nothing_read = |record: &mut Record| record.epochs[0].accelerators[0].io.read_bytes = 0;
-    let found =
-        compare(runs(&STEADY, nothing_read), plain(&STEADY), &[sustained], WITHIN, Pairing::None);
+    let found = compare(
+        runs(&STEADY, nothing_read),
+        plain(&STEADY),
+        &[sustained],
+        WITHIN,
+        Pairing::None,
+        &[],
+    );
     let says = verdict(&found.findings[0]);
     assert_eq!(says, "cannot be told: A has no au_sustained_percent, n = 4 in B");
+}
+
+/// Another batch, or a workload that nobody knows, is not what storages differ in.
+#[test]
+fn there_is_no_verdict_on_other_work_unless_it_is_what_is_compared() {
+    let batch = |record: &mut Record| record.plan.loader.batch_size = 7;
+    let of = |across: &[&str]| {
+        compare(plain(&STEADY), runs(&STEADY, batch), &[au()], WITHIN, Pairing::None, across)
+            .findings
+            .remove(0)
+    };
+    assert_eq!(
+        verdict(&of(&[])),
+        "cannot be told: A and B differ in batch_size; `--across KEY` takes that as what is compared"
+    );
+    assert_eq!((of(&[]).p, of(&["workload"]).verdict), (None, ComparisonVerdict::CannotTell));
+    for name in ["batch_size", "loader.batch_size", "reader.batch_size"] {
+        assert_eq!(of(&[name]).verdict, ComparisonVerdict::Same, "{name}");
+    }
+    let mut nameless = plain(&STEADY);
+    nameless.runs.iter_mut().for_each(|run| run.batch_size = None);
+    let found = compare(plain(&STEADY), nameless, &[au()], WITHIN, Pairing::None, &[]);
+    let says = verdict(&found.findings[0]);
+    assert!(says.contains("A and B are not known to be alike in batch_size;"), "{says}");
+}
+
+#[test]
+fn a_side_with_a_run_that_must_not_be_used_has_no_verdict() {
+    let mut b = plain(&STEADY);
+    b.invalid.push(run(90.0, |_| {}));
+    b.invalid[0].doubts = vec![doubt("stale_data", Severity::Invalid)];
+    let found = compare(plain(&STEADY), b, &[au()], WITHIN, Pairing::None, &[]);
+    assert_eq!(verdict(&found.findings[0]), "cannot be told: 1 run of B must not be used");
+    assert_eq!((found.findings[0].b.runs, found.findings[0].b.invalid), (4, 1));
+    assert!(!found.is_met() && found.doubts_of_a.iter().all(|doubt| doubt.name != "stale_data"));
+    let worst = found.doubts_of_b.first().unwrap();
+    assert_eq!((worst.severity, worst.name.as_str()), (Severity::Invalid, "stale_data"));
+}
+
+/// What files of others do not tell is not told as different.
+#[test]
+fn unknown_is_never_told_as_different() {
+    let mut theirs = plain(&STEADY);
+    for run in &mut theirs.runs {
+        run.origin = RunOrigin::Dlio;
+        run.settings.remove("loader.prefetch_size");
+        run.place.remove("kernel");
+    }
+    let mut ours = plain(&STEADY);
+    ours.runs.iter_mut().for_each(|run| {
+        run.place.insert("kernel".into(), "6.1".into());
+    });
+    assert!(ours.runs[0].settings.contains_key("loader.prefetch_size"));
+    let found = compare(ours, theirs, &[au()], WITHIN, Pairing::None, &[]);
+    assert_eq!((found.differs_in.len(), notes(&found).len()), (0, 0), "{:?}", found.differs_in);
+    assert_eq!(found.findings[0].verdict, ComparisonVerdict::Same);
 }

@@ -3,6 +3,8 @@
 mod comparison;
 mod conditions;
 mod limits;
+mod over_time;
+mod recommendation;
 
 use super::finding::{caveat, quantity, sentence};
 use feedrate_analysis::design::{Declared, HOST, designs};

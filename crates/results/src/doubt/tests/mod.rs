@@ -117,6 +117,38 @@ fn a_good_run_is_doubted_only_for_what_dlio_always_does() {
 }
 
 #[test]
+fn a_generation_may_have_other_ranks_and_what_cannot_be_read_is_none() {
+    check("config_disagrees", &[], "", |root| {
+        let made = Fake { ranks: 8, generate: true, train: false, ..good() };
+        made.write(root, "w/4_record_length_bytes_200000000/made");
+    });
+    check("generation_only", &[], "", |root| {
+        let run = Fake { generate: true, ..good() }.write(root, "w/4/a");
+        for name in ["summary.json", "dlio.log", ".hydra/config.yaml"] {
+            fs::write(run.join(name), "{").unwrap();
+        }
+        (0..4).for_each(|rank| fs::write(run.join(format!("{rank}_output.json")), "{").unwrap());
+    });
+}
+
+#[test]
+fn a_rate_that_no_release_makes_of_the_steps_is_misreported() {
+    let told = |rate_factor: f64| {
+        move |root: &Path| drop(Fake { rate_factor, ..good() }.write(root, "w/4/a"))
+    };
+    check("throughput_misreported", &["4/a"], "the steps make 45.24", told(0.648));
+    check("throughput_misreported", &[], "", told(1.0));
+    // Older rates, where the first step is as long as two: the same number by either way of counting.
+    let older = |root: &Path| {
+        let load_s = |_, step| if step == 0 { 0.34 } else { 0.02 };
+        drop(Fake { is_older: true, load_s, ..good() }.write(root, "w/4/a"));
+    };
+    for name in ["throughput_misreported", "wrong_step_count"] {
+        check(name, &[], "", older);
+    }
+}
+
+#[test]
 fn copies_are_no_replicates() {
     let twice = |root: &Path| {
         good().write(root, "w/4/a");
@@ -130,6 +162,13 @@ fn copies_are_no_replicates() {
     };
     // The one that began first is the original, wherever it lies.
     check("duplicate_results", &["2/c", "4/a"], "are those of `4/b`", earlier);
+    // Without its summary a run begins when its log says, which is earlier.
+    let cut = |root: &Path| {
+        good().write(root, "w/4/a");
+        let copy = Fake { start_s: 100.0, ..good() }.write(root, "w/4/b");
+        fs::remove_file(copy.join("summary.json")).unwrap();
+    };
+    check("duplicate_results", &["4/b"], "are those of `4/a`", cut);
     let misplaced = |root: &Path| {
         good().write(root, "w/2/c");
         good().write(root, "w/4/a");

@@ -20,6 +20,12 @@ pub struct Fake {
     pub load_s: fn(u32, u64) -> f64,
     /// `load_s` × this.
     pub slower: f64,
+    /// Steps compute this much longer than asked.
+    pub overshoot: f64,
+    /// All rates are told as so many times what they are.
+    pub rate_factor: f64,
+    /// As DLIO of MLPerf Storage 1.0: the configured compute, rates of all steps, times of blocks in one file.
+    pub is_older: bool,
     /// Seconds after midnight.
     pub start_s: f64,
     pub generate: bool,
@@ -44,6 +50,9 @@ impl Default for Fake {
             compute_s: 0.3,
             load_s: |rank, step| if step == 0 { 4.0 + 0.1 * f64::from(rank) } else { 0.01 },
             slower: 1.0,
+            overshoot: 1.0,
+            rate_factor: 1.0,
+            is_older: false,
             start_s: 36_000.0,
             generate: false,
             train: true,
@@ -66,11 +75,29 @@ impl Fake {
         for rank in 0..self.ranks {
             let (output, stats) = self.of_rank(rank, &mut rates, &mut aus);
             put(&format!("{rank}_output.json"), &output);
-            put(&format!("{rank}_per_epoch_stats.json"), &stats);
+            if self.is_older && rank == 0 {
+                put("per_epoch_stats.json", &stats);
+            } else if !self.is_older {
+                put(&format!("{rank}_per_epoch_stats.json"), &stats);
+            }
         }
         put("summary.json", &self.summary(&rates, &aus));
         put("dlio.log", &self.log(&folder));
         folder
+    }
+
+    /// The same as submitters of MLPerf Storage publish it: no file of steps, rank 0's times of blocks, Hydra's folder under another name.
+    pub fn publish(&self, root: &Path, name: &str) -> PathBuf {
+        let run = self.write(root, name);
+        let hydra = if self.is_older { "configs" } else { "dlio_config" };
+        fs::rename(run.join(".hydra"), run.join(hydra)).unwrap();
+        for rank in 0..self.ranks {
+            fs::remove_file(run.join(format!("{rank}_output.json"))).unwrap();
+            if 0 < rank && !self.is_older {
+                fs::remove_file(run.join(format!("{rank}_per_epoch_stats.json"))).unwrap();
+            }
+        }
+        run
     }
 
     pub fn steps(&self) -> u64 {
@@ -84,7 +111,15 @@ impl Fake {
     /// Ranks wait for the slowest in each step.
     fn step_s(&self, step: u64) -> f64 {
         let loads = (0..self.ranks).map(|rank| self.load(rank, step));
-        loads.fold(0.0, f64::max) + self.compute_s
+        loads.fold(0.0, f64::max) + self.computed_s()
+    }
+
+    fn computed_s(&self) -> f64 {
+        self.compute_s * self.overshoot
+    }
+
+    fn told_compute_s(&self) -> f64 {
+        if self.is_older { self.compute_s } else { self.computed_s() }
     }
 
     fn epoch_s(&self) -> f64 {
@@ -101,12 +136,17 @@ impl Fake {
         let steps = self.steps();
         for epoch in 0..self.epochs {
             let load: Vec<f64> = (0..steps).map(|step| self.load(rank, step)).collect();
-            let proc: Vec<f64> = load.iter().map(|load| load + self.compute_s).collect();
-            let compute = vec![self.compute_s; load.len()];
+            let proc: Vec<f64> = load.iter().map(|load| load + self.computed_s()).collect();
+            let compute = vec![self.told_compute_s(); load.len()];
             let start_s = self.epoch_start_s(epoch);
             let end_s = start_s + self.epoch_s();
             let window_s = self.epoch_s() - proc.first().unwrap_or(&0.0);
-            let rate = (steps as f64 - 2.0) / window_s * self.batch as f64;
+            let rate = self.rate_factor
+                * if self.is_older {
+                    steps as f64 / self.epoch_s() * self.batch as f64
+                } else {
+                    (steps as f64 - 2.0) / window_s * self.batch as f64
+                };
             let au = compute.iter().skip(1).sum::<f64>() / window_s * 100.0;
             if steps > 0 {
                 rates[epoch as usize] += rate;

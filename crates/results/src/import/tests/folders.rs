@@ -3,10 +3,15 @@
 use super::fake::Fake;
 use crate::import::*;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, SAMPLES_WHOLE};
+use feedrate_measure::record::Record;
 use std::fs;
 
 fn near(found: Option<f64>, expected: f64) {
     assert!((found.unwrap() - expected).abs() < 1e-3 * expected, "{found:?}, not {expected}");
+}
+
+fn record_of(imported: Imported) -> Record {
+    imported.record.unwrap()
 }
 
 #[test]
@@ -15,7 +20,7 @@ fn the_numbers_follow_from_the_steps() {
     let run = Fake::default().write(folder.path(), "4/2025");
     let imported = load_dlio(&run);
     assert!(imported.unreadable.is_empty() && imported.missing.is_empty(), "{imported:?}");
-    let record = &imported.record;
+    let record = imported.record.as_ref().unwrap();
     // Six steps of 0.3 s; the slowest rank waits 4.3 s and five times 0.01 s.
     let epoch_s = 6.0 * 0.3 + 4.3 + 0.05;
     near(AU_ALL_STEPS.of_run(record), 180.0 / epoch_s);
@@ -35,7 +40,7 @@ fn older_files_are_read_too() {
     let text = fs::read_to_string(&output).unwrap().replace("\"compute\"", "\"other\"");
     fs::write(&output, text).unwrap();
     fs::rename(run.join("0_per_epoch_stats.json"), run.join("per_epoch_stats.json")).unwrap();
-    near(AU_ALL_STEPS.of_run(&load_dlio(&run).record), 180.0 / (1.8 + 4.05));
+    near(AU_ALL_STEPS.of_run(&record_of(load_dlio(&run))), 180.0 / (1.8 + 4.05));
 }
 
 #[test]
@@ -44,7 +49,7 @@ fn without_a_config_the_rates_tell_batch_and_record_length() {
     let run = Fake::default().write(folder.path(), "4/2025");
     fs::remove_dir_all(run.join(".hydra")).unwrap();
     fs::remove_file(run.join("dlio.log")).unwrap();
-    let record = load_dlio(&run).record;
+    let record = record_of(load_dlio(&run));
     assert_eq!(record.plan.loader.batch_size, 7);
     near(Some(record.plan.dataset.record_bytes), 1e8);
     near(SAMPLES_WHOLE.of_run(&record), 168.0 / 6.15);
@@ -164,11 +169,11 @@ fn ranks_that_cannot_be_used_leave_the_others() {
     ] {
         let (imported, told) = left(change);
         assert_eq!(imported.ranks_missing(), [2], "{told}");
-        near(AU_ALL_STEPS.of_run(&imported.record), whole);
-        let windowed = AU_WINDOWED.of_run(&imported.record);
+        let record = record_of(imported);
+        near(AU_ALL_STEPS.of_run(&record), whole);
+        let windowed = AU_WINDOWED.of_run(&record);
         near(windowed, utilisation_of([0, 1, 3].into_iter()));
-        let epochs = &imported.record.epochs;
-        assert!(epochs.iter().all(|epoch| epoch.accelerators.len() == 3), "{told}");
+        assert!(record.epochs.iter().all(|epoch| epoch.accelerators.len() == 3), "{told}");
     }
 }
 
@@ -182,7 +187,7 @@ fn epochs_are_left_out_until_half_of_the_ranks_have_all() {
             }
         });
         assert!(said.starts_with(told), "{said}");
-        let left: Vec<u32> = imported.record.epochs.iter().map(|epoch| epoch.number).collect();
+        let left: Vec<u32> = imported.epochs().iter().map(|epoch| epoch.number).collect();
         assert_eq!((left.as_slice(), imported.ranks), (epochs, ranks.iter().copied().collect()));
     };
     let four = Fake { epochs: 4, ..Fake::default() };
@@ -210,7 +215,7 @@ fn what_the_run_says_of_itself_counts_more_than_a_config_that_was_changed() {
         ("batch_size: 7", "batch_size: -7"),
     ] {
         let change = |run: &Path| replace(&run.join(".hydra/config.yaml"), from, to);
-        let (Imported { record, .. }, _) = left(change);
+        let record = record_of(left(change).0);
         let plan = (record.plan.dataset.files_train, record.plan.loader.batch_size);
         assert_eq!((plan, record.plan.train.steps_per_epoch), ((168, 7), 6), "{to}");
         near(AU_WINDOWED.of_run(&record), windowed);
@@ -218,7 +223,7 @@ fn what_the_run_says_of_itself_counts_more_than_a_config_that_was_changed() {
     }
     let (imported, _) =
         left(|run| replace(&run.join("summary.json"), "accelerators\": 4", "accelerators\": 8"));
-    near(AU_WINDOWED.of_run(&imported.record), windowed);
+    near(AU_WINDOWED.of_run(imported.record.as_ref().unwrap()), windowed);
 }
 
 #[test]
@@ -250,7 +255,7 @@ fn an_epoch_that_no_rank_can_use_leaves_the_others() {
         }
     });
     assert!(imported.ranks_missing().is_empty());
-    assert_eq!(imported.record.epochs.len(), 1);
+    assert_eq!(imported.epochs().len(), 1);
     assert_eq!(imported.missing, ["1 of 2 epochs have steps"]);
 }
 
@@ -258,20 +263,20 @@ fn an_epoch_that_no_rank_can_use_leaves_the_others() {
 fn the_log_tells_when_blocks_were_where_nothing_else_does() {
     let (imported, told) = left(|run| fs::remove_file(run.join("0_per_epoch_stats.json")).unwrap());
     assert_eq!((imported.ranks_missing(), told.as_str()), (vec![], ""));
-    near(AU_WINDOWED.of_run(&imported.record), utilisation_of(0..4));
+    near(AU_WINDOWED.of_run(imported.record.as_ref().unwrap()), utilisation_of(0..4));
     let (imported, told) = left(|run| {
         (0..4)
             .for_each(|r| fs::remove_file(run.join(format!("{r}_per_epoch_stats.json"))).unwrap());
     });
     assert_eq!((imported.ranks_missing(), told.as_str()), (vec![], ""));
     assert_eq!(imported.times_of_rank_0, Some("dlio.log"));
-    near(AU_WINDOWED.of_run(&imported.record), utilisation_of(0..4));
+    near(AU_WINDOWED.of_run(imported.record.as_ref().unwrap()), utilisation_of(0..4));
 }
 
 #[test]
 fn the_machine_is_what_the_summary_or_the_ranks_tell() {
     let components = |change: &dyn Fn(&Path)| {
-        let system = left(change).0.record.system;
+        let system = left(change).0.system;
         (system.components, system.memory_bytes)
     };
     let row = |name: &str, text: &str| (name.to_string(), text.to_string());
@@ -296,8 +301,8 @@ fn the_machine_is_what_the_summary_or_the_ranks_tell() {
         fs::remove_file(run.join("summary.json")).unwrap();
         replace(&run.join("3_output.json"), "node1", "node2");
     });
-    assert_eq!((imported.hosts, imported.record.system.hostname.as_str()), (Some(2), "node1"));
-    assert_eq!(imported.record.system.components[0], row("Hosts", "2: node1, node2"));
+    assert_eq!((imported.hosts, imported.system.hostname.as_str()), (Some(2), "node1"));
+    assert_eq!(imported.system.components[0], row("Hosts", "2: node1, node2"));
 }
 
 #[test]
@@ -319,7 +324,7 @@ fn values_that_cannot_be_are_kept_out_of_the_arithmetic() {
     );
     let imported = load_dlio(&run);
     assert_eq!(imported.ranks_missing().len(), 65_532);
-    assert_eq!(imported.record.plan.train.epochs, 2);
+    assert_eq!(imported.plan.train.epochs, 2);
 }
 
 #[test]

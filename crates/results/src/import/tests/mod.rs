@@ -3,3 +3,5 @@
 pub mod fake;
 #[cfg(test)]
 mod folders;
+#[cfg(test)]
+mod published;

@@ -3,6 +3,7 @@
 use super::{Builder, Context};
 use crate::catalog::Ability;
 use crate::plan::layout::Layout;
+use crate::plan::shards::ShardSplit;
 use crate::plan::state::Layers;
 use crate::plan::{Cache, Plan, PlanDoubt};
 use crate::shape::FileShape;
@@ -33,6 +34,7 @@ impl Builder<'_> {
             checkpoints_exceed_disk(plan, context),
             samples_in_memory(plan),
             emulated(plan),
+            workers_outnumber_shards(plan),
             shared_gpu(plan, context),
         ];
         found.into_iter().flatten().collect()
@@ -179,6 +181,19 @@ fn shared_gpu(plan: &Plan, context: Context) -> Option<PlanDoubt> {
         format!("{accelerators} emulated accelerators shared {gpus} with `compute: {name}`"),
         "use as many accelerators as there are GPUs, or read a GPU's utilisation as that of several",
     ))
+}
+
+fn workers_outnumber_shards(plan: &Plan) -> Option<PlanDoubt> {
+    let splits =
+        (0..plan.accelerators).filter_map(|accelerator| ShardSplit::new(plan, accelerator));
+    let idle: u64 = splits.map(|split| split.idle_workers()).sum();
+    let workers = u64::from(plan.accelerators) * u64::from(plan.loader.workers.max(1));
+    let files = units::counted(plan.dataset.files_train, "file");
+    let evidence = format!(
+        "{idle} of {workers} workers have nothing to read: each reads whole files, and there are {files}"
+    );
+    let advice = "use fewer workers or more files; with `dataset.split=samples` workers share files, each of which is then read more than once";
+    (idle > 0).then(|| doubt("workers_outnumber_shards", evidence, advice))
 }
 
 fn samples_in_memory(plan: &Plan) -> Option<PlanDoubt> {

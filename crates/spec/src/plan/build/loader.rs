@@ -2,7 +2,7 @@
 
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
-use crate::plan::{FileAccess, LoaderPlan, PIECE_BYTES, Shuffle, TrainPlan};
+use crate::plan::{FileAccess, LoaderPlan, PIECE_BYTES, Shuffle, TrainPlan, WorkerSplit};
 use crate::units;
 
 /// Threads of one accelerator.
@@ -33,13 +33,16 @@ impl Builder<'_> {
             self.range("reader.read_threads", workers.into(), 0..=WORKERS_MAX, what);
         }
         let file_access = self.file_access();
+        let split = self.split(file_access, interleaves);
+        let keeps_files = shuffles_in_buffer || split == WorkerSplit::Shards;
         // Shuffled samples are in no file order, so that the order of files is asked for in vain then.
         let order = match w.reader_sample_shuffle {
             Shuffle::Off => w.reader_file_shuffle,
-            _ if shuffles_in_buffer => w.reader_file_shuffle,
+            _ if keeps_files => w.reader_file_shuffle,
             samples => samples,
         };
-        let interleaves = interleaves && file_access == FileAccess::Multi;
+        let interleaves =
+            interleaves && file_access == FileAccess::Multi && split == WorkerSplit::Samples;
         LoaderPlan {
             kind: entry.map_or_else(String::new, |entry| entry.member.name.to_string()),
             batch_size,
@@ -49,6 +52,7 @@ impl Builder<'_> {
                 (entry.batches_in_flight)(workers, w.reader_prefetch_size, batch_size)
             }),
             file_access,
+            split,
             group_accelerators: self.group_accelerators(accelerators),
             interleaved_files: if interleaves { workers.max(1) } else { 1 },
             held_batches: 0,
@@ -130,6 +134,32 @@ impl Builder<'_> {
             "mpio" => FileAccess::Mpio,
             _ => FileAccess::Multi,
         }
+    }
+
+    /// Whether workers share out files or samples.
+    fn split(&mut self, file_access: FileAccess, interleaves: bool) -> WorkerSplit {
+        let asked = self.w.dataset_split.as_str();
+        let has_own = file_access == FileAccess::Multi;
+        if asked == "shards" && !has_own && self.trains() {
+            self.error(
+                "dataset.split",
+                format!(
+                    "`shards` gives each worker files of its own, `reader.file_access={}` does not",
+                    self.w.reader_file_access
+                ),
+                "use `samples`, or `reader.file_access=multi`",
+            );
+        }
+        let is_sequential = self.request.foreign && self.format_has(Ability::Sequential);
+        let by_default = asked == "auto" && is_sequential && has_own && !interleaves;
+        if asked != "shards" && !by_default {
+            return WorkerSplit::Samples;
+        }
+        if self.w.reader_sample_shuffle != Shuffle::Off {
+            let why = "with `dataset.split=shards` samples are read in the order of their files";
+            self.in_vain("reader.sample_shuffle", why);
+        }
+        WorkerSplit::Shards
     }
 
     fn group_accelerators(&mut self, accelerators: u32) -> u32 {

@@ -48,6 +48,8 @@ pub struct Request {
     pub cache: Cache,
     /// `--verify`.
     pub verify: bool,
+    /// Others made the dataset.
+    pub foreign: bool,
     /// Only data is wanted: nothing is trained.
     pub generate_only: bool,
 }
@@ -63,6 +65,7 @@ impl Default for Request {
             shrink_records: 1.0,
             cache: Cache::AsIs,
             verify: false,
+            foreign: false,
             generate_only: false,
         }
     }

@@ -1,0 +1,176 @@
+//! Which of the tested configurations did best, what it takes, and what was not tried. From the means of cells: it claims no more than these.
+
+use crate::design::{Design, DesignCell, PROCESSES, Stratum};
+use crate::estimate::{mean_of_cells, scaled};
+use crate::precision::ALPHA;
+use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
+use feedrate_measure::stats::{Interval, holm, welch_difference};
+use feedrate_results::run::Run;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The best of the configurations of a workload that were run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recommendation {
+    /// The workload.
+    pub workload: String,
+    /// Those that no other beats in both throughput and utilisation, most throughput first.
+    pub best: Vec<Configuration>,
+    /// How many others are not told apart from the first in throughput: by Welch's test, corrected for all (Holm), or because either was run once.
+    pub not_told_apart: usize,
+    /// Configurations that were run.
+    pub tested: usize,
+    /// Combinations of all levels of all factors; those that were not run are untested.
+    pub combinations: u64,
+    /// Warnings about runs of `best`, by name.
+    pub doubts: Vec<String>,
+}
+
+/// A cell of the design, with what it reached and what it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configuration {
+    /// Levels by their factors.
+    pub levels: BTreeMap<String, String>,
+    /// Those that are not the baseline's.
+    pub changes: Vec<ChangedLevel>,
+    /// Samples per second.
+    pub throughput: ConfigurationMean,
+    /// Utilisation over all steps, in percent.
+    pub au_percent: Option<ConfigurationMean>,
+    /// Samples per second of an accelerator.
+    pub throughput_each: Option<f64>,
+    /// Runs.
+    pub n: usize,
+}
+
+/// A level that is not that of the baseline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ChangedLevel {
+    pub factor: String,
+    pub level: String,
+    pub baseline: String,
+}
+
+/// The mean over the runs of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConfigurationMean {
+    /// Of rates the geometric mean.
+    pub middle: f64,
+    /// `None` of one run.
+    pub interval: Option<Interval>,
+}
+
+/// Of each workload with at least two configurations, what is best; of each part of it whose runs may be compared. `runs`: those that the designs name by
+/// their places.
+pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation> {
+    let strata = designs.iter().flat_map(|design| {
+        design.restricted(|_| true, |run| runs[run].unusable.is_none()).strata(runs)
+    });
+    strata.map(Stratum::named_design).filter_map(|of| recommend(&of, runs)).collect()
+}
+
+fn recommend(design: &Design, runs: &[&Run]) -> Option<Recommendation> {
+    let held: Vec<usize> =
+        (0..design.factors.len()).filter(|&at| HELD.contains(&&*design.factors[at].name)).collect();
+    let is_held =
+        |cell: &&DesignCell| held.iter().all(|&at| cell.levels[at] == design.factors[at].baseline);
+    let of_cells = design.cells.iter().filter(is_held).flat_map(|cell| &cell.runs);
+    let comparable: BTreeSet<usize> = of_cells.copied().collect();
+    let design = design.restricted(
+        |factor| !HELD.contains(&&*factor.name),
+        |run| {
+            let rate = runs[run].metric(&SAMPLES_WHOLE).filter(|rate| 0.0 < *rate);
+            comparable.contains(&run) && rate.is_some()
+        },
+    );
+    if design.cells.len() < 2 {
+        return None;
+    }
+    let rates = |cell: &DesignCell| values(cell, runs, &SAMPLES_WHOLE);
+    let mut all: Vec<(Configuration, &DesignCell)> = Vec::new();
+    for cell in &design.cells {
+        all.push((Configuration::new(&design, cell, runs)?, cell));
+    }
+    all.sort_by(|a, b| b.0.throughput.middle.total_cmp(&a.0.throughput.middle));
+    let others: Vec<Option<f64>> =
+        all[1..].iter().map(|(_, cell)| chance(&rates(all[0].1), &rates(cell))).collect();
+    let known: Vec<f64> = others.iter().copied().flatten().collect();
+    let told_apart = holm(&known).into_iter().filter(|p| *p < ALPHA).count();
+    let (mut best, mut cells): (Vec<Configuration>, Vec<&DesignCell>) = (Vec::new(), Vec::new());
+    let mut highest: Option<f64> = None;
+    for (configuration, cell) in all {
+        let au = configuration.au_percent.map(|au| au.middle);
+        if best.is_empty() || au.zip(highest).is_some_and(|(au, highest)| highest < au) {
+            highest = au.or(highest);
+            best.push(configuration);
+            cells.push(cell);
+        }
+    }
+    let doubts = cells.iter().flat_map(|cell| &cell.runs).flat_map(|&run| &runs[run].doubts);
+    let doubts = doubts.filter(|doubt| doubt.severity == Severity::Warning);
+    let doubts: BTreeSet<String> = doubts.map(|doubt| doubt.name.clone()).collect();
+    let combinations = design.factors.iter().map(|factor| factor.levels.len() as u64);
+    Some(Recommendation {
+        workload: design.workload.clone(),
+        best,
+        not_told_apart: others.len() - told_apart,
+        tested: design.cells.len(),
+        combinations: combinations.fold(1, u64::saturating_mul),
+        doubts: doubts.into_iter().collect(),
+    })
+}
+
+/// Settings that change what a sample or a step is, or where it ran: of such there is no best. They stay at the baseline.
+const HELD: [&str; 7] = [
+    "hosts",
+    "model",
+    "computation_time",
+    "batch_size",
+    "num_samples_per_file",
+    "record_length_bytes",
+    "record_length_bytes_stdev",
+];
+
+fn values(cell: &DesignCell, runs: &[&Run], metric: &Metric) -> Vec<f64> {
+    cell.runs.iter().filter_map(|&run| runs[run].metric(metric)).collect()
+}
+
+/// Chance of so different rates if there were no difference; `None` where either was run once.
+fn chance(a: &[f64], b: &[f64]) -> Option<f64> {
+    let [a, b] = [a, b].map(|of| of.iter().filter_map(|&rate| scaled(&SAMPLES_WHOLE, rate)));
+    welch_difference(&a.collect::<Vec<_>>(), &b.collect::<Vec<_>>())?.p()
+}
+
+impl Configuration {
+    fn new(design: &Design, cell: &DesignCell, runs: &[&Run]) -> Option<Self> {
+        let mean = |metric: &Metric| {
+            let (middle, interval) = mean_of_cells(metric, &[values(cell, runs, metric)])?;
+            Some(ConfigurationMean { middle, interval })
+        };
+        let throughput = mean(&SAMPLES_WHOLE)?;
+        let named = design.factors.iter().zip(&cell.levels);
+        let changed = named.filter(|(factor, level)| factor.baseline != **level);
+        let changes = changed.map(|(factor, &level)| ChangedLevel {
+            factor: factor.name.clone(),
+            level: factor.levels[level].clone(),
+            baseline: factor.baseline_level().into(),
+        });
+        let accelerators = runs[*cell.runs.first()?].accelerators.filter(|count| 0 < *count);
+        Some(Configuration {
+            levels: design.levels_of(cell),
+            changes: changes.collect(),
+            au_percent: mean(&AU_ALL_STEPS),
+            throughput_each: accelerators.map(|count| throughput.middle / f64::from(count)),
+            throughput,
+            n: cell.runs.len(),
+        })
+    }
+
+    /// How many times the accelerators of the baseline it takes, where their number is a factor and it is not the baseline's.
+    pub fn times_accelerators(&self) -> Option<f64> {
+        let change = self.changes.iter().find(|of| of.factor == PROCESSES)?;
+        let [own, base] = [&change.level, &change.baseline].map(|count| count.parse::<f64>().ok());
+        Some(own? / base.filter(|base| 0.0 < *base)?)
+    }
+}

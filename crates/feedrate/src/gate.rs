@@ -1,0 +1,172 @@
+//! Gates: what a run must come to, so that a script can go by the exit code. Every command that has them has these.
+
+use crate::exit::{Exit, UsageError, refuse};
+use crate::messages;
+use clap::Args;
+use feedrate_measure::answer::{Answer, AnswerKind};
+use feedrate_measure::doubt::{self, Doubt, Severity};
+use feedrate_measure::summary::Summary;
+use feedrate_measure::verdict::Bound;
+
+/// Reasons to exit with 3.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct GateArguments {
+    /// Exit with 3 if the utilisation that decides is below this percentage, or the answer is UNKNOWN.
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    fail_below_au: Option<f64>,
+    /// Exit with 3 on any of these, separated by commas: names of verdicts, of doubts, or severities; a severity stands for itself and worse.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    fail_on: Vec<String>,
+}
+
+impl GateArguments {
+    /// Before anything runs.
+    pub(crate) fn refuse_bad(&self) -> Result<(), UsageError> {
+        if let Some(least) = self.fail_below_au.filter(|au| !(0.0..=100.0).contains(au)) {
+            let hint = "utilisations lie between 0 and 100";
+            return refuse(format!("`--fail-below-au {least}` is no percentage"), hint);
+        }
+        let unknown = self.fail_on.iter().find(|name| !names().any(|known| known == name.as_str()));
+        match unknown {
+            None => Ok(()),
+            Some(name) => Err(UsageError::unknown(
+                format!("`--fail-on {name}` is no verdict, doubt or severity"),
+                name,
+                names(),
+                &format!(
+                    "one of {}, {}, or of `feedrate list doubts`",
+                    Severity::ALL.map(Severity::name).join(", "),
+                    Bound::ALL.map(Bound::name).join(", "),
+                ),
+            )),
+        }
+    }
+
+    /// Say what does not hold.
+    pub(crate) fn exit(&self, summary: &Summary) -> Exit {
+        let below = self.below(&summary.answer);
+        let seen = self.seen(summary.verdict.name, &summary.doubts);
+        let unmet: Vec<String> = below.into_iter().chain(seen).collect();
+        for why in &unmet {
+            messages::say(format!("unmet: {why}"));
+        }
+        if unmet.is_empty() { Exit::Fine } else { Exit::Unmet }
+    }
+
+    fn below(&self, answer: &Answer) -> Option<String> {
+        let least = self.fail_below_au?;
+        let asks = format!("and `--fail-below-au` asks for {least} %");
+        match answer.au_percent {
+            _ if answer.kind == AnswerKind::Unknown => {
+                Some(format!("the utilisation is unknown, {asks}"))
+            }
+            None => Some(format!("there is no utilisation, {asks}")),
+            Some(au) => (au < least).then(|| format!("the utilisation is {au:.2} %, {asks}")),
+        }
+    }
+
+    fn seen(&self, bound: Bound, doubts: &[Doubt]) -> Vec<String> {
+        let is_asked = |name: &str| self.fail_on.iter().any(|asked| asked == name);
+        let severities = self.fail_on.iter().filter_map(|name| Severity::named(name));
+        let least = severities.max();
+        let is_seen = |doubt: &&Doubt| {
+            is_asked(&doubt.name) || Some(doubt.severity) <= least && least.is_some()
+        };
+        let verdict = is_asked(bound.name()).then(|| format!("the verdict is {}", bound.name()));
+        let doubts = doubts.iter().filter(is_seen);
+        let doubts =
+            doubts.map(|one| format!("[{}] {}: {}", one.severity.name(), one.name, one.evidence));
+        verdict.into_iter().chain(doubts).collect()
+    }
+}
+
+/// All that `--fail-on` knows.
+fn names() -> impl Iterator<Item = &'static str> {
+    let doubts = doubt::DOUBTS.iter().map(|row| row.kind.name);
+    let verdicts = Bound::ALL.into_iter().map(Bound::name);
+    Severity::ALL.into_iter().map(Severity::name).chain(verdicts).chain(doubts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::example::simple;
+    use feedrate_measure::record::Record;
+
+    /// Half of the time is waited for the storage; the doubts are warnings and notes.
+    fn record() -> Record {
+        let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+        record.plan.storage.throttle_bytes_per_second = Some(2e6);
+        record
+    }
+
+    #[track_caller]
+    fn check(record: &Record, fail_below_au: Option<f64>, fail_on: &[&str], expected: Exit) {
+        let fail_on = fail_on.iter().map(|name| (*name).to_string()).collect();
+        let gates = GateArguments { fail_below_au, fail_on };
+        gates.refuse_bad().unwrap();
+        assert_eq!(gates.exit(&Summary::new(record)), expected);
+    }
+
+    #[test]
+    fn the_utilisation_that_decides_is_judged() {
+        check(&record(), Some(49.9), &[], Exit::Fine);
+        check(&record(), Some(50.0), &[], Exit::Fine);
+        check(&record(), Some(50.1), &[], Exit::Unmet);
+        let mut without_compute = record();
+        without_compute.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+        check(&without_compute, Some(0.0), &[], Exit::Unmet);
+        let mut cached = simple(&[(0, 500, 0, 1_000_000); 20]);
+        check(&cached, Some(100.0), &[], Exit::Fine);
+        cached.epochs[0].host.process_device_read_bytes = Some(0);
+        cached.epochs[0].host.resident_before_bytes = Some(20_000_000);
+        check(&cached, Some(0.0), &[], Exit::Unmet);
+    }
+
+    #[test]
+    fn what_is_named_must_not_be_seen() {
+        check(&record(), None, &[], Exit::Fine);
+        check(&record(), None, &["storage-bound"], Exit::Unmet);
+        check(&record(), None, &["decode-bound", "cache-fed"], Exit::Fine);
+        let mut stopped = record();
+        stopped.complete = false;
+        check(&stopped, None, &["incomplete_run"], Exit::Unmet);
+        check(&stopped, None, &["clock_step"], Exit::Fine);
+    }
+
+    #[test]
+    fn a_severity_stands_for_worse_ones_too() {
+        let mut of = record();
+        of.doubts.clear();
+        check(&of, None, &["note"], Exit::Fine);
+        of.plan.doubts = vec![feedrate_spec::plan::PlanDoubt {
+            name: "records_shrunk".into(),
+            evidence: "by half".into(),
+            advice: String::new(),
+        }];
+        check(&of, None, &["invalid"], Exit::Fine);
+        check(&of, None, &["warning"], Exit::Unmet);
+        check(&of, None, &["note"], Exit::Unmet);
+    }
+
+    #[test]
+    fn gates_that_mean_nothing_are_refused() {
+        let refused = |gates: GateArguments, hint: &str| {
+            let error = gates.refuse_bad().unwrap_err();
+            assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error:?}");
+        };
+        for least in [900.0, -1.0, f64::NAN] {
+            let gates = GateArguments { fail_below_au: Some(least), ..GateArguments::default() };
+            refused(gates, "between 0 and 100");
+        }
+        for (name, hint) in [
+            ("page_cach", "did you mean `page_cache`?"),
+            ("storage_bound", "did you mean `storage-bound`?"),
+            ("warnings", "did you mean `warning`?"),
+            ("", "one of invalid, warning, note, storage-bound"),
+        ] {
+            let gates = GateArguments { fail_on: vec![name.into()], ..GateArguments::default() };
+            refused(gates, hint);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The answer comes first: in a few lines, as JSON, in the report of a run; and scripts can go by it.
+
+use crate::harness::{TINY, Test};
+use serde_json::{Value, json};
+
+/// An emulated storage, so that it makes no difference where the files lie.
+const THROTTLED: [&str; 2] =
+    ["storage.throttle.bytes_per_second=200kB/s", "train.computation_time=0.01"];
+
+fn throttled(test: &Test, more: &[&str]) -> crate::harness::Answer {
+    test.feedrate(&[&["run", "workload.yaml", "--quiet"], &THROTTLED[..], more].concat())
+}
+
+/// Names of the heads of lines; of the first all up to the colon.
+fn heads(stdout: &str) -> Vec<&str> {
+    stdout.lines().map(|line| line.split([':', ' ']).next().unwrap()).collect()
+}
+
+#[test]
+fn the_answer_takes_six_lines_at_most() {
+    let test = Test::with(TINY);
+    let run = throttled(&test, &[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(heads(&run.stdout), ["NO", "Needs", "Would", "Doubts", "Results"], "{}", run.stdout);
+    assert!(run.stdout.contains("% AU of the 90 % asked, over all 4 steps, storage-bound\n"));
+    let fed = throttled(&test, &["metric.au=0.001"]).stdout;
+    assert_eq!(heads(&fed), ["YES", "Needs", "Doubts", "Results"], "{fed}");
+    let rate = throttled(&test, &["train.computation_time=0"]).stdout;
+    assert_eq!(heads(&rate)[0], "RATE", "{rate}");
+    assert!(rate.lines().count() <= 6, "{rate}");
+}
+
+#[test]
+fn details_are_there_for_whoever_asks() {
+    let test = Test::with(TINY);
+    let run = throttled(&test, &["--details"]).stdout;
+    let dir = run.lines().last().unwrap().strip_prefix("Results: ").unwrap();
+    let shown = test.feedrate(&["show", dir]).stdout;
+    assert_eq!(run, shown);
+    assert!(run.starts_with("NO: "), "{run}");
+    for words in ["AU windowed", "Verdict: storage-bound", "Stall", "Doubts:\n  ["] {
+        assert!(run.contains(words), "no `{words}` in: {run}");
+    }
+}
+
+#[test]
+fn the_answer_is_data_too() {
+    let test = Test::with(TINY);
+    let run: Value = serde_json::from_str(&throttled(&test, &["--json"]).stdout).unwrap();
+    let answer = &run["answer"];
+    assert_eq!(answer["fed"], false);
+    assert_eq!((&answer["kind"], &answer["verdict"]), (&json!("no"), &json!("storage-bound")));
+    assert_eq!(answer["au_kind"], "au_all_steps_percent");
+    assert_eq!(answer["au_percent"], run["au"]["all_steps_percent"]);
+    assert_eq!(answer["asked_percent"], 90.0);
+    assert_eq!(answer["window"]["epochs"], 2);
+    assert_eq!(answer["window"]["steps"], 4);
+    let number = |key: &str| answer[key].as_f64().unwrap_or_else(|| panic!("{key}: {answer}"));
+    let (needed, delivered) =
+        (number("needed_bytes_per_second"), number("delivered_bytes_per_second"));
+    let share = 100.0 * delivered / needed;
+    assert!((share - number("au_percent")).abs() < 0.5, "{answer}");
+    assert_eq!(answer["helps"][0]["name"], "more_reading");
+    assert_eq!(answer["helps"][0]["bytes_per_second"].as_f64(), Some(needed - delivered));
+    assert_eq!(answer["helps"][0]["is_estimate"], true);
+    let rate = throttled(&test, &["--json", "train.computation_time=0"]).stdout;
+    let rate: Value = serde_json::from_str(&rate).unwrap();
+    for key in ["fed", "au_percent", "au_kind", "needed_bytes_per_second"] {
+        assert!(rate["answer"][key].is_null(), "{key}: {}", rate["answer"]);
+    }
+}
+
+#[test]
+fn checkpoints_alone_are_no_training() {
+    let test = Test::new();
+    let run = test.feedrate(&[
+        "run",
+        "llama3_8b",
+        "--quiet",
+        "--scale",
+        "0.0001",
+        "checkpoint.num_checkpoints_write=1",
+        "checkpoint.num_checkpoints_read=0",
+    ]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.starts_with("CHECKPOINTS: 1 checkpoint of "), "{}", run.stdout);
+}
+
+#[test]
+fn every_object_says_by_which_schema() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    let first = test.run_json(&["--results", "a"])["run_dir"].as_str().unwrap().to_string();
+    test.run_json(&["--results", "b"]);
+    test.write("study.csv", "model,epochs,processes,overrides,run\nquickstart,1,1,,\n");
+    for words in [
+        &["generate", "workload.yaml"][..],
+        &["run", "workload.yaml"],
+        &["plan", "workload.yaml"],
+        &["verify", "workload.yaml"],
+        &["show", &first],
+        &["analyze", "a"],
+        &["compare", "a", "b"],
+        &["report", "a"],
+        &["plot", "au_processes", "a"],
+        &["list", "formats"],
+        &["describe", "formats", "npz"],
+        &["scale", "workload.yaml", "--au", "90", "--dry-run", "--response", "au_all_steps"],
+        &["system"],
+        &["study", "status", "study.csv"],
+        &["study", "show", "study.csv", "#1"],
+    ] {
+        let answer = test.feedrate(&[words, &["--json"]].concat());
+        let object: Value = serde_json::from_str(&answer.stdout)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}: {answer:?}"));
+        assert_eq!(object["schema"], 1, "{words:?}");
+    }
+}
+
+#[test]
+fn colours_are_for_those_who_want_them() {
+    let test = Test::with(TINY);
+    let run = |key: &str| {
+        let arguments = [&["run", "workload.yaml", "--quiet"], &THROTTLED[..]].concat();
+        let mut command = test.command(&arguments);
+        let output = command.env_remove("NO_COLOR").env(key, "1").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(run("NO_COLOR").starts_with("NO: "));
+    assert!(run("CLICOLOR_FORCE").starts_with("\u{1b}[1m\u{1b}[31mNO:\u{1b}[0m "));
+}
+
+#[test]
+fn a_report_of_one_run_opens_with_its_answer() {
+    let test = Test::with(TINY);
+    let run = throttled(&test, &[]).stdout;
+    let first = run.lines().next().unwrap();
+    let markdown = test.feedrate(&["report", "results"]).stdout;
+    let (before, _) = markdown.split_once(first).unwrap_or_else(|| panic!("{first}: {markdown}"));
+    assert!(before.contains("## Answer") && !before.contains("## Findings"), "{markdown}");
+    let object: Value =
+        serde_json::from_str(&test.feedrate(&["report", "results", "--json"]).stdout).unwrap();
+    assert_eq!(
+        (&object["answer"]["fed"], &object["answer"]["says"][0]),
+        (&json!(false), &json!(first))
+    );
+    assert_eq!(test.feedrate(&["report", "results", "-o", "page.html"]).code, 0);
+    let page = std::fs::read_to_string(test.path("page.html")).unwrap();
+    let sections: Vec<usize> =
+        ["id=\"answer\"", "id=\"findings\""].map(|id| page.find(id).unwrap()).into();
+    assert!(sections.is_sorted());
+}
+
+#[test]
+fn gates_exit_with_3() {
+    let test = Test::with(TINY);
+    for (gate, words) in [
+        (["--fail-below-au", "99"], "`--fail-below-au` asks for 99 %"),
+        (["--fail-on", "cache-fed,storage-bound"], "the verdict is storage-bound"),
+        (["--fail-on", "note"], "[note] "),
+    ] {
+        throttled(&test, &gate).refuses(3, &["unmet: ", words]);
+    }
+    let run = throttled(&test, &["--fail-below-au", "0.1", "--fail-on", "cache-fed,invalid"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    let dir = run.stdout.lines().last().unwrap().strip_prefix("Results: ").unwrap();
+    test.feedrate(&["show", dir, "--fail-on", "storage-bound"]).refuses(3, &["unmet: "]);
+}
+
+#[test]
+fn gates_that_mean_nothing_are_refused_before_anything_runs() {
+    let test = Test::with(TINY);
+    for (gate, words) in [
+        (
+            ["--fail-below-au", "900"],
+            ["`--fail-below-au 900` is no percentage", "between 0 and 100"],
+        ),
+        (["--fail-below-au", "-1"], ["`--fail-below-au -1` is no percentage", "between 0 and 100"]),
+        (["--fail-on", "page_cach"], ["`--fail-on page_cach`", "did you mean `page_cache`?"]),
+    ] {
+        throttled(&test, &gate).refuses(2, &words);
+    }
+    assert!(!test.path("results").exists() && !test.path("data").exists());
+}

@@ -1,0 +1,84 @@
+//! Samples inside containers that others made: decoded, and read by one worker.
+
+use crate::harness::{TINY, Test, venv_python};
+use serde_json::Value;
+
+fn doubt<'a>(json: &'a Value, name: &str) -> Option<&'a str> {
+    let doubts = json["doubts"].as_array().unwrap();
+    doubts.iter().find(|doubt| doubt["name"] == name)?["evidence"].as_str()
+}
+
+#[test]
+fn what_is_not_decoded_is_told() {
+    let test = Test::with(TINY);
+    test.python(&venv_python(), "members.py", ["."].map(String::from));
+    for (format, data) in [("webdataset", "tar"), ("parquet", "parquet")] {
+        for (decode, evidence) in
+            [("true", Some("12 samples of 24 samples were not decoded: 12 webp")), ("false", None)]
+        {
+            let (format, decode) =
+                (format!("dataset.format={format}"), format!("reader.decode={decode}"));
+            let json = test.run_json(&[
+                "--foreign",
+                "--data",
+                data,
+                &format,
+                &decode,
+                "dataset.num_files_train=4",
+                "dataset.num_samples_per_file=6",
+                "reader.batch_size=2",
+                "train.epochs=1",
+            ]);
+            assert_eq!(doubt(&json, "members_not_decoded"), evidence, "{format} {decode}");
+        }
+    }
+}
+
+/// Eight shards of 45 samples, each as long as a piece at most.
+const SHARDS: [&str; 7] = [
+    "dataset.format=webdataset",
+    "dataset.num_files_train=8",
+    "dataset.num_samples_per_file=45",
+    "dataset.record_length_bytes=1000",
+    "reader.batch_size=4",
+    "reader.file_shuffle=seed",
+    "train.epochs=2",
+];
+
+#[test]
+fn workers_read_whole_shards_of_others() {
+    let test = Test::with(TINY);
+    test.feedrate(&[&["generate", "workload.yaml"], &SHARDS[..]].concat());
+    let manifest = &test.data_files("manifest.json")[0];
+    std::fs::remove_file(manifest).unwrap();
+    let shards = test.data_files(".tar");
+    let bytes: u64 = shards.iter().map(|shard| shard.metadata().unwrap().len()).sum();
+    let folder = manifest.parent().unwrap().to_string_lossy().into_owned();
+    let run = |more: &[&str]| {
+        let foreign = ["--foreign", "--data", &folder];
+        test.run_json(&[&foreign, &SHARDS[..], more].concat())
+    };
+    for loader in ["pytorch", "dali", "native"] {
+        let loader = format!("reader.data_loader={loader}");
+        for (accelerators, threads) in [("1", 8), ("2", 2), ("4", 2)] {
+            let threads = format!("reader.read_threads={threads}");
+            let json = run(&["-n", accelerators, &threads, &loader]);
+            // Two epochs of 90 batches, or of as many as fill steps of all.
+            assert_eq!(json["steps"], 90 / accelerators.parse::<u64>().unwrap());
+            assert_eq!(json["bytes"]["logical"], 2 * bytes, "{loader} {accelerators} {threads}");
+            assert_eq!(doubt(&json, "workers_outnumber_shards"), None);
+            let payload = json["latency"]["sample"]["count"].as_u64().unwrap() * 31 * 31;
+            let amplification = json["access"]["read_amplification"].as_f64().unwrap();
+            assert!((amplification - 2.0 * bytes as f64 / payload as f64).abs() < 1e-9);
+        }
+    }
+    let json = run(&["-n", "1", "reader.read_threads=8", "dataset.split=samples"]);
+    let read = json["bytes"]["logical"].as_u64().unwrap();
+    assert!(read > 3 * 2 * bytes, "{read} of {bytes}");
+    let json = run(&["-n", "1", "reader.read_threads=11"]);
+    assert_eq!(
+        doubt(&json, "workers_outnumber_shards"),
+        Some("3 of 11 workers have nothing to read: each reads whole files, and there are 8 files")
+    );
+    assert_eq!(json["bytes"]["logical"], 2 * bytes);
+}

@@ -1,0 +1,71 @@
+//! AU and throughput by the number of the epoch.
+
+use super::caption::intervals;
+use super::data::Data;
+use super::response::ResponseAxis;
+use super::together::{self, Together};
+use super::{Make, Missing, Needs, Plot};
+use crate::draw::figure::{
+    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Style, Tone,
+};
+use feedrate_analysis::estimate::mean_of_cells;
+use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
+use feedrate_results::run::Run;
+use feedrate_spec::catalog::Member;
+
+pub(super) static PLOT: Plot = Plot {
+    member: Member {
+        name: "epochs",
+        summary: "AU and throughput by the number of the epoch: a line for each experiment, of more than seven one for each workload",
+        abilities: &[],
+    },
+    needs: Needs::Summaries,
+    make: Make::Figure(figure),
+};
+
+fn figure(data: &Data) -> Result<Figure, Missing> {
+    let blocks = data.blocks();
+    let all = Together::all(&blocks);
+    let runs = all.iter().flat_map(|one| one.experiments.iter().flatten());
+    let epochs = runs.flat_map(|run| run.series.values()).map(Vec::len).max().unwrap_or(0);
+    if epochs < 2 {
+        return Err(Missing::new(
+            "no run has two epochs",
+            "let runs train longer: `train.epochs=5`",
+        ));
+    }
+    let axes = [&AU_ALL_STEPS, &SAMPLES_WHOLE].map(|response| ResponseAxis::new(response, data));
+    let mut panels = Vec::new();
+    for group in together::groups(&all) {
+        for y in &axes {
+            let lines = group.iter().enumerate();
+            let lines = lines.filter_map(|(i, one)| line(one, i, epochs, y)).collect();
+            let x = Axis::linear("Epoch", AxisRange::AtLeast(1.0, epochs as f64));
+            let axes = Axes { x, y: y.axis.clone(), layers: lines, aspect: 0.68 };
+            panels.push(Panel::from_axes(together::title(&all, group), axes));
+        }
+    }
+    let title = "AU and throughput by epoch".to_string();
+    let mut figure =
+        Figure { title, caption: String::new(), panels, columns: 2, naming: Naming::Key };
+    let intervals = intervals(&figure, "means (of throughput, geometric means)");
+    figure.caption = format!("{}. {}{intervals}", figure.title, together::caption(&all));
+    Ok(figure)
+}
+
+fn line(of: &Together, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Option<Layer> {
+    let mut points = Vec::new();
+    for epoch in 0..epochs {
+        let value = |run: &Run| *run.series.get(&y.response.id)?.get(epoch)?;
+        let cells = of.values(value);
+        let Some((middle, interval)) = mean_of_cells(y.response, &cells) else { continue };
+        points.push(Point {
+            low: interval.map(|of| of.low / y.unit),
+            high: interval.map(|of| of.high / y.unit),
+            runs: Some(cells.iter().map(Vec::len).sum()),
+            ..Point::at((epoch + 1) as f64, middle / y.unit)
+        });
+    }
+    let is_known = !points.is_empty();
+    is_known.then(|| Layer::series(of.label.clone(), Tone::Hue(hue), Style::Joined, points))
+}

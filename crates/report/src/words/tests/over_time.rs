@@ -1,0 +1,71 @@
+//! What changes while runs last, from records made by hand.
+
+use super::*;
+use feedrate_measure::example::{block, checkpoint, epoch, plan, record};
+use std::path::Path;
+
+/// Three epochs of two blocks of four steps of 10 ms, with a checkpoint of 20 ms between the blocks; loads in ms: of the first epoch, of later ones, of the block
+/// after the checkpoint.
+fn lasting(name: &str, batch: u64, loads_ms: [u64; 3]) -> Run {
+    let [first_ms, later_ms, after_ms] = loads_ms;
+    let mut epochs = Vec::new();
+    let mut at_ms = 0;
+    for number in 1..=3 {
+        let load_ms = if number == 1 { first_ms } else { later_ms };
+        let before = block(at_ms, &[(load_ms, 10, 0, 1000); 4]);
+        let saved_ms = before.end_ns / 1_000_000;
+        let after = block(saved_ms + 20, &[(load_ms + after_ms, 10, 0, 1000); 4]);
+        at_ms = after.end_ns / 1_000_000;
+        let mut one = epoch(number, vec![vec![before, after]]);
+        one.checkpoints = vec![checkpoint(saved_ms, saved_ms + 20, 1000, 4)];
+        epochs.push(one);
+    }
+    let mut record = record(plan(1, 8), epochs);
+    record.plan.loader.batch_size = batch;
+    Run { doubts: Vec::new(), unusable: None, ..Run::from_record(Path::new(name), &record) }
+}
+
+fn told(runs: &[Run]) -> String {
+    let designs =
+        designs(&runs.iter().map(|run| &run.settings).collect::<Vec<_>>(), &Declared::default());
+    let all = findings(&designs, &runs.iter().collect::<Vec<_>>(), &[]);
+    let kinds = [FindingKind::Epochs, FindingKind::Checkpoints];
+    text(&all.into_iter().filter(|one| kinds.contains(&one.kind)).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_slow_first_epoch_and_slow_steps_after_checkpoints_are_found() {
+    let runs: Vec<Run> = [29, 30, 31]
+        .into_iter()
+        .flat_map(|load_ms| [2, 4].map(|batch| (load_ms, batch)))
+        .map(|(load_ms, batch)| lasting(&format!("{batch}-{load_ms}"), batch, [load_ms, 10, 10]))
+        .collect();
+    insta::assert_snapshot!(told(&runs), @"
+    1. throughput of the first epoch is 0.58 × that of later ones [0.57, 0.59] and utilisation over all steps of the first epoch is 17.8 points below that of later ones [17.2, 18.3], 6 runs of 2 experiments (p < 0.0001, corrected for 4 tests)
+    2. a checkpoint takes 20 ms [20 ms, 20 ms], checkpoints are 7.3 % [7.2 %, 7.4 %] of the time; no step lies in one; throughput after it is 29.2 % below that before [29.0 %, 29.3 %] and utilisation over all steps after it is 12.78 points below that before [12.69, 12.86], 6 runs of 2 experiments (p < 0.0001, corrected for 4 tests)
+    ");
+}
+
+#[test]
+fn equal_epochs_are_not_told_apart() {
+    let runs: Vec<Run> = [[10, 10, 0], [11, 10, 0], [10, 11, 0]]
+        .into_iter()
+        .enumerate()
+        .map(|(at, loads_ms)| lasting(&at.to_string(), 2, loads_ms))
+        .collect();
+    insta::assert_snapshot!(told(&runs), @"
+    1. throughput of the first epoch is not told apart from that of later ones (−10 to +11 %) and utilisation over all steps of the first epoch is not told apart from that of later ones (−6 to +6 points), 3 runs of 1 experiment
+    2. a checkpoint takes 20 ms [20 ms, 20 ms], checkpoints are 11 % [11 %, 11 %] of the time; no step lies in one; throughput after it is not told apart from that before (0.00 to 0.00 %) and utilisation over all steps after it is not told apart from that before (0.00 to 0.00 points), 3 runs of 1 experiment
+    ");
+}
+
+#[test]
+fn one_run_is_described_and_claims_nothing() {
+    insta::assert_snapshot!(told(&[lasting("a", 2, [30, 10, 10])]), @"
+    1. not tested: throughput of the first epoch is 0.58 × that of later ones and utilisation over all steps of the first epoch is 17.8 points below that of later ones, 1 run of 1 experiment
+         doubt: a combination was run once: noise was not measured
+    2. not tested: a checkpoint takes 20 ms, checkpoints are 7.3 % of the time; no step lies in one; throughput after it is 29.2 % below that before and utilisation over all steps after it is 12.8 points below that before, 1 run of 1 experiment
+         doubt: a combination was run once: noise was not measured
+    ");
+    assert_eq!(told(&[run(1, &[], &[(AU, 50.0)]).run()]), "");
+}

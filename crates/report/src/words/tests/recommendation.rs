@@ -1,0 +1,64 @@
+//! The best of what was tested, where it is known.
+
+use super::*;
+use crate::words::recommendation::sentences;
+use feedrate_analysis::recommendation::{Recommendation, recommendations};
+
+const SAMPLES: &str = "samples_per_second";
+
+fn recommended(runs: &[Simulated]) -> Vec<Recommendation> {
+    let settings: Vec<BTreeMap<String, String>> =
+        runs.iter().map(|run| run.factors.clone()).collect();
+    let designs = designs(&settings.iter().collect::<Vec<_>>(), &Declared::default());
+    let runs: Vec<Run> = runs.iter().map(Simulated::run).collect();
+    recommendations(&designs, &runs.iter().collect::<Vec<_>>())
+}
+
+/// Levels, samples per second, and AU.
+type Planted<'a> = ([(&'a str, &'a str); 2], f64, f64);
+
+/// Three runs of each of these, a percent apart.
+fn three(of: &[Planted]) -> Vec<Simulated> {
+    let mut runs = Vec::new();
+    for (levels, rate, au) in of {
+        for noise in [0.99, 1.0, 1.01] {
+            let responses = [(SAMPLES, rate * noise), (AU, au * noise)];
+            runs.push(run(runs.len(), levels, &responses));
+        }
+    }
+    runs
+}
+
+#[test]
+fn most_throughput_and_highest_utilisation_are_told_with_what_they_take() {
+    let runs = three(&[
+        ([("processes", "1"), ("read_threads", "1")], 100.0, 90.0),
+        ([("processes", "1"), ("read_threads", "4")], 105.0, 95.0),
+        ([("processes", "4"), ("read_threads", "1")], 300.0, 60.0),
+        ([("processes", "8"), ("read_threads", "1")], 301.0, 30.0),
+    ]);
+    let found = recommended(&runs);
+    insta::assert_snapshot!(sentences(&found[0]).join("\n"), @"
+    most throughput: `processes` 8, `read_threads` 1: 301 samples/s [294 samples/s, 309 samples/s] at 30.0 % [29.3 %, 30.8 %] AU, n = 3; not told apart from 1 of 3 others
+    that takes 8 × the accelerators of the baseline
+    highest AU: `processes` 1, `read_threads` 4: 105 samples/s [102 samples/s, 108 samples/s] at 95.0 % [92.0 %, 96.9 %] AU, n = 3; 1 configuration between these two
+    untested: 2 of 6 combinations of the levels
+    ");
+    let rates: Vec<f64> = found[0].best.iter().map(|of| of.throughput.middle.round()).collect();
+    assert_eq!(rates, [301.0, 300.0, 105.0], "1 of each is beaten in both by more threads");
+    assert_eq!((found[0].tested, found[0].combinations, found[0].not_told_apart), (4, 6, 1));
+}
+
+/// Twice the batch at the same time of compute is twice the throughput of other work.
+#[test]
+fn other_work_is_no_better_configuration() {
+    let runs = three(&[
+        ([("batch_size", "1"), ("format", "npz")], 100.0, 90.0),
+        ([("batch_size", "1"), ("format", "hdf5")], 110.0, 95.0),
+        ([("batch_size", "64"), ("format", "npz")], 6000.0, 90.0),
+    ]);
+    let found = recommended(&runs);
+    assert_eq!(found[0].best[0].levels, levels(&[("format", "hdf5")]));
+    assert_eq!(found[0].combinations, 2);
+    assert!(recommended(&runs[..3]).is_empty(), "one configuration is not the best of several");
+}

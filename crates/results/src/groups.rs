@@ -1,0 +1,176 @@
+//! Runs of one experiment against the bar that is set for it: as they report themselves, and over all steps.
+
+use crate::import::Bound;
+use crate::run::{Run, Submission, grouped};
+use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_measure::stats::mean;
+use serde::Serialize;
+
+/// Runs of one source, system, workload, accelerators and setting, of those that may be used.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "as in `Run`")]
+pub struct ResultGroup {
+    pub source: String,
+    pub submission: Option<Submission>,
+    pub workload: String,
+    pub accelerators: Option<u32>,
+    pub parameter: String,
+    pub value: String,
+    /// Runs that may be used, as indexes.
+    pub runs: Vec<usize>,
+    /// Those that must not be.
+    pub left_out: usize,
+    /// The least utilisation asked for; `None` where it is not known, or not the same for all.
+    pub bar_percent: Option<f64>,
+    pub reported_percent: Option<f64>,
+    pub all_steps_percent: Option<f64>,
+    /// The side on which that of a run lies, where it is no more than a bound.
+    pub bound: Option<Bound>,
+    /// Runs that reach the bar.
+    pub passes_reported: Passes,
+    pub passes_all_steps: Passes,
+    pub first_step_s: Option<f64>,
+    /// The same in units of reading threads × compute of a step: what threads can stock up while one step computes.
+    pub first_step_units: Option<f64>,
+}
+
+/// Runs by whether they reach the bar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Passes {
+    pub yes: usize,
+    pub no: usize,
+    pub unknown: usize,
+}
+
+/// The groups, in the order of their first runs. `bar_percent`: for all of them, whatever was asked.
+pub fn result_groups(runs: &[Run], bar_percent: Option<f64>) -> Vec<ResultGroup> {
+    let mut groups: Vec<Vec<usize>> =
+        grouped(runs, Run::is_result, Run::experiment_key).into_values().collect();
+    groups.sort_unstable();
+    groups.iter().map(|members| group(runs, members, bar_percent)).collect()
+}
+
+fn group(runs: &[Run], members: &[usize], bar_percent: Option<f64>) -> ResultGroup {
+    let first = &runs[members[0]];
+    let used: Vec<usize> =
+        members.iter().copied().filter(|&index| runs[index].unusable.is_none()).collect();
+    let own = first
+        .bar_percent
+        .filter(|bar| members.iter().all(|&index| runs[index].bar_percent == Some(*bar)));
+    let bar_percent = bar_percent.or(own);
+    let of = |value: &dyn Fn(&Run) -> Option<f64>| {
+        let values = used.iter().map(|&index| value(&runs[index]));
+        mean(&values.collect::<Option<Vec<f64>>>()?)
+    };
+    let passes = |reaches: &dyn Fn(&Run, f64) -> Option<bool>| {
+        let mut passes = Passes::default();
+        for &index in &used {
+            match bar_percent.and_then(|bar| reaches(&runs[index], bar)) {
+                Some(true) => passes.yes += 1,
+                Some(false) => passes.no += 1,
+                None => passes.unknown += 1,
+            }
+        }
+        passes
+    };
+    ResultGroup {
+        source: first.source.clone(),
+        submission: first.submission.clone(),
+        workload: first.workload.clone(),
+        accelerators: first.accelerators,
+        parameter: first.parameter.clone(),
+        value: first.value.clone(),
+        left_out: members.len() - used.len(),
+        bar_percent,
+        reported_percent: of(&Run::reported_au_percent),
+        all_steps_percent: of(&|run| run.metric(&AU_ALL_STEPS)),
+        bound: used.iter().find_map(|&index| runs[index].bound),
+        passes_reported: passes(&|run, bar| Some(bar <= run.reported_au_percent()?)),
+        passes_all_steps: passes(&reaches_over_all_steps),
+        first_step_s: of(&|run| run.first_step_s),
+        first_step_units: of(&first_step_units),
+        runs: used,
+    }
+}
+
+/// A bound tells only where it lies on the bar's other side.
+fn reaches_over_all_steps(run: &Run, bar_percent: f64) -> Option<bool> {
+    let reaches = bar_percent <= run.metric(&AU_ALL_STEPS)?;
+    let is_told = match run.bound {
+        None => true,
+        Some(Bound::AtMost) => !reaches,
+        Some(Bound::AtLeast) => reaches,
+    };
+    is_told.then_some(reaches)
+}
+
+fn first_step_units(run: &Run) -> Option<f64> {
+    let compute_s = run.step_times.compute_s_per_step.filter(|s| 0.0 < *s)?;
+    let threads = run.read_threads.filter(|threads| 0 < *threads)?;
+    Some(run.first_step_s? / (f64::from(threads) * compute_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake::Fake;
+    use crate::index::{ReadOptions, RunIndex};
+    use feedrate_measure::metric::{Provenance, Value};
+    use std::path::Path;
+
+    fn groups(root: &Path, bar_percent: Option<f64>) -> Vec<ResultGroup> {
+        let index = RunIndex::read(&[root.into()], &ReadOptions::default()).unwrap();
+        result_groups(&index.runs, bar_percent)
+    }
+
+    /// 40 steps of 0.3 s, of which the first waits for `first` seconds and all others 0.02 s.
+    fn run(load_s: fn(u32, u64) -> f64, start_s: f64) -> Fake {
+        // Runs of the same times would be copies.
+        let slower = 1.0 + start_s % 1000.0 / 1e7;
+        Fake { files: 1120, load_s, start_s, slower, is_older: true, ..Fake::default() }
+    }
+
+    #[test]
+    fn each_system_is_held_to_the_bar_as_reported_and_over_all_steps() {
+        let folder = tempfile::tempdir().unwrap();
+        let warm = |_, step| if step == 0 { 0.1 } else { 0.02 };
+        let cold = |_, step| if step == 0 { 2.1 } else { 0.02 };
+        for number in 1..=2 {
+            let start_s = 36_000.0 + 100.0 * f64::from(number);
+            let name =
+                |system: &str| format!("closed/x/results/{system}/unet3d-h100/run_{number}/c1");
+            run(warm, start_s).publish(folder.path(), &name("one"));
+            run(cold, start_s + 9000.0).publish(folder.path(), &name("two"));
+        }
+        let found = groups(folder.path(), None);
+        let [one, two] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(one.submission.as_ref().map(|of| of.system.as_str()), Some("one"));
+        assert_eq!(
+            (one.runs.len(), one.workload.as_str(), one.bar_percent),
+            (2, "fake", Some(90.0))
+        );
+        let all = |yes, no| Passes { yes, no, unknown: 0 };
+        assert_eq!((one.passes_reported, one.passes_all_steps), (all(2, 0), all(2, 0)));
+        assert_eq!((two.passes_reported, two.passes_all_steps), (all(2, 0), all(0, 2)));
+        // 39 × 0.3 ÷ (39 × 0.32), and 40 × 0.3 ÷ (39 × 0.32 + 2.4).
+        assert!((two.reported_percent.unwrap() - 93.75).abs() < 1e-3);
+        assert!((two.all_steps_percent.unwrap() - 80.645_161).abs() < 1e-2);
+        // 2.4 s in units of 4 × 0.3 s.
+        assert!((two.first_step_units.unwrap() - 2.0).abs() < 1e-3, "{two:?}");
+        assert_eq!(groups(folder.path(), Some(94.0))[0].passes_reported, all(0, 2));
+    }
+
+    #[test]
+    fn a_bound_decides_on_one_side_only() {
+        let mut run = Run { bound: Some(Bound::AtMost), ..Run::default() };
+        let reaches = |run: &mut Run, percent| {
+            let value = Value { number: percent, provenance: Provenance::Recomputed };
+            run.values.insert(AU_ALL_STEPS.id, value);
+            reaches_over_all_steps(run, 90.0)
+        };
+        assert_eq!((reaches(&mut run, 91.0), reaches(&mut run, 89.0)), (None, Some(false)));
+        run.bound = Some(Bound::AtLeast);
+        assert_eq!((reaches(&mut run, 91.0), reaches(&mut run, 89.0)), (Some(true), None));
+    }
+}

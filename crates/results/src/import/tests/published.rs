@@ -1,0 +1,182 @@
+//! Results as they are published: without the files of steps. What is told of them is what their steps would tell.
+
+use super::fake::Fake;
+use crate::import::{Bound, CountedSteps, find};
+use crate::index::{ReadOptions, RunIndex};
+use crate::run::{Reason, Run};
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric, NOMINAL_WHOLE, Provenance, SAMPLES_WHOLE};
+use std::fs;
+use std::path::Path;
+
+fn read(run: &Path) -> Run {
+    RunIndex::read(&[run.into()], &ReadOptions::default()).unwrap().runs.remove(0)
+}
+
+fn remove(run: &Path, name: &str) {
+    let path = run.join(name);
+    if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+}
+
+fn edit(run: &Path, name: &str, from: &str, to: &str) {
+    let text = fs::read_to_string(run.join(name)).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(run.join(name), text.replace(from, to)).unwrap();
+}
+
+/// The run with its steps and without, the latter after `change`.
+fn both(fake: &Fake, change: impl Fn(&Path)) -> (Run, Run) {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = read(&fake.write(folder.path(), "w/4/a"));
+    let run = fake.publish(folder.path(), "closed/x/results/y/w/run_1/20240820_162920");
+    change(&run);
+    (whole, read(&run))
+}
+
+fn near(found: Option<f64>, expected: Option<f64>, most: f64) {
+    let (found, expected) = (found.unwrap(), expected.unwrap());
+    assert!((found - expected).abs() <= most, "{found}, not {expected}");
+}
+
+fn names(run: &Run) -> Vec<&str> {
+    run.doubts.iter().map(|doubt| doubt.name.as_str()).collect()
+}
+
+/// That the same is told of the run without steps, and that it is none of those that must not be used.
+fn check(fake: &Fake, change: impl Fn(&Path)) -> Run {
+    let (whole, run) = both(fake, change);
+    near(run.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
+    near(run.first_step_s, whole.first_step_s, 0.01 * whole.first_step_s.unwrap());
+    let same = |metric: &Metric| {
+        let expected = whole.metric(metric).unwrap();
+        near(run.metric(metric), Some(expected), 1e-4 * expected);
+    };
+    [&SAMPLES_WHOLE, &NOMINAL_WHOLE].into_iter().for_each(same);
+    assert_eq!((run.steps, run.epochs), (whole.steps, whole.epochs));
+    let compute = (run.step_times.compute_s_per_step, whole.step_times.compute_s_per_step);
+    near(compute.0, compute.1, 1e-5);
+    assert_eq!(run.series[&AU_ALL_STEPS.id].len() as u64, run.epochs);
+    assert_eq!(run.provenance(&AU_ALL_STEPS), Some(Provenance::Recomputed));
+    assert!(run.record.is_none() && run.unusable.is_none(), "{:?}", run.unusable);
+    assert!(names(&run).contains(&"no_step_files"), "{:?}", run.doubts);
+    run
+}
+
+/// Ranks that leave the first step together.
+fn together() -> Fake {
+    Fake { load_s: |_, step| if step == 0 { 2.0 } else { 0.02 }, ..Fake::default() }
+}
+
+#[test]
+fn the_same_is_told_without_steps() {
+    for overshoot in [1.0, 1.0012, 1.01] {
+        assert_eq!(check(&Fake { overshoot, ..together() }, |_| {}).bound, None);
+        check(&Fake { overshoot, ..Fake::default() }, |_| {});
+        check(&Fake { overshoot, files: 7 * 4 * 400, ..together() }, |_| {});
+        // One rank, and a first step like the others.
+        let load_s = |_, _| 0.1;
+        check(&Fake { overshoot, ranks: 1, files: 7 * 400, load_s, ..Fake::default() }, |_| {});
+    }
+    // Steps of a third of a millisecond, of which sleeps miss a tenth.
+    let short = Fake { compute_s: 0.0035, overshoot: 1.1, batch: 1, files: 4000, ..together() };
+    check(&short, |_| {});
+}
+
+#[test]
+fn older_rates_are_of_all_steps_and_not_doubted() {
+    for files in [168, 7 * 4 * 500] {
+        let older = Fake { is_older: true, files, ..together() };
+        let run = check(&older, |_| {});
+        assert_eq!(run.bound, None);
+        let said = run.doubts.iter().find(|doubt| doubt.name == "no_step_files").unwrap();
+        assert!(said.evidence.contains("as DLIO of MLPerf Storage 1.0"), "{}", said.evidence);
+        // The rate says how many steps there were, too.
+        assert_eq!(check(&older, |run| remove(run, "dlio.log")).bound, None);
+        let doubted = ["wrong_step_count", "throughput_misreported", "config_disagrees"];
+        assert!(!doubted.iter().any(|name| names(&run).contains(name)), "{:?}", run.doubts);
+    }
+}
+
+#[test]
+fn what_only_the_config_tells_is_a_bound() {
+    let run = check(&together(), |run| remove(run, "dlio.log"));
+    assert_eq!(run.bound, Some(Bound::AtMost));
+    let (from, to) = ("computation_time: 0.3", "computation_time: {mean: 0.3, stdev: 0.01}");
+    let drawn = |run: &Path| edit(run, "configs/config.yaml", from, to);
+    let run = check(&Fake { is_older: true, ..together() }, drawn);
+    assert_eq!(run.bound, Some(Bound::AtLeast));
+    // Later rates tell compute as it was.
+    let drawn = |run: &Path| edit(run, "dlio_config/config.yaml", from, to);
+    assert_eq!(check(&together(), drawn).bound, None);
+}
+
+#[test]
+fn steps_of_rank_0_alone_are_as_good() {
+    let fake = together();
+    let folder = tempfile::tempdir().unwrap();
+    let whole = read(&fake.write(folder.path(), "w/4/a"));
+    let run = fake.write(folder.path(), "closed/x/results/y/training/w/run/20240820_162920");
+    for rank in 1..4 {
+        remove(&run, &format!("{rank}_output.json"));
+        remove(&run, &format!("{rank}_per_epoch_stats.json"));
+    }
+    let run = read(&run);
+    for metric in [&AU_ALL_STEPS, &SAMPLES_WHOLE] {
+        near(run.metric(metric), whole.metric(metric), 0.01);
+    }
+    assert!(run.unusable.is_none() && names(&run).contains(&"no_step_files"), "{:?}", run.doubts);
+}
+
+#[test]
+fn the_config_of_mlpstorage_stands_for_hydras() {
+    let run = check(&together(), |run| {
+        remove(run, "dlio_config/config.yaml");
+        let parameters = r#"{"model": "fake", "parameters": {"model": {"name": "fake"}, "workflow": {"train": true}, "dataset": {"format": "npz", "num_files_train": "168", "record_length_bytes": 100000000}, "reader": {"data_loader": "pytorch", "batch_size": 7, "read_threads": "4"}, "train": {"epochs": 2, "computation_time": 0.3}}}"#;
+        fs::write(run.join("training_20240820_162920_metadata.json"), parameters).unwrap();
+    });
+    assert_eq!((run.read_threads, run.batch_size), (Some(4), Some(7)));
+}
+
+#[test]
+fn what_nobody_tells_stays_unknown() {
+    let (_, run) = both(&together(), |run| {
+        remove(run, "dlio.log");
+        remove(run, "dlio_config");
+    });
+    assert_eq!((run.metric(&AU_ALL_STEPS), run.metric(&SAMPLES_WHOLE)), (None, None));
+    assert_eq!((run.steps, &run.unusable, run.bound), (0, &Some(Reason::NoSteps), None));
+    assert_eq!(run.short_path(), "y/w/run_1/20240820_162920");
+    assert!(run.reported_au_percent().is_some());
+    let (_, run) = both(&together(), |run| {
+        remove(run, "dlio.log");
+        remove(run, "0_per_epoch_stats.json");
+    });
+    assert!(names(&run).contains(&"missing_ranks"), "{:?}", run.doubts);
+    let (_, run) = both(&together(), |run| remove(run, "summary.json"));
+    assert!(names(&run).contains(&"incomplete_run"), "{:?}", run.doubts);
+}
+
+#[test]
+fn what_each_release_counts_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let counted = |fake: Fake| crate::import::load_dlio(&fake.publish(folder.path(), "a")).totals;
+    assert_eq!(counted(together()).unwrap().counted, Some(CountedSteps::AllButTwo));
+    fs::remove_dir_all(folder.path().join("a")).unwrap();
+    let older = Fake { is_older: true, ..together() };
+    assert_eq!(counted(older).unwrap().counted, Some(CountedSteps::All));
+}
+
+#[test]
+fn what_a_submission_has_below_code_is_no_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    together().publish(root, "closed/x/results/y/unet3d/run_1/20240820_162920");
+    together().write(root, "closed/x/code/tests/fixtures/run_1");
+    together().write(root, "x/code-4a3ce79d/tests/run_1");
+    together().write(root, "own/code/run_1");
+    let (found, left_out) = find(root).unwrap();
+    let found: Vec<_> = found.iter().map(|one| one.path.strip_prefix(root).unwrap()).collect();
+    let expected = ["closed/x/results/y/unet3d/run_1/20240820_162920", "own/code/run_1"];
+    assert_eq!(found, expected.map(Path::new));
+    assert!(left_out.iter().all(|one| one.why.contains("code of a submission")), "{left_out:?}");
+    assert_eq!((left_out.len(), find(&root.join("closed/x/code")).unwrap().0.len()), (2, 1));
+}
