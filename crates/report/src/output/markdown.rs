@@ -19,16 +19,13 @@ const VALUES_MAX: usize = 60;
 
 fn write(report: &Report) -> String {
     let mut parts = vec![format!("# {}", plain(&report.title))];
+    parts.extend(report.answer.iter().flat_map(|of| &of.says).map(|says| sentence(says)));
     for line in &report.opening {
         parts.push(format!("- **{}:** {}", plain(&line.name), sentence(&line.value)));
     }
     parts.push(format!("{}.", glance(report)));
     for source in &report.sources {
         parts.push(format!("- {} ({} runs)", name(&source.path), source.runs));
-    }
-    if let Some(answer) = &report.answer {
-        parts.push("## Answer".into());
-        parts.extend(answer.says.iter().map(|says| sentence(says)));
     }
     parts.push("## Findings".into());
     parts.push(findings(report));

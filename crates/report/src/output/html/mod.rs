@@ -28,7 +28,6 @@ type Section = (&'static str, &'static str, Markup);
 
 fn write(report: &Report) -> String {
     let all = [
-        ("answer", "Answer", sections::answer(report)),
         ("findings", "Findings", sections::findings(report)),
         ("recommendation", "Recommendation", sections::recommendation(report)),
         ("doubts", "Doubts", sections::doubts(report)),
@@ -91,6 +90,9 @@ fn banner(report: &Report, sections: &[Section]) -> Markup {
     html! {
         header {
             h1 { (report.title) }
+            @if let Some(answer) = &report.answer {
+                div id="answer" { @for says in &answer.says { p.says { (sentence(says)) } } }
+            }
             dl.opening {
                 @for line in &report.opening { div { dt { (line.name) } dd { (sentence(&line.value)) } } }
             }

@@ -8,11 +8,6 @@ use crate::report::{FindingText, Report, SeenDoubt, Support};
 use feedrate_measure::doubt::Severity;
 use maud::{Markup, html};
 
-pub(super) fn answer(report: &Report) -> Option<Markup> {
-    let says = &report.answer.as_ref()?.says;
-    Some(html! { @for says in says { p.says { (sentence(says)) } } })
-}
-
 pub(super) fn findings(report: &Report) -> Option<Markup> {
     Some(html! {
         @if report.findings.is_empty() {
