@@ -153,11 +153,20 @@ impl FoundRuns {
             if run.parameter == "processes" && run.accelerators.is_none() {
                 run.value.clear();
             }
+            // Systems of submissions are sources of their own, and what nothing tells is no workload that others have.
+            let system =
+                run.submission.as_ref().map(|of| format!("{}/{}", of.submitter, of.system));
+            let source = system.or_else(|| names.get(source_of(run, paths)).cloned());
+            let workload = if run.is_workload_known() {
+                run.workload.clone()
+            } else {
+                format!("{} ({})", run.workload, run.short_path())
+            };
             let more = [
-                ("workload", Some(run.workload.clone())),
+                ("workload", Some(workload)),
                 (HOST, run.hostname.clone()),
                 ("hosts", run.hosts.map(|count| count.to_string())),
-                (SOURCE, names.get(source_of(run, paths)).cloned()),
+                (SOURCE, source),
             ];
             run.settings
                 .extend(more.into_iter().filter_map(|(key, value)| Some((key.into(), value?))));
@@ -297,6 +306,25 @@ fn escaped(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_results::import::fake::Fake;
+
+    #[test]
+    fn systems_and_runs_of_unknown_workloads_are_not_pooled() {
+        let folder = tempfile::tempdir().unwrap();
+        for (start_s, system) in [(900.0, "one"), (1900.0, "two")] {
+            let name = format!("closed/x/results/{system}/w/run_1/c1");
+            let run = Fake { start_s, ..Fake::default() }.publish(folder.path(), &name);
+            std::fs::remove_dir_all(run.join("dlio_config")).unwrap();
+        }
+        let found = FoundRuns::read(&[folder.path().into()], &ReadOptions::default()).unwrap();
+        let of = |key: &str| {
+            let runs = found.data.runs.iter();
+            runs.map(|run| run.settings[key].clone()).collect::<Vec<String>>()
+        };
+        assert_eq!(of(SOURCE), ["x/one", "x/two"]);
+        let workloads = ["unknown (one/w/run_1/c1)", "unknown (two/w/run_1/c1)"];
+        assert_eq!(of("workload"), workloads);
+    }
 
     #[test]
     fn a_link_leads_from_the_report_to_the_record() {

@@ -15,10 +15,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::AmongRuns(|relations, index| {
         let run = &relations.runs[index];
-        // A stale run read as many files of another.
-        let files = relations.stale(index).map_or(run, |stale| &relations.runs[stale.of]);
-        let sample_bytes = files.sample_bytes()?;
-        let dataset_bytes = sample_bytes * run.files? as f64 * files.samples_per_file? as f64;
+        let dataset_bytes = relations.dataset_bytes(index)?;
         let memory_bytes = run.dataset_use.memory_bytes?;
         if run.activity != Activity::Training || memory_bytes as f64 <= dataset_bytes {
             return None;

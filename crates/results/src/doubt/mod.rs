@@ -37,6 +37,9 @@ mod checkpoint_too_small;
 mod undefined_values;
 mod no_config;
 mod dataset_fits_page_cache;
+mod dataset_below_rule;
+mod cores_short;
+mod warned;
 mod no_replicates;
 #[cfg(test)]
 mod tests;
@@ -85,6 +88,9 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &undefined_values::DOUBT,
     &no_config::DOUBT,
     &dataset_fits_page_cache::DOUBT,
+    &dataset_below_rule::DOUBT,
+    &cores_short::DOUBT,
+    &warned::DOUBT,
     &no_replicates::DOUBT,
 ];
 

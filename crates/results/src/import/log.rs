@@ -13,6 +13,10 @@ const PART_BYTES: u64 = 32 << 10;
 /// Read of a log that has to tell when blocks began.
 const SPANS_BYTES_MAX: u64 = 256 << 20;
 
+/// Warnings that are kept, and characters of each.
+const WARNINGS_MAX: usize = 8;
+const WARNING_CHARS_MAX: usize = 300;
+
 /// Facts from the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
@@ -28,6 +32,10 @@ pub struct Log {
     pub trains: bool,
     /// Samples of a file, files, batch size: `Max steps per epoch: 6 = 1 * 168 / 7 / 4`.
     pub steps_of: Option<[u64; 3]>,
+    /// Reading threads of a rank, and the cores it may use, where DLIO warned that those are fewer.
+    pub cores_short: Option<[u64; 2]>,
+    /// Its other warnings, each once.
+    pub warnings: Vec<String>,
     /// Steps of an epoch: `Starting epoch 1: 6 steps expected`.
     pub steps: Option<u64>,
     /// Compute of a step as it lasted, in the mean of the last block of an epoch of rank 0, to four digits; by epoch.
@@ -46,6 +54,21 @@ impl Log {
     /// Whether its end is not there. `is_over`: DLIO has written what it writes after the log.
     pub(super) fn is_cut_short(&self, is_over: bool) -> bool {
         self.breaks_off || (is_over && self.trains && self.folder.is_none())
+    }
+
+    /// Every rank writes them, some with the time before.
+    fn add_warning(&mut self, text: &str) {
+        let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let text = if first.as_bytes().get(10) == Some(&b'T') { rest } else { text };
+        let text: String = text.trim().chars().take(WARNING_CHARS_MAX).collect();
+        let cores = text.split_once(" threads for I/O but core available ");
+        if let Some((threads, cores)) = cores {
+            let threads = threads.rsplit(' ').next().and_then(|word| word.parse().ok());
+            let both = threads.zip(first_number(cores)).map(<[u64; 2]>::from);
+            self.cores_short = self.cores_short.max(both);
+        } else if self.warnings.len() < WARNINGS_MAX && !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
     }
 }
 
@@ -108,6 +131,10 @@ fn of_text(text: &str) -> Log {
     let breaks_off = !text.is_empty() && !text.ends_with('\n');
     let mut log = Log { breaks_off, ..Log::default() };
     for line in text.lines() {
+        if let Some(warning) = line.strip_prefix("[WARNING] ") {
+            log.add_warning(warning);
+            continue;
+        }
         let Some((time, said)) = said(line) else { continue };
         log.started.get_or_insert_with(|| time.to_string());
         if said.starts_with("Running DLIO ") {
@@ -183,6 +210,8 @@ mod tests {
                 generates: true,
                 trains: true,
                 steps_of: Some([1, 168, 7]),
+                cores_short: None,
+                warnings: Vec::new(),
                 steps: Some(6),
                 compute_s: BTreeMap::from([(1, 0.3234)]),
                 workload: None,
@@ -202,5 +231,19 @@ mod tests {
         assert_eq!(older.folder.as_deref(), Some("/scratch/r"));
         assert_eq!(older.workload.as_deref(), Some("unet3d"));
         assert_eq!(steps_expected("3: Overriding number of steps to 40. [/x/y.py:1]"), Some(40));
+    }
+
+    #[test]
+    fn warnings_are_kept_once_and_cores_counted() {
+        let short = "Running DLIO with 4 threads for I/O but core available 1 are insufficient and can lead to lower performance.";
+        let log = of_text(&format!(
+            "[OUTPUT] 2025-11-30T18:54:19.911321 Running DLIO [Training] with 8 process(es)\n\
+             [WARNING] {short}\n[WARNING] {short}\n\
+             [WARNING] 2025-11-30T18:54:20.911321 {short}\n\
+             [WARNING] 2025-11-30T18:54:20.911321 more files than requested\n\
+             [WARNING] more files than requested\n",
+        ));
+        assert_eq!((log.cores_short, log.processes), (Some([4, 1]), Some(8)));
+        assert_eq!(log.warnings, ["more files than requested"]);
     }
 }

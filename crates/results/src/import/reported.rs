@@ -40,6 +40,13 @@ impl Reported {
         self.root.get("host_cpuinfo")?.get("model name")?.as_str().map(str::to_string)
     }
 
+    /// `MemTotal` of the host of rank 0.
+    pub fn memory_gib(&self) -> Option<f64> {
+        let total = self.root.get("host_meminfo")?.get("MemTotal")?.as_str()?;
+        let kib: f64 = total.strip_suffix(" kB")?.trim().parse().ok()?;
+        Some(kib / f64::from(1 << 20))
+    }
+
     /// The entries of `metric`.
     pub fn metrics(&self) -> impl Iterator<Item = (&str, &Value)> {
         let metrics = self.root.get("metric").and_then(Value::as_object).into_iter().flatten();

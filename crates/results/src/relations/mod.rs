@@ -80,6 +80,13 @@ impl<'a> Relations<'a> {
         self.judged[index].stale.as_ref()
     }
 
+    /// Bytes of the dataset that the run read, by the config: a stale run read as many files of another.
+    pub fn dataset_bytes(&self, index: usize) -> Option<f64> {
+        let run = &self.runs[index];
+        let files = self.stale(index).map_or(run, |stale| &self.runs[stale.of]);
+        Some(files.sample_bytes()? * run.files? as f64 * files.samples_per_file? as f64)
+    }
+
     /// Whether what was made last before the run, as far as is known, is its own dataset.
     pub fn has_own_dataset(&self, index: usize) -> bool {
         self.judged[index].has_own

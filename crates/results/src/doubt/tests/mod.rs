@@ -77,6 +77,13 @@ pub(super) fn remove_good(root: &Path, file: &str) {
     fs::remove_file(good().write(root, "w/4/a").join(file)).unwrap();
 }
 
+/// The same run, with a line more in its log.
+pub(super) fn warn_good(root: &Path, line: &str) {
+    let path = good().write(root, "w/4/a").join("dlio.log");
+    let log = fs::read_to_string(&path).unwrap();
+    fs::write(path, format!("{line}{log}")).unwrap();
+}
+
 #[test]
 fn each_doubt_fires_on_its_case_with_facts() {
     for row in super::DOUBTS {
