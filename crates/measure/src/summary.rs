@@ -291,7 +291,12 @@ mod tests {
         );
         assert_eq!(
             keys(&value["throughput"]),
-            ["samples_per_second", "delivered_bytes_per_second", "nominal_bytes_per_second"]
+            [
+                "samples_per_second",
+                "delivered_bytes_per_second",
+                "nominal_bytes_per_second",
+                "device_bytes_per_second"
+            ]
         );
         assert_eq!(keys(&value["throughput"]["samples_per_second"]), ["windowed", "whole"]);
         assert_eq!(keys(&value["time"]), ["load_s", "compute_s", "barrier_s"]);

@@ -315,8 +315,8 @@ fn shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The row that says when checkpoints are written, not in which format.
-const CHECKPOINTS: &str = "checkpoint.format";
+/// The rows that say when checkpoints are written, not in which format or whether.
+const CHECKPOINTS: &str = "Checkpoints";
 
 /// The settings of each workload, one column each.
 pub(super) fn configuration(runs: Runs) -> ReportTable {
@@ -326,12 +326,9 @@ pub(super) fn configuration(runs: Runs) -> ReportTable {
     let mut rows = Vec::new();
     for (name, key, ..) in ROWS {
         let cells = known.iter().zip(workloads.values()).map(|(of, runs)| {
-            let schedules = if *key == CHECKPOINTS { schedules(runs) } else { Vec::new() };
-            match (of.get(key), schedules.is_empty()) {
-                (Some(all), true) => all.join(", "),
-                (None, true) => String::new(),
-                (_, false) => schedules.join(" or "),
-            }
+            let Some(values) = of.get(key) else { return String::new() };
+            let schedules = if *name == CHECKPOINTS { schedules(runs) } else { Vec::new() };
+            if schedules.is_empty() { values.join(", ") } else { schedules.join(" or ") }
         });
         let cells: Vec<String> = cells.collect();
         // A throttle or delay of nothing is none.

@@ -189,7 +189,7 @@ fn every_override_is_a_setting_but_those_of_places() {
     let settings = |run: &Path| index(run).runs[0].settings.clone();
     let found = settings(&run);
     for (key, expected) in [
-        ("checkpoint.format", Some("true")),
+        ("workflow.checkpoint", Some("true")),
         ("evaluation.eval_time", Some("0.5")),
         ("reader.preprocess_time.mean", Some("0.1")),
         ("loader.prefetch_size", Some("2")),
