@@ -8,7 +8,7 @@ use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
 use crate::told::{recommended, told};
-use crate::words;
+use crate::words::{self, search};
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
@@ -20,6 +20,7 @@ use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
 use feedrate_results::run::{Reason, Run, Settings};
+use feedrate_results::search::SearchResult;
 use feedrate_results::state::StudyState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ pub fn of_index(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError>
 fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report {
     let FoundRuns { data, others, left_out } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
-    let designs = data.designs;
+    let (designs, searches) = (data.designs, data.searches);
     let results = data.runs.into_iter().zip(levels);
     let all = results.chain(others.into_iter().map(|run| (run, BTreeMap::new())));
     let mut runs: Vec<ReportedRun> = all
@@ -90,7 +91,8 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
         runs,
         ..Report::default()
     };
-    report.opening = opening(&report);
+    report.opening = searches.iter().flat_map(search::lines).collect();
+    report.opening.extend(opening(&report));
     report
 }
 
@@ -151,11 +153,20 @@ impl FoundRuns {
             if run.parameter == "processes" && run.accelerators.is_none() {
                 run.value.clear();
             }
+            // Systems of submissions are sources of their own, and what nothing tells is no workload that others have.
+            let system =
+                run.submission.as_ref().map(|of| format!("{}/{}", of.submitter, of.system));
+            let source = system.or_else(|| names.get(source_of(run, paths)).cloned());
+            let workload = if run.is_workload_known() {
+                run.workload.clone()
+            } else {
+                format!("{} ({})", run.workload, run.short_path())
+            };
             let more = [
-                ("workload", Some(run.workload.clone())),
+                ("workload", Some(workload)),
                 (HOST, run.hostname.clone()),
                 ("hosts", run.hosts.map(|count| count.to_string())),
-                (SOURCE, names.get(source_of(run, paths)).cloned()),
+                (SOURCE, source),
             ];
             run.settings
                 .extend(more.into_iter().filter_map(|(key, value)| Some((key.into(), value?))));
@@ -168,12 +179,17 @@ impl FoundRuns {
             None => Declared::default(),
         };
         let designs = designs(&settings, &declared);
+        let searches = paths.iter().filter_map(|path| SearchResult::read(path)).collect();
         // A path that is no text is shown as far as it is.
         let left_out = index.unread.into_iter();
         let left_out = left_out
             .map(|one| LeftOut { path: one.path.display().to_string().into(), ..one })
             .collect();
-        Ok(FoundRuns { data: Data { runs, designs, overview: None, folders }, others, left_out })
+        Ok(FoundRuns {
+            data: Data { runs, designs, searches, overview: None, folders },
+            others,
+            left_out,
+        })
     }
 }
 
@@ -290,6 +306,25 @@ fn escaped(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_results::import::fake::Fake;
+
+    #[test]
+    fn systems_and_runs_of_unknown_workloads_are_not_pooled() {
+        let folder = tempfile::tempdir().unwrap();
+        for (start_s, system) in [(900.0, "one"), (1900.0, "two")] {
+            let name = format!("closed/x/results/{system}/w/run_1/c1");
+            let run = Fake { start_s, ..Fake::default() }.publish(folder.path(), &name);
+            std::fs::remove_dir_all(run.join("dlio_config")).unwrap();
+        }
+        let found = FoundRuns::read(&[folder.path().into()], &ReadOptions::default()).unwrap();
+        let of = |key: &str| {
+            let runs = found.data.runs.iter();
+            runs.map(|run| run.settings[key].clone()).collect::<Vec<String>>()
+        };
+        assert_eq!(of(SOURCE), ["x/one", "x/two"]);
+        let workloads = ["unknown (one/w/run_1/c1)", "unknown (two/w/run_1/c1)"];
+        assert_eq!(of("workload"), workloads);
+    }
 
     #[test]
     fn a_link_leads_from_the_report_to_the_record() {

@@ -15,7 +15,7 @@ pub struct AlikeKey {
 
 /// All of them.
 pub static KEYS: [AlikeKey; 5] = [
-    AlikeKey { name: "workload", value: |run| known(&run.workload), tolerance: 0.0 },
+    AlikeKey { name: "workload", value: workload, tolerance: 0.0 },
     AlikeKey { name: "processes", value: |run| text(run.accelerators), tolerance: 0.0 },
     AlikeKey { name: "batch_size", value: |run| text(run.batch_size), tolerance: 0.0 },
     AlikeKey { name: "record_length_bytes", value: |run| text(sample_bytes(run)), tolerance: 0.0 },
@@ -45,8 +45,8 @@ impl AlikeKey {
     }
 }
 
-fn known(workload: &str) -> Option<String> {
-    (!workload.is_empty()).then(|| workload.to_string())
+fn workload(run: &Run) -> Option<String> {
+    run.is_workload_known().then(|| run.workload.clone())
 }
 
 fn text(value: Option<impl ToString>) -> Option<String> {

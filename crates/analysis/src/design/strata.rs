@@ -28,7 +28,7 @@ impl Stratum {
 }
 
 /// Source, machine, and the size of samples where that sets a run apart. What is not known is the same as nothing that is.
-type Place<'a> = (Option<&'a str>, Option<&'a str>, Option<u64>);
+type Place<'a> = (Option<String>, Option<&'a str>, Option<u64>);
 
 impl Design {
     /// Its parts, in the order of sources and machines. Runs of another size of samples than most are a part of their own, but for those that were made to
@@ -45,16 +45,17 @@ impl Design {
                 let setting = |key| run.settings.get(key).map(String::as_str);
                 let is_apart = size(run) != common && !has_partner && !sets_size_alone(run);
                 let size = size(run).filter(|_| is_apart);
-                parts.entry((setting(SOURCE), setting(HOST), size)).or_default().insert(at);
+                parts.entry((origin(run), setting(HOST), size)).or_default().insert(at);
             }
         }
         let number = parts.len();
-        let sources: BTreeSet<_> = parts.keys().map(|place| place.0).collect();
+        let sources: BTreeSet<_> = parts.keys().map(|place| &place.0).collect();
         let hosts: BTreeSet<_> = parts.keys().map(|place| place.1).collect();
         let has_sizes = parts.keys().any(|place| place.2.is_some());
-        let parts = parts.iter().map(|(&(source, host, size), own)| {
+        let parts = parts.iter().map(|((source, host, size), own)| {
             let mut names: Vec<String> = Vec::new();
-            names.extend((1 < sources.len()).then(|| source.unwrap_or("unknown source").into()));
+            let source = source.clone().unwrap_or("unknown source".into());
+            names.extend((1 < sources.len()).then_some(source));
             names.extend((1 < hosts.len()).then(|| host.unwrap_or("unknown host").into()));
             let size = size.or(common).filter(|_| has_sizes);
             names.extend(size.map(|size| format!("samples of {}", units::bytes(size))));
@@ -80,6 +81,18 @@ impl Design {
         let levels = a.levels.iter().zip(&b.levels).zip(&self.factors);
         levels.into_iter().all(|((a, b), factor)| a == b || is_of_size(&factor.name))
     }
+}
+
+/// Whose runs they are: a source's, or a submission's. A run of a workload that nothing tells is alone.
+fn origin(run: &Run) -> Option<String> {
+    if !run.is_workload_known() {
+        return Some(run.path.display().to_string());
+    }
+    let submission = run.submission.as_ref();
+    let submission = submission.map(|of| format!("{}/{}/{}", of.division, of.submitter, of.system));
+    let source = run.settings.get(SOURCE).cloned();
+    let parts: Vec<String> = source.into_iter().chain(submission).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Whether a setting is one of the size of samples: `record_length_bytes`, its deviation.

@@ -198,3 +198,22 @@ fn a_percentage_never_differs_by_more_than_there_is() {
     assert_eq!((widest.low, widest.high), (Some(-100.0), Some(100.0)), "{}", text(&found));
     assert_eq!(noisy[0].0.runs, None, "{}", text(&found));
 }
+
+/// Nobody knows that runs without a workload were of the same.
+#[test]
+fn runs_of_unknown_workloads_are_compared_with_nothing() {
+    let mut random = LegacyRandom::new(26);
+    let mut runs = Vec::new();
+    for at in 0..6 {
+        let rate = 100.0 * (0.01 * random.standard_normal()).exp();
+        let level = if at < 3 { ("read_threads", "1") } else { ("read_threads", "8") };
+        let rate = if at < 3 { rate } else { 4.0 * rate };
+        runs.push(Simulated { workload: UNKNOWN, ..run(at, &[level], &[(RATE, rate)]) });
+    }
+    let found = all_of(&runs, &[RATE]);
+    assert!(found.iter().all(|one| one.effects.is_empty()), "{}", text(&found));
+    assert!(text(&found).contains("they are not the same storage and data"), "{}", text(&found));
+    runs.iter_mut().for_each(|run| run.workload = "unet3d");
+    let found = all_of(&runs, &[RATE]);
+    assert_eq!(found[0].kind, FindingKind::Effect, "{}", text(&found));
+}

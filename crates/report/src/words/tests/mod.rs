@@ -13,7 +13,7 @@ use feedrate_analysis::findings::{findings, main_responses};
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{Metric, Provenance, SAMPLES_WHOLE, Value};
 use feedrate_results::import::RunOrigin;
-use feedrate_results::run::Run;
+use feedrate_results::run::{Run, UNKNOWN};
 use feedrate_results::table::Table;
 use feedrate_spec::plan::mt19937::LegacyRandom;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +53,7 @@ impl Simulated {
         let host = self.host.map(|host| (HOST.to_string(), host.to_string()));
         Run {
             path: format!("run-{}", self.number).into(),
+            workload: self.workload.into(),
             origin: if self.is_of_dlio { RunOrigin::Dlio } else { RunOrigin::Feedrate },
             settings: loader.into_iter().chain(host).collect(),
             record_length_bytes: self.record_length_bytes,
