@@ -9,6 +9,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 pub struct Durations {
     random: Xoshiro256PlusPlus,
     draw: Draw,
+    factor: f64,
 }
 
 enum Draw {
@@ -36,7 +37,13 @@ impl Durations {
         Durations {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             draw: draw.unwrap_or(Draw::Constant(spec.mean_s())),
+            factor: 1.0,
         }
+    }
+
+    /// The same, each so many times as long.
+    pub fn times(self, factor: f64) -> Self {
+        Durations { factor, ..self }
     }
 
     /// Nanoseconds of the next.
@@ -50,7 +57,7 @@ impl Durations {
             Draw::Poisson(d) => d.sample(&mut self.random),
         };
         // DLIO sleeps the absolute value of what it draws.
-        (seconds.abs() * 1e9).round() as u64
+        (seconds.abs() * self.factor * 1e9).round() as u64
     }
 }
 

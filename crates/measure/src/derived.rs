@@ -51,8 +51,9 @@ impl<'a> Derived<'a> {
         let readers = f64::from(plan.accelerators) * f64::from(plan.loader.workers.max(1));
         let served_s =
             storage.throttle_bytes_per_second.map_or(0.0, |rate| self.io.read_bytes as f64 / rate);
-        let waits_s = self.io.reads as f64 * (storage.throttle_latency_s + storage.delay_s)
-            + self.io.opens as f64 * storage.delay_s;
+        let read_s = storage.throttle_latency_s + storage.delay_s + storage.read_delay_s;
+        let waits_s = self.io.reads as f64 * read_s
+            + self.io.opens as f64 * (storage.delay_s + storage.open_delay_s);
         let busy_s = (self.io.open_ns + self.io.read_ns) as f64 / 1e9;
         let emulated_s = served_s * readers + waits_s;
         emulated_s > 0.0 && emulated_s >= busy_s / 2.0
@@ -124,6 +125,8 @@ mod tests {
         // Opens are delayed too.
         check(|r| r.plan.storage.delay_s = 0.125, true, None);
         check(|r| r.plan.storage.delay_s = 0.12, false, Some(0.8));
+        check(|r| r.plan.storage.open_delay_s = 0.25, true, None);
+        check(|r| r.plan.storage.read_delay_s = 0.25, true, None);
         // A throttle serves one after another, so that two workers wait twice as long.
         let two = |r: &mut Record| {
             r.plan.storage.throttle_bytes_per_second = Some(8e6);

@@ -4,7 +4,7 @@ use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, PanelContent, Scale}
 use crate::draw::{Look, Theme, draw};
 use crate::number::significant;
 use crate::plot::data::Data;
-use crate::plot::{Missing, PLOTS};
+use crate::plot::{Missing, Needs, PLOTS};
 use crate::report::{NotDrawn, ReportFigure};
 use crate::table::ReportTable;
 
@@ -14,6 +14,8 @@ pub(super) fn figures(data: &Data) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
     for plot in PLOTS {
         let name = plot.member.name.to_string();
         match plot.figure(data, None) {
+            // Only searches are asked for one.
+            Err(_) if plot.needs == Needs::Search => {}
             Err(Missing { message, hint }) => not_drawn.push(NotDrawn { name, why: message, hint }),
             Ok(drawn) => {
                 let [svg, dark] = [Theme::Light, Theme::Dark]

@@ -8,7 +8,7 @@ use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
 use crate::told::{recommended, told};
-use crate::words;
+use crate::words::{self, search};
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
@@ -20,6 +20,7 @@ use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
 use feedrate_results::run::{Reason, Run, Settings};
+use feedrate_results::search::SearchResult;
 use feedrate_results::state::StudyState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ pub fn of_index(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError>
 fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report {
     let FoundRuns { data, others, left_out } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
-    let designs = data.designs;
+    let (designs, searches) = (data.designs, data.searches);
     let results = data.runs.into_iter().zip(levels);
     let all = results.chain(others.into_iter().map(|run| (run, BTreeMap::new())));
     let mut runs: Vec<ReportedRun> = all
@@ -90,7 +91,8 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
         runs,
         ..Report::default()
     };
-    report.opening = opening(&report);
+    report.opening = searches.iter().flat_map(search::lines).collect();
+    report.opening.extend(opening(&report));
     report
 }
 
@@ -177,12 +179,17 @@ impl FoundRuns {
             None => Declared::default(),
         };
         let designs = designs(&settings, &declared);
+        let searches = paths.iter().filter_map(|path| SearchResult::read(path)).collect();
         // A path that is no text is shown as far as it is.
         let left_out = index.unread.into_iter();
         let left_out = left_out
             .map(|one| LeftOut { path: one.path.display().to_string().into(), ..one })
             .collect();
-        Ok(FoundRuns { data: Data { runs, designs, overview: None, folders }, others, left_out })
+        Ok(FoundRuns {
+            data: Data { runs, designs, searches, overview: None, folders },
+            others,
+            left_out,
+        })
     }
 }
 

@@ -132,10 +132,13 @@ fn place(runs: Runs) -> Option<String> {
 }
 
 /// Settings that make storage slower than it is: key, and the words before and after its value.
-const EMULATED: [(&str, &str, &str); 3] = [
+const EMULATED: [(&str, &str, &str); 6] = [
     ("storage.throttle_bytes_per_second", "a throttle of", "bytes/s"),
     ("storage.throttle_latency_s", "a throttle's latency of", "s for each read"),
+    ("storage.throttle_concurrency", "a throttle of", "reads at a time"),
     ("storage.delay_s", "a delay of", "s for each read"),
+    ("storage.open_delay_s", "a delay of", "s for each open"),
+    ("storage.read_delay_s", "a delay of", "s for each read"),
 ];
 
 fn is_zero(text: &str) -> bool {

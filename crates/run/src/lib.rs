@@ -5,6 +5,7 @@ mod functions;
 pub mod comm;
 pub mod ranks;
 pub mod buffer;
+mod gate;
 pub mod layers;
 pub mod compute;
 pub mod checkpoint;

@@ -59,6 +59,8 @@ impl Ranks {
         // Who reads nothing has no limit to keep.
         let limit = if share > 0.0 { plan.throttle_bytes_per_second } else { None };
         own.throttle_bytes_per_second = limit.map(|rate| rate * share);
+        let reads = plan.throttle_concurrency.filter(|_| share > 0.0);
+        own.throttle_concurrency = reads.map(|reads| ((f64::from(reads) * share) as u32).max(1));
         own
     }
 

@@ -60,7 +60,10 @@ impl Stepper {
         let (train, accelerators) = (&plan.train, own.len() as u32);
         Stepper {
             computes: own
-                .map(|a| Durations::new(train.compute, train.compute_seed_of(a)))
+                .map(|a| {
+                    Durations::new(train.compute, train.compute_seed_of(a))
+                        .times(train.compute_factor_of(a))
+                })
                 .collect(),
             recorder: Recorder::new(accelerators),
             block_steps: plan.checkpoint.as_ref().and_then(|checkpoint| checkpoint.steps_between),

@@ -58,6 +58,17 @@ fn where_compute_differs_the_barrier_waits_for_it() {
 }
 
 #[test]
+fn a_slow_accelerator_is_who_the_others_wait_for() {
+    let case = Case { loader: "native", accelerators: 4, workers: 2, steps: 30, compute_s: 0.04 };
+    let mut plan = plan(case);
+    plan.train.slow_accelerators = vec![(2, 1.5)];
+    let (_, causes) = of_plan(&plan, SimulatedStorage::default());
+    assert_eq!(causes.last, [2; 30]);
+    // Three others wait 20 ms in each step.
+    assert_eq!(causes.totals_ns(), (Stall::default(), 3 * 30 * 20_000_000));
+}
+
+#[test]
 fn an_evaluation_is_one_wait_for_its_end() {
     let case = Case { loader: "native", accelerators: 3, workers: 1, steps: 20, compute_s: 0.02 };
     let mut plan = plan(case);

@@ -90,6 +90,13 @@ fn a_planted_knee_is_found() {
     let kept = test.path(report["results"].as_str().unwrap()).join("scale.json");
     let kept: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();
     assert_eq!(kept["certain"], report["certain"]);
+    let page = json(&test.feedrate(&["report", report["results"].as_str().unwrap(), "--json"]));
+    assert_eq!(page["opening"][0]["name"], "Answer");
+    let answer = page["opening"][0]["value"].as_str().unwrap();
+    assert!(answer.contains("at ≥ 90 % AU"), "{answer}");
+    let curve = &page["figures"][0];
+    assert_eq!(curve["name"], "search");
+    assert_eq!(curve["values"]["rows"].as_array().unwrap().len(), 2 * numbers.len(), "{curve}");
 }
 
 #[test]
@@ -101,7 +108,7 @@ fn what_the_budget_leaves_open_is_told() {
     assert_eq!(answer.code, 4, "{answer:?}");
     let first = answer.stdout.lines().next().unwrap();
     assert_eq!(first, "Nothing at ≥ 90 % AU for certain; 1 to 16 not decided");
-    assert!(answer.stdout.contains("Not decided, because `--max-runs 3` are spent"), "{answer:?}");
+    assert!(answer.stdout.contains("Not decided: `--max-runs 3` are spent"), "{answer:?}");
     let answer = test.feedrate(&[&all[..], &["--budget", "0"]].concat());
     assert!(answer.stdout.contains("would end after `--budget 0`"), "{answer:?}");
     assert_eq!((answer.code, answer.stdout.contains("\n1 run in ")), (4, true), "{answer:?}");

@@ -30,6 +30,10 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             r.plan.train.compute = TimeSpec::Normal { mean: 0.4, stdev: 0.1 };
         }),
         super::tests::silent(|r| r.plan.train.compute = TimeSpec::None),
+        super::tests::silent(|r| {
+            r.plan.train.compute = TimeSpec::Constant { mean: 0.4 };
+            r.plan.train.slow_accelerators = vec![(1, 1.5)];
+        }),
     ],
 };
 
@@ -39,6 +43,9 @@ fn check(derived: &Derived) -> Option<Facts> {
     let TimeSpec::Constant { mean: configured_s } = train.compute else { return None };
     let first = derived.record.epochs.iter().filter_map(|epoch| epoch.accelerators.first());
     let steps: u64 = first.map(AcceleratorEpoch::steps).sum();
+    let accelerators = f64::from(derived.record.plan.accelerators.max(1));
+    let slower: f64 = train.slow_accelerators.iter().map(|slow| slow.1 - 1.0).sum();
+    let configured_s = configured_s * (1.0 + slower / accelerators);
     if steps == 0 || configured_s <= 0.0 {
         return None;
     }

@@ -92,6 +92,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
     ),
     &noticed(
+        "emulated",
+        Severity::Note,
+        "Storage or accelerators were made slower than they are: the numbers are of what was emulated.",
+    ),
+    &noticed(
         "workers_outnumber_shards",
         Severity::Warning,
         "Some workers had no file to read, where each reads whole files: fewer were at work than the settings say.",

@@ -41,7 +41,10 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             engine: Some("psync".into()),
             throttle_bytes_per_second: None,
             throttle_latency_s: 0.0,
+            throttle_concurrency: None,
             delay_s: 0.0,
+            open_delay_s: 0.0,
+            read_delay_s: 0.0,
         },
         loader: LoaderPlan {
             kind: "pytorch".into(),
@@ -90,6 +93,7 @@ fn train(steps: u64) -> TrainPlan {
         total_steps: None,
         compute: TimeSpec::Constant { mean: 0.5 },
         compute_seed: 123,
+        slow_accelerators: vec![],
         on_devices: None,
         cache: Cache::AsIs,
         barrier: Barrier::EachStep,

@@ -5,7 +5,7 @@ use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
 use super::figure::{Bars, Layer, Point, Scale, Series, ShadedSpan, Spread, Style, Tone};
 use super::font;
 use super::marks::{MARK, dashes, interval, mark};
-use super::panel::{FittedPanel, GAP, LINE, SLANT, has_marks};
+use super::panel::{FittedPanel, GAP, LINE, SLANT, has_marks, stand_aside};
 use super::theme::{Colour, Palette, mixed};
 
 /// A panel with its place.
@@ -22,6 +22,8 @@ impl Placed<'_> {
         self.fitted.spans().for_each(|span| self.span(span, canvas));
         self.frame(canvas);
         let beside = panel.all_series().filter(|series| has_marks(series)).count();
+        let stand_aside = stand_aside(axes);
+        let is_moved = |series: &Series| stand_aside || series.spread == Spread::X;
         let mut number = 0;
         for layer in &axes.layers {
             let Some(label) = layer.label() else {
@@ -31,7 +33,7 @@ impl Placed<'_> {
             canvas.begin(&panel.series_name(label));
             match layer {
                 Layer::Bars(bars) => self.bars(bars, canvas),
-                Layer::Series(series) if has_marks(series) => {
+                Layer::Series(series) if has_marks(series) && is_moved(series) => {
                     self.series(series, aside(series, number, beside), canvas);
                     number += 1;
                 }

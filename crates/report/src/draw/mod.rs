@@ -18,7 +18,7 @@ mod png;
 #[cfg(test)]
 mod tests;
 
-pub use panel::is_cut;
+pub use panel::{is_cut, stand_aside};
 pub use png::PngError;
 pub use theme::Theme;
 

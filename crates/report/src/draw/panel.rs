@@ -5,6 +5,7 @@ use super::canvas::Canvas;
 use super::figure::{Axes, Layer, Panel, Scale, Series, ShadedSpan, Spread, Style};
 use super::font;
 use super::marks::MARK;
+use std::collections::BTreeSet;
 
 /// From a line of text to the next, in its size.
 pub(super) const LINE: f64 = 1.15;
@@ -137,6 +138,22 @@ fn widest(ticks: &[Tick], canvas: &Canvas) -> f64 {
 /// Whether it stands beside others where they share a place.
 pub(super) fn has_marks(series: &Series) -> bool {
     matches!(series.style, Style::Marks | Style::Joined)
+}
+
+/// Whether marks of several series have one place, and so are moved.
+pub fn stand_aside(axes: &Axes) -> bool {
+    let mut places: BTreeSet<u64> = BTreeSet::new();
+    for layer in &axes.layers {
+        let Layer::Series(series) = layer else { continue };
+        if series.spread == Spread::Y && has_marks(series) {
+            let own: BTreeSet<u64> = series.points.iter().map(|point| point.x.to_bits()).collect();
+            if !own.is_disjoint(&places) {
+                return true;
+            }
+            places.extend(own);
+        }
+    }
+    false
 }
 
 /// All that lies along one axis.

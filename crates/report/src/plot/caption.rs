@@ -2,8 +2,8 @@
 
 use super::block::PlotBlock;
 use super::data::Data;
-use crate::draw::figure::{Axes, Figure, Layer, Panel, Point, Scale, Spread, Style};
-use crate::draw::is_cut;
+use crate::draw::figure::{Axes, Figure, Panel, Point, Scale};
+use crate::draw::{is_cut, stand_aside};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Explains the marks and intervals of a figure. `means`: of which kind.
@@ -53,22 +53,6 @@ pub(super) fn look(figure: &Figure) -> String {
         told.push_str(&format!(" Logarithmic ax{s}: {}.", names.join(", ")));
     }
     told
-}
-
-/// Whether marks of several series have one place, and so are moved.
-fn stand_aside(axes: &Axes) -> bool {
-    let mut places: BTreeSet<u64> = BTreeSet::new();
-    for layer in &axes.layers {
-        let Layer::Series(series) = layer else { continue };
-        if series.spread == Spread::Y && matches!(series.style, Style::Marks | Style::Joined) {
-            let own: BTreeSet<u64> = series.points.iter().map(|point| point.x.to_bits()).collect();
-            if !own.is_disjoint(&places) {
-                return true;
-            }
-            places.extend(own);
-        }
-    }
-    false
 }
 
 /// Names what changed only together with something else; empty where that is nothing. Begins with a blank.

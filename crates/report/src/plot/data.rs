@@ -8,6 +8,7 @@ use feedrate_measure::metric::SAMPLES_WHOLE;
 use feedrate_results::overview::Overview;
 use feedrate_results::place::INCOMPLETE;
 use feedrate_results::run::{Activity, FolderNames, Run};
+use feedrate_results::search::SearchResult;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,8 @@ pub struct Data {
     pub runs: Vec<Run>,
     /// Designs of those that have results, by places in `runs`; where there are several sources, `source` is a factor.
     pub designs: Vec<Design>,
+    /// Searches whose folders were given.
+    pub searches: Vec<SearchResult>,
     /// The state of a study.
     pub overview: Option<Overview>,
     /// Every folder with results, used or not.

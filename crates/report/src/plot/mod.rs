@@ -7,6 +7,7 @@ pub mod data;
 mod block;
 mod response;
 mod caption;
+mod search;
 mod against;
 mod scaling;
 mod factor_levels;
@@ -32,6 +33,7 @@ use feedrate_spec::catalog::Member;
 
 /// Every plot, in the order that help shows them.
 pub static PLOTS: &[&Plot] = &[
+    &search::PLOT,
     &against::AU_PROCESSES,
     &against::THROUGHPUT_PROCESSES,
     &scaling::PLOT,
@@ -101,6 +103,8 @@ pub enum Needs {
     Summaries,
     /// Runs with their records, or with the steps that others' results tell.
     Records,
+    /// The answer of a search.
+    Search,
     /// The rows of a study, or how far the runs of folders came.
     Progress,
 }

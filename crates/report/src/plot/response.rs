@@ -131,11 +131,15 @@ pub(super) fn bytes_unit(largest: f64) -> (f64, &'static str) {
 
 /// An axis of the numbers of processes that runs had: even where the closest two are a sixteenth of it apart, so that their names have room.
 pub(super) fn processes_axis(data: &Data) -> Axis {
-    let numbers = numbers_of_processes(data);
+    number_axis(PROCESSES_LABEL, numbers_of_processes(data))
+}
+
+/// The same of other numbers, ascending.
+pub(super) fn number_axis(label: &str, numbers: Vec<f64>) -> Axis {
     let closest = numbers.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
     let range = numbers.last().zip(numbers.first()).map_or(0.0, |(last, first)| last - first);
     let scale = if range <= 16.0 * closest { Scale::LinearAt } else { Scale::LogAt };
-    Axis::new(PROCESSES_LABEL, scale(numbers), AxisRange::Tight)
+    Axis::new(label, scale(numbers), AxisRange::Tight)
 }
 
 /// Ascending.

@@ -15,8 +15,10 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
 use feedrate_measure::record::{CheckpointKind, Record};
+use feedrate_measure::stats;
 use feedrate_results::overview::{ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::{Activity, Run};
+use feedrate_results::search::{Certainty, Find, Found, SearchResult, SearchedNumber};
 use std::fmt::Write as _;
 
 /// Processes, workers and format of a run.
@@ -177,7 +179,46 @@ fn data_for(plot: &Plot, workload: &str) -> Data {
         _ => {}
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
-    Data { overview, ..drawn_from(runs) }
+    Data { overview, searches: vec![search(workload)], ..drawn_from(runs) }
+}
+
+/// 1, 2 and 4 accelerators: certain, open, and certain not to be fed.
+pub(super) fn search(workload: &str) -> SearchResult {
+    let number = |number, state, values: &[f64]| SearchedNumber {
+        number,
+        state,
+        values: values.into(),
+        mean: stats::mean(values),
+        interval: None,
+        verdict: "storage-bound".into(),
+        evidence: String::new(),
+        doubts: Vec::new(),
+        run_dirs: Vec::new(),
+    };
+    SearchResult {
+        workload: workload.into(),
+        key: "accelerators".into(),
+        response: AU_ALL_STEPS.id.name().into(),
+        bound: 90.0,
+        find: Find::Largest,
+        found: Found { certain: Some(1), not_decided: Some((2, 3)), fails: Some(4) },
+        lacks_bytes_per_second: Some(2.3e8),
+        why: String::new(),
+        stopped: None,
+        runs: 5,
+        took_s: 60.0,
+        from: 1,
+        max: 4,
+        numbers: vec![
+            number(1, Certainty::Holds, &[98.0, 99.0]),
+            number(2, Certainty::NotDecided, &[91.0]),
+            number(4, Certainty::Fails, &[50.0, 51.0]),
+        ],
+        again: Vec::new(),
+        overrides: Vec::new(),
+        notes: Vec::new(),
+        results: String::new(),
+    }
 }
 
 pub(super) fn figure(plot: &Plot, data: &Data) -> Result<Figure, Missing> {
@@ -233,6 +274,16 @@ fn every_picture_is_whole_in_every_look() {
 #[test]
 fn axes_have_their_units() {
     for (name, labels) in [
+        (
+            "search",
+            vec![
+                "AU, all steps (%)",
+                "Processes (emulated accelerators)",
+                "holds",
+                "not decided",
+                "fails",
+            ],
+        ),
         ("au_processes", vec!["AU, all steps (%)", "Processes (emulated accelerators)"]),
         (
             "throughput_processes",
@@ -328,7 +379,9 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
         let overview = data.overview.take();
         let data = Data { overview, ..drawn_from(data.runs) };
         match (plot.member.name, figure(plot, &data)) {
-            ("factor_levels" | "main_effects" | "scaling", answer) => drop(answer.unwrap_err()),
+            ("factor_levels" | "main_effects" | "scaling" | "search", answer) => {
+                drop(answer.unwrap_err())
+            }
             _ => {
                 let drawing = drawn(plot, &data, &Look::default());
                 assert!(!drawing.svg.contains("95 % intervals"), "{}", plot.member.name);
@@ -341,12 +394,12 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
 fn hostile_names_are_only_names() {
     let name = "</text><script>alert(\"1\")</script>&amp;\u{0}\u{202e}";
     for plot in PLOTS {
-        let Data { mut runs, overview, .. } = data_for(plot, name);
+        let Data { mut runs, overview, searches, .. } = data_for(plot, name);
         for run in &mut runs {
             let loader = format!("{name}{}", run.settings["dataset.format"]);
             run.settings.insert("loader.kind".into(), loader);
         }
-        let data = Data { overview, ..drawn_from(runs) };
+        let data = Data { overview, searches, ..drawn_from(runs) };
         let figure = figure(plot, &data).unwrap();
         let svg = draw(&figure, &Look::default()).svg;
         let tree =

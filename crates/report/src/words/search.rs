@@ -1,5 +1,6 @@
 //! The answer of a search for the largest or smallest number, the same for terminals and reports. Decides nothing.
 
+use crate::report::FindingFigure;
 use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_results::search::{Find, SearchResult};
 use feedrate_spec::units;
@@ -8,23 +9,22 @@ use feedrate_spec::units;
 pub const ACCELERATORS: &str = "accelerators";
 
 /// The answer, why it ends there, and what stopped it.
-pub fn lines(of: &SearchResult) -> Vec<String> {
-    let mut lines = vec![format!("{}{}", answer(of), beside(of))];
+pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {
+    let line = |name: String, value: String| FindingFigure { name, value };
+    let mut lines = vec![line("Answer".into(), format!("{}{}", answer(of), beside(of)))];
     if let Some(fails) = of.found.fails {
-        lines.push(format!("Why {fails} {}: {}", verb(of, fails, "fail"), of.why));
+        lines.push(line(format!("Why {fails} {}", verb(of, fails, "fail")), of.why.clone()));
     } else if !of.why.is_empty() {
-        lines.push(format!("Why no more: {}", of.why));
+        lines.push(line("Why no more".into(), of.why.clone()));
     }
-    lines.extend(of.stopped.iter().map(|why| format!("Not decided, because {why}")));
+    lines.extend(of.stopped.iter().map(|why| line("Not decided".into(), why.clone())));
     for number in &of.again {
         let again = match of.find {
             Find::Largest => "holds",
             Find::Smallest => "fails",
         };
-        lines.push(format!(
-            "It {again} at {number} again: the response rises and falls as {} grows",
-            of.key
-        ));
+        let why = format!("the response rises and falls as {} grows", of.key);
+        lines.push(line(format!("But {number} {again}"), why));
     }
     lines
 }
@@ -141,11 +141,21 @@ mod tests {
         }
     }
 
+    fn told(of: &SearchResult) -> Vec<String> {
+        let mut lines = Vec::new();
+        for line in super::lines(of) {
+            let is_answer = line.name == "Answer";
+            let named = format!("{}: {}", line.name, line.value);
+            lines.push(if is_answer { line.value } else { named });
+        }
+        lines
+    }
+
     #[track_caller]
     fn check(change: impl Fn(&mut SearchResult), expected: &[&str]) {
         let mut of = result("resnet50_h100", ACCELERATORS, "au_sustained_percent", 90.0);
         change(&mut of);
-        assert_eq!(lines(&of), expected);
+        assert_eq!(told(&of), expected);
     }
 
     #[test]
@@ -160,7 +170,7 @@ mod tests {
             &[
                 "4 H100s (resnet50) at ≥ 90 % AU for certain; 5 and 6 not decided; 7 lack 230 MB/s",
                 "Why 7 fail: 82 % AU of the 90 % asked, storage-bound",
-                "Not decided, because `--max-runs 20` are spent",
+                "Not decided: `--max-runs 20` are spent",
             ],
         );
         check(
@@ -207,15 +217,15 @@ mod tests {
         of.found = Found { certain: Some(9), not_decided: None, fails: Some(8) };
         of.again = vec![12];
         assert_eq!(
-            lines(&of),
+            told(&of),
             [
                 "reader.read_threads=9 or more (w) with stall_percent ≤ 2.5 % for certain; 8 fails",
                 "Why 8 fails: ",
-                "It fails at 12 again: the response rises and falls as reader.read_threads grows",
+                "But 12 fails: the response rises and falls as reader.read_threads grows",
             ]
         );
         of.found = Found { certain: None, not_decided: None, fails: Some(16) };
-        assert!(lines(&of)[0].starts_with("Not even reader.read_threads=16 (w) with"));
+        assert!(told(&of)[0].starts_with("Not even reader.read_threads=16 (w) with"));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The real driver: carries out what the engine decides, with threads and blocking reads.
 
 mod error;
-mod gate;
 mod memory;
 mod touched;
 mod ranges;

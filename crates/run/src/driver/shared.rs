@@ -1,12 +1,12 @@
 //! The state that the conductor of the real driver and its workers share.
 
 use super::error::RunError;
-use super::gate::DecodeGate;
 use super::memory::SampleMemory;
 use super::placement::Placement;
 use super::ranges::RangeLog;
 use super::touched::Touched;
 use crate::clock::Clock;
+use crate::gate::Gate;
 use crate::layers::{self, GroupStorages};
 use crossbeam_queue::ArrayQueue;
 use feedrate_data::storage::ReadStorage;
@@ -43,7 +43,7 @@ pub(super) struct Shared {
     /// Files that each accelerator read in this epoch.
     pub(super) touched: Touched,
     /// One for each reading accelerator, where not all its workers may decode at once.
-    pub(super) decoders: Vec<DecodeGate>,
+    pub(super) decoders: Vec<Gate>,
 }
 
 /// A worker as the conductor sees it.
@@ -104,7 +104,7 @@ impl Shared {
             shared.kept.resize_with(batches * loader.batch_size as usize, Mutex::default);
         }
         if let Some(threads) = loader.decode_threads {
-            shared.decoders.resize_with(accelerators, || DecodeGate::new(threads));
+            shared.decoders.resize_with(accelerators, || Gate::new(threads));
         }
         shared
     }
@@ -170,7 +170,7 @@ impl Shared {
     }
 
     /// Lets the worker at `place` decode; `None` where all may.
-    pub(super) fn decoders(&self, place: usize) -> Option<&DecodeGate> {
+    pub(super) fn decoders(&self, place: usize) -> Option<&Gate> {
         self.decoders.get(self.placement.group_of(place))
     }
 

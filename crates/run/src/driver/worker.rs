@@ -1,10 +1,10 @@
 //! A worker thread of the real driver: claims, reads with blocking calls, finishes.
 
 use super::error::RunError;
-use super::gate::DecodeGate;
 use super::ranges::RangeLog;
 use super::shared::{LaneCounts, Shared, WorkerHandle};
 use crate::buffer::{ALIGN, AlignedBuffer};
+use crate::gate::Gate;
 use crate::layers::Recorded;
 use feedrate_data::format::{FormatError, PayloadSink};
 use feedrate_data::storage::{Handle, engine};
@@ -271,7 +271,7 @@ impl<'s> Worker<'s> {
         let from = (offset - start) as usize;
         let bytes = &self.buffer.aligned_like(start, from + len)[from..];
         let io = &mut self.lanes[lane].io;
-        let permit = self.shared.decoders(self.place).map(DecodeGate::enter);
+        let permit = self.shared.decoders(self.place).map(Gate::enter);
         if permit.is_some() {
             io.waited();
         }

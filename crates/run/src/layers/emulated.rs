@@ -1,7 +1,8 @@
-//! A storage of known cost: each open and read takes so much longer, all readers at once, and all of them together are served at
+//! A storage of known cost: each open and read takes so much longer, so many readers at once, and all of them together are served at
 //! most so many bytes per second, first come first served.
 
 use crate::clock::Clock;
+use crate::gate::Gate;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use feedrate_spec::plan::StoragePlan;
 use std::sync::Arc;
@@ -12,7 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 pub(super) struct Emulated {
     inner: Arc<dyn ReadStorage>,
     clock: Clock,
-    delay_ns: u64,
+    open_delay_ns: u64,
+    read_delay_ns: u64,
+    /// Lets so many reads in at once; `None` lets all.
+    served: Option<Gate>,
     ns_per_byte: f64,
     latency_ns: u64,
     free_at_ns: AtomicU64,
@@ -30,7 +34,9 @@ impl Emulated {
         Emulated {
             inner,
             clock,
-            delay_ns: (plan.delay_s * 1e9) as u64,
+            open_delay_ns: ((plan.delay_s + plan.open_delay_s) * 1e9) as u64,
+            read_delay_ns: ((plan.delay_s + plan.read_delay_s) * 1e9) as u64,
+            served: plan.throttle_concurrency.map(Gate::new),
             ns_per_byte: plan.throttle_bytes_per_second.map_or(0.0, |rate| 1e9 / rate),
             latency_ns: (plan.throttle_latency_s * 1e9) as u64,
             free_at_ns: AtomicU64::new(0),
@@ -38,9 +44,9 @@ impl Emulated {
         }
     }
 
-    fn delay(&self) {
-        if self.delay_ns > 0 {
-            self.clock.sleep_until(self.clock.now_ns() + self.delay_ns, &self.stop);
+    fn delay(&self, delay_ns: u64) {
+        if delay_ns > 0 {
+            self.clock.sleep_until(self.clock.now_ns() + delay_ns, &self.stop);
         }
     }
 
@@ -56,7 +62,7 @@ impl Emulated {
 
 impl ReadStorage for Emulated {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        self.delay();
+        self.delay(self.open_delay_ns);
         self.inner.open(path)
     }
 
@@ -65,7 +71,9 @@ impl ReadStorage for Emulated {
     }
 
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
-        self.delay();
+        // Waits of those inside end early when the run is to stop, so that who waits here comes in.
+        let _permit = self.served.as_ref().map(Gate::enter);
+        self.delay(self.read_delay_ns);
         let arrived_ns = self.clock.now_ns();
         let bytes = self.inner.read_at(file, offset, buffer)?;
         self.clock.sleep_until(self.served_at(arrived_ns, bytes), &self.stop);
@@ -105,6 +113,28 @@ mod tests {
         assert_eq!(emulated.served_at(2_000, 1_000), 1_000 + 4_000_000 + 500_000_000);
         let idle_ns = 1_000_000_000;
         assert_eq!(emulated.served_at(idle_ns, 0), idle_ns + 500_000_000);
+    }
+
+    #[test]
+    fn opens_and_reads_have_delays_of_their_own_and_few_are_served_at_once() {
+        let (clock, stop) = (Clock::new(), Arc::new(AtomicBool::new(false)));
+        let plan = StoragePlan {
+            open_delay_s: 0.001,
+            read_delay_s: 0.002,
+            throttle_concurrency: Some(2),
+            ..plan(None, 0.0, 0.004)
+        };
+        let emulated = Emulated::new(null(), &plan, clock, &stop);
+        assert_eq!((emulated.open_delay_ns, emulated.read_delay_ns), (5_000_000, 6_000_000));
+        let storage = crate::layers::emulated(&plan, null(), clock, &stop);
+        let file = storage.open("a").unwrap();
+        let began_ns = clock.now_ns();
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| storage.read_at(file, 0, &mut [0; 8]).unwrap());
+            }
+        });
+        assert!(clock.now_ns() - began_ns >= 3 * 6_000_000, "two at a time");
     }
 
     #[test]

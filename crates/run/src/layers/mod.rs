@@ -26,8 +26,10 @@ pub fn emulated(
     clock: Clock,
     stop: &Arc<AtomicBool>,
 ) -> Arc<dyn ReadStorage> {
-    let is_limited = plan.throttle_bytes_per_second.is_some() || plan.throttle_latency_s > 0.0;
-    if is_limited || plan.delay_s > 0.0 {
+    let is_limited =
+        plan.throttle_bytes_per_second.is_some() || plan.throttle_concurrency.is_some();
+    let waits_s = [plan.throttle_latency_s, plan.delay_s, plan.open_delay_s, plan.read_delay_s];
+    if is_limited || waits_s.iter().any(|&wait_s| wait_s > 0.0) {
         Arc::new(Emulated::new(storage, plan, clock, stop))
     } else {
         storage

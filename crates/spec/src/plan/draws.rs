@@ -8,6 +8,12 @@ impl TrainPlan {
     pub fn compute_seed_of(&self, accelerator: u32) -> u64 {
         mix(self.compute_seed, accelerator.into())
     }
+
+    /// Factor of the compute times of `accelerator`.
+    pub fn compute_factor_of(&self, accelerator: u32) -> f64 {
+        let slow = self.slow_accelerators.iter().find(|slow| slow.0 == accelerator);
+        slow.map_or(1.0, |slow| slow.1)
+    }
 }
 
 impl LoaderPlan {

@@ -130,8 +130,17 @@ pub struct StoragePlan {
     pub throttle_bytes_per_second: Option<f64>,
     /// Added to each operation behind the throttle, in seconds.
     pub throttle_latency_s: f64,
+    /// Reads that the throttle serves at a time; `None` is any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle_concurrency: Option<u32>,
     /// Added to each operation, in seconds.
     pub delay_s: f64,
+    /// Added to each open beside that, in seconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub open_delay_s: f64,
+    /// Added to each read beside that, in seconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub read_delay_s: f64,
 }
 
 /// How samples are read.
@@ -238,6 +247,9 @@ pub struct TrainPlan {
     pub compute: TimeSpec,
     /// Seed of the drawn compute times.
     pub compute_seed: u64,
+    /// Factors of the compute of single accelerators.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_accelerators: Vec<(u32, f64)>,
     /// The compute that carries steps out on devices; without it they are waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_devices: Option<String>,
@@ -247,6 +259,11 @@ pub struct TrainPlan {
     /// When accelerators wait for each other.
     #[serde(default)]
     pub barrier: Barrier,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// State of the page cache before epochs.

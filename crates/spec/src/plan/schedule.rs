@@ -47,6 +47,7 @@ mod tests {
             total_steps: total,
             compute: TimeSpec::None,
             compute_seed: 0,
+            slow_accelerators: vec![],
             on_devices: None,
             cache: Cache::AsIs,
             barrier: Barrier::EachStep,

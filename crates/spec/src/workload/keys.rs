@@ -377,7 +377,13 @@ keys! {
             "Read no faster, all accelerators of a process together; `400MB/s` can be written.";
         storage_throttle_latency_seconds: f64 = Number, "storage.throttle.latency_seconds", "0", "seconds",
             "Wait of each read behind the throttle.";
+        storage_throttle_concurrency: Option<u32> = OptionalCount32, "storage.throttle.concurrency", "null", "reads",
+            "Serve so many reads at a time, all accelerators together; each process of several has a share, at least one.";
         storage_delay_seconds: f64 = Number, "storage.delay_seconds", "0", "seconds", "Wait of each operation.";
+        storage_delay_open_seconds: f64 = Number, "storage.delay.open_seconds", "0", "seconds", "Wait of each open beside that.";
+        storage_delay_read_seconds: f64 = Number, "storage.delay.read_seconds", "0", "seconds", "Wait of each read beside that.";
+        train_slow_accelerators: Vec<(u32, f64)> = Factors, "train.slow_accelerators", "{}", "",
+            "Accelerators, by their number from 0, whose steps compute so many times as long: `{1: 2.0}`.";
         dataset_row_group_samples: u64 = Count, "dataset.row_group_samples", "64", "samples", "Samples in a row group of a parquet file.";
         dataset_content_seed: u64 = Count, "dataset.content_seed", "10", "", "Seed of the content of the files.";
         dataset_compressible_percent: u32 = Percent, "dataset.compressible_percent", "0", "percent",

@@ -190,6 +190,7 @@ kinds! {
         .map(|item| whole(item).and_then(|value| in_range(item, value)).map_err(|problem| problem.at(Some(item.place.clone()))))
         .collect();
     Options: "map" => Vec<(String, String)>, |node| options(node);
+    Factors: "map of numbers" => Vec<(u32, f64)>, |node| factors(node);
     ShuffleKind: "off | seed | random" => Shuffle, |node| shuffle(node);
     InMemory: "on_demand | memory" => bool, |node| {
         Ok(choice(node, &["on_demand", "memory"])? != "on_demand")
@@ -322,6 +323,29 @@ fn options(node: &Node) -> Result<Vec<(String, String)>, Problem> {
         Content::Scalar { .. } if node.is_null() => Ok(Vec::new()),
         Content::Scalar { .. } | Content::List(_) => Err(wrong(node, "a map")),
     }
+}
+
+fn factors(node: &Node) -> Result<Vec<(u32, f64)>, Problem> {
+    const HINT: &str = "write numbers of accelerators from 0 and factors above 0, as `{1: 2.0}`";
+    let entries = match &node.content {
+        Content::Map(entries) => entries.as_slice(),
+        Content::Scalar { .. } if node.is_null() => &[],
+        Content::Scalar { .. } | Content::List(_) => {
+            return Err(wrong(node, "a map").hint(HINT));
+        }
+    };
+    let factor = |entry: &Entry| {
+        let accelerator = entry.key.parse();
+        let factor = number(&entry.value)?;
+        match accelerator {
+            Ok(accelerator) if factor > 0.0 => Ok((accelerator, factor)),
+            _ => Err(wrong(&entry.value, "a factor of an accelerator").hint(HINT)),
+        }
+    };
+    entries
+        .iter()
+        .map(|entry| factor(entry).map_err(|problem| problem.inside(&entry.key, &entry.value)))
+        .collect()
 }
 
 fn shuffle(node: &Node) -> Result<Shuffle, Problem> {

@@ -111,7 +111,12 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
 }
 
 fn page(result: &SearchResult, response: &Metric) -> String {
-    let mut parts = vec![words::lines(result).join("\n"), table(result, response.unit)];
+    let mut lines = Vec::new();
+    for (at, line) in words::lines(result).into_iter().enumerate() {
+        let named = format!("{}: {}", line.name, line.value);
+        lines.push(if at == 0 { line.value } else { named });
+    }
+    let mut parts = vec![lines.join("\n"), table(result, response.unit)];
     let mut doubts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for of in &result.numbers {
         for name in &of.doubts {

@@ -35,6 +35,19 @@ impl Builder<'_> {
         TrainPlan { on_devices: Some(name.to_string()), ..train }
     }
 
+    /// Factors of accelerators that are there.
+    pub(super) fn slow_accelerators(&mut self, accelerators: u32) -> Vec<(u32, f64)> {
+        let slow = self.w.train_slow_accelerators.clone();
+        if let Some((unknown, _)) = slow.iter().find(|slow| accelerators <= slow.0) {
+            self.error(
+                "train.slow_accelerators",
+                format!("there is no accelerator `{unknown}` of {accelerators}"),
+                "they are counted from 0",
+            );
+        }
+        slow
+    }
+
     /// The time of steps for which `asked` is given.
     pub(super) fn step_time(&self, asked: TimeSpec) -> TimeSpec {
         let member = self.w.compute.as_deref().and_then(|name| self.catalog.compute(name));

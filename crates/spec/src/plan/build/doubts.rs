@@ -33,6 +33,7 @@ impl Builder<'_> {
             self.raw_checkpoint(plan),
             checkpoints_exceed_disk(plan, context),
             samples_in_memory(plan),
+            emulated(plan),
             workers_outnumber_shards(plan),
             shared_gpu(plan, context),
         ];
@@ -150,6 +151,25 @@ fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {
         ),
         "point `checkpoint.checkpoint_folder` at a larger file system, or write fewer checkpoints",
     ))
+}
+
+fn emulated(plan: &Plan) -> Option<PlanDoubt> {
+    let (storage, train) = (&plan.storage, &plan.train);
+    let keys = [
+        ("storage.throttle.bytes_per_second", storage.throttle_bytes_per_second.is_some()),
+        ("storage.throttle.latency_seconds", storage.throttle_latency_s > 0.0),
+        ("storage.throttle.concurrency", storage.throttle_concurrency.is_some()),
+        ("storage.delay_seconds", storage.delay_s > 0.0),
+        ("storage.delay.open_seconds", storage.open_delay_s > 0.0),
+        ("storage.delay.read_seconds", storage.read_delay_s > 0.0),
+        ("train.slow_accelerators", !train.slow_accelerators.is_empty()),
+    ];
+    let set: Vec<String> =
+        keys.iter().filter(|key| key.1).map(|key| format!("`{}`", key.0)).collect();
+    let evidence = format!("set: {}", set.join(", "));
+    let advice =
+        "compare only with runs that emulate the same; leave it out to judge what is there";
+    (!set.is_empty()).then(|| doubt("emulated", evidence, advice))
 }
 
 fn shared_gpu(plan: &Plan, context: Context) -> Option<PlanDoubt> {

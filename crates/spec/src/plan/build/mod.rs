@@ -240,6 +240,8 @@ impl Builder<'_> {
         for (key, seconds) in [
             ("storage.throttle.latency_seconds", self.w.storage_throttle_latency_seconds),
             ("storage.delay_seconds", self.w.storage_delay_seconds),
+            ("storage.delay.open_seconds", self.w.storage_delay_open_seconds),
+            ("storage.delay.read_seconds", self.w.storage_delay_read_seconds),
         ] {
             if !(0.0..=3600.0).contains(&seconds) {
                 self.error(
@@ -293,6 +295,7 @@ impl Builder<'_> {
             total_steps: w.train_total_training_steps,
             compute: self.step_time(w.train_computation_time),
             compute_seed: w.train_seed,
+            slow_accelerators: self.slow_accelerators(accelerators),
             on_devices: None,
             cache: self.request.cache,
             barrier: Barrier::EachStep,

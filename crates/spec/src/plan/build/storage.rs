@@ -22,8 +22,20 @@ impl Builder<'_> {
             kind,
             throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
             throttle_latency_s: self.w.storage_throttle_latency_seconds,
+            throttle_concurrency: self.concurrency(),
             delay_s: self.w.storage_delay_seconds,
+            open_delay_s: self.w.storage_delay_open_seconds,
+            read_delay_s: self.w.storage_delay_read_seconds,
         }
+    }
+
+    fn concurrency(&mut self) -> Option<u32> {
+        let reads = self.w.storage_throttle_concurrency?;
+        if reads == 0 {
+            let message = "`0` reads at a time would never end".into();
+            self.error("storage.throttle.concurrency", message, "give at least 1, or null");
+        }
+        Some(reads)
     }
 
     /// A page cache that is not there, or takes no part.

@@ -369,3 +369,15 @@ fn a_value_is_printed_as_it_was_given() {
         "record_dims:\n- 4\n- 8\nfile_prefix: '010'\ndata_folder: 'a: b'\n"
     );
 }
+
+#[test]
+fn slow_accelerators_are_numbers_with_factors() {
+    let w = workload("train: {slow_accelerators: {1: 2.0, 3: 1.5}}", &[]);
+    assert_eq!(w.train_slow_accelerators, [(1, 2.0), (3, 1.5)]);
+    let w = workload("{}", &["train.slow_accelerators={7: 3}"]);
+    assert_eq!(w.train_slow_accelerators, [(7, 3.0)]);
+    for wrong in ["{one: 2}", "{1: 0}", "{1: -2}", "[2.0]"] {
+        let told = super::problems(&format!("train: {{slow_accelerators: {wrong}}}"), &[]);
+        assert!(told.contains("train.slow_accelerators"), "{told}");
+    }
+}

@@ -1,24 +1,24 @@
-//! Lets so many through at once; the others wait. Only where fewer threads may decode than read.
+//! Lets so many through at once; the others wait. Only where fewer threads may decode than read, or fewer reads are served than begun.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Counts those that may still go in.
-pub(super) struct DecodeGate {
+pub(crate) struct Gate {
     free: Mutex<u32>,
     left: Condvar,
 }
 
 /// Someone is in, until this is dropped.
-pub(super) struct Permit<'g>(&'g DecodeGate);
+pub(crate) struct Permit<'g>(&'g Gate);
 
-impl DecodeGate {
+impl Gate {
     /// For `places` at once.
-    pub(super) fn new(places: u32) -> Self {
-        DecodeGate { free: Mutex::new(places.max(1)), left: Condvar::new() }
+    pub(crate) fn new(places: u32) -> Self {
+        Gate { free: Mutex::new(places.max(1)), left: Condvar::new() }
     }
 
     /// Wait for a place, and take it.
-    pub(super) fn enter(&self) -> Permit<'_> {
+    pub(crate) fn enter(&self) -> Permit<'_> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free =
             self.left.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn no_more_than_asked_for_are_in() {
-        let gate = DecodeGate::new(2);
+        let gate = Gate::new(2);
         let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..6 {
