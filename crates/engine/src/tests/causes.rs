@@ -5,7 +5,10 @@ use super::{Case, job, plan, rate};
 use crate::job::ReadJob;
 use crate::loader::LOADERS;
 use crate::simulated::{SimulatedDriver, SimulatedStorage};
-use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Stall, StepCauses};
+use feedrate_measure::example;
+use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, IoCounters, Stall, StepCauses};
+use feedrate_measure::summary::Summary;
+use feedrate_measure::verdict::Bound;
 use feedrate_spec::plan::{Barrier, Plan};
 use feedrate_spec::workload::TimeSpec;
 
@@ -78,6 +81,47 @@ fn an_evaluation_is_one_wait_for_its_end() {
     let last = &epochs[causes.last[0] as usize];
     assert_eq!(last.blocks[0].barrier_ns.iter().sum::<u64>(), 0);
     assert!(causes.read_ns[0] > 0 && causes.skew_ns[0] == 0, "{causes:?}");
+}
+
+/// The verdict on one, two and eight accelerators of steps of 40 ms and 1 MB, from a storage that gives this share of what they need.
+fn check_verdict(expected: Bound, needed_share: f64, change: fn(&mut Plan, u32)) {
+    for accelerators in [1, 2, 8] {
+        let case = Case { loader: "native", accelerators, workers: 2, steps: 60, compute_s: 0.04 };
+        let mut plan = plan(case);
+        change(&mut plan, accelerators);
+        let model = rate(needed_share * f64::from(accelerators) * 25e6);
+        let (accelerated, causes) = of_plan(&plan, model);
+        let epoch = EpochRecord {
+            number: 1,
+            end_ns: accelerated[0].blocks[0].end_ns,
+            accelerators: accelerated,
+            causes: Some(causes),
+            ..EpochRecord::default()
+        };
+        let verdict = Summary::new(&example::record(plan, vec![epoch])).verdict;
+        let alone_is_fed = accelerators == 1 && expected == Bound::BarrierBound;
+        let expected = if alone_is_fed { Bound::ComputeBound } else { expected };
+        assert_eq!(verdict.name, expected, "{accelerators}: {}", verdict.evidence);
+    }
+}
+
+#[test]
+fn runs_are_bound_by_what_is_emulated() {
+    check_verdict(Bound::ComputeBound, 4.0, |_, _| {});
+    check_verdict(Bound::StorageBound, 0.7, |_, _| {});
+    check_verdict(Bound::StorageBound, 0.4, |_, _| {});
+    check_verdict(Bound::DecodeBound, 4.0, |plan, _| {
+        plan.loader.preprocess = TimeSpec::Constant { mean: 0.12 };
+    });
+    check_verdict(Bound::DecodeBound, 4.0, |plan, _| {
+        plan.loader.preprocess = TimeSpec::Constant { mean: 0.3 };
+    });
+    check_verdict(Bound::BarrierBound, 4.0, |plan, n| {
+        plan.train.slow_accelerators = vec![(n - 1, 1.5)];
+    });
+    check_verdict(Bound::BarrierBound, 4.0, |plan, n| {
+        plan.train.slow_accelerators = vec![(n - 1, 3.0)];
+    });
 }
 
 /// No part is longer than the workers took for it, whatever is held back or waited for together.

@@ -160,17 +160,16 @@ enum Detail {
 fn page(found: &RunIndex, groups: &[ResultGroup], report: &Report, detail: Detail) -> String {
     let all = &found.runs;
     let mut parts = vec![opening(report, detail)];
+    parts.extend(groups::page(groups));
     parts.extend(findings(report, detail));
     match detail {
         Detail::Folded => {
             parts.push(folded_runs(all));
-            parts.extend(groups::page(groups));
             parts.extend(folded_doubts(all));
             parts.push(folded_tail(found));
         }
         Detail::All => {
             parts.push(runs(all, report.has_several_sources()));
-            parts.extend(groups::page(groups));
             parts.extend(by_doubt(all).iter().map(|(doubt, runs)| block(all, *doubt, runs)));
             parts.extend(checkpoints(all));
             let left_out = found.unread.iter();

@@ -1,6 +1,7 @@
 //! All runs below some folders, each read once, with their numbers and the doubts they deserve, alone and among each other. Reads files; prints nothing.
 
 mod names;
+mod published;
 #[cfg(test)]
 mod tests;
 
@@ -75,7 +76,12 @@ impl RunIndex {
         // Each with the source it was found under first.
         let mut found: Vec<(FoundRun, String)> = Vec::new();
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
+        let tables = published::tables(sources);
         for source in sources {
+            if tables.iter().any(|table| table.path == *source) {
+                index.sources.push(Vec::new());
+                continue;
+            }
             let (folders, left_out) = folders_of(source)?;
             index.unread.extend(left_out);
             let places = folders.into_iter().map(|folder| {
@@ -104,6 +110,7 @@ impl RunIndex {
         names::name_varied(&mut index.runs);
         names::tell_apart(&mut index.runs);
         names::number_replicates(&mut index.runs);
+        index.unread.extend(tables.iter().flat_map(|table| table.unbacked(&index.runs)));
         judge(&mut index.runs);
         names::number_order(&mut index.runs);
         Ok(index)
