@@ -255,36 +255,37 @@ mod tests {
         value.as_object().unwrap().keys().map(String::as_str).collect()
     }
 
+    const TOP: [&str; 22] = [
+        "run_dir",
+        "workload",
+        "accelerators",
+        "epochs",
+        "steps",
+        "au",
+        "throughput",
+        "time",
+        "duration_s",
+        "stall",
+        "latency",
+        "bytes",
+        "gpu_utilisation_percent",
+        "access",
+        "doubts",
+        "verdict",
+        "answer",
+        "per_epoch",
+        "phases",
+        "evaluation",
+        "checkpoint",
+        "complete",
+    ];
+
     #[test]
     fn the_object_has_the_promised_keys() {
         let value =
             serde_json::to_value(Summary::new(&simple(&[(10, 5, 1, 100), (20, 5, 0, 100)])))
                 .unwrap();
-        let top = [
-            "run_dir",
-            "workload",
-            "accelerators",
-            "epochs",
-            "steps",
-            "au",
-            "throughput",
-            "time",
-            "duration_s",
-            "stall",
-            "latency",
-            "bytes",
-            "gpu_utilisation_percent",
-            "access",
-            "doubts",
-            "verdict",
-            "answer",
-            "per_epoch",
-            "phases",
-            "evaluation",
-            "checkpoint",
-            "complete",
-        ];
-        assert_eq!(keys(&value), top);
+        assert_eq!(keys(&value), TOP);
         assert_eq!(
             keys(&value["au"]),
             ["all_steps_percent", "windowed_percent", "sustained_percent", "sustained_needs_steps"]
