@@ -160,8 +160,8 @@ fn other_keys_and_responses_can_be_scaled() {
         "{}",
         answer.stdout
     );
-    // Stall is good when it is low; eight files end the search at batches of eight.
-    let asked = ["--response", "stall", "--at-least", "100", "--json"];
+    // A duration is good when it is short; eight files end the search at batches of eight.
+    let asked = ["--response", "duration_s", "--at-least", "1000", "--json"];
     let report = json(&test.feedrate(&[&scale[..], &asked, &fast].concat()));
     assert_eq!(
         (report["certain"].as_u64(), report["runs"].as_u64()),
@@ -171,7 +171,7 @@ fn other_keys_and_responses_can_be_scaled() {
     assert!(report["why"].as_str().unwrap().contains("batches of `9`"), "{report}");
     assert_eq!(report["overrides"].as_array().unwrap().len(), 0);
     // The smallest that does, from below.
-    let asked = ["--response", "stall", "--au", "100", "--find", "smallest", "--json"];
+    let asked = ["--response", "duration_s", "--au", "1000", "--find", "smallest", "--json"];
     let report = json(&test.feedrate(&[&scale[..], &asked, &fast].concat()));
     assert_eq!(
         (report["certain"].as_u64(), report["runs"].as_u64()),
