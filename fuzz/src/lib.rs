@@ -1,4 +1,4 @@
-//! What the targets share: one program per format.
+//! Code that the targets share: one program per format.
 
 #[path = "../../crates/data/tests/corpus/contract.rs"]
 mod contract;

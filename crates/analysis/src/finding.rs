@@ -296,13 +296,13 @@ pub enum Quantity {
         with: String,
     },
     LastRunAgainstFirst,
-    /// Of a response, as of the two that follow: the first epoch against the mean of later ones.
+    /// A response, as in the two that follow: the first epoch against the mean of later ones.
     FirstEpoch(&'static str),
     /// Against the end of the block before.
     DuringCheckpoints(&'static str),
     AfterCheckpoints(&'static str),
     CheckpointDuration,
-    /// Of the time from the first step to the last, or the last checkpoint.
+    /// Share of the time from the first step to the last, or the last checkpoint.
     CheckpointShare,
     Contention {
         is_universal: bool,

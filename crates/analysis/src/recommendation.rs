@@ -1,4 +1,4 @@
-//! Which of the tested configurations did best, what it takes, and what was not tried. From the means of cells: it claims no more than these.
+//! The tested configurations that did best, what they take, and what was not tried. From the means of cells: it claims no more than these.
 
 use crate::design::{Design, DesignCell, PROCESSES, Stratum};
 use crate::estimate::{mean_of_cells, scaled};
@@ -55,13 +55,13 @@ pub struct ChangedLevel {
 /// The mean over the runs of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConfigurationMean {
-    /// Of rates the geometric mean.
+    /// The mean; of rates the geometric one.
     pub middle: f64,
     /// `None` of one run.
     pub interval: Option<Interval>,
 }
 
-/// Of each workload with at least two configurations, what is best; of each part of it whose runs may be compared. `runs`: those that the designs name by
+/// Recommend the best of each workload with at least two configurations, and of each part of it whose runs may be compared. `runs`: those that the designs name by
 /// their places.
 pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation> {
     let strata = designs.iter().flat_map(|design| {

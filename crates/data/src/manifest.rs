@@ -54,7 +54,7 @@ pub struct MadeOn {
 /// A machine from one drop of its dentries and inodes to the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropMark {
-    /// Of `/proc/sys/kernel/random/boot_id`: no two machines have the same.
+    /// From `/proc/sys/kernel/random/boot_id`: no two machines have the same.
     pub boot_id: String,
     /// Drops since it was booted.
     pub drops: u64,

@@ -130,7 +130,7 @@ impl SimulatedDriver {
         Ok(accelerators)
     }
 
-    /// What all accelerators waited for in the epoch that was run last.
+    /// The waits of all accelerators in the epoch that was run last.
     pub fn take_causes(&mut self) -> StepCauses {
         self.stepper.take_causes()
     }

@@ -146,7 +146,7 @@ pub(crate) fn ready(
     }))
 }
 
-/// What is known to have been opened: files that were probed, and those that the manifest says this machine made since its last drop
+/// Files that are known to have been opened: files that were probed, and those that the manifest says this machine made since its last drop
 /// of dentries and inodes.
 fn preparation(plan: &Plan, choice: &Choice, ranks: &Ranks) -> anyhow::Result<Preparation> {
     if choice.foreign {
@@ -231,7 +231,7 @@ fn make(
     Ok(made)
 }
 
-/// What the processes of each machine made together.
+/// Files that the processes of each machine made together.
 fn made_on(all: Vec<(Generated, Option<DropMark>)>) -> Vec<MadeOn> {
     let mut machines: Vec<MadeOn> = Vec::new();
     for (made, mark) in all {

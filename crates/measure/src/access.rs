@@ -55,7 +55,7 @@ impl AccessSummary {
     }
 }
 
-/// Of the calls themselves, as if no two were made at a time.
+/// Rates of the calls themselves, as if no two were made at a time.
 fn bytes_per_second(io: &IoCounters) -> BySize<f64> {
     let amounts = io.access.size_bytes.into_iter().zip(io.size_ns);
     let rates = BIN_NAMES.into_iter().zip(amounts).filter_map(|bin| {

@@ -15,7 +15,7 @@ use feedrate_spec::names;
 use serde::Serialize;
 
 names! {
-    /// What an answer begins with.
+    /// The first word of an answer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum AnswerKind {
@@ -33,7 +33,7 @@ names! {
 }
 
 names! {
-    /// Why a run does not tell.
+    /// Reasons for which a run does not tell.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum UnknownBecause {
@@ -57,7 +57,7 @@ pub struct Answer {
     pub fed: Option<bool>,
     /// `null` where `kind` is another.
     pub unknown_because: Option<UnknownBecause>,
-    /// What bounds the run.
+    /// The bound of the run.
     pub verdict: Bound,
     /// The utilisation that decides.
     pub au_percent: Option<f64>,
@@ -79,7 +79,7 @@ pub struct Answer {
     pub waited_percent: Option<f64>,
     /// Where utilisation and rates were measured.
     pub window: Option<AnswerWindow>,
-    /// What would change the answer, the first choice first.
+    /// Changes that would help, the first choice first.
     pub helps: Vec<Help>,
 }
 
@@ -97,7 +97,7 @@ pub struct AnswerWindow {
 /// Something that would help.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Help {
-    /// What to change, and by how much.
+    /// The change, and by how much.
     #[serde(flatten)]
     pub remedy: Remedy,
     /// Whether it takes what was delivered for all that the storage has.
@@ -130,7 +130,7 @@ pub enum Remedy {
         /// As many as there were.
         instead_of: u32,
     },
-    /// What a doubt advises against itself.
+    /// The advice of a doubt.
     Advice {
         /// The doubt's name.
         doubt: String,
@@ -190,7 +190,7 @@ impl Answer {
         }
     }
 
-    /// What is missing to the rate at which no accelerator would wait; `None` where nothing is, or that is not known.
+    /// The rate that is missing to that at which no accelerator would wait; `None` where nothing is, or that is not known.
     pub fn lacks_bytes_per_second(&self) -> Option<f64> {
         let lacks = self.needed_bytes_per_second? - self.delivered_bytes_per_second?;
         (lacks > 0.0).then_some(lacks)
@@ -271,7 +271,7 @@ fn per_second(amount: u64, seconds: f64) -> Option<f64> {
     (amount > 0 && seconds > 0.0).then(|| amount as f64 / seconds)
 }
 
-/// What is missing of what bounds the run, and how many accelerators what there is would do for.
+/// The rate that is missing of what bounds the run, and how many accelerators what there is would do for.
 fn estimates(derived: &Derived, bound: Bound, rates: Rates) -> Vec<Help> {
     let Some((needed, delivered)) = rates.needed().zip(rates.delivered()) else {
         return Vec::new();

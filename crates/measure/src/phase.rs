@@ -294,7 +294,7 @@ impl<'a> View<'a> {
 /// Steps that lie in a phase.
 struct StepsIn {
     count: u64,
-    /// Of all accelerators together; `None` where one has no step.
+    /// Steps of all accelerators together; `None` where one has no step.
     per_second: Option<f64>,
     au_percent: Option<f64>,
     stall_share: Option<f64>,

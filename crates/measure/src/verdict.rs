@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(serde_json::to_value(verdict.name).unwrap(), verdict.name.name());
     }
 
-    /// Of all 10 seconds that were waited for data.
+    /// All 10 seconds that were waited for data.
     fn stall(record: &mut Record, open_s: u64, read_s: u64, decode_s: u64, queue_s: u64) {
         let ns = |s: u64| s * 1_000_000_000;
         let stall = Stall {

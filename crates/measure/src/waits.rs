@@ -1,4 +1,4 @@
-//! What the accelerators of a run waited for: the one split that verdict, answers and figures share. No judgement here.
+//! The waits of a run's accelerators: the one split that verdict, answers and figures share. No judgement here.
 
 use crate::derived::Derived;
 use crate::metric::{BARRIER_S, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW};
@@ -24,7 +24,7 @@ names! {
 /// The part of the wait that decides, beside all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WaitPart {
-    /// What was waited for.
+    /// The cause that was waited for.
     pub cause: WaitCause,
     /// Its share.
     pub percent: f64,
@@ -45,7 +45,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Of a run; `None` where no step was finished.
+    /// The waits of a run; `None` where no step was finished.
     pub fn new(derived: &Derived) -> Option<Self> {
         if derived.steps == 0 {
             return None;

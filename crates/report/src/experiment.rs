@@ -52,7 +52,7 @@ pub struct EpochMiddles {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "as in `measure::phase`")]
 pub struct SaveMiddles {
-    /// Of a run, the most.
+    /// The most of a run.
     pub count: usize,
     pub duration_s: Middle,
     pub before: PhaseMiddles,
@@ -177,7 +177,7 @@ fn saves(run: &Run) -> impl Iterator<Item = CheckpointPhases<'_>> {
     of_checkpoints(&run.phases, CheckpointKind::Save)
 }
 
-/// Of something that varies as `metric` does.
+/// The middle of something that varies as `metric` does.
 fn middle(
     runs: &[&Run],
     metric: &Metric,
@@ -198,7 +198,7 @@ impl Middle {
         TableCell { text: written, value: self.estimate }
     }
 
-    /// Of values of `metric`, or of something that varies as it does.
+    /// The middle of values of `metric`, or of something that varies as it does.
     fn new(metric: &Metric, values: Vec<f64>) -> Self {
         let interval = metric.middle(&values, CONFIDENCE);
         let only = if let [only] = values[..] { Some(only) } else { None };

@@ -46,7 +46,7 @@ pub fn of_results(
     Ok(Report { figures, not_drawn, ..concluded(found, paths, from) })
 }
 
-/// What runs that were read say, without figures.
+/// Conclusions from runs that were read, without figures.
 ///
 /// # Errors
 /// The CSV of their study cannot be read.

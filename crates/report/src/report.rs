@@ -23,15 +23,15 @@ pub struct Report {
     pub title: String,
     /// Program and version that made it.
     pub program: String,
-    /// What must not be used, what is an artefact, what holds, what to do, and how much more there is.
+    /// Runs that must not be used, artefacts, what holds, what to do, and how much more there is.
     pub opening: Vec<FindingFigure>,
     /// Folders and studies that were given, in this order.
     pub sources: Vec<Source>,
-    /// Of a single run of ours.
+    /// The answer of a single run of ours.
     pub answer: Option<ReportAnswer>,
     /// The most important first.
     pub findings: Vec<FindingText>,
-    /// Of each workload with several configurations.
+    /// One for each workload with several configurations.
     pub recommendations: Vec<RecommendationText>,
     /// The worst first.
     pub doubts: Vec<SeenDoubt>,
@@ -148,12 +148,12 @@ impl Support {
     }
 }
 
-/// What was best among what was tested.
+/// The best of the tested configurations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RecommendationText {
     /// The workload.
     pub workload: String,
-    /// What did best, what it takes, what was not tried.
+    /// The configuration that did best, what it takes, what was not tried.
     pub says: Vec<String>,
     /// Those that no other beats in both throughput and utilisation, most throughput first.
     pub best: Vec<BestConfiguration>,

@@ -24,7 +24,7 @@ pub(super) fn told(runs: &[ReportedRun], designs: &[Design], results: &[&Run]) -
     all.map(|finding| one(finding, designs, runs)).collect()
 }
 
-/// What was best among what was tested.
+/// The best of the tested configurations.
 pub(super) fn recommended(designs: &[Design], results: &[&Run]) -> Vec<RecommendationText> {
     let middle = |of: Option<ConfigurationMean>| Middle {
         estimate: of.map(|of| of.middle),

@@ -21,7 +21,7 @@ names! {
 }
 
 names! {
-    /// What the values at a number show.
+    /// Conclusion from the values at a number.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Certainty {
@@ -34,7 +34,7 @@ names! {
     }
 }
 
-/// What a search has found.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// The largest, or smallest, number at which the response holds for certain.
@@ -56,7 +56,7 @@ pub struct SearchResult {
     pub response: String,
     /// To be reached, or where low is good not to be exceeded.
     pub bound: f64,
-    /// Which number was looked for.
+    /// The number that was looked for.
     pub find: Find,
     /// The answer.
     #[serde(flatten)]
@@ -81,7 +81,7 @@ pub struct SearchResult {
     pub again: Vec<u64>,
     /// Overrides beside the user's, in every run.
     pub overrides: Vec<String>,
-    /// What the user should know of these.
+    /// Remarks on these for the user.
     pub notes: Vec<String>,
     /// The folder of the runs.
     pub results: String,
@@ -92,7 +92,7 @@ pub struct SearchResult {
 pub struct SearchedNumber {
     /// The number.
     pub number: u64,
-    /// What they show.
+    /// Conclusion from them.
     pub state: Certainty,
     /// The response of each.
     pub values: Vec<f64>,

@@ -24,7 +24,7 @@ const LOOKED_AT_MAX: u64 = 1000;
 /// Where nothing else opens all files, looking opens no more than one in so many of them, and yet so many.
 const LOOKED_AT_SHARE: u64 = 100;
 const LOOKED_AT_MIN: u64 = 10;
-/// Of the sample, which is the same in each epoch: the files that were opened once are looked at again.
+/// Shares of the sample, which is the same in each epoch: the files that were opened once are looked at again.
 const SAMPLE_SEED: u64 = 0x5eed;
 
 /// Files that were opened before the first epoch on this machine.
@@ -49,7 +49,7 @@ pub(crate) struct PageCache<'a> {
     drop_metadata: &'a dyn Fn() -> io::Result<()>,
     /// Files that are looked at.
     sample: Vec<u64>,
-    /// What was there when the epoch before ended, a moment ago.
+    /// The share that was there when the epoch before ended, a moment ago.
     last: Option<Residency>,
 }
 

@@ -18,7 +18,7 @@ pub struct Goal {
     pub from: u64,
     /// The largest number.
     pub max: u64,
-    /// Which edge.
+    /// The edge that is looked for.
     pub find: Find,
 }
 
@@ -49,7 +49,7 @@ impl Search {
         self.values.entry(number).or_default().push(value);
     }
 
-    /// What is known of `number`. One value shows nothing.
+    /// The state of `number`. One value shows nothing.
     pub fn certainty(&self, number: u64) -> Certainty {
         match self.interval(number) {
             Some(mean) if self.goal.least <= mean.low => Certainty::Holds,
@@ -139,14 +139,14 @@ impl Search {
             && !would_decide(self.of(number), self.goal.least, in_all)
     }
 
-    /// Of the numbers that were gone around, the one with the fewest values.
+    /// The one of the numbers that were gone around with the fewest values.
     fn least_known(&self) -> Option<u64> {
         let (first, last) = self.found().not_decided?;
         let open = self.values.range(first..=last).map(|(&number, _)| number);
         open.min_by_key(|&number| self.count(number))
     }
 
-    /// What numbers below the edge are, and those above it.
+    /// The states of numbers below the edge, and of those above it.
     fn sides(&self) -> [Certainty; 2] {
         match self.goal.find {
             Find::Largest => [Certainty::Holds, Certainty::Fails],
@@ -158,7 +158,7 @@ impl Search {
         self.values.keys().copied().filter(move |&number| self.certainty(number) == wanted)
     }
 
-    /// What the mean says, certain or not; `None` where nothing was measured.
+    /// The words of the mean, certain or not; `None` where nothing was measured.
     fn seems(&self, number: u64) -> Option<Certainty> {
         let mean = stats::mean(self.of(number))?;
         Some(if self.goal.least <= mean { Certainty::Holds } else { Certainty::Fails })
@@ -313,7 +313,7 @@ mod tests {
         assert!(150 < undecided, "{undecided}");
     }
 
-    /// Of 500 searches in noise, how many decided all, and how many were wrong.
+    /// The number of 500 searches in noise that decided all, and how many were wrong.
     fn in_noise(noise: f64, knee: u64) -> (u32, u32) {
         let mut random = LegacyRandom::new(2026);
         let (mut decided, mut wrong) = (0, 0);

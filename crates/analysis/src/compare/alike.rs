@@ -1,4 +1,4 @@
-//! What two sides must share for a difference between them to be one of their storage, unless it is what is compared. Says nothing of other settings.
+//! Settings that two sides must share for a difference between them to be one of their storage, unless it is what is compared. Says nothing of other settings.
 
 use feedrate_results::run::{ROWS, Run};
 

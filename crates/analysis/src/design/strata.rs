@@ -12,7 +12,7 @@ pub const HOST: &str = "host";
 /// A part of a design.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stratum {
-    /// What sets it apart from the others; empty where it is the only one.
+    /// The name that sets it apart from the others; empty where it is the only one.
     pub name: String,
     /// The runs of the part.
     pub design: Design,
@@ -83,7 +83,7 @@ impl Design {
     }
 }
 
-/// Whose runs they are: a source's, or a submission's. A run of a workload that nothing tells is alone.
+/// The owner of runs: a source's, or a submission's. A run of a workload that nothing tells is alone.
 fn origin(run: &Run) -> Option<String> {
     if !run.is_workload_known() {
         return Some(run.path.display().to_string());

@@ -159,7 +159,7 @@ struct EncodedMember {
     bytes: Vec<u8>,
     jpeg: PictureDecoder,
     png: PictureDecoder,
-    /// What it was decoded to.
+    /// The decoded content.
     decoded: Option<FileShape>,
     /// Its kind, where nobody decodes that or it is broken.
     undecoded: Option<&'static str>,
@@ -167,7 +167,7 @@ struct EncodedMember {
 
 #[derive(Clone, Copy)]
 enum MemberState {
-    /// What comes is handed on.
+    /// The rest is handed on.
     Plain,
     /// Its first bytes are gathered.
     Begins,
@@ -244,7 +244,7 @@ impl EncodedMember {
         self.hand_on(sink)
     }
 
-    /// What was kept is payload as it is, and so is what comes.
+    /// The kept bytes are payload as they are, and so is the rest.
     fn hand_on(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.state = MemberState::Plain;
         if self.bytes.is_empty() { Ok(()) } else { sink.payload(0, &self.bytes) }

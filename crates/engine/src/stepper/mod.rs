@@ -159,7 +159,7 @@ impl Stepper {
         &self.recorder
     }
 
-    /// What all accelerators waited for in the epoch so far.
+    /// The waits of all accelerators in the epoch so far.
     pub fn take_causes(&mut self) -> StepCauses {
         self.recorder.take_causes()
     }

@@ -117,7 +117,7 @@ impl Recorder {
         self.totals
     }
 
-    /// What all accelerators waited for in the epoch.
+    /// The waits of all accelerators in the epoch.
     pub fn take_causes(&mut self) -> StepCauses {
         std::mem::take(&mut self.causes)
     }

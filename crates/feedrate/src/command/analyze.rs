@@ -209,7 +209,7 @@ fn findings(report: &Report, detail: Detail) -> Option<String> {
     (!report.findings.is_empty()).then(|| lines.join("\n"))
 }
 
-/// What a run is, its utilisation and rate, and its worst doubt.
+/// A run's name, its utilisation and rate, and its worst doubt.
 fn folded_runs(all: &[Run]) -> String {
     let has_several = all.iter().any(|run| run.workload != all[0].workload);
     let rows = all.iter().take(RUNS_FOLDED).enumerate().map(|(index, run)| {

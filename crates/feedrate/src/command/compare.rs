@@ -42,7 +42,7 @@ pub(super) struct CompareArguments {
     /// Runs of A and B are pairs: those of the same block and replicate of a study, else in the order they were started.
     #[arg(long)]
     paired: bool,
-    /// What is compared: one of workload, processes, batch_size, record_length_bytes, computation_time, without which there is no verdict where A and B differ in
+    /// The subject of the comparison: one of workload, processes, batch_size, record_length_bytes, computation_time, without which there is no verdict where A and B differ in
     /// it; may be given several times.
     #[arg(long, value_name = "KEY")]
     across: Vec<String>,

@@ -75,7 +75,7 @@ fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotM
     Ok(batches_read / seconds(window.ns) * seconds(compute_ns) / steps as f64)
 }
 
-/// What was read while reading went on steadily, pauses cut out.
+/// Bytes read while reading went on steadily, pauses cut out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SteadyReads {
     pub(crate) steps: u64,

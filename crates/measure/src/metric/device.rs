@@ -1,4 +1,4 @@
-//! What devices did meanwhile: the one that files come from, and GPUs.
+//! Devices meanwhile: the one that files come from, and GPUs.
 
 use super::{
     Basis, COMPOSED, DEVICE_BYTES, DURATION_S, Figure, Fold, Metric, MetricId, Unit, mean,

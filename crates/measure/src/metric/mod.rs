@@ -168,7 +168,7 @@ pub enum Fold {
     Sum,
     /// If each has a value.
     Most,
-    /// Of what is counted from the start of the run, that of the last epoch.
+    /// The last epoch's, of what is counted from the start of the run.
     Last,
 }
 

@@ -87,7 +87,7 @@ fn part_s(scope: Scope, part: fn(&Stall) -> u64) -> Option<f64> {
     mean_s(scope, causes.map_or_else(|| own.sum(), |causes| part(&causes.totals_ns().0)))
 }
 
-/// Of an accelerator, where all together waited for `ns`.
+/// The mean of an accelerator, where all together waited for `ns`.
 fn mean_s(scope: Scope, ns: u64) -> Option<f64> {
     let accelerators = scope.epoch.accelerators.len();
     (accelerators > 0).then(|| seconds(ns) / accelerators as f64)

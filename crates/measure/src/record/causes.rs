@@ -106,7 +106,7 @@ impl StepCauses {
         (Stall { open_ns, read_ns, decode_ns, queue_ns }, skew_ns)
     }
 
-    /// Of a run of several processes, each of which wrote down its own accelerators. Whoever waited least for the others was last:
+    /// Put together a run of several processes, each of which wrote down its own accelerators. Whoever waited least for the others was last:
     /// no clock need be compared. `None` where one does not tell.
     pub(super) fn of_processes(parts: &[EpochRecord]) -> Option<Self> {
         let causes = parts.iter().map(|part| part.causes.as_ref());

@@ -144,7 +144,7 @@ pub struct EpochRecord {
     pub ended: String,
     /// One entry for each accelerator, in their order.
     pub accelerators: Vec<AcceleratorEpoch>,
-    /// What all accelerators waited for in each step; `None` of old records.
+    /// The waits of all accelerators in each step; `None` of old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub causes: Option<StepCauses>,
     /// Files and bytes read by its end; `None` where knowing would have taken too much memory, and of old records.

@@ -1,4 +1,4 @@
-//! Which experiments have marks of their own: each, or where there are more than can be told apart, all of a workload together.
+//! Experiments that have marks of their own: each, or where there are more than can be told apart, all of a workload together.
 
 use super::block::PlotBlock;
 use feedrate_results::run::Run;

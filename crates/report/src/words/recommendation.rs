@@ -1,4 +1,4 @@
-//! What was best among what was tested, in sentences.
+//! The best of the tested configurations, in sentences.
 
 use super::number::{list, two_digits};
 use feedrate_analysis::recommendation::{Configuration, ConfigurationMean, Recommendation};

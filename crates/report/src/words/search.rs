@@ -106,7 +106,7 @@ fn condition(of: &SearchResult) -> String {
     }
 }
 
-/// Of several accelerators, or of one number.
+/// Several accelerators, or one number of them.
 fn verb(of: &SearchResult, number: u64, verb: &str) -> String {
     let is_plural = of.key == ACCELERATORS && number != 1;
     format!("{verb}{}", if is_plural { "" } else { "s" })

@@ -55,7 +55,7 @@ const ALIKE: f64 = 0.02;
 /// A number of each host that told one.
 #[derive(Debug, PartialEq)]
 struct PerHost {
-    /// Of each host; empty where the places cannot be told apart.
+    /// Memory of each host; empty where the places cannot be told apart.
     each: Vec<f64>,
     /// As DLIO has them, without those that are 0.
     places: Vec<f64>,
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What a summary says of its hosts, and the rows and the sum of memory in GiB that come of it.
+    /// A summary's words on its hosts, and the rows and the sum of memory in GiB that come of it.
     fn check(summary: &serde_json::Value, rows: [&str; 2], sum_gib: Option<u64>) {
         let reported = Reported::new(summary.as_object().unwrap().clone());
         let ranks = MachineOfRanks::default();

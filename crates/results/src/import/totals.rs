@@ -1,4 +1,4 @@
-//! What is left of a run whose ranks left no step times, as submitters of MLPerf Storage publish them: how long the blocks of its epochs were, how many steps they had, and how
+//! Totals of a run whose ranks left no step times, as submitters of MLPerf Storage publish them: how long the blocks of its epochs were, how many steps they had, and how
 //! long a step computed. From rank 0's times of blocks, log, summary and config; no step is made up.
 
 use super::json::{self, Fields, text};
@@ -15,7 +15,7 @@ pub struct Totals {
     pub epochs: Vec<EpochTotal>,
     /// On which side of the true figure its utilisation over all steps lies, where it is no more than a bound.
     pub bound: Option<Bound>,
-    /// What its reported rates count; `None` where they fit no release of DLIO.
+    /// The steps that its reported rates count; `None` where they fit no release of DLIO.
     pub counted: Option<CountedSteps>,
 }
 
@@ -216,7 +216,7 @@ impl TotalFacts<'_> {
         })
     }
 
-    /// What a block has beside its window, which is of all steps but the first.
+    /// The rest of a block beside its window, which is of all steps but the first.
     fn first_step_s(&self, epoch: &EpochTotal, au: Option<f64>) -> Option<f64> {
         let window_s =
             epoch.steps.checked_sub(epoch.blocks)? as f64 * epoch.compute_s? / (au? / 100.0);

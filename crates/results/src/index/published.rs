@@ -16,7 +16,7 @@ const MLPERF_COUNT: &str = " - # Accel";
 const MLPERF_RATE: &str = " - Read B/W (GiB/s)";
 const MIB_OF_GIB: f64 = 1024.0;
 
-/// What the rows of a table say that were measured.
+/// Measured columns of a table's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PublishedTable {
     pub(super) path: PathBuf,
@@ -48,7 +48,7 @@ struct Claim {
     line: usize,
     workload: String,
     accelerators: Option<u32>,
-    /// What was varied, and its value; of both no name where the table has none.
+    /// The varied parameter, and its value; of both no name where the table has none.
     parameter: Option<[String; 2]>,
     au_percent: Option<Stated>,
     mib_per_second: Option<Stated>,
@@ -156,7 +156,7 @@ impl Claim {
         self.au_percent.is_some() || self.mib_per_second.is_some()
     }
 
-    /// What is wrong with it; `None` where a run, or the mean of all such runs, has its numbers.
+    /// The fault in it; `None` where a run, or the mean of all such runs, has its numbers.
     fn lacks(&self, runs: &[Run]) -> Option<String> {
         let own: Vec<&Run> = runs.iter().filter(|run| self.is_of(run)).collect();
         let parameter = self.parameter.iter().map(|[key, value]| format!(", {key} {value}"));
@@ -231,7 +231,7 @@ mod tests {
     use crate::index::{ReadOptions, RunIndex};
     use std::fs;
 
-    /// What is said of a table beside a run on 4 accelerators; AU and rate stand for the run's own.
+    /// Words on a table beside a run on 4 accelerators; AU and rate stand for the run's own.
     fn check(table: &str, expected: &[&str]) {
         let folder = tempfile::tempdir().unwrap();
         Fake::default().write(folder.path(), "unet3d_h100/4/2025");

@@ -22,7 +22,7 @@ pub struct CheckpointSchedule {
 }
 
 impl CheckpointSchedule {
-    /// Of a record; `None` where its plan has no checkpoint.
+    /// From a record; `None` where its plan has no checkpoint.
     pub(super) fn from_record(record: &Record) -> Option<Self> {
         let plan = record.plan.checkpoint.as_ref()?;
         let written = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints).next();
@@ -37,7 +37,7 @@ impl CheckpointSchedule {
         })
     }
 
-    /// Of a DLIO run, with DLIO's defaults; `None` where it was to write none.
+    /// From a DLIO run, with DLIO's defaults; `None` where it was to write none.
     pub(super) fn from_dlio(
         config: &Config,
         reported: Option<&Reported>,

@@ -111,7 +111,7 @@ impl Run {
         self.set(&STALL_PERCENT, load, Provenance::Recomputed);
     }
 
-    /// What the steps of ranks that left none do not tell.
+    /// Numbers that totals do not tell.
     fn recompute_from_totals(&mut self, imported: &Imported, totals: &Totals) {
         let epochs = &totals.epochs;
         let per_step = self.batch_size.zip(imported.ranks_expected);

@@ -90,7 +90,7 @@ pub(crate) fn workload_of_compute(compute_s: f64) -> Option<String> {
 }
 
 impl Rule {
-    /// Of several, that which is `named`, else the first.
+    /// The one of several that is `named`, else the first.
     fn accelerator(&self, compute_s: f64, named: Option<&str>) -> Option<&'static str> {
         let fits = self
             .compute_s

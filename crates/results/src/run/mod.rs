@@ -50,7 +50,7 @@ pub enum Activity {
 /// Name of a workload that nothing tells: such a run is compared with no other.
 pub const UNKNOWN: &str = "unknown";
 
-/// What tells a run's workload.
+/// The sources that tell a run's workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadSource {
@@ -83,7 +83,7 @@ pub struct Run {
     pub submission: Option<Submission>,
     /// The workload's name; [`UNKNOWN`] where nothing tells it.
     pub workload: String,
-    /// What tells it.
+    /// The source of it.
     pub workload_from: Option<WorkloadSource>,
     /// The least utilisation that was asked for, or that MLPerf Storage asks of the workload.
     pub bar_percent: Option<f64>,

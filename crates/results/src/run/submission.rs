@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::path::Path;
 
-/// Whose results they are.
+/// The submitter and system of results.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Submission {

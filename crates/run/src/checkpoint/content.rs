@@ -15,7 +15,7 @@ pub(super) struct StateContent {
 }
 
 impl StateContent {
-    /// Of `file` in the checkpoint of `epoch` and `step`.
+    /// The content of `file` in the checkpoint of `epoch` and `step`.
     pub(super) fn random(epoch: u32, step: u64, file: &str) -> Self {
         let mut content = Content::new(scatter(scatter(SEED ^ u64::from(epoch)) ^ step));
         content.start(u64::from(crc32fast::hash(file.as_bytes())));

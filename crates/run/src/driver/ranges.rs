@@ -37,7 +37,7 @@ impl From<FileRange> for [u64; 4] {
     }
 }
 
-/// What one worker read for one accelerator since the epoch began. Logging does not allocate.
+/// Ranges that one worker read for one accelerator since the epoch began. Logging does not allocate.
 #[derive(Debug)]
 pub(crate) struct RangeLog {
     reader: u32,
@@ -46,7 +46,7 @@ pub(crate) struct RangeLog {
 }
 
 impl RangeLog {
-    /// Of accelerator `reader`, one of `logs` logs of the run.
+    /// A log of accelerator `reader`, one of `logs` logs of the run.
     pub(crate) fn new(reader: u32, logs: u64) -> Self {
         let most = (RANGES_MAX * UNEVEN) as u64 / logs.max(1);
         RangeLog { reader, ranges: Vec::with_capacity(most as usize), is_whole: true }
@@ -90,7 +90,7 @@ impl RangeLog {
     }
 }
 
-/// What has been read since the run began; `None` once that is unknown.
+/// Ranges that have been read since the run began; `None` once that is unknown.
 #[derive(Debug)]
 pub(crate) struct FileReads(Option<KnownReads>);
 

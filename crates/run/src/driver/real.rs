@@ -92,7 +92,7 @@ impl WorkProgress {
 pub struct Epoch {
     /// Each accelerator's.
     pub accelerators: Vec<AcceleratorEpoch>,
-    /// What they waited for.
+    /// The waits of all accelerators.
     pub causes: StepCauses,
     /// The bytes of files that they read; `None` where that would take too much memory to know.
     pub ranges: Option<Vec<FileRange>>,

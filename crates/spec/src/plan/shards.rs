@@ -71,7 +71,7 @@ impl ShardSplit {
         start..end
     }
 
-    /// Of each worker, its whole batches and what is left.
+    /// Whole batches of each worker, and what is left.
     fn ends(&self) -> impl Iterator<Item = RunEnd> {
         let mut left_before = 0;
         (0..self.workers).map(move |worker| {
@@ -106,7 +106,7 @@ impl ShardSplit {
         (found.step < self.steps).then_some(found)
     }
 
-    /// What fills no batch lies in one or two of the batches that are filled together.
+    /// Samples that fill no batch lie in one or two of the batches that are filled together.
     fn left_of(&self, own: &RunEnd, piece: u64) -> Option<ShardPiece> {
         let first = own.left_before % self.batch_size;
         let cut = own.left.min(self.batch_size - first);

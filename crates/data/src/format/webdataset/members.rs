@@ -58,7 +58,7 @@ struct MemberSpan {
     extension: Extension,
 }
 
-/// What a name ends in; nothing where that is longer than any that is known.
+/// The ending of a name; nothing where that is longer than any that is known.
 #[derive(Clone, Copy, Default)]
 struct Extension([u8; EXTENSION_BYTES_MAX]);
 

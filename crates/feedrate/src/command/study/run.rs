@@ -50,7 +50,7 @@ pub(in crate::command) struct StudyRunArguments {
     /// Runs of an experiment, at most, with `--until`.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
     max_replicates: u64,
-    /// What becomes of datasets that this study made.
+    /// Treatment of datasets that this study made.
     #[arg(long, value_enum, default_value_t = Policy::MakeRoom)]
     datasets: Policy,
     /// Wait so long before each run for disk and processors to be quiet; a run that begins in spite of noise is doubted. 0 does not look.

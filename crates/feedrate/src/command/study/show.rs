@@ -18,7 +18,7 @@ use std::path::PathBuf;
 pub(in crate::command) struct StudyShowArguments {
     /// The study's CSV.
     study: PathBuf,
-    /// Which: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`.
+    /// Rows: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`.
     #[arg(required = true)]
     runs: Vec<String>,
     /// One JSON object on stdout.
