@@ -166,6 +166,25 @@ fn of_several_sources_each_run_has_its_own() {
     assert_eq!(report.runs[0].link, None);
 }
 
+/// A setting that always changes with the source is lost to no run that must not be used.
+#[test]
+fn what_follows_the_source_is_not_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    for (source, batch) in [("before", 2), ("after", 4)] {
+        for time in [1000, 1010] {
+            let steps = vec![(time + batch, 1000, 0, 1_000_000); 20];
+            save_steps(folder.path(), &format!("{source}/{time}"), &steps, |record| {
+                record.plan.loader.batch_size = batch;
+            });
+        }
+    }
+    let paths = ["before", "after"].map(|name| folder.path().join(name));
+    let says: Vec<String> =
+        of_results(&paths, None, 1).unwrap().findings.into_iter().map(|one| one.says).collect();
+    assert!(says.iter().any(|says| says.contains("not the same storage")), "{says:#?}");
+    assert!(!says.iter().any(|says| says.contains("must not be used")), "{says:#?}");
+}
+
 #[test]
 fn there_is_no_report_on_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -104,7 +104,9 @@ pub(super) fn only_left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
     let mut lost = Vec::new();
     let mut concerned: BTreeSet<usize> = BTreeSet::new();
     for (at, factor) in all.factors.iter().enumerate() {
-        if used.cells.is_empty() || used.factor(&factor.name).is_some() {
+        // What is left may always change together with another factor.
+        let is_follower = used.factors.iter().any(|of| of.followers.contains(&factor.name));
+        if used.cells.is_empty() || is_follower || used.factor(&factor.name).is_some() {
             continue;
         }
         let mut cells = all.cells.iter();

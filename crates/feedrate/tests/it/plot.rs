@@ -24,11 +24,16 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
         let name = plot["name"].as_str().unwrap();
         let (path, expected) = match name {
             "timeline" => (one.as_str(), 0),
+            // It needs a search, and `scale` has its own tests.
+            "search" => ("results", 2),
             _ => ("results", 0),
         };
         let file = format!("{name}.svg");
         let answer = test.feedrate(&["plot", name, path, "-o", &file]);
         assert_eq!(answer.code, expected, "{name}: {}", answer.stderr);
+        if expected != 0 {
+            continue;
+        }
         assert!(answer.stdout.starts_with(&file), "{}", answer.stdout);
         let svg = fs::read_to_string(test.path(&file)).unwrap();
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
@@ -122,7 +127,8 @@ fn results_of_dlio_are_drawn_as_ours_are() {
     let answer = test.feedrate(&["plot", "au_processes", "results", "--json"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let object: Value = serde_json::from_str(&answer.stdout).unwrap();
-    let points = &object["figure"]["panels"][0]["layers"][0]["points"];
+    let layers = object["figure"]["panels"][0]["layers"].as_array().unwrap();
+    let points = &layers.iter().find(|layer| layer["layer"] == "series").unwrap()["points"];
     assert_eq!(
         (&points[0]["x"], &points[1]["x"]),
         (&Value::from(1.0), &Value::from(2.0)),

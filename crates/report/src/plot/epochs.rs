@@ -6,7 +6,7 @@ use super::response::ResponseAxis;
 use super::together::{self, Together};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Style, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
 };
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
@@ -23,6 +23,9 @@ pub(super) static PLOT: Plot = Plot {
     make: Make::Figure(figure),
 };
 
+/// More numbers than this would run into each other.
+const TICKS_MAX: usize = 10;
+
 fn figure(data: &Data) -> Result<Figure, Missing> {
     let blocks = data.blocks();
     let all = Together::all(&blocks);
@@ -35,12 +38,14 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         ));
     }
     let axes = [&AU_ALL_STEPS, &SAMPLES_WHOLE].map(|response| ResponseAxis::new(response, data));
+    let every = epochs.div_ceil(TICKS_MAX);
+    let ticks: Vec<f64> = (1..=epochs).step_by(every).map(|epoch| epoch as f64).collect();
     let mut panels = Vec::new();
     for group in together::groups(&all) {
         for y in &axes {
             let lines = group.iter().enumerate();
             let lines = lines.filter_map(|(i, one)| line(one, i, epochs, y)).collect();
-            let x = Axis::linear("Epoch", AxisRange::AtLeast(1.0, epochs as f64));
+            let x = Axis::new("Epoch", Scale::LinearAt(ticks.clone()), AxisRange::Tight);
             let axes = Axes { x, y: y.axis.clone(), layers: y.with_bar(lines), aspect: 0.68 };
             panels.push(Panel::from_axes(together::title(&all, group), axes));
         }
