@@ -42,28 +42,41 @@ impl<'a> Derived<'a> {
         self.values.get(&metric.id).map(|value| value.number)
     }
 
-    /// Whether a throttle or delay stands for the storage, so that what lies behind it cannot matter: at least half of
-    /// the time in its operations is theirs.
-    pub fn storage_is_emulated(&self) -> bool {
+    /// Whether a throttle or delay stands for the storage in reads, so that where their bytes came from cannot matter: at least
+    /// half of the time in them is theirs.
+    pub fn reads_are_emulated(&self) -> bool {
+        is_half(self.emulated_reads_s(), self.io.read_ns)
+    }
+
+    /// Whether a delay stands for the storage in opens, or throttle and delays for all of it.
+    pub fn opens_are_emulated(&self) -> bool {
+        let storage = &self.record.plan.storage;
+        let opens_s = self.io.opens as f64 * (storage.delay_s + storage.open_delay_s);
+        let all_ns = self.io.open_ns + self.io.read_ns;
+        is_half(opens_s, self.io.open_ns) || is_half(opens_s + self.emulated_reads_s(), all_ns)
+    }
+
+    /// Time of all readers in the throttle and the delays of reads.
+    fn emulated_reads_s(&self) -> f64 {
         let plan = &self.record.plan;
         let storage = &plan.storage;
+        let readers = f64::from(plan.readers()) * f64::from(plan.loader.workers.max(1));
+        // Readers beyond the places wait until those before them are through; each process has a place.
+        let processes = self.record.processes.len() as u32;
+        let places = storage.throttle_concurrency.map(|places| places.max(processes).max(1));
+        let waiting = places.map_or(1.0, |places| (readers / f64::from(places)).max(1.0));
         // A throttle serves one read after another: that many wait for each that is served.
-        let readers = f64::from(plan.accelerators) * f64::from(plan.loader.workers.max(1));
         let served_s =
             storage.throttle_bytes_per_second.map_or(0.0, |rate| self.io.read_bytes as f64 / rate);
         let read_s = storage.throttle_latency_s + storage.delay_s + storage.read_delay_s;
-        let waits_s = self.io.reads as f64 * read_s
-            + self.io.opens as f64 * (storage.delay_s + storage.open_delay_s);
-        let busy_s = (self.io.open_ns + self.io.read_ns) as f64 / 1e9;
-        let emulated_s = served_s * readers + waits_s;
-        emulated_s > 0.0 && emulated_s >= busy_s / 2.0
+        served_s * readers + self.io.reads as f64 * read_s * waiting
     }
 
     /// Share of the logical bytes that no device gave: the page cache did. `None` where that cannot be known, where nothing was
-    /// read, and where the storage is emulated.
+    /// read, and where reads are emulated.
     pub fn cached_share(&self) -> Option<f64> {
         let has_cache = self.record.epochs.iter().any(|e| e.host.resident_before_bytes.is_some());
-        if self.storage_is_emulated() || !has_cache || self.io.read_bytes == 0 {
+        if self.reads_are_emulated() || !has_cache || self.io.read_bytes == 0 {
             return None;
         }
         let from_device = self.device_bytes?.min(self.io.read_bytes);
@@ -81,6 +94,10 @@ impl<'a> Derived<'a> {
     }
 }
 
+fn is_half(emulated_s: f64, busy_ns: u64) -> bool {
+    emulated_s > 0.0 && emulated_s >= busy_ns as f64 / 2e9
+}
+
 fn sum_known(record: &Record, figure: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
     let mut epochs = Scope::all(record).peekable();
     epochs.peek()?;
@@ -91,16 +108,17 @@ fn sum_known(record: &Record, figure: fn(&HostEpoch) -> Option<u64>) -> Option<u
 mod tests {
     use super::*;
     use crate::example::simple;
+    use crate::record::Process;
 
     /// Twenty reads of 20 MB in all, which took 10 s, 4 MB of them from the device.
-    fn check(change: fn(&mut Record), is_emulated: bool, cached_share: Option<f64>) {
+    fn check(change: impl Fn(&mut Record), is_emulated: bool, cached_share: Option<f64>) {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
         let host = &mut record.epochs[0].host;
         host.process_device_read_bytes = Some(4_000_000);
         host.resident_before_bytes = Some(1_000_000);
         change(&mut record);
         let derived = Derived::new(&record);
-        assert_eq!(derived.storage_is_emulated(), is_emulated);
+        assert_eq!(derived.reads_are_emulated(), is_emulated);
         assert_eq!(derived.cached_share(), cached_share);
     }
 
@@ -122,10 +140,8 @@ mod tests {
         check(|r| r.plan.storage.throttle_bytes_per_second = Some(4.1e6), false, Some(0.8));
         check(|r| r.plan.storage.throttle_latency_s = 0.25, true, None);
         check(|r| r.plan.storage.throttle_latency_s = 0.24, false, Some(0.8));
-        // Opens are delayed too.
-        check(|r| r.plan.storage.delay_s = 0.125, true, None);
-        check(|r| r.plan.storage.delay_s = 0.12, false, Some(0.8));
-        check(|r| r.plan.storage.open_delay_s = 0.25, true, None);
+        check(|r| r.plan.storage.delay_s = 0.25, true, None);
+        check(|r| r.plan.storage.delay_s = 0.24, false, Some(0.8));
         check(|r| r.plan.storage.read_delay_s = 0.25, true, None);
         // A throttle serves one after another, so that two workers wait twice as long.
         let two = |r: &mut Record| {
@@ -133,6 +149,57 @@ mod tests {
             r.plan.loader.workers = 2;
         };
         check(two, true, None);
+    }
+
+    const PROCESS: Process =
+        Process { node: 0, id: 1, accelerators: 1, clock_offset_ns: 0, clock_error_ns: 0 };
+
+    /// Ten readers for two places, so that five wait for each read of 50 ms.
+    #[test]
+    fn who_waits_for_a_place_waits_for_the_throttle() {
+        fn ten(r: &mut Record) {
+            r.plan.storage.throttle_latency_s = 0.05;
+            r.plan.loader.workers = 10;
+        }
+        check(ten, false, Some(0.8));
+        let limited = |r: &mut Record| {
+            ten(r);
+            r.plan.storage.throttle_concurrency = Some(2);
+        };
+        check(limited, true, None);
+        let in_processes = |r: &mut Record| {
+            limited(r);
+            r.processes = vec![PROCESS; 5];
+        };
+        check(in_processes, false, Some(0.8));
+        let few_wait = |r: &mut Record| {
+            limited(r);
+            r.plan.storage.throttle_concurrency = Some(20);
+        };
+        check(few_wait, false, Some(0.8));
+        // Reads take what they take, however few of them at a time.
+        let no_wait = |r: &mut Record| {
+            limited(r);
+            r.plan.storage.throttle_latency_s = 0.0;
+        };
+        check(no_wait, false, Some(0.8));
+    }
+
+    #[test]
+    fn delayed_opens_excuse_no_reads_from_the_cache() {
+        check(|r| r.plan.storage.open_delay_s = 10.0, false, Some(0.8));
+        // Twenty opens of 5 s in all, and reads of 10 s.
+        let opens = |change: fn(&mut Record)| {
+            let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
+            let io = &mut record.epochs[0].accelerators[0].io;
+            (io.opens, io.open_ns) = (20, 5_000_000_000);
+            change(&mut record);
+            Derived::new(&record).opens_are_emulated()
+        };
+        assert!(opens(|r| r.plan.storage.open_delay_s = 0.125));
+        assert!(!opens(|r| r.plan.storage.open_delay_s = 0.12));
+        assert!(opens(|r| r.plan.storage.read_delay_s = 0.375));
+        assert!(!opens(|r| r.plan.storage.read_delay_s = 0.37));
     }
 
     #[test]

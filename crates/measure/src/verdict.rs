@@ -148,7 +148,7 @@ fn facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         _ => waits.read_s,
     };
     let from = match derived.device_bytes {
-        _ if derived.storage_is_emulated() => " through the throttle or delay asked for".into(),
+        _ if derived.reads_are_emulated() => " through the throttle or delay asked for".into(),
         Some(device) => format!(", {} of them from the device", units::bytes(device)),
         None => String::new(),
     };

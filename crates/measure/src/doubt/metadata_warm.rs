@@ -18,7 +18,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     },
     check: Some(|derived| {
         let files = derived.record.plan.dataset.files_train;
-        if derived.storage_is_emulated() || files == 0 {
+        if derived.opens_are_emulated() || files == 0 {
             return None;
         }
         let epochs = &derived.record.epochs;
