@@ -69,6 +69,8 @@ fn check_fires(kind: &DoubtKind, evidence: &str, change: impl Fn(&mut Record)) {
     };
     assert!(doubt.evidence.contains(evidence), "{}", doubt.evidence);
     assert!(!doubt.advice.is_empty() && doubt.severity == kind.severity);
+    let words: Vec<&str> = doubt.evidence.split(' ').collect();
+    assert!(words.windows(2).all(|pair| pair[0] != pair[1]), "{}", doubt.evidence);
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn a_good_run_is_doubted_only_for_what_dlio_always_does() {
     let serious = analysis.runs[0].doubts.iter().filter(|d| d.severity != Severity::Note);
     let serious: Vec<&str> = serious.map(|doubt| doubt.name.as_str()).collect();
     assert_eq!(serious, ["wrong_step_count"]);
+    assert_eq!(doubted(&analysis, "no_step_causes"), [], "no record is older");
     let run = &analysis.runs[0];
     assert_eq!((run.parameter.as_str(), run.value.as_str(), run.steps), ("processes", "4", 40));
 }
