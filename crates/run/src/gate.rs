@@ -1,11 +1,18 @@
-//! Lets so many through at once; the others wait. Only where fewer threads may decode than read, or fewer reads are served than begun.
+//! Lets so many through at once; the others wait, first come first served. Only where fewer threads may decode than read, or fewer reads are served than begun.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Counts those that may still go in.
+/// Counts those that came and those that may go in.
 pub(crate) struct Gate {
-    free: Mutex<u32>,
+    tickets: Mutex<Tickets>,
     left: Condvar,
+}
+
+struct Tickets {
+    /// Of who comes next.
+    next: u64,
+    /// Who has a lower one is let in.
+    served: u64,
 }
 
 /// Someone is in, until this is dropped.
@@ -14,23 +21,30 @@ pub(crate) struct Permit<'g>(&'g Gate);
 impl Gate {
     /// For `places` at once.
     pub(crate) fn new(places: u32) -> Self {
-        Gate { free: Mutex::new(places.max(1)), left: Condvar::new() }
+        let tickets = Tickets { next: 0, served: places.max(1).into() };
+        Gate { tickets: Mutex::new(tickets), left: Condvar::new() }
     }
 
     /// Wait for a place, and take it.
     pub(crate) fn enter(&self) -> Permit<'_> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free =
-            self.left.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
-        *free -= 1;
+        let mut tickets = self.tickets();
+        let own = tickets.next;
+        tickets.next += 1;
+        let waited = self.left.wait_while(tickets, |tickets| tickets.served <= own);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
         Permit(self)
+    }
+
+    fn tickets(&self) -> MutexGuard<'_, Tickets> {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.0.left.notify_one();
+        self.0.tickets().served += 1;
+        // The place is of one of those that wait, and no other.
+        self.0.left.notify_all();
     }
 }
 
@@ -57,6 +71,30 @@ mod tests {
             }
         });
         assert!((1..=2).contains(&most.load(SeqCst)), "{most:?}");
-        assert_eq!(*gate.free.lock().unwrap(), 2);
+        let tickets = gate.tickets();
+        assert_eq!((tickets.next, tickets.served), (3000, 3002));
+    }
+
+    /// Who leaves and comes again at once goes behind those that waited.
+    #[test]
+    fn who_came_first_goes_in_first() {
+        let (gate, order) = (Gate::new(1), Mutex::new(Vec::new()));
+        let go_in = |who: u64| {
+            let permit = gate.enter();
+            order.lock().unwrap().push(who);
+            permit
+        };
+        std::thread::scope(|scope| {
+            let first = go_in(0);
+            for who in 1..=5 {
+                scope.spawn(move || drop(go_in(who)));
+                while gate.tickets().next <= who {
+                    std::thread::yield_now();
+                }
+            }
+            drop(first);
+            drop(go_in(6));
+        });
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5, 6]);
     }
 }
