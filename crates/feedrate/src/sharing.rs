@@ -38,10 +38,10 @@ impl<'a> Sharing<'a> {
     ) -> anyhow::Result<Self> {
         let (rank, size) = (ranks.comm.rank(), ranks.comm.size());
         let LoaderPlan { group_accelerators: group, file_access, .. } = plan.loader;
-        let share = layers::share_read(rank, size, plan.accelerators, group);
+        let read_for = layers::read_for(rank, size, plan.accelerators, group);
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
-        let plan = ranks.storage(&plan.storage, share);
+        let plan = ranks.storage(&plan.storage, &read_for);
         let own = (file_access != FileAccess::Mpio)
             .then(|| layers::emulated(&plan, dataset.storage.clone(), clock, &signals.stop));
         let complete = Arc::default();

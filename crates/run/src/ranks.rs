@@ -53,14 +53,20 @@ impl Ranks {
         self.comm.size() > 1
     }
 
-    /// The emulated storage of this process if it reads for `share` of the accelerators: a limit is over all of them.
-    pub fn storage(&self, plan: &StoragePlan, share: f64) -> StoragePlan {
+    /// The emulated storage of this process if it reads for these of the accelerators: a limit is over all of them. Each that reads
+    /// has a place.
+    pub fn storage(&self, plan: &StoragePlan, read_for: &Range<u64>) -> StoragePlan {
         let mut own = plan.clone();
+        let all = u64::from(self.accelerators.max(1));
+        let share = (read_for.end - read_for.start) as f64 / all as f64;
         // Who reads nothing has no limit to keep.
-        let limit = if share > 0.0 { plan.throttle_bytes_per_second } else { None };
-        own.throttle_bytes_per_second = limit.map(|rate| rate * share);
-        let reads = plan.throttle_concurrency.filter(|_| share > 0.0);
-        own.throttle_concurrency = reads.map(|reads| ((f64::from(reads) * share) as u32).max(1));
+        let reads = !read_for.is_empty();
+        own.throttle_bytes_per_second =
+            plan.throttle_bytes_per_second.filter(|_| reads).map(|rate| rate * share);
+        own.throttle_concurrency = plan.throttle_concurrency.filter(|_| reads).map(|places| {
+            let before = |accelerator: u64| (u64::from(places) * accelerator).div_ceil(all);
+            (before(read_for.end) - before(read_for.start)).max(1) as u32
+        });
         own
     }
 
@@ -128,4 +134,29 @@ fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CommError> {
 /// Ranks of other versions may understand each other no more than this.
 fn unreadable(error: serde_json::Error) -> CommError {
     CommError::Library { call: "a message between ranks", reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::read_for;
+
+    fn places(reads: u32, accelerators: u32, processes: u32, group: u32) -> Vec<Option<u32>> {
+        let ranks = Ranks::alone(accelerators);
+        let plan = StoragePlan { throttle_concurrency: Some(reads), ..StoragePlan::default() };
+        let of = |rank| {
+            let read_for = read_for(rank, processes, accelerators, group);
+            ranks.storage(&plan, &read_for).throttle_concurrency
+        };
+        (0..processes).map(of).collect()
+    }
+
+    #[test]
+    fn processes_share_out_all_places() {
+        assert_eq!(places(7, 2, 2, 1), [Some(4), Some(3)]);
+        assert_eq!(places(5, 4, 4, 1), [2, 1, 1, 1].map(Some));
+        assert_eq!(places(8, 3, 2, 1), [3, 5].map(Some));
+        assert_eq!(places(2, 4, 4, 1), [Some(1); 4], "each has one");
+        assert_eq!(places(3, 4, 4, 2), [Some(2), None, Some(1), None]);
+    }
 }

@@ -7,7 +7,7 @@ mod once;
 mod collective;
 mod together;
 
-pub use collective::{Collective, GroupStorages, share_read};
+pub use collective::{Collective, GroupStorages, read_for};
 pub use recorded::Recorded;
 pub use together::Together;
 

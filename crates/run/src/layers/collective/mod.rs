@@ -18,6 +18,7 @@ use crate::ranks::Ranks;
 use feedrate_data::storage::ReadStorage;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::order::shard;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -68,14 +69,14 @@ impl Neighbours {
     }
 }
 
-/// Share of the run's accelerators that process `rank` reads for.
-pub fn share_read(rank: u32, processes: u32, accelerators: u32, group: u32) -> f64 {
+/// Those of the run's accelerators that process `rank` reads for.
+pub fn read_for(rank: u32, processes: u32, accelerators: u32, group: u32) -> Range<u64> {
     let (accelerators, group) = (u64::from(accelerators), u64::from(group.max(1)));
     let own = shard(accelerators, processes, rank);
     let first = own.start.next_multiple_of(group);
     let end =
         if first < own.end { own.end.next_multiple_of(group).min(accelerators) } else { first };
-    (end - first) as f64 / accelerators.max(1) as f64
+    first..end
 }
 
 /// The readers and members of a run. Ends its threads when dropped.

@@ -29,13 +29,13 @@ fn groups_are_cut_by_processes_wherever_they_are() {
 
 #[test]
 fn who_reads_for_others_has_their_share_of_the_storage() {
-    let shares = |accelerators, processes, group| -> Vec<f64> {
-        (0..processes).map(|rank| share_read(rank, processes, accelerators, group)).collect()
+    let all = |accelerators, processes, group| -> Vec<Range<u64>> {
+        (0..processes).map(|rank| read_for(rank, processes, accelerators, group)).collect()
     };
-    assert_eq!(shares(4, 4, 1), [0.25; 4]);
-    assert_eq!(shares(4, 4, 2), [0.5, 0.0, 0.5, 0.0]);
-    assert_eq!(shares(4, 2, 4), [1.0, 0.0]);
-    assert_eq!(shares(8, 2, 3), [0.75, 0.25]);
+    assert_eq!(all(4, 4, 1), [0..1, 1..2, 2..3, 3..4]);
+    assert_eq!(all(4, 4, 2), [0..2, 2..2, 2..4, 4..4]);
+    assert_eq!(all(4, 2, 4), [0..4, 4..4]);
+    assert_eq!(all(8, 2, 3), [0..6, 6..8]);
 }
 
 fn of_one_group(size: u32) -> Vec<Collective> {

@@ -33,7 +33,7 @@ impl Builder<'_> {
             self.raw_checkpoint(plan),
             checkpoints_exceed_disk(plan, context),
             samples_in_memory(plan),
-            emulated(plan),
+            emulated(plan, self.request.processes.unwrap_or(1)),
             workers_outnumber_shards(plan),
             shared_gpu(plan, context),
         ];
@@ -153,7 +153,8 @@ fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {
     ))
 }
 
-fn emulated(plan: &Plan) -> Option<PlanDoubt> {
+/// Of so many processes each that reads has a place in the throttle.
+fn emulated(plan: &Plan, processes: u32) -> Option<PlanDoubt> {
     let (storage, train) = (&plan.storage, &plan.train);
     let keys = [
         ("storage.throttle.bytes_per_second", storage.throttle_bytes_per_second.is_some()),
@@ -166,7 +167,14 @@ fn emulated(plan: &Plan) -> Option<PlanDoubt> {
     ];
     let set: Vec<String> =
         keys.iter().filter(|key| key.1).map(|key| format!("`{}`", key.0)).collect();
-    let evidence = format!("set: {}", set.join(", "));
+    let readers = processes.min(plan.readers());
+    let places = match storage.throttle_concurrency {
+        Some(places) if places < readers => {
+            format!("; {readers} processes read, each at least one at a time, not {places} in all")
+        }
+        _ => String::new(),
+    };
+    let evidence = format!("set: {}{places}", set.join(", "));
     let advice =
         "compare only with runs that emulate the same; leave it out to judge what is there";
     (!set.is_empty()).then(|| doubt("emulated", evidence, advice))
@@ -206,4 +214,22 @@ fn samples_in_memory(plan: &Plan) -> Option<PlanDoubt> {
 
 fn doubt(name: &str, evidence: String, advice: &str) -> PlanDoubt {
     PlanDoubt { name: name.into(), evidence, advice: advice.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_processes_than_places_are_told() {
+        let mut plan = Plan { accelerators: 4, ..Plan::default() };
+        assert_eq!(emulated(&plan, 4), None);
+        plan.storage.throttle_concurrency = Some(2);
+        let evidence = |processes| emulated(&plan, processes).unwrap().evidence;
+        assert_eq!(evidence(2), "set: `storage.throttle.concurrency`");
+        assert_eq!(
+            evidence(4),
+            "set: `storage.throttle.concurrency`; 4 processes read, each at least one at a time, not 2 in all"
+        );
+    }
 }
