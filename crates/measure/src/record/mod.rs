@@ -426,7 +426,7 @@ pub struct HostEpoch {
     /// Share of the dataset's files looked at for residency, 0 to 1.
     pub resident_sampled_share: f64,
     /// Training files that are known to have been opened or made on this machine since its dentries and inodes were last dropped,
-    /// when the epoch began; others may have opened more.
+    /// when the epoch began, but for the few that were looked at; others may have opened more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata_opened_files: Option<u64>,
     /// Whether they could be dropped right before the epoch; `None` where that was not asked for.
