@@ -6,7 +6,9 @@ use crate::job::ReadJob;
 use crate::loader::LOADERS;
 use crate::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_measure::example;
-use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, IoCounters, Stall, StepCauses};
+use feedrate_measure::record::{
+    AcceleratorEpoch, EpochRecord, HostEpoch, IoCounters, Stall, StepCauses,
+};
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::plan::{Barrier, Plan};
@@ -85,17 +87,32 @@ fn an_evaluation_is_one_wait_for_its_end() {
 
 /// The verdict on one, two and eight accelerators of steps of 40 ms and 1 MB, from a storage that gives this share of what they need.
 fn check_verdict(expected: Bound, needed_share: f64, change: fn(&mut Plan, u32)) {
+    let storage = |accelerators| rate(needed_share * f64::from(accelerators) * 25e6);
+    check_verdict_of(expected, storage, HostEpoch::default(), change);
+}
+
+fn check_verdict_of(
+    expected: Bound,
+    storage: impl Fn(u32) -> SimulatedStorage,
+    host: HostEpoch,
+    change: fn(&mut Plan, u32),
+) {
     for accelerators in [1, 2, 8] {
         let case = Case { loader: "native", accelerators, workers: 2, steps: 60, compute_s: 0.04 };
         let mut plan = plan(case);
         change(&mut plan, accelerators);
-        let model = rate(needed_share * f64::from(accelerators) * 25e6);
-        let (accelerated, causes) = of_plan(&plan, model);
+        let job = match plan.storage.kind.as_str() {
+            "null" => job(&plan),
+            _ => ReadJob::new(&plan, 0..accelerators, generated(&plan), true).unwrap(),
+        };
+        let driver = SimulatedDriver::new(job, storage(accelerators));
+        let (accelerated, causes) = simulate(driver, plan.train.steps_per_epoch);
         let epoch = EpochRecord {
             number: 1,
             end_ns: accelerated[0].blocks[0].end_ns,
             accelerators: accelerated,
             causes: Some(causes),
+            host: host.clone(),
             ..EpochRecord::default()
         };
         let verdict = Summary::new(&example::record(plan, vec![epoch])).verdict;
@@ -108,6 +125,7 @@ fn check_verdict(expected: Bound, needed_share: f64, change: fn(&mut Plan, u32))
 #[test]
 fn runs_are_bound_by_what_is_emulated() {
     check_verdict(Bound::ComputeBound, 4.0, |_, _| {});
+    check_verdict(Bound::ComputeBound, 2.0, |_, _| {});
     check_verdict(Bound::StorageBound, 0.7, |_, _| {});
     check_verdict(Bound::StorageBound, 0.4, |_, _| {});
     check_verdict(Bound::DecodeBound, 4.0, |plan, _| {
@@ -122,6 +140,36 @@ fn runs_are_bound_by_what_is_emulated() {
     check_verdict(Bound::BarrierBound, 4.0, |plan, n| {
         plan.train.slow_accelerators = vec![(n - 1, 3.0)];
     });
+}
+
+/// Each sample is a file of its own.
+fn in_files(plan: &mut Plan, _: u32) {
+    plan.dataset.format = "raw".into();
+    plan.storage.kind = "memory".into();
+    plan.dataset.record_dims = vec![100, 100];
+}
+
+/// Two workers for steps of 40 ms: more than 80 ms for each file are too much.
+#[test]
+fn runs_whose_opens_are_delayed_are_metadata_bound() {
+    for open_ns in [120_000_000, 200_000_000, 300_000_000] {
+        let slow = |_| SimulatedStorage { open_ns, ..SimulatedStorage::default() };
+        check_verdict_of(Bound::MetadataBound, slow, HostEpoch::default(), in_files);
+    }
+}
+
+/// However fast memory is: no byte came from the device.
+#[test]
+fn runs_from_memory_are_cache_fed() {
+    let host = HostEpoch {
+        process_device_read_bytes: Some(0),
+        resident_before_bytes: Some(0),
+        ..HostEpoch::default()
+    };
+    for needed_share in [0.4, 0.7, 4.0] {
+        let storage = |accelerators| rate(needed_share * f64::from(accelerators) * 25e6);
+        check_verdict_of(Bound::CacheFed, storage, host.clone(), |_, _| {});
+    }
 }
 
 /// No part is longer than the workers took for it, whatever is held back or waited for together.
