@@ -298,6 +298,18 @@ fn upwards(response: &Metric, value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_measure::example::{simple, wait_alone};
+    use feedrate_measure::record::Stall;
+
+    #[test]
+    fn what_memory_served_tells_nothing_whatever_bounds_it() {
+        let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+        wait_alone(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
+        assert!(tells(&Summary::new(&record)));
+        record.epochs[0].host.process_device_read_bytes = Some(0);
+        record.epochs[0].host.resident_before_bytes = Some(20_000_000);
+        assert!(!tells(&Summary::new(&record)));
+    }
 
     #[test]
     fn a_run_is_expected_to_take_as_long_as_at_its_own_number() {
