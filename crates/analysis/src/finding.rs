@@ -392,6 +392,8 @@ impl EffectSize {
 pub enum Caveat {
     /// A doubt of runs that it rests on, by name.
     RunsDoubted(String),
+    /// These settings always changed together with a factor, so that it may be them.
+    ChangedTogether { factor: String, followers: Vec<String> },
     /// It holds if factors do not act together. With the chance of the lack of fit where they do.
     Additive { lack_of_fit_p: Option<f64> },
     /// Shares of factors add up to more than all.

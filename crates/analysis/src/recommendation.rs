@@ -1,6 +1,6 @@
 //! The tested configurations that did best, what they take, and what was not tried. From the means of cells: it claims no more than these.
 
-use crate::design::{Design, DesignCell, PROCESSES, Stratum};
+use crate::design::{Design, DesignCell, Factor, PROCESSES, Stratum};
 use crate::estimate::{mean_of_cells, scaled};
 use crate::precision::ALPHA;
 use feedrate_measure::doubt::Severity;
@@ -18,10 +18,18 @@ pub struct Recommendation {
     pub best: Vec<Configuration>,
     /// How many others are not told apart from the first in throughput: by Welch's test, corrected for all (Holm), or because either was run once.
     pub not_told_apart: usize,
-    /// Configurations that were run.
+    /// Configurations that were run, and are compared.
     pub tested: usize,
+    /// Those that were run and are not compared, as they did other work: see `held`.
+    pub of_other_work: usize,
+    /// Settings that change the work, with the level that all compared configurations have.
+    pub held: Vec<(String, String)>,
     /// Combinations of all levels of all factors; those that were not run are untested.
     pub combinations: u64,
+    /// Factors with settings that always changed together with them, so that it may be these.
+    pub followed: Vec<(String, Vec<String>)>,
+    /// Whether the utilisation of all compared configurations is known.
+    pub is_au_known: bool,
     /// Warnings about runs of `best`, by name.
     pub doubts: Vec<String>,
 }
@@ -70,15 +78,22 @@ pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation>
     strata.map(Stratum::named_design).filter_map(|of| recommend(&of, runs)).collect()
 }
 
-fn recommend(design: &Design, runs: &[&Run]) -> Option<Recommendation> {
+fn recommend(whole: &Design, runs: &[&Run]) -> Option<Recommendation> {
+    let is_work = |factor: &Factor| {
+        let mut names = factor.followers.iter().chain([&factor.name]);
+        names.any(|name| HELD.contains(&name.as_str()))
+    };
     let held: Vec<usize> =
-        (0..design.factors.len()).filter(|&at| HELD.contains(&&*design.factors[at].name)).collect();
+        (0..whole.factors.len()).filter(|&at| is_work(&whole.factors[at])).collect();
     let is_held =
-        |cell: &&DesignCell| held.iter().all(|&at| cell.levels[at] == design.factors[at].baseline);
-    let of_cells = design.cells.iter().filter(is_held).flat_map(|cell| &cell.runs);
+        |cell: &&DesignCell| held.iter().all(|&at| cell.levels[at] == whole.factors[at].baseline);
+    let of_cells = whole.cells.iter().filter(is_held).flat_map(|cell| &cell.runs);
     let comparable: BTreeSet<usize> = of_cells.copied().collect();
-    let design = design.restricted(
-        |factor| !HELD.contains(&&*factor.name),
+    let of_other_work = whole.cells.iter().filter(|cell| !is_held(cell)).count();
+    let held = held.iter().map(|&at| &whole.factors[at]);
+    let held = held.map(|of| (of.name.clone(), of.baseline_level().to_string())).collect();
+    let design = whole.restricted(
+        |factor| !is_work(factor),
         |run| {
             let rate = runs[run].metric(&SAMPLES_WHOLE).filter(|rate| 0.0 < *rate);
             comparable.contains(&run) && rate.is_some()
@@ -97,6 +112,7 @@ fn recommend(design: &Design, runs: &[&Run]) -> Option<Recommendation> {
         all[1..].iter().map(|(_, cell)| chance(&rates(all[0].1), &rates(cell))).collect();
     let known: Vec<f64> = others.iter().copied().flatten().collect();
     let told_apart = holm(&known).into_iter().filter(|p| *p < ALPHA).count();
+    let is_au_known = all.iter().all(|(one, _)| one.au_percent.is_some());
     let (mut best, mut cells): (Vec<Configuration>, Vec<&DesignCell>) = (Vec::new(), Vec::new());
     let mut highest: Option<f64> = None;
     for (configuration, cell) in all {
@@ -111,12 +127,17 @@ fn recommend(design: &Design, runs: &[&Run]) -> Option<Recommendation> {
     let doubts = doubts.filter(|doubt| doubt.severity == Severity::Warning);
     let doubts: BTreeSet<String> = doubts.map(|doubt| doubt.name.clone()).collect();
     let combinations = design.factors.iter().map(|factor| factor.levels.len() as u64);
+    let followed = design.factors.iter().filter(|factor| !factor.followers.is_empty());
     Some(Recommendation {
         workload: design.workload.clone(),
         best,
         not_told_apart: others.len() - told_apart,
         tested: design.cells.len(),
+        of_other_work,
+        held,
         combinations: combinations.fold(1, u64::saturating_mul),
+        followed: followed.map(|of| (of.name.clone(), of.followers.clone())).collect(),
+        is_au_known,
         doubts: doubts.into_iter().collect(),
     })
 }

@@ -37,7 +37,7 @@ fn unusable(report: &Report) -> String {
     });
     let invalid: Vec<(&ReportedRun, &str)> = invalid.collect();
     let mut says = match (invalid.len(), counted(results.len() as u64, "run")) {
-        (0, all) => format!("nothing is known against using any of {all}"),
+        (0, all) => format!("none of {all} is invalid{}", warned(&results)),
         (some, all) if some <= NAMED_MAX => {
             let named =
                 invalid.iter().map(|(one, doubt)| format!("`{}` ({doubt})", one.run.short_path()));
@@ -61,6 +61,24 @@ fn unusable(report: &Report) -> String {
         says += &format!("; {} cannot be read", counted(report.left_out.len() as u64, "folder"));
     }
     says
+}
+
+/// `; 3 have warnings, most often `page_cache``.
+fn warned(results: &[&ReportedRun]) -> String {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut runs = 0;
+    for one in results {
+        let own = one.run.doubts.iter().filter(|doubt| doubt.severity == Severity::Warning);
+        let own: Vec<&str> = own.map(|doubt| doubt.name.as_str()).collect();
+        runs += usize::from(!own.is_empty());
+        own.into_iter().for_each(|name| *names.entry(name).or_default() += 1);
+    }
+    // The first of the commonest.
+    let commonest = names.into_iter().rev().max_by_key(|of| of.1);
+    commonest.map_or(String::new(), |(name, _)| {
+        let have = if runs == 1 { "has" } else { "have" };
+        format!("; {runs} {have} warnings, most often `{name}`")
+    })
 }
 
 fn artefacts(report: &Report) -> String {
@@ -103,7 +121,10 @@ fn holds(report: &Report) -> String {
 }
 
 fn why_nothing(report: &Report) -> String {
-    if report.findings.iter().any(|one| one.support == Support::Described) {
+    if report.runs.iter().filter(|one| one.unused().is_none()).count() == 1 {
+        return ": there is one".into();
+    }
+    if report.findings.iter().any(|one| one.kind == FindingKind::NotTested) {
         return ": those that differ were not repeated".into();
     }
     let found = report.findings.iter().find(|one| one.support == Support::CannotBeTold);

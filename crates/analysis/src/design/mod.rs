@@ -51,6 +51,15 @@ pub struct Factor {
     pub is_own: bool,
 }
 
+/// Factors that always change together in the runs that are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Twins {
+    /// They stay: neither can be told from the other.
+    Apart,
+    /// The later one follows the first, as in a design of these runs alone.
+    Follow,
+}
+
 /// Runs with the same levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesignCell {
@@ -121,12 +130,20 @@ impl Design {
         self.factors.iter().position(|factor| factor.name == name)
     }
 
-    /// The design of some of its runs and factors: levels that no run has are gone, and so are factors of one level; what always changed together with another
-    /// factor in these runs follows it.
+    /// The design of some of its runs and factors: levels that no run has are gone, and so are factors of one level.
     pub fn restricted(
         &self,
         has_factor: impl Fn(&Factor) -> bool,
         has_run: impl Fn(usize) -> bool,
+    ) -> Design {
+        self.selected(has_factor, has_run, Twins::Apart)
+    }
+
+    fn selected(
+        &self,
+        has_factor: impl Fn(&Factor) -> bool,
+        has_run: impl Fn(usize) -> bool,
+        twins: Twins,
     ) -> Design {
         let runs = self.cells.iter().flat_map(|cell| cell.runs.iter().map(move |&run| (cell, run)));
         let kept: Vec<(&DesignCell, usize)> = runs.filter(|&(_, run)| has_run(run)).collect();
@@ -146,7 +163,7 @@ impl Design {
             };
             match places.iter().find(is_twin) {
                 _ if levels.len() < 2 => {}
-                Some(twin) if !self.factors[at].is_own => {
+                Some(twin) if twins == Twins::Follow && !self.factors[at].is_own => {
                     let of = followers.entry(twin.0).or_default();
                     of.push(self.factors[at].name.clone());
                     of.extend(self.factors[at].followers.clone());

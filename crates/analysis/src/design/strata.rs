@@ -1,6 +1,6 @@
 //! The parts of a design whose runs may be compared: those of one source, one machine and one size of samples. Tests nothing.
 
-use super::{Design, DesignCell, SOURCE};
+use super::{Design, DesignCell, SOURCE, Twins};
 use feedrate_results::run::Run;
 use feedrate_spec::units;
 use std::borrow::Borrow;
@@ -28,7 +28,16 @@ impl Stratum {
 }
 
 /// Source, machine, and the size of samples where that sets a run apart. What is not known is the same as nothing that is.
-type Place<'a> = (Option<String>, Option<&'a str>, Option<u64>);
+type Place<'a> = (Option<String>, Option<&'a str>, SampleSize);
+
+/// The size of samples of a part.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum SampleSize {
+    /// That of most runs, or one that was varied to be compared.
+    Common,
+    Other(u64),
+    Unknown,
+}
 
 impl Design {
     /// Its parts, in the order of sources and machines. Runs of another size of samples than most are a part of their own, but for those that were made to
@@ -44,24 +53,34 @@ impl Design {
                 let run: &Run = runs[at].borrow();
                 let setting = |key| run.settings.get(key).map(String::as_str);
                 let is_apart = size(run) != common && !has_partner && !sets_size_alone(run);
-                let size = size(run).filter(|_| is_apart);
+                let size = match size(run) {
+                    _ if !is_apart => SampleSize::Common,
+                    Some(bytes) => SampleSize::Other(bytes),
+                    None => SampleSize::Unknown,
+                };
                 parts.entry((origin(run), setting(HOST), size)).or_default().insert(at);
             }
         }
         let number = parts.len();
         let sources: BTreeSet<_> = parts.keys().map(|place| &place.0).collect();
         let hosts: BTreeSet<_> = parts.keys().map(|place| place.1).collect();
-        let has_sizes = parts.keys().any(|place| place.2.is_some());
+        let has_sizes = parts.keys().any(|place| place.2 != SampleSize::Common);
         let parts = parts.iter().map(|((source, host, size), own)| {
             let mut names: Vec<String> = Vec::new();
             let source = source.clone().unwrap_or("unknown source".into());
             names.extend((1 < sources.len()).then_some(source));
             names.extend((1 < hosts.len()).then(|| host.unwrap_or("unknown host").into()));
-            let size = size.or(common).filter(|_| has_sizes);
-            names.extend(size.map(|size| format!("samples of {}", units::bytes(size))));
+            let samples_of = |bytes| format!("samples of {}", units::bytes(bytes));
+            names.extend(match size {
+                SampleSize::Common => common.filter(|_| has_sizes).map(samples_of),
+                SampleSize::Other(bytes) => Some(samples_of(*bytes)),
+                SampleSize::Unknown => Some("samples of unknown size".into()),
+            });
             let is_place = |name: &str| [SOURCE, HOST].contains(&name);
+            // A part of a design is a design of its own; the whole of it stays as it is.
+            let twins = if number == 1 { Twins::Apart } else { Twins::Follow };
             let design =
-                self.restricted(|factor| !is_place(&factor.name), |run| own.contains(&run));
+                self.selected(|factor| !is_place(&factor.name), |run| own.contains(&run), twins);
             Stratum { name: if number == 1 { String::new() } else { names.join(", ") }, design }
         });
         parts.collect()

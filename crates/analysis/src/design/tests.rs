@@ -143,3 +143,15 @@ fn a_factor_may_follow_one_of_more_levels() {
     let design = design(&runs, &Declared::default());
     assert_eq!((design.told_by(0), design.told_by(1)), (Some(1), None));
 }
+
+/// Batch and processes changed apart in a run that must not be used: without it neither is told from the other.
+#[test]
+fn what_is_left_of_a_design_hides_no_factor() {
+    let runs = [("4", "1"), ("6", "7"), ("4", "7")].map(|(accelerators, batch)| {
+        run(&[("accelerators", accelerators), ("loader.batch_size", batch)])
+    });
+    let whole = design(&runs, &Declared::default());
+    let left = whole.restricted(|_| true, |run| run != 2);
+    assert_eq!(left.factors.len(), 2, "{:?}", text(&left));
+    assert!(left.factors.iter().all(|factor| factor.followers.is_empty()));
+}

@@ -95,7 +95,21 @@ fn of_stratum(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> 
     let judged: Vec<JudgedResponse> = matrices.iter().map(judge).collect();
     all.extend(inconclusive::open(&design.workload, &judged));
     all.extend(judged.into_iter().flat_map(|one| one.findings));
+    all.iter_mut().for_each(|finding| doubt_followed(finding, design));
     all
+}
+
+/// What a factor does may be what the settings do that always changed with it.
+fn doubt_followed(finding: &mut Finding, design: &Design) {
+    if finding.kind == FindingKind::CannotTell {
+        return;
+    }
+    let named = finding.factors.iter().filter_map(|name| design.factor(name));
+    let followed = named.map(|at| &design.factors[at]).filter(|of| !of.followers.is_empty());
+    finding.caveats.extend(followed.map(|of| Caveat::ChangedTogether {
+        factor: of.name.clone(),
+        followers: of.followers.clone(),
+    }));
 }
 
 fn is_invalid(run: &Run) -> bool {

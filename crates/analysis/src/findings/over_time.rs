@@ -3,13 +3,13 @@
 
 use super::exclusions::{touches, warnings};
 use super::{UsedRuns, about};
-use crate::estimate::{ResponseScale, mean_of_cells, scaled};
+use crate::estimate::{ResponseScale, mean_of_cells, of_points, scaled};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use crate::precision::{ALPHA, CONFIDENCE};
 use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, Metric, SAMPLES_WHOLE};
-use feedrate_measure::phase::{CheckpointPhases, Phase, of_checkpoints};
+use feedrate_measure::phase::{CheckpointPhases, Phase, PhaseKind, of_checkpoints};
 use feedrate_measure::record::CheckpointKind;
-use feedrate_measure::stats::{Cell, Combination, Difference, holm, mean};
+use feedrate_measure::stats::{Cell, Combination, Difference, Interval, holm, mean};
 use feedrate_results::run::Run;
 use std::collections::BTreeSet;
 
@@ -54,9 +54,8 @@ pub(super) fn over_time(group: &UsedRuns) -> Vec<Finding> {
         .zip(corrected)
         .for_each(|(p, one)| *p = one);
     let tests = known.len();
-    let of_epochs = (!epochs.is_empty()).then(|| {
-        finding(group, FindingKind::Epochs, Subject::BetweenEpochs, &epochs, tests, Vec::new())
-    });
+    let of_epochs = (!epochs.is_empty())
+        .then(|| finding(group, FindingKind::Epochs, &epochs, tests, CheckpointCosts::default()));
     let checkpoints: Vec<PartTest> = during.into_iter().chain(after).collect();
     of_epochs.into_iter().chain(of_checkpoints_written(group, &checkpoints, tests)).collect()
 }
@@ -76,7 +75,7 @@ fn first_epoch(run: &Run, response: &Metric) -> Option<f64> {
     Some(first - mean(later)?)
 }
 
-/// A phase less the one before the checkpoint, on the scale of the response; the mean over checkpoints that have both.
+/// A phase less the one before the checkpoint, on the scale of the response; the mean over checkpoints that have both in one epoch.
 fn against_before(run: &Run, response: &Metric, part: PartOf) -> Option<f64> {
     let value = |phase: &Phase| {
         let known = if response.id == SAMPLES_WHOLE.id {
@@ -86,8 +85,18 @@ fn against_before(run: &Run, response: &Metric, part: PartOf) -> Option<f64> {
         };
         scaled(response, known?)
     };
-    let changes = saves(run).filter_map(|one| Some(value(part(one)?)? - value(one.before?)?));
+    let changes = saves(run).filter_map(|one| {
+        let (part, before) = (part(one)?, one.before?);
+        is_in_one_epoch(run, before, part).then_some(value(part)? - value(before)?)
+    });
     mean(&changes.collect::<Vec<f64>>())
+}
+
+/// The first steps of an epoch wait as they do without a checkpoint before it: they tell nothing of checkpoints.
+fn is_in_one_epoch(run: &Run, before: &Phase, after: &Phase) -> bool {
+    let mut epochs = run.phases.iter().filter(|of| of.phase == PhaseKind::Epoch);
+    let end_s = |of: &Phase| of.start_s + of.duration_s;
+    epochs.any(|of| of.start_s <= before.start_s && after.start_s < end_s(of))
 }
 
 impl<'a> PartTest<'a> {
@@ -131,7 +140,7 @@ impl<'a> PartTest<'a> {
         let scale = ResponseScale::new(self.response);
         let (unit, interval) = match scale {
             ResponseScale::Logarithm => (EffectUnit::Ratio, interval.map(|one| one.exp())),
-            ResponseScale::Percent => (EffectUnit::Points, interval),
+            ResponseScale::Percent => (EffectUnit::Points, interval.map(of_points)),
         };
         let estimate = scale.back(self.estimate);
         let effect = EffectSize::new(self.of.clone(), unit, estimate, interval, self.runs.len());
@@ -146,35 +155,45 @@ impl<'a> PartTest<'a> {
     }
 }
 
-/// `costs`: numbers of checkpoints that are no test.
+/// Numbers of checkpoints that are no test, and the runs that they rest on.
+#[derive(Default)]
+struct CheckpointCosts<'a> {
+    effects: Vec<EffectSize>,
+    runs: Vec<&'a Run>,
+}
+
 fn finding(
     group: &UsedRuns,
     kind: FindingKind,
-    subject: fn(usize) -> Subject,
     parts: &[PartTest],
     tests: usize,
-    costs: Vec<EffectSize>,
+    costs: CheckpointCosts,
 ) -> Finding {
-    let mut runs: Vec<&Run> = parts.iter().flat_map(|part| part.runs.iter().copied()).collect();
+    let CheckpointCosts { effects: costs, mut runs } = costs;
+    runs.extend(parts.iter().flat_map(|part| part.runs.iter().copied()));
     runs.sort_by(|a, b| a.path.cmp(&b.path));
     runs.dedup_by(|a, b| a.path == b.path);
     let experiments = parts.iter().map(|part| part.experiments).max().unwrap_or(0);
+    let subject = match kind {
+        FindingKind::Epochs => Subject::BetweenEpochs(experiments),
+        _ => Subject::AroundCheckpoints(experiments),
+    };
+    let effects: Vec<EffectSize> =
+        costs.into_iter().chain(parts.iter().map(|part| part.effect(tests))).collect();
     let doubts: BTreeSet<&str> = runs.iter().flat_map(|run| warnings(run)).collect();
-    let doubts = doubts
-        .into_iter()
-        .filter(|name| RESPONSES.iter().any(|response| touches(name, response.id.name())));
+    let touched = |name: &&str| RESPONSES.iter().any(|of| touches(name, of.id.name()));
+    let doubts = doubts.into_iter().filter(touched);
     let mut caveats: Vec<Caveat> = doubts.map(|name| Caveat::RunsDoubted(name.into())).collect();
-    let is_supported = parts.iter().any(|part| part.p.is_some_and(|p| p < ALPHA));
-    if parts.iter().all(|part| part.difference.is_none()) && !parts.is_empty() {
+    if effects.iter().all(|of| of.low.is_none()) {
         caveats.push(Caveat::NotReplicated);
     }
-    let effects = parts.iter().map(|part| part.effect(tests));
     Finding {
-        effects: costs.into_iter().chain(effects).collect(),
+        // What a checkpoint takes is measured; what parts differ by is tested.
+        is_supported: effects.iter().any(|of| of.p.map_or(of.low.is_some(), |p| p < ALPHA)),
+        effects,
         caveats,
-        is_supported,
         magnitude: parts.iter().map(PartTest::magnitude).fold(0.0, f64::max),
-        ..about(kind, &group.design.workload, subject(experiments), &runs)
+        ..about(kind, &group.design.workload, subject, &runs)
     }
 }
 
@@ -192,7 +211,12 @@ fn of_checkpoints_written(group: &UsedRuns, parts: &[PartTest], tests: usize) ->
         design.cells.iter().flat_map(|cell| &cell.runs).map(|&run| group.runs[run]).collect();
     let mut costs = Vec::new();
     let durations = mean_of_cells(&DURATION_S, &of_cells(&seconds));
-    let shares = mean_of_cells(&DURATION_S, &of_cells(&share_of_run));
+    // A share is a percentage, and its interval ends where these do.
+    let shares = mean_of_cells(&AU_ALL_STEPS, &of_cells(&percent_of_run)).map(|(of, ends)| {
+        let end = |percent: f64| percent.clamp(0.0, 100.0) / 100.0;
+        let ends = ends.map(|of| Interval { low: end(of.low), high: end(of.high), ..of });
+        (of / 100.0, ends)
+    });
     for (of, unit, found) in [
         (Quantity::CheckpointDuration, EffectUnit::Seconds, durations),
         (Quantity::CheckpointShare, EffectUnit::Share, shares),
@@ -205,17 +229,19 @@ fn of_checkpoints_written(group: &UsedRuns, parts: &[PartTest], tests: usize) ->
     if costs.is_empty() {
         return None;
     }
-    let kind = FindingKind::Checkpoints;
-    let mut finding = finding(group, kind, Subject::AroundCheckpoints, parts, tests, costs);
-    finding.is_supported |= finding.effects.iter().any(|of| of.low.is_some());
-    finding.evidence = runs.iter().map(|run| run.path.clone()).collect();
-    Some(finding)
+    Some(finding(
+        group,
+        FindingKind::Checkpoints,
+        parts,
+        tests,
+        CheckpointCosts { effects: costs, runs },
+    ))
 }
 
-/// Time of checkpoints ÷ time from the first phase's start to the last one's end.
-fn share_of_run(run: &Run) -> Option<f64> {
+/// Time of checkpoints ÷ time from the first phase's start to the last one's end, in percent.
+fn percent_of_run(run: &Run) -> Option<f64> {
     let start_s = run.phases.iter().map(|one| one.start_s).reduce(f64::min)?;
     let end_s = run.phases.iter().map(|one| one.start_s + one.duration_s).reduce(f64::max)?;
     let all_s: f64 = saves(run).map(|one| one.during.duration_s).sum();
-    (start_s < end_s && 0.0 < all_s).then(|| all_s / (end_s - start_s))
+    (start_s < end_s && 0.0 < all_s).then(|| 100.0 * all_s / (end_s - start_s))
 }

@@ -60,9 +60,16 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 }
 
 fn line(of: &Together, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Option<Layer> {
+    // Experiments of fewer epochs would leave a shared line at their end, and move it.
+    let lasting = of.experiments.iter().flatten();
+    let lasting = lasting.filter_map(|run| run.series.get(&y.response.id).map(Vec::len));
+    let shared = lasting.filter(|epochs| 1 < *epochs).min().unwrap_or(0).min(epochs);
     let mut points = Vec::new();
-    for epoch in 0..epochs {
-        let value = |run: &Run| *run.series.get(&y.response.id)?.get(epoch)?;
+    for epoch in 0..shared {
+        let value = |run: &Run| {
+            let series = run.series.get(&y.response.id).filter(|series| 1 < series.len())?;
+            *series.get(epoch)?
+        };
         let cells = of.values(value);
         let Some((middle, interval)) = mean_of_cells(y.response, &cells) else { continue };
         points.push(Point {

@@ -20,7 +20,7 @@ use feedrate_spec::catalog::Member;
 pub(super) static PLOT: Plot = Plot {
     member: Member {
         name: "phases",
-        summary: "AU, throughput and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
+        summary: "AU, throughput, bandwidth and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
         abilities: &[],
     },
     needs: Needs::Summaries,
@@ -28,9 +28,13 @@ pub(super) static PLOT: Plot = Plot {
 };
 
 /// Headings of what is known of a phase: percentages, and bytes per second.
-const COLUMNS: [&str; 4] = ["AU (%)", READ, "Written", "GPU use (%)"];
+const COLUMNS: [&str; 5] = ["AU (%)", SAMPLES, READ, "Written", GPUS];
+
+const SAMPLES: &str = "Throughput (samples/s)";
 
 const READ: &str = "Read";
+
+const GPUS: &str = "GPU use (%)";
 
 /// The numbers of a phase.
 struct PhaseNumbers {
@@ -82,9 +86,10 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         ));
     }
     let title = "Phases of the run".into();
+    let columns = if columns == COLUMNS.len() { 3 } else { columns };
     let mut figure = Figure { title, caption: String::new(), panels, columns, naming: Naming::Key };
     figure.caption = caption(&marks, &names, &figure);
-    if all.iter().all(|phase| phase.values[3].is_none()) {
+    if all.iter().all(|phase| phase.values[COLUMNS.len() - 1].is_none()) {
         figure.caption.push_str(" No GPU was seen.");
     }
     Ok(figure)
@@ -95,6 +100,9 @@ fn axis(heading: &str, largest: f64, estimated: &str) -> (Axis, f64) {
     if heading.ends_with("(%)") {
         return (Axis::linear(heading, AxisRange::AtLeast(0.0, 100.0)), 1.0);
     }
+    if heading == SAMPLES {
+        return (Axis::linear(heading, AxisRange::FromZero), 1.0);
+    }
     let (unit, name) = bytes_unit(largest);
     let estimated = if heading == READ { estimated } else { "" };
     let axis = Axis::linear(label(heading, &format!("{name}/s"), estimated), AxisRange::FromZero);
@@ -103,7 +111,7 @@ fn axis(heading: &str, largest: f64, estimated: &str) -> (Axis, f64) {
 
 fn caption(marks: &[Together], names: &[String], figure: &Figure) -> String {
     let mut caption =
-        "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases"
+        "AU, throughput, bandwidth and use of GPUs by phase. A run counts with the mean of its phases"
             .to_string();
     caption += match marks {
         [one] if one.experiments.len() == 1 => ", which are the small dots. ",
@@ -175,10 +183,15 @@ fn measured(phase: &Phase) -> PhaseNumbers {
         None => kind.into(),
     };
     let gpus = phase.gpus.iter().flatten().filter_map(|gpu| gpu.utilisation_percent);
-    let rates =
-        [phase.au_percent, phase.delivered_bytes_per_second, phase.written_bytes_per_second];
-    let [au, read, written] = rates.map(|rate| rate.filter(|rate| *rate > 0.0));
-    PhaseNumbers { name, values: [au, read, written, stats::mean(&gpus.collect::<Vec<_>>())] }
+    let rates = [
+        phase.au_percent,
+        phase.samples_per_second,
+        phase.delivered_bytes_per_second,
+        phase.written_bytes_per_second,
+    ];
+    let [au, samples, read, written] = rates.map(|rate| rate.filter(|rate| *rate > 0.0));
+    let gpus = stats::mean(&gpus.collect::<Vec<_>>());
+    PhaseNumbers { name, values: [au, samples, read, written, gpus] }
 }
 
 const FIRST: &str = "first steps";
@@ -194,14 +207,14 @@ fn recomputed(run: &Run) -> Vec<PhaseNumbers> {
         let size = if is_rate_known { run.mean_sample_bytes } else { None };
         let bytes = size.zip(samples(run, phase.steps));
         let read = bytes.map(|(size, samples)| size * samples / phase.duration_s);
-        let values = [phase.au_percent, read, None, None];
+        let values = [phase.au_percent, phase.samples_per_second, read, None, None];
         all.push(PhaseNumbers { name: phase.phase.name().into(), values });
     }
     let times = &run.step_times;
     for (first, later) in times.first_au_percent.iter().zip(&times.later_au_percent) {
         for (name, au_percent) in [(FIRST, *first), ("later steps", *later)] {
             if au_percent.is_some() {
-                let values = [au_percent, None, None, None];
+                let values = [au_percent, None, None, None, None];
                 all.push(PhaseNumbers { name: name.into(), values });
             }
         }

@@ -52,7 +52,7 @@ pub(super) fn title(all: &[Together], group: &[Together]) -> Option<String> {
 /// A sentence for captions, where experiments share marks; else nothing.
 pub(super) fn caption(all: &[Together]) -> &'static str {
     if all.iter().any(|one| 1 < one.experiments.len()) {
-        "A mark is the mean over all experiments of its name, each as heavy. "
+        "A mark is the mean over all experiments of its name that have it, each as heavy. "
     } else {
         ""
     }

@@ -345,6 +345,10 @@ fn middles(finding: &Finding) -> String {
 pub fn caveat(of: &Caveat) -> String {
     match of {
         Caveat::RunsDoubted(name) => quoted(name),
+        Caveat::ChangedTogether { factor, followers } => {
+            let followers: Vec<String> = followers.iter().map(|name| quoted(name)).collect();
+            format!("{} always changed together with {}", list(&followers), quoted(factor))
+        }
         Caveat::Additive { lack_of_fit_p: Some(p) } => format!(
             "holds if factors do not act together, and they do: without that, the runs are missed by more than their noise (lack of fit, {})",
             chance(*p, 1)

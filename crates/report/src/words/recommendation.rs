@@ -11,9 +11,7 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
     let mut says = vec![format!("most throughput: {}{}", reached(first), ties(of))];
     says.extend(costs(first));
     match others {
-        [] if first.au_percent.is_some() => {
-            says.push("no other tested configuration has a higher AU".into());
-        }
+        [] if of.is_au_known => says.push("none of the others has a higher AU".into()),
         [] => {}
         [between @ .., last] => {
             let more = between.len() as u64;
@@ -24,13 +22,26 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
             says.push(format!("highest AU: {}{more}", reached(last)));
         }
     }
+    if !of.held.is_empty() {
+        let held = of.held.iter().map(|(name, level)| format!("`{name}` {level}"));
+        let others = counted(of.of_other_work as u64, "configuration");
+        let are = if of.of_other_work == 1 { "is" } else { "are" };
+        let held = list(&held.collect::<Vec<_>>());
+        says.push(format!("all of this at {held}; {others} of other work {are} not compared"));
+    }
+    for (name, followers) in &of.followed {
+        let followers: Vec<String> = followers.iter().map(|name| format!("`{name}`")).collect();
+        says.push(format!("{} always changed together with `{name}`", list(&followers)));
+    }
     let untested = of.combinations.saturating_sub(of.tested as u64);
-    says.push(match untested {
-        0 => format!("all {} combinations of the levels were tested", of.combinations),
-        untested => {
-            format!("untested: {untested} of {} combinations of the levels", of.combinations)
-        }
-    });
+    match untested {
+        0 if !of.followed.is_empty() => {}
+        0 => says.push(format!("all {} combinations of their levels were tested", of.combinations)),
+        untested => says.push(format!(
+            "untested: {untested} of {} combinations of their levels",
+            of.combinations
+        )),
+    }
     if !of.doubts.is_empty() {
         let names: Vec<String> = of.doubts.iter().map(|name| format!("`{name}`")).collect();
         says.push(format!("runs of these are doubted: {}", list(&names)));

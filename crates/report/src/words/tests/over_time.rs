@@ -1,7 +1,9 @@
 //! What changes while runs last, from records made by hand.
 
 use super::*;
+use feedrate_analysis::finding::EffectUnit;
 use feedrate_measure::example::{block, checkpoint, epoch, plan, record};
+use feedrate_measure::record::EpochRecord;
 use std::path::Path;
 
 /// Three epochs of two blocks of four steps of 10 ms, with a checkpoint of 20 ms between the blocks; loads in ms: of the first epoch, of later ones, of the block
@@ -68,4 +70,38 @@ fn one_run_is_described_and_claims_nothing() {
          doubt: a combination was run once: noise was not measured
     ");
     assert_eq!(told(&[run(1, &[], &[(AU, 50.0)]).run()]), "");
+}
+
+/// The first steps of an epoch are slow with a checkpoint before it and without.
+#[test]
+fn the_start_of_an_epoch_is_no_effect_of_the_checkpoint_before_it() {
+    let of = |load_ms: u64| {
+        let first = epoch(1, vec![vec![block(0, &[(load_ms, 10, 0, 1000); 8])]]);
+        let saved_ms = first.end_ns / 1_000_000;
+        let second = block(saved_ms + 20, &[(9 * load_ms, 10, 0, 1000); 8]);
+        let first = EpochRecord {
+            checkpoints: vec![checkpoint(saved_ms, saved_ms + 20, 1000, 8)],
+            ..first
+        };
+        let record = record(plan(1, 8), vec![first, epoch(2, vec![vec![second]])]);
+        Run { doubts: Vec::new(), ..Run::from_record(Path::new(&load_ms.to_string()), &record) }
+    };
+    let told = told(&[of(10), of(11), of(12)]);
+    assert!(told.contains("a checkpoint takes 20 ms"), "{told}");
+    assert!(!told.contains("after it"), "{told}");
+}
+
+#[test]
+fn no_interval_of_a_percentage_is_wider_than_percentages_are() {
+    let runs = [lasting("a", 2, [200, 10, 0]), lasting("b", 2, [12, 10, 0])];
+    let designs =
+        designs(&runs.iter().map(|run| &run.settings).collect::<Vec<_>>(), &Declared::default());
+    let found = findings(&designs, &runs.iter().collect::<Vec<_>>(), &[]);
+    let effects: Vec<_> = found.iter().flat_map(|one| &one.effects).collect();
+    let of =
+        |unit| effects.iter().filter(move |of| of.unit == unit).flat_map(|of| [of.low, of.high]);
+    let points: Vec<f64> = of(EffectUnit::Points).flatten().collect();
+    assert!(points.contains(&-100.0) && points.iter().all(|end| end.abs() <= 100.0), "{points:?}");
+    let shares: Vec<f64> = of(EffectUnit::Share).flatten().collect();
+    assert!(!shares.is_empty() && shares.iter().all(|end| (0.0..=1.0).contains(end)), "{shares:?}");
 }

@@ -42,7 +42,7 @@ fn most_throughput_and_highest_utilisation_are_told_with_what_they_take() {
     most throughput: `processes` 8, `read_threads` 1: 301 samples/s [294 samples/s, 309 samples/s] at 30.0 % [29.3 %, 30.8 %] AU, n = 3; not told apart from 1 of 3 others
     that takes 8 × the accelerators of the baseline
     highest AU: `processes` 1, `read_threads` 4: 105 samples/s [102 samples/s, 108 samples/s] at 95.0 % [92.0 %, 96.9 %] AU, n = 3; 1 configuration between these two
-    untested: 2 of 6 combinations of the levels
+    untested: 2 of 6 combinations of their levels
     ");
     let rates: Vec<f64> = found[0].best.iter().map(|of| of.throughput.middle.round()).collect();
     assert_eq!(rates, [301.0, 300.0, 105.0], "1 of each is beaten in both by more threads");
@@ -59,6 +59,27 @@ fn other_work_is_no_better_configuration() {
     ]);
     let found = recommended(&runs);
     assert_eq!(found[0].best[0].levels, levels(&[("format", "hdf5")]));
-    assert_eq!(found[0].combinations, 2);
+    assert_eq!((found[0].combinations, found[0].of_other_work), (2, 1));
+    let says = sentences(&found[0]);
+    let held = "all of this at `batch_size` 1; 1 configuration of other work is not compared";
+    assert!(says.contains(&held.to_string()), "{says:#?}");
     assert!(recommended(&runs[..3]).is_empty(), "one configuration is not the best of several");
+}
+
+/// A batch that always changed together with the processes is other work too.
+#[test]
+fn what_follows_a_factor_is_held_and_told() {
+    let runs = three(&[
+        ([("processes", "4"), ("batch_size", "1")], 100.0, 90.0),
+        ([("processes", "6"), ("batch_size", "7")], 600.0, 20.0),
+    ]);
+    assert_eq!(recommended(&runs), []);
+    let runs = three(&[
+        ([("processes", "4"), ("read_threads", "1")], 100.0, 90.0),
+        ([("processes", "6"), ("read_threads", "8")], 600.0, 20.0),
+    ]);
+    let says = sentences(&recommended(&runs)[0]);
+    let told = "`read_threads` always changed together with `processes`".to_string();
+    assert!(says.contains(&told), "{says:#?}");
+    assert!(!says.iter().any(|says| says.contains("combinations")), "{says:#?}");
 }
