@@ -7,11 +7,12 @@ use feedrate_measure::answer::{Answer, AnswerKind};
 use feedrate_measure::doubt::{self, Doubt, Severity};
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
+use feedrate_report::words::answer::told_apart;
 
 /// Reasons to exit with 3.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 3 if the utilisation that decides is below this percentage, or the answer is UNKNOWN.
+    /// Exit with 3 if the utilisation that decides is below this percentage, the answer is UNKNOWN, or memory served most of the bytes.
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     fail_below_au: Option<f64>,
     /// Exit with 3 on any of these, separated by commas: names of verdicts, of doubts, or severities; a severity stands for itself and worse.
@@ -33,11 +34,7 @@ impl GateArguments {
                 format!("`--fail-on {name}` is no verdict, doubt or severity"),
                 name,
                 names(),
-                &format!(
-                    "one of {}, {}, or of `feedrate list doubts`",
-                    Severity::ALL.map(Severity::name).join(", "),
-                    Bound::ALL.map(Bound::name).join(", "),
-                ),
+                &format!("one of {}", Vec::from_iter(names()).join(", ")),
             )),
         }
     }
@@ -61,7 +58,12 @@ impl GateArguments {
                 Some(format!("the utilisation is unknown, {asks}"))
             }
             None => Some(format!("there is no utilisation, {asks}")),
-            Some(au) => (au < least).then(|| format!("the utilisation is {au:.2} %, {asks}")),
+            Some(au) if au < least => {
+                Some(format!("the utilisation is {} %, {asks}", told_apart(au, least)))
+            }
+            Some(_) => answer.is_memory_served.then(|| {
+                format!("memory served the bytes and says nothing of the storage, {asks}")
+            }),
         }
     }
 
@@ -83,15 +85,17 @@ impl GateArguments {
 /// All that `--fail-on` knows.
 fn names() -> impl Iterator<Item = &'static str> {
     let doubts = doubt::DOUBTS.iter().map(|row| row.kind.name);
+    // `invalid` is both.
     let verdicts = Bound::ALL.into_iter().map(Bound::name);
+    let verdicts = verdicts.filter(|name| Severity::named(name).is_none());
     Severity::ALL.into_iter().map(Severity::name).chain(verdicts).chain(doubts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_measure::example::simple;
-    use feedrate_measure::record::Record;
+    use feedrate_measure::example::{simple, wait_alone};
+    use feedrate_measure::record::{Record, Stall};
 
     /// Half of the time is waited for the storage; the doubts are warnings and notes.
     fn record() -> Record {
@@ -121,6 +125,20 @@ mod tests {
         cached.epochs[0].host.process_device_read_bytes = Some(0);
         cached.epochs[0].host.resident_before_bytes = Some(20_000_000);
         check(&cached, Some(0.0), &[], Exit::Unmet);
+        let mut decoded = simple(&[(500, 500, 0, 1_000_000); 20]);
+        wait_alone(&mut decoded, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
+        check(&decoded, Some(40.0), &[], Exit::Fine);
+        decoded.epochs[0].host = cached.epochs[0].host.clone();
+        check(&decoded, Some(40.0), &[], Exit::Unmet);
+    }
+
+    #[test]
+    fn what_is_just_below_is_told_apart() {
+        let mut close = Summary::new(&record()).answer;
+        close.au_percent = Some(89.997);
+        let gates = GateArguments { fail_below_au: Some(90.0), fail_on: Vec::new() };
+        let told = gates.below(&close).unwrap();
+        assert!(told.starts_with("the utilisation is 89.997 %, "), "{told}");
     }
 
     #[test]
@@ -168,5 +186,16 @@ mod tests {
             let gates = GateArguments { fail_on: vec![name.into()], ..GateArguments::default() };
             refused(gates, hint);
         }
+    }
+
+    #[test]
+    fn each_name_of_the_hint_is_accepted_and_told_once() {
+        let of = |name: &str| GateArguments { fail_on: vec![name.into()], ..Default::default() };
+        let hint = of("").refuse_bad().unwrap_err().hint.unwrap();
+        let told = Vec::from_iter(hint.trim_start_matches("one of ").split(", "));
+        assert!(told.contains(&"invalid") && told.contains(&"page_cache"), "{hint}");
+        let names = std::collections::BTreeSet::from_iter(&told);
+        assert_eq!(names.len(), told.len(), "{hint}");
+        told.iter().for_each(|name| of(name).refuse_bad().unwrap());
     }
 }

@@ -59,6 +59,8 @@ pub struct Answer {
     pub unknown_because: Option<UnknownBecause>,
     /// The bound of the run.
     pub verdict: Bound,
+    /// Whether memory served more than half of the bytes: then it is memory that did not feed them, and slower storage would not either.
+    pub is_memory_served: bool,
     /// The utilisation that decides.
     pub au_percent: Option<f64>,
     /// The metric it is: au_sustained, or au_all_steps where that cannot be measured.
@@ -71,7 +73,7 @@ pub struct Answer {
     pub needed_bytes_per_second: Option<f64>,
     /// The rate that reads had in the window.
     pub delivered_bytes_per_second: Option<f64>,
-    /// Samples trained on.
+    /// Samples trained on, where any are.
     pub samples_per_second: Option<f64>,
     /// The largest part of the wait.
     pub wait: Option<WaitPart>,
@@ -171,6 +173,7 @@ impl Answer {
             fed,
             unknown_because: unknown.filter(|_| kind == AnswerKind::Unknown),
             verdict: verdict.name,
+            is_memory_served: derived.is_memory_served(),
             au_percent,
             au_kind: au.map(|(id, _)| id.name()),
             asked_percent,
@@ -178,22 +181,28 @@ impl Answer {
                 .filter(|&percent| fed.is_some_and(|fed| fed != is_reached(percent))),
             needed_bytes_per_second: rates.and_then(Rates::needed),
             delivered_bytes_per_second: rates.and_then(Rates::delivered),
-            samples_per_second: derived.value(&SAMPLES_WHOLE),
+            samples_per_second: derived
+                .value(&SAMPLES_WHOLE)
+                .filter(|_| !plan.is_checkpoints_alone()),
             waited_percent: au.and_then(|_| derived.value(&AU_ALL_STEPS)).map(|au| 100.0 - au),
             wait: Waits::new(derived).and_then(|waits| waits.main_part()),
             window: rates.map(|rates| rates.window),
             helps: match (kind, rates) {
-                (AnswerKind::No, Some(rates)) => estimates(derived, verdict.name, rates),
+                (AnswerKind::No, Some(rates)) => {
+                    estimates(derived, verdict.name, rates, is_sustained)
+                }
                 (AnswerKind::Unknown, _) => advice(doubts, unknown).into_iter().collect(),
                 _ => Vec::new(),
             },
         }
     }
 
-    /// The rate that is missing to that at which no accelerator would wait; `None` where nothing is, or that is not known.
+    /// The rate that is missing to the utilisation asked for; `None` where it is not reading that is waited for, or that is not known.
     pub fn lacks_bytes_per_second(&self) -> Option<f64> {
-        let lacks = self.needed_bytes_per_second? - self.delivered_bytes_per_second?;
-        (lacks > 0.0).then_some(lacks)
+        let share = self.asked_percent / 100.0;
+        let lacks = share * self.needed_bytes_per_second? - self.delivered_bytes_per_second?;
+        let lacks_reading = self.fed == Some(false) && self.verdict == Bound::StorageBound;
+        (lacks_reading && lacks > 0.0).then_some(lacks)
     }
 }
 
@@ -272,7 +281,7 @@ fn per_second(amount: u64, seconds: f64) -> Option<f64> {
 }
 
 /// The rate that is missing of what bounds the run, and how many accelerators what there is would do for.
-fn estimates(derived: &Derived, bound: Bound, rates: Rates) -> Vec<Help> {
+fn estimates(derived: &Derived, bound: Bound, rates: Rates, is_sustained: bool) -> Vec<Help> {
     let Some((needed, delivered)) = rates.needed().zip(rates.delivered()) else {
         return Vec::new();
     };
@@ -288,8 +297,9 @@ fn estimates(derived: &Derived, bound: Bound, rates: Rates) -> Vec<Help> {
     let instead_of = derived.record.plan.accelerators;
     let accelerators = (f64::from(instead_of) * delivered / needed) as u32;
     let fewer = Remedy::FewerAccelerators { accelerators, instead_of };
-    // Each accelerator has workers of its own to decode: fewer of them decode no faster.
-    let helps = bound != Bound::DecodeBound && (1..instead_of).contains(&accelerators);
+    // Each accelerator has workers of its own to open and decode, and fills a stock of its own first: fewer of them do so no faster.
+    let is_shared = bound == Bound::StorageBound && is_sustained;
+    let helps = is_shared && (1..instead_of).contains(&accelerators);
     let remedies = [(bytes_per_second > 0.0, more), (helps, fewer)].into_iter();
     remedies
         .filter_map(|(helps, remedy)| helps.then_some(Help { remedy, is_estimate: true }))
@@ -370,8 +380,43 @@ mod tests {
         record.complete = true;
         let told = answer(&record);
         assert_eq!((told.kind, told.fed), (AnswerKind::Checkpoints, None));
+        assert_eq!(told.samples_per_second, None);
         record.complete = false;
         assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::Incomplete));
+    }
+
+    /// Storage is no faster than memory: who is not fed by the one is not by the other.
+    #[test]
+    fn what_memory_did_not_feed_is_not_fed() {
+        let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+        wait_alone(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
+        assert!(!answer(&record).is_memory_served);
+        record.epochs[0].host.process_device_read_bytes = Some(0);
+        record.epochs[0].host.resident_before_bytes = Some(20_000_000);
+        let told = answer(&record);
+        assert_eq!((told.fed, told.verdict), (Some(false), Bound::DecodeBound));
+        assert!(told.is_memory_served);
+        assert_eq!(told.lacks_bytes_per_second(), None);
+        record.plan.metric.au_target_percent = 50.0;
+        assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::CacheFed));
+    }
+
+    #[test]
+    fn fewer_accelerators_help_only_where_they_share_the_storage() {
+        let names = |steps: usize, change: fn(&mut Record)| {
+            let blocks = vec![vec![block(0, &vec![(100, 100, 0, 2_000_000); steps])]; 2];
+            let mut record = record(plan(2, steps as u64), vec![epoch(1, blocks)]);
+            change(&mut record);
+            let helps = answer(&record).helps;
+            helps.iter().map(|help| serde_json::to_value(help).unwrap()["name"].clone()).collect()
+        };
+        let told: Vec<serde_json::Value> = names(40, |_| {});
+        assert_eq!(told, ["more_reading", "fewer_accelerators"]);
+        let opens =
+            |r: &mut Record| wait_alone(r, Stall { open_ns: 1_000_000_000, ..Stall::default() });
+        assert_eq!(names(40, opens), ["more_opening"]);
+        // Too few steps for the sustained utilisation.
+        assert_eq!(names(3, |_| {}), ["more_reading"]);
     }
 
     /// Two accelerators, steps of 200 ms of which 100 compute: 20 MB/s where 40 are needed.
@@ -384,7 +429,7 @@ mod tests {
         assert_eq!(told.au_percent, Some(50.0));
         assert_eq!(told.needed_bytes_per_second, Some(40e6));
         assert_eq!(told.delivered_bytes_per_second, Some(20e6));
-        assert_eq!(told.lacks_bytes_per_second(), Some(20e6));
+        assert_eq!(told.lacks_bytes_per_second(), Some(16e6));
         // The first step is left out.
         let window = AnswerWindow { epochs: 1, steps: 39, seconds: 7.8 };
         assert_eq!(told.window, Some(window));

@@ -5,6 +5,9 @@ use crate::record::{HostEpoch, IoCounters, Record};
 use crate::window::Scope;
 use feedrate_spec::plan::layout::Layout;
 
+/// From this share of bytes out of memory on, a statement about the storage would be one about memory.
+const CACHED_SHARE_MAX: f64 = 0.5;
+
 /// A record and what follows from it.
 pub struct Derived<'a> {
     /// The record.
@@ -81,6 +84,11 @@ impl<'a> Derived<'a> {
         }
         let from_device = self.device_bytes?.min(self.io.read_bytes);
         Some(1.0 - from_device as f64 / self.io.read_bytes as f64)
+    }
+
+    /// Whether more than half of the bytes came from memory, so that what the run says of the storage it says of memory.
+    pub fn is_memory_served(&self) -> bool {
+        self.cached_share().is_some_and(|share| CACHED_SHARE_MAX < share)
     }
 
     /// Bytes in the page cache when an epoch began, at most.

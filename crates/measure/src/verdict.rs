@@ -42,9 +42,6 @@ pub struct Verdict {
     pub evidence: String,
 }
 
-/// From this share of bytes out of memory on, a statement about the storage would be one about memory.
-const CACHED_SHARE_MAX: f64 = 0.5;
-
 impl Bound {
     /// All of them, in their order.
     pub const ALL: [Bound; 8] = [
@@ -108,9 +105,8 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
     };
     let bound = bound(derived, &waits);
-    let cached = derived.cached_share().is_some_and(|share| CACHED_SHARE_MAX < share);
     let name = match bound {
-        Bound::ComputeBound | Bound::StorageBound if cached => Bound::CacheFed,
+        Bound::ComputeBound | Bound::StorageBound if derived.is_memory_served() => Bound::CacheFed,
         other => other,
     };
     let for_what = match derived.value(&STALL_SKEW) {

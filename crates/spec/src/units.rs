@@ -8,6 +8,11 @@ pub const GIB: f64 = (1u64 << 30) as f64;
 const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
+/// Without the last digits, which calculating makes up: 55 and not 55.00000000000001.
+pub fn rounded(number: f64) -> f64 {
+    (number * 1e9).round() / 1e9
+}
+
 /// `146.6 MB`: powers of 1000, at most four digits.
 pub fn bytes(bytes: u64) -> String {
     scaled(bytes as f64, 1000.0, &DECIMAL)
@@ -177,6 +182,17 @@ fn three_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_calculating_makes_up_is_left_out() {
+        for percent in [7.0, 29.0, 55.0, 57.0, 90.1] {
+            assert_eq!(rounded(percent / 100.0 * 100.0), percent);
+        }
+        assert_eq!(
+            [0.07, 0.29, 0.55, 0.57].map(|share| rounded(share * 100.0)),
+            [7.0, 29.0, 55.0, 57.0]
+        );
+    }
 
     #[test]
     fn bytes_are_decimal_or_binary() {

@@ -3,7 +3,6 @@
 use crate::text;
 use feedrate_results::groups::{Passes, ResultGroup};
 use feedrate_results::import::Bound;
-use feedrate_spec::units;
 
 /// Groups that are shown, at most.
 const GROUPS_MAX: usize = 40;
@@ -11,37 +10,54 @@ const GROUPS_MAX: usize = 40;
 const HEADER: [&str; 10] = [
     "System",
     "Workload",
+    "Varied",
     "Acc",
-    "Runs",
     "Bar",
     "Reported",
+    "Passes",
     "All steps",
-    "Pass as reported",
-    "With all steps",
+    "Passes",
     "First step",
 ];
 
+/// Letters of a system, a workload or what was varied, at most: a line has room beside others in 80 columns.
+const NAME_MAX: usize = 18;
+
 /// A line for each group; `None` without any.
 pub(super) fn page(groups: &[ResultGroup]) -> Option<String> {
+    let first = groups.first()?;
     let has_systems = groups.iter().any(|group| group.submission.is_some());
-    let skipped = usize::from(!has_systems);
-    let rows = groups.iter().take(GROUPS_MAX).map(|group| row(group).into_iter().skip(skipped));
-    let numbers: Vec<usize> = [2, 3, 4, 5, 6].map(|column| column - skipped).into();
-    let header = HEADER.into_iter().skip(skipped);
+    let has_workloads = groups.iter().any(|group| group.workload != first.workload);
+    let shown = |column: &usize| match column {
+        0 => has_systems,
+        1 => has_workloads,
+        _ => true,
+    };
+    let columns: Vec<usize> = (0..HEADER.len()).filter(shown).collect();
+    let numbers: Vec<usize> =
+        (0..columns.len()).filter(|&at| [3, 4, 5, 7].contains(&columns[at])).collect();
+    let rows = groups.iter().take(GROUPS_MAX).map(|group| {
+        let mut cells = row(group);
+        columns.iter().map(|&at| std::mem::take(&mut cells[at])).collect::<Vec<String>>()
+    });
+    let of = if has_workloads { String::new() } else { format!("{}: ", first.workload) };
     let mut lines = vec![
-        "Utilisation in percent against the bar; the first step, which AU leaves out, in units of reading threads × compute:".to_string(),
-        text::table_of_numbers(header, rows, &numbers),
+        format!(
+            "{of}utilisation (%) as reported and of all steps, against the bar; first step in units of"
+        ),
+        "reading threads × compute".to_string(),
+        text::table_of_numbers(columns.iter().map(|&at| HEADER[at]), rows, &numbers),
     ];
     let more = groups.len().saturating_sub(GROUPS_MAX);
     lines.extend((0 < more).then(|| format!(" and {more} more with `--json`")));
-    (!groups.is_empty()).then(|| lines.join("\n"))
+    Some(lines.join("\n"))
 }
 
 fn row(group: &ResultGroup) -> [String; 10] {
     let submission = group.submission.as_ref();
-    let workload = match group.parameter.as_str() {
-        "processes" => group.workload.clone(),
-        _ => format!("{}, {} {}", group.workload, group.parameter, group.value),
+    let varied = match group.parameter.as_str() {
+        "processes" => String::new(),
+        _ => format!("{} {}", group.parameter, group.value),
     };
     let side = match group.bound {
         None => "",
@@ -49,31 +65,26 @@ fn row(group: &ResultGroup) -> [String; 10] {
         Some(Bound::AtLeast) => "≥ ",
     };
     let percent = |value: Option<f64>| text::known(value, |percent| format!("{percent:.1}"));
-    let first_step = group.first_step_s.map(|first_s| {
-        let units = group.first_step_units.map(|units| format!("{units:.1} × "));
-        format!("{}({})", units.unwrap_or_default(), units::seconds(first_s))
-    });
+    let name = |of: &str| text::cut(of, NAME_MAX);
     [
-        text::known(submission, |of| format!("{}/{}", of.submitter, of.system)),
-        workload,
+        text::known(submission, |of| name(&format!("{}/{}", of.submitter, of.system))),
+        name(&group.workload),
+        name(&varied),
         text::known(group.accelerators, |count| count.to_string()),
-        match group.left_out {
-            0 => group.runs.len().to_string(),
-            more => format!("{} of {}", group.runs.len(), group.runs.len() + more),
-        },
         text::known(group.bar_percent, |bar| format!("{bar}")),
         percent(group.reported_percent),
+        passes(group.passes_reported, group.left_out),
         text::known(group.all_steps_percent, |all| format!("{side}{all:.1}")),
-        passes(group.passes_reported),
-        passes(group.passes_all_steps),
-        text::known(first_step, |text| text),
+        passes(group.passes_all_steps, group.left_out),
+        text::known(group.first_step_units, |units| format!("{units:.1} ×")),
     ]
 }
 
-/// How many of the runs.
-fn passes(passes: Passes) -> String {
+/// How many of the runs that may be used.
+fn passes(passes: Passes, left_out: usize) -> String {
     let Passes { yes, no, unknown } = passes;
     match (yes + no, unknown) {
+        (0, 0) if 0 < left_out => "left out".into(),
         (0, 0) => "-".into(),
         (0, _) => "not known".into(),
         (known, 0) => format!("{yes} of {known}"),
@@ -105,11 +116,18 @@ mod tests {
             first_step_s: Some(6.63),
             first_step_units: Some(1.283),
         };
-        let text = page(&[group]).unwrap();
+        let text = page(std::slice::from_ref(&group)).unwrap();
         let line: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
-        let expected =
-            "unet3d_h100 2 2 of 3 90 92.3 ≤ 91.5 2 of 2 0 of 1, 1 not known 1.3 × (6.63 s)";
+        let expected = "2 90 92.3 2 of 2 ≤ 91.5 0 of 1, 1 not known 1.3 ×";
         assert_eq!(line.join(" "), expected);
+        assert!(text.starts_with("unet3d_h100: "), "the workload is named once: {text}");
+        let other = ResultGroup { workload: "resnet50".into(), ..group.clone() };
+        let text = page(&[group.clone(), other]).unwrap();
+        assert!(text.contains("resnet50  ") && text.contains("unet3d_h100  "), "{text}");
+        let none = Passes { yes: 0, no: 0, unknown: 0 };
+        let unused =
+            ResultGroup { passes_reported: none, passes_all_steps: none, runs: vec![], ..group };
+        assert!(page(&[unused]).unwrap().contains("left out"));
         assert_eq!(page(&[]), None);
     }
 }

@@ -110,11 +110,13 @@ fn without_files_of_steps_utilisation_is_the_same_and_held_to_the_bar() {
     assert!(names(b).contains(&"no_step_files") && !names(b).contains(&"missing_ranks"), "{b}");
     let group = &of_totals["groups"][0];
     assert_eq!(group["bar_percent"], 100.0);
-    assert_eq!(group["passes_all_steps"]["no"], 1, "{group}");
+    // Steps of a few milliseconds leave it to chance on which side of 100 % the totals are.
+    let is_below = group["all_steps_percent"].as_f64().unwrap() < 100.0;
+    assert_eq!(group["passes_all_steps"]["no"], u64::from(is_below), "{group}");
     let answer = test.feedrate(&["analyze", "ours", "--bar", "900"]);
     assert_eq!((answer.code, answer.stderr.contains("0 to 100")), (2, true), "{}", answer.stderr);
     let shown = test.feedrate(&["analyze", "ours", "--bar", "100"]).stdout;
-    assert!(shown.contains("With all steps") && shown.contains("0 of 1"), "{shown}");
+    assert!(shown.contains("All steps") && shown.contains("0 of 1"), "{shown}");
 }
 
 #[test]

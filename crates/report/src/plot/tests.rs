@@ -310,17 +310,7 @@ fn axes_have_their_units() {
             ],
         ),
         ("epochs", vec!["AU, all steps (%)", "Throughput (samples/s)", "Epoch"]),
-        (
-            "phases",
-            vec![
-                "AU (%)",
-                "Throughput (samples/s)",
-                "Read (MB/s)",
-                "Written (MB/s)",
-                "GPU use (%)",
-                "before save",
-            ],
-        ),
+        ("phases", vec!["AU (%)", "Throughput (samples/s)", "Written (MB/s)", "before save"]),
         (
             "timeline",
             vec![

@@ -36,7 +36,10 @@ fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
         AnswerKind::Yes | AnswerKind::No => {
             let scope = match answer.window {
                 Some(window) if answer.au_kind == Some(AU_ALL_STEPS.id.name()) => {
-                    format!(", over all {}", units::counted(window.steps, "step"))
+                    match window.steps {
+                        1 => ", over its one step".into(),
+                        steps => format!(", over all {steps} steps"),
+                    }
                 }
                 _ => String::new(),
             };
@@ -47,9 +50,12 @@ fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
         AnswerKind::Rate => {
             let samples = answer.samples_per_second.map(|rate| units::per_second(rate, "samples"));
             let bytes = answer.delivered_bytes_per_second.map(units::bytes_per_second_rounded);
-            let is_cached = answer.verdict == Bound::CacheFed;
             let rates: Vec<String> = bytes.into_iter().chain(samples).collect();
-            let from = if is_cached { " from memory, cache-fed" } else { "" };
+            let from = match answer.verdict {
+                Bound::CacheFed => " from memory, cache-fed",
+                _ if answer.is_memory_served => " from memory",
+                _ => "",
+            };
             format!("{}{from}; without compute there is no AU", rates.join(", "))
         }
         AnswerKind::Checkpoints => verdict.evidence.clone(),
@@ -62,7 +68,15 @@ fn reached(answer: &Answer) -> Option<String> {
     Some(format!("{} % AU of the {asked} % asked", told_apart(au, asked)))
 }
 
-fn told_apart(au: f64, asked: f64) -> String {
+/// `all-steps AU 86 % of the 90 % asked; 98 % of the wait is reading`: of a utilisation that is not the one of the answer.
+pub fn falls_short(name: &str, au: f64, asked: f64, answer: &Answer) -> String {
+    let kind = name.trim_start_matches("au_").trim_end_matches("_percent").replace('_', "-");
+    let waits = answer.wait.map_or_else(String::new, |part| format!("; {}", wait(part)));
+    format!("{kind} AU {} % of the {asked} % asked{waits}", told_apart(au, asked))
+}
+
+/// A percentage with as many digits as tell it apart from what was asked.
+pub fn told_apart(au: f64, asked: f64) -> String {
     let mut texts = (0..4).map(|digits| format!("{au:.digits$}"));
     let is_true =
         |text: &String| text.parse().is_ok_and(|told: f64| (asked <= told) == (asked <= au));
@@ -193,6 +207,14 @@ mod tests {
             ],
         );
         check(
+            &simple(&[(300, 100, 0, 4_000_000)]),
+            &[
+                "NO: 25 % AU of the 90 % asked, over its one step, storage-bound",
+                "Needs 40 MB/s, gets 10 MB/s (25 %); 100 % of the wait is reading",
+                "Would help (estimated): 30 MB/s more storage",
+            ],
+        );
+        check(
             &simple(&[(300, 100, 0, 4_000_000); 3]),
             &[
                 "NO: 25 % AU of the 90 % asked, over all 3 steps, storage-bound",
@@ -271,6 +293,13 @@ mod tests {
         ] {
             assert_eq!(told_apart(au, asked), expected);
         }
+    }
+
+    #[test]
+    fn another_utilisation_than_that_of_the_answer_is_named() {
+        let told =
+            falls_short("au_all_steps_percent", 86.2, 90.0, &Summary::new(&starved(1)).answer);
+        assert_eq!(told, "all-steps AU 86 % of the 90 % asked; 100 % of the wait is reading");
     }
 
     #[test]

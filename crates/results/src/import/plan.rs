@@ -6,6 +6,7 @@ use super::abilities::dlio_has;
 use super::config::Config;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, MetricPlan, Plan, StoragePlan, TrainPlan};
 use feedrate_spec::shape::Element;
+use feedrate_spec::units;
 use feedrate_spec::workload::TimeSpec;
 
 /// Sizes of more files are not drawn one by one.
@@ -77,7 +78,7 @@ pub(super) fn plan(
             ..TrainPlan::default()
         },
         metric: MetricPlan {
-            au_target_percent: config.number(&["metric.au"]).unwrap_or(0.9) * 100.0,
+            au_target_percent: units::rounded(config.number(&["metric.au"]).unwrap_or(0.9) * 100.0),
             exclude_start_steps: excluded(config, "start", 1),
             exclude_end_steps: excluded(config, "end", 0),
         },

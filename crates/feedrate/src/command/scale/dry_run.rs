@@ -59,7 +59,7 @@ pub(super) fn tell(
         (
             "time",
             format!(
-                "{} for {} if no accelerator waits, at most {} (`--budget`), beside making the dataset",
+                "{} for {} if no accelerator waits, about {} at most (`--budget`), beside making the dataset",
                 units::seconds(least_s),
                 units::counted(runs, "run"),
                 units::seconds(budget_s.max(run_s)),

@@ -3,7 +3,7 @@
 use super::ScaleArguments;
 use super::probe::Probes;
 use super::range::SearchRange;
-use crate::exit::refuse;
+use crate::exit::{Interrupted, refuse};
 use crate::{messages, progress};
 use anyhow::Context;
 use feedrate_analysis::precision::mean_looked_at;
@@ -13,9 +13,8 @@ use feedrate_measure::metric::{Better, DURATION_S, Metric, NotMeasurable, Unit};
 use feedrate_measure::record::file::write_atomically;
 use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::summary::Summary;
-use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer;
-use feedrate_results::search::{SEARCH_FILE, SearchResult, SearchedNumber};
+use feedrate_results::search::{Find, SEARCH_FILE, SearchResult, SearchedNumber};
 use feedrate_study::search::{Goal, Search, SearchStep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,8 +27,8 @@ pub(super) struct Hunt<'a> {
     range: SearchRange<'a>,
     search: Search,
     runs: BTreeMap<u64, Vec<Summary>>,
-    /// How long each took, without making the dataset.
-    times_s: Vec<f64>,
+    /// How long those at each number took, without making the dataset.
+    times_s: BTreeMap<u64, Vec<f64>>,
     budget_s: f64,
 }
 
@@ -47,41 +46,66 @@ impl<'a> Hunt<'a> {
             max: range.max,
             find: arguments.find.into(),
         });
-        let (runs, times_s) = (BTreeMap::new(), Vec::new());
+        let (runs, times_s) = (BTreeMap::new(), BTreeMap::new());
         Hunt { arguments, response, range, search, runs, times_s, budget_s }
     }
 
     /// Run until all is decided, or no run is left.
     pub(super) fn search(mut self, probes: &Probes<'_>) -> anyhow::Result<SearchResult> {
-        while let SearchStep::Probe(number) = self.search.next(self.runs_left()) {
-            if let Some(worthless) = self.probe(probes, number)? {
-                return self.keep(Some(worthless), probes.folder);
-            }
-            self.keep(Some("the search was interrupted".into()), probes.folder)?;
+        const INTERRUPTED: &str = "the search was interrupted";
+        while let Some(number) = self.next() {
+            match self.probe(probes, number) {
+                Ok(None) => self.keep(Some(INTERRUPTED.into()), probes.folder)?,
+                Ok(worthless) => return self.keep(worthless, probes.folder),
+                Err(error) => {
+                    let told = || messages::told(&error).replace("\n  hint: ", "; ");
+                    let is_interrupted = error.is::<Interrupted>();
+                    let why = if is_interrupted { INTERRUPTED.into() } else { told() };
+                    self.keep(Some(why), probes.folder)?;
+                    return Err(error);
+                }
+            };
         }
         let is_decided = self.search.found().not_decided.is_none();
         let (runs, budget) = (self.arguments.max_runs, &self.arguments.budget);
-        let stopped = match self.times_s.len() as u64 {
+        let stopped = match self.count() {
             _ if is_decided => None,
             count if count < runs => {
-                Some(format!("another run would end after `--budget {budget}`"))
+                Some(format!("another run would probably end after `--budget {budget}`"))
             }
             _ => Some(format!("`--max-runs {runs}` are spent")),
         };
         self.keep(stopped, probes.folder)
     }
 
-    /// The runs that count and time allow for.
-    fn runs_left(&self) -> u64 {
-        let left = self.arguments.max_runs.saturating_sub(self.times_s.len() as u64);
-        let Some(mean_s) = stats::mean(&self.times_s) else { return left };
-        let left_s = self.budget_s - self.times_s.iter().sum::<f64>();
-        left.min((left_s / mean_s) as u64)
+    /// The number to run at next, if there is one that count and time allow for.
+    fn next(&self) -> Option<u64> {
+        let left = self.arguments.max_runs.saturating_sub(self.count());
+        let left_s = self.budget_s - self.took_s();
+        let in_time = match self.count() {
+            0 => left,
+            count => (left_s / (self.took_s() / count as f64)) as u64,
+        };
+        match self.search.next(left.min(in_time.max(1))) {
+            SearchStep::Probe(number) => {
+                Some(number).filter(|_| expected_s(&self.times_s, number) <= left_s)
+            }
+            SearchStep::End => None,
+        }
+    }
+
+    /// Runs that were made.
+    fn count(&self) -> u64 {
+        self.times_s.values().map(|times| times.len() as u64).sum()
+    }
+
+    fn took_s(&self) -> f64 {
+        self.times_s.values().flatten().sum()
     }
 
     /// Run at `number`, and say what came of it. Returns why no search can be made of such runs, where it is so.
     fn probe(&mut self, probes: &Probes<'_>, number: u64) -> anyhow::Result<Option<String>> {
-        let count = self.times_s.len() + 1;
+        let count = self.count() + 1;
         let what = format!("run {count}: {}", self.range.words(number));
         let line = progress::waiting(&what, self.arguments.data.quiet);
         let begun = Instant::now();
@@ -90,12 +114,18 @@ impl<'a> Hunt<'a> {
         let summary = summary?;
         // The first may have made the dataset.
         let own_s = summary.figures.value(&DURATION_S).filter(|_| count == 1);
-        self.times_s.push(own_s.unwrap_or(begun.elapsed().as_secs_f64()));
+        let took_s = own_s.unwrap_or(begun.elapsed().as_secs_f64());
+        self.times_s.entry(number).or_default().push(took_s);
         let verdict = summary.verdict.name;
-        if summary.answer.kind == AnswerKind::Unknown || verdict == Bound::CacheFed {
+        if !tells(&summary) {
             let lines = answer::lines(&summary.answer, &summary.verdict, &summary.doubts);
+            let memory = match summary.answer.kind {
+                AnswerKind::Unknown => "",
+                _ => "memory served it; ",
+            };
             self.runs.entry(number).or_default().push(summary);
-            return Ok(Some(format!("{what} says nothing of the storage: {}", lines.join("; "))));
+            let lines = lines.join("; ");
+            return Ok(Some(format!("{what} says nothing of the storage: {memory}{lines}")));
         }
         let name = self.response.id.name();
         let Some(value) = summary.figures.value(self.response) else {
@@ -127,19 +157,17 @@ impl<'a> Hunt<'a> {
     fn result(&self, stopped: Option<String>, folder: &Path) -> SearchResult {
         let found = self.search.found();
         let failing = found.fails.and_then(|number| self.runs.get(&number));
-        let why = match failing.and_then(|runs| self.typical(runs)) {
-            Some(run) if self.is_au() => {
-                let mut lines = answer::lines(&run.answer, &run.verdict, &run.doubts).into_iter();
-                let first = lines.next().unwrap_or_default();
-                let first = first.strip_prefix(&answer::head(&run.answer)).unwrap_or(&first);
-                lines.take(1).fold(first.trim().to_string(), |why, line| format!("{why}. {line}"))
-            }
-            Some(run) => format!("{}: {}", run.verdict.name.name(), run.verdict.evidence),
-            None if found.certain == Some(self.range.max) => self.range.why_max.clone(),
+        let is_most = found.certain == Some(self.range.max) && self.goal_is_largest();
+        let why = match failing {
+            Some(runs) => self.why(runs).unwrap_or_default(),
+            None if is_most => self.range.why_max.clone(),
             None => String::new(),
         };
-        let lacks = failing.filter(|_| self.is_au()).and_then(|runs| {
-            let lacks = runs.iter().map(|run| run.answer.lacks_bytes_per_second());
+        let lacks = failing.and_then(|runs| {
+            let lacks = runs
+                .iter()
+                .filter(|run| tells(run))
+                .map(|run| run.answer.lacks_bytes_per_second().filter(|_| self.is_judged(run)));
             stats::mean(&lacks.collect::<Option<Vec<f64>>>()?)
         });
         SearchResult {
@@ -152,8 +180,8 @@ impl<'a> Hunt<'a> {
             lacks_bytes_per_second: lacks,
             why,
             stopped,
-            runs: self.times_s.len() as u64,
-            took_s: self.times_s.iter().sum(),
+            runs: self.count(),
+            took_s: self.took_s(),
             from: self.arguments.from.get(),
             max: self.range.max,
             numbers: self.runs.iter().map(|(&number, runs)| self.at_number(number, runs)).collect(),
@@ -164,22 +192,58 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    fn is_au(&self) -> bool {
-        self.response.id.name().starts_with("au_")
+    /// Why the response does not hold in one of these runs in which it does not.
+    fn why(&self, runs: &[Summary]) -> Option<String> {
+        let least = upwards(self.response, self.arguments.au);
+        let falls_short = |run: &&Summary| {
+            self.value(run).is_some_and(|value| upwards(self.response, value) < least)
+        };
+        let run = self.typical(runs, falls_short)?;
+        if self.is_judged(run) {
+            let mut lines = answer::lines(&run.answer, &run.verdict, &run.doubts).into_iter();
+            let first = lines.next().unwrap_or_default();
+            let first = first.strip_prefix(&answer::head(&run.answer)).unwrap_or(&first);
+            let first = first.trim().to_string();
+            return Some(lines.take(1).fold(first, |why, line| format!("{why}. {line}")));
+        }
+        if self.response.id.name().starts_with("au_") {
+            let (name, au) = (self.response.id.name(), self.value(run)?);
+            return Some(answer::falls_short(name, au, self.arguments.au, &run.answer));
+        }
+        Some(format!("{}: {}", run.verdict.name.name(), run.verdict.evidence))
     }
 
-    /// The run whose response is nearest to the mean.
-    fn typical<'r>(&self, runs: &'r [Summary]) -> Option<&'r Summary> {
+    /// Whether the answer of a run is that of the search.
+    fn is_judged(&self, run: &Summary) -> bool {
+        let answer = &run.answer;
+        answer.fed == Some(false)
+            && answer.au_kind == Some(self.response.id.name())
+            && answer.asked_percent == self.arguments.au
+    }
+
+    fn goal_is_largest(&self) -> bool {
+        Find::from(self.arguments.find) == Find::Largest
+    }
+
+    /// The run among some whose response is nearest to the mean.
+    fn typical<'r>(
+        &self,
+        runs: &'r [Summary],
+        is_wanted: impl Fn(&&'r Summary) -> bool,
+    ) -> Option<&'r Summary> {
         let mean = stats::mean(&self.values(runs))?;
-        let away = |run: &Summary| {
-            let value = run.figures.value(self.response);
-            value.map_or(f64::INFINITY, |value| (value - mean).abs())
-        };
-        runs.iter().min_by(|a, b| away(a).total_cmp(&away(b)))
+        let away =
+            |run: &Summary| self.value(run).map_or(f64::INFINITY, |value| (value - mean).abs());
+        let runs = runs.iter().filter(|run| tells(run)).filter(is_wanted);
+        runs.min_by(|a, b| away(a).total_cmp(&away(b)))
     }
 
     fn values(&self, runs: &[Summary]) -> Vec<f64> {
-        runs.iter().filter_map(|run| run.figures.value(self.response)).collect()
+        runs.iter().filter(|run| tells(run)).filter_map(|run| self.value(run)).collect()
+    }
+
+    fn value(&self, run: &Summary) -> Option<f64> {
+        run.figures.value(self.response)
     }
 
     fn at_number(&self, number: u64, runs: &[Summary]) -> SearchedNumber {
@@ -187,7 +251,7 @@ impl<'a> Hunt<'a> {
         let doubts = runs.iter().flat_map(|run| &run.doubts);
         let doubts = doubts.filter(|doubt| doubt.severity < Severity::Note);
         let doubts: BTreeSet<String> = doubts.map(|doubt| doubt.name.clone()).collect();
-        let verdict = self.typical(runs).or(runs.last()).map(|run| &run.verdict);
+        let verdict = self.typical(runs, |_| true).or(runs.last()).map(|run| &run.verdict);
         SearchedNumber {
             number,
             state: self.search.certainty(number),
@@ -210,10 +274,49 @@ impl<'a> Hunt<'a> {
     }
 }
 
+/// Whether a run says anything of the storage.
+fn tells(run: &Summary) -> bool {
+    run.answer.kind != AnswerKind::Unknown && !run.answer.is_memory_served
+}
+
+/// How long a run at `number` may take: the longest there, else as much longer than at the next smaller number as it is larger.
+fn expected_s(times_s: &BTreeMap<u64, Vec<f64>>, number: u64) -> f64 {
+    times_s.range(..=number).next_back().map_or(0.0, |known| {
+        let longest_s = known.1.iter().copied().fold(0.0, f64::max);
+        longest_s * number as f64 / *known.0 as f64
+    })
+}
+
 /// Larger is better, whatever the response.
 fn upwards(response: &Metric, value: f64) -> f64 {
     match response.better {
         Better::Higher => value,
         Better::Lower => -value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::example::{simple, wait_alone};
+    use feedrate_measure::record::Stall;
+
+    #[test]
+    fn what_memory_served_tells_nothing_whatever_bounds_it() {
+        let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+        wait_alone(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
+        assert!(tells(&Summary::new(&record)));
+        record.epochs[0].host.process_device_read_bytes = Some(0);
+        record.epochs[0].host.resident_before_bytes = Some(20_000_000);
+        assert!(!tells(&Summary::new(&record)));
+    }
+
+    #[test]
+    fn a_run_is_expected_to_take_as_long_as_at_its_own_number() {
+        let times_s = BTreeMap::from([(1, vec![10.0]), (4, vec![30.0, 32.0])]);
+        for (number, expected) in [(1, 10.0), (2, 20.0), (4, 32.0), (8, 64.0)] {
+            assert_eq!(expected_s(&times_s, number), expected);
+        }
+        assert_eq!(expected_s(&BTreeMap::new(), 1), 0.0);
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct ScaleArguments {
     /// Runs, at most.
     #[arg(long, value_name = "N", default_value_t = 20)]
     max_runs: u64,
-    /// Begin no run that would end later than this after the dataset is there: `90`, `30m`, `2h`.
+    /// Begin no run that would probably end later than this after the dataset is there: `90`, `30m`, `2h`.
     #[arg(long, value_name = "TIME", default_value = "30m")]
     budget: String,
     /// Say how many runs it would take, what they read and how long they last.
@@ -143,6 +143,7 @@ fn table(result: &SearchResult, unit: Unit) -> String {
         let interval =
             row.interval.map(|i| format!("{} to {}", unit.text(i.low), unit.text(i.high)));
         let state = match row.state {
+            Certainty::NotDecided if row.values.is_empty() => "no value",
             Certainty::NotDecided if row.values.len() < 2 => "one run",
             Certainty::NotDecided => "not decided",
             Certainty::Holds => "holds",

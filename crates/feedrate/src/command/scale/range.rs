@@ -52,9 +52,13 @@ impl<'a> SearchRange<'a> {
         let resolved = resolve(&at(&data, &arguments.key, from)?, request(arguments))?;
         let is_au = response.id.name().starts_with("au_");
         let is_asked = resolved.plan.metric.au_target_percent == arguments.au;
-        if is_au && !is_asked && !is_given(&data, ASKED) {
+        if is_au && !is_asked {
+            if is_given(&data, ASKED) {
+                let message = format!("`--au {}` asks for another than `{ASKED}`", arguments.au);
+                return refuse(message, format!("leave `{ASKED}` out of the overrides"));
+            }
             // Each run is judged by what is asked here.
-            data.overrides.push(format!("{ASKED}={}", arguments.au / 100.0));
+            data.overrides.push(format!("{ASKED}={}", units::rounded(arguments.au / 100.0)));
         }
         let (max, why_max, notes) = (NUMBER_MAX, String::new(), Vec::new());
         let mut range = SearchRange { arguments, data, sustained, resolved, max, why_max, notes };

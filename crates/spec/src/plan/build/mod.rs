@@ -15,6 +15,7 @@ use super::{
 };
 use crate::catalog::{Ability, Catalog};
 use crate::problem::{Problem, Problems};
+use crate::units;
 use crate::workload::Workload;
 use std::ops::RangeInclusive;
 
@@ -141,7 +142,7 @@ impl Builder<'_> {
             evaluation,
             train,
             metric: MetricPlan {
-                au_target_percent: self.w.metric_au * 100.0,
+                au_target_percent: units::rounded(self.w.metric_au * 100.0),
                 exclude_start_steps: self.w.output_metric_exclude_start_steps,
                 exclude_end_steps: self.w.output_metric_exclude_end_steps,
             },
