@@ -146,12 +146,11 @@ pub(crate) fn ready(
     }))
 }
 
-/// Files that are known to have been opened: files that were probed, and those that the manifest says this machine made since its last drop
-/// of dentries and inodes.
+/// Files that were probed, and those that the manifest says this machine made since its last drop of dentries and inodes.
 fn preparation(plan: &Plan, choice: &Choice, ranks: &Ranks) -> anyhow::Result<Preparation> {
     if choice.foreign {
         let probed = if ranks.is_first() { choice.probed_files } else { 0 };
-        return Ok(Preparation { opens: probed, opened_files: probed });
+        return Ok(Preparation { opens: probed, opened_files: 0 });
     }
     let storage = storage::open(&plan.storage.kind, &choice.folder)?;
     let manifest = if needs_files(plan, &*storage) { Manifest::read(&*storage)? } else { None };
