@@ -58,7 +58,9 @@ impl Design {
                     Some(bytes) => SampleSize::Other(bytes),
                     None => SampleSize::Unknown,
                 };
-                parts.entry((origin(run), setting(HOST), size)).or_default().insert(at);
+                // Which host of a submitted system has rank 0 is chance.
+                let host = setting(HOST).filter(|_| run.submission.is_none());
+                parts.entry((origin(run), host, size)).or_default().insert(at);
             }
         }
         let number = parts.len();

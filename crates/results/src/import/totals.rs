@@ -90,6 +90,8 @@ pub(super) struct TotalFacts<'a> {
 /// Share by which a rate of all steps may miss them, and what two calls of the clock are apart.
 const ALL_TOLERANCE: f64 = 2e-4;
 const CLOCK_S: f64 = 0.002;
+/// The same of the middle epoch of a run on several hosts, whose ranks begin their blocks at other moments than rank 0.
+const ALL_MIDDLE_MAX: f64 = 0.005;
 /// A sleep is never shorter than asked, and not longer by more than this share and time.
 const EARLY_MAX: f64 = 2e-4;
 const LATE_MAX: f64 = 0.1;
@@ -117,12 +119,18 @@ impl Totals {
             let known = list.get(at).copied().filter(|_| list.len() == count);
             known.filter(|value| value.is_finite() && 0.0 < *value)
         };
+        let rates: Vec<Option<f64>> =
+            (0..count).map(|at| of_epoch(&facts.samples_per_second, at)).collect();
+        let is_run_of_all = facts.is_run_of_all(&epochs, &rates);
         let mut counted = Vec::new();
         for (at, epoch) in epochs.iter_mut().enumerate() {
             epoch.steps = facts.steps;
             let au = of_epoch(&facts.au_percent, at);
-            let rate = of_epoch(&facts.samples_per_second, at);
-            let (by_rates, by) = facts.compute_by_rates(epoch, au, rate);
+            let (by_rates, by) = if is_run_of_all {
+                (facts.compute_s, Some(CountedSteps::All))
+            } else {
+                facts.compute_by_rates(epoch, au, rates[at])
+            };
             epoch.compute_s = facts.measured_compute_s.or(by_rates);
             epoch.first_step_s = facts.first_step_s(epoch, au);
             counted.push(by);
@@ -166,6 +174,21 @@ impl EpochTotal {
 }
 
 impl TotalFacts<'_> {
+    /// Whether the rates of a run are of all steps: its release says so, and the middle one of its epochs fits. One epoch whose ranks begin far apart changes nothing.
+    fn is_run_of_all(&self, epochs: &[EpochTotal], rates: &[Option<f64>]) -> bool {
+        if !self.is_older || !self.logged_compute_s.is_empty() || self.compute_s.is_none() {
+            return false;
+        }
+        let per_step = f64::from(self.ranks) * self.batch_size as f64;
+        let all = per_step * self.steps as f64;
+        let misses = epochs.iter().zip(rates);
+        let misses = misses.filter_map(|(epoch, rate)| Some((*rate)? * epoch.length_s / all - 1.0));
+        let mut misses: Vec<f64> = misses.map(f64::abs).collect();
+        misses.sort_by(f64::total_cmp);
+        let middle = misses.get(misses.len().saturating_sub(1) / 2);
+        middle.is_some_and(|miss| *miss <= ALL_MIDDLE_MAX)
+    }
+
     /// Compute of a step, and what the rate counts. A window's utilisation and rate are of the same time: by both, compute is as it really lasted.
     fn compute_by_rates(
         &self,
@@ -246,4 +269,44 @@ fn lengths(number: u32, spans: &Value, least_s: f64) -> Option<EpochTotal> {
     let span_us = ends.iter().max().zip(ends.iter().min()).map(|(last, first)| last - first);
     epoch.wall_s = span_us.map_or(epoch.length_s, |us| us as f64 / 1e6);
     (0 < epoch.blocks).then_some(epoch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Five epochs of 500 steps on 36 ranks of several hosts: by the rates there were 501.1, 499.7, 499.7, 554.6 and 500.5.
+    #[test]
+    fn one_epoch_of_ranks_that_began_apart_does_not_change_what_a_run_counts() {
+        let lengths = [179.74_f64, 176.64, 178.57, 177.31, 176.83];
+        let steps = [501.14, 499.69, 499.71, 554.6, 500.46];
+        let spans = (1..).zip(lengths).map(|(epoch, length_s)| {
+            let block = json!({"duration": format!("{length_s}")});
+            (epoch.to_string(), json!({"block1": block}))
+        });
+        let spans: Fields = spans.collect();
+        let rates = steps.iter().zip(lengths).map(|(n, length_s)| n * 36.0 * 7.0 / length_s);
+        let facts = TotalFacts {
+            spans: &spans,
+            is_older: true,
+            ranks: 36,
+            batch_size: 7,
+            steps: 500,
+            is_asked: true,
+            excluded: [1, 0],
+            compute_s: Some(0.323),
+            is_drawn: false,
+            logged_compute_s: &BTreeMap::new(),
+            measured_compute_s: None,
+            au_percent: vec![93.4; 5],
+            samples_per_second: rates.collect(),
+        };
+        let totals = Totals::new(&facts).unwrap();
+        assert_eq!((totals.counted, totals.bound), (Some(CountedSteps::All), None));
+        for (epoch, length_s) in totals.epochs.iter().zip(lengths) {
+            let expected = 500.0 * 0.323 / length_s * 100.0;
+            assert!((epoch.au_all_steps_percent().unwrap() - expected).abs() < 1e-9);
+        }
+    }
 }

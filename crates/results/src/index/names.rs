@@ -58,7 +58,10 @@ fn add(run: &mut Run, own: Differences) {
 fn differing(runs: &[Run], members: &[usize]) -> Vec<String> {
     let known = members.iter().map(|&index| &runs[index]).filter(|run| is_known(run));
     let settings = known.flat_map(|run| run.settings.keys().map(String::as_str));
-    let mut keys: BTreeSet<&str> = settings.chain(["host", "hosts"]).collect();
+    // Which host of a submitted system has rank 0 is chance.
+    let is_submitted = members.iter().any(|&index| runs[index].submission.is_some());
+    let places: &[&str] = if is_submitted { &["hosts"] } else { &["host", "hosts"] };
+    let mut keys: BTreeSet<&str> = settings.chain(places.iter().copied()).collect();
     keys.retain(|key| {
         let values = members.iter().filter_map(|&index| value(&runs[index], key));
         1 < values.collect::<BTreeSet<String>>().len()
