@@ -1,6 +1,7 @@
 //! Two sets of runs side by side: which experiments they share, how far they lie apart, and what can be said of it. Values in, findings out.
 //!
 //! Everything is judged by the ratio of B to A, on the scale of logarithms. "The same" is never concluded from a difference that was not found.
+//! Long because sides, tests and verdict of a comparison are read together.
 
 pub mod alike;
 mod sides;

@@ -4,11 +4,11 @@
 
 mod cli;
 mod exit;
+mod text;
 mod messages;
 mod interrupt;
 mod bundled;
 mod catalog;
-mod text;
 mod time;
 mod progress;
 mod resolve;

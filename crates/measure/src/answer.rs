@@ -2,7 +2,7 @@
 //! Data only: its words are rendered elsewhere. Whatever is not known is `None`.
 
 use crate::derived::Derived;
-use crate::doubt::{Doubt, Severity};
+use crate::doubt::{Doubt, PAGE_CACHE, Severity};
 use crate::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, COMPUTE_S, Metric, SAMPLES_WHOLE, SteadyReads,
     read_in_window,
@@ -171,7 +171,7 @@ impl Answer {
         Answer {
             kind,
             fed,
-            unknown_because: unknown.filter(|_| kind == AnswerKind::Unknown),
+            unknown_because: if kind == AnswerKind::Unknown { unknown } else { None },
             verdict: verdict.name,
             is_memory_served: derived.is_memory_served(),
             au_percent,
@@ -181,9 +181,11 @@ impl Answer {
                 .filter(|&percent| fed.is_some_and(|fed| fed != is_reached(percent))),
             needed_bytes_per_second: rates.and_then(Rates::needed),
             delivered_bytes_per_second: rates.and_then(Rates::delivered),
-            samples_per_second: derived
-                .value(&SAMPLES_WHOLE)
-                .filter(|_| !plan.is_checkpoints_alone()),
+            samples_per_second: if plan.is_checkpoints_alone() {
+                None
+            } else {
+                derived.value(&SAMPLES_WHOLE)
+            },
             waited_percent: au.and_then(|_| derived.value(&AU_ALL_STEPS)).map(|au| 100.0 - au),
             wait: Waits::new(derived).and_then(|waits| waits.main_part()),
             window: rates.map(|rates| rates.window),
@@ -309,7 +311,7 @@ fn estimates(derived: &Derived, bound: Bound, rates: Rates, is_sustained: bool) 
 /// That of the doubt that makes it unknown.
 fn advice(doubts: &[Doubt], unknown: Option<UnknownBecause>) -> Option<Help> {
     let is_cause = |doubt: &&Doubt| match unknown {
-        Some(UnknownBecause::CacheFed) => doubt.name == "page_cache",
+        Some(UnknownBecause::CacheFed) => doubt.name == PAGE_CACHE,
         _ => doubt.severity == Severity::Invalid,
     };
     let Doubt { name, advice, .. } = doubts.iter().find(is_cause)?;

@@ -1,9 +1,8 @@
 //! Experiments: runs that replicate each other, and the middle of what they measured. A run is one value, its epochs are none.
 
+use crate::middle::Middle;
 use crate::number::by_value;
 use crate::report::{Report, ReportedRun};
-use crate::table::TableCell;
-use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DURATION_S, Metric, SAMPLES_WHOLE,
 };
@@ -66,15 +65,6 @@ pub struct SaveMiddles {
 pub struct PhaseMiddles {
     pub au_percent: Middle,
     pub samples_per_second: Middle,
-}
-
-/// The middle of replicates: the mean of percentages, the geometric mean of rates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Middle {
-    /// `None` where no run has a value.
-    pub estimate: Option<f64>,
-    /// 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit); `None` of fewer than two values.
-    pub interval: Option<(f64, f64)>,
 }
 
 /// In the order of source, workload, parameter, accelerators and value.
@@ -185,26 +175,4 @@ fn middle(
 ) -> Middle {
     let of_run = |run: &&Run| mean(&saves(run).filter_map(&value).collect::<Vec<f64>>());
     Middle::new(metric, runs.iter().filter_map(of_run).collect())
-}
-
-impl Middle {
-    /// `95.0 [94.1, 95.9]`, or `95.0` of one run.
-    pub(super) fn cell(&self, text: fn(Option<f64>) -> String) -> TableCell {
-        let middle = text(self.estimate);
-        let written = match self.interval {
-            Some((low, high)) => format!("{middle} [{}, {}]", text(Some(low)), text(Some(high))),
-            None => middle,
-        };
-        TableCell { text: written, value: self.estimate }
-    }
-
-    /// The middle of values of `metric`, or of something that varies as it does.
-    fn new(metric: &Metric, values: Vec<f64>) -> Self {
-        let interval = metric.middle(&values, CONFIDENCE);
-        let only = if let [only] = values[..] { Some(only) } else { None };
-        Middle {
-            estimate: interval.map(|of| of.estimate).or(only),
-            interval: interval.map(|of| (of.low, of.high)),
-        }
-    }
 }

@@ -253,7 +253,7 @@ fn file_of(run: &Run) -> PathBuf {
 /// That of a single run whose record there is, with all doubts that are known here.
 fn answer(runs: &[ReportedRun]) -> Option<ReportAnswer> {
     let [ReportedRun { run, .. }] = runs else { return None };
-    let record = run.record.as_deref().filter(|_| run.is_own())?;
+    let record = if run.is_own() { run.record.as_deref()? } else { return None };
     let derived = Derived::new(record);
     let verdict = verdict::judge(&derived, &run.doubts);
     let answer = Answer::new(&derived, &run.doubts, &verdict);

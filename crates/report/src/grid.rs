@@ -1,6 +1,7 @@
 //! The tables of a report: of experiments, of these by epoch and around checkpoints, and of runs: their columns, and what a cell says.
 
-use crate::experiment::{Middle, ReportedExperiment, SaveMiddles, experiments};
+use crate::experiment::{ReportedExperiment, SaveMiddles, experiments};
+use crate::middle::Middle;
 use crate::number::{megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};

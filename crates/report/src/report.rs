@@ -1,6 +1,6 @@
 //! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it.
 
-use crate::experiment::Middle;
+use crate::middle::Middle;
 use crate::table::ReportTable;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
 use feedrate_measure::answer::Answer;

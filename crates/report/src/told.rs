@@ -1,6 +1,6 @@
 //! The findings of a report in words, with links to the runs they rest on. Judges nothing itself.
 
-use crate::experiment::Middle;
+use crate::middle::Middle;
 use crate::number::significant;
 use crate::report::{
     BestConfiguration, FindingFigure, FindingNumber, FindingText, RecommendationText, ReportedRun,

@@ -5,6 +5,9 @@ use feedrate_spec::names;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
+/// The key of a search for a number of accelerators.
+pub const ACCELERATORS: &str = "accelerators";
+
 /// The file in the folder of a search.
 pub const SEARCH_FILE: &str = "scale.json";
 

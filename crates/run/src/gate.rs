@@ -9,7 +9,7 @@ pub(crate) struct Gate {
 }
 
 struct Tickets {
-    /// Of who comes next.
+    /// The ticket of who comes next.
     next: u64,
     /// Who has a lower one is let in.
     served: u64,

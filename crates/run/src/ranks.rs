@@ -61,9 +61,13 @@ impl Ranks {
         let share = (read_for.end - read_for.start) as f64 / all as f64;
         // Who reads nothing has no limit to keep.
         let reads = !read_for.is_empty();
-        own.throttle_bytes_per_second =
-            plan.throttle_bytes_per_second.filter(|_| reads).map(|rate| rate * share);
-        own.throttle_concurrency = plan.throttle_concurrency.filter(|_| reads).map(|places| {
+        let (rate, places) = if reads {
+            (plan.throttle_bytes_per_second, plan.throttle_concurrency)
+        } else {
+            (None, None)
+        };
+        own.throttle_bytes_per_second = rate.map(|rate| rate * share);
+        own.throttle_concurrency = places.map(|places| {
             let before = |accelerator: u64| (u64::from(places) * accelerator).div_ceil(all);
             (before(read_for.end) - before(read_for.start)).max(1) as u32
         });

@@ -136,7 +136,7 @@ impl Search {
         let in_all = count + runs_left / 2;
         2 <= count
             && self.certainty(number) == Certainty::NotDecided
-            && !would_decide(self.of(number), self.goal.least, in_all)
+            && !would_decide(self.values_at(number), self.goal.least, in_all)
     }
 
     /// The one of the numbers that were gone around with the fewest values.
@@ -160,21 +160,21 @@ impl Search {
 
     /// The words of the mean, certain or not; `None` where nothing was measured.
     fn seems(&self, number: u64) -> Option<Certainty> {
-        let mean = stats::mean(self.of(number))?;
+        let mean = stats::mean(self.values_at(number))?;
         Some(if self.goal.least <= mean { Certainty::Holds } else { Certainty::Fails })
     }
 
     /// The interval that decides; `None` of fewer than two values.
     pub fn interval(&self, number: u64) -> Option<Interval> {
-        mean_looked_at(self.of(number))
+        mean_looked_at(self.values_at(number))
     }
 
-    fn of(&self, number: u64) -> &[f64] {
+    fn values_at(&self, number: u64) -> &[f64] {
         self.values.get(&number).map_or(&[], Vec::as_slice)
     }
 
     fn count(&self, number: u64) -> u64 {
-        self.of(number).len() as u64
+        self.values_at(number).len() as u64
     }
 }
 

@@ -59,7 +59,7 @@ impl Design {
                     None => SampleSize::Unknown,
                 };
                 // Which host of a submitted system has rank 0 is chance.
-                let host = setting(HOST).filter(|_| run.submission.is_none());
+                let host = if run.submission.is_none() { setting(HOST) } else { None };
                 parts.entry((origin(run), host, size)).or_default().insert(at);
             }
         }
@@ -74,7 +74,8 @@ impl Design {
             names.extend((1 < hosts.len()).then(|| host.unwrap_or("unknown host").into()));
             let samples_of = |bytes| format!("samples of {}", units::bytes(bytes));
             names.extend(match size {
-                SampleSize::Common => common.filter(|_| has_sizes).map(samples_of),
+                SampleSize::Common if has_sizes => common.map(samples_of),
+                SampleSize::Common => None,
                 SampleSize::Other(bytes) => Some(samples_of(*bytes)),
                 SampleSize::Unknown => Some("samples of unknown size".into()),
             });

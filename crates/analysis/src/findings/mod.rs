@@ -99,7 +99,7 @@ fn of_stratum(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> 
     all
 }
 
-/// What a factor does may be what the settings do that always changed with it.
+/// Settings that always changed with a factor may do what it seems to do.
 fn doubt_followed(finding: &mut Finding, design: &Design) {
     if finding.kind == FindingKind::CannotTell {
         return;

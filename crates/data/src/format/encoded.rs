@@ -5,9 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::jpeg::Jpeg;
 use super::npy_header::{self, HeaderProgress};
-use super::png::Png;
 use super::whole_image::PictureDecoder;
 use super::{Cursor, CursorOptions, Dims, FileShape, FormatError, Need, PayloadSink};
 use feedrate_spec::shape::DIMS_MAX;
@@ -107,8 +105,8 @@ impl DecodingCursor {
             state: MemberState::Plain,
             extension: Vec::with_capacity(HEAD_BYTES),
             bytes: Vec::with_capacity(HEAD_BYTES),
-            jpeg: PictureDecoder::new::<Jpeg>(options.check_crc),
-            png: PictureDecoder::new::<Png>(options.check_crc),
+            jpeg: super::jpeg_decoder(options.check_crc),
+            png: super::png_decoder(options.check_crc),
             decoded: None,
             undecoded: None,
         };
@@ -138,7 +136,10 @@ impl Cursor for DecodingCursor {
     }
 
     fn found(&self) -> Option<FileShape> {
-        let found = self.container.found().filter(|_| !self.member.is_kept())?;
+        if self.member.is_kept() {
+            return None;
+        }
+        let found = self.container.found()?;
         let decoded = self.member.decoded.unwrap_or(found);
         Some(FileShape { samples: found.samples, ..decoded })
     }

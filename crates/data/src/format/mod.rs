@@ -374,3 +374,13 @@ pub(crate) fn in_words(shape: &FileShape) -> String {
     let plural = if shape.samples == 1 { "" } else { "s" };
     format!("{} sample{plural} of {dims} {}", shape.samples, shape.element.name())
 }
+
+/// The decoder of the format jpeg, for members of containers.
+fn jpeg_decoder(check_crc: bool) -> whole_image::PictureDecoder {
+    whole_image::PictureDecoder::new::<jpeg::Jpeg>(check_crc)
+}
+
+/// The decoder of the format png, for members of containers.
+fn png_decoder(check_crc: bool) -> whole_image::PictureDecoder {
+    whole_image::PictureDecoder::new::<png::Png>(check_crc)
+}

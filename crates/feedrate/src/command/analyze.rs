@@ -365,7 +365,8 @@ fn by_doubt(all: &[Run]) -> Vec<((Severity, &str), DoubtedRuns<'_>)> {
 /// Places of runs, and what is doubted of each.
 type DoubtedRuns<'a> = Vec<(usize, &'a Doubt)>;
 
-fn block(all: &[Run], (severity, name): (Severity, &str), runs: &[(usize, &Doubt)]) -> String {
+fn block(all: &[Run], doubt: (Severity, &str), runs: &[(usize, &Doubt)]) -> String {
+    let (severity, name) = doubt;
     let head = format!("{}: {name}, {}", severity.name(), units::counted(runs.len() as u64, "run"));
     let mut lines = vec![head];
     for (index, doubt) in runs.iter().take(NAMED_MAX) {

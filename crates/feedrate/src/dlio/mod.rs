@@ -249,7 +249,9 @@ fn of_foreign(plan: Plan, workload: &Workload, request: &Request) -> anyhow::Res
     let (mut foreign, _) =
         resolve::plan_of(workload, &Request { foreign: true, ..request.clone() })?;
     foreign.dataset.files_eval = plan.dataset.files_eval;
-    foreign.evaluation = foreign.evaluation.filter(|_| plan.evaluation.is_some());
+    if plan.evaluation.is_none() {
+        foreign.evaluation = None;
+    }
     Ok(foreign)
 }
 

@@ -23,6 +23,8 @@ mod clock_step;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use page_cache::NAME as PAGE_CACHE;
+
 use crate::derived::Derived;
 use crate::facts::Facts;
 use feedrate_spec::names;

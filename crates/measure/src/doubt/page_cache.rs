@@ -6,9 +6,11 @@ use crate::facts::Facts;
 /// Share of the bytes; reads are rounded to pages, so that the device gives rather more than less.
 const CACHED_SHARE_MAX: f64 = 0.01;
 
+pub(crate) const NAME: &str = "page_cache";
+
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
-        name: "page_cache",
+        name: NAME,
         severity: Severity::Warning,
         meaning: "Part of the dataset was read from the page cache, not from the storage: rates can exceed what the storage can do.",
         evidence: "{read_bytes} were read and {device_bytes} came from the device ({from_memory_percent:.0} % from memory); about {resident_bytes} of its files were in the page cache when an epoch began",

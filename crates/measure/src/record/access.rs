@@ -139,8 +139,8 @@ pub struct FilesByRanks {
 }
 
 impl From<(u64, u64)> for FilesByRanks {
-    fn from((ranks, files): (u64, u64)) -> Self {
-        FilesByRanks { ranks, files }
+    fn from(pair: (u64, u64)) -> Self {
+        FilesByRanks { ranks: pair.0, files: pair.1 }
     }
 }
 

@@ -90,11 +90,11 @@ impl CommonSizes {
                 None => sum.push(more),
             }
         }
-        *self = CommonSizes::of(&mut sum, self.missed + other.missed);
+        *self = CommonSizes::from_counts(&mut sum, self.missed + other.missed);
     }
 
     /// Where there are more than are kept, as many reads of each are forgotten as of the first that is not kept.
-    fn of(sizes: &mut [CommonSize], missed: u64) -> Self {
+    fn from_counts(sizes: &mut [CommonSize], missed: u64) -> Self {
         sizes.sort_unstable_by_key(|size| (Reverse(size.count), size.bytes));
         let forgotten = sizes.get(SIZES).map_or(0, |size| size.count);
         let mut kept = CommonSizes { missed: missed + forgotten, ..CommonSizes::default() };
@@ -157,7 +157,8 @@ impl TryFrom<SizesInFile> for CommonSizes {
             }
             SizesInFile::Bounded(bounded) => {
                 let rarest = bounded.iter().map(|size| size.count).min();
-                let others = rarest.filter(|_| bounded.len() >= BOUNDED_SIZES);
+                let is_full = bounded.len() >= BOUNDED_SIZES;
+                let others = if is_full { rarest } else { None };
                 let excess = bounded.iter().map(|size| size.excess).max();
                 let at_least = bounded.iter().map(|size| {
                     let count = size.count.checked_sub(size.excess);
@@ -168,7 +169,7 @@ impl TryFrom<SizesInFile> for CommonSizes {
                 (sizes, others.max(excess).unwrap_or(0))
             }
         };
-        Ok(CommonSizes::of(&mut sizes, missed))
+        Ok(CommonSizes::from_counts(&mut sizes, missed))
     }
 }
 

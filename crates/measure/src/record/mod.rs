@@ -1,6 +1,7 @@
 //! The record of a run: what was planned, on what machine, and every step's times. Never edited.
 //!
 //! Times are integers of nanoseconds on the monotonic clock, counted from the start of the run.
+//! Long because it is the form of the record, field by field.
 
 pub mod timeline;
 pub mod access;

@@ -123,7 +123,7 @@ fn of_many_experiments_the_mean_of_all_is_drawn() {
         .map(|cell| cell.runs.iter().map(known).sum::<f64>() / cell.runs.len() as f64)
         .collect();
     let mean = means.iter().sum::<f64>() / means.len() as f64;
-    for (name, scale, axis_of) in [("phases", 1.0, 0), ("epochs", 0.8, 1)] {
+    for (name, scale, axis_of) in [("phases", 1.0, 0), ("by_epoch", 0.8, 1)] {
         let plot = find(name).unwrap();
         let figure = figure(plot, &data).unwrap();
         assert!(figure.caption.contains("the mean over all experiments"), "{}", figure.caption);
@@ -184,7 +184,7 @@ fn the_bar_is_drawn_where_all_runs_are_asked_for_the_same() {
     asked.iter_mut().for_each(|run| run.bar_percent = Some(90.0));
     let mut differing = asked.clone();
     differing[0].bar_percent = Some(70.0);
-    for name in ["au_processes", "factor_levels", "epochs"] {
+    for name in ["au_processes", "factor_levels", "by_epoch"] {
         let drawn = |runs: &[Run]| {
             let figure = figure(find(name).unwrap(), &drawn_from(runs.to_vec())).unwrap();
             let layers = figure.panels.iter().flat_map(|panel| panel.layers());

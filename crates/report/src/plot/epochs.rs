@@ -15,7 +15,7 @@ use feedrate_spec::catalog::Member;
 
 pub(super) static PLOT: Plot = Plot {
     member: Member {
-        name: "epochs",
+        name: "by_epoch",
         summary: "AU and throughput by the number of the epoch: a line for each experiment, of more than seven one for each workload",
         abilities: &[],
     },

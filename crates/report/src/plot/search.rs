@@ -6,10 +6,10 @@ use super::data::Data;
 use super::response::{ResponseAxis, number_axis};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point, Style, Tone};
-use crate::words::search::ACCELERATORS;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_measure::stats;
+use feedrate_results::search::ACCELERATORS;
 use feedrate_results::search::{Certainty, SearchResult, SearchedNumber};
 use feedrate_spec::catalog::Member;
 

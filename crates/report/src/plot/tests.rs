@@ -1,4 +1,5 @@
 //! The contract, on every row: pictures that parse, with labels and units, everything in its place, and words where data are missing.
+//! Long because its made-up runs serve all tests of plots.
 
 use super::data::*;
 use super::*;
@@ -175,7 +176,7 @@ fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
     match plot.member.name {
         "timeline" => runs.truncate(1),
-        "epochs" | "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
+        "by_epoch" | "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
         _ => {}
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
@@ -309,7 +310,7 @@ fn axes_have_their_units() {
                 "barrier",
             ],
         ),
-        ("epochs", vec!["AU, all steps (%)", "Throughput (samples/s)", "Epoch"]),
+        ("by_epoch", vec!["AU, all steps (%)", "Throughput (samples/s)", "Epoch"]),
         ("phases", vec!["AU (%)", "Throughput (samples/s)", "Written (MB/s)", "before save"]),
         (
             "timeline",

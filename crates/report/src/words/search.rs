@@ -2,11 +2,8 @@
 
 use crate::report::FindingFigure;
 use feedrate_measure::metric::{Better, Metric, Unit};
-use feedrate_results::search::{Find, SearchResult};
+use feedrate_results::search::{ACCELERATORS, Find, SearchResult};
 use feedrate_spec::units;
-
-/// The key of a search for a number of accelerators.
-pub const ACCELERATORS: &str = "accelerators";
 
 /// The answer, why it ends there, and what stopped it.
 pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {

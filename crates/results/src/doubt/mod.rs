@@ -44,6 +44,8 @@ mod no_replicates;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use nominal_bytes::NAME as NOMINAL_BYTES;
+
 use crate::import::Imported;
 use crate::relations::{Like, Relations};
 use crate::run::Run;

@@ -31,7 +31,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             CountedSteps::AllButTwo => "all steps but two, in the time of the window",
             CountedSteps::Window => "the steps of the window, in its time",
         });
-        let facts = facts.with_known("bound", bound.filter(|_| run.bound.is_some()));
+        let facts = facts.with_known("bound", run.bound.and(bound));
         Some(facts.with_known("counted", counted))
     }),
     #[cfg(test)]

@@ -47,7 +47,10 @@ impl Config {
     /// That which `mlpstorage` wrote into its own file, where Hydra's is not there.
     pub(super) fn or_of_metadata(self, run: &Path, names: &[String]) -> Self {
         let name = names.iter().find(|name| name.ends_with(OF_MLPSTORAGE));
-        let Some(name) = name.filter(|_| !self.is_known()) else { return self };
+        let Some(name) = name else { return self };
+        if self.is_known() {
+            return self;
+        }
         let mut found = json::read(run, name, &mut Vec::new()).unwrap_or_default();
         let workload = found.get_mut("parameters").map(Value::take).unwrap_or_default();
         Config { workload, ..self }

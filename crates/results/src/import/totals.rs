@@ -106,7 +106,7 @@ impl Totals {
     /// `None` where no block has a length.
     pub(super) fn new(facts: &TotalFacts) -> Option<Self> {
         // A block may begin after the last step of an epoch, and end at once.
-        let least_s = facts.compute_s.filter(|_| !facts.is_drawn).unwrap_or(0.0);
+        let least_s = if facts.is_drawn { 0.0 } else { facts.compute_s.unwrap_or(0.0) };
         let epochs = facts.spans.iter();
         let epochs = epochs.filter_map(|(key, spans)| lengths(key.parse().ok()?, spans, least_s));
         let mut epochs: Vec<EpochTotal> = epochs.collect();
@@ -116,7 +116,7 @@ impl Totals {
         }
         let count = epochs.len();
         let of_epoch = |list: &[f64], at: usize| {
-            let known = list.get(at).copied().filter(|_| list.len() == count);
+            let known = if list.len() == count { list.get(at).copied() } else { None };
             known.filter(|value| value.is_finite() && 0.0 < *value)
         };
         let rates: Vec<Option<f64>> =
@@ -168,8 +168,8 @@ impl Totals {
 impl EpochTotal {
     /// Computing of all steps ÷ time of their blocks.
     pub fn au_all_steps_percent(&self) -> Option<f64> {
-        let compute_s = self.compute_s.filter(|_| 0 < self.steps)?;
-        Some(self.steps as f64 * compute_s / self.length_s * 100.0)
+        let percent = self.steps as f64 * self.compute_s? / self.length_s * 100.0;
+        (0 < self.steps).then_some(percent)
     }
 }
 

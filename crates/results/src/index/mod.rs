@@ -219,14 +219,16 @@ fn read_run(found: &FoundRun, source: &str, is_kept: bool) -> Result<Run, LeftOu
         }
     };
     run.doubts = own_doubts(&run, record.as_deref(), imported.as_ref());
-    run.record = record.filter(|_| is_kept).map(|record| Box::new(record.into_owned()));
+    run.record = if is_kept { record.map(|record| Box::new(record.into_owned())) } else { None };
     Ok(run)
 }
 
 fn own_doubts(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -> Vec<Doubt> {
     let mut doubts = doubt::of_run(run, record, imported);
     // Where nothing was trained there is nothing to doubt.
-    if let Some(record) = record.filter(|_| imported.is_none_or(Imported::trains)) {
+    if let Some(record) = record
+        && imported.is_none_or(Imported::trains)
+    {
         let knows_loader = imported.is_none_or(|imported| imported.config.is_known());
         let mut of_steps = of_records(&Derived::new(record));
         of_steps.retain(|doubt| knows_loader || !OF_LOADER.contains(&&*doubt.name));
@@ -250,7 +252,7 @@ fn judge(runs: &mut [Run]) {
         if let Some(mean_sample_bytes) = read {
             run.read_bytes(mean_sample_bytes);
             // Of sizes that were not read.
-            run.doubts.retain(|doubt| doubt.name != "nominal_bytes");
+            run.doubts.retain(|of| of.name != doubt::NOMINAL_BYTES);
         }
         run.doubts.append(&mut doubts);
         doubt::in_order(&mut run.doubts);

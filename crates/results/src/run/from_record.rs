@@ -28,7 +28,7 @@ pub(super) struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    fn of(record: &'a Record) -> Self {
+    fn from_record(record: &'a Record) -> Self {
         let Record { program, plan, system, started, ended, .. } = record;
         About { program, plan, system, machines: record.machines(), started, ended }
     }
@@ -69,7 +69,7 @@ impl Run {
             read_threads: Some(plan.loader.workers),
             request_sizes: request_bytes.collect(),
             checkpoints: CheckpointSchedule::from_record(record),
-            ..Run::from_plan(path, source, &names, About::of(record)).with_steps(record)
+            ..Run::from_plan(path, source, &names, About::from_record(record)).with_steps(record)
         };
         run.dataset_use.tell_apart(record);
         run.set_values(metric::values(record), record);

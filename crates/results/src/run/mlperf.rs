@@ -86,7 +86,8 @@ pub(crate) fn workload_of_compute(compute_s: f64) -> Option<String> {
     let mut found = RULES.iter().flat_map(|rule| {
         rule.accelerator(compute_s, None).map(|accelerator| join(rule.model, Some(accelerator)))
     });
-    found.next().filter(|_| found.next().is_none())
+    let only = found.next();
+    if found.next().is_none() { only } else { None }
 }
 
 impl Rule {

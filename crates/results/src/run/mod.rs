@@ -288,7 +288,7 @@ impl Run {
 
     /// Source, system and workload, which runs of one study share. One whose workload is not known shares its own with none.
     pub(crate) fn study_key(&self) -> StudyKey<'_> {
-        let path = self.path.to_str().filter(|_| !self.is_workload_known());
+        let path = if self.is_workload_known() { None } else { self.path.to_str() };
         (&self.source, self.submission.as_ref(), path.unwrap_or(&self.workload))
     }
 

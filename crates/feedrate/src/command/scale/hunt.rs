@@ -88,7 +88,7 @@ impl<'a> Hunt<'a> {
         };
         match self.search.next(left.min(in_time.max(1))) {
             SearchStep::Probe(number) => {
-                Some(number).filter(|_| expected_s(&self.times_s, number) <= left_s)
+                (expected_s(&self.times_s, number) <= left_s).then_some(number)
             }
             SearchStep::End => None,
         }
@@ -113,7 +113,7 @@ impl<'a> Hunt<'a> {
         line.finish_and_clear();
         let summary = summary?;
         // The first may have made the dataset.
-        let own_s = summary.figures.value(&DURATION_S).filter(|_| count == 1);
+        let own_s = if count == 1 { summary.figures.value(&DURATION_S) } else { None };
         let took_s = own_s.unwrap_or(begun.elapsed().as_secs_f64());
         self.times_s.entry(number).or_default().push(took_s);
         let verdict = summary.verdict.name;
@@ -164,10 +164,9 @@ impl<'a> Hunt<'a> {
             None => String::new(),
         };
         let lacks = failing.and_then(|runs| {
-            let lacks = runs
-                .iter()
-                .filter(|run| tells(run))
-                .map(|run| run.answer.lacks_bytes_per_second().filter(|_| self.is_judged(run)));
+            let lacks = runs.iter().filter(|run| tells(run)).map(|run| {
+                if self.is_judged(run) { run.answer.lacks_bytes_per_second() } else { None }
+            });
             stats::mean(&lacks.collect::<Option<Vec<f64>>>()?)
         });
         SearchResult {

@@ -1,4 +1,4 @@
-//! Each doubt where it fires and where it does not, on folders as DLIO leaves them.
+//! Each doubt where it fires and where it does not, on folders as DLIO leaves them. Long because each doubt has its case here.
 
 mod datasets;
 

@@ -153,7 +153,7 @@ fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {
     ))
 }
 
-/// Of so many processes each that reads has a place in the throttle.
+/// Doubt whatever is emulated; of so many processes each that reads has a place in the throttle.
 fn emulated(plan: &Plan, processes: u32) -> Option<PlanDoubt> {
     let (storage, train) = (&plan.storage, &plan.train);
     let keys = [
