@@ -15,7 +15,7 @@ const WORDS_MAX: usize = 1 << 20;
 /// In place of a reader.
 const SEVERAL: u32 = u32::MAX;
 
-/// Bytes of a file that one accelerator, or [`SEVERAL`], read. In the order of files and bytes.
+/// Bytes of a file that one accelerator, or several of them, read. In the order of files and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "[u64; 4]", into = "[u64; 4]")]
 pub struct FileRange {
