@@ -26,7 +26,7 @@ pub(crate) fn postprocess(arguments: &PostprocessArguments) -> anyhow::Result<Ex
     let file = Some(file).filter(|file| file != Path::new("-"));
     write_or_print(file.as_deref(), &report)?;
     if let Some(file) = file {
-        messages::print(&file.display().to_string());
+        messages::print(&file.display().to_string())?;
     }
     Ok(Exit::Fine)
 }
