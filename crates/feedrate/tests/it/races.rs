@@ -41,8 +41,7 @@ fn overrides(folder: &Path) -> String {
 /// Hydra's folders, each with the only override of its run.
 fn told_by_hydra(test: &Test) -> Vec<String> {
     let folders = fs::read_dir(test.path("hydra_log/tiny")).unwrap();
-    let mut told: Vec<String> =
-        folders.map(|folder| overrides(&folder.unwrap().path())).collect();
+    let mut told: Vec<String> = folders.map(|folder| overrides(&folder.unwrap().path())).collect();
     told.sort();
     told
 }
