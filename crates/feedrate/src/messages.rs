@@ -64,10 +64,8 @@ pub(crate) struct StdoutError(io::Error);
 
 impl StdoutError {
     fn hint(&self) -> Option<&'static str> {
-        let is_full = matches!(
-            self.0.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-        );
+        let is_full =
+            matches!(self.0.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         is_full.then_some("what was printed is cut short: free some space, or print elsewhere")
     }
 }

@@ -6,6 +6,7 @@
 mod names;
 pub mod escape;
 pub mod units;
+pub mod part;
 pub mod problem;
 pub mod shape;
 pub mod catalog;

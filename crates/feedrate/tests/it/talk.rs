@@ -8,7 +8,10 @@ use std::process::{Command, Stdio};
 /// Two runs in `results/tiny`, and a study that is done.
 fn results() -> Test {
     let test = Test::with(TINY);
-    test.write("study.csv", "model,epochs,processes,run\nworkload.yaml,1,1,N\nworkload.yaml,1,2,N\n");
+    test.write(
+        "study.csv",
+        "model,epochs,processes,run\nworkload.yaml,1,1,N\nworkload.yaml,1,2,N\n",
+    );
     for run_dir in ["results/tiny/a", "results/tiny/b"] {
         test.run_json(&["--run-dir", run_dir]);
     }
