@@ -24,16 +24,13 @@ pub fn in_json(json: &str) -> Cow<'_, str> {
 
 /// JSON whose texts hold escapes in place of control characters.
 pub fn json_texts(json: &[u8]) -> Cow<'_, [u8]> {
-    let is_control = |rest: &[u8]| match rest {
-        [b'\\', b'b' | b'f' | b'n' | b'r' | b't', ..] => true,
-        [b'\\', b'u', b'0', b'0', b'0' | b'1', ..] => true,
-        _ => false,
-    };
     let mut out = Vec::new();
     let (mut at, mut copied) = (0, 0);
     while let Some(next) = json[at..].iter().position(|&byte| byte == b'\\') {
         at += next;
-        if is_control(&json[at..]) {
+        if let [_, b'b' | b'f' | b'n' | b'r' | b't', ..] | [_, b'u', b'0', b'0', b'0' | b'1', ..] =
+            &json[at..]
+        {
             out.extend_from_slice(&json[copied..at]);
             out.push(b'\\');
             copied = at;
