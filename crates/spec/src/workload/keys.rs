@@ -63,7 +63,7 @@ pub enum Origin {
 /// Whole sections with a second name.
 pub(super) const SECTION_ALIASES: &[(&str, &str)] = &[("data_reader", "reader")];
 
-/// What file and overrides give.
+/// Keys that file and overrides give.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     /// Under the names that they use.
