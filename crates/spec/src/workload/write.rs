@@ -4,16 +4,16 @@ use super::keys::Workload;
 use super::scalar::{self, Plain};
 use super::tree::{Content, Node};
 
-/// Hydra's `.hydra/config.yaml`: what file and overrides give, no defaults, under `workload`. Aliases are renamed.
+/// Hydra's `.hydra/config.yaml`: what file and overrides give, no defaults, under `workload`.
 pub fn resolved_yaml(workload: &Workload) -> String {
     let mut out = String::from("workload:");
-    value(&mut out, workload.tree(), 1);
+    value(&mut out, &workload.given.written, 1);
     out
 }
 
 /// The text that file and overrides give for `key`: a scalar as it is, a section or list as YAML. `None` where nothing is given.
 pub fn yaml_at(workload: &Workload, key: &str) -> Option<String> {
-    let node = workload.tree().at(key)?;
+    let node = workload.given.written.at(key)?;
     if let Content::Scalar { text, quoted } = &node.content {
         let is_text = *quoted || scalar::resolve(text) == Plain::Text;
         return Some(if is_text { text.clone() } else { scalar_text(text, false) });
