@@ -51,6 +51,11 @@ pub fn dlio_benchmark_query() -> ExitCode {
     dlio::query()
 }
 
+/// `dlio_postprocessor`: write the report of a run.
+pub fn dlio_postprocessor() -> ExitCode {
+    dlio::postprocessor()
+}
+
 /// Threads for work that is not measured: as many as there are cores.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

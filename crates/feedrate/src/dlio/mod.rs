@@ -5,8 +5,10 @@ mod compose;
 mod data;
 mod lines;
 mod text;
+mod postprocessor;
 
 pub(crate) use compose::hides;
+pub(crate) use postprocessor::{record_in, report_name, write_report};
 
 use crate::asked::Asked;
 use crate::dataset::{self, Choice};
@@ -49,6 +51,11 @@ pub(crate) fn query() -> ExitCode {
         messages::print(value.as_deref().unwrap_or("None").trim_end());
         Ok(Exit::Fine)
     }))
+}
+
+/// Run `dlio_postprocessor`.
+pub(crate) fn postprocessor() -> ExitCode {
+    ended(postprocessor::postprocess().map(|()| Exit::Fine))
 }
 
 fn arguments() -> anyhow::Result<HydraArguments> {

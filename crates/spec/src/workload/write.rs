@@ -5,10 +5,10 @@ use super::scalar::{self, Plain};
 use super::tree::{Content, Node};
 use std::collections::BTreeMap;
 
-/// Hydra's `.hydra/config.yaml`: what file and overrides give, no defaults, under `workload`. Aliases are renamed.
+/// Hydra's `.hydra/config.yaml`: what file and overrides give, no defaults, under `workload`.
 pub fn resolved_yaml(workload: &Workload) -> String {
     let mut out = String::from("workload:");
-    value(&mut out, workload.tree(), 1);
+    value(&mut out, &workload.given.written, 1);
     out
 }
 
@@ -33,7 +33,7 @@ fn add_values(values: &mut BTreeMap<String, String>, path: &str, node: &Node) {
 
 /// The text that file and overrides give for `key`: a scalar as it is, a section or list as YAML. `None` where nothing is given.
 pub fn yaml_at(workload: &Workload, key: &str) -> Option<String> {
-    workload.tree().at(key).map(text_of)
+    workload.given.written.at(key).map(text_of)
 }
 
 fn text_of(node: &Node) -> String {
