@@ -11,6 +11,7 @@ mod bundled;
 mod catalog;
 mod time;
 mod progress;
+mod asked;
 mod resolve;
 mod launch;
 mod results;
