@@ -38,7 +38,7 @@ impl<'n> FileNames<'n> {
     /// Bytes of all files that are there.
     pub(crate) fn bytes_there(&self, storage: &dyn Storage) -> Result<u64, StorageError> {
         let mut bytes = 0u64;
-        self.each(|path| {
+        self.each_there(storage, |path| {
             bytes = bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
             Ok(())
         })?;
@@ -55,17 +55,18 @@ impl<'n> FileNames<'n> {
         folders
     }
 
-    /// Call `each` with the path of every file, its parts by themselves.
-    pub(crate) fn each(
+    /// Call `visit` with the path of every file that is there, its parts by themselves. A manifest may name any number.
+    pub(crate) fn each_there(
         &self,
+        storage: &dyn Storage,
         mut visit: impl FnMut(&str) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
-        let (mut path, mut part_path) = (String::new(), String::new());
-        for file in 0..self.layout.files() {
-            self.layout.write_path(file, &mut path);
-            for part in self.format.parts {
-                part.write_path(&path, &mut part_path);
-                visit(&part_path)?;
+        for folder in self.folders() {
+            for name in storage.list(&folder)? {
+                let path = format!("{folder}/{name}");
+                if self.has(&path) {
+                    visit(&path)?;
+                }
             }
         }
         Ok(())

@@ -91,7 +91,7 @@ pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<(), DatasetE
     let layout = Layout::new(plan);
     let names = FileNames::new(plan, &layout)?;
     Manifest { state: State::Generating, ..manifest.clone() }.write(storage)?;
-    names.each(|path| storage.remove(path))?;
+    names.each_there(storage, |path| storage.remove(path))?;
     names.sweep(storage)?;
     for folder in names.folders().iter().rev() {
         storage.remove_dir(folder)?;

@@ -128,6 +128,11 @@ impl Table {
             problems.push(Problem::error("", "is not one line of a CSV").hint(hint));
             return None;
         };
+        if let Some(field) = fields.iter().find(|field| field.contains(char::is_control)) {
+            let message = format!("`{field}` holds control characters");
+            problems.push(Problem::error("", message).hint("take them out"));
+            return None;
+        }
         if self.columns.is_empty() {
             self.columns = fields.iter().map(|name| name.to_lowercase()).collect();
             check_header(&self.columns, problems);

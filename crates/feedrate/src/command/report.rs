@@ -46,7 +46,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         program: format!("feedrate {}", env!("CARGO_PKG_VERSION")),
         ..found
     };
-    let text = (output.write)(&report);
+    let text = output.text(&report);
     match target {
         Some(file) => write_atomically(file, text.as_bytes())?,
         None => messages::print(text.trim_end_matches('\n'))?,

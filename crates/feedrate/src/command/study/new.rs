@@ -148,7 +148,7 @@ fn asked(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
 }
 
 fn read(file: &Path) -> anyhow::Result<DesignText> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let text = file::read_text(file).map_err(|error| {
         UsageError::new(
             format!("cannot read design `{}`: {error}", file.display()),
             "give a file in TOML or YAML, or the design by flags: `--design`, `--model`, `--factor`",
