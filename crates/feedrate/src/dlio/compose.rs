@@ -22,10 +22,18 @@ pub(super) struct Composed {
     pub(super) warnings: Vec<String>,
     /// Hydra's folder of the run.
     pub(super) run_dir: PathBuf,
+    /// It is called after the time, and no other run's.
+    pub(super) is_stamped: bool,
     /// In it.
     pub(super) subfolder: String,
-    /// Its files.
-    pub(super) hydra: HydraText,
+}
+
+impl Composed {
+    /// The files in Hydra's folder.
+    pub(super) fn hydra(&self, arguments: &HydraArguments) -> HydraText {
+        let Composed { name, workload, run_dir, subfolder, .. } = self;
+        hydra_text(&arguments.task, &arguments.hydra, name, workload, run_dir, subfolder)
+    }
 }
 
 /// Find the workload and apply the overrides.
@@ -36,11 +44,10 @@ pub(super) fn compose(arguments: &HydraArguments) -> anyhow::Result<Composed> {
     let overrides = overrides(&arguments.overrides, Override::parse_as_hydra)?;
     let (workload, noted) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
     warnings.extend(said(&noted));
-    let HydraArguments { task, hydra, .. } = arguments;
-    let (run_dir, subfolder) = hydra_settings(hydra, &mut warnings)?;
+    let (run_dir, subfolder) = hydra_settings(&arguments.hydra, &mut warnings)?;
+    let is_stamped = run_dir.contains("${now:");
     let run_dir = PathBuf::from(interpolated(&run_dir, &workload)?);
-    let hydra = hydra_text(task, hydra, name, &workload, &run_dir, &subfolder);
-    Ok(Composed { name: name.to_string(), workload, warnings, run_dir, subfolder, hydra })
+    Ok(Composed { name: name.to_string(), workload, warnings, run_dir, is_stamped, subfolder })
 }
 
 /// Warnings of a problem list, a line each.
@@ -171,8 +178,12 @@ fn interpolated(text: &str, workload: &Workload) -> anyhow::Result<String> {
 mod tests {
     use super::*;
 
+    fn parsed(line: &str) -> HydraArguments {
+        HydraArguments::parse(line.split_whitespace().map(str::to_string)).unwrap()
+    }
+
     fn composed(line: &str) -> anyhow::Result<Composed> {
-        compose(&HydraArguments::parse(line.split_whitespace().map(str::to_string)).unwrap())
+        compose(&parsed(line))
     }
 
     #[test]
@@ -187,16 +198,17 @@ mod tests {
         );
         let own = own.unwrap();
         assert_eq!(own.run_dir, Path::new("/r/default/x"));
+        assert!(!own.is_stamped);
         assert_eq!(own.subfolder, "dlio_config");
         assert!(composed("++hydra.run.dir=${nonsense}").is_err());
     }
 
     #[test]
     fn overrides_are_kept_as_typed() {
-        let own =
-            composed("workload=unet3d_h100 ++workload.train.epochs=2 ++hydra.run.dir=r").unwrap();
-        assert_eq!(own.hydra.overrides, "- workload=unet3d_h100\n- ++workload.train.epochs=2\n");
-        assert!(own.hydra.config.contains("\n    epochs: 2\n"), "{}", own.hydra.config);
+        let arguments = parsed("workload=unet3d_h100 ++workload.train.epochs=2 ++hydra.run.dir=r");
+        let own = compose(&arguments).unwrap().hydra(&arguments);
+        assert_eq!(own.overrides, "- workload=unet3d_h100\n- ++workload.train.epochs=2\n");
+        assert!(own.config.contains("\n    epochs: 2\n"), "{}", own.config);
     }
 
     #[test]

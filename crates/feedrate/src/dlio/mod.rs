@@ -76,7 +76,7 @@ fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
             messages::print(concat!("dlio_benchmark of feedrate ", env!("CARGO_PKG_VERSION")))
         }
         Show::Job | Show::Hydra | Show::All => {
-            let Composed { hydra, .. } = compose(arguments)?;
+            let hydra = compose(arguments)?.hydra(arguments);
             if show != Show::Hydra {
                 messages::print(hydra.config.trim_end());
             }
@@ -219,10 +219,14 @@ fn decide(
         };
         decided = Some((plan, choice));
     }
-    let folder = workload.output_folder.as_ref().map_or(composed.run_dir.clone(), PathBuf::from);
+    if composed.is_stamped {
+        composed.run_dir = results::make_new(&composed.run_dir)?;
+    }
+    let folder = composed.workload.output_folder.as_ref();
+    let folder = folder.map_or(composed.run_dir.clone(), PathBuf::from);
     std::fs::create_dir_all(&folder)
         .map_err(|source| StorageError::new("make", &folder, source))?;
-    let invocation = invocation(composed, warnings)?;
+    let invocation = invocation(composed, arguments, warnings)?;
     // What is refused is refused by now.
     if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
         replaced.remove(plan, &root)?;
@@ -266,8 +270,13 @@ fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {
     }
 }
 
-fn invocation(composed: Composed, warnings: Vec<String>) -> anyhow::Result<Invocation> {
-    let Composed { workload, run_dir, subfolder, hydra, .. } = composed;
+fn invocation(
+    composed: Composed,
+    arguments: &HydraArguments,
+    warnings: Vec<String>,
+) -> anyhow::Result<Invocation> {
+    let hydra = composed.hydra(arguments);
+    let Composed { workload, run_dir, subfolder, .. } = composed;
     // Hydra's files stay in Hydra's folder where the results go elsewhere.
     let subfolder = match &workload.output_folder {
         Some(_) if !subfolder.is_empty() => {

@@ -40,8 +40,12 @@ fn checkpoints_are_as_long_as_the_rank_that_took_longest() {
     for (name, kind) in [("save_ckpt1", "save"), ("ckpt1", "save"), ("load_ckpt1", "load")] {
         let folder = tempfile::tempdir().unwrap();
         let run = Fake::default().write(folder.path(), "4/2025");
-        let read =
-            || RunIndex::read(&[run.clone()], &ReadOptions::default()).unwrap().runs.remove(0);
+        let read = || {
+            RunIndex::read(std::slice::from_ref(&run), &ReadOptions::default())
+                .unwrap()
+                .runs
+                .remove(0)
+        };
         let before = read();
         for (rank, micros) in [(0, 250_000), (1, 1000)] {
             let path = run.join(format!("{rank}_per_epoch_stats.json"));
