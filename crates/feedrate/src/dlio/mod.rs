@@ -5,9 +5,12 @@ mod compose;
 mod data;
 mod lines;
 mod text;
+mod postprocessor;
 
 pub(crate) use compose::hides;
+pub(crate) use postprocessor::{record_in, report_name, write_report};
 
+use crate::asked::Asked;
 use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
@@ -50,6 +53,11 @@ pub(crate) fn query() -> ExitCode {
     }))
 }
 
+/// Run `dlio_postprocessor`.
+pub(crate) fn postprocessor() -> ExitCode {
+    ended(postprocessor::postprocess().map(|()| Exit::Fine))
+}
+
 fn arguments() -> anyhow::Result<HydraArguments> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     Ok(HydraArguments::parse(words).map_err(UsageError::plain)?)
@@ -90,7 +98,12 @@ fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
 
 fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     let level = level_from_environment().map_err(UsageError::plain)?;
-    together(&arguments.launch, |comm, signals| run_on(comm, arguments, level, signals))
+    let asked = || {
+        let hydra = [("hydra", Some(arguments.hydra.join(" ")))];
+        let workload = compose(arguments).map(|composed| Some(composed.workload));
+        Asked::new(&arguments.launch, hydra).workload(workload)
+    };
+    together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, level, signals))
 }
 
 /// Decision of rank 0 for all.

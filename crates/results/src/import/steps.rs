@@ -40,7 +40,7 @@ pub(super) struct Steps {
     start_us: Option<i64>,
     /// Time of all blocks together.
     all_ns: u64,
-    /// Of each the time of the rank that took longest, which wrote or read the most.
+    /// The time of the rank that took longest, which wrote or read the most.
     checkpoints: BTreeMap<(u32, CheckpointName), [i64; 2]>,
 }
 
