@@ -61,8 +61,14 @@ pub enum RunsError {
 
 impl RunsError {
     /// Advice.
-    pub fn hint(&self) -> &'static str {
-        "give the folder of a run, any folder above those of several, or the CSV of a study"
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            RunsError::Study(error) => error.hint(),
+            RunsError::Io { .. } | RunsError::Nothing(_) => Some(
+                "give the folder of a run, any folder above those of several, or the CSV of a study"
+                    .into(),
+            ),
+        }
     }
 }
 

@@ -158,7 +158,7 @@ impl Builder<'_> {
         let name = self.w.dataset_format.clone();
         if self.catalog.format(&name).is_none() {
             let built: Vec<&str> = self.catalog.formats.iter().map(|f| f.member.name).collect();
-            let message = format!("needs format `{name}`, which is not built yet");
+            let message = format!("there is no format `{name}`");
             self.no_member("dataset.format", message, "formats", &built);
         }
     }

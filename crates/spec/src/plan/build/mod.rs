@@ -311,10 +311,18 @@ impl Builder<'_> {
         }
         let recorded = train.steps().saturating_mul(u64::from(accelerators));
         if recorded > RECORDED_STEPS_MAX && self.trains() {
+            // Where one epoch is too long, it is not their number.
+            let is_one =
+                train.steps_per_epoch.saturating_mul(accelerators.into()) > RECORDED_STEPS_MAX;
+            let key = match (w.dataset_num_files_train, w.dataset_num_samples_per_file) {
+                _ if !is_one => "train.epochs",
+                (files, samples) if samples > files => "dataset.num_samples_per_file",
+                _ => "dataset.num_files_train",
+            };
             self.error(
-                "train.epochs",
+                key,
                 format!("a record of `{recorded}` accelerator steps would not fit"),
-                "use fewer epochs, `--scale`, or `train.total_training_steps`",
+                "use fewer samples or epochs, larger batches, `--scale`, or `train.total_training_steps`",
             );
         }
         train
