@@ -200,7 +200,7 @@ fn sync_all(open: &[File], paths: &[PathBuf]) -> Result<(), RecordFileError> {
         let others: Vec<_> = shares
             .map(|share| {
                 // Where no further thread can be had, this one does its share.
-                let thread = std::thread::Builder::new().spawn_scoped(scope, share.clone());
+                let thread = std::thread::Builder::new().spawn_scoped(scope, share);
                 thread.map_err(|_| share)
             })
             .collect();

@@ -87,11 +87,6 @@ impl<'a> TreeBuilder<'a> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.spend(text_weight(&text), at)?;
                 let quoted = self.is_text(style, tag.as_ref(), at)?;
-                // A block of text ends with a newline.
-                if text.trim_end().contains(char::is_control) {
-                    let problem = self.problem(at, format!("`{text}` holds control characters"));
-                    return Err(problem.hint("take them out"));
-                }
                 (Content::Scalar { text: text.into(), quoted }, anchor)
             }
             Event::SequenceStart(anchor, tag) => {

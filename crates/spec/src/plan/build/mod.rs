@@ -16,7 +16,7 @@ use super::{
 use crate::catalog::{Ability, Catalog};
 use crate::problem::{Problem, Problems};
 use crate::units;
-use crate::workload::Workload;
+use crate::workload::{Content, KEYS, Node, Workload};
 use std::ops::RangeInclusive;
 
 const ACCELERATORS_MAX: u32 = 100_000;
@@ -112,6 +112,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn plan(&mut self, context: Context) -> Plan {
+        self.names_are_plain();
         let accelerators = self.accelerators();
         let mut dataset = self.dataset(accelerators);
         if self.writes_checkpoints_alone() {
@@ -161,6 +162,19 @@ impl Builder<'_> {
             }
         }
         plan
+    }
+
+    /// Names and folders are shown, in lines of their own.
+    fn names_are_plain(&mut self) {
+        let w = self.w;
+        for key in KEYS {
+            if let Some(Node { content: Content::Scalar { text, .. }, .. }) = w.tree().at(key.path)
+                && text.trim_end().contains(char::is_control)
+            {
+                let message = format!("`{text}` holds control characters");
+                self.error(key.path, message, "take them out");
+            }
+        }
     }
 
     fn error(&mut self, key: &str, message: String, hint: &str) {
