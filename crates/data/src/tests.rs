@@ -189,8 +189,11 @@ fn a_half_written_file_is_not_taken_for_whole() {
         drop(storage.create("train/0/x").map(|mut file| file.write(b"x")));
         parts.iter().for_each(|part| change_or_make(storage, part));
         change_or_make(storage, stranger);
+        let whole = Manifest::read(storage).unwrap().unwrap();
+        Manifest { state: State::Generating, ..whole }.write(storage).unwrap();
         let repaired = made(&plan, storage).unwrap();
         assert_eq!((repaired.files_written, repaired.files_kept), (5, 9));
+        assert_eq!(repaired.files_mended, 4, "and one was not there");
         assert_eq!(verified(&plan, storage).bad_files, 0);
         parts.iter().for_each(|part| assert_eq!(storage.stat(part).unwrap(), None));
         assert_eq!(storage.stat(stranger).unwrap(), Some(4));
@@ -269,6 +272,27 @@ fn another_dataset_is_not_overwritten() {
             ]
         );
         assert_eq!(verified(&plan, storage).bad_files, 0);
+    });
+}
+
+/// All of it was there once: what differs now is somebody's work, and what is missing is made again.
+#[test]
+fn a_file_that_has_changed_since_is_not_overwritten() {
+    each(|plan, _, storage| {
+        made(&plan, storage).unwrap();
+        storage.remove(&path_of(&plan, 5)).unwrap();
+        assert_eq!(made(&plan, storage).unwrap().files_written, 1);
+        change(storage, &path_of(&plan, 2), |bytes| bytes[30] ^= 1);
+        storage.remove(&path_of(&plan, 9)).unwrap();
+        for _ in 0..2 {
+            let Err(DatasetError::Altered { path: named, .. }) = made(&plan, storage) else {
+                panic!()
+            };
+            assert_eq!(named, path_of(&plan, 2));
+        }
+        storage.remove(&path_of(&plan, 2)).unwrap();
+        let mended = made(&plan, storage).unwrap();
+        assert_eq!((mended.files_mended, verified(&plan, storage).bad_files), (0, 0));
     });
 }
 

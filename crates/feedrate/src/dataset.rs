@@ -1,6 +1,6 @@
 //! Finds, makes or refuses the dataset of a plan. Datasets of different settings live side by side.
 
-use crate::exit::refuse;
+use crate::exit::{UsageError, refuse};
 use crate::launch::decided;
 use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::{Context, bail};
@@ -15,6 +15,7 @@ use feedrate_run::system;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{FileAccess, Plan};
+use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -221,7 +222,13 @@ fn make(
     if shares {
         all = ranks.gather(&all)?.into_iter().flatten().collect();
     }
-    let made = all.iter().map(|(made, _)| *made).sum();
+    let made: Generated = all.iter().map(|(made, _)| *made).sum();
+    if made.files_mended > 0 && ranks.is_first() {
+        let (files, folder) = (units::counted(made.files_mended, "file"), choice.folder.display());
+        messages::say(format!(
+            "warning: {files} of a generation in `{folder}` that was broken off were not as they should be: made again"
+        ));
+    }
     if ranks.is_first() || !shares {
         generation.complete(made, made_on(all))?;
     }
@@ -281,6 +288,22 @@ fn is_complete(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<bool> {
     }))
 }
 
+/// Whether it is the root of the file system: most likely an empty variable before a slash.
+pub(crate) fn is_root(folder: &Path) -> bool {
+    folder.canonicalize().is_ok_and(|folder| folder.parent().is_none())
+}
+
+/// Refuse to write into the root of the file system, which `asked` has named.
+pub(crate) fn refuse_root(folder: &Path, asked: &str) -> Result<(), UsageError> {
+    if is_root(folder) {
+        return refuse(
+            format!("`{}` is the root of the file system", folder.display()),
+            format!("name a folder in it with {asked}"),
+        );
+    }
+    Ok(())
+}
+
 /// The folder of the dataset: the root itself where a manifest lies there, or one beside others named by its settings.
 pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
     if !is_in_folder(plan) {
@@ -292,6 +315,7 @@ pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
             "point `--data` (or `dataset.data_folder`) at a folder",
         );
     }
+    refuse_root(root, "`--data` (or `dataset.data_folder`)")?;
     if let Ok(here) = storage::open(&plan.storage.kind, root)
         && root.join(manifest::FILE_NAME).exists()
     {
@@ -312,7 +336,5 @@ pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
             "use `--foreign` to train on them as they are, or another `--data` folder",
         );
     }
-    let fingerprint = Manifest::fingerprint_of(&plan.dataset);
-    let fingerprint = &fingerprint[..12.min(fingerprint.len())];
-    Ok(root.join(format!("{}-{fingerprint}", plan.dataset.format)))
+    Ok(root.join(Manifest::folder_name(&plan.dataset)))
 }

@@ -12,12 +12,11 @@ use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
-use crate::results::{self, Results};
+use crate::results::{self, Results, RunFolder};
 use crate::{messages, resolve, summary};
 use anstream::adapter::strip_str;
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
-use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
@@ -110,10 +109,10 @@ fn run_on(
     level: u8,
     signals: &Signals,
 ) -> anyhow::Result<Exit> {
-    let mut invocation = Invocation::default();
+    let (mut invocation, mut held) = (Invocation::default(), None);
     let DlioDecision { generation, run, folder } = decided(&**comm, || {
-        let (decision, asked) = decide(comm.size(), arguments)?;
-        invocation = asked;
+        let (decision, asked, folder) = decide(comm.size(), arguments)?;
+        (invocation, held) = (asked, Some(folder));
         Ok(decision)
     })?;
     let is_first = comm.rank() == 0;
@@ -159,6 +158,7 @@ fn run_on(
     if is_first && !summary.doubts.is_empty() {
         messages::say(strip_str(&summary::doubts(&summary)));
     }
+    drop(held);
     Ok(Exit::Fine)
 }
 
@@ -166,7 +166,7 @@ fn run_on(
 fn decide(
     processes: u32,
     arguments: &HydraArguments,
-) -> anyhow::Result<(DlioDecision, Invocation)> {
+) -> anyhow::Result<(DlioDecision, Invocation, RunFolder)> {
     let mut composed = compose(arguments)?;
     let root = resolve::data_root(&composed.workload);
     let mut warnings = std::mem::take(&mut composed.warnings);
@@ -220,14 +220,23 @@ fn decide(
         decided = Some((plan, choice));
     }
     let folder = workload.output_folder.as_ref().map_or(composed.run_dir.clone(), PathBuf::from);
-    std::fs::create_dir_all(&folder)
-        .map_err(|source| StorageError::new("make", &folder, source))?;
+    let asked =
+        if workload.output_folder.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
+    let (held, aside) = RunFolder::take_over(folder, asked)?;
+    let folder = held.path.clone();
+    warnings.extend(aside.map(|aside| {
+        format!(
+            "what other runs have left in `{}` is now in `{}`",
+            folder.display(),
+            aside.display()
+        )
+    }));
     let invocation = invocation(composed, warnings)?;
     // What is refused is refused by now.
     if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
         replaced.remove(plan, &root)?;
     }
-    Ok((DlioDecision { generation, run: decided, folder }, invocation))
+    Ok((DlioDecision { generation, run: decided, folder }, invocation, held))
 }
 
 /// Accelerators are processes, unless each has several, or the only one is told to have many.
