@@ -108,9 +108,15 @@ fn stamp() -> String {
 
 /// Make a folder named by what it is and the time, in a second of its own or numbered.
 pub(crate) fn make_folder(parent: &Path, what: &str) -> anyhow::Result<PathBuf> {
-    let stamp = format!("{what}{}", stamp());
-    make_run_dir(parent, &stamp)
-        .map_err(|source| StorageError::new("make", parent, source))
+    make_new(&parent.join(format!("{what}{}", stamp())))
+}
+
+/// Make `folder`, or where it is there already, one of that name with a number.
+pub(crate) fn make_new(folder: &Path) -> anyhow::Result<PathBuf> {
+    let parent = folder.parent().unwrap_or(folder);
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    make_run_dir(parent, &name)
+        .map_err(|source| StorageError::new("make", folder, source))
         .context("no folder for the results")
 }
 
@@ -176,7 +182,7 @@ pub(crate) fn refuse_there(file: &Path, force: bool) -> Result<(), UsageError> {
     }
     refuse(
         format!("`{}` is there already", file.display()),
-        "replace it with `--force`, or give another name with `-o`",
+        "give another name, or replace it with `--force`",
     )
 }
 

@@ -1,8 +1,8 @@
 //! `feedrate clean`: datasets and results of feedrate, shown first and removed if told so. Removes nothing that no manifest and no
 //! record names.
 
-use super::postprocess::report_name;
 use super::study::datasets::CLAIM;
+use crate::dlio::report_name;
 use crate::exit::{Exit, refuse};
 use crate::results::RunFolder;
 use crate::{messages, text};
@@ -145,7 +145,7 @@ struct RunFiles(Vec<String>);
 
 impl RunFiles {
     fn new(record: &Record) -> Self {
-        let mut names = vec![report_name(record)];
+        let mut names = vec![report_name(&record.plan.workload)];
         names.extend(place::own_files(record));
         RunFiles(names)
     }

@@ -24,5 +24,6 @@ pub(super) fn is_of_run(name: &str) -> bool {
         .split_once('_')
         .is_some_and(|(rank, rest)| rank.parse::<u32>().is_ok() && rest.ends_with(".json"));
     let of_all = [RECORD_FILE, SUMMARY, LOG, STATS_OF_ALL, "iostat.json"];
-    of_rank || of_all.contains(&name) || plot_data::NAMES.contains(&name)
+    let is_report = name.starts_with("DLIO_") && name.ends_with("_report.txt");
+    of_rank || is_report || of_all.contains(&name) || plot_data::NAMES.contains(&name)
 }
