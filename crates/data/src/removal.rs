@@ -216,7 +216,7 @@ impl OwnFound {
         }
     }
 
-    /// What lies in `folders`, and has no name of ours.
+    /// Add those in `folders` that have no name of ours.
     fn add_strangers(
         &mut self,
         own: &dyn OwnFiles,
@@ -283,7 +283,7 @@ impl OwnFiles for MadeFiles<'_> {
     }
 }
 
-/// What says that they are ours goes last.
+/// The manifest, which says that they are ours, goes last.
 fn remove_made(own: &MadeFiles, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
     let generating = Manifest { state: State::Generating, ..own.manifest.clone() };
     match generating.write(storage) {

@@ -1,7 +1,8 @@
 //! Finds, makes or refuses the dataset of a plan. Datasets of different settings live side by side.
 
-use crate::exit::{UsageError, refuse};
+use crate::exit::refuse;
 use crate::launch::decided;
+use crate::output::refuse_root;
 use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::{Context, bail};
 use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
@@ -286,22 +287,6 @@ fn is_complete(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<bool> {
     Ok(Manifest::read(storage)?.is_some_and(|manifest| {
         manifest.state == State::Complete && manifest.differences(&plan.dataset).is_empty()
     }))
-}
-
-/// Whether it is the root of the file system: most likely an empty variable before a slash.
-pub(crate) fn is_root(folder: &Path) -> bool {
-    folder.canonicalize().is_ok_and(|folder| folder.parent().is_none())
-}
-
-/// Refuse to write into the root of the file system, which `asked` has named.
-pub(crate) fn refuse_root(folder: &Path, asked: &str) -> Result<(), UsageError> {
-    if is_root(folder) {
-        return refuse(
-            format!("`{}` is the root of the file system", folder.display()),
-            format!("name a folder in it with {asked}"),
-        );
-    }
-    Ok(())
 }
 
 /// The folder of the dataset: the root itself where a manifest lies there, or one beside others named by its settings.

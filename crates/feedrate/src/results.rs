@@ -1,14 +1,14 @@
 //! The folder of a run: `<results>/<model>/<timestamp>/`, never one that was there before.
 
-use crate::dataset::refuse_root;
 use crate::exit::{UsageError, refuse};
-use crate::messages;
+use crate::output::refuse_root;
 use anyhow::Context;
 use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
 use feedrate_measure::record::{Record, StudyRun, file};
-use feedrate_results::place::{left_by_another, make_run_dir, put_results_aside};
+use feedrate_results::leftovers::{left_by_another, put_results_aside};
+use feedrate_results::place::make_run_dir;
 use feedrate_spec::workload::{Workload, resolved_yaml, yaml_text};
 use jiff::Zoned;
 use std::fs::{self, File, TryLockError};
@@ -173,45 +173,6 @@ pub(crate) fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
     let text = fs::read(file).map_err(|source| StorageError::new("read", file, source))?;
     serde_json::from_slice(&text)
         .with_context(|| format!("`{}` does not say which run of a study this is", file.display()))
-}
-
-/// Refuse a file that is there, unless it may be replaced.
-pub(crate) fn refuse_there(file: &Path, force: bool) -> Result<(), UsageError> {
-    if force || file.symlink_metadata().is_err() || is_device(file) {
-        return Ok(());
-    }
-    refuse(
-        format!("`{}` is there already", file.display()),
-        "give another name, or replace it with `--force`",
-    )
-}
-
-/// Write a file that the user wants, whole or not at all. One that is there already is replaced where `force` says so, and may
-/// stay where it says the same.
-pub(crate) fn write_output(file: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
-    if is_device(file) {
-        fs::write(file, bytes).map_err(|source| StorageError::new("write", file, source))?;
-    } else if !fs::read(file).is_ok_and(|there| there == bytes) {
-        refuse_there(file, force)?;
-        file::write_atomically(file, bytes)?;
-    }
-    Ok(())
-}
-
-/// Whether it is there and is written to, never replaced: a pipe, a terminal, `/dev/null`.
-fn is_device(file: &Path) -> bool {
-    file.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
-}
-
-/// Write a text to the file that is wanted, else to stdout.
-pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> anyhow::Result<()> {
-    match file {
-        Some(file) => write_output(file, text.as_bytes(), force),
-        None => {
-            messages::print(text.trim_end());
-            Ok(())
-        }
-    }
 }
 
 /// A model's name as a folder's.

@@ -108,7 +108,7 @@ pub trait Storage: ReadStorage {
     /// Anything but absence.
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError>;
 
-    /// What has this name, links not followed; `None` where nothing has. Storages without folders know files alone.
+    /// Kind of what has this name, links not followed; `None` where nothing has. Storages without folders know files alone.
     ///
     /// # Errors
     /// Anything but absence.

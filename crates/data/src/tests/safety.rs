@@ -102,6 +102,27 @@ fn a_folder_with_files_of_others_is_left_as_it_is() {
     assert_eq!(walkdir(folder.path()), 1);
 }
 
+/// All of it was there once: what differs now is somebody's work, and what is missing is made again.
+#[test]
+fn a_file_that_has_changed_since_is_not_overwritten() {
+    each(|plan, _, storage| {
+        made(&plan, storage).unwrap();
+        storage.remove(&path_of(&plan, 5)).unwrap();
+        assert_eq!(made(&plan, storage).unwrap().files_written, 1);
+        change(storage, &path_of(&plan, 2), |bytes| bytes[30] ^= 1);
+        storage.remove(&path_of(&plan, 9)).unwrap();
+        for _ in 0..2 {
+            let Err(DatasetError::Altered { path: named, .. }) = made(&plan, storage) else {
+                panic!()
+            };
+            assert_eq!(named, path_of(&plan, 2));
+        }
+        storage.remove(&path_of(&plan, 2)).unwrap();
+        let mended = made(&plan, storage).unwrap();
+        assert_eq!((mended.files_mended, verified(&plan, storage).bad_files), (0, 0));
+    });
+}
+
 #[test]
 fn files_that_shrink_meanwhile_are_seen() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use feedrate_data::removal::{self, OwnFound, Removal};
 use feedrate_data::storage::{self, StorageError};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_results::{load_run, place};
+use feedrate_results::{leftovers, load_run};
 use feedrate_spec::units;
 use serde::Serialize;
 use serde_json::json;
@@ -50,7 +50,7 @@ pub(super) struct CleanArguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 enum CleanKind {
-    /// What `generate` made, and `run`.
+    /// Made by `generate`, or `run`.
     Datasets,
     /// The folders of runs.
     Results,
@@ -146,14 +146,14 @@ struct RunFiles(Vec<String>);
 impl RunFiles {
     fn new(record: &Record) -> Self {
         let mut names = vec![report_name(&record.plan.workload)];
-        names.extend(place::own_files(record));
+        names.extend(leftovers::own_files(record));
         RunFiles(names)
     }
 }
 
 impl OwnFiles for RunFiles {
     fn folders(&self) -> Vec<String> {
-        place::own_folders()
+        leftovers::own_folders()
     }
 
     fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {

@@ -1,7 +1,7 @@
 //! `feedrate plot`: a picture of runs or of a study.
 
 use crate::exit::{Exit, UsageError, refuse};
-use crate::results::{refuse_there, write_output};
+use crate::output::{refuse_there, write_output};
 use crate::{messages, threads};
 use anyhow::Context as _;
 use clap::Args;

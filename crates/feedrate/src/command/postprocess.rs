@@ -2,7 +2,7 @@
 
 use crate::dlio::{record_in, report_name, write_report};
 use crate::exit::Exit;
-use crate::results::write_or_print;
+use crate::output::write_or_print;
 use clap::Args;
 use feedrate_measure::dlio::report;
 use std::path::{Path, PathBuf};

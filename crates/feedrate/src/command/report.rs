@@ -1,7 +1,7 @@
 //! `feedrate report`: what results say, as a page, a document or tables.
 
 use crate::exit::{Exit, UsageError, refuse};
-use crate::results::{refuse_there, write_output};
+use crate::output::{refuse_there, write_output};
 use crate::{messages, threads};
 use clap::Args;
 use feedrate_report::gather::of_results;

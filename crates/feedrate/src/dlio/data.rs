@@ -1,6 +1,7 @@
 //! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
+use crate::output::refuse_root;
 use crate::{dataset_lock, interrupt};
 use anyhow::Context;
 use feedrate_data::lock::LockAccess;
@@ -63,7 +64,7 @@ pub(super) fn made(
     let storage = storage::open(&plan.storage.kind, root)?;
     let incomplete = dataset::needs_files(plan, &*storage);
     if incomplete && dataset::is_in_folder(plan) {
-        dataset::refuse_root(root, "`dataset.data_folder`")?;
+        refuse_root(root, "`dataset.data_folder`")?;
     }
     let folder = root.to_path_buf();
     let choice = Choice { folder, incomplete, check_files: true, ..Choice::default() };

@@ -2,7 +2,8 @@
 
 use crate::exit::{UsageError, refuse};
 use crate::messages;
-use crate::results::{file_name, write_or_print};
+use crate::output::write_or_print;
+use crate::results::file_name;
 use clap::Parser;
 use feedrate_measure::dlio;
 use feedrate_measure::record::Record;

@@ -26,7 +26,7 @@ pub(super) trait FileSystem: Sync {
     /// A file that is there, from its start, and its length.
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
 
-    /// What has this name, links not followed; `None` where nothing has.
+    /// Kind of what has this name, links not followed; `None` where nothing has.
     fn kind(&self, path: &Path) -> io::Result<Option<NameKind>>;
 
     /// Give a file another name; whoever had that is gone.

@@ -159,7 +159,7 @@ impl<'f> CheckpointFolder<'f> {
         own
     }
 
-    /// What has a name that is to be written, and is not `own`.
+    /// The first that has a name that is to be written, and is not `own`.
     fn stranger(&self, planned: &BTreeSet<String>, own: &OwnFiles) -> io::Result<Option<PathBuf>> {
         for name in planned.iter().map(String::as_str).chain([NAME]) {
             let path = self.path.join(name);

@@ -282,7 +282,7 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
     refused("model_states-0.raw");
 }
 
-/// What a run that was killed has left is ours, whenever it was.
+/// Left by a run that was killed: ours, whenever that was.
 #[test]
 fn a_checkpoint_that_was_broken_off_is_written_again() {
     let plan = plan(Path::new("/c"), "raw", false);

@@ -9,6 +9,7 @@ use super::generate::GenerateArguments;
 use super::run::RunArguments;
 use crate::cli::{DataArguments, LaunchArguments, given};
 use crate::exit::{Exit, UsageError, refuse};
+use crate::output::write_or_print;
 use crate::resolve::{Resolved, is_file, resolve};
 use crate::{catalog, dataset, dlio, launch, results};
 use clap::{ArgMatches, Args, ValueEnum};
@@ -185,7 +186,7 @@ impl BatchArguments {
                 "choose a folder without quotes and backslashes in its name",
             );
         }
-        results::write_or_print(self.output.as_deref(), &job.script(), self.force)?;
+        write_or_print(self.output.as_deref(), &job.script(), self.force)?;
         Ok(Exit::Fine)
     }
 }

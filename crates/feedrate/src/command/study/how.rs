@@ -1,7 +1,7 @@
 //! How the runs of a study are made: what was asked now, against what its earlier runs were made with.
 
-use crate::dataset::refuse_root;
 use crate::exit::refuse;
+use crate::output::refuse_root;
 use crate::resolve::entropy;
 use anyhow::Context;
 use clap::Args;

@@ -3,7 +3,7 @@
 use super::how;
 use super::row::{RowCommand, workload};
 use crate::exit::{Exit, UsageError};
-use crate::results::{refuse_there, write_output};
+use crate::output::{refuse_there, write_output};
 use crate::{messages, resolve};
 use anyhow::Context;
 use clap::Args;
