@@ -55,9 +55,6 @@ fn is_device(file: &Path) -> bool {
 pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> anyhow::Result<()> {
     match file {
         Some(file) => write_output(file, text.as_bytes(), force),
-        None => {
-            messages::print(text.trim_end());
-            Ok(())
-        }
+        None => Ok(messages::print(text.trim_end())?),
     }
 }

@@ -4,8 +4,9 @@
 use super::study::datasets::CLAIM;
 use crate::dlio::report_name;
 use crate::exit::{Exit, refuse};
+use crate::messages::{self, StdoutError};
 use crate::results::RunFolder;
-use crate::{messages, text};
+use crate::text;
 use clap::{Args, ValueEnum};
 use feedrate_data::manifest;
 use feedrate_data::names::{OwnFileVisit, OwnFiles};
@@ -89,7 +90,7 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
             CleanKind::Results => results(folder, arguments.yes)?,
         });
     }
-    tell(&items, arguments);
+    tell(&items, arguments)?;
     Ok(if arguments.yes && items.iter().any(|item| item.in_use) { Exit::Unmet } else { Exit::Fine })
 }
 
@@ -172,7 +173,7 @@ impl CleanItem {
     }
 }
 
-fn tell(items: &[CleanItem], arguments: &CleanArguments) {
+fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutError> {
     let removed = || items.iter().filter(|item| !item.in_use);
     let bytes = removed().map(|item| item.bytes).sum();
     if arguments.json {
@@ -197,7 +198,7 @@ fn tell(items: &[CleanItem], arguments: &CleanArguments) {
         ]
     });
     let header = ["", "Folder", "Files", "Size", "Stays"];
-    messages::print_page(&text::table_of_numbers(header, rows, &[2, 3]));
+    messages::print_page(&text::table_of_numbers(header, rows, &[2, 3]))?;
     let files = units::counted(removed().map(|item| item.files).sum(), "file");
     let bytes = units::bytes(bytes);
     messages::say(if arguments.yes {
@@ -205,4 +206,5 @@ fn tell(items: &[CleanItem], arguments: &CleanArguments) {
     } else {
         format!("{files} would be removed, {bytes}; `--yes` removes them")
     });
+    Ok(())
 }

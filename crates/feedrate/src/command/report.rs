@@ -55,7 +55,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let text = (output.write)(&report);
     match target {
         Some(file) => write_output(file, text.as_bytes(), arguments.force)?,
-        None => messages::print(text.trim_end_matches('\n')),
+        None => messages::print(text.trim_end_matches('\n'))?,
     }
     Ok(Exit::Fine)
 }
