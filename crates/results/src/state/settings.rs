@@ -4,8 +4,10 @@ use crate::files::{FilesError, StudyFiles, failed};
 use crate::place::absent;
 use feedrate_measure::record::file::{self, RecordFileError};
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The longest file of a study that is read.
+pub(super) const BYTES_MAX: u64 = 64 << 20;
 
 /// How the runs of a study are made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +52,7 @@ impl StudySettings {
     /// The file cannot be read.
     pub(super) fn read(files: &StudyFiles) -> Result<Option<Self>, FilesError> {
         let failed = failed("use", &files.settings());
-        let text = absent(fs::read(files.settings())).map_err(&failed)?;
+        let text = absent(file::read_bounded(&files.settings(), BYTES_MAX)).map_err(&failed)?;
         let parsed = text.map(|text| serde_json::from_slice(&text)).transpose();
         parsed.map_err(|error| failed(error.into()))
     }
