@@ -7,6 +7,7 @@ mod exit;
 mod text;
 mod messages;
 mod interrupt;
+mod front;
 mod bundled;
 mod catalog;
 mod time;
@@ -31,13 +32,13 @@ use std::process::ExitCode;
 pub fn feedrate() -> ExitCode {
     let matches = Arguments::command().get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match command::dispatch(&arguments, &matches) {
-        Ok(code) => code.into(),
-        Err(error) => {
+    let work = || {
+        command::dispatch(&arguments, &matches).unwrap_or_else(|error| {
             messages::print_error(&error);
-            exit::code_of(&error).into()
-        }
-    }
+            exit::code_of(&error)
+        })
+    };
+    if arguments.waits_for_storage() { front::before(work) } else { work().into() }
 }
 
 /// `dlio_benchmark`, in DLIO's place.

@@ -1,7 +1,7 @@
 //! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
-use crate::{dataset_lock, interrupt};
+use crate::dataset_lock;
 use anyhow::Context;
 use feedrate_data::lock::LockAccess;
 use feedrate_data::manifest::{Manifest, State};
@@ -9,6 +9,7 @@ use feedrate_data::removal;
 use feedrate_data::storage;
 use feedrate_spec::plan::Plan;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// The files in `root` to train on; what is not as `plan` wants it is refused. May leave evaluation files that nobody reads out
 /// of the plan.
@@ -82,10 +83,15 @@ pub(super) fn made(
 
 impl Replaced {
     /// Remove it from `root`.
-    pub(super) fn remove(&self, plan: &Plan, root: &Path) -> anyhow::Result<()> {
+    pub(super) fn remove(
+        &self,
+        plan: &Plan,
+        root: &Path,
+        interrupted: &AtomicBool,
+    ) -> anyhow::Result<()> {
         let storage = storage::open(&plan.storage.kind, root)?;
         let _lock = if dataset::is_in_folder(plan) {
-            dataset_lock::wait(root, LockAccess::Exclusive, &interrupt::flag())?
+            dataset_lock::wait(root, LockAccess::Exclusive, interrupted)?
         } else {
             None
         };

@@ -13,7 +13,7 @@ use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::results::{self, Results};
-use crate::{messages, resolve, summary};
+use crate::{front, messages, resolve, summary};
 use anstream::adapter::strip_str;
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
@@ -33,10 +33,14 @@ use std::sync::Arc;
 
 /// Run `dlio_benchmark` with the arguments of this process.
 pub(crate) fn main() -> ExitCode {
-    ended(arguments().and_then(|arguments| match arguments.show {
-        Some(show) => print(show, &arguments),
-        None => start(&arguments),
-    }))
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(error) => return ended(Err(error)).into(),
+    };
+    match arguments.show {
+        Some(show) => ended(print(show, &arguments)).into(),
+        None => front::before(|| ended(start(&arguments))),
+    }
 }
 
 /// Run `dlio_benchmark_query`: print the value of the key that `workflow.query` names.
@@ -48,6 +52,7 @@ pub(crate) fn query() -> ExitCode {
         messages::print(value.as_deref().unwrap_or("None").trim_end());
         Ok(Exit::Fine)
     }))
+    .into()
 }
 
 fn arguments() -> anyhow::Result<HydraArguments> {
@@ -56,15 +61,15 @@ fn arguments() -> anyhow::Result<HydraArguments> {
 }
 
 /// DLIO knows success and failure.
-fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
+fn ended(outcome: anyhow::Result<Exit>) -> Exit {
     let code = outcome.unwrap_or_else(|error| {
         messages::print_error(&error);
         code_of(&error)
     });
     match code {
-        Exit::Fine | Exit::Unmet | Exit::Undecided => Exit::Fine.into(),
-        Exit::Failed | Exit::Usage => Exit::Failed.into(),
-        Exit::Interrupted | Exit::TooManySteps => code.into(),
+        Exit::Fine | Exit::Unmet | Exit::Undecided => Exit::Fine,
+        Exit::Failed | Exit::Usage => Exit::Failed,
+        Exit::Interrupted | Exit::TooManySteps => code,
     }
 }
 
@@ -112,7 +117,7 @@ fn run_on(
 ) -> anyhow::Result<Exit> {
     let mut invocation = Invocation::default();
     let DlioDecision { generation, run, folder } = decided(&**comm, || {
-        let (decision, asked) = decide(comm.size(), arguments)?;
+        let (decision, asked) = decide(comm.size(), arguments, signals)?;
         invocation = asked;
         Ok(decision)
     })?;
@@ -166,6 +171,7 @@ fn run_on(
 fn decide(
     processes: u32,
     arguments: &HydraArguments,
+    signals: &Signals,
 ) -> anyhow::Result<(DlioDecision, Invocation)> {
     let mut composed = compose(arguments)?;
     let root = resolve::data_root(&composed.workload);
@@ -225,7 +231,7 @@ fn decide(
     let invocation = invocation(composed, warnings)?;
     // What is refused is refused by now.
     if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
-        replaced.remove(plan, &root)?;
+        replaced.remove(plan, &root, &signals.interrupted)?;
     }
     Ok((DlioDecision { generation, run: decided, folder }, invocation))
 }

@@ -2,7 +2,7 @@
 //! clean up, for the case that nobody is left who knows.
 
 use super::processes::kill_marked;
-use super::{LOOK, Supervision, to_end_of};
+use super::{LOOK, Supervision, UNKILLABLE, to_end_of};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
 
 /// A lock that is held.
 pub(super) struct RunningLock {
@@ -91,7 +92,8 @@ impl RunningLock {
         if text.is_empty() {
             return Ok(true);
         }
-        while kill_marked(&self.mark) {
+        let begun = Instant::now();
+        while kill_marked(&self.mark) && begun.elapsed() < UNKILLABLE {
             if stop.load(Relaxed) {
                 return Ok(false);
             }
