@@ -12,6 +12,7 @@ mod bundled;
 mod catalog;
 mod time;
 mod progress;
+mod asked;
 mod resolve;
 mod launch;
 mod results;
@@ -26,19 +27,26 @@ mod command;
 
 use clap::{CommandFactory, FromArgMatches};
 use command::Arguments;
+use exit::Exit;
 use std::process::ExitCode;
 
 /// `feedrate`: can this storage feed these accelerators, and if not, why not and what would help?
 pub fn feedrate() -> ExitCode {
-    let matches = Arguments::command().get_matches();
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let work = || {
-        command::dispatch(&arguments, &matches).unwrap_or_else(|error| {
-            messages::print_error(&error);
-            exit::code_of(&error)
-        })
+    let parsed = Arguments::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
+    let (arguments, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(usage) => return ended(messages::print_usage(&usage)).into(),
     };
+    let work = || ended(command::dispatch(&arguments, &matches));
     if arguments.waits_for_storage() { front::before(work) } else { work().into() }
+}
+
+fn ended(outcome: anyhow::Result<Exit>) -> Exit {
+    outcome.unwrap_or_else(|error| {
+        messages::print_error(&error);
+        exit::code_of(&error)
+    })
 }
 
 /// `dlio_benchmark`, in DLIO's place.
@@ -49,6 +57,11 @@ pub fn dlio_benchmark() -> ExitCode {
 /// `dlio_benchmark_query`: print one value of a workload.
 pub fn dlio_benchmark_query() -> ExitCode {
     dlio::query()
+}
+
+/// `dlio_postprocessor`: write the report of a run.
+pub fn dlio_postprocessor() -> ExitCode {
+    dlio::postprocessor()
 }
 
 /// Threads for work that is not measured: as many as there are cores.

@@ -5,16 +5,18 @@ mod compose;
 mod data;
 mod lines;
 mod text;
+mod postprocessor;
 
 pub(crate) use compose::hides;
+pub(crate) use postprocessor::{record_in, report_name, write_report};
 
+use crate::asked::Asked;
 use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::results::{self, Results};
 use crate::{front, messages, resolve, summary};
-use anstream::adapter::strip_str;
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
 use feedrate_data::storage::StorageError;
@@ -49,10 +51,15 @@ pub(crate) fn query() -> ExitCode {
         let composed = compose(&arguments)?;
         let key = composed.workload.workflow_query.clone().unwrap_or_default();
         let value = yaml_at(&composed.workload, &key);
-        messages::print(value.as_deref().unwrap_or("None").trim_end());
+        messages::print(value.as_deref().unwrap_or("None").trim_end())?;
         Ok(Exit::Fine)
     }))
     .into()
+}
+
+/// Run `dlio_postprocessor`.
+pub(crate) fn postprocessor() -> ExitCode {
+    ended(postprocessor::postprocess()).into()
 }
 
 fn arguments() -> anyhow::Result<HydraArguments> {
@@ -75,18 +82,18 @@ fn ended(outcome: anyhow::Result<Exit>) -> Exit {
 
 fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
     match show {
-        Show::Help => messages::print(text::HELP),
-        Show::HydraHelp => messages::print(text::HYDRA_HELP),
+        Show::Help => messages::print(text::HELP)?,
+        Show::HydraHelp => messages::print(text::HYDRA_HELP)?,
         Show::Version => {
-            messages::print(concat!("dlio_benchmark of feedrate ", env!("CARGO_PKG_VERSION")))
+            messages::print(concat!("dlio_benchmark of feedrate ", env!("CARGO_PKG_VERSION")))?
         }
         Show::Job | Show::Hydra | Show::All => {
-            let Composed { hydra, .. } = compose(arguments)?;
+            let hydra = compose(arguments)?.hydra(arguments);
             if show != Show::Hydra {
-                messages::print(hydra.config.trim_end());
+                messages::print(hydra.config.trim_end())?;
             }
             if show != Show::Job {
-                messages::print(hydra.hydra.trim_end());
+                messages::print(hydra.hydra.trim_end())?;
             }
         }
     }
@@ -95,7 +102,12 @@ fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
 
 fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     let level = level_from_environment().map_err(UsageError::plain)?;
-    together(&arguments.launch, |comm, signals| run_on(comm, arguments, level, signals))
+    let asked = || {
+        let hydra = [("hydra", Some(arguments.hydra.join(" ")))];
+        let workload = compose(arguments).map(|composed| Some(composed.workload));
+        Asked::new(&arguments.launch, hydra).workload(workload)
+    };
+    together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, level, signals))
 }
 
 /// Decision of rank 0 for all.
@@ -162,7 +174,7 @@ fn run_on(
     lines.say(&dlio::log(&record, invocation, Some(folder)));
     let summary = Summary::new(&record);
     if is_first && !summary.doubts.is_empty() {
-        messages::say(strip_str(&summary::doubts(&summary)));
+        messages::say(summary::doubts(&summary));
     }
     Ok(Exit::Fine)
 }
@@ -225,10 +237,14 @@ fn decide(
         };
         decided = Some((plan, choice));
     }
-    let folder = workload.output_folder.as_ref().map_or(composed.run_dir.clone(), PathBuf::from);
+    if composed.is_stamped {
+        composed.run_dir = results::make_new(&composed.run_dir)?;
+    }
+    let folder = composed.workload.output_folder.as_ref();
+    let folder = folder.map_or(composed.run_dir.clone(), PathBuf::from);
     std::fs::create_dir_all(&folder)
         .map_err(|source| StorageError::new("make", &folder, source))?;
-    let invocation = invocation(composed, warnings)?;
+    let invocation = invocation(composed, arguments, warnings)?;
     // What is refused is refused by now.
     if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
         replaced.remove(plan, &root, &signals.interrupted)?;
@@ -272,8 +288,13 @@ fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {
     }
 }
 
-fn invocation(composed: Composed, warnings: Vec<String>) -> anyhow::Result<Invocation> {
-    let Composed { workload, run_dir, subfolder, hydra, .. } = composed;
+fn invocation(
+    composed: Composed,
+    arguments: &HydraArguments,
+    warnings: Vec<String>,
+) -> anyhow::Result<Invocation> {
+    let hydra = composed.hydra(arguments);
+    let Composed { workload, run_dir, subfolder, .. } = composed;
     // Hydra's files stay in Hydra's folder where the results go elsewhere.
     let subfolder = match &workload.output_folder {
         Some(_) if !subfolder.is_empty() => {

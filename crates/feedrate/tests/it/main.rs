@@ -41,6 +41,8 @@ mod cluster;
 mod dlio;
 /// `dlio_benchmark` in DLIO's place.
 mod dlio_benchmark;
+/// Several runs at once, in one place.
+mod races;
 /// Runs of several processes.
 mod mpi;
 /// Runs of a study, and those that are killed.
@@ -67,6 +69,8 @@ mod compare;
 mod report;
 /// The largest number that holds.
 mod scale;
+/// What is printed, and by whom it is heard.
+mod talk;
 /// Numbers that stay.
 mod golden;
 /// Plots of runs and studies.
