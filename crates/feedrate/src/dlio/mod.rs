@@ -175,6 +175,7 @@ fn decide(
         name: composed.name.clone(),
         accelerators: accelerators(processes, arguments, workload)?,
         processes: Some(processes),
+        as_dlio: true,
         ..Request::default()
     };
     let generates = workload.workflow_generate_data;
@@ -197,7 +198,10 @@ fn decide(
     let (mut generation, mut replaced) = (None, None);
     if generates {
         let request = Request { generate_only: true, ..request.clone() };
-        let (plan, _) = resolve::plan_of(workload, &request)?;
+        let (plan, noted) = resolve::plan_of(workload, &request)?;
+        if run.is_none() {
+            warnings.extend(compose::said(&noted));
+        }
         let (choice, gives_way) = data::made(&plan, &root, &mut warnings)?;
         replaced = gives_way;
         generation = Some((plan, choice));

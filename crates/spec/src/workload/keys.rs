@@ -196,10 +196,10 @@ keys! {
         model_model_size_bytes: u64 = WholeBytes, "model.model_size_bytes" ["model.model_size"], "10240", "bytes", Effect::Now,
             "Size of the model in a checkpoint.";
         model_optimization_groups: Vec<u64> = Counts, "model.optimization_groups", "[]", "elements", Effect::Now,
-            "Sizes of the optimizer's groups in a checkpoint.";
+            "Sizes of the optimizer's groups in a checkpoint; bytes, unless `model.optimizer_datatype` is given.";
         model_num_layers: Option<u64> = OptionalCount, "model.num_layers", "-1", "layers", Effect::Now, "Layers of the model.";
         model_layer_parameters: Vec<u64> = Counts, "model.layer_parameters", "[]", "elements", Effect::Now,
-            "Sizes of the parameters of one layer in a checkpoint.";
+            "Sizes of the parameters of one layer in a checkpoint; bytes, unless `model.model_datatype` is given.";
         model_model_datatype: StateType = Datatype, "model.model_datatype", "fp16", "", Effect::Now, "Element type of the model in a checkpoint.";
         model_optimizer_datatype: StateType = Datatype, "model.optimizer_datatype", "fp32", "", Effect::Now,
             "Element type of the optimizer in a checkpoint.";
@@ -241,12 +241,12 @@ keys! {
             "Keep the dataset after the run.";
         dataset_record_element_bytes: u64 = Count, "dataset.record_element_bytes", "4", "bytes",
             nothing("the element type decides, in DLIO too"), "Bytes of an element.";
-        dataset_record_element_type: Element = ElementKind, "dataset.record_element_type", "uint8", "", Effect::Now, "Element type of samples.";
+        dataset_record_element_type: Element = ElementKind, "dataset.record_element_type", "uint8", "", Effect::Now, "Element type of samples; `uint8` where the format is of pictures and cannot hold it.";
         dataset_record_dims: Vec<u64> = Counts, "dataset.record_dims", "[]", "elements", Effect::Now,
             "Dimensions of a sample; without them a square of `record_length_bytes`.";
         dataset_hdf5_chunk_dims: Vec<u64> = Counts, "dataset.hdf5.chunk_dims", "[]", "elements", Effect::Now, "Dimensions of a chunk.";
         dataset_hdf5_num_dset_per_record: u64 = Count, "dataset.hdf5.num_dset_per_record", "1", "datasets", Effect::Now, "Datasets that share a record.";
-        dataset_hdf5_max_shape: Vec<u64> = Counts, "dataset.hdf5.max_shape", "[]", "elements", Effect::Now, "Largest shape of a dataset.";
+        dataset_hdf5_max_shape: Vec<u64> = Counts, "dataset.hdf5.max_shape", "[]", "elements", Effect::Now, "Largest shape of a dataset, with or without the axis of samples.";
 
         reader_data_loader: Option<String> = OptionalText, "reader.data_loader", "null", "", Effect::Now,
             "Loader that is emulated; without it the framework's own (DLIO fails).";

@@ -53,6 +53,8 @@ pub struct Request {
     pub foreign: bool,
     /// Only data is wanted: nothing is trained.
     pub generate_only: bool,
+    /// In DLIO's place: what it refuses of a record is refused.
+    pub as_dlio: bool,
 }
 
 impl Default for Request {
@@ -68,6 +70,7 @@ impl Default for Request {
             verify: false,
             foreign: false,
             generate_only: false,
+            as_dlio: false,
         }
     }
 }
