@@ -3,9 +3,10 @@
 //! Storage noise grows with load, so that one variance for all cells would make intervals too narrow where it is noisy. A cell of one run has no variance, and
 //! what rests on it no interval.
 
+use crate::finding::{EffectSize, EffectUnit, Quantity};
 use crate::precision::CONFIDENCE;
 use feedrate_measure::metric::{Metric, Unit};
-use feedrate_measure::stats::{Cell, Combination, Interval};
+use feedrate_measure::stats::{Cell, Combination, Difference, Interval};
 
 /// The scale on which noise is nearest to normal, and effects add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,32 @@ impl ResponseScale {
         } else {
             ResponseScale::Logarithm
         }
+    }
+
+    /// How far from nothing a difference is, so that points and ratios can be ordered.
+    pub(crate) fn magnitude(self, difference: f64) -> f64 {
+        match self {
+            ResponseScale::Percent => difference.abs() / 100.0,
+            ResponseScale::Logarithm => difference.abs(),
+        }
+    }
+
+    /// An estimate as people count it; without ends where it has no interval.
+    pub(crate) fn effect(
+        self,
+        of: Quantity,
+        estimate: f64,
+        difference: Option<&Difference>,
+        n: usize,
+    ) -> EffectSize {
+        let interval = difference.and_then(|difference| difference.interval(CONFIDENCE));
+        let (unit, interval) = match (self, &of) {
+            (ResponseScale::Logarithm, _) => (EffectUnit::Ratio, interval.map(|one| one.exp())),
+            // A difference of differences goes beyond what one of them can be.
+            (ResponseScale::Percent, Quantity::Together { .. }) => (EffectUnit::Points, interval),
+            (ResponseScale::Percent, _) => (EffectUnit::Points, interval.map(of_points)),
+        };
+        EffectSize::new(of, unit, self.back(estimate), interval, n)
     }
 
     /// A value of this scale in the unit of the response; a difference as a ratio or in points.

@@ -2,8 +2,8 @@
 
 pub mod design;
 pub mod precision;
-pub mod estimate;
 pub mod finding;
+pub mod estimate;
 pub mod compare;
 pub mod findings;
 pub mod recommendation;

@@ -4,7 +4,8 @@ use crate::content::Content;
 use crate::error::DatasetError;
 use crate::format::{self, FileSink, Format};
 use crate::manifest::FILE_NAME;
-use crate::storage::{Storage, StorageError, part_of};
+use crate::storage::{Storage, StorageError};
+use feedrate_spec::part::part_of;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 

@@ -184,16 +184,16 @@ fn a_half_written_file_is_not_taken_for_whole() {
         change(storage, &path_of(&plan, 4), tail);
         storage.remove(&path_of(&plan, 5)).unwrap();
         let name = path_of(&plan, 0).split_once("/0/").unwrap().1.to_string();
-        let parts = ["", ".4711-3"].map(|unique| format!("train/0/.{name}{unique}.part"));
-        let stranger = "train/0/.mydownload.part";
+        let part = format!("train/0/.{name}.4711-3.part");
+        let strangers = [format!("train/0/.{name}.part"), "train/0/.mydownload.part".into()];
         drop(storage.create("train/0/x").map(|mut file| file.write(b"x")));
-        parts.iter().for_each(|part| change_or_make(storage, part));
-        change_or_make(storage, stranger);
+        change_or_make(storage, &part);
+        strangers.iter().for_each(|stranger| change_or_make(storage, stranger));
         let repaired = made(&plan, storage).unwrap();
         assert_eq!((repaired.files_written, repaired.files_kept), (5, 9));
         assert_eq!(verified(&plan, storage).bad_files, 0);
-        parts.iter().for_each(|part| assert_eq!(storage.stat(part).unwrap(), None));
-        assert_eq!(storage.stat(stranger).unwrap(), Some(4));
+        assert_eq!(storage.stat(&part).unwrap(), None);
+        strangers.iter().for_each(|path| assert_eq!(storage.stat(path).unwrap(), Some(4)));
     });
 }
 

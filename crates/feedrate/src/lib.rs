@@ -11,6 +11,7 @@ mod bundled;
 mod catalog;
 mod time;
 mod progress;
+mod asked;
 mod resolve;
 mod launch;
 mod results;
@@ -48,6 +49,11 @@ pub fn dlio_benchmark() -> ExitCode {
 /// `dlio_benchmark_query`: print one value of a workload.
 pub fn dlio_benchmark_query() -> ExitCode {
     dlio::query()
+}
+
+/// `dlio_postprocessor`: write the report of a run.
+pub fn dlio_postprocessor() -> ExitCode {
+    dlio::postprocessor()
 }
 
 /// Threads for work that is not measured: as many as there are cores.

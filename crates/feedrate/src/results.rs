@@ -102,8 +102,15 @@ fn yaml_list(texts: &[String], indent: &str) -> String {
 /// Make a folder named by what it is and the time, in a second of its own or numbered.
 pub(crate) fn make_folder(parent: &Path, what: &str) -> anyhow::Result<PathBuf> {
     let stamp = format!("{what}{}", Zoned::now().strftime("%Y-%m-%d-%H-%M-%S"));
-    make_run_dir(parent, &stamp)
-        .map_err(|source| StorageError::new("make", parent, source))
+    make_new(&parent.join(stamp))
+}
+
+/// Make `folder`, or where it is there already, one of that name with a number.
+pub(crate) fn make_new(folder: &Path) -> anyhow::Result<PathBuf> {
+    let parent = folder.parent().unwrap_or(folder);
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    make_run_dir(parent, &name)
+        .map_err(|source| StorageError::new("make", folder, source))
         .context("no folder for the results")
 }
 

@@ -1,7 +1,7 @@
 //! How a run fared by phase: in each epoch and evaluation, and before, during and after each checkpoint. From the record alone.
 
 use crate::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
-use crate::record::timeline::{Column, Timeline};
+use crate::record::timeline::{Column, Timeline, samples_in};
 use crate::record::{AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use crate::window::{Scope, seconds};
 use feedrate_spec::names;
@@ -182,10 +182,7 @@ impl<'a> View<'a> {
         let mut checkpoints: Vec<TimeRange> = written.map(span_of).collect();
         blocks.sort_by_key(|span| span.start_ns);
         checkpoints.sort_by_key(|span| span.start_ns);
-        let middles_ns = record.timeline.as_ref().map(|timeline| {
-            let ends = timeline.ends_ns().into_iter().zip(&timeline.duration_ns);
-            ends.map(|(end_ns, duration_ns)| end_ns - duration_ns / 2).collect()
-        });
+        let middles_ns = record.timeline.as_ref().map(Timeline::middles_ns);
         View { record, middles_ns: middles_ns.unwrap_or_default(), blocks, checkpoints }
     }
 
@@ -255,8 +252,10 @@ impl<'a> View<'a> {
         checkpoint: Option<&CheckpointRecord>,
         span: TimeRange,
     ) -> Phase {
-        let sampled =
-            Sampled { timeline: self.record.timeline.as_ref(), samples: self.samples(span) };
+        let sampled = Sampled {
+            timeline: self.record.timeline.as_ref(),
+            samples: samples_in(&self.middles_ns, span.start_ns..span.end_ns),
+        };
         let steps = StepsIn::new(self.record, span);
         Phase {
             phase: kind,
@@ -281,13 +280,6 @@ impl<'a> View<'a> {
             cpu_busy_share: sampled.cpu_busy_share(),
             gpus: sampled.gpus(),
         }
-    }
-
-    /// Those whose middle lies in the phase.
-    fn samples(&self, span: TimeRange) -> Range<usize> {
-        let [first, end] = [span.start_ns, span.end_ns]
-            .map(|bound_ns| self.middles_ns.partition_point(|middle_ns| *middle_ns < bound_ns));
-        first..end
     }
 }
 
@@ -449,25 +441,14 @@ impl<'a> Sampled<'a> {
     }
 
     fn gpus(&self) -> Option<Vec<GpuPhase>> {
-        let gpus = self.timeline?.gpus.as_ref()?.iter();
-        let phases = gpus.map(|gpu| GpuPhase {
-            utilisation_percent: self.mean(&gpu.utilisation_percent),
-            memory_bytes: self.mean(&gpu.memory_bytes),
-            power_w: self.mean(&gpu.power_mw).map(|mw| mw / 1000.0),
+        let timeline = self.timeline?;
+        let mean = |values: &[Option<u64>]| timeline.mean(values, self.samples.clone());
+        let phases = timeline.gpus.as_ref()?.iter().map(|gpu| GpuPhase {
+            utilisation_percent: mean(&gpu.utilisation_percent),
+            memory_bytes: mean(&gpu.memory_bytes),
+            power_w: mean(&gpu.power_mw).map(|mw| mw / 1000.0),
         });
         Some(phases.collect())
-    }
-
-    /// Over the time of the samples whose value is known.
-    fn mean(&self, values: &[Option<u64>]) -> Option<f64> {
-        let (mut sum, mut weights) = (0.0, 0.0);
-        for (value, &duration_ns) in values[self.samples.clone()].iter().zip(self.durations_ns()) {
-            if let Some(value) = *value {
-                sum += value as f64 * duration_ns as f64;
-                weights += duration_ns as f64;
-            }
-        }
-        (weights > 0.0).then(|| sum / weights)
     }
 }
 

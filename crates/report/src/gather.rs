@@ -68,7 +68,7 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
             run,
         })
         .collect();
-    runs.sort_by(|a, b| by_start(&a.run).cmp(&by_start(&b.run)));
+    runs.sort_by(|a, b| a.run.by_start().cmp(&b.run.by_start()));
     let mut sources = Vec::new();
     for (index, path) in paths.iter().enumerate() {
         let count = runs.iter().filter(|one| one.source == index).count();
@@ -113,7 +113,7 @@ pub fn plot_data(
     let FoundRuns { data, others, mut left_out } =
         FoundRuns::read(paths, &ReadOptions { threads, records_max })?;
     let mut unused: Vec<&Run> = data.runs.iter().chain(&others).collect();
-    unused.sort_by(|a, b| by_start(a).cmp(&by_start(b)));
+    unused.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
     for run in unused {
         let why = match &run.unusable {
             None => continue,
@@ -146,7 +146,7 @@ impl FoundRuns {
         let unread = index.unread.iter().filter_map(|one| FolderRun::from_names(&one.path));
         let folders = index.runs.iter().filter_map(FolderRun::from_run).chain(unread).collect();
         let mut all = index.runs;
-        all.sort_by(|a, b| by_start(a).cmp(&by_start(b)));
+        all.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
         let names = if paths.len() > 1 { source_names(paths) } else { Vec::new() };
         for run in &mut all {
             run.accelerators = run.accelerators.filter(|count| (1..=PROCESSES_MAX).contains(count));
@@ -191,10 +191,6 @@ impl FoundRuns {
             left_out,
         })
     }
-}
-
-fn by_start(run: &Run) -> (&Option<String>, &Path) {
-    (&run.started, &run.path)
 }
 
 fn source_of(run: &Run, paths: &[PathBuf]) -> usize {

@@ -2,7 +2,7 @@
 
 use crate::hook::hooks;
 use crate::table::Table;
-use feedrate_measure::record::file::{RecordFileError, sync_folder};
+use feedrate_measure::record::file::{RecordFileError, create_part_of, sync_folder};
 use feedrate_spec::problem::Problems;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -169,17 +169,22 @@ impl StudyFiles {
 
     /// Replace the CSV in one step; `false` where it is not `before` any more.
     fn replace(&self, before: &str, after: &str) -> Result<bool, FilesError> {
-        let name = self.csv.file_name().unwrap_or_default().to_string_lossy();
-        let partial = self.csv.with_file_name(format!(".{name}.part"));
-        let written = self.replace_by(&partial, before, after);
+        let failed = failed("write", &self.csv);
+        let (file, part) = create_part_of(&self.csv).map_err(&failed)?;
+        let written = self.replace_by(file, &part, before, after);
         if !matches!(written, Ok(true)) {
-            let _ = fs::remove_file(&partial);
+            let _ = fs::remove_file(&part);
         }
-        written.map_err(failed("write", &self.csv))
+        written.map_err(failed)
     }
 
-    fn replace_by(&self, partial: &Path, before: &str, after: &str) -> io::Result<bool> {
-        let mut file = File::create(partial)?;
+    fn replace_by(
+        &self,
+        mut file: File,
+        part: &Path,
+        before: &str,
+        after: &str,
+    ) -> io::Result<bool> {
         file.write_all(after.as_bytes())?;
         file.set_permissions(fs::metadata(&self.csv)?.permissions())?;
         file.sync_all()?;
@@ -187,7 +192,7 @@ impl StudyFiles {
         if fs::read(&self.csv)? != before.as_bytes() {
             return Ok(false);
         }
-        fs::rename(partial, &self.csv)?;
+        fs::rename(part, &self.csv)?;
         sync_folder(self.csv.parent().unwrap_or(Path::new(".")))?;
         Ok(true)
     }

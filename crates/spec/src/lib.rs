@@ -5,6 +5,7 @@
 
 mod names;
 pub mod units;
+pub mod part;
 pub mod problem;
 pub mod shape;
 pub mod catalog;

@@ -1,13 +1,12 @@
 //! One response of one design, laid out for its tests: the values of each cell, and what a least-squares fit can tell of them. Tests nothing.
 
-use super::exclusions::{touches, warnings};
+use super::exclusions::doubted;
 use super::{MARGIN, UsedRuns, about};
 use crate::design::Design;
-use crate::estimate::{ResponseScale, of_points, scaled};
-use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
-use crate::precision::CONFIDENCE;
+use crate::estimate::{ResponseScale, scaled};
+use crate::finding::{Finding, FindingKind, Quantity, Subject};
 use feedrate_measure::metric::{Better, Metric};
-use feedrate_measure::stats::{Anova, Cell, Combination, Difference, Model, Term, anova, mean};
+use feedrate_measure::stats::{Anova, Cell, Combination, Model, Term, anova, mean};
 use feedrate_results::run::Run;
 use std::collections::BTreeSet;
 
@@ -215,22 +214,6 @@ impl<'a> DesignMatrix<'a> {
         cells.map(|cell| self.cells[cell].values.len()).sum()
     }
 
-    /// An estimate as people count it; without ends where it has no interval.
-    pub(super) fn effect(
-        &self,
-        of: Quantity,
-        estimate: f64,
-        difference: Option<&Difference>,
-        n: usize,
-    ) -> EffectSize {
-        let interval = difference.and_then(|difference| difference.interval(CONFIDENCE));
-        let (unit, interval) = match self.scale {
-            ResponseScale::Logarithm => (EffectUnit::Ratio, interval.map(|one| one.exp())),
-            ResponseScale::Percent => (EffectUnit::Points, interval.map(of_points)),
-        };
-        EffectSize::new(of, unit, self.scale.back(estimate), interval, n)
-    }
-
     /// A level against another.
     pub(super) fn quantity(&self, factor: usize, level: usize, base: usize) -> Quantity {
         let levels = &self.design.factors[factor].levels;
@@ -247,13 +230,11 @@ impl<'a> DesignMatrix<'a> {
     ) -> Finding {
         let cells: BTreeSet<usize> = cells.into_iter().collect();
         let runs: Vec<&Run> = cells.into_iter().flat_map(|cell| self.runs[cell].clone()).collect();
-        let doubts: BTreeSet<&str> = runs.iter().flat_map(|run| warnings(run)).collect();
-        let doubts = doubts.into_iter().filter(|name| touches(name, self.response.id.name()));
         let names = factors.iter().map(|&factor| self.design.factors[factor].name.clone());
         Finding {
             response: Some(self.response.id.name()),
             factors: names.collect(),
-            caveats: doubts.map(|name| Caveat::RunsDoubted(name.into())).collect(),
+            caveats: doubted(&runs, &[self.response]),
             magnitude: 0.0,
             ..about(kind, &self.design.workload, subject, &runs)
         }
@@ -262,14 +243,6 @@ impl<'a> DesignMatrix<'a> {
     /// A change towards what is better is positive.
     pub(super) fn gain(&self, difference: f64) -> f64 {
         if self.response.better == Better::Higher { difference } else { -difference }
-    }
-
-    /// How far from nothing a difference is, so that points and ratios can be ordered.
-    pub(super) fn magnitude(&self, difference: f64) -> f64 {
-        match self.scale {
-            ResponseScale::Logarithm => difference.abs(),
-            ResponseScale::Percent => difference.abs() / 100.0,
-        }
     }
 }
 

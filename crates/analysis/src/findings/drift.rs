@@ -57,10 +57,10 @@ impl Drift {
             return None;
         }
         let (of, estimate) = (Quantity::LastRunAgainstFirst, self.change.estimate);
-        let effect = matrix.effect(of, estimate, Some(&self.change), self.runs);
+        let effect = matrix.scale.effect(of, estimate, Some(&self.change), self.runs);
         let mut finding = matrix.finding(FindingKind::Drift, &[], Subject::Drift, self.cells);
         finding.effects = vec![effect.tested(Some(self.p), tests)];
-        finding.magnitude = matrix.magnitude(estimate);
+        finding.magnitude = matrix.scale.magnitude(estimate);
         Some(finding)
     }
 }

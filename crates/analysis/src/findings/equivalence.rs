@@ -58,7 +58,7 @@ fn hull(
     let farthest = differences.iter().map(|one| one.estimate);
     let farthest = farthest.max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
     let (low, high) = (Some(matrix.scale.back(low)), Some(matrix.scale.back(high)));
-    Some(EffectSize { low, high, ..matrix.effect(of, farthest, None, n) })
+    Some(EffectSize { low, high, ..matrix.scale.effect(of, farthest, None, n) })
 }
 
 /// The least level of a factor that is a number beyond which no other is better by what matters. Levels are tried from the greatest down until one is

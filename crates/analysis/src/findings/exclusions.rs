@@ -1,10 +1,11 @@
 //! Runs that are left out before anything is made of the others, and doubts that stay with what rests on the others.
 
 use super::{UsedRuns, about, is_invalid};
-use crate::finding::{Finding, FindingKind, Subject};
+use crate::finding::{Caveat, Finding, FindingKind, Subject};
 use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::Metric;
 use feedrate_results::run::Run;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Doubts that touch only some numbers, each with the start of their names; what was reported is no response.
 const TOUCHES_ONLY: &[(&str, &str)] = &[
@@ -21,13 +22,20 @@ const TOUCHES_ONLY: &[(&str, &str)] = &[
 ];
 
 /// Whether a doubt is about this response.
-pub(super) fn touches(doubt: &str, response: &str) -> bool {
+fn touches(doubt: &str, response: &str) -> bool {
     let only = TOUCHES_ONLY.iter().find(|(name, _)| *name == doubt);
     only.is_none_or(|(_, start)| response.starts_with(start))
 }
 
+/// Warnings about runs that some of these responses are touched by.
+pub(super) fn doubted(runs: &[&Run], responses: &[&Metric]) -> Vec<Caveat> {
+    let doubts: BTreeSet<&str> = runs.iter().flat_map(|run| warnings(run)).collect();
+    let touched = |name: &&str| responses.iter().any(|of| touches(name, of.id.name()));
+    doubts.into_iter().filter(touched).map(|name| Caveat::RunsDoubted(name.into())).collect()
+}
+
 /// Names of warnings about a run. What is not acted on is said of the factor.
-pub(super) fn warnings(run: &Run) -> impl Iterator<Item = &str> {
+fn warnings(run: &Run) -> impl Iterator<Item = &str> {
     named(run, Severity::Warning).filter(|name| *name != "ignored_setting")
 }
 

@@ -3,9 +3,7 @@
 use super::design_matrix::DesignMatrix;
 use super::inconclusive::OpenPoint;
 use super::main_effects::is_found;
-use crate::estimate::ResponseScale;
 use crate::finding::{Finding, FindingKind, Interaction, Quantity, Subject, Unanswered};
-use crate::precision::CONFIDENCE;
 use feedrate_measure::stats::{Combination, Difference};
 use std::collections::BTreeSet;
 
@@ -77,17 +75,12 @@ fn finding(
     let changes = changes(matrix, places);
     let subject = Subject::Interaction(Interaction { levels, bases, changes });
     let n = combination.cells().map(|cell| matrix.cells[cell].values.len()).min()?;
-    let mut effect =
-        matrix.effect(of, difference.estimate, Some(&difference), n).tested(largest.p, number);
-    if matrix.scale == ResponseScale::Percent {
-        // A difference of differences goes beyond what one of them can be.
-        let interval = difference.interval(CONFIDENCE);
-        (effect.low, effect.high) = (interval.map(|of| of.low), interval.map(|of| of.high));
-    }
+    let effect = matrix.scale.effect(of, difference.estimate, Some(&difference), n);
+    let mut effect = effect.tested(largest.p, number);
     effect.share_percent = matrix.share_percent_of_pair(pair);
     let mut finding = matrix.finding(FindingKind::Effect, &[a, b], subject, combination.cells());
     finding.effects = vec![effect];
-    finding.magnitude = matrix.magnitude(difference.estimate);
+    finding.magnitude = matrix.scale.magnitude(difference.estimate);
     Some(finding)
 }
 

@@ -69,7 +69,8 @@ impl LevelTest {
     fn effect(&self, matrix: &DesignMatrix) -> EffectSize {
         let base = matrix.design.factors[self.factor].baseline;
         let of = matrix.quantity(self.factor, self.level, base);
-        let effect = matrix.effect(of, self.estimate, self.difference.as_ref(), self.n(matrix));
+        let effect =
+            matrix.scale.effect(of, self.estimate, self.difference.as_ref(), self.n(matrix));
         EffectSize { p: self.p, ..effect }
     }
 
@@ -140,7 +141,7 @@ fn effect(
     let mut finding = matrix.finding(FindingKind::Effect, &[factor], subject, cells_of(&found));
     finding.effects = found.iter().map(|one| one.effect(matrix).tested(one.p, tests)).collect();
     finding.effects[0].share_percent = share_percent;
-    finding.magnitude = matrix.magnitude(found[0].estimate);
+    finding.magnitude = matrix.scale.magnitude(found[0].estimate);
     if found.iter().any(|one| one.contrast.as_ref().is_some_and(|of| of.is_additive)) {
         let lack_of_fit_p = matrix.lack_of_fit_p().filter(|&p| p < ALPHA);
         finding.caveats.push(Caveat::Additive { lack_of_fit_p });
@@ -174,7 +175,7 @@ fn not_tested(matrix: &DesignMatrix, factor: usize, own: &[&LevelTest]) -> Findi
     let mut finding =
         matrix.finding(FindingKind::NotTested, &[factor], subject, cells_of(&singles));
     finding.effects = singles.iter().map(|one| one.effect(matrix)).collect();
-    finding.magnitude = matrix.magnitude(singles[0].estimate);
+    finding.magnitude = matrix.scale.magnitude(singles[0].estimate);
     finding.is_supported = false;
     finding.caveats.push(Caveat::NotReplicated);
     finding

@@ -1,17 +1,16 @@
 //! How runs change while they last: the first epoch against later ones, and training during and after checkpoints against before. Each run is compared with itself, so that
 //! experiments of other settings count together; replicates tell how far that varies.
 
-use super::exclusions::{touches, warnings};
+use super::exclusions::doubted;
 use super::{UsedRuns, about};
-use crate::estimate::{ResponseScale, mean_of_cells, of_points, scaled};
+use crate::estimate::{ResponseScale, mean_of_cells, scaled};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
-use crate::precision::{ALPHA, CONFIDENCE};
+use crate::precision::ALPHA;
 use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, Metric, SAMPLES_WHOLE};
 use feedrate_measure::phase::{CheckpointPhases, Phase, PhaseKind, of_checkpoints};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::{Cell, Combination, Difference, Interval, holm, mean};
 use feedrate_results::run::Run;
-use std::collections::BTreeSet;
 
 /// Responses that are known by epoch and phase.
 const RESPONSES: [&Metric; 2] = [&SAMPLES_WHOLE, &AU_ALL_STEPS];
@@ -136,22 +135,14 @@ impl<'a> PartTest<'a> {
     }
 
     fn effect(&self, tests: usize) -> EffectSize {
-        let interval = self.difference.as_ref().and_then(|of| of.interval(CONFIDENCE));
         let scale = ResponseScale::new(self.response);
-        let (unit, interval) = match scale {
-            ResponseScale::Logarithm => (EffectUnit::Ratio, interval.map(|one| one.exp())),
-            ResponseScale::Percent => (EffectUnit::Points, interval.map(of_points)),
-        };
-        let estimate = scale.back(self.estimate);
-        let effect = EffectSize::new(self.of.clone(), unit, estimate, interval, self.runs.len());
+        let (of, n) = (self.of.clone(), self.runs.len());
+        let effect = scale.effect(of, self.estimate, self.difference.as_ref(), n);
         if self.p.is_some() { effect.tested(self.p, tests) } else { effect }
     }
 
     fn magnitude(&self) -> f64 {
-        match ResponseScale::new(self.response) {
-            ResponseScale::Logarithm => self.estimate.abs(),
-            ResponseScale::Percent => self.estimate.abs() / 100.0,
-        }
+        ResponseScale::new(self.response).magnitude(self.estimate)
     }
 }
 
@@ -180,10 +171,7 @@ fn finding(
     };
     let effects: Vec<EffectSize> =
         costs.into_iter().chain(parts.iter().map(|part| part.effect(tests))).collect();
-    let doubts: BTreeSet<&str> = runs.iter().flat_map(|run| warnings(run)).collect();
-    let touched = |name: &&str| RESPONSES.iter().any(|of| touches(name, of.id.name()));
-    let doubts = doubts.into_iter().filter(touched);
-    let mut caveats: Vec<Caveat> = doubts.map(|name| Caveat::RunsDoubted(name.into())).collect();
+    let mut caveats = doubted(&runs, &RESPONSES);
     if effects.iter().all(|of| of.low.is_none()) {
         caveats.push(Caveat::NotReplicated);
     }

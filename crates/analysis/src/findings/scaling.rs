@@ -77,7 +77,7 @@ impl ProcessLevels {
             EffectSize::new(of, EffectUnit::Efficiency, estimate.exp(), interval, a.min(b));
         let mut finding = matrix.finding(kind, &[self.factor], subject, combination.cells());
         finding.effects = vec![effect];
-        finding.magnitude = matrix.magnitude(estimate);
+        finding.magnitude = matrix.scale.magnitude(estimate);
         Some(finding)
     }
 }

@@ -1,15 +1,16 @@
 //! A file system, read by one of the engines.
 //!
 //! Files are opened for reading relative to the root's descriptor. A file being
-//! written is `.<name>.<process>-<number>.part` until it is committed.
+//! written has a name of its own (`feedrate_spec::part`) until it is committed.
 
 use super::engine::Engine;
 use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
+use feedrate_spec::part::create_part;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, Error, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -115,20 +116,16 @@ impl Storage for FileSystem {
             .map_err(|error| self.error("make", path, error))
     }
 
-    /// Under a name that no other process writes to.
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
-        let process = std::process::id();
-        let mut number = 0;
-        loop {
-            let part = self.root.join(part_path(path, process, number));
-            match OpenOptions::new().write(true).create_new(true).open(&part) {
-                Ok(file) => {
-                    let path = self.root.join(path);
-                    return Ok(Box::new(PartFile { file, path, part: Some(part) }));
-                }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(self.error("create", path, error)),
-            }
+        let path = self.root.join(path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let created = create_part(&name, std::process::id(), |name| {
+            let part = path.with_file_name(name);
+            File::create_new(&part).map(|file| (file, part))
+        });
+        match created {
+            Ok((file, part)) => Ok(Box::new(PartFile { file, part: Some(part), path })),
+            Err(error) => Err(StorageError::new("create", path, error)),
         }
     }
 
@@ -199,13 +196,6 @@ impl Storage for FileSystem {
         let metadata = file.metadata().map_err(|error| self.error("stat", path, error))?;
         Ok(residency::resident_bytes(file.as_fd(), metadata.len()))
     }
-}
-
-/// `train/a.npz` is written as `train/.a.npz.4711-0.part`.
-fn part_path(path: &str, process: u32, number: u32) -> String {
-    let name = path.rfind('/').map_or(0, |slash| slash + 1);
-    let (folder, name) = path.split_at(name);
-    format!("{folder}.{name}.{process}-{number}.part")
 }
 
 struct PartFile {

@@ -55,20 +55,6 @@ pub fn open_by(
     (kind.open)(root, engine)
 }
 
-/// The name of the file whose writing was broken off and left `name`: of `.a.npz.4711-0.part`, `a.npz`.
-pub(crate) fn part_of(name: &str) -> Option<&str> {
-    let inner = name.strip_prefix('.')?.strip_suffix(".part")?;
-    // Older versions had one part a file.
-    match inner.rsplit_once('.') {
-        Some((whole, unique)) if is_unique(unique) => Some(whole),
-        _ => Some(inner),
-    }
-}
-
-fn is_unique(text: &str) -> bool {
-    text.contains('-') && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
-}
-
 /// An open file of a storage: a token only that storage can make and read. It must not be used after it was given to
 /// [`ReadStorage::close`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

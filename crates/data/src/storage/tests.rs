@@ -2,6 +2,7 @@
 
 use super::*;
 use feedrate_spec::catalog::Ability;
+use feedrate_spec::part::part_of;
 use std::io::ErrorKind;
 
 /// Each storage with a folder of its own, which does not exist yet.

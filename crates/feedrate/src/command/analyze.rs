@@ -57,6 +57,10 @@ const NAMED_MAX: usize = 6;
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let options = ReadOptions { threads: threads(), ..ReadOptions::default() };
     let mut found = RunIndex::read(&arguments.sources, &options).map_err(UsageError::from)?;
+    if !arguments.json {
+        // Runs have the numbers that they have in a report.
+        found.runs.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
+    }
     let groups = result_groups(&found.runs, arguments.bar);
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown(source));
@@ -69,8 +73,6 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
             "left_out": left_out.collect::<Value>(),
         }));
     } else {
-        // Runs have the numbers that they have in a report.
-        found.runs.sort_by(|a, b| (&a.started, &a.path).cmp(&(&b.started, &b.path)));
         let report = of_index(found.clone(), &arguments.sources).map_err(UsageError::from)?;
         let detail = if arguments.all { Detail::All } else { Detail::Folded };
         messages::print_page(&page(&found, &groups, &report, detail));

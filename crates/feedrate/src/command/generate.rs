@@ -6,7 +6,7 @@ use crate::dataset::{self, Files};
 use crate::exit::{Exit, UsageError, refuse};
 use crate::launch::{decided, together};
 use crate::messages;
-use crate::resolve::{Resolved, resolve};
+use crate::resolve::{self, Resolved, resolve};
 use clap::Args;
 use feedrate_data::generate::Generated;
 use feedrate_run::comm::Comm;
@@ -29,7 +29,8 @@ pub(super) struct GenerateArguments {
 /// Make what is missing.
 pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<Exit> {
     refuse_foreign(&arguments.data, "generate")?;
-    together(&arguments.launch, |comm, signals| generate_on(comm, &arguments.data, signals))
+    let asked = || resolve::asked(&arguments.data, &arguments.launch, []);
+    together(&arguments.launch, asked, |comm, signals| generate_on(comm, &arguments.data, signals))
 }
 
 fn generate_on(

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Interrupted, refuse};
 use crate::gate::GateArguments;
 use crate::launch::{self, decided, together};
 use crate::messages;
-use crate::resolve::{Resolved, resolve, unheeded};
+use crate::resolve::{self, Resolved, resolve, unheeded};
 use crate::results::{self, Results};
 use crate::summary::{self, Told};
 use clap::Args;
@@ -57,6 +57,17 @@ pub(super) struct RunArguments {
 }
 
 impl RunArguments {
+    /// Those that all processes have to agree on, beside the workload's.
+    fn options(&self) -> [(&'static str, Option<String>); 5] {
+        [
+            ("--results", resolve::text(self.results.as_deref())),
+            ("--run-dir", resolve::text(self.run_dir.as_deref())),
+            ("--cold", Some(self.cold.to_string())),
+            ("--warm", Some(self.warm.to_string())),
+            ("--verify", Some(self.verify.to_string())),
+        ]
+    }
+
     /// Its wishes for a plan of so many processes.
     pub(super) fn request(&self, processes: u32) -> Request {
         let cache = match (self.cold, self.warm) {
@@ -78,7 +89,8 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
             "leave one of them out",
         );
     }
-    together(&arguments.launch, |comm, signals| run_on(comm, arguments, signals))
+    let asked = || resolve::asked(&arguments.data, &arguments.launch, arguments.options());
+    together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, signals))
 }
 
 /// Decision of rank 0.

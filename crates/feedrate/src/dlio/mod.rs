@@ -5,9 +5,12 @@ mod compose;
 mod data;
 mod lines;
 mod text;
+mod postprocessor;
 
 pub(crate) use compose::hides;
+pub(crate) use postprocessor::{record_in, report_name, write_report};
 
+use crate::asked::Asked;
 use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
@@ -50,6 +53,11 @@ pub(crate) fn query() -> ExitCode {
     }))
 }
 
+/// Run `dlio_postprocessor`.
+pub(crate) fn postprocessor() -> ExitCode {
+    ended(postprocessor::postprocess().map(|()| Exit::Fine))
+}
+
 fn arguments() -> anyhow::Result<HydraArguments> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     Ok(HydraArguments::parse(words).map_err(UsageError::plain)?)
@@ -76,7 +84,7 @@ fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
             messages::print(concat!("dlio_benchmark of feedrate ", env!("CARGO_PKG_VERSION")))
         }
         Show::Job | Show::Hydra | Show::All => {
-            let Composed { hydra, .. } = compose(arguments)?;
+            let hydra = compose(arguments)?.hydra(arguments);
             if show != Show::Hydra {
                 messages::print(hydra.config.trim_end());
             }
@@ -90,7 +98,12 @@ fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
 
 fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     let level = level_from_environment().map_err(UsageError::plain)?;
-    together(&arguments.launch, |comm, signals| run_on(comm, arguments, level, signals))
+    let asked = || {
+        let hydra = [("hydra", Some(arguments.hydra.join(" ")))];
+        let workload = compose(arguments).map(|composed| Some(composed.workload));
+        Asked::new(&arguments.launch, hydra).workload(workload)
+    };
+    together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, level, signals))
 }
 
 /// Decision of rank 0 for all.
@@ -223,10 +236,14 @@ fn decide(
         };
         decided = Some((plan, choice));
     }
-    let folder = workload.output_folder.as_ref().map_or(composed.run_dir.clone(), PathBuf::from);
+    if composed.is_stamped {
+        composed.run_dir = results::make_new(&composed.run_dir)?;
+    }
+    let folder = composed.workload.output_folder.as_ref();
+    let folder = folder.map_or(composed.run_dir.clone(), PathBuf::from);
     std::fs::create_dir_all(&folder)
         .map_err(|source| StorageError::new("make", &folder, source))?;
-    let invocation = invocation(composed, warnings)?;
+    let invocation = invocation(composed, arguments, warnings)?;
     // What is refused is refused by now.
     if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
         replaced.remove(plan, &root)?;
@@ -270,8 +287,13 @@ fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {
     }
 }
 
-fn invocation(composed: Composed, warnings: Vec<String>) -> anyhow::Result<Invocation> {
-    let Composed { workload, run_dir, subfolder, hydra, .. } = composed;
+fn invocation(
+    composed: Composed,
+    arguments: &HydraArguments,
+    warnings: Vec<String>,
+) -> anyhow::Result<Invocation> {
+    let hydra = composed.hydra(arguments);
+    let Composed { workload, run_dir, subfolder, .. } = composed;
     // Hydra's files stay in Hydra's folder where the results go elsewhere.
     let subfolder = match &workload.output_folder {
         Some(_) if !subfolder.is_empty() => {

@@ -41,6 +41,8 @@ mod cluster;
 mod dlio;
 /// `dlio_benchmark` in DLIO's place.
 mod dlio_benchmark;
+/// Several runs at once, in one place.
+mod races;
 /// Runs of several processes.
 mod mpi;
 /// Runs of a study, and those that are killed.

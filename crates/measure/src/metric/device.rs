@@ -3,7 +3,7 @@
 use super::{
     Basis, COMPOSED, DEVICE_BYTES, DURATION_S, Figure, Fold, Metric, MetricId, Unit, mean,
 };
-use crate::record::timeline::Timeline;
+use crate::record::timeline::{Timeline, samples_in};
 use crate::window::Scope;
 
 /// Bytes per second that came from storage.
@@ -35,19 +35,10 @@ pub static GPU_UTILISATION: Metric = Metric {
 const DEVICE: Metric = Metric { basis: &[Basis::Steps, Basis::Host], ..COMPOSED };
 
 fn gpu_percent(scope: Scope, timeline: &Timeline) -> Option<f64> {
-    let ends = timeline.ends_ns().into_iter().zip(&timeline.duration_ns).enumerate();
-    let inside = ends.filter(|(_, (end_ns, duration_ns))| {
-        (scope.epoch.start_ns..scope.epoch.end_ns).contains(&(end_ns - *duration_ns / 2))
-    });
-    let inside: Vec<(usize, f64)> = inside.map(|(at, (_, ns))| (at, *ns as f64)).collect();
-    let of_each = timeline.gpus.as_ref()?.iter().filter_map(|gpu| {
-        let known = inside.iter().filter_map(|&(at, ns)| Some((gpu.utilisation_percent[at]?, ns)));
-        let (sum, all_ns) = known.fold((0.0, 0.0), |(sum, all_ns), (percent, ns)| {
-            (sum + percent as f64 * ns, all_ns + ns)
-        });
-        (all_ns > 0.0).then(|| sum / all_ns)
-    });
-    mean(&of_each.collect::<Vec<f64>>())
+    let inside = samples_in(&timeline.middles_ns(), scope.epoch.start_ns..scope.epoch.end_ns);
+    let gpus = timeline.gpus.as_ref()?.iter();
+    let known = gpus.filter_map(|gpu| timeline.mean(&gpu.utilisation_percent, inside.clone()));
+    mean(&known.collect::<Vec<f64>>())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `record.json`, and how result files get onto the disk: whole and synced, or not at all.
 
 use super::{Block, RECORD_VERSION, Record};
+use feedrate_spec::part::create_part;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -102,20 +103,28 @@ pub fn write_all_atomically(
     files: &[(String, Vec<u8>)],
 ) -> Result<(), RecordFileError> {
     let paths: Vec<PathBuf> = files.iter().map(|(name, _)| folder.join(name)).collect();
-    let parts: Vec<PathBuf> = paths.iter().map(|path| part_of(path)).collect();
-    let result = write_parts(files, &parts).and_then(|()| name_parts(&parts, &paths));
+    let mut parts = Vec::with_capacity(paths.len());
+    let written = write_parts(files, &paths, &mut parts);
+    let result = written.and_then(|()| name_parts(&parts, &paths));
     if result.is_err() {
         for part in &parts {
-            // What was never made cannot be removed; the first error is the one to tell.
+            // One that has its name already is not there any more; the first error is the one to tell.
             let _ = fs::remove_file(part);
         }
     }
     result
 }
 
-fn part_of(path: &Path) -> PathBuf {
+/// Create the file under which `path` is written until it is whole, and which nobody else writes to.
+///
+/// # Errors
+/// The folder refuses.
+pub fn create_part_of(path: &Path) -> io::Result<(File, PathBuf)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.part"))
+    create_part(&name, std::process::id(), |name| {
+        let part = path.with_file_name(name);
+        File::create_new(&part).map(|file| (file, part))
+    })
 }
 
 /// Threads that sync files.
@@ -123,25 +132,31 @@ const SYNC_THREADS: usize = 8;
 /// Open files wait for their sync in groups of this size, well below the usual limit of descriptors.
 const OPEN_FILES_MAX: usize = 256;
 
-fn write_parts(files: &[(String, Vec<u8>)], parts: &[PathBuf]) -> Result<(), RecordFileError> {
-    for (files, parts) in files.chunks(OPEN_FILES_MAX).zip(parts.chunks(OPEN_FILES_MAX)) {
-        let mut open = Vec::with_capacity(parts.len());
-        for ((_, bytes), part) in files.iter().zip(parts) {
-            let written =
-                File::create(part).and_then(|mut file| file.write_all(bytes).map(|()| file));
-            open.push(written.map_err(|source| io_error("write", part, source))?);
+fn write_parts(
+    files: &[(String, Vec<u8>)],
+    paths: &[PathBuf],
+    parts: &mut Vec<PathBuf>,
+) -> Result<(), RecordFileError> {
+    for (files, paths) in files.chunks(OPEN_FILES_MAX).zip(paths.chunks(OPEN_FILES_MAX)) {
+        let mut open = Vec::with_capacity(paths.len());
+        for ((_, bytes), path) in files.iter().zip(paths) {
+            let failed = |source| io_error("write", path, source);
+            let (mut file, part) = create_part_of(path).map_err(failed)?;
+            parts.push(part);
+            file.write_all(bytes).map_err(failed)?;
+            open.push(file);
         }
-        sync_all(&open, parts)?;
+        sync_all(&open, paths)?;
     }
     Ok(())
 }
 
 /// Syncs that wait at the same time share a commit of the file system's journal; one after another each waits for its own.
-fn sync_all(open: &[File], parts: &[PathBuf]) -> Result<(), RecordFileError> {
+fn sync_all(open: &[File], paths: &[PathBuf]) -> Result<(), RecordFileError> {
     let share = open.len().div_ceil(SYNC_THREADS).max(1);
     std::thread::scope(|scope| {
-        let shares = open.chunks(share).zip(parts.chunks(share));
-        let mut shares = shares.map(|(open, parts)| move || sync_each(open, parts));
+        let shares = open.chunks(share).zip(paths.chunks(share));
+        let mut shares = shares.map(|(open, paths)| move || sync_each(open, paths));
         let own = shares.next();
         let others: Vec<_> = shares.map(|share| scope.spawn(share)).collect();
         let result = own.map_or(Ok(()), |share| share());
@@ -151,9 +166,9 @@ fn sync_all(open: &[File], parts: &[PathBuf]) -> Result<(), RecordFileError> {
     })
 }
 
-fn sync_each(open: &[File], parts: &[PathBuf]) -> Result<(), RecordFileError> {
-    for (file, part) in open.iter().zip(parts) {
-        file.sync_data().map_err(|source| io_error("sync", part, source))?;
+fn sync_each(open: &[File], paths: &[PathBuf]) -> Result<(), RecordFileError> {
+    for (file, path) in open.iter().zip(paths) {
+        file.sync_data().map_err(|source| io_error("sync", path, source))?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! Epochs, evaluations, checkpoints and the waits of accelerators are not in it: the record has their exact times.
 
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A sample is taken so often at first.
 pub const INTERVAL_NS: u64 = 100_000_000;
@@ -145,6 +146,25 @@ impl Timeline {
         ends.collect()
     }
 
+    /// The middle of each sample, from the start of the run.
+    pub fn middles_ns(&self) -> Vec<u64> {
+        let ends = self.ends_ns().into_iter().zip(&self.duration_ns);
+        ends.map(|(end_ns, duration_ns)| end_ns - duration_ns / 2).collect()
+    }
+
+    /// The mean of a GPU's column over the time of those of these samples whose value is known.
+    pub fn mean(&self, values: &[Option<u64>], samples: Range<usize>) -> Option<f64> {
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (value, &duration_ns) in values[samples.clone()].iter().zip(&self.duration_ns[samples])
+        {
+            if let Some(value) = *value {
+                sum += value as f64 * duration_ns as f64;
+                weights += duration_ns as f64;
+            }
+        }
+        (weights > 0.0).then(|| sum / weights)
+    }
+
     /// From now on there are GPUs of these names; nothing is known of them before.
     pub fn set_gpus(&mut self, names: &[String]) {
         let unknown = vec![None; self.len()];
@@ -233,6 +253,13 @@ impl Timeline {
             }
         }
     }
+}
+
+/// The samples whose middle lies in a span of time.
+pub fn samples_in(middles_ns: &[u64], span: Range<u64>) -> Range<usize> {
+    let [first, end] = [span.start, span.end]
+        .map(|bound_ns| middles_ns.partition_point(|middle_ns| *middle_ns < bound_ns));
+    first..end
 }
 
 /// Add to `mine`, whose samples end at `ends_ns`, what is in `theirs`, whose samples lie between the times of `bounds_ns`. What lies

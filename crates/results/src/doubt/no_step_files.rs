@@ -11,7 +11,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         name: "no_step_files",
         severity: Severity::Note,
         meaning: "Ranks left no `<rank>_output.json`, as submitters of MLPerf Storage publish their results: utilisation over all steps is steps × compute of a step ÷ length of the blocks of rank 0, and nothing is known of single steps and of ranks.",
-        evidence: "[steps of {step_ranks:.0} of {ranks} are there|there are no steps of {ranks:.0}]; [{epoch_steps} an epoch|it is not known how many steps an epoch has][ of {compute_s} compute][: AU {au_all_steps_percent:.2} % over all steps][, which is {bound}][; the reported rate counts {counted}]",
+        evidence: "[steps of {step_ranks:.0} of {ranks} are there|there are no steps of {ranks:.0}]; [{epoch_steps} an epoch|it is not known how many steps an epoch has][ of {compute_s} compute][: AU {au_all_steps_percent:.2} % over all steps|: AU over all steps is not known][, which is {bound}][; the reported rate counts {counted}]",
         advice: "keep the files of all ranks, from all hosts, with the results",
     },
     check: Check::OfImport(|run, imported| {

@@ -59,7 +59,9 @@ fn follows(imported: &Imported) -> bool {
                 (block.samples_per_second - rate).abs() / rate.abs()
             });
             let older = steps / block.length_s * batch;
-            if (block.samples_per_second / older - 1.0).abs() <= OLDER_TOLERANCE {
+            // Ranks of older releases begin and end their blocks apart.
+            let older_miss = (block.samples_per_second / older - 1.0).abs();
+            if older_miss <= OLDER_TOLERANCE || older_miss < miss {
                 return false;
             }
             // One step has no window: its rate is whatever two calls of the clock were apart.

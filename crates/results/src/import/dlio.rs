@@ -93,12 +93,15 @@ const COMPUTE_LESS_MAX: f64 = 0.05;
 const COMPUTE_TIMES_MAX: f64 = 1.5;
 const COMPUTE_LATE_MAX_S: f64 = 0.05;
 
-/// Read a folder, of which `names` are the files.
-pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
+/// Read a folder, of which `names` are the files, and its subfolder `settings` instead of the one that is looked for.
+pub(super) fn read(folder: &Path, names: &[String], settings: Option<&Path>) -> Imported {
     let mut unreadable = Vec::new();
     let hydra = config::subfolder(folder);
-    let config = match &hydra {
-        Some((_, path)) => Config::read(path, &mut unreadable),
+    let config = match settings
+        .map(|name| folder.join(name))
+        .or(hydra.as_ref().map(|(_, path)| path.clone()))
+    {
+        Some(path) => Config::read(&path, &mut unreadable),
         None => Config::default(),
     };
     let config = config.or_of_metadata(folder, names);
@@ -221,7 +224,9 @@ impl Imported {
         self.reported.is_some() && self.trains() && (with_steps.is_empty() || is_part)
     }
 
+    /// A summary alone leaves them empty: what it reports is all that is known.
     fn add_totals(&mut self, folder: &Path, names: &[String]) {
+        self.totals = self.record.is_none().then(Totals::default);
         let Some((spans, is_older)) = steps::spans_of_first(folder, names) else { return };
         let list = |key: &str| self.reported.as_ref()?.list(key);
         let measured = self.record.as_ref().and_then(|record| {
@@ -247,7 +252,7 @@ impl Imported {
             au_percent: list("train_au_percentage").unwrap_or_default(),
             samples_per_second: list("train_throughput_samples_per_second").unwrap_or_default(),
         };
-        self.totals = Totals::new(&facts);
+        self.totals = Totals::new(&facts).or(self.totals.take());
     }
 
     /// Without a config: DLIO's rate of a block is (steps − 2) × batch ÷ time of its window, and its two rates are a record length apart.
@@ -335,6 +340,12 @@ impl Imported {
         mean(&epochs.collect::<Option<Vec<f64>>>()?).filter(|rate| rate.is_finite())
     }
 
+    /// Epochs that the summary has a utilisation of.
+    pub(crate) fn reported_epochs(&self) -> usize {
+        let list = self.reported.as_ref().and_then(|all| all.list("train_au_percentage"));
+        list.map_or(0, |list| list.len())
+    }
+
     fn find_missing(&mut self) {
         if !self.trains() {
             return;
@@ -345,7 +356,10 @@ impl Imported {
         let expected = u64::from(self.plan.train.epochs);
         let epochs = self.epochs().iter().map(|epoch| epoch.accelerators.iter());
         let found = epochs.filter_map(|mut all| all.find(|one| one.steps() > 0)).count();
-        let found = found.max(self.totals.as_ref().map_or(0, |totals| totals.epochs.len())) as u64;
+        let found = found.max(self.totals.as_ref().map_or(0, |totals| match totals.epochs.len() {
+            0 => self.reported_epochs(),
+            count => count,
+        })) as u64;
         if found == 0 && self.plan.train.steps_per_epoch == 0 && self.config.is_known() {
             self.missing
                 .push("no step was run: files × samples are fewer than batch × ranks".into());

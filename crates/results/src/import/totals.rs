@@ -3,6 +3,7 @@
 
 use super::json::{self, Fields, text};
 use feedrate_measure::dlio::micros;
+use feedrate_measure::stats::median;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -183,10 +184,8 @@ impl TotalFacts<'_> {
         let all = per_step * self.steps as f64;
         let misses = epochs.iter().zip(rates);
         let misses = misses.filter_map(|(epoch, rate)| Some((*rate)? * epoch.length_s / all - 1.0));
-        let mut misses: Vec<f64> = misses.map(f64::abs).collect();
-        misses.sort_by(f64::total_cmp);
-        let middle = misses.get(misses.len().saturating_sub(1) / 2);
-        middle.is_some_and(|miss| *miss <= ALL_MIDDLE_MAX)
+        median(&misses.map(f64::abs).collect::<Vec<f64>>())
+            .is_some_and(|miss| miss <= ALL_MIDDLE_MAX)
     }
 
     /// Compute of a step, and what the rate counts. A window's utilisation and rate are of the same time: by both, compute is as it really lasted.

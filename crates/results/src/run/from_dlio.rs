@@ -114,6 +114,11 @@ impl Run {
     /// Numbers that totals do not tell.
     fn recompute_from_totals(&mut self, imported: &Imported, totals: &Totals) {
         let epochs = &totals.epochs;
+        if epochs.is_empty() {
+            self.epochs = imported.reported_epochs() as u64;
+            self.steps = imported.plan.train.steps_per_epoch;
+            return;
+        }
         let per_step = self.batch_size.zip(imported.ranks_expected);
         let per_step = per_step.map(|(batch, ranks)| batch as f64 * f64::from(ranks));
         let rates = epochs.iter().map(|epoch| {

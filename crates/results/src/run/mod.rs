@@ -30,7 +30,7 @@ use feedrate_measure::record::{Record, StudyRun, System};
 use feedrate_spec::units::MIB;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A run's purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -295,6 +295,11 @@ impl Run {
     /// The key that replicates share.
     pub(crate) fn experiment_key(&self) -> ExperimentKey<'_> {
         (self.study_key(), self.accelerators, &self.parameter, &self.value)
+    }
+
+    /// Key of the order in which runs are numbered.
+    pub fn by_start(&self) -> (&Option<String>, &Path) {
+        (&self.started, &self.path)
     }
 
     /// The last two folders of its path, which tell runs of a study apart; of MLPerf Storage, where these are called `run`, some more, and of a submission all from its system's on.

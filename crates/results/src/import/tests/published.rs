@@ -127,6 +127,21 @@ fn steps_of_rank_0_alone_are_as_good() {
 }
 
 #[test]
+fn a_summary_and_a_config_are_a_result_as_reported() {
+    let (whole, run) = both(&together(), |run| {
+        for name in ["dlio.log", "0_per_epoch_stats.json"] {
+            remove(run, name);
+        }
+    });
+    assert!(run.unusable.is_none() && names(&run).contains(&"no_step_files"), "{:?}", run.doubts);
+    assert_eq!(run.reported_au_percent(), whole.reported_au_percent());
+    assert_eq!((run.metric(&AU_ALL_STEPS), run.metric(&SAMPLES_WHOLE)), (None, None));
+    assert_eq!((run.epochs, run.steps), (whole.epochs, whole.steps));
+    let said = run.doubts.iter().find(|doubt| doubt.name == "no_step_files").unwrap();
+    assert!(said.evidence.contains("AU over all steps is not known"), "{}", said.evidence);
+}
+
+#[test]
 fn the_config_of_mlpstorage_stands_for_hydras() {
     let run = check(&together(), |run| {
         remove(run, "dlio_config/config.yaml");
@@ -146,11 +161,6 @@ fn what_nobody_tells_stays_unknown() {
     assert_eq!((run.steps, &run.unusable, run.bound), (0, &Some(Reason::NoSteps), None));
     assert_eq!(run.short_path(), "y/w/run_1/20240820_162920");
     assert!(run.reported_au_percent().is_some());
-    let (_, run) = both(&together(), |run| {
-        remove(run, "dlio.log");
-        remove(run, "0_per_epoch_stats.json");
-    });
-    assert!(names(&run).contains(&"missing_ranks"), "{:?}", run.doubts);
     let (_, run) = both(&together(), |run| remove(run, "summary.json"));
     assert!(names(&run).contains(&"incomplete_run"), "{:?}", run.doubts);
 }
