@@ -63,13 +63,10 @@ impl FilePlan {
         // More are unfit; their metadata must not be laid out to say so.
         let datasets = encoding.datasets_per_record.clamp(1, DATASETS_MAX);
         let mut dims = vec![shape.samples];
-        match shape.dims.as_slice() {
+        if let [first, rest @ ..] = shape.dims.as_slice() {
             // DLIO leaves out a first dimension of 1; the bytes stay the same.
-            [first, rest @ ..] => {
-                dims.extend(Some(first / datasets).filter(|first| *first != 1));
-                dims.extend(rest);
-            }
-            [] => {}
+            dims.extend(Some(first / datasets).filter(|first| *first != 1));
+            dims.extend(rest);
         }
         let packed = encoding.compression == Compression::Gzip;
         let is_chunked =
