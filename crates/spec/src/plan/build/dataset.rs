@@ -140,9 +140,10 @@ impl Builder<'_> {
     fn element(&mut self) -> Element {
         let asked = self.w.dataset_record_element_type;
         let elements = self.catalog.format(&self.w.dataset_format).map_or(&[][..], |f| f.elements);
-        let Some(&own) = elements.first().filter(|_| !elements.contains(&asked)) else {
+        let Some(&own) = elements.first() else { return asked };
+        if elements.contains(&asked) {
             return asked;
-        };
+        }
         let message = format!(
             "files of format `{}` hold no `{}`: their elements are {}",
             self.w.dataset_format,
@@ -239,8 +240,10 @@ impl Builder<'_> {
     fn fits(&mut self, dataset: &DatasetPlan, layout: &Layout) {
         let Some(format) = self.catalog.format(&dataset.format).copied() else { return };
         let dims = &dataset.record_dims;
-        let dlio_max = format.dlio_dims_max.filter(|_| self.request.as_dlio);
-        if let Some(most) = dlio_max.filter(|&most| dims.len() > most) {
+        if let Some(most) = format.dlio_dims_max
+            && self.request.as_dlio
+            && dims.len() > most
+        {
             let message = format!(
                 "format `{}` has at most {most} dimensions in DLIO, `{dims:?}` are {}",
                 dataset.format,
