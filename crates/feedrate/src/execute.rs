@@ -13,7 +13,7 @@ use feedrate_run::comm::CommError;
 use feedrate_run::driver::{RealDriver, RunError, Signals, WorkProgress};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
-use feedrate_run::system::{self, TimelineSampler};
+use feedrate_run::system::{self, Iostat, TimelineSampler};
 use feedrate_spec::plan::Plan;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 
 /// The results are rewritten while the run goes, but not more often than this.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
+
+/// The file that DLIO has `iostat` write.
+const IOSTAT_FILE: &str = "iostat.json";
 
 /// Who tells the user what happens, on rank 0.
 pub(crate) trait Talk {
@@ -198,6 +201,7 @@ impl Execution<'_> {
             .then(|| TimelineSampler::start(clock, device.as_deref(), work, system::nvml_gpus))
             .transpose()
             .context("cannot start the thread that samples the timeline")?;
+        let iostat = self.iostat(plan)?;
         let (mut keeper, talk) = (Keeper::new(self.results), &mut *self.talk);
         let mut session = Session {
             plan,
@@ -212,7 +216,21 @@ impl Execution<'_> {
                 keeper.keep(record);
             },
         };
-        Ok(act(&mut session, &mut self.record)?)
+        let outcome = act(&mut session, &mut self.record);
+        if let Some(Err(error)) = iostat.map(Iostat::finish) {
+            messages::say(format!("warning: cannot write `{IOSTAT_FILE}`: {error}"));
+        }
+        Ok(outcome?)
+    }
+
+    /// What disks and processors do meanwhile, where that is asked for.
+    fn iostat(&self, plan: &Plan) -> anyhow::Result<Option<Iostat>> {
+        let (Some(devices), Some(results)) = (&plan.iostat_devices, self.results) else {
+            return Ok(None);
+        };
+        let file = results.folder.join(IOSTAT_FILE);
+        let begun = Iostat::start(&file, devices, results::iostat_now);
+        Ok(Some(begun.with_context(|| format!("cannot begin `{}`", file.display()))?))
     }
 }
 

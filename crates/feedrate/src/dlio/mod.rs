@@ -20,12 +20,12 @@ use anstream::adapter::strip_str;
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
 use feedrate_data::storage::StorageError;
-use feedrate_measure::dlio::{self, Invocation};
+use feedrate_measure::dlio::{self, EmptyEvaluations, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::plan::{DatasetPlan, Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
 use lines::{LogLines, LogTalk, level_from_environment};
 use serde::{Deserialize, Serialize};
@@ -233,7 +233,14 @@ fn decide(
     let folder = folder.map_or(composed.run_dir.clone(), PathBuf::from);
     std::fs::create_dir_all(&folder)
         .map_err(|source| StorageError::new("make", &folder, source))?;
-    let invocation = invocation(composed, arguments, warnings)?;
+    let workload = &composed.workload;
+    let trains = decided.as_ref().filter(|(plan, _)| !plan.is_checkpoints_alone());
+    let is_empty = trains.is_some_and(|(plan, _)| plan.evaluation.is_none());
+    let empty_evaluations = (workload.workflow_evaluation && is_empty).then(|| EmptyEvaluations {
+        after_epoch: workload.evaluation_eval_after_epoch.max(1),
+        epochs_between: workload.evaluation_epochs_between_evals.max(1),
+    });
+    let invocation = Invocation { empty_evaluations, ..invocation(composed, arguments, warnings)? };
     // What is refused is refused by now.
     if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
         replaced.remove(plan, &root)?;
@@ -259,7 +266,10 @@ fn accelerators(
 fn of_foreign(plan: Plan, workload: &Workload, request: &Request) -> anyhow::Result<Plan> {
     let (mut foreign, _) =
         resolve::plan_of(workload, &Request { foreign: true, ..request.clone() })?;
-    foreign.dataset.files_eval = plan.dataset.files_eval;
+    let DatasetPlan { files_eval, named_train, named_eval, .. } = plan.dataset;
+    foreign.dataset = DatasetPlan { files_eval, named_train, named_eval, ..foreign.dataset };
+    let subset = plan.doubts.into_iter().filter(|doubt| doubt.name == data::SUBSET);
+    foreign.doubts.extend(subset);
     if plan.evaluation.is_none() {
         foreign.evaluation = None;
     }
@@ -298,5 +308,6 @@ fn invocation(
         (workload.workflow_checkpoint, "Checkpointing"),
     ];
     let doing = doing.into_iter().filter(|(does, _)| *does).map(|(_, name)| name.to_string());
-    Ok(Invocation { subfolder, hydra, doing: doing.collect(), generation: None, warnings })
+    let doing = doing.collect();
+    Ok(Invocation { subfolder, hydra, doing, warnings, ..Invocation::default() })
 }

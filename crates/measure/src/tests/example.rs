@@ -24,6 +24,8 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             extension: "npy".into(),
             files_train: steps * u64::from(accelerators),
             files_eval: 0,
+            named_train: None,
+            named_eval: None,
             samples_per_file: 1,
             subfolders_train: 0,
             subfolders_eval: 0,
@@ -82,6 +84,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             exclude_end_steps: 0,
         },
         timeline: false,
+        iostat_devices: None,
         doubts: vec![],
     }
 }
