@@ -139,16 +139,14 @@ pub(crate) fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
 }
 
 /// Write a text to the file that is wanted, else to stdout.
-pub(crate) fn write_or_print(file: Option<&Path>, text: &str) -> Result<(), StorageError> {
+pub(crate) fn write_or_print(file: Option<&Path>, text: &str) -> anyhow::Result<()> {
     match file {
         Some(file) => {
-            fs::write(file, text).map_err(|source| StorageError::new("write", file, source))
+            fs::write(file, text).map_err(|source| StorageError::new("write", file, source))?;
         }
-        None => {
-            messages::print(text.trim_end());
-            Ok(())
-        }
+        None => messages::print(text.trim_end())?,
     }
+    Ok(())
 }
 
 /// A model's name as a folder's.
