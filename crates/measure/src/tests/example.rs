@@ -9,7 +9,7 @@ use feedrate_spec::plan::{
     Barrier, Cache, CheckpointPlan, CheckpointsAlone, DatasetPlan, FileAccess, LoaderPlan,
     MetricPlan, Plan, Shuffle, StoragePlan, TrainPlan, WorkerSplit,
 };
-use feedrate_spec::shape::{Element, Encoding, Redundancy};
+use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::TimeSpec;
 
 /// One sample of a million bytes a file, a batch of one, one worker, two batches of stock.
@@ -24,19 +24,14 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             extension: "npy".into(),
             files_train: steps * u64::from(accelerators),
             files_eval: 0,
-            named_train: None,
-            named_eval: None,
             samples_per_file: 1,
-            subfolders_train: 0,
-            subfolders_eval: 0,
             prefix: "img".into(),
             record_bytes: 1e6,
-            record_stdev_bytes: 0.0,
             record_dims: vec![1000, 1000],
             element: Element::Uint8,
             encoding: Encoding::default(),
             content_seed: 10,
-            redundancy: Redundancy::default(),
+            ..DatasetPlan::default()
         },
         storage: StoragePlan {
             kind: "file".into(),
