@@ -7,6 +7,7 @@ use crate::sharing::Sharing;
 use crate::{messages, progress};
 use anyhow::Context;
 use feedrate_engine::job::ReadJob;
+use feedrate_measure::dlio::IOSTAT;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
@@ -21,9 +22,6 @@ use std::time::{Duration, Instant};
 
 /// The results are rewritten while the run goes, but not more often than this.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
-
-/// The file that DLIO has `iostat` write.
-const IOSTAT_FILE: &str = "iostat.json";
 
 /// Who tells the user what happens, on rank 0.
 pub(crate) trait Talk {
@@ -223,7 +221,7 @@ impl Execution<'_> {
         };
         let outcome = act(&mut session, &mut self.record);
         if let Some(Err(error)) = iostat.map(Iostat::finish) {
-            messages::say(format!("warning: cannot write `{IOSTAT_FILE}`: {error}"));
+            messages::say(format!("warning: cannot write `{IOSTAT}`: {error}"));
         }
         Ok(outcome?)
     }
@@ -233,7 +231,7 @@ impl Execution<'_> {
         let (Some(devices), Some(results)) = (&plan.iostat_devices, self.results) else {
             return Ok(None);
         };
-        let file = results.folder.join(IOSTAT_FILE);
+        let file = results.folder.join(IOSTAT);
         let begun = Iostat::start(&file, devices, results::iostat_now);
         Ok(Some(begun.with_context(|| format!("cannot begin `{}`", file.display()))?))
     }
