@@ -226,7 +226,7 @@ impl Execution<'_> {
         Ok(outcome?)
     }
 
-    /// What disks and processors do meanwhile, where that is asked for.
+    /// Begin to watch disks and processors, where that is asked for.
     fn iostat(&self, plan: &Plan) -> anyhow::Result<Option<Iostat>> {
         let (Some(devices), Some(results)) = (&plan.iostat_devices, self.results) else {
             return Ok(None);
