@@ -175,7 +175,6 @@ impl Workload {
 
 const MERGING: Effect =
     nothing("tensors are made piece by piece and never held, so no equal memory is there to merge");
-const PROFILERS: Effect = not_yet("external profilers");
 const OBJECT_STORE: Effect = not_yet("object storage");
 const NO_PYTHON: Effect = nothing("no Python class is loaded");
 const NO_TENSOR: Effect = nothing("no tensor is handed to training");
@@ -190,7 +189,8 @@ keys! {
         workflow_train: bool = Flag, "workflow.train", "true", "", Effect::Now, "Train.";
         workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", Effect::Now, "Evaluate between epochs.";
         workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", Effect::Now, "Write checkpoints.";
-        workflow_profiling: bool = Flag, "workflow.profiling", "false", "", PROFILERS, "Run the profiler beside the training.";
+        workflow_profiling: bool = Flag, "workflow.profiling", "false", "", Effect::Now,
+            "Write `iostat.json` beside the results: what disks and processors did in each second.";
         workflow_debug: bool = Flag, "workflow.debug", "false", "", nothing("DLIO never reads it"), "Left in DLIO's bert.";
         workflow_query: Option<String> = OptionalText, "workflow.query", "null", "",
             nothing("only `dlio_benchmark_query` reads it"), "The key that `dlio_benchmark_query` prints.";
@@ -339,8 +339,9 @@ keys! {
 
         metric_au: f64 = Share, "metric.au", "0.90", "", Effect::Now, "The accelerator utilisation that is expected.";
 
-        profiling_profiler: String = Profiler, "profiling.profiler", "iostat", "", PROFILERS, "Which profiler.";
-        profiling_iostat_devices: Vec<String> = Texts, "profiling.iostat_devices", "[]", "", PROFILERS, "Devices that iostat watches.";
+        profiling_profiler: String = Profiler, "profiling.profiler", "iostat", "", Effect::Now,
+            "The profiler whose file is written: `iostat` or none; `darshan` and `tensorboard` are refused.";
+        profiling_iostat_devices: Vec<String> = Texts, "profiling.iostat_devices", "[]", "", Effect::Now, "Disks that `iostat.json` tells of; without any all.";
 
         storage_storage_type: String = StorageType, "storage.storage_type", "local_fs", "", Effect::Now,
             "Where the dataset lies; `local_fs` (or `file`) is any mounted file system.";

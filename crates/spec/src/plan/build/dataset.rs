@@ -51,6 +51,8 @@ impl Builder<'_> {
                 .to_string(),
             files_train: files_train.min(FILES_MAX),
             files_eval: files_eval.min(FILES_MAX),
+            named_train: None,
+            named_eval: None,
             samples_per_file,
             subfolders_train: w.dataset_num_subfolders_train,
             subfolders_eval: w.dataset_num_subfolders_eval,
