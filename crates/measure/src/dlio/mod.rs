@@ -36,6 +36,17 @@ pub struct Invocation {
     pub generation: Option<(String, String)>,
     /// Lines before the first epoch.
     pub warnings: Vec<String>,
+    /// Evaluations that were asked for, and have no files: as in DLIO they leave zeros.
+    pub empty_evaluations: Option<EmptyEvaluations>,
+}
+
+/// When evaluations without files come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmptyEvaluations {
+    /// The first comes after this epoch.
+    pub after_epoch: u32,
+    /// Epochs from one to the next.
+    pub epochs_between: u32,
 }
 
 /// Files of `.hydra/`, as YAML.
@@ -47,6 +58,25 @@ pub struct HydraText {
     pub overrides: String,
     /// `hydra.yaml`: Hydra's own settings.
     pub hydra: String,
+}
+
+const SUMMARY: &str = "summary.json";
+const LOG: &str = "dlio.log";
+/// The file that DLIO has `iostat` write.
+pub const IOSTAT: &str = "iostat.json";
+/// Files in Hydra's folder.
+pub const HYDRA_FILES: [&str; 3] = ["config.yaml", "overrides.yaml", "hydra.yaml"];
+
+/// Those of one of DLIO's ranks: its steps, and its blocks.
+fn rank_names(rank: usize) -> [String; 2] {
+    ["output", "per_epoch_stats"].map(|what| format!("{rank}_{what}.json"))
+}
+
+/// Names of DLIO's files that [`write`] makes of a record, but for Hydra's.
+pub fn file_names(record: &Record) -> impl Iterator<Item = String> {
+    let ranks = (0..record.plan.accelerators as usize).flat_map(rank_names);
+    let profile = record.plan.iostat_devices.as_ref().map(|_| IOSTAT);
+    ranks.chain([SUMMARY, LOG].into_iter().chain(profile).map(str::to_string))
 }
 
 /// Files kept in memory before they are written; thousands of accelerators have as many thousand.
@@ -65,21 +95,22 @@ pub fn write(
 ) -> Result<(), RecordFileError> {
     make_folder(&folder.join(&invocation.subfolder))?;
     let derived = Derived::new(record);
-    let evaluations = Evaluations(record.of_evaluations());
+    let evaluations = Evaluations::new(record, invocation.empty_evaluations);
     let mut files = beside;
     for rank in 0..record.plan.accelerators as usize {
         let output = output::output_json(&derived, &evaluations, rank);
-        files.push(python_json(format!("{rank}_output.json"), &output));
-        let stats = epoch_stats::epoch_stats_json(record, rank);
-        files.push(python_json(format!("{rank}_per_epoch_stats.json"), &stats));
+        let stats = epoch_stats::epoch_stats_json(record, &evaluations, rank);
+        files.extend(
+            rank_names(rank).into_iter().zip([output, stats]).map(|(n, v)| python_json(n, &v)),
+        );
         if FILES_AT_ONCE <= files.len() {
             write_all_atomically(folder, &files)?;
             files.clear();
         }
     }
     let summary = summary::summary_json(&derived, &evaluations);
-    files.push(python_json("summary.json", &summary));
-    files.push(("dlio.log".into(), log(record, invocation, Some(folder)).into_bytes()));
+    files.push(python_json(SUMMARY, &summary));
+    files.push((LOG.into(), log(record, invocation, Some(folder)).into_bytes()));
     files.extend(hydra_files(invocation));
     write_all_atomically(folder, &files)
 }
@@ -94,8 +125,7 @@ pub fn write_generation(
     invocation: &Invocation,
 ) -> Result<(), RecordFileError> {
     make_folder(&folder.join(&invocation.subfolder))?;
-    let mut files =
-        vec![("dlio.log".to_string(), generation_log(processes, invocation).into_bytes())];
+    let mut files = vec![(LOG.to_string(), generation_log(processes, invocation).into_bytes())];
     files.extend(hydra_files(invocation));
     write_all_atomically(folder, &files)
 }
@@ -115,18 +145,35 @@ fn hydra_files(invocation: &Invocation) -> Vec<(String, Vec<u8>)> {
         return Vec::new();
     }
     let HydraText { config, overrides, hydra } = &invocation.hydra;
-    [("config", config), ("overrides", overrides), ("hydra", hydra)]
-        .map(|(name, text)| (format!("{}/{name}.yaml", invocation.subfolder), text.clone().into()))
-        .into()
+    let files = HYDRA_FILES.iter().zip([config, overrides, hydra]);
+    files
+        .map(|(name, text)| (format!("{}/{name}", invocation.subfolder), text.clone().into()))
+        .collect()
 }
 
-/// The evaluations of a run, as a record of their own.
-struct Evaluations(Option<Record>);
+/// The evaluations of a run.
+struct Evaluations {
+    /// As a record of their own.
+    record: Option<Record>,
+    empty: Option<EmptyEvaluations>,
+}
 
 impl Evaluations {
+    fn new(record: &Record, empty: Option<EmptyEvaluations>) -> Self {
+        Evaluations { record: record.of_evaluations(), empty }
+    }
+
     /// The one that came after epoch `number`.
     fn after(&self, number: u32) -> Option<Scope<'_>> {
-        Scope::each(self.0.as_ref()?).find(|scope| scope.epoch.number == number)
+        Scope::each(self.record.as_ref()?).find(|scope| scope.epoch.number == number)
+    }
+
+    /// Whether one of no files came after epoch `number`.
+    fn is_empty_after(&self, number: u32) -> bool {
+        self.empty.is_some_and(|empty| {
+            let since = number.checked_sub(empty.after_epoch);
+            since.is_some_and(|since| since.is_multiple_of(empty.epochs_between.max(1)))
+        })
     }
 }
 
