@@ -40,13 +40,12 @@ pub(crate) fn before(work: impl FnOnce() -> Exit) -> ExitCode {
             std::mem::forget(tells);
             code.into()
         }
-        behind => match Pid::from_raw(behind).filter(|_| behind > 0) {
-            None => work().into(),
-            Some(behind) => {
-                drop(tells);
-                until_ended(behind, told)
-            }
-        },
+        behind if behind > 0 => {
+            drop(tells);
+            let behind = Pid::from_raw(behind);
+            behind.map_or(Exit::Failed.into(), |behind| until_ended(behind, told))
+        }
+        _ => work().into(),
     }
 }
 

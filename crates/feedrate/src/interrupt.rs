@@ -27,7 +27,7 @@ const STILL: &str = "still waiting for";
 /// So many files that hang are named.
 const NAMED_MAX: usize = 3;
 
-/// What the user wants of this process, from now on.
+/// The user's wishes to this process, from now on.
 pub(crate) fn signals() -> Signals {
     let signals = Signals::default();
     let (interrupted, leave) = (Arc::clone(&signals.interrupted), Arc::clone(&signals.leave));
@@ -139,7 +139,7 @@ pub(crate) fn tell_hung_of(messages: &Path) {
     said.lines().filter(|line| line.contains(STILL)).for_each(messages::say);
 }
 
-/// Of files that do not answer, in words.
+/// Files that do not answer, in words.
 fn still_waiting(files: BTreeSet<PathBuf>) -> Option<String> {
     let named = files.iter().take(NAMED_MAX);
     let named: Vec<_> = named.map(|file| format!("`{}`", file.display())).collect();

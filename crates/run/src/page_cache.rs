@@ -53,7 +53,7 @@ pub(crate) struct PageCache {
     sample: Vec<u64>,
     /// The share that was there when the epoch before ended, a moment ago.
     last: Option<Residency>,
-    /// Of all training files, where the first epoch is doubted by it.
+    /// Sum of all training files, where the first epoch is doubted by it.
     file_bytes: Option<u64>,
 }
 

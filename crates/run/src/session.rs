@@ -50,7 +50,7 @@ pub struct Training<'d> {
     pub evaluation: Option<&'d mut RealDriver>,
 }
 
-/// Of the machine's threads, one at a time has it.
+/// One thread at a time has it.
 type SharedCache = Arc<Mutex<PageCache>>;
 
 /// The end of a run in which nothing broke.

@@ -11,7 +11,6 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
 
 /// A lock that is held.
 pub(super) struct RunningLock {
@@ -92,12 +91,13 @@ impl RunningLock {
         if text.is_empty() {
             return Ok(true);
         }
-        let begun = Instant::now();
-        while kill_marked(&self.mark) && begun.elapsed() < UNKILLABLE {
+        let mut left = UNKILLABLE;
+        while kill_marked(&self.mark) && !left.is_zero() {
             if stop.load(Relaxed) {
                 return Ok(false);
             }
             std::thread::sleep(LOOK);
+            left = left.saturating_sub(LOOK);
         }
         // A supervisor that was killed while it wrote this had started nothing.
         if let Ok(Remains { cleanup: Some(cleanup), stderr }) = serde_json::from_str(&text)
