@@ -59,14 +59,14 @@ fn generate_on(
             "files_written": files,
             "bytes_written": bytes,
             "seconds": seconds,
-        }));
+        }))?;
     } else if files == 0 {
         messages::print_page(&format!(
             "{} is whole already: {} files, {}",
             dataset.folder.display(),
             estimate.files,
             units::bytes(estimate.file_bytes)
-        ));
+        ))?;
     } else {
         messages::print_page(&format!(
             "{}: {files} of {} files written, {} in {} ({})",
@@ -75,7 +75,7 @@ fn generate_on(
             units::bytes(bytes),
             units::seconds(seconds),
             units::bytes_per_second(bytes as f64 / seconds.max(1e-9)),
-        ));
+        ))?;
     }
     Ok(Exit::Fine)
 }

@@ -19,7 +19,6 @@ use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::{Cache, Plan, Request};
 use serde::{Deserialize, Serialize};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -140,7 +139,7 @@ fn run_on(
         error.context(format!("the run failed; what was measured is in `{folder}`"))
     })?;
     let record = execution.record;
-    let mut code = Exit::Fine;
+    let (mut code, mut printed) = (Exit::Fine, Ok(()));
     if ranks.is_first() {
         let mut summary = Summary::new(&record);
         summary.run_dir = Some(folder.to_string());
@@ -149,12 +148,13 @@ fn run_on(
             (false, true) => Told::Details,
             (false, false) => Told::Answer,
         };
-        summary::print(&summary, &record, told)?;
+        printed = summary::print(&summary, &record, told);
         code = arguments.gates.exit(&summary);
     }
     if !record.complete {
         return Err(Interrupted(folder.to_string()).into());
     }
+    printed?;
     Ok(code)
 }
 
@@ -197,7 +197,7 @@ struct EpochLines {
 impl Talk for EpochLines {
     fn epoch(&mut self, record: &Record) {
         if self.tells
-            && !std::io::stderr().is_terminal()
+            && !messages::is_live()
             && let Some(epoch) = record.epochs.last()
         {
             let epoch = EpochSummary::new(record, epoch);

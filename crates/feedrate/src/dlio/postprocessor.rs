@@ -1,6 +1,6 @@
 //! `dlio_postprocessor`: DLIO's arguments, and its report of a run in a folder of ours or of DLIO's.
 
-use crate::exit::{UsageError, refuse};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::messages;
 use crate::results::{file_name, write_or_print};
 use clap::Parser;
@@ -57,8 +57,14 @@ const SHORT: [(&str, &str); 6] = [
 ];
 
 /// Read the arguments of this process, and write the report.
-pub(super) fn postprocess() -> anyhow::Result<()> {
-    let arguments = PostprocessorArguments::parse_from(std::env::args().map(in_full));
+pub(super) fn postprocess() -> anyhow::Result<Exit> {
+    let parsed = PostprocessorArguments::try_parse_from(std::env::args().map(in_full));
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        // As Python's parser, with 2.
+        Err(usage) if usage.use_stderr() => usage.exit(),
+        Err(usage) => return messages::print_usage(&usage),
+    };
     let folder = &arguments.output_folder;
     let record = record_in(folder, arguments.hydra_folder.as_deref())?;
     for told in arguments.that_differ(&record) {
@@ -66,7 +72,8 @@ pub(super) fn postprocess() -> anyhow::Result<()> {
     }
     let name = arguments.name.filter(|name| !name.is_empty());
     let name = name.unwrap_or_else(|| record.plan.model.clone());
-    write_report(&record, &folder.join(report_name(&name)))
+    write_report(&record, &folder.join(report_name(&name)))?;
+    Ok(Exit::Fine)
 }
 
 /// `-of` and its like, also with `=VALUE`, as their long names.
@@ -126,7 +133,7 @@ pub(crate) fn report_name(name: &str) -> String {
 /// Write the report, and print where it is.
 pub(crate) fn write_report(record: &Record, file: &Path) -> anyhow::Result<()> {
     write_or_print(Some(file), &dlio::report(record))?;
-    messages::print(&file.display().to_string());
+    messages::print(&file.display().to_string())?;
     Ok(())
 }
 
