@@ -2,6 +2,7 @@
 
 use crate::exit::refuse;
 use crate::launch::decided;
+use crate::output::refuse_root;
 use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::{Context, bail};
 use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
@@ -15,6 +16,7 @@ use feedrate_run::system;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{FileAccess, Plan};
+use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -221,7 +223,13 @@ fn make(
     if shares {
         all = ranks.gather(&all)?.into_iter().flatten().collect();
     }
-    let made = all.iter().map(|(made, _)| *made).sum();
+    let made: Generated = all.iter().map(|(made, _)| *made).sum();
+    if made.files_mended > 0 && ranks.is_first() {
+        let (files, folder) = (units::counted(made.files_mended, "file"), choice.folder.display());
+        messages::say(format!(
+            "warning: {files} of a generation in `{folder}` that was broken off were not as they should be: made again"
+        ));
+    }
     if ranks.is_first() || !shares {
         generation.complete(made, made_on(all))?;
     }
@@ -292,6 +300,7 @@ pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
             "point `--data` (or `dataset.data_folder`) at a folder",
         );
     }
+    refuse_root(root, "`--data` (or `dataset.data_folder`)")?;
     if let Ok(here) = storage::open(&plan.storage.kind, root)
         && root.join(manifest::FILE_NAME).exists()
     {
@@ -312,7 +321,5 @@ pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
             "use `--foreign` to train on them as they are, or another `--data` folder",
         );
     }
-    let fingerprint = Manifest::fingerprint_of(&plan.dataset);
-    let fingerprint = &fingerprint[..12.min(fingerprint.len())];
-    Ok(root.join(format!("{}-{fingerprint}", plan.dataset.format)))
+    Ok(root.join(Manifest::folder_name(&plan.dataset)))
 }

@@ -1,6 +1,7 @@
 //! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
+use crate::output::refuse_root;
 use crate::{dataset_lock, interrupt};
 use anyhow::Context;
 use feedrate_data::lock::LockAccess;
@@ -62,6 +63,9 @@ pub(super) fn made(
 ) -> anyhow::Result<(Choice, Option<Replaced>)> {
     let storage = storage::open(&plan.storage.kind, root)?;
     let incomplete = dataset::needs_files(plan, &*storage);
+    if incomplete && dataset::is_in_folder(plan) {
+        refuse_root(root, "`dataset.data_folder`")?;
+    }
     let folder = root.to_path_buf();
     let choice = Choice { folder, incomplete, check_files: true, ..Choice::default() };
     let Some(manifest) = Manifest::read(&*storage)? else { return Ok((choice, None)) };
@@ -94,7 +98,8 @@ impl Replaced {
             return Ok(());
         }
         removal::remove(&self.0, &*storage)
-            .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))
+            .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))?;
+        Ok(())
     }
 }
 
