@@ -27,7 +27,7 @@ struct Needed {
     check: Check,
 }
 
-/// What succeeds once all of it is there, in the way in which tests need it: half of the packages is not enough.
+/// A test that succeeds once all of it is there, in the way in which tests need it: half of the packages is not enough.
 enum Check {
     /// A command.
     Runs(&'static [&'static str]),

@@ -94,7 +94,7 @@ impl Handle {
         if let Opened::Descriptor(fd) = &self.0 { Some(fd.as_fd()) } else { None }
     }
 
-    /// What was given to [`Handle::keeping`].
+    /// The object given to [`Handle::keeping`].
     pub fn kept<T: Any>(&self) -> Option<&T> {
         if let Opened::Kept(known) = &self.0 { known.downcast_ref() } else { None }
     }

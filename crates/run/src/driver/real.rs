@@ -109,7 +109,7 @@ pub struct RealDriver {
     threads: Vec<JoinHandle<Vec<Handle>>>,
     signals: Signals,
     left_behind: usize,
-    /// Of the run.
+    /// Processes of the run.
     processes: u32,
     waiter: Waiter,
     stepper: Stepper,

@@ -13,7 +13,7 @@ pub(super) struct CpuTopology {
 }
 
 impl CpuTopology {
-    /// Of the CPUs in `/sys/devices/system/cpu`. Those that are off have no topology.
+    /// Read from the CPUs in `/sys/devices/system/cpu`. Those that are off have no topology.
     pub(super) fn read(cpus: &Path) -> Self {
         let entries = fs::read_dir(cpus).into_iter().flatten().flatten();
         let number =
