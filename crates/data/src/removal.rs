@@ -286,18 +286,23 @@ impl OwnFiles for MadeFiles<'_> {
 /// The manifest, which says that they are ours, goes last.
 fn remove_made(own: &MadeFiles, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
     let generating = Manifest { state: State::Generating, ..own.manifest.clone() };
+    let mut first = OwnFound::default();
     match generating.write(storage) {
         // A full device has room for it once a file is gone; that one is missing is seen.
         Err(DatasetError::Storage(error)) if error.source.kind() == ErrorKind::StorageFull => {
-            let mut is_first = true;
             go_through(own, storage, &mut |path| {
-                if std::mem::take(&mut is_first) { storage.remove(path) } else { Ok(()) }
+                if first.files > 0 {
+                    return Ok(());
+                }
+                (first.files, first.bytes) = (1, storage.stat(path)?.unwrap_or(0));
+                storage.remove(path)
             })?;
             generating.write(storage)?;
         }
         written => written?,
     }
-    let found = remove_files(own, storage)?;
+    let mut found = remove_files(own, storage)?;
+    (found.files, found.bytes) = (found.files + first.files, found.bytes + first.bytes);
     storage.remove(manifest::FILE_NAME)?;
     for claim in own.claims {
         storage.remove(claim)?;

@@ -25,6 +25,8 @@ fn plan(format: &str) -> DatasetPlan {
         extension: format::find(format).unwrap().entry.extension.to_string(),
         files_train: 12,
         files_eval: 2,
+        named_train: None,
+        named_eval: None,
         samples_per_file: 1,
         subfolders_train: 3,
         subfolders_eval: 0,

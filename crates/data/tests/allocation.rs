@@ -40,6 +40,8 @@ fn plan(format: &Format, samples: u64, compression: Compression) -> DatasetPlan 
         extension: format.entry.extension.to_string(),
         files_train: 4,
         files_eval: 0,
+        named_train: None,
+        named_eval: None,
         samples_per_file: samples,
         subfolders_train: 0,
         subfolders_eval: 0,

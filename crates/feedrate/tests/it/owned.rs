@@ -322,3 +322,15 @@ fn clean_shows_what_it_would_remove_and_removes_that_alone() {
     assert_eq!(test.feedrate(&["clean", "data", "rd", "--yes"]).code, 0);
     assert!(!test.path("rd").exists() && contents(&test.path("data")).is_empty());
 }
+
+/// To say that a dataset is incomplete from now on takes room too.
+#[test]
+fn a_dataset_on_a_full_device_can_be_removed() {
+    let test = Test::with(TINY);
+    let disk = Mounted::tmpfs(&test.path("data"), "size=600k");
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    fs::write(disk.0.join("filler"), vec![1; 1 << 20]).unwrap_err();
+    let answer = test.feedrate(&["clean", "data", "--yes"]);
+    answer.warns(&["8 files removed"]);
+    assert_eq!(fs::read_dir(&disk.0).unwrap().count(), 1);
+}
