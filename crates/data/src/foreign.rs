@@ -231,12 +231,12 @@ impl Opener<'_> {
         match need {
             Need::Done | Need::Kept => Ok(0),
             Need::Length { part } => {
-                let length = self.storage.len(self.handles[part])?.to_le_bytes();
+                let length = self.storage.len(&self.handles[part])?.to_le_bytes();
                 self.piece[..length.len()].copy_from_slice(&length);
                 Ok(length.len())
             }
             Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
-                self.storage.read_at(self.handles[part], offset, &mut self.piece[..len])
+                self.storage.read_at(&self.handles[part], offset, &mut self.piece[..len])
             }
         }
     }

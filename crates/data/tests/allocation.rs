@@ -78,10 +78,10 @@ fn read_all(format: &Format, storage: &dyn Storage, layout: &Layout, memory: &mu
                 format.parts[part].write_path(&memory.data_path, &mut memory.path);
                 let handle = storage.open(&memory.path).unwrap();
                 if let Need::Bytes { offset, len, .. } | Need::Again { offset, len, .. } = need {
-                    let came = storage.read_at(handle, offset, &mut memory.piece[..len]).unwrap();
+                    let came = storage.read_at(&handle, offset, &mut memory.piece[..len]).unwrap();
                     memory.cursor.feed(&memory.piece[..came], &mut Discard).unwrap();
                 } else {
-                    let length = storage.len(handle).unwrap();
+                    let length = storage.len(&handle).unwrap();
                     memory.cursor.feed(&length.to_le_bytes(), &mut Discard).unwrap();
                 }
                 storage.close(handle);

@@ -111,6 +111,8 @@ pub struct RealDriver {
     threads: Vec<JoinHandle<Vec<Handle>>>,
     signals: Signals,
     left_behind: Vec<String>,
+    /// Processes of the run.
+    processes: u32,
     waiter: Waiter,
     stepper: Stepper,
     conductor: Conductor,
@@ -142,6 +144,7 @@ impl RealDriver {
             threads: Vec::new(),
             signals,
             left_behind: Vec::new(),
+            processes: comm.size(),
             waiter: Waiter::new(spins),
             reads,
             stepper,
@@ -303,7 +306,7 @@ impl RealDriver {
             epoch.io.access.files = shared.touched.take(accelerator);
         }
         effects::close_epoch(&shared.queues, epochs);
-        RangeLog::joined(logs.into_iter())
+        RangeLog::joined(logs.into_iter(), self.processes)
     }
 
     /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end. What

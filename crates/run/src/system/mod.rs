@@ -2,6 +2,7 @@
 
 mod mount;
 mod network;
+mod cpu;
 mod facts;
 mod proc;
 mod sample;
