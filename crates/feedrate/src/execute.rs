@@ -4,16 +4,17 @@ use crate::dataset::OpenDataset;
 use crate::exit::of_ranks;
 use crate::results::{self, Results};
 use crate::sharing::Sharing;
-use crate::{messages, progress};
+use crate::{interrupt, messages, progress};
 use anyhow::Context;
 use feedrate_engine::job::ReadJob;
+use feedrate_measure::dlio::IOSTAT;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
 use feedrate_run::driver::{RealDriver, RunError, Signals, WorkProgress};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
-use feedrate_run::system::{self, TimelineSampler};
+use feedrate_run::system::{self, Iostat, TimelineSampler};
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use std::path::Path;
 use std::sync::Arc;
@@ -155,8 +156,7 @@ impl Execution<'_> {
             |talk, record| talk.epoch(record),
             |session, record| {
                 let training = Training {
-                    layout: &dataset.layout,
-                    storage: &*dataset.storage,
+                    storage: Arc::clone(&dataset.storage),
                     preparation: dataset.preparation,
                     driver: &mut *training,
                     evaluation: evaluation.as_mut(),
@@ -165,26 +165,23 @@ impl Execution<'_> {
             },
         );
         line.finish_and_clear();
-        let left_behind =
-            training.left_behind() + evaluation.as_ref().map_or(0, RealDriver::left_behind);
-        if left_behind > 0 {
-            messages::say(format!(
-                "warning: {left_behind} of the workers hang in a read that does not come back"
-            ));
-        }
+        let left_behind = evaluation.iter().chain([&*training]).flat_map(RealDriver::left_behind);
+        interrupt::tell_hung(self.signals, left_behind.map(|file| dataset.folder.join(file)));
         outcome
     }
 
     /// A run of checkpoints only.
     fn write_checkpoints(&mut self, plan: &Plan, clock: Clock) -> anyhow::Result<()> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
-        self.measured(
+        let outcome = self.measured(
             plan,
             clock,
             Vec::new(),
             |talk, record| talk.checkpoint(record),
             |session, record| session.write_checkpoints(checkpoint, record),
-        )
+        );
+        interrupt::tell_hung(self.signals, std::iter::empty());
+        outcome
     }
 
     /// Do `act`, which `work` is a part of, with what the machine does meanwhile, and save and tell what there is of it.
@@ -203,6 +200,7 @@ impl Execution<'_> {
             .then(|| TimelineSampler::start(clock, device.as_deref(), work, system::nvml_gpus))
             .transpose()
             .context("cannot start the thread that samples the timeline")?;
+        let iostat = self.iostat(plan)?;
         let (mut keeper, talk) = (Keeper::new(self.results), &mut *self.talk);
         let mut session = Session {
             plan,
@@ -211,13 +209,27 @@ impl Execution<'_> {
             device: device.as_deref(),
             timeline: timeline.as_ref(),
             wall: &results::wall,
-            interrupted: &self.signals.interrupted,
+            signals: self.signals,
             on_progress: &mut |record| {
                 tell(talk, record);
                 keeper.keep(record);
             },
         };
-        Ok(act(&mut session, &mut self.record)?)
+        let outcome = act(&mut session, &mut self.record);
+        if let Some(Err(error)) = iostat.map(Iostat::finish) {
+            messages::say(format!("warning: cannot write `{IOSTAT}`: {error}"));
+        }
+        Ok(outcome?)
+    }
+
+    /// Begin to watch disks and processors, where that is asked for.
+    fn iostat(&self, plan: &Plan) -> anyhow::Result<Option<Iostat>> {
+        let (Some(devices), Some(results)) = (&plan.iostat_devices, self.results) else {
+            return Ok(None);
+        };
+        let file = results.folder.join(IOSTAT);
+        let begun = Iostat::start(&file, devices, results::iostat_now);
+        Ok(Some(begun.with_context(|| format!("cannot begin `{}`", file.display()))?))
     }
 }
 

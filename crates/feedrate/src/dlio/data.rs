@@ -1,15 +1,21 @@
 //! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
+use crate::dataset_lock;
 use crate::output::refuse_root;
-use crate::{dataset_lock, interrupt};
 use anyhow::Context;
+use feedrate_data::generate;
 use feedrate_data::lock::LockAccess;
 use feedrate_data::manifest::{Manifest, State};
 use feedrate_data::removal;
-use feedrate_data::storage;
-use feedrate_spec::plan::Plan;
+use feedrate_data::storage::{self, Storage};
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// The doubt of a dataset that is used in part.
+pub(super) const SUBSET: &str = "dataset_subset";
 
 /// The files in `root` to train on; what is not as `plan` wants it is refused. May leave evaluation files that nobody reads out
 /// of the plan.
@@ -24,18 +30,25 @@ pub(super) fn found(
         return Ok(Choice { folder, ..Choice::default() });
     }
     let mut misfit = None;
-    if let Some(manifest) = Manifest::read(&*storage)? {
-        let differences = manifest.differences(&plan.dataset);
-        if differences.is_empty() && manifest.state == State::Complete {
-            return Ok(Choice { folder, ..Choice::default() });
-        }
+    let manifest = Manifest::read(&*storage)?;
+    let fits = manifest.as_ref().is_some_and(|manifest| {
+        manifest.state == State::Complete && manifest.differences(&plan.dataset).is_empty()
+    });
+    if fits {
+        return Ok(Choice { folder, ..Choice::default() });
+    }
+    let whole = name_all(plan, &*storage, root, warnings)?;
+    if let Some(manifest) = manifest {
+        let differences = manifest.differences(&whole);
         let why = if differences.is_empty() {
             "its generation was broken off".to_string()
         } else {
             differences.join("; ")
         };
-        misfit =
-            Some(format!("the dataset in `{}` was made for other settings: {why}", root.display()));
+        if !differences.is_empty() || manifest.state != State::Complete {
+            let root = root.display();
+            misfit = Some(format!("the dataset in `{root}` was made for other settings: {why}"));
+        }
     }
     if plan.evaluation.is_none() {
         plan.dataset.files_eval = 0;
@@ -50,6 +63,43 @@ pub(super) fn found(
         None => probed?,
     };
     Ok(Choice { folder, foreign: true, probed_files, ..Choice::default() })
+}
+
+/// Where there are more files than `plan` uses, DLIO takes the first by name, and says so. Returns the dataset of all files.
+fn name_all(
+    plan: &mut Plan,
+    storage: &dyn Storage,
+    root: &Path,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<DatasetPlan> {
+    let there = generate::files_there(storage, &plan.dataset, &Layout::new(&plan.dataset))?;
+    let evaluates = plan.evaluation.is_some();
+    let DatasetPlan { files_train, files_eval, named_train, named_eval, .. } = &mut plan.dataset;
+    for (what, folder, found, wanted, named) in [
+        ("training", "train", there[0], *files_train, named_train),
+        ("evaluation", "valid", if evaluates { there[1] } else { 0 }, *files_eval, named_eval),
+    ] {
+        if found <= wanted {
+            continue;
+        }
+        *named = Some(found);
+        let folder = root.join(folder);
+        warnings.push(format!(
+            "Number of files for {what} in {} ({found}) is more than requested ({wanted}). A subset of files will be used ",
+            folder.display()
+        ));
+        plan.doubts.push(PlanDoubt {
+            name: SUBSET.into(),
+            evidence: format!("{wanted} of {found} {what} files were used"),
+            advice:
+                "set the number of files to what is there, or compare only runs of the same files"
+                    .into(),
+        });
+    }
+    let mut whole = plan.dataset.clone();
+    whole.files_train = whole.named_train.take().unwrap_or(whole.files_train);
+    whole.files_eval = whole.named_eval.take().unwrap_or(whole.files_eval);
+    Ok(whole)
 }
 
 /// A dataset of other settings that feedrate made, and that gives way, as DLIO writes over what is there.
@@ -67,7 +117,10 @@ pub(super) fn made(
         refuse_root(root, "`dataset.data_folder`")?;
     }
     let folder = root.to_path_buf();
-    let choice = Choice { folder, incomplete, check_files: true, ..Choice::default() };
+    let choice = Choice { folder, incomplete, check_files: incomplete, ..Choice::default() };
+    if !incomplete {
+        return Ok((choice, None));
+    }
     let Some(manifest) = Manifest::read(&*storage)? else { return Ok((choice, None)) };
     let differences = manifest.differences(&plan.dataset);
     if differences.is_empty() {
@@ -86,10 +139,15 @@ pub(super) fn made(
 
 impl Replaced {
     /// Remove it from `root`.
-    pub(super) fn remove(&self, plan: &Plan, root: &Path) -> anyhow::Result<()> {
+    pub(super) fn remove(
+        &self,
+        plan: &Plan,
+        root: &Path,
+        interrupted: &AtomicBool,
+    ) -> anyhow::Result<()> {
         let storage = storage::open(&plan.storage.kind, root)?;
         let _lock = if dataset::is_in_folder(plan) {
-            dataset_lock::wait(root, LockAccess::Exclusive, &interrupt::flag())?
+            dataset_lock::wait(root, LockAccess::Exclusive, interrupted)?
         } else {
             None
         };

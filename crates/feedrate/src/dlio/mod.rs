@@ -16,15 +16,15 @@ use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::results::{self, Results, RunFolder};
-use crate::{messages, resolve, summary};
+use crate::{front, messages, resolve, summary};
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
-use feedrate_measure::dlio::{self, Invocation};
+use feedrate_measure::dlio::{self, EmptyEvaluations, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::plan::{DatasetPlan, Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
 use lines::{LogLines, LogTalk, level_from_environment};
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,14 @@ use std::sync::Arc;
 
 /// Run `dlio_benchmark` with the arguments of this process.
 pub(crate) fn main() -> ExitCode {
-    ended(arguments().and_then(|arguments| match arguments.show {
-        Some(show) => print(show, &arguments),
-        None => start(&arguments),
-    }))
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(error) => return ended(Err(error)).into(),
+    };
+    match arguments.show {
+        Some(show) => ended(print(show, &arguments)).into(),
+        None => front::before(|| ended(start(&arguments))),
+    }
 }
 
 /// Run `dlio_benchmark_query`: print the value of the key that `workflow.query` names.
@@ -49,11 +53,12 @@ pub(crate) fn query() -> ExitCode {
         messages::print(value.as_deref().unwrap_or("None").trim_end())?;
         Ok(Exit::Fine)
     }))
+    .into()
 }
 
 /// Run `dlio_postprocessor`.
 pub(crate) fn postprocessor() -> ExitCode {
-    ended(postprocessor::postprocess())
+    ended(postprocessor::postprocess()).into()
 }
 
 fn arguments() -> anyhow::Result<HydraArguments> {
@@ -62,15 +67,15 @@ fn arguments() -> anyhow::Result<HydraArguments> {
 }
 
 /// DLIO knows success and failure.
-fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
+fn ended(outcome: anyhow::Result<Exit>) -> Exit {
     let code = outcome.unwrap_or_else(|error| {
         messages::print_error(&error);
         code_of(&error)
     });
     match code {
-        Exit::Fine | Exit::Unmet | Exit::Undecided => Exit::Fine.into(),
-        Exit::Failed | Exit::Usage => Exit::Failed.into(),
-        Exit::Interrupted | Exit::TooManySteps => code.into(),
+        Exit::Fine | Exit::Unmet | Exit::Undecided => Exit::Fine,
+        Exit::Failed | Exit::Usage => Exit::Failed,
+        Exit::Interrupted | Exit::TooManySteps => code,
     }
 }
 
@@ -123,7 +128,7 @@ fn run_on(
 ) -> anyhow::Result<Exit> {
     let (mut invocation, mut held) = (Invocation::default(), None);
     let DlioDecision { generation, run, folder } = decided(&**comm, || {
-        let (decision, asked, folder) = decide(comm.size(), arguments)?;
+        let (decision, asked, folder) = decide(comm.size(), arguments, signals)?;
         (invocation, held) = (asked, Some(folder));
         Ok(decision)
     })?;
@@ -178,6 +183,7 @@ fn run_on(
 fn decide(
     processes: u32,
     arguments: &HydraArguments,
+    signals: &Signals,
 ) -> anyhow::Result<(DlioDecision, Invocation, RunFolder)> {
     let mut composed = compose(arguments)?;
     let root = resolve::data_root(&composed.workload);
@@ -187,6 +193,7 @@ fn decide(
         name: composed.name.clone(),
         accelerators: accelerators(processes, arguments, workload)?,
         processes: Some(processes),
+        as_dlio: true,
         ..Request::default()
     };
     let generates = workload.workflow_generate_data;
@@ -209,7 +216,10 @@ fn decide(
     let (mut generation, mut replaced) = (None, None);
     if generates {
         let request = Request { generate_only: true, ..request.clone() };
-        let (plan, _) = resolve::plan_of(workload, &request)?;
+        let (plan, noted) = resolve::plan_of(workload, &request)?;
+        if run.is_none() {
+            warnings.extend(compose::said(&noted));
+        }
         let (choice, gives_way) = data::made(&plan, &root, &mut warnings)?;
         replaced = gives_way;
         generation = Some((plan, choice));
@@ -243,12 +253,23 @@ fn decide(
         let (left, aside) = (folder.display(), aside.display());
         format!("what other runs have left in `{left}` is now in `{aside}`")
     }));
-    let invocation = invocation(composed, arguments, warnings)?;
+    let empty_evaluations =
+        decided.as_ref().and_then(|(plan, _)| empty_evaluations(plan, &composed.workload));
+    let invocation = Invocation { empty_evaluations, ..invocation(composed, arguments, warnings)? };
     // What is refused is refused by now.
     if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
-        replaced.remove(plan, &root)?;
+        replaced.remove(plan, &root, &signals.interrupted)?;
     }
     Ok((DlioDecision { generation, run: decided, folder }, invocation, held))
+}
+
+/// Evaluations that the workload asks for, and `plan` has no files for.
+fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluations> {
+    let is_empty = plan.evaluation.is_none() && !plan.is_checkpoints_alone();
+    (workload.workflow_evaluation && is_empty).then(|| EmptyEvaluations {
+        after_epoch: workload.evaluation_eval_after_epoch.max(1),
+        epochs_between: workload.evaluation_epochs_between_evals.max(1),
+    })
 }
 
 /// Accelerators are processes, unless each has several, or the only one is told to have many.
@@ -269,7 +290,10 @@ fn accelerators(
 fn of_foreign(plan: Plan, workload: &Workload, request: &Request) -> anyhow::Result<Plan> {
     let (mut foreign, _) =
         resolve::plan_of(workload, &Request { foreign: true, ..request.clone() })?;
-    foreign.dataset.files_eval = plan.dataset.files_eval;
+    let DatasetPlan { files_eval, named_train, named_eval, .. } = plan.dataset;
+    foreign.dataset = DatasetPlan { files_eval, named_train, named_eval, ..foreign.dataset };
+    let subset = plan.doubts.into_iter().filter(|doubt| doubt.name == data::SUBSET);
+    foreign.doubts.extend(subset);
     if plan.evaluation.is_none() {
         foreign.evaluation = None;
     }
@@ -308,5 +332,6 @@ fn invocation(
         (workload.workflow_checkpoint, "Checkpointing"),
     ];
     let doing = doing.into_iter().filter(|(does, _)| *does).map(|(_, name)| name.to_string());
-    Ok(Invocation { subfolder, hydra, doing: doing.collect(), generation: None, warnings })
+    let doing = doing.collect();
+    Ok(Invocation { subfolder, hydra, doing, warnings, ..Invocation::default() })
 }

@@ -47,6 +47,8 @@ mod dlio_benchmark;
 mod races;
 /// Runs of several processes.
 mod mpi;
+/// What DLIO's own tests ask for.
+mod dlio_cases;
 /// Runs of a study, and those that are killed.
 mod supervise;
 /// How the runs of a study are started.
@@ -57,6 +59,8 @@ mod wheel;
 mod notebook;
 /// Studies of many runs.
 mod study;
+/// Storage that does not answer.
+mod hung;
 /// Those that read for each other, or together.
 mod sharing;
 /// What a tracer sees of them.

@@ -3,7 +3,7 @@
 //! [`ABOUT_FILE`] says from the start whose run it is. Where the folder lies and which of the other two files it holds says what came
 //! of it; nothing else is stored about a row.
 
-use super::settings::{BYTES_MAX, StudySettings, write_json};
+use super::settings::{StudySettings, read_state, write_json};
 use crate::files::{FilesError, failed};
 use crate::place::{INCOMPLETE, SUPERSEDED, absent, put_aside};
 use crate::row::RowKey;
@@ -177,7 +177,7 @@ fn outcome(run_dir: &Path, aside: &str) -> io::Result<Outcome> {
         return Ok(Outcome::Superseded);
     }
     for (name, is_retried) in [(FAILED_FILE, false), (RETRIED_FILE, true)] {
-        if let Some(reason) = absent(file::read_bounded(&run_dir.join(name), BYTES_MAX))? {
+        if let Some(reason) = absent(read_state(&run_dir.join(name)))? {
             let reason = String::from_utf8_lossy(&reason).into_owned();
             return Ok(Outcome::Failed { reason, is_retried });
         }
@@ -231,6 +231,5 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, FilesError> {
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     // Each is written in one step: what cannot be parsed is not ours.
-    let text = absent(file::read_bounded(path, BYTES_MAX))?;
-    Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+    Ok(absent(read_state(path))?.and_then(|text| serde_json::from_slice(&text).ok()))
 }

@@ -2,6 +2,7 @@
 
 mod mount;
 mod network;
+mod cpu;
 mod facts;
 mod proc;
 mod sample;
@@ -10,12 +11,16 @@ mod environment;
 mod quiet;
 mod gpu;
 mod timeline;
+mod iostat;
+mod waited_for;
 
 pub use dentries::{drop_mark, drop_metadata};
 pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment};
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
+pub use iostat::Iostat;
 pub use mount::mount_of;
 pub use quiet::{BOUNDS, Bounds, MachineActivity, Quiet, activity, wait_until_quiet};
 pub use sample::Sampler;
 pub use timeline::TimelineSampler;
+pub use waited_for::waited_for;
