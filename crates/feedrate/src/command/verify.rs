@@ -25,7 +25,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
             "make it with `feedrate generate`",
         );
     }
-    let (dataset, interrupted) = (&plan.dataset, interrupt::flag());
+    let (dataset, interrupted) = (&plan.dataset, interrupt::signals().interrupted);
     let (storage, layout) = (storage::open(&plan.storage.kind, &folder)?, Layout::new(dataset));
     let estimate = catalog::estimate(&plan);
     let bar = progress::byte_bar("verifying", estimate.file_bytes, arguments.quiet);

@@ -1,8 +1,8 @@
 //! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
+use crate::dataset_lock;
 use crate::output::refuse_root;
-use crate::{dataset_lock, interrupt};
 use anyhow::Context;
 use feedrate_data::generate;
 use feedrate_data::lock::LockAccess;
@@ -12,6 +12,7 @@ use feedrate_data::storage::{self, Storage};
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// The doubt of a dataset that is used in part.
 pub(super) const SUBSET: &str = "dataset_subset";
@@ -138,10 +139,15 @@ pub(super) fn made(
 
 impl Replaced {
     /// Remove it from `root`.
-    pub(super) fn remove(&self, plan: &Plan, root: &Path) -> anyhow::Result<()> {
+    pub(super) fn remove(
+        &self,
+        plan: &Plan,
+        root: &Path,
+        interrupted: &AtomicBool,
+    ) -> anyhow::Result<()> {
         let storage = storage::open(&plan.storage.kind, root)?;
         let _lock = if dataset::is_in_folder(plan) {
-            dataset_lock::wait(root, LockAccess::Exclusive, &interrupt::flag())?
+            dataset_lock::wait(root, LockAccess::Exclusive, interrupted)?
         } else {
             None
         };

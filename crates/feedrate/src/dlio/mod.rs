@@ -16,7 +16,7 @@ use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::results::{self, Results, RunFolder};
-use crate::{messages, resolve, summary};
+use crate::{front, messages, resolve, summary};
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
 use feedrate_measure::dlio::{self, EmptyEvaluations, Invocation};
@@ -34,10 +34,14 @@ use std::sync::Arc;
 
 /// Run `dlio_benchmark` with the arguments of this process.
 pub(crate) fn main() -> ExitCode {
-    ended(arguments().and_then(|arguments| match arguments.show {
-        Some(show) => print(show, &arguments),
-        None => start(&arguments),
-    }))
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(error) => return ended(Err(error)).into(),
+    };
+    match arguments.show {
+        Some(show) => ended(print(show, &arguments)).into(),
+        None => front::before(|| ended(start(&arguments))),
+    }
 }
 
 /// Run `dlio_benchmark_query`: print the value of the key that `workflow.query` names.
@@ -49,11 +53,12 @@ pub(crate) fn query() -> ExitCode {
         messages::print(value.as_deref().unwrap_or("None").trim_end())?;
         Ok(Exit::Fine)
     }))
+    .into()
 }
 
 /// Run `dlio_postprocessor`.
 pub(crate) fn postprocessor() -> ExitCode {
-    ended(postprocessor::postprocess())
+    ended(postprocessor::postprocess()).into()
 }
 
 fn arguments() -> anyhow::Result<HydraArguments> {
@@ -62,15 +67,15 @@ fn arguments() -> anyhow::Result<HydraArguments> {
 }
 
 /// DLIO knows success and failure.
-fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
+fn ended(outcome: anyhow::Result<Exit>) -> Exit {
     let code = outcome.unwrap_or_else(|error| {
         messages::print_error(&error);
         code_of(&error)
     });
     match code {
-        Exit::Fine | Exit::Unmet | Exit::Undecided => Exit::Fine.into(),
-        Exit::Failed | Exit::Usage => Exit::Failed.into(),
-        Exit::Interrupted | Exit::TooManySteps => code.into(),
+        Exit::Fine | Exit::Unmet | Exit::Undecided => Exit::Fine,
+        Exit::Failed | Exit::Usage => Exit::Failed,
+        Exit::Interrupted | Exit::TooManySteps => code,
     }
 }
 
@@ -123,7 +128,7 @@ fn run_on(
 ) -> anyhow::Result<Exit> {
     let (mut invocation, mut held) = (Invocation::default(), None);
     let DlioDecision { generation, run, folder } = decided(&**comm, || {
-        let (decision, asked, folder) = decide(comm.size(), arguments)?;
+        let (decision, asked, folder) = decide(comm.size(), arguments, signals)?;
         (invocation, held) = (asked, Some(folder));
         Ok(decision)
     })?;
@@ -178,6 +183,7 @@ fn run_on(
 fn decide(
     processes: u32,
     arguments: &HydraArguments,
+    signals: &Signals,
 ) -> anyhow::Result<(DlioDecision, Invocation, RunFolder)> {
     let mut composed = compose(arguments)?;
     let root = resolve::data_root(&composed.workload);
@@ -242,7 +248,7 @@ fn decide(
     let invocation = Invocation { empty_evaluations, ..invocation(composed, arguments, warnings)? };
     // What is refused is refused by now.
     if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
-        replaced.remove(plan, &root)?;
+        replaced.remove(plan, &root, &signals.interrupted)?;
     }
     Ok((DlioDecision { generation, run: decided, folder }, invocation, held))
 }
