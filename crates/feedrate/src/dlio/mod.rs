@@ -197,12 +197,7 @@ fn decide(
         ..Request::default()
     };
     let generates = workload.workflow_generate_data;
-    // DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
-    let counts =
-        [workload.checkpoint_num_checkpoints_write, workload.checkpoint_num_checkpoints_read];
-    let writes_alone = workload.workflow_checkpoint
-        && counts.iter().any(|count| count.is_some_and(|count| count > 0));
-    let goes_on = !generates || workload.workflow_train || writes_alone;
+    let goes_on = !generates || workload.workflow_train || writes_alone(workload);
     let mut run = goes_on.then(|| resolve::plan_of(workload, &request)).transpose()?;
     if let Some((plan, _)) = &mut run
         && !generates
@@ -266,6 +261,13 @@ fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::R
         format!("what other runs have left in `{left}` is now in `{aside}`")
     }));
     Ok(held)
+}
+
+/// DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
+fn writes_alone(workload: &Workload) -> bool {
+    let counts =
+        [workload.checkpoint_num_checkpoints_write, workload.checkpoint_num_checkpoints_read];
+    workload.workflow_checkpoint && counts.iter().any(|count| count.is_some_and(|count| count > 0))
 }
 
 /// Evaluations that the workload asks for, and `plan` has no files for.
