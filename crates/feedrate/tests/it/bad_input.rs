@@ -215,11 +215,15 @@ fn flags_that_exclude_each_other_are_refused() {
 #[test]
 fn what_only_training_needs_does_not_stop_generation() {
     let test = Test::with(TINY);
-    let unbuilt = ["reader.data_loader=someones_own", "workflow.profiling=true"];
+    let unbuilt = [
+        "reader.data_loader=someones_own",
+        "workflow.profiling=true",
+        "profiling.profiler=darshan",
+    ];
     let generate = [&["generate", "workload.yaml"], &unbuilt[..]].concat();
     assert_eq!(test.feedrate(&generate).code, 0);
     let run = [&["run", "workload.yaml"], &unbuilt[..]].concat();
-    test.feedrate(&run).refuses(2, &["someones_own", "workflow.profiling"]);
+    test.feedrate(&run).refuses(2, &["someones_own", "darshan"]);
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Cluster {
     /// Write the script of `arguments` and submit it.
     #[track_caller]
     fn submit(&self, arguments: &[&str]) -> String {
-        let slurm = [&["slurm", "workload.yaml", "-o", "job.sh"], arguments].concat();
+        let slurm = [&["slurm", "workload.yaml", "-o", "job.sh", "--force"], arguments].concat();
         let written = self.test.feedrate(&slurm);
         assert_eq!(written.code, 0, "{}", written.stderr);
         let submitted = self.slurm("sbatch", &["--parsable", "--output=%A_%a.out", "job.sh"]);
