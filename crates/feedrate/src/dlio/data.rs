@@ -1,9 +1,9 @@
 //! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
-use crate::{dataset_lock, interrupt};
+use crate::interrupt;
 use anyhow::Context;
-use feedrate_data::lock::LockAccess;
+use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::manifest::{Manifest, State};
 use feedrate_data::removal;
 use feedrate_data::storage;
@@ -51,51 +51,43 @@ pub(super) fn found(
     Ok(Choice { folder, foreign: true, probed_files, ..Choice::default() })
 }
 
-/// A dataset of other settings that feedrate made, and that gives way, as DLIO writes over what is there.
-pub(super) struct Replaced(Manifest);
-
-/// Where the dataset of `plan` is made, and what gives way to it. Files of others stay, and are refused.
+/// Where the dataset of `plan` is made. One of other settings that feedrate made gives way, as DLIO writes over what is there: `lock` is
+/// held where there is one. Files of others stay, and are refused.
 pub(super) fn made(
     plan: &Plan,
     root: &Path,
+    lock: &mut Option<DatasetLock>,
     warnings: &mut Vec<String>,
-) -> anyhow::Result<(Choice, Option<Replaced>)> {
+) -> anyhow::Result<Choice> {
     let storage = storage::open(&plan.storage.kind, root)?;
     let incomplete = dataset::needs_files(plan, &*storage);
-    let folder = root.to_path_buf();
-    let choice = Choice { folder, incomplete, check_files: true, ..Choice::default() };
-    let Some(manifest) = Manifest::read(&*storage)? else { return Ok((choice, None)) };
-    let differences = manifest.differences(&plan.dataset);
-    if differences.is_empty() {
-        return Ok((choice, None));
+    if incomplete {
+        *lock = dataset::lock_for(plan, root, LockAccess::Exclusive, &interrupt::flag())?;
     }
-    removal::refuse_replacing(&manifest, &plan.dataset, &*storage).with_context(|| {
-        format!("cannot replace the dataset of other settings in `{}`", root.display())
-    })?;
-    warnings.push(format!(
-        "the dataset of other settings in `{}` is replaced: {}",
-        root.display(),
-        differences.join("; ")
-    ));
-    Ok((choice, Some(Replaced(manifest))))
+    if let Some(older) = other(plan, root)? {
+        removal::refuse_replacing(&older, &plan.dataset, &*storage).with_context(|| {
+            format!("cannot replace the dataset of other settings in `{}`", root.display())
+        })?;
+        warnings.push(format!(
+            "the dataset of other settings in `{}` is replaced: {}",
+            root.display(),
+            older.differences(&plan.dataset).join("; ")
+        ));
+    }
+    let folder = root.to_path_buf();
+    Ok(Choice { folder, incomplete, check_files: true, ..Choice::default() })
 }
 
-impl Replaced {
-    /// Remove it from `root`.
-    pub(super) fn remove(&self, plan: &Plan, root: &Path) -> anyhow::Result<()> {
-        let storage = storage::open(&plan.storage.kind, root)?;
-        let _lock = if dataset::is_in_folder(plan) {
-            dataset_lock::wait(root, LockAccess::Exclusive, &interrupt::flag())?
-        } else {
-            None
-        };
-        // Another process may have replaced it before the lock came.
-        if Manifest::read(&*storage)?.as_ref() != Some(&self.0) {
-            return Ok(());
-        }
-        removal::remove(&self.0, &*storage)
-            .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))
-    }
+/// Remove the dataset of other settings that lies in the place of that of `plan`.
+pub(super) fn remove_other(plan: &Plan, root: &Path) -> anyhow::Result<()> {
+    let Some(older) = other(plan, root)? else { return Ok(()) };
+    removal::remove(&older, &*storage::open(&plan.storage.kind, root)?)
+        .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))
+}
+
+fn other(plan: &Plan, root: &Path) -> anyhow::Result<Option<Manifest>> {
+    let manifest = Manifest::read(&*storage::open(&plan.storage.kind, root)?)?;
+    Ok(manifest.filter(|manifest| !manifest.differences(&plan.dataset).is_empty()))
 }
 
 /// Whether `plan` evaluates, and no files lie in the evaluation files' folder.

@@ -13,10 +13,11 @@ use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::results::{self, Results};
-use crate::{messages, resolve, summary};
+use crate::{interrupt, messages, resolve, summary};
 use anstream::adapter::strip_str;
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
+use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::summary::Summary;
@@ -110,9 +111,9 @@ fn run_on(
     level: u8,
     signals: &Signals,
 ) -> anyhow::Result<Exit> {
-    let mut invocation = Invocation::default();
+    let (mut invocation, mut lock) = (Invocation::default(), None);
     let DlioDecision { generation, run, folder } = decided(&**comm, || {
-        let (decision, asked) = decide(comm.size(), arguments)?;
+        let (decision, asked) = decide(comm.size(), arguments, &mut lock)?;
         invocation = asked;
         Ok(decision)
     })?;
@@ -123,7 +124,8 @@ fn run_on(
         let begun = results::wall_now();
         invocation.generation = Some((begun.clone(), String::new()));
         lines.say(&dlio::generation_log(plan.accelerators, &invocation));
-        dataset::ready(plan, Some(choice.clone()), &ranks, true, signals)?;
+        let made = dataset::ready(plan, Some(choice.clone()), lock, &ranks, true, signals)?;
+        lock = made.and_then(|made| made.lock);
         invocation.generation = Some((begun, results::wall_now()));
         if is_first {
             dlio::write_generation(&folder, plan.accelerators, &invocation)?;
@@ -137,7 +139,7 @@ fn run_on(
         choice.incomplete = false;
     }
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, choice, &ranks, true, signals)?;
+    let dataset = dataset::ready(&plan, choice, lock, &ranks, true, signals)?;
     let record = execute::new_record(&plan, dataset.as_ref(), Some(&folder));
     lines.say(&dlio::log(&record, &invocation, None));
     let results = Results { folder, invocation };
@@ -162,10 +164,11 @@ fn run_on(
     Ok(Exit::Fine)
 }
 
-/// Read the workload, plan, find the data, make the folder.
+/// Read the workload, plan, find and lock the data, make the folder.
 fn decide(
     processes: u32,
     arguments: &HydraArguments,
+    lock: &mut Option<DatasetLock>,
 ) -> anyhow::Result<(DlioDecision, Invocation)> {
     let mut composed = compose(arguments)?;
     let root = resolve::data_root(&composed.workload);
@@ -185,21 +188,23 @@ fn decide(
         && counts.iter().any(|count| count.is_some_and(|count| count > 0));
     let goes_on = !generates || workload.workflow_train || writes_alone;
     let mut run = goes_on.then(|| resolve::plan_of(workload, &request)).transpose()?;
-    if let Some((plan, _)) = &mut run
-        && !generates
-        && data::lacks_evaluation_files(plan, &root)?
-    {
-        let folder = root.join("valid");
-        let folder = folder.display();
-        warnings.push(format!("there are no evaluation files in `{folder}`: nothing is evaluated"));
-        plan.evaluation = None;
+    if !generates && let Some((plan, _)) = &mut run {
+        if !plan.is_checkpoints_alone() {
+            *lock = dataset::lock_for(plan, &root, LockAccess::Shared, &interrupt::flag())?;
+        }
+        if data::lacks_evaluation_files(plan, &root)? {
+            let folder = root.join("valid");
+            let folder = folder.display();
+            warnings
+                .push(format!("there are no evaluation files in `{folder}`: nothing is evaluated"));
+            plan.evaluation = None;
+        }
     }
-    let (mut generation, mut replaced) = (None, None);
+    let mut generation = None;
     if generates {
         let request = Request { generate_only: true, ..request.clone() };
         let (plan, _) = resolve::plan_of(workload, &request)?;
-        let (choice, gives_way) = data::made(&plan, &root, &mut warnings)?;
-        replaced = gives_way;
+        let choice = data::made(&plan, &root, lock, &mut warnings)?;
         generation = Some((plan, choice));
     }
     let mut decided = None;
@@ -228,8 +233,8 @@ fn decide(
         .map_err(|source| StorageError::new("make", &folder, source))?;
     let invocation = invocation(composed, arguments, warnings)?;
     // What is refused is refused by now.
-    if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
-        replaced.remove(plan, &root)?;
+    if let Some((plan, _)) = &generation {
+        data::remove_other(plan, &root)?;
     }
     Ok((DlioDecision { generation, run: decided, folder }, invocation))
 }
