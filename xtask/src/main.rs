@@ -3,6 +3,7 @@
 mod shell;
 mod setup;
 mod tidy;
+mod chaos;
 mod ci;
 
 use anyhow::{Result, bail};
@@ -12,12 +13,14 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <command>
 
-  ci            all that CI does: setup, tidy, format, lints, tests, docs
+  ci            all that CI does: setup, tidy, format, lints, tests, the short form of `chaos`, docs
   quick [REV]   what an edit needs of it: tidy, format, lints, and the short tests of the crates that differ
                 from REV (by default from where the branch left main) and of those above them
   setup         install what the tests need into .venv; `--bench`: what the benchmarks need as well
   tidy          check the rules of the source tree (also run by `cargo test -p xtask`); `--lower`: write the
                 budgets of rules that are broken less often than before
+  chaos [...]   the campaign against the real programs; `--short`: the form that CI runs; `--only CLASS`, `--seed N`:
+                one case again; `--first N`: other seeds; `--programs DIR`: those of a folder
   bench [...]   build for release and run bench/run.py with these arguments";
 
 fn main() -> ExitCode {
@@ -42,6 +45,7 @@ fn command(words: &[&str]) -> Result<()> {
         ["setup", "--bench"] => setup::for_tests(&root).and_then(|()| setup::for_bench(&root)),
         ["tidy"] => tidy::tidy(&root),
         ["tidy", "--lower"] => tidy::lower_budgets(&root),
+        ["chaos", rest @ ..] => chaos::chaos(&root, rest),
         ["bench", rest @ ..] => bench(&root, rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -1,18 +1,18 @@
 //! Two sets of runs side by side: which experiments they share, how far they lie apart, and what can be said of it. Values in, findings out.
 //!
 //! Everything is judged by the ratio of B to A, on the scale of logarithms. "The same" is never concluded from a difference that was not found.
-//! Long because sides, tests and verdict of a comparison are read together.
 
 pub mod alike;
+mod judged;
 mod sides;
 
 pub use sides::{MAIN_RESPONSES, Runs, same_run, sides};
 
-use crate::estimate::of_points;
-use crate::precision::{ALPHA, CONFIDENCE, POWER, RUNS_MAX};
+use judged::{ComparedPair, judged};
+
 use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::{Better, Metric, Provenance, Unit};
-use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
+use feedrate_measure::metric::{Metric, Provenance};
+use feedrate_measure::stats::Interval;
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{Run, Settings};
 use serde::Serialize;
@@ -362,179 +362,4 @@ fn experiment(settings: &Settings, varying: &BTreeSet<String>) -> String {
         parts.push(format!("{key}={value}"));
     }
     if parts.is_empty() { "all runs".into() } else { parts.join(", ") }
-}
-
-/// One response of both sides, before anything is said of it.
-struct ComparedPair {
-    response: &'static Metric,
-    a: Side,
-    b: Side,
-    difference: IntervalEstimate,
-    ratio: Option<IntervalEstimate>,
-    /// Difference of logarithms; `None` where there are too few values, or one is not positive.
-    log_ratio: Option<Difference>,
-    pairing: Pairing,
-    /// Obstacle to a verdict.
-    obstacle: Option<Ground>,
-    /// Not corrected yet.
-    p: Option<f64>,
-}
-
-impl ComparedPair {
-    fn new(response: &'static Metric, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
-        let same_turns = a.iter().map(|run| turn(run)).eq(b.iter().map(|run| turn(run)));
-        let (a, b) = (Side::new(response, a), Side::new(response, b));
-        let unpaired = unpaired(&a, &b, same_turns);
-        let (difference, log_ratio, unpaired) = match (pairing, unpaired) {
-            (Pairing::None, _) => (
-                stats::welch_difference(&a.values, &b.values),
-                stats::welch_log_ratio(&a.values, &b.values),
-                None,
-            ),
-            (Pairing::InTurns, None) => (
-                stats::paired_difference(&a.values, &b.values),
-                stats::paired_log_ratio(&a.values, &b.values),
-                None,
-            ),
-            (Pairing::InTurns, unpaired) => (None, None, unpaired),
-        };
-        let obstacle = match (a.values.len(), b.values.len()) {
-            (a, b) if a.min(b) < 2 => Some(Ground::FewRuns { a, b }),
-            _ => unpaired.or(log_ratio.is_none().then_some(Ground::NotPositive)),
-        };
-        let means = stats::mean(&a.values).zip(stats::mean(&b.values)).map(|(a, b)| b - a);
-        let middles = a.middle.estimate.filter(|&a| a > 0.0).zip(b.middle.estimate);
-        let ratio = log_ratio.map(|log| log.estimate.exp()).or(middles.map(|(a, b)| b / a));
-        let interval = log_ratio.and_then(|log| log.interval(CONFIDENCE)).map(Interval::exp);
-        ComparedPair {
-            response,
-            difference: IntervalEstimate::new(
-                difference
-                    .and_then(|of| of.interval(CONFIDENCE))
-                    .map(|of| if response.unit == Unit::Percent { of_points(of) } else { of }),
-                means,
-            ),
-            ratio: ratio.map(|ratio| IntervalEstimate::new(interval, Some(ratio))),
-            log_ratio,
-            pairing,
-            p: if obstacle.is_none() { log_ratio.and_then(|log| log.p()) } else { None },
-            obstacle,
-            a,
-            b,
-        }
-    }
-}
-
-impl ComparedPair {
-    /// The same without a verdict, where something stands against one.
-    fn held_up(mut self, by: Option<Ground>, invalid: [usize; 2]) -> Self {
-        [self.a.invalid, self.b.invalid] = invalid;
-        if by.is_some() {
-            (self.obstacle, self.p) = (by, None);
-        }
-        self
-    }
-}
-
-/// Find why the runs of two sides are no pairs; `None` where they are.
-fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<Ground> {
-    if a.runs != b.runs {
-        Some(Ground::NoPairs { a: a.runs, b: b.runs })
-    } else if !same_turns {
-        Some(Ground::OtherTurns)
-    } else {
-        let is_whole = [a, b].iter().all(|side| side.values.len() == side.runs);
-        (!is_whole).then_some(Ground::NoPartners)
-    }
-}
-
-impl Side {
-    fn new(response: &Metric, runs: &[&Run]) -> Self {
-        let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(response)).collect();
-        let provenance = runs.iter().filter_map(|run| run.provenance(response)).max();
-        let middle =
-            IntervalEstimate::new(response.middle(&values, CONFIDENCE), stats::mean(&values));
-        Side { runs: runs.len(), invalid: 0, values, provenance, middle }
-    }
-}
-
-/// Judge all of them together. Differences are corrected for their number, so that none is found by trying often; whether all hold
-/// within the margin is one question, for which each may be asked at the full chance (intersection-union, Berger, Technometrics 24, 1982).
-fn judged(pairs: Vec<(String, ComparedPair)>, question: Question) -> Vec<ComparedResponse> {
-    let p: Vec<f64> = pairs.iter().filter_map(|(_, pair)| pair.p).collect();
-    let mut corrected = stats::holm(&p).into_iter();
-    let findings = pairs.into_iter().map(|(experiment, pair)| {
-        let p = pair.p.and_then(|_| corrected.next());
-        let ground = ground(&pair, p, question);
-        let ComparedPair { response, a, b, difference, ratio, .. } = pair;
-        let (response, verdict) = (response.id.name(), ground.verdict());
-        ComparedResponse { experiment, response, a, b, difference, ratio, p, verdict, ground }
-    });
-    findings.collect()
-}
-
-fn ground(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ground {
-    if let Some(obstacle) = &pair.obstacle {
-        return obstacle.clone();
-    }
-    let (Some(log), Some(p)) = (pair.log_ratio, p) else { return Ground::TooNoisy { runs: None } };
-    let better = pair.response.better;
-    let margin = margin(question, better);
-    let (shown, ground) = match question {
-        Question::Within(share) => {
-            (stats::equivalence_p(&log, margin.low, margin.high), Ground::Within(share))
-        }
-        // Chance of B looking so good if it were worse by the margin.
-        Question::NoWorseThan(share) => {
-            let worse = Difference { estimate: -log.estimate, ..log };
-            let shown = match better {
-                Better::Higher => log.p_above(margin.low),
-                Better::Lower => worse.p_above(-margin.high),
-            };
-            (shown, Ground::NotWorseBy(share))
-        }
-    };
-    if shown.is_some_and(|p| p < ALPHA) {
-        return ground;
-    }
-    if p < ALPHA {
-        let change = log.estimate.exp_m1();
-        let is_better = (change > 0.0) == (better == Better::Higher);
-        return Ground::Differs { is_better, by: change.abs() };
-    }
-    Ground::TooNoisy { runs: runs_to_tell(pair, &log, margin) }
-}
-
-/// Ratios that answer the question with yes, as logarithms.
-fn margin(question: Question, better: Better) -> Margin {
-    let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
-    match (question, better) {
-        (Question::Within(share), _) => {
-            Margin { low: (1.0 - share).ln(), high: (1.0 + share).ln() }
-        }
-        (Question::NoWorseThan(share), Better::Higher) => Margin { low: (1.0 - share).ln(), high },
-        (Question::NoWorseThan(share), Better::Lower) => Margin { low, high: (1.0 + share).ln() },
-    }
-}
-
-/// Runs of each with which the difference, if it is what it looks, is shown to lie within the margin, or where it lies outside is found. `None` where nobody could make so many.
-fn runs_to_tell(pair: &ComparedPair, log: &Difference, margin: Margin) -> Option<u64> {
-    let (a, b) = (pair.a.values.len() as f64, pair.b.values.len() as f64);
-    // Deviation of a value, or of the difference of a pair; and of one run.
-    let (samples, noise, noise_of_run) = match pair.pairing {
-        Pairing::None => {
-            let noise = log.standard_error / (1.0 / a + 1.0 / b).sqrt();
-            (Samples::Two, noise, noise)
-        }
-        Pairing::InTurns => {
-            let noise = log.standard_error * a.sqrt();
-            (Samples::Pairs, noise, noise / 2.0_f64.sqrt())
-        }
-    };
-    let runs = if margin.low < log.estimate && log.estimate < margin.high {
-        stats::samples_within(margin, (log.estimate, noise), samples, (ALPHA, POWER))
-    } else {
-        stats::samples_to_tell(log.estimate / noise_of_run, CONFIDENCE, POWER)
-    };
-    runs.filter(|&runs| a.min(b) < runs as f64 && runs <= RUNS_MAX)
 }

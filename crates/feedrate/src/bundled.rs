@@ -90,6 +90,7 @@ impl Bundled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_spec::workload::{Strictness, parse, resolved_yaml};
 
     #[test]
     fn every_file_has_its_row() {
@@ -109,5 +110,46 @@ mod tests {
         for workload in WORKLOADS {
             assert!(workload.summary().len() > 20, "{}", workload.name);
         }
+    }
+
+    /// Key by key, but for the number of accelerators, which DLIO has of its launcher.
+    #[test]
+    fn workloads_of_dlio_and_mlperf_say_what_theirs_say() {
+        let facts = include_str!("../tests/dlio_workloads.txt");
+        let facts: Vec<(&str, &str)> =
+            facts.split("\n\n").filter_map(|part| part.split_once('\n')).collect();
+        for (name, keys) in &facts {
+            let yaml = find(name).unwrap().yaml;
+            let (workload, warnings) = parse(name, yaml, &[], Strictness::Error).unwrap();
+            assert_eq!(warnings.to_string(), "", "{name}");
+            let mut own = leaves(&resolved_yaml(&workload));
+            own.retain(|line| !line.starts_with("accelerators "));
+            own.sort();
+            assert_eq!(own, keys.lines().collect::<Vec<_>>(), "{name}");
+        }
+        for of_dlio in WORKLOADS.iter().filter(|workload| workload.of_dlio) {
+            assert!(facts.iter().any(|(name, _)| *name == of_dlio.name), "{}", of_dlio.name);
+        }
+    }
+
+    /// Each value of `.hydra/config.yaml` behind its dotted key.
+    fn leaves(yaml: &str) -> Vec<String> {
+        let (mut path, mut leaves) = (Vec::new(), Vec::new());
+        for line in yaml.lines().skip(1) {
+            let text = line.trim_start();
+            let value = match text.strip_prefix("- ") {
+                Some(item) => item,
+                None => {
+                    let (key, value) = text.split_once(':').unwrap();
+                    path.truncate((line.len() - text.len()) / 2 - 1);
+                    path.push(key);
+                    value.trim_start()
+                }
+            };
+            if !value.is_empty() {
+                leaves.push(format!("{} {value}", path.join(".")));
+            }
+        }
+        leaves
     }
 }

@@ -14,7 +14,7 @@ use feedrate_run::driver::{RealDriver, RunError, Signals, WorkProgress};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
 use feedrate_run::system::{self, TimelineSampler};
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{Plan, PlanDoubt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -87,6 +87,11 @@ impl Execution<'_> {
     fn meet(&mut self) -> anyhow::Result<Clock> {
         let mut clock = Clock::new();
         self.record.processes = self.ranks.processes(&mut clock)?;
+        self.record.doubts.extend(self.ranks.comm.apart().map(|reason| PlanDoubt {
+            name: "ranks_share_no_memory".into(),
+            evidence: format!("shared memory was refused: {reason}"),
+            advice: "free or enlarge /dev/shm (`--shm-size` of a container)".into(),
+        }));
         if self.ranks.are_many() {
             let own = self.ranks.is_first_of_node().then(|| self.record.system.clone());
             let nodes: Vec<System> = self.ranks.gather(&own)?.into_iter().flatten().collect();

@@ -1,5 +1,6 @@
 //! The processes of a command: how they find each other, what rank 0 decides for all, and who tells what went wrong.
 
+use crate::asked::{Asked, compare};
 use crate::cli::LaunchArguments;
 use crate::exit::{Exit, UsageError, code_of, refuse};
 use crate::{interrupt, messages};
@@ -40,9 +41,11 @@ pub(crate) fn accelerators(
     }
 }
 
-/// Run `work` as one of the processes that a launcher started, or as the only one. What goes wrong in any of them is told once.
+/// Run `work` as one of the processes that a launcher started, or as the only one. All have to be `asked` for the same. What goes
+/// wrong in any of them is told once.
 pub(crate) fn together(
     launch: &LaunchArguments,
+    asked: impl FnOnce() -> Asked,
     work: impl FnOnce(&Arc<dyn Comm>, &Signals) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
     let rank_timeout = rank_timeout(launch.rank_timeout)?;
@@ -72,7 +75,7 @@ pub(crate) fn together(
             return Err(UsageError { message: error.to_string(), hint: error.hint() }.into());
         }
     };
-    let outcome = work(&comm, &signals);
+    let outcome = agree(&*comm, asked).and_then(|()| work(&comm, &signals));
     let Err(error) = outcome else { return outcome };
     if comm.size() == 1 {
         return Err(error);
@@ -104,6 +107,19 @@ pub(crate) fn together(
         Some(loss) if loss.is_interruption() => Exit::Interrupted,
         Some(_) => Exit::Failed,
         None => own,
+    })
+}
+
+/// Refuse to begin where the processes were asked for different things.
+fn agree(comm: &dyn Comm, asked: impl FnOnce() -> Asked) -> anyhow::Result<()> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    let all = comm.gather(&serde_json::to_vec(&asked())?)?;
+    decided(comm, || {
+        let all: Result<Vec<Asked>, _> =
+            all.iter().map(|one| serde_json::from_slice(one)).collect();
+        Ok(compare(&all?)?)
     })
 }
 

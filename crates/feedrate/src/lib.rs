@@ -11,6 +11,7 @@ mod bundled;
 mod catalog;
 mod time;
 mod progress;
+mod asked;
 mod resolve;
 mod launch;
 mod results;
@@ -29,9 +30,13 @@ use std::process::ExitCode;
 
 /// `feedrate`: can this storage feed these accelerators, and if not, why not and what would help?
 pub fn feedrate() -> ExitCode {
-    let matches = Arguments::command().get_matches();
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match command::dispatch(&arguments, &matches) {
+    let parsed = Arguments::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
+    let outcome = match parsed {
+        Ok((arguments, matches)) => command::dispatch(&arguments, &matches),
+        Err(usage) => messages::print_usage(&usage),
+    };
+    match outcome {
         Ok(code) => code.into(),
         Err(error) => {
             messages::print_error(&error);
@@ -48,6 +53,11 @@ pub fn dlio_benchmark() -> ExitCode {
 /// `dlio_benchmark_query`: print one value of a workload.
 pub fn dlio_benchmark_query() -> ExitCode {
     dlio::query()
+}
+
+/// `dlio_postprocessor`: write the report of a run.
+pub fn dlio_postprocessor() -> ExitCode {
+    dlio::postprocessor()
 }
 
 /// Threads for work that is not measured: as many as there are cores.

@@ -1,17 +1,20 @@
-//! Talk on stderr: errors, warnings, hints. Data goes to stdout, and not from here.
+//! The one place that writes to stdout, and the one that writes to stderr. Data that cannot be written is an error; talk that
+//! nobody can hear is none. Text shows what steers a terminal as escapes, whoever wrote it.
 
-use crate::exit::UsageError;
+use crate::exit::{Exit, UsageError};
 use crate::text;
+use anstream::{AutoStream, ColorChoice};
 use feedrate_data::error::DatasetError;
 use feedrate_data::storage::StorageError;
 use feedrate_engine::job::ReadError;
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_report::output::with_schema;
 use feedrate_run::driver::RunError;
+use feedrate_spec::escape;
 use feedrate_spec::problem::Problems;
 use serde_json::Value;
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 /// One error with its causes and, where there is one, its hint.
@@ -32,25 +35,70 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
 
 /// Something the user should know that stops nothing.
 pub(crate) fn say(text: impl Display) {
-    let stderr = std::io::stderr();
-    let width = terminal_width(&stderr);
-    let _ = writeln!(stderr.lock(), "{}", text::wrapped(&text.to_string(), width));
+    let stderr = io::stderr();
+    let text = escape::lines(&text::coloured(&text.to_string(), false)).into_owned();
+    let text = text::wrapped(&text, terminal_width(&stderr));
+    // Work goes on where nobody listens.
+    let _ = writeln!(stderr.lock(), "{text}");
 }
 
-/// Data: the answer to the command, as it is. A reader that has gone away (`| head`) is no error.
-pub(crate) fn print(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
+/// Whether somebody may look at a live line.
+pub(crate) fn is_live() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Help that was asked for, or a complaint about arguments.
+pub(crate) fn print_usage(usage: &clap::Error) -> anyhow::Result<Exit> {
+    let printed = usage.print().and_then(|()| io::stdout().flush());
+    if usage.use_stderr() {
+        return Ok(Exit::Usage);
+    }
+    whole(printed)?;
+    Ok(Exit::Fine)
+}
+
+/// Data that was to be printed is not.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to stdout: {0}")]
+pub(crate) struct StdoutError(io::Error);
+
+impl StdoutError {
+    fn hint(&self) -> Option<&'static str> {
+        let is_full =
+            matches!(self.0.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        is_full.then_some("what was printed is cut short: free some space, or print elsewhere")
+    }
+}
+
+/// A reader that has gone away (`| head`) has what it wanted.
+fn whole(printed: io::Result<()>) -> Result<(), StdoutError> {
+    printed.or_else(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(StdoutError(error)),
+    })
+}
+
+fn write_line(text: &str) -> Result<(), StdoutError> {
+    let mut stdout = io::stdout().lock();
+    whole(writeln!(stdout, "{text}").and_then(|()| stdout.flush()))
+}
+
+/// Data: the answer to the command, in its own lines.
+pub(crate) fn print(text: &str) -> Result<(), StdoutError> {
+    write_line(&escape::lines(text))
 }
 
 /// Data as one JSON object.
-pub(crate) fn print_json(object: Value) {
-    print(&with_schema(object).to_string());
+pub(crate) fn print_json(object: Value) -> Result<(), StdoutError> {
+    write_line(&escape::in_json(&with_schema(object).to_string()))
 }
 
 /// Data for people: lines as wide as the terminal, colours where they are wanted.
-pub(crate) fn print_page(text: &str) {
-    let stdout = std::io::stdout();
-    let _ = writeln!(anstream::stdout(), "{}", text::wrapped(text, terminal_width(&stdout)));
+pub(crate) fn print_page(text: &str) -> Result<(), StdoutError> {
+    let stdout = io::stdout();
+    let is_coloured = AutoStream::choice(&stdout) != ColorChoice::Never;
+    let text = text::wrapped(&escape::lines(text), terminal_width(&stdout));
+    write_line(&text::coloured(&text, is_coloured))
 }
 
 /// `None` where there is no terminal.
@@ -82,6 +130,7 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
             .or_else(|| hint(cause, RunError::hint))
             .or_else(|| hint(cause, ReadError::hint))
             .or_else(|| hint(cause, StorageError::hint))
+            .or_else(|| hint(cause, StdoutError::hint))
             .map(str::to_string)
     })
 }

@@ -1,11 +1,10 @@
 //! The live line of each phase, on stderr. Without a terminal, plain lines now and then.
 
-use crate::text;
+use crate::{messages, text};
 use feedrate_run::driver::Live;
 use feedrate_spec::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
-use std::io::IsTerminal;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +14,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// A bar over bytes, for generation and verification.
 pub(crate) fn byte_bar(what: &str, total_bytes: u64, quiet: bool) -> ProgressBar {
-    if quiet || !std::io::stderr().is_terminal() {
+    if quiet || !messages::is_live() {
         return ProgressBar::hidden();
     }
     let template = "{msg} [{bar:32}] {bytes}/{total_bytes} {bytes_per_sec} eta {eta}";
@@ -29,7 +28,7 @@ pub(crate) fn byte_bar(what: &str, total_bytes: u64, quiet: bool) -> ProgressBar
 
 /// A line that moves while something goes on that tells nothing of itself.
 pub(crate) fn waiting(what: &str, quiet: bool) -> ProgressBar {
-    if quiet || !std::io::stderr().is_terminal() {
+    if quiet || !messages::is_live() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_message(what.to_string());

@@ -1,8 +1,9 @@
 //! From the command line to a plan: find the workload, apply the overrides, plan.
 
+use crate::asked::Asked;
 use crate::bundled::{self, WORKLOADS};
 use crate::catalog::catalog;
-use crate::cli::DataArguments;
+use crate::cli::{DataArguments, LaunchArguments};
 use crate::exit::{UsageError, refuse};
 use crate::messages;
 use feedrate_results::place::model_name;
@@ -42,9 +43,7 @@ pub(crate) fn resolve_silently(
             "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter",
         );
     }
-    let (name, file, yaml) = find(&arguments.workload)?;
-    let overrides = overrides(&arguments.overrides, Override::parse)?;
-    let (workload, mut warnings) = workload::parse(&file, &yaml, &overrides, Strictness::Error)?;
+    let (name, workload, mut warnings) = read(arguments)?;
     let (accelerators, scale) = (arguments.accelerators, arguments.scale);
     let shrink_records = arguments.shrink_records;
     let foreign = arguments.foreign;
@@ -53,6 +52,40 @@ pub(crate) fn resolve_silently(
     warnings.0.extend(of_plan.0);
     let data_root = arguments.data.clone().unwrap_or_else(|| data_root(&workload));
     Ok((Resolved { workload, plan, data_root }, warnings))
+}
+
+/// (name, workload, warnings)
+fn read(arguments: &DataArguments) -> anyhow::Result<(String, Workload, Problems)> {
+    let (name, file, yaml) = find(&arguments.workload)?;
+    let overrides = overrides(&arguments.overrides, Override::parse)?;
+    let (workload, warnings) = workload::parse(&file, &yaml, &overrides, Strictness::Error)?;
+    Ok((name, workload, warnings))
+}
+
+/// A process's wishes for a workload; `options` are those of its command.
+pub(crate) fn asked<'a>(
+    arguments: &DataArguments,
+    launch: &LaunchArguments,
+    options: impl IntoIterator<Item = (&'a str, Option<String>)>,
+) -> Asked {
+    let DataArguments { workload, accelerators, data, scale, shrink_records, foreign, .. } =
+        arguments;
+    let own = [
+        ("--accelerators", accelerators.map(|accelerators| accelerators.to_string())),
+        ("--data", text(data.as_deref())),
+        ("--scale", Some(scale.to_string())),
+        ("--shrink-records", Some(shrink_records.to_string())),
+        ("--foreign", Some(foreign.to_string())),
+    ];
+    // Another machine need not have the file.
+    let is_absent = is_file(workload) && std::fs::File::open(workload).is_err();
+    let workload = if is_absent { Ok(None) } else { read(arguments).map(|read| Some(read.1)) };
+    Asked::new(launch, own.into_iter().chain(options)).workload(workload)
+}
+
+/// A path as a value.
+pub(crate) fn text(path: Option<&Path>) -> Option<String> {
+    path.map(|path| path.display().to_string())
 }
 
 /// The plan of a workload on this machine, and its warnings.

@@ -36,13 +36,18 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Write the record and what DLIO would have written beside it.
+    /// Write the record and what DLIO would have written beside it. A complete record says that all beside it is whole, so it comes
+    /// last; one that is not comes first, for without it the others read as DLIO's.
     pub(crate) fn save(&self, record: &Record) -> anyhow::Result<()> {
-        file::write(&self.folder, record)
-            .and_then(|()| {
-                dlio::write(&self.folder, record, &self.invocation, plot_data::files(record))
-            })
-            .context("cannot write the results")
+        let write_record = || file::write(&self.folder, record);
+        let write_others =
+            || dlio::write(&self.folder, record, &self.invocation, plot_data::files(record));
+        let written = if record.complete {
+            write_others().and_then(|()| write_record())
+        } else {
+            write_record().and_then(|()| write_others())
+        };
+        written.context("cannot write the results")
     }
 }
 
@@ -134,16 +139,14 @@ pub(crate) fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
 }
 
 /// Write a text to the file that is wanted, else to stdout.
-pub(crate) fn write_or_print(file: Option<&Path>, text: &str) -> Result<(), StorageError> {
+pub(crate) fn write_or_print(file: Option<&Path>, text: &str) -> anyhow::Result<()> {
     match file {
         Some(file) => {
-            fs::write(file, text).map_err(|source| StorageError::new("write", file, source))
+            fs::write(file, text).map_err(|source| StorageError::new("write", file, source))?;
         }
-        None => {
-            messages::print(text.trim_end());
-            Ok(())
-        }
+        None => messages::print(text.trim_end())?,
     }
+    Ok(())
 }
 
 /// A model's name as a folder's.
@@ -159,6 +162,7 @@ pub(crate) fn file_name(model: &str) -> String {
 mod tests {
     use super::*;
     use crate::exit::UsageError;
+    use feedrate_measure::example::simple;
 
     #[test]
     fn a_model_names_a_folder_that_leads_nowhere_else() {
@@ -180,6 +184,20 @@ mod tests {
         assert_eq!(yaml_entry("task", &[]), "    task: []\n");
         let texts = ["a=1".to_string(), "b: c".to_string()];
         assert_eq!(yaml_entry("task", &texts), "    task:\n    - a=1\n    - 'b: c'\n");
+    }
+
+    /// Without room for all, or killed before all is written, the run is none that is whole.
+    #[test]
+    fn a_record_is_complete_only_where_all_beside_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(".hydra"), "in the way").unwrap();
+        let invocation = Invocation { subfolder: ".hydra".into(), ..Invocation::default() };
+        let results = Results { folder: folder.path().to_path_buf(), invocation };
+        for complete in [false, true] {
+            let record = Record { complete, ..simple(&[(500, 500, 0, 1_000); 4]) };
+            results.save(&record).unwrap_err();
+            assert!(!file::read(folder.path()).unwrap().complete);
+        }
     }
 
     #[test]

@@ -31,9 +31,9 @@ pub(crate) enum Told {
 /// Print the summary.
 pub(crate) fn print(summary: &Summary, record: &Record, told: Told) -> anyhow::Result<()> {
     match told {
-        Told::Json => messages::print_json(serde_json::to_value(summary)?),
-        Told::Answer => messages::print_page(&brief(summary)),
-        Told::Details => messages::print_page(&page(summary, record)),
+        Told::Json => messages::print_json(serde_json::to_value(summary)?)?,
+        Told::Answer => messages::print_page(&brief(summary))?,
+        Told::Details => messages::print_page(&page(summary, record))?,
     }
     Ok(())
 }

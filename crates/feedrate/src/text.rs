@@ -1,7 +1,6 @@
 //! Text for the terminal: rows of a name and a value, tables without lines, values that may not be known, lines that fit, colours.
 
-use anstream::adapter::strip_str;
-use anstyle::{AnsiColor, Style};
+use anstyle::{AnsiColor, Reset, Style};
 use comfy_table::{CellAlignment, Row, Table, presets};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::doubt::Severity;
@@ -79,9 +78,36 @@ pub(crate) fn severity(severity: Severity) -> String {
     painted(colour, severity.name())
 }
 
+/// Colours of words, by the marks at their beginning: Unicode has these for use inside of programs. The last is the end of a word.
+const PAINTS: [(char, Option<AnsiColor>); 5] = [
+    ('\u{fdd0}', None),
+    ('\u{fdd1}', Some(AnsiColor::Red)),
+    ('\u{fdd2}', Some(AnsiColor::Green)),
+    ('\u{fdd3}', Some(AnsiColor::Yellow)),
+    (UNPAINTED, None),
+];
+const UNPAINTED: char = '\u{fdd4}';
+
 fn painted(colour: Option<AnsiColor>, word: &str) -> String {
-    let style = Style::new().bold().fg_color(colour.map(Into::into));
-    format!("{style}{word}{style:#}")
+    let paint = PAINTS.iter().find(|(_, paint)| *paint == colour);
+    format!("{}{word}{UNPAINTED}", paint.map_or(UNPAINTED, |(mark, _)| *mark))
+}
+
+/// The text as it is printed at last, with colours for their marks, or without either.
+pub(crate) fn coloured(text: &str, is_coloured: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match PAINTS.iter().find(|(mark, _)| *mark == c) {
+            None => out.push(c),
+            Some(_) if !is_coloured => {}
+            Some((UNPAINTED, _)) => out += &Reset.render().to_string(),
+            Some((_, colour)) => {
+                let style = Style::new().bold().fg_color(colour.map(Into::into));
+                out += &style.render().to_string();
+            }
+        }
+    }
+    out
 }
 
 /// The same with lines no wider than that, broken at blanks only, and not after a number. What goes on is indented like the text it continues.
@@ -92,8 +118,8 @@ pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
 }
 
 fn wrapped_line(line: &str, width: usize) -> String {
-    let is_visible = |text: &str| strip_str(text).to_string().chars().count();
-    if is_visible(line) <= width {
+    let columns = |text: &str| coloured(text, false).chars().count();
+    if columns(line) <= width {
         return line.into();
     }
     let begin = begin_of_text(line);
@@ -101,7 +127,7 @@ fn wrapped_line(line: &str, width: usize) -> String {
     let (mut wrapped, mut column) = (String::new(), 0);
     for part in stretches(line) {
         let word = part.trim_end_matches(' ');
-        if indent < column && width < column + is_visible(word) {
+        if indent < column && width < column + columns(word) {
             wrapped.truncate(wrapped.trim_end_matches(' ').len());
             wrapped += &format!("\n{:indent$}", "");
             column = indent;
@@ -110,7 +136,7 @@ fn wrapped_line(line: &str, width: usize) -> String {
             }
         }
         wrapped += part;
-        column += is_visible(part);
+        column += columns(part);
     }
     wrapped.truncate(wrapped.trim_end_matches(' ').len());
     wrapped

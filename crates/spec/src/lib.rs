@@ -4,6 +4,7 @@
 //! random source is read, so the same workload and catalog give the same plan everywhere.
 
 mod names;
+pub mod escape;
 pub mod units;
 pub mod part;
 pub mod problem;

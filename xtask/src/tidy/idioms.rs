@@ -19,6 +19,24 @@ pub(super) static ONLY_THE_CLOCK_TELLS_TIME: Check = Check {
     },
 };
 
+pub(super) static ONE_PLACE_PRINTS: Check = Check {
+    rule: "one place prints",
+    advice: "use `messages::print…` and `messages::say` of the binary, which escape, check, and never panic",
+    find: |repo| {
+        let places =
+            ["crates/feedrate/src/messages.rs", "crates/feedrate/src/progress.rs", "xtask/"];
+        let mut findings = find_idiom(repo, "takes stdout or stderr", |tokens, i| {
+            let is_macro = ["print", "println", "eprint", "eprintln", "dbg"]
+                .iter()
+                .any(|word| reads(tokens, i, &[word, "!"]));
+            let is_stream = ["stdout", "stderr"];
+            is_macro || is_stream.iter().any(|word| reads(tokens, i, &[word, "(", ")"]))
+        });
+        findings.retain(|found| places.iter().all(|place| !found.path.starts_with(place)));
+        findings
+    },
+};
+
 pub(super) static NO_FILTER_AS_IF: Check = Check {
     rule: "no `.filter(|_| …)` as an `if`",
     advice: "write `if condition { … } else { None }`, or `condition.then(|| …)`",

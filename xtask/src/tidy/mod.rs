@@ -60,6 +60,7 @@ static CHECKS: &[&Check] = &[
     &families::NAMES_NOT_COMPARED,
     &families::FORMAT_AND_STORAGE_APART,
     &idioms::ONLY_THE_CLOCK_TELLS_TIME,
+    &idioms::ONE_PLACE_PRINTS,
     &idioms::NO_FILTER_AS_IF,
     &idioms::NO_TUPLE_PARAMETERS,
     &idioms::NO_FN_OF,

@@ -253,6 +253,19 @@ fn planted_clocks_are_found() {
 }
 
 #[test]
+fn planted_printing_is_found() {
+    let source = "//! X.\nfn f() {\n println!();\n io::stderr();\n command.stdout(x);\n}\n";
+    finds(
+        &idioms::ONE_PLACE_PRINTS,
+        &[("crates/run/src/x.rs", source), ("crates/feedrate/src/messages.rs", source)],
+        &[
+            "crates/run/src/x.rs:3: takes stdout or stderr",
+            "crates/run/src/x.rs:4: takes stdout or stderr",
+        ],
+    );
+}
+
+#[test]
 fn planted_silent_files_are_found() {
     finds(
         &text::FILES_SAY_WHAT_THEY_ARE,

@@ -71,11 +71,11 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
             "runs": found.runs.iter().map(object).collect::<Value>(),
             "groups": groups,
             "left_out": left_out.collect::<Value>(),
-        }));
+        }))?;
     } else {
         let report = of_index(found.clone(), &arguments.sources).map_err(UsageError::from)?;
         let detail = if arguments.all { Detail::All } else { Detail::Folded };
-        messages::print_page(&page(&found, &groups, &report, detail));
+        messages::print_page(&page(&found, &groups, &report, detail))?;
     }
     Ok(Exit::Fine)
 }

@@ -44,7 +44,7 @@ pub(crate) fn crc(arguments: &BenchArguments) -> anyhow::Result<Exit> {
             (rate, crc)
         }
     };
-    messages::print_json(serde_json::json!({ "bytes_per_second": rate, "crc": crc }));
+    messages::print_json(serde_json::json!({ "bytes_per_second": rate, "crc": crc }))?;
     Ok(Exit::Fine)
 }
 

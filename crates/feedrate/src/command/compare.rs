@@ -81,9 +81,9 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         for (at, finding) in found.findings.iter().enumerate() {
             object["findings"][at]["says"] = json!(verdict(finding));
         }
-        messages::print_json(object);
+        messages::print_json(object)?;
     } else {
-        messages::print_page(&page(arguments, &found, question));
+        messages::print_page(&page(arguments, &found, question))?;
     }
     Ok(if found.is_met() { Exit::Fine } else { Exit::Unmet })
 }

@@ -42,9 +42,9 @@ pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
         let Listed { name, summary, notes } = found;
         messages::print_json(
             json!({ "family": name_of(*family), "name": name, "summary": summary, "notes": notes }),
-        );
+        )?;
     } else {
-        messages::print(&page(*family, found));
+        messages::print(&page(*family, found))?;
     }
     Ok(Exit::Fine)
 }

@@ -6,7 +6,7 @@ use crate::dataset::{self, Files};
 use crate::exit::{Exit, UsageError, refuse};
 use crate::launch::{decided, together};
 use crate::messages;
-use crate::resolve::{Resolved, resolve};
+use crate::resolve::{self, Resolved, resolve};
 use clap::Args;
 use feedrate_data::generate::Generated;
 use feedrate_run::comm::Comm;
@@ -29,7 +29,8 @@ pub(super) struct GenerateArguments {
 /// Make what is missing.
 pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<Exit> {
     refuse_foreign(&arguments.data, "generate")?;
-    together(&arguments.launch, |comm, signals| generate_on(comm, &arguments.data, signals))
+    let asked = || resolve::asked(&arguments.data, &arguments.launch, []);
+    together(&arguments.launch, asked, |comm, signals| generate_on(comm, &arguments.data, signals))
 }
 
 fn generate_on(
@@ -58,14 +59,14 @@ fn generate_on(
             "files_written": files,
             "bytes_written": bytes,
             "seconds": seconds,
-        }));
+        }))?;
     } else if files == 0 {
         messages::print_page(&format!(
             "{} is whole already: {} files, {}",
             dataset.folder.display(),
             estimate.files,
             units::bytes(estimate.file_bytes)
-        ));
+        ))?;
     } else {
         messages::print_page(&format!(
             "{}: {files} of {} files written, {} in {} ({})",
@@ -74,7 +75,7 @@ fn generate_on(
             units::bytes(bytes),
             units::seconds(seconds),
             units::bytes_per_second(bytes as f64 / seconds.max(1e-9)),
-        ));
+        ))?;
     }
     Ok(Exit::Fine)
 }

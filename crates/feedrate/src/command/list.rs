@@ -77,14 +77,14 @@ pub(super) struct Listed {
 pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     let listed = listed(arguments.family);
     if arguments.json {
-        messages::print_json(json!({ "members": listed }));
+        messages::print_json(json!({ "members": listed }))?;
         return Ok(Exit::Fine);
     }
     let rows = listed.iter().map(|Listed { name, summary, notes }| {
         let notes = if notes.is_empty() { String::new() } else { format!(" [{notes}]") };
         (name.as_str(), format!("{summary}{notes}"))
     });
-    messages::print_page(&text::rows(&rows.collect::<Vec<_>>()));
+    messages::print_page(&text::rows(&rows.collect::<Vec<_>>()))?;
     Ok(Exit::Fine)
 }
 

@@ -25,9 +25,9 @@ pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
             "checkpoint": resolved.plan.checkpoint,
             "without_effect": unheeded,
             "config": resolved_yaml(&resolved.workload),
-        }));
+        }))?;
     } else {
-        messages::print_page(&describe(&resolved, &estimate, &unheeded));
+        messages::print_page(&describe(&resolved, &estimate, &unheeded))?;
     }
     Ok(Exit::Fine)
 }

@@ -115,9 +115,9 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     if arguments.json {
         messages::print_json(json!({
             "plot": name, "file": target, "left_out": left_out, "figure": figure,
-        }));
+        }))?;
     } else if let Some(target) = &target {
-        messages::print_page(&format!("{}\n{}", target.display(), figure.caption));
+        messages::print_page(&format!("{}\n{}", target.display(), figure.caption))?;
     }
     Ok(Exit::Fine)
 }

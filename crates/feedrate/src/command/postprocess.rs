@@ -1,16 +1,16 @@
-//! `feedrate postprocess`: what `dlio_postprocessor` tells of a run, from its record.
+//! `feedrate postprocess`: what `dlio_postprocessor` tells of a run, from its record or from DLIO's files.
 
+use crate::dlio::{record_in, report_name, write_report};
 use crate::exit::Exit;
-use crate::messages;
-use crate::results::{file_name, write_or_print};
+use crate::results::write_or_print;
 use clap::Args;
-use feedrate_measure::dlio;
+use feedrate_measure::dlio::report;
 use std::path::{Path, PathBuf};
 
 /// `feedrate postprocess`.
 #[derive(Debug, Args)]
 pub(super) struct PostprocessArguments {
-    /// The folder of a run.
+    /// The folder of a run of feedrate's or DLIO's.
     run: PathBuf,
     /// The report's file, `-` for stdout [default: `DLIO_WORKLOAD_report.txt` in the run's folder].
     #[arg(short, long, value_name = "FILE")]
@@ -19,14 +19,11 @@ pub(super) struct PostprocessArguments {
 
 /// Write the report.
 pub(crate) fn postprocess(arguments: &PostprocessArguments) -> anyhow::Result<Exit> {
-    let record = feedrate_results::load_run(&arguments.run)?;
-    let report = dlio::report(&record);
-    let name = format!("DLIO_{}_report.txt", file_name(&record.plan.workload));
-    let file = arguments.output.clone().unwrap_or_else(|| arguments.run.join(name));
-    let file = Some(file).filter(|file| file != Path::new("-"));
-    write_or_print(file.as_deref(), &report)?;
-    if let Some(file) = file {
-        messages::print(&file.display().to_string());
+    let record = record_in(&arguments.run, None)?;
+    match &arguments.output {
+        Some(file) if file == Path::new("-") => write_or_print(None, &report(&record))?,
+        Some(file) => write_report(&record, file)?,
+        None => write_report(&record, &arguments.run.join(report_name(&record.plan.workload)))?,
     }
     Ok(Exit::Fine)
 }

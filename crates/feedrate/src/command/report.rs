@@ -49,7 +49,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let text = (output.write)(&report);
     match target {
         Some(file) => write_atomically(file, text.as_bytes())?,
-        None => messages::print(text.trim_end_matches('\n')),
+        None => messages::print(text.trim_end_matches('\n'))?,
     }
     Ok(Exit::Fine)
 }

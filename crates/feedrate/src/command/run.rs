@@ -7,7 +7,7 @@ use crate::exit::{Exit, Interrupted, refuse};
 use crate::gate::GateArguments;
 use crate::launch::{self, decided, together};
 use crate::messages;
-use crate::resolve::{Resolved, resolve, unheeded};
+use crate::resolve::{self, Resolved, resolve, unheeded};
 use crate::results::{self, Results};
 use crate::summary::{self, Told};
 use clap::Args;
@@ -19,7 +19,6 @@ use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::{Cache, Plan, Request};
 use serde::{Deserialize, Serialize};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,6 +56,17 @@ pub(super) struct RunArguments {
 }
 
 impl RunArguments {
+    /// Those that all processes have to agree on, beside the workload's.
+    fn options(&self) -> [(&'static str, Option<String>); 5] {
+        [
+            ("--results", resolve::text(self.results.as_deref())),
+            ("--run-dir", resolve::text(self.run_dir.as_deref())),
+            ("--cold", Some(self.cold.to_string())),
+            ("--warm", Some(self.warm.to_string())),
+            ("--verify", Some(self.verify.to_string())),
+        ]
+    }
+
     /// Its wishes for a plan of so many processes.
     pub(super) fn request(&self, processes: u32) -> Request {
         let cache = match (self.cold, self.warm) {
@@ -78,7 +88,8 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
             "leave one of them out",
         );
     }
-    together(&arguments.launch, |comm, signals| run_on(comm, arguments, signals))
+    let asked = || resolve::asked(&arguments.data, &arguments.launch, arguments.options());
+    together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, signals))
 }
 
 /// Decision of rank 0.
@@ -128,7 +139,7 @@ fn run_on(
         error.context(format!("the run failed; what was measured is in `{folder}`"))
     })?;
     let record = execution.record;
-    let mut code = Exit::Fine;
+    let (mut code, mut printed) = (Exit::Fine, Ok(()));
     if ranks.is_first() {
         let mut summary = Summary::new(&record);
         summary.run_dir = Some(folder.to_string());
@@ -137,12 +148,13 @@ fn run_on(
             (false, true) => Told::Details,
             (false, false) => Told::Answer,
         };
-        summary::print(&summary, &record, told)?;
+        printed = summary::print(&summary, &record, told);
         code = arguments.gates.exit(&summary);
     }
     if !record.complete {
         return Err(Interrupted(folder.to_string()).into());
     }
+    printed?;
     Ok(code)
 }
 
@@ -185,7 +197,7 @@ struct EpochLines {
 impl Talk for EpochLines {
     fn epoch(&mut self, record: &Record) {
         if self.tells
-            && !std::io::stderr().is_terminal()
+            && !messages::is_live()
             && let Some(epoch) = record.epochs.last()
         {
             let epoch = EpochSummary::new(record, epoch);

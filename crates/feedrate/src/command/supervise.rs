@@ -16,6 +16,6 @@ pub(super) struct SuperviseArguments {
 pub(super) fn supervise(arguments: &SuperviseArguments) -> anyhow::Result<Exit> {
     let order: Supervision = serde_json::from_str(&arguments.order)?;
     let ended = until_nothing_lives(&order);
-    messages::print(&serde_json::to_string(&ended)?);
+    messages::print(&serde_json::to_string(&ended)?)?;
     Ok(Exit::Fine)
 }

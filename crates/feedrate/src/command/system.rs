@@ -21,12 +21,12 @@ pub(super) struct SystemArguments {
 pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
     let system = feedrate_run::system::system(Some(&arguments.data), None);
     if arguments.json {
-        messages::print_json(serde_json::to_value(&system)?);
+        messages::print_json(serde_json::to_value(&system)?)?;
         return Ok(Exit::Fine);
     }
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN).set_header(["Component", "Specification"]);
     table.add_rows(system.components.iter().map(|(component, value)| [component, value]));
-    messages::print(&table.to_string());
+    messages::print(&table.to_string())?;
     Ok(Exit::Fine)
 }

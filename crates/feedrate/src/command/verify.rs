@@ -38,7 +38,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
         messages::print_json(serde_json::json!({
             "folder": folder, "files": report.files, "bytes": report.bytes,
             "bad_files": report.bad_files, "bad": report.bad.iter().map(text).collect::<Vec<_>>(),
-        }));
+        }))?;
     } else {
         for bad in &report.bad {
             messages::say(format!("error: {}", text(bad)));
@@ -49,7 +49,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
             report.files - report.bad_files.min(report.files),
             units::count(estimate.files),
             units::bytes(report.bytes),
-        ));
+        ))?;
     }
     if interrupted.load(Relaxed) {
         return Ok(Exit::Interrupted);

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub(super) struct HydraArguments {
     /// Print something and end.
     pub(super) show: Option<Show>,
+    /// `--config-path`: workloads instead of the bundled ones, in its folder `workload`.
+    pub(super) config_path: Option<PathBuf>,
     /// `--config-dir`: more workloads, in its folder `workload`.
     pub(super) config_dir: Option<PathBuf>,
     /// `--mpi-library`, `--rank-timeout`, `--accelerators-per-rank`.
@@ -121,6 +123,7 @@ impl HydraArguments {
                     _ => return bad(name, value, "choose from `job`, `hydra`, `all`"),
                 });
             }
+            "--config-path" | "-cp" => self.config_path = Some(value.into()),
             "--config-dir" | "-cd" => self.config_dir = Some(value.into()),
             "--config-name" | "-cn" if value == "config" || value == "config.yaml" => {}
             "--mpi-library" => self.launch.mpi_library = Some(value.into()),

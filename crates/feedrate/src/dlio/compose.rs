@@ -1,7 +1,7 @@
 //! From a command line to a workload: where it is looked for, what Hydra would have written beside the results.
 
 use super::arguments::HydraArguments;
-use crate::bundled::{self, WORKLOADS};
+use crate::bundled::{self, Bundled, WORKLOADS};
 use crate::exit::{UsageError, refuse};
 use crate::resolve::overrides;
 use crate::results::hydra_text;
@@ -10,7 +10,7 @@ use feedrate_measure::dlio::HydraText;
 use feedrate_spec::problem::{ProblemSeverity, Problems};
 use feedrate_spec::workload::{self, Override, Strictness, Workload, yaml_at};
 use jiff::Zoned;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A workload as it was asked for.
 pub(super) struct Composed {
@@ -40,7 +40,7 @@ impl Composed {
 pub(super) fn compose(arguments: &HydraArguments) -> anyhow::Result<Composed> {
     let mut warnings = arguments.warnings.clone();
     let name = arguments.workload.as_deref().unwrap_or("default");
-    let (file, yaml) = find(name, arguments.config_dir.as_deref(), &mut warnings)?;
+    let (file, yaml) = find(name, arguments, &mut warnings)?;
     let overrides = overrides(&arguments.overrides, Override::parse_as_hydra)?;
     let (workload, noted) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
     warnings.extend(said(&noted));
@@ -70,17 +70,24 @@ pub(crate) fn hides(name: &str) -> bool {
 /// (what places call the file, text)
 fn find(
     name: &str,
-    config_dir: Option<&Path>,
+    arguments: &HydraArguments,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<(String, String)> {
     let stem = name.trim_end_matches(".yaml");
-    if let Some(dir) = config_dir.filter(|dir| !dir.is_dir()) {
-        let message = format!("`--config-dir {}` is no folder", dir.display());
-        return Err(UsageError::plain(message).into());
+    let HydraArguments { config_path, config_dir, .. } = arguments;
+    let mut folders = Vec::new();
+    for (flag, dir) in [("--config-path", config_path), ("--config-dir", config_dir)] {
+        let Some(dir) = dir else { continue };
+        if !dir.is_dir() {
+            let message = format!("`{flag} {}` is no folder", dir.display());
+            return Err(UsageError::plain(message).into());
+        }
+        folders.push(dir.join("workload"));
     }
-    let bundled = bundled::find(stem);
-    let theirs = config_dir.map(|dir| dir.join("workload").join(format!("{stem}.yaml")));
-    let theirs = theirs.filter(|path| path.is_file());
+    let packaged = if config_path.is_some() { &[] } else { WORKLOADS };
+    let bundled = packaged.iter().find(|bundled| bundled.name == stem);
+    let mut theirs = folders.iter().map(|folder| folder.join(format!("{stem}.yaml")));
+    let theirs = theirs.find(|path| path.is_file());
     match (bundled, theirs) {
         (Some(bundled), Some(theirs)) if bundled.of_dlio => {
             warnings.push(format!(
@@ -96,21 +103,22 @@ fn find(
             Ok((file, yaml))
         }
         (Some(bundled), None) => Ok((bundled.file(), bundled.yaml.into())),
-        (None, None) => Err(unknown(stem, config_dir).into()),
+        (None, None) => Err(unknown(stem, packaged, &folders).into()),
     }
 }
 
-fn unknown(name: &str, config_dir: Option<&Path>) -> UsageError {
-    let mut names: Vec<String> = WORKLOADS.iter().map(|bundled| bundled.name.into()).collect();
-    let mut searched = "the bundled workloads".to_string();
-    if let Some(folder) = config_dir.map(|dir| dir.join("workload")) {
-        searched.push_str(&format!(" and `{}`", folder.display()));
+fn unknown(name: &str, packaged: &[Bundled], folders: &[PathBuf]) -> UsageError {
+    let mut names: Vec<String> = packaged.iter().map(|bundled| bundled.name.into()).collect();
+    let mut searched =
+        Vec::from_iter((!packaged.is_empty()).then(|| "the bundled workloads".to_string()));
+    for folder in folders {
+        searched.push(format!("`{}`", folder.display()));
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             names.extend(entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()));
         }
     }
     UsageError::unknown(
-        format!("Could not find 'workload/{name}' in {searched}"),
+        format!("Could not find 'workload/{name}' in {}", searched.join(" and ")),
         name,
         names.iter().map(String::as_str),
         "see `feedrate list workloads`; others go to `workload/NAME.yaml` of a folder, given by `--config-dir`",
@@ -197,7 +205,7 @@ mod tests {
             "++hydra.run.dir=/r/${workload.model.name}/x ++hydra.output_subdir=dlio_config",
         );
         let own = own.unwrap();
-        assert_eq!(own.run_dir, Path::new("/r/default/x"));
+        assert_eq!(own.run_dir, PathBuf::from("/r/default/x"));
         assert!(!own.is_stamped);
         assert_eq!(own.subfolder, "dlio_config");
         assert!(composed("++hydra.run.dir=${nonsense}").is_err());
@@ -230,6 +238,21 @@ mod tests {
         assert_eq!(of("unet3d_h100").unwrap().0, "unet3d");
         assert!(of("unet3d_h100").unwrap().1 > 0, "the user is told");
         assert!(of("min").unwrap_err().to_string().contains("Could not find 'workload/min'"));
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_the_package_hides_what_is_bundled() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("workload");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(dir.join("unet3d_h100.yaml"), "model: {name: theirs}\n").unwrap();
+        let of = |name: &str| {
+            composed(&format!("workload={name} --config-path {}", folder.path().display()))
+        };
+        let own = of("unet3d_h100").unwrap();
+        assert_eq!((own.workload.model_name.as_str(), own.warnings.len()), ("theirs", 0));
+        let told = of("unet3d_a100").err().unwrap().to_string();
+        assert!(told.contains("Could not find 'workload/unet3d_a100' in `/"), "{told}");
     }
 
     #[test]

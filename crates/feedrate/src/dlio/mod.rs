@@ -5,16 +5,18 @@ mod compose;
 mod data;
 mod lines;
 mod text;
+mod postprocessor;
 
 pub(crate) use compose::hides;
+pub(crate) use postprocessor::{record_in, report_name, write_report};
 
+use crate::asked::Asked;
 use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::results::{self, Results};
 use crate::{interrupt, messages, resolve, summary};
-use anstream::adapter::strip_str;
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
 use feedrate_data::lock::{DatasetLock, LockAccess};
@@ -46,9 +48,14 @@ pub(crate) fn query() -> ExitCode {
         let composed = compose(&arguments)?;
         let key = composed.workload.workflow_query.clone().unwrap_or_default();
         let value = yaml_at(&composed.workload, &key);
-        messages::print(value.as_deref().unwrap_or("None").trim_end());
+        messages::print(value.as_deref().unwrap_or("None").trim_end())?;
         Ok(Exit::Fine)
     }))
+}
+
+/// Run `dlio_postprocessor`.
+pub(crate) fn postprocessor() -> ExitCode {
+    ended(postprocessor::postprocess())
 }
 
 fn arguments() -> anyhow::Result<HydraArguments> {
@@ -71,18 +78,18 @@ fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
 
 fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
     match show {
-        Show::Help => messages::print(text::HELP),
-        Show::HydraHelp => messages::print(text::HYDRA_HELP),
+        Show::Help => messages::print(text::HELP)?,
+        Show::HydraHelp => messages::print(text::HYDRA_HELP)?,
         Show::Version => {
-            messages::print(concat!("dlio_benchmark of feedrate ", env!("CARGO_PKG_VERSION")))
+            messages::print(concat!("dlio_benchmark of feedrate ", env!("CARGO_PKG_VERSION")))?
         }
         Show::Job | Show::Hydra | Show::All => {
             let hydra = compose(arguments)?.hydra(arguments);
             if show != Show::Hydra {
-                messages::print(hydra.config.trim_end());
+                messages::print(hydra.config.trim_end())?;
             }
             if show != Show::Job {
-                messages::print(hydra.hydra.trim_end());
+                messages::print(hydra.hydra.trim_end())?;
             }
         }
     }
@@ -91,7 +98,12 @@ fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
 
 fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     let level = level_from_environment().map_err(UsageError::plain)?;
-    together(&arguments.launch, |comm, signals| run_on(comm, arguments, level, signals))
+    let asked = || {
+        let hydra = [("hydra", Some(arguments.hydra.join(" ")))];
+        let workload = compose(arguments).map(|composed| Some(composed.workload));
+        Asked::new(&arguments.launch, hydra).workload(workload)
+    };
+    together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, level, signals))
 }
 
 /// Decision of rank 0 for all.
@@ -159,7 +171,7 @@ fn run_on(
     lines.say(&dlio::log(&record, invocation, Some(folder)));
     let summary = Summary::new(&record);
     if is_first && !summary.doubts.is_empty() {
-        messages::say(strip_str(&summary::doubts(&summary)));
+        messages::say(summary::doubts(&summary));
     }
     Ok(Exit::Fine)
 }

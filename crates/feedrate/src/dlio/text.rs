@@ -10,7 +10,7 @@ dlio_benchmark of feedrate: the I/O of deep-learning training, in DLIO's words
   dlio_benchmark workload=unet3d_h100 ++workload.workflow.generate_data=True ++workload.workflow.train=False
   dlio_benchmark workload=unet3d_h100 ++workload.reader.batch_size=4
 
-Workloads are those of `feedrate list workloads` and of `DIR/workload/NAME.yaml`; keys those of `feedrate list keys`.
+Workloads are those of `feedrate list workloads` and of `DIR/workload/NAME.yaml`, with `--config-path DIR` only the latter; keys those of `feedrate list keys`.
 `workload.KEY=VALUE` sets what the workload gives, `+workload.KEY=VALUE` what it does not, `++workload.KEY=VALUE` either, `~workload.KEY` deletes.
 Results go to `hydra_log/MODEL/DATE-TIME`, or to `++hydra.run.dir=DIR`.
 
@@ -26,4 +26,4 @@ Exit codes: 0 fine; 1 failed; 255 more steps wanted than the data has; 130 inter
 pub(super) const HYDRA_HELP: &str = "\
 Of Hydra's own settings `hydra.run.dir` and `hydra.output_subdir` are heeded, both with `++` or without;
 `${now:FORMAT}`, `${workload.KEY}` and `${oc.env:NAME}` are replaced in the first.
-Of its flags: --help --hydra-help --version --cfg --info --run --resolve --config-dir.";
+Of its flags: --help --hydra-help --version --cfg --info --run --resolve --config-dir --config-path.";

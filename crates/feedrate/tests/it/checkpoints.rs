@@ -225,7 +225,7 @@ fn checkpoints_alone_are_written_and_read() {
         .collect();
     assert!(doubts.contains(&"scaled"), "{doubts:?}");
     for step in 1..=3 {
-        let folder = test.path(&format!("checkpoints/llama3_8b/global_epoch1_step{step}"));
+        let folder = test.path(&format!("checkpoints/llama_8b/global_epoch1_step{step}"));
         let files = std::fs::read_dir(folder).unwrap();
         let states = files.filter(|file| {
             file.as_ref().unwrap().file_name().to_string_lossy().ends_with("_states.pt")

@@ -79,6 +79,30 @@ fn data_is_made_then_trained_on_as_the_study_does() {
     assert!(config.starts_with("workload:\n  model:\n    name: tiny\n"), "{config}");
 }
 
+/// A folder of DLIO's has the same files but our record.
+#[test]
+fn the_postprocessor_reports_runs_of_feedrate_and_of_dlio() {
+    let test = with_workloads();
+    let all = ["workload=tiny", "++workload.workflow.generate_data=True"];
+    assert_eq!(dlio(&test, &all).code, 0);
+    let left = results(&test);
+    let report = |arguments: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_dlio_postprocessor");
+        let mut command = test.program(program, &["-of", &left.to_string_lossy()]);
+        Answer::of(&command.args(arguments).output().unwrap())
+    };
+    report(&["-np", "1", "-bs", "99", "-hf", ".hydra"])
+        .warns(&["`--batch-size 99`: the run had 4"]);
+    let of_record = fs::read_to_string(left.join("DLIO_tiny_report.txt")).unwrap();
+    assert!(of_record.contains("Epoch 2\nblock1: 2 steps"), "{of_record}");
+    fs::remove_file(left.join("record.json")).unwrap();
+    assert_eq!(report(&["--name=theirs", "-c", "False"]).code, 0);
+    let of_files = fs::read_to_string(left.join("DLIO_theirs_report.txt")).unwrap();
+    assert!(of_files.contains("Epoch 2\nblock1: 2 steps\n"), "{of_files}");
+    fs::remove_file(left.join("0_output.json")).unwrap();
+    report(&[]).refuses(1, &["there are no steps in"]);
+}
+
 #[test]
 fn generating_and_training_in_one_go() {
     let test = with_workloads();

@@ -67,6 +67,8 @@ mod compare;
 mod report;
 /// The largest number that holds.
 mod scale;
+/// What is printed, and by whom it is heard.
+mod talk;
 /// Numbers that stay.
 mod golden;
 /// Plots of runs and studies.

@@ -180,6 +180,64 @@ fn a_generation_that_is_interrupted_on_one_rank_is_interrupted_on_all() {
     }
 }
 
+/// A container's shared memory is full. MPICH cannot begin then.
+#[test]
+fn ranks_without_shared_memory_wait_by_the_library_and_say_so() {
+    let test = with_workloads();
+    let full =
+        "mount -t tmpfs -o size=64k full /dev/shm && ! cat /dev/zero > /dev/shm/all && exec \"$@\"";
+    let (program, first) = OPEN_MPI;
+    let own = env!("CARGO_BIN_EXE_feedrate");
+    let run = ["2", own, "run", "conf/workload/tiny.yaml", "--run-dir", "out", "--json"];
+    let before = [&["-m", "sh", "-c", full, "sh", program], first, &run].concat();
+    let answer = Answer::of(&test.program("unshare", &before).output().unwrap());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let record = json(&test, "out/record.json");
+    let doubts = record["doubts"].as_array().unwrap();
+    let doubt = doubts.iter().find(|doubt| doubt["name"] == "ranks_share_no_memory").unwrap();
+    assert!(doubt["evidence"].as_str().unwrap().contains("No space left on device"), "{doubt}");
+}
+
+#[test]
+fn a_rank_that_is_stopped_is_named_and_ends_all() {
+    for ((program, first), stopped) in [(OPEN_MPI, 0), (MPICH, 1)] {
+        let test = with_workloads();
+        let rank = "echo $$ > pid${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"";
+        let own = env!("CARGO_BIN_EXE_feedrate");
+        let before = [first, &["3", "sh", "-c", rank, "sh", own, "run"]].concat();
+        let mut command = test.program(program, &before);
+        command.args(["conf/workload/tiny.yaml", "train.epochs=100000", "--run-dir", "out"]);
+        command.args(["reader.batch_size=1", "--quiet"]);
+        let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while !test.path("out/record.json").exists() {
+            assert_eq!(running.try_wait().unwrap(), None, "it ended before it began");
+            std::thread::yield_now();
+        }
+        let pid = fs::read_to_string(test.path(&format!("pid{stopped}"))).unwrap();
+        assert!(Command::new("kill").args(["-STOP", pid.trim()]).status().unwrap().success());
+        let answer = Answer::of(&running.wait_with_output().unwrap());
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        let told = format!("error: rank {stopped} on {} does not answer", host.trim());
+        answer.refuses(1, &[&told]);
+        assert_eq!(json(&test, "out/record.json")["complete"], false);
+    }
+}
+
+#[test]
+fn ranks_with_other_arguments_are_refused_and_named() {
+    let test = with_workloads();
+    let own = env!("CARGO_BIN_EXE_feedrate");
+    for (program, first) in LAUNCHERS {
+        let run = [own, "run", "conf/workload/tiny.yaml", "--run-dir", "out"];
+        let others = [&[":", "-np", "2"], &run[..], &["train.epochs=7", "--cold"]].concat();
+        let answer = test.program(program, &[first, &["1"], &run, &others].concat()).output();
+        let answer = Answer::of(&answer.unwrap());
+        let told = "`--cold` is `false` on rank 0 and `true` on ranks 1, 2; `train.epochs` is `2` on rank 0 and `7` on ranks 1, 2";
+        answer.refuses(2, &["the ranks were not asked for the same", told]);
+        assert!(!test.path("out").exists());
+    }
+}
+
 #[test]
 fn many_more_ranks_than_cores() {
     let test = with_workloads();

@@ -39,7 +39,7 @@ fn with_path(folder: &Path) -> String {
 fn a_wheel_brings_the_programs_and_the_module() {
     let test = with_workloads();
     let prefix = installed(&test);
-    for name in ["feedrate", "dlio_benchmark", "dlio_benchmark_query"] {
+    for name in ["feedrate", "dlio_benchmark", "dlio_benchmark_query", "dlio_postprocessor"] {
         let answer =
             Answer::of(&test.program(prefix.join("bin").join(name), &["--help"]).output().unwrap());
         assert_eq!(answer.code, 0, "{name}: {}", answer.stderr);

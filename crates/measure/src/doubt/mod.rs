@@ -104,6 +104,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "Some workers had no file to read, where each reads whole files: fewer were at work than the settings say.",
     ),
     &noticed(
+        "ranks_share_no_memory",
+        Severity::Warning,
+        "Ranks of a machine waited for each other by the MPI library instead of memory that they share, which tells them late that a step may begin: barriers are too long.",
+    ),
+    &noticed(
         "raw_checkpoint",
         Severity::Note,
         "Checkpoints are the bytes of the tensors alone: their size is right, and no framework can load them.",

@@ -162,7 +162,7 @@ pub struct EpochRecord {
 }
 
 /// One checkpoint that was written or read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointRecord {
     /// Written, or read.
     #[serde(default)]

@@ -93,12 +93,15 @@ const COMPUTE_LESS_MAX: f64 = 0.05;
 const COMPUTE_TIMES_MAX: f64 = 1.5;
 const COMPUTE_LATE_MAX_S: f64 = 0.05;
 
-/// Read a folder, of which `names` are the files.
-pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
+/// Read a folder, of which `names` are the files, and its subfolder `settings` instead of the one that is looked for.
+pub(super) fn read(folder: &Path, names: &[String], settings: Option<&Path>) -> Imported {
     let mut unreadable = Vec::new();
     let hydra = config::subfolder(folder);
-    let config = match &hydra {
-        Some((_, path)) => Config::read(path, &mut unreadable),
+    let config = match settings
+        .map(|name| folder.join(name))
+        .or(hydra.as_ref().map(|(_, path)| path.clone()))
+    {
+        Some(path) => Config::read(&path, &mut unreadable),
         None => Config::default(),
     };
     let config = config.or_of_metadata(folder, names);

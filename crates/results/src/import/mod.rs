@@ -45,5 +45,10 @@ pub fn load_run(run_dir: &Path) -> Result<Record, RecordFileError> {
 
 /// The contents of the folder of a DLIO run. Never fails: files that cannot be read are among its problems.
 pub fn load_dlio(run_dir: &Path) -> Imported {
-    dlio::read(run_dir, &find::file_names(run_dir))
+    load_dlio_with(run_dir, None)
+}
+
+/// The same, with the settings that lie in its subfolder `hydra`, where one is given.
+pub fn load_dlio_with(run_dir: &Path, hydra: Option<&Path>) -> Imported {
+    dlio::read(run_dir, &find::file_names(run_dir), hydra)
 }

@@ -5,7 +5,9 @@ use super::json::{self, Fields, text};
 use super::log;
 use super::names::{LOG, OUTPUT, STATS, STATS_OF_ALL, rank_of};
 use feedrate_measure::dlio::micros;
-use feedrate_measure::record::{AcceleratorEpoch, Block, EpochRecord};
+use feedrate_measure::record::{
+    AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord,
+};
 use serde_json::Value;
 use std::cell::LazyCell;
 use std::cmp::Reverse;
@@ -38,7 +40,12 @@ pub(super) struct Steps {
     start_us: Option<i64>,
     /// Time of all blocks together.
     all_ns: u64,
+    /// The time of the rank that took longest, which wrote or read the most.
+    checkpoints: BTreeMap<(u32, CheckpointName), [i64; 2]>,
 }
+
+/// Direction and number in its epoch.
+type CheckpointName = (bool, u32);
 
 /// The machine, as ranks tell of it.
 #[derive(Default)]
@@ -97,6 +104,7 @@ impl Steps {
             for (key, epoch) in &output {
                 let Ok(number) = key.parse() else { continue };
                 let spans = stats.and_then(|stats| stats.get(key));
+                steps.see_checkpoints(number, spans);
                 match steps.epoch(rank, number, epoch, spans) {
                     Some(epoch) if epoch.blocks.is_empty() => {}
                     Some(epoch) => drop(epochs.insert(number, epoch)),
@@ -107,6 +115,7 @@ impl Steps {
             all.push((rank, epochs));
         }
         steps.put_together(all, &failed);
+        steps.add_checkpoints();
         steps
     }
 
@@ -154,6 +163,44 @@ impl Steps {
         epoch
             .accelerators
             .push(AcceleratorEpoch { blocks: own.blocks, ..AcceleratorEpoch::default() });
+    }
+
+    /// `save_ckpt1`, `load_ckpt1`, and `ckpt1` of older DLIO. One without an end is left out.
+    fn see_checkpoints(&mut self, epoch: u32, spans: Option<&Value>) {
+        for (name, span) in spans.and_then(Value::as_object).into_iter().flatten() {
+            let Some((kind, number)) = name.split_once("ckpt") else { continue };
+            let Ok(number) = number.parse() else { continue };
+            let [start, end] = ["start", "end"].map(|end| micros(span.get(end)?.as_str()?));
+            let Some((start, end)) = start.zip(end).filter(|(start, end)| start <= end) else {
+                continue;
+            };
+            let longest = self.checkpoints.entry((epoch, (kind == "load_", number)));
+            let longest = longest.or_insert([start, end]);
+            if longest[1] - longest[0] < end - start {
+                *longest = [start, end];
+            }
+        }
+    }
+
+    /// Give the epochs that are left their checkpoints, in the order of their starts.
+    fn add_checkpoints(&mut self) {
+        let Some(zero) = self.start_us else { return };
+        for ((number, (is_load, _)), [start, end]) in &self.checkpoints {
+            let Some(epoch) = self.epochs.get_mut(number) else { continue };
+            let [start, end] = [start, end].map(|at| at.checked_sub(zero).filter(|at| 0 <= *at));
+            let Some((start, end)) = start.zip(end) else { continue };
+            let (start_ns, end_ns) = (nanos(start), nanos(end));
+            let blocks = epoch.accelerators.iter().take(1).flat_map(|first| &first.blocks);
+            let done = blocks.filter(|block| block.end_ns <= start_ns);
+            epoch.checkpoints.push(CheckpointRecord {
+                kind: if *is_load { CheckpointKind::Load } else { CheckpointKind::Save },
+                start_ns,
+                end_ns,
+                after_step: done.map(|block| block.steps() as u64).sum(),
+                ..CheckpointRecord::default()
+            });
+            epoch.checkpoints.sort_by_key(|one| one.start_ns);
+        }
     }
 
     /// `None` where a block cannot be used, which is told. An epoch may have no block.

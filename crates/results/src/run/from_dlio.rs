@@ -12,6 +12,7 @@ use feedrate_measure::metric::{
     self, AU_ALL_STEPS, BARRIER_S, Basis, DELIVERED_WHOLE, DURATION_S, LOAD_S, NOMINAL_WHOLE,
     Provenance, SAMPLES_WHOLE, STALL_PERCENT,
 };
+use feedrate_measure::phase::PhaseKind;
 use feedrate_measure::record::Record;
 use feedrate_measure::stats::mean;
 use std::path::Path;
@@ -37,10 +38,14 @@ impl Run {
             ended: &imported.ended,
         };
         let known = Run::from_plan(path, source, &names, about);
-        let known = match &imported.record {
+        let mut known = match &imported.record {
             Some(record) => known.with_steps(record),
             None => known,
         };
+        // Steps have no place in time within a block, as DLIO does not tell their barriers: what lies beside a checkpoint is not known.
+        known.phases.retain(|of| {
+            !matches!(of.phase, PhaseKind::BeforeCheckpoint | PhaseKind::AfterCheckpoint)
+        });
         let given = imported.config.overrides.as_deref().unwrap_or_default();
         let accelerators = imported.ranks_expected.or(names.processes());
         let overrides = folder_names::varied_overrides(given);

@@ -28,6 +28,10 @@ pub trait Comm: Send + Sync {
     fn size(&self) -> u32;
     /// The machine that this process is on, and its place among the processes there.
     fn node(&self) -> RankNode;
+    /// The reason why a barrier is slower than those of ranks that share memory, where it is; known to all.
+    fn apart(&self) -> Option<&str> {
+        None
+    }
     /// Wait for all.
     ///
     /// # Errors
@@ -196,6 +200,9 @@ pub enum End {
     /// It did not say why.
     #[error("died without a word (killed, crashed, or out of memory)")]
     Died,
+    /// It is there, and says nothing.
+    #[error("does not answer (stopped, or its machine hangs)")]
+    Silent,
 }
 
 impl CommError {
@@ -224,7 +231,8 @@ fn of_host(host: &str) -> String {
     if host.is_empty() { String::new() } else { format!(" on {host}") }
 }
 
-struct RankList<'a>(&'a [u32]);
+/// Ranks in words, the first of them if they are many.
+pub struct RankList<'a>(pub &'a [u32]);
 
 impl fmt::Display for RankList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,10 @@ use crate::problem::{Place, Problem, Problems};
 
 /// Apply one override, as OmegaConf's `update` with merging does.
 pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
-    let key = canonical_key(&change.key);
+    let key = match change.action {
+        Action::Replace => change.key.clone(),
+        Action::Set | Action::Add | Action::Delete => as_written(root, &change.key),
+    };
     let given = root.at(&key);
     let problem = match (change.action, &change.value, given) {
         (Action::Delete, _, None) => Problem::new("is not given, so it cannot be deleted")
@@ -78,6 +81,26 @@ pub(super) fn canonical(root: &mut Node, problems: &mut Problems) {
             }
         }
     }
+}
+
+/// The name under which the tree gives `key`: the one that wins where there are several, as typed where there is none.
+fn as_written(root: &Node, key: &str) -> String {
+    let own = canonical_key(key);
+    let info = KEYS.iter().find(|info| info.path == own);
+    let aliases = info.map_or([].as_slice(), |info| info.aliases);
+    let mut names: Vec<String> =
+        [own.as_str()].iter().chain(aliases).map(|n| n.to_string()).collect();
+    for (alias, section) in SECTION_ALIASES {
+        let other =
+            own.strip_prefix(section).filter(|rest| rest.is_empty() || rest.starts_with('.'));
+        names.splice(0..0, other.map(|rest| format!("{alias}{rest}")));
+    }
+    let given = names.iter().find(|name| root.at(name).is_some());
+    let beside = names.iter().find(|name| {
+        let section = name.split('.').next().unwrap_or_default();
+        SECTION_ALIASES.iter().any(|(alias, _)| *alias == section) && root.get(section).is_some()
+    });
+    given.or(beside).cloned().unwrap_or_else(|| key.to_string())
 }
 
 /// The key that a dotted key stands for: itself, unless it has an alias in it.

@@ -63,10 +63,14 @@ pub enum Origin {
 /// Whole sections with a second name.
 pub(super) const SECTION_ALIASES: &[(&str, &str)] = &[("data_reader", "reader")];
 
-/// The tree of file and overrides, and where each key was written.
+/// Keys that file and overrides give.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
+    /// Under the names that they use.
+    pub(super) written: Node,
+    /// Aliases renamed.
     pub(super) tree: Node,
+    /// Where each key was written.
     pub(super) places: BTreeMap<String, Place>,
 }
 
@@ -187,6 +191,7 @@ keys! {
         workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", Effect::Now, "Evaluate between epochs.";
         workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", Effect::Now, "Write checkpoints.";
         workflow_profiling: bool = Flag, "workflow.profiling", "false", "", PROFILERS, "Run the profiler beside the training.";
+        workflow_debug: bool = Flag, "workflow.debug", "false", "", nothing("DLIO never reads it"), "Left in DLIO's bert.";
         workflow_query: Option<String> = OptionalText, "workflow.query", "null", "",
             nothing("only `dlio_benchmark_query` reads it"), "The key that `dlio_benchmark_query` prints.";
 
@@ -392,7 +397,6 @@ keys! {
             "Share of the stretches of 64 KiB that repeat the same 4 MiB in all files: about what deduplication saves.";
     }
     ignored {
-        "workflow.debug", "Left in DLIO's bert.";
         "workflow.do_eval", "Old name of `workflow.evaluation`.";
         "dataset.eval_num_samples_per_file", "Left in DLIO's old dlrm.";
         "dataset.chunk_dims", "DLIO reads `dataset.hdf5.chunk_dims`.";

@@ -22,4 +22,4 @@ pub use suggest::nearest;
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
 pub use value::{Framework, Shuffle};
-pub use write::{resolved_yaml, yaml_at, yaml_text};
+pub use write::{given_values, resolved_yaml, yaml_at, yaml_text};

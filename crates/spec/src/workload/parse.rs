@@ -32,20 +32,20 @@ pub fn parse(
     unknown_keys: Strictness,
 ) -> Result<(Workload, Problems), Problems> {
     let root = from_yaml(name, yaml)?;
-    let mut tree = below_workload(root)?;
+    let mut written = below_workload(root)?;
     let mut problems = Problems::default();
-    apply::named_model(&mut tree);
-    apply::canonical(&mut tree, &mut problems);
+    apply::named_model(&mut written);
     for change in overrides {
-        if let Err(problem) = apply::apply(&mut tree, change) {
+        if let Err(problem) = apply::apply(&mut written, change) {
             problems.push(problem);
         }
     }
+    let mut tree = written.clone();
     apply::canonical(&mut tree, &mut problems);
     let mut walk = KeyWalk { places: BTreeMap::new(), problems, unknown_keys };
     walk.section("", &tree);
     let KeyWalk { places, mut problems, .. } = walk;
-    let mut workload = Workload::read(Given { tree, places }, &mut problems);
+    let mut workload = Workload::read(Given { written, tree, places }, &mut problems);
     fold_deviations(&mut workload, &mut problems);
     let problems = listed(problems);
     if problems.has_errors() { Err(problems) } else { Ok((workload, problems)) }

@@ -3,24 +3,47 @@
 use super::keys::Workload;
 use super::scalar::{self, Plain};
 use super::tree::{Content, Node};
+use std::collections::BTreeMap;
 
-/// Hydra's `.hydra/config.yaml`: what file and overrides give, no defaults, under `workload`. Aliases are renamed.
+/// Hydra's `.hydra/config.yaml`: what file and overrides give, no defaults, under `workload`.
 pub fn resolved_yaml(workload: &Workload) -> String {
     let mut out = String::from("workload:");
-    value(&mut out, workload.tree(), 1);
+    value(&mut out, &workload.given.written, 1);
     out
+}
+
+/// Each key that file and overrides give, aliases renamed, and its value on one line or as YAML.
+pub fn given_values(workload: &Workload) -> BTreeMap<String, String> {
+    let mut values = BTreeMap::new();
+    add_values(&mut values, "", workload.tree());
+    values
+}
+
+fn add_values(values: &mut BTreeMap<String, String>, path: &str, node: &Node) {
+    for entry in node.entries().unwrap_or_default() {
+        let path =
+            if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        if entry.value.entries().is_some() {
+            add_values(values, &path, &entry.value);
+        } else {
+            values.insert(path, text_of(&entry.value));
+        }
+    }
 }
 
 /// The text that file and overrides give for `key`: a scalar as it is, a section or list as YAML. `None` where nothing is given.
 pub fn yaml_at(workload: &Workload, key: &str) -> Option<String> {
-    let node = workload.tree().at(key)?;
+    workload.given.written.at(key).map(text_of)
+}
+
+fn text_of(node: &Node) -> String {
     if let Content::Scalar { text, quoted } = &node.content {
         let is_text = *quoted || scalar::resolve(text) == Plain::Text;
-        return Some(if is_text { text.clone() } else { scalar_text(text, false) });
+        return if is_text { text.clone() } else { scalar_text(text, false) };
     }
     let mut out = String::new();
     value(&mut out, node, 0);
-    Some(out.trim_start_matches(['\n', ' ']).to_string())
+    out.trim_start_matches(['\n', ' ']).to_string()
 }
 
 /// The value after `key:` or `-`, its newline included.

@@ -37,7 +37,7 @@ pub(super) fn tell(
             "max": max,
             "overrides": range.added(),
             "notes": range.notes,
-        }));
+        }))?;
         return Ok(());
     }
     let runs_max = units::counted(arguments.max_runs, "run");
@@ -66,7 +66,7 @@ pub(super) fn tell(
             ),
         ),
         ("set in every run", range.added().join(" ")),
-    ]));
+    ]))?;
     Ok(())
 }
 

@@ -100,9 +100,9 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let probes = Probes { folder: &folder, cold: arguments.cold, stop: &interrupt::flag() };
     let result = Hunt::new(arguments, response, range, budget_s).search(&probes)?;
     if arguments.data.json {
-        messages::print_json(serde_json::to_value(&result)?);
+        messages::print_json(serde_json::to_value(&result)?)?;
     } else {
-        messages::print_page(&page(&result, response));
+        messages::print_page(&page(&result, response))?;
     }
     Ok(match result.found {
         Found { not_decided: Some(_), .. } => Exit::Undecided,

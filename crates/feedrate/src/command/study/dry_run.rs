@@ -2,7 +2,8 @@
 
 use super::ledger::Ledger;
 use crate::exit::Exit;
-use crate::{messages, text};
+use crate::messages::{self, StdoutError};
+use crate::text;
 use feedrate_results::place::label;
 use feedrate_spec::units;
 use feedrate_study::datasets::{DiskChange, Forecast, Now};
@@ -59,30 +60,29 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
             change,
         });
     }
-    tell(&runs, json);
+    tell(&runs, json)?;
     Ok(Exit::Fine)
 }
 
-fn tell(runs: &[ForecastRun], json: bool) {
+fn tell(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
     let run_s: f64 = runs.iter().map(|run| run.run_s).sum();
     let generation_s: f64 = runs.iter().map(|run| run.generation_s).sum();
     let generate_bytes: u64 = runs.iter().map(|run| run.change.generate_bytes).sum();
     let is_short = runs.iter().any(|run| run.change.short_bytes.is_some());
     if json {
-        messages::print_json(json!({
+        return messages::print_json(json!({
             "runs": runs,
             "run_s": run_s,
             "generation_s": generation_s,
             "generate_bytes": generate_bytes,
             "fits_disk": !is_short,
         }));
-        return;
     }
     if runs.is_empty() {
         return messages::print_page("nothing is pending");
     }
     let header = ["Row", "Run", "Takes about", "Dataset", "Before it"];
-    messages::print_page(&text::table(header, runs.iter().map(cells)));
+    messages::print_page(&text::table(header, runs.iter().map(cells)))?;
     messages::print_page(&format!(
         "\n{}: about {} of running and {} of generating {}; {}",
         units::counted(runs.len() as u64, "run"),
@@ -90,7 +90,7 @@ fn tell(runs: &[ForecastRun], json: bool) {
         units::seconds(generation_s),
         units::bytes(generate_bytes),
         if is_short { "the disk is too small" } else { "the disk has room" },
-    ));
+    ))
 }
 
 fn cells(run: &ForecastRun) -> [String; 5] {

@@ -3,7 +3,8 @@
 use super::how;
 use super::row::{RowCommand, workload};
 use crate::exit::{Exit, UsageError, refuse};
-use crate::{messages, resolve};
+use crate::messages::{self, StdoutError};
+use crate::resolve;
 use anyhow::Context;
 use clap::Args;
 use feedrate_measure::record::file;
@@ -107,12 +108,12 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
     let drawn = resolved.draw()?;
     let csv = Table::new(drawn.rows.clone(), &drawn.comments).text();
     if path == Path::new(STDOUT) {
-        messages::print(csv.trim_end());
+        messages::print(csv.trim_end())?;
         return Ok(Exit::Fine);
     }
     write(&path, &csv, arguments.force)?;
     warn_of_refused(&drawn.rows, &resolved.hooks, &path)?;
-    tell(arguments, &resolved, &drawn, &path);
+    tell(arguments, &resolved, &drawn, &path)?;
     Ok(Exit::Fine)
 }
 
@@ -220,12 +221,17 @@ fn warn_of_refused(
     Ok(())
 }
 
-fn tell(arguments: &StudyNewArguments, resolved: &ResolvedDesign, drawn: &DrawnStudy, path: &Path) {
+fn tell(
+    arguments: &StudyNewArguments,
+    resolved: &ResolvedDesign,
+    drawn: &DrawnStudy,
+    path: &Path,
+) -> Result<(), StdoutError> {
     if !arguments.json {
-        messages::print_page(&drawn.comments.join("\n"));
+        messages::print_page(&drawn.comments.join("\n"))?;
         let program = format!("feedrate study run {}", path.display());
         messages::say(format!("written to {}; run it with `{program}`", path.display()));
-        return;
+        return Ok(());
     }
     let factors: Vec<_> = resolved
         .factors
@@ -242,5 +248,5 @@ fn tell(arguments: &StudyNewArguments, resolved: &ResolvedDesign, drawn: &DrawnS
         "seed": resolved.arrangement.seed,
         "aliases": drawn.aliases,
         "comments": drawn.comments,
-    }));
+    }))
 }

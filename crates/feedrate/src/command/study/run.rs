@@ -6,7 +6,7 @@ use super::ledger::{Ledger, found};
 use super::machine::ThisMachine;
 use super::precision;
 use crate::exit::{Exit, UsageError};
-use crate::messages;
+use crate::messages::{self, StdoutError};
 use crate::time::seconds;
 use clap::Args;
 use feedrate_measure::metric::Metric;
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let (report, state) = runner.run()?;
     drop(machine);
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    Ok(tell(arguments, &rows, &report, &state))
+    Ok(tell(arguments, &rows, &report, &state)?)
 }
 
 fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
@@ -118,7 +118,7 @@ fn tell(
     rows: &[Row],
     report: &RunnerReport,
     state: &StudyState,
-) -> Exit {
+) -> Result<Exit, StdoutError> {
     let places = state.places(rows);
     let finished = report.finished;
     if arguments.json {
@@ -136,7 +136,7 @@ fn tell(
             "failed": failed.collect::<Value>(),
             "stopped": report.is_stopped,
             "rows": told.collect::<Value>(),
-        }));
+        }))?;
     } else {
         let [done, pending, failed] = [Status::Done, Status::Pending, Status::Failed]
             .map(|status| places.iter().filter(|place| place.status == status).count());
@@ -146,10 +146,10 @@ fn tell(
             _ => format!(", {pending} pending, {failed} failed (again with `--retry`)"),
         };
         let now = units::counted(finished as u64, "run");
-        messages::print_page(&format!("{now} finished now; {done} of {} done{left}", rows.len()));
+        messages::print_page(&format!("{now} finished now; {done} of {} done{left}", rows.len()))?;
     }
     let mut failed = (0..rows.len()).filter(|&index| places[index].status == Status::Failed);
-    if report.is_stopped {
+    Ok(if report.is_stopped {
         Exit::Interrupted
     } else if !report.failed.is_empty()
         || failed.any(|index| is_wanted(&arguments.only, index, &rows[index], rows))
@@ -157,5 +157,5 @@ fn tell(
         Exit::Failed
     } else {
         Exit::Fine
-    }
+    })
 }

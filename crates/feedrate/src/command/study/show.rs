@@ -37,11 +37,11 @@ pub(super) fn show(arguments: &StudyShowArguments) -> anyhow::Result<Exit> {
             run["attempts"] = attempts(&ledger, index).map(json_of).collect();
             run
         });
-        messages::print_json(json!({ "runs": runs.collect::<Value>() }));
+        messages::print_json(json!({ "runs": runs.collect::<Value>() }))?;
         return Ok(Exit::Fine);
     }
     let pages: Vec<String> = indices.map(|index| page(&ledger, index, &places[index])).collect();
-    messages::print_page(&pages.join("\n\n"));
+    messages::print_page(&pages.join("\n\n"))?;
     Ok(Exit::Fine)
 }
 

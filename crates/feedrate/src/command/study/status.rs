@@ -63,7 +63,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
             "rows": rows.collect::<Value>(),
             "precision": known.as_ref().map(precision::json),
             "without_a_row": orphans,
-        }));
+        }))?;
         return Ok(Exit::Fine);
     }
     let mut parts = vec![
@@ -81,7 +81,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         without_results(&places),
     ];
     parts.retain(|part| !part.is_empty());
-    messages::print_page(&parts.join("\n\n"));
+    messages::print_page(&parts.join("\n\n"))?;
     Ok(Exit::Fine)
 }
 

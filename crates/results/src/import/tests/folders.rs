@@ -2,8 +2,11 @@
 
 use super::fake::Fake;
 use crate::import::*;
+use crate::index::{ReadOptions, RunIndex};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, SAMPLES_WHOLE};
-use feedrate_measure::record::Record;
+use feedrate_measure::phase::{Phase, PhaseKind};
+use feedrate_measure::record::{CheckpointKind, Record};
+use serde_json::{Value, json};
 use std::fs;
 
 fn near(found: Option<f64>, expected: f64) {
@@ -30,6 +33,37 @@ fn the_numbers_follow_from_the_steps() {
     assert_eq!(imported.ranks_expected, Some(4));
     assert_eq!(record.plan.loader.batches_in_flight, 4);
     assert_eq!(imported.log.folder.as_deref(), Some("/scratch/job/hydra_log/fake/2025"));
+}
+
+#[test]
+fn checkpoints_are_as_long_as_the_rank_that_took_longest() {
+    for (name, kind) in [("save_ckpt1", "save"), ("ckpt1", "save"), ("load_ckpt1", "load")] {
+        let folder = tempfile::tempdir().unwrap();
+        let run = Fake::default().write(folder.path(), "4/2025");
+        let read = || {
+            RunIndex::read(std::slice::from_ref(&run), &ReadOptions::default())
+                .unwrap()
+                .runs
+                .remove(0)
+        };
+        let before = read();
+        for (rank, micros) in [(0, 250_000), (1, 1000)] {
+            let path = run.join(format!("{rank}_per_epoch_stats.json"));
+            let mut stats: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            let start = stats["1"]["block1"]["end"].as_str().unwrap().to_string();
+            let (second, _) = start.split_once('.').unwrap_or((&start, ""));
+            let [start, end] = [0, micros].map(|at| format!("{second}.{at:06}"));
+            stats["1"][name] = json!({"start": start, "end": end, "duration": 0.25});
+            fs::write(&path, stats.to_string()).unwrap();
+        }
+        let found = read();
+        let saved = |of: &&Phase| of.phase == PhaseKind::Checkpoint;
+        let [one] = found.phases.iter().filter(saved).collect::<Vec<_>>()[..] else { panic!() };
+        assert_eq!(one.checkpoint.map(CheckpointKind::name), Some(kind));
+        assert!((one.duration_s - 0.25).abs() < 1e-9, "{}", one.duration_s);
+        assert_eq!(found.phases.len(), before.phases.len() + 1, "nothing beside it is known");
+        assert_eq!(found.values, before.values);
+    }
 }
 
 #[test]

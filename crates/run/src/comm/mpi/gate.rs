@@ -1,7 +1,7 @@
 //! A barrier of the ranks of one machine, in memory that they share: who waits sleeps in the kernel until the last has come, and
 //! is woken at once. Several times cheaper than asking a library again and again, above all where ranks outnumber cores.
 
-use rustix::fs::{Mode, ftruncate};
+use rustix::fs::{FallocateFlags, Mode, fallocate};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::shm;
@@ -40,11 +40,11 @@ unsafe impl Send for Gate {}
 unsafe impl Sync for Gate {}
 
 impl Gate {
-    /// Make it, by one of `ranks`.
+    /// Make it, by one of `ranks`. The memory is reserved: where none is left this fails, and no touch of it does later (SIGBUS).
     pub(super) fn make(name: &str, ranks: u32) -> Result<Self, Errno> {
         let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
         let file = shm::open(name, flags, Mode::RUSR | Mode::WUSR)?;
-        ftruncate(&file, size_of::<SharedCounters>() as u64)?;
+        fallocate(&file, FallocateFlags::empty(), 0, size_of::<SharedCounters>() as u64)?;
         Gate::map(&file, ranks)
     }
 
@@ -61,7 +61,8 @@ impl Gate {
 
     fn map(file: impl std::os::fd::AsFd, ranks: u32) -> Result<Self, Errno> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, of a file that has this size.
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing; all of it is in the file, which nobody
+        // shortens.
         let shared = unsafe {
             mmap(
                 std::ptr::null_mut(),

@@ -55,7 +55,7 @@ pub struct Options {
     /// ended.
     pub stop: Arc<AtomicBool>,
     /// Called once, from another thread and as soon as it is known, when ranks are lost or missing; on one rank only, which is
-    /// the one to tell the user: rank 0, or rank 1 if rank 0 is the lost one.
+    /// the one to tell the user: rank 0, or its deputy if rank 0 is the lost one.
     pub on_loss: Option<OnLoss>,
     /// Called on rank 0, as above, when the timeout has passed and those who did not come are at work: the wait goes on.
     pub on_wait: Option<OnLoss>,
@@ -146,6 +146,7 @@ fn join(link: &mut Link, cpus: u32, local_size: Option<u32>) -> Result<Topology,
     let (topology, gates) = Topology::find(link, local_size)?;
     link.policy = WaitPolicy::new(topology.node.local_size, cpus);
     link.gates = gates;
+    let _ = link.state.deputy.set(topology.deputy());
     let mut hub = None;
     let mut meeting = None;
     if link.rank == 0 {
@@ -177,6 +178,10 @@ impl Comm for Mpi {
 
     fn node(&self) -> RankNode {
         self.topology.node
+    }
+
+    fn apart(&self) -> Option<&str> {
+        self.topology.apart.as_deref()
     }
 
     fn barrier(&self) -> Result<(), CommError> {

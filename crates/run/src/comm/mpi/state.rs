@@ -3,7 +3,7 @@
 use crate::comm::{CommError, End};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Exit code of a failure, and of a process that was told to stop.
 const FAILED: i32 = 1;
@@ -46,8 +46,10 @@ pub(super) struct RankState {
     pub(super) undone: Flag,
     /// All ranks have left with nothing under way, and know it of each other.
     pub(super) all_idle: Flag,
-    /// Rank 0 died, so rank 1 speaks.
+    /// Rank 0 died, or does not answer: its deputy speaks.
     pub(super) hub_died: Flag,
+    /// Rank 1 until the machines are known.
+    pub(super) deputy: OnceLock<u32>,
     /// This rank has said goodbye: that the other side hangs up is no death.
     pub(super) leaving: Flag,
     /// MPI must not be called any more.
@@ -126,7 +128,8 @@ impl RankState {
 
     /// Whether this rank is the one that speaks.
     pub(super) fn tells(&self) -> bool {
-        self.rank == u32::from(self.hub_died.is_set())
+        let deputy = self.deputy.get().copied().unwrap_or(1);
+        self.rank == if self.hub_died.is_set() { deputy } else { 0 }
     }
 
     /// The exit code that goes with the failure.

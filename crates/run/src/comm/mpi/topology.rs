@@ -18,6 +18,8 @@ pub(super) struct Topology {
     leaders: Vec<u32>,
     pub(super) hosts: Vec<String>,
     pub(super) node: RankNode,
+    /// The reason why ranks of a machine share no memory, where they do not.
+    pub(super) apart: Option<String>,
 }
 
 impl Topology {
@@ -39,19 +41,21 @@ impl Topology {
         let leads = local_rank == 0;
         // No other run has this name.
         let name = format!("/feedrate-{}-{}-{:x}", std::process::id(), link.rank, machine_ns());
-        let made = if leads { Gate::make(&name, local_size).ok() } else { None };
+        let made = leads.then(|| Gate::make(&name, local_size));
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let rank = link.rank as usize;
         let all = link.share((leader, host, name))?;
         let name = all.get(leader as usize).map_or("", |(_, _, name)| name);
-        let gate = if leads { made } else { Gate::open(name, local_size).ok() };
-        let have_all = link.share(gate.is_some())?.into_iter().all(|has| has);
+        let gate = made.unwrap_or_else(|| Gate::open(name, local_size));
+        let refused = gate.as_ref().err().map(|errno| format!("{errno} on {}", all[rank].1));
+        let apart = link.share(refused)?.into_iter().flatten().next();
         if leads {
             Gate::forget_name(name);
         }
         let leaders: Vec<u32> = all.iter().map(|(leader, _, _)| *leader).collect();
         let order: BTreeSet<u32> = leaders.iter().copied().collect();
         let (node, nodes) = (order.range(..leader).count() as u32, order.len() as u32);
-        let mut gates = gate.map(|gate| Gates { gate, leads, leaders: None });
+        let mut gates = gate.ok().map(|gate| Gates { gate, leads, leaders: None });
         if nodes > 1 {
             let group = link.calls.split(leads, link.rank)?;
             if let Some(gates) = gates.as_mut().filter(|gates| gates.leads) {
@@ -59,12 +63,19 @@ impl Topology {
             }
         }
         let topology = Topology {
-            rank: link.rank as usize,
+            rank,
             leaders,
             hosts: all.into_iter().map(|(_, host, _)| host).collect(),
             node: RankNode { node, nodes, local_rank, local_size },
+            apart,
         };
-        Ok((topology, if have_all { gates } else { None }))
+        let gates = if topology.apart.is_none() { gates } else { None };
+        Ok((topology, gates))
+    }
+
+    /// The rank that speaks where rank 0 cannot: of another machine, if there is one.
+    pub(super) fn deputy(&self) -> u32 {
+        self.leaders.iter().copied().find(|&leader| leader > 0).unwrap_or(1)
     }
 
     /// How far the clock of rank 0 is ahead of `now_ns`. Ranks of a machine share its monotonic clock, by which theirs are

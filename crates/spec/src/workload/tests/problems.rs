@@ -97,8 +97,8 @@ fn unknown_keys_may_be_warnings() {
 #[test]
 fn ignored_and_inactive_keys_are_named() {
     assert_eq!(
-        problems("workflow:\n  debug: False\n", &[]),
-        "warning: w.yaml:2:10: workflow.debug: has no effect: DLIO ignores it too\n  hint: leave it out. Left in DLIO's bert."
+        problems("workflow:\n  do_eval: False\n", &[]),
+        "warning: w.yaml:2:12: workflow.do_eval: has no effect: DLIO ignores it too\n  hint: leave it out. Old name of `workflow.evaluation`."
     );
     let w = workload("reader: {pin_memory: False, batch_size: 2}", &[]);
     let keys: Vec<&str> = w.given_without_effect().map(|key| key.path).collect();

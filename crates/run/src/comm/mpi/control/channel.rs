@@ -1,10 +1,10 @@
 //! A rank's end of the control channel: a connection to the hub, and a thread that listens to it.
 
 use super::hub::Hub;
-use super::message::{ControlMessage, LINE_BYTES_MAX, Meeting, OnTimeout};
+use super::message::{ControlMessage, LineReader, Meeting, OnTimeout};
 use crate::comm::mpi::state::{RankState, lock};
 use crate::comm::{CommError, End};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -15,6 +15,10 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(3);
 /// The hub answers a greeting.
 const ANSWER: Duration = Duration::from_secs(20);
+/// The hub says something within this, unless it is stopped or its machine hangs.
+const BEAT: Duration = Duration::from_secs(2);
+/// It is lost when it has said nothing so many times in a row. Who was stopped itself has missed one at most.
+const MISSED_MAX: u32 = 3;
 /// After a failure, for the hub to hang up: it waits for the other ranks, and then ends all.
 const PATIENCE: Duration = Duration::from_secs(12);
 const LOOK: Duration = Duration::from_millis(1);
@@ -38,12 +42,12 @@ impl ControlChannel {
         state: &Arc<RankState>,
         hub: Option<Hub>,
     ) -> io::Result<Self> {
-        let (stream, reader) = reach(meeting, rank)?;
+        let (stream, lines) = reach(meeting, rank)?;
         let hub_host = hosts.first().cloned().unwrap_or_default();
         let own_state = Arc::clone(state);
         let listener = std::thread::Builder::new()
             .name("watch".to_owned())
-            .spawn(move || listen(reader, &own_state, hub_host))?;
+            .spawn(move || listen(lines, &own_state, hub_host))?;
         Ok(ControlChannel {
             rank,
             host: hosts.get(rank as usize).cloned().unwrap_or_default(),
@@ -54,8 +58,11 @@ impl ControlChannel {
         })
     }
 
-    /// Tell all that this rank goes no further.
+    /// Tell all that this rank goes no further, if their work is not over already.
     pub(in super::super) fn give_up(&self, end: End) {
+        if self.state.is_ended.is_set() {
+            return;
+        }
         let message = ControlMessage::gave_up(end);
         message.send(&self.stream);
         let ControlMessage::GaveUp { end } = message else { return };
@@ -90,7 +97,7 @@ impl ControlChannel {
     }
 }
 
-fn reach(meeting: &Meeting, rank: u32) -> io::Result<(TcpStream, BufReader<TcpStream>)> {
+fn reach(meeting: &Meeting, rank: u32) -> io::Result<(TcpStream, LineReader)> {
     let here = ["127.0.0.1".to_owned(), "::1".to_owned()];
     let addresses = if rank == 0 { &here[..] } else { &meeting.addresses };
     let mut failures = Vec::new();
@@ -103,11 +110,7 @@ fn reach(meeting: &Meeting, rank: u32) -> io::Result<(TcpStream, BufReader<TcpSt
     Err(io::Error::other(format!("rank 0 cannot be reached: {}", failures.join("; "))))
 }
 
-fn greet(
-    address: &str,
-    meeting: &Meeting,
-    rank: u32,
-) -> io::Result<(TcpStream, BufReader<TcpStream>)> {
+fn greet(address: &str, meeting: &Meeting, rank: u32) -> io::Result<(TcpStream, LineReader)> {
     let mut at = (address, meeting.port).to_socket_addrs()?;
     let at = at.next().ok_or_else(|| io::Error::other("no address"))?;
     let stream = TcpStream::connect_timeout(&at, CONNECT)?;
@@ -115,55 +118,63 @@ fn greet(
     stream.set_write_timeout(Some(CONNECT))?;
     stream.set_read_timeout(Some(ANSWER))?;
     ControlMessage::Hello { token: meeting.token.clone(), rank }.send(&stream);
-    let mut reader = BufReader::new(stream.try_clone()?);
-    if next(&mut reader) != Some(ControlMessage::Welcome) {
+    let mut lines = LineReader::new(stream.try_clone()?);
+    let answer = lines.next()?.and_then(|line| ControlMessage::parse(&line));
+    if answer != Some(ControlMessage::Welcome) {
         return Err(io::Error::other("whoever answers is not rank 0"));
     }
-    stream.set_read_timeout(None)?;
-    Ok((stream, reader))
+    stream.set_read_timeout(Some(BEAT))?;
+    Ok((stream, lines))
 }
 
-/// The next line; nothing at the end, or where it is none of ours.
-fn next(reader: &mut BufReader<TcpStream>) -> Option<ControlMessage> {
-    let mut line = Vec::new();
-    let mut limited = reader.take(LINE_BYTES_MAX as u64);
-    match limited.read_until(b'\n', &mut line) {
-        Ok(len) if len > 0 => ControlMessage::parse(&line),
-        _ => None,
+/// Until the hub hangs up or says no more, or this rank hangs up.
+fn listen(mut lines: LineReader, state: &RankState, hub_host: String) {
+    let mut missed = 0;
+    let end = loop {
+        match lines.next() {
+            Ok(Some(line)) => {
+                missed = 0;
+                let message = ControlMessage::parse(&line);
+                if let Some(ControlMessage::Bye { idle, .. }) = message {
+                    if idle {
+                        state.all_idle.set();
+                    }
+                    return;
+                }
+                if let Some(message) = message {
+                    hear(message, lines.stream(), state);
+                }
+            }
+            Ok(None) => {
+                missed += 1;
+                if missed == MISSED_MAX {
+                    break End::Silent;
+                }
+            }
+            Err(_) => break End::Died,
+        }
+    };
+    if !state.leaving.is_set() {
+        state.hub_died.set();
+        state.end_with(CommError::Lost { rank: 0, host: hub_host, end });
     }
 }
 
-/// Until the hub hangs up, or this rank does.
-fn listen(mut reader: BufReader<TcpStream>, state: &RankState, hub_host: String) {
-    loop {
-        match next(&mut reader) {
-            Some(ControlMessage::Count) => {
-                ControlMessage::Begun { operations: state.begun.load(Relaxed) }
-                    .send(reader.get_ref());
+fn hear(message: ControlMessage, hub: &TcpStream, state: &RankState) {
+    match message {
+        ControlMessage::Beat => ControlMessage::Beat.send(hub),
+        ControlMessage::Count => {
+            ControlMessage::Begun { operations: state.begun.load(Relaxed) }.send(hub);
+        }
+        ControlMessage::Busy { ranks, waited, is_new } => {
+            if is_new && state.tells() {
+                state.note(&CommError::Missing { ranks, waited });
             }
-            Some(ControlMessage::Busy { ranks, waited, is_new }) => {
-                if is_new && state.tells() {
-                    state.note(&CommError::Missing { ranks, waited });
-                }
-                state.alive.fetch_add(1, Relaxed);
-            }
-            Some(ControlMessage::Bye { idle, .. }) => {
-                if idle {
-                    state.all_idle.set();
-                }
-                return;
-            }
-            Some(message) => {
-                if let Some(error) = message.error() {
-                    state.end_with(error);
-                }
-            }
-            None => {
-                if !state.leaving.is_set() {
-                    state.hub_died.set();
-                    state.end_with(CommError::Lost { rank: 0, host: hub_host, end: End::Died });
-                }
-                return;
+            state.alive.fetch_add(1, Relaxed);
+        }
+        message => {
+            if let Some(error) = message.error() {
+                state.end_with(error);
             }
         }
     }

@@ -1,19 +1,23 @@
 //! The hub of the control channel, a thread on rank 0: hears every rank, and tells all what one tells or does not tell any more.
 
 use super::addresses;
-use super::message::{ControlMessage, LINE_BYTES_MAX, Meeting, OnTimeout};
+use super::message::{ControlMessage, LineReader, Meeting, OnTimeout};
 use crate::clock::Clock;
 use crate::comm::End;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use std::collections::BTreeSet;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Ranks say within this how far they are, or count as missing.
 const ANSWER: Duration = Duration::from_secs(2);
+/// Between two words to all. Nobody is late for one who was stopped too: beats are counted, not time.
+const BEAT: Duration = Duration::from_secs(1);
+/// A rank that has not answered so many in a row is lost.
+const MISSED_MAX: u32 = 6;
 /// After a failure, for the other ranks to take leave.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -40,6 +44,7 @@ impl Hub {
             idle: 0,
             joined: BTreeSet::new(),
             end: None,
+            beat_ns: 0,
             inquiry: None,
             noted: None,
             leave_ns: None,
@@ -67,6 +72,8 @@ struct Room {
     joined: BTreeSet<u32>,
     /// The message that ended the work of all.
     end: Option<ControlMessage>,
+    /// When the next beat is due.
+    beat_ns: u64,
     inquiry: Option<Inquiry>,
     /// How far those were of whom it was last said that they are waited for.
     noted: Option<u64>,
@@ -76,11 +83,11 @@ struct Room {
 
 /// A connection.
 struct Guest {
-    reader: BufReader<TcpStream>,
-    /// As much as has arrived of the line that it says.
-    line: Vec<u8>,
+    lines: LineReader,
     /// Once it has said so.
     rank: Option<u32>,
+    /// Beats since it last said anything.
+    missed: u32,
     said_bye: bool,
     /// Its end was seen.
     gone: bool,
@@ -105,6 +112,7 @@ impl Room {
             for i in 0..self.guests.len() {
                 self.hear(i);
             }
+            self.beat();
             self.guests.retain(|guest| !guest.gone);
             self.conclude();
             if let Some(leave_ns) = self.leave_ns
@@ -118,7 +126,8 @@ impl Room {
 
     /// For word from anyone, or until something is due.
     fn wait(&self) {
-        let due = [self.leave_ns, self.inquiry.as_ref().map(|inquiry| inquiry.until_ns)];
+        let answers_ns = self.inquiry.as_ref().map(|inquiry| inquiry.until_ns);
+        let due = [self.leave_ns, answers_ns, Some(self.beat_ns)];
         let timeout = due.into_iter().flatten().min().map(|due_ns| {
             let left = Duration::from_nanos(due_ns.saturating_sub(self.clock.now_ns()));
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
@@ -133,8 +142,14 @@ impl Room {
         while let Ok((stream, _)) = self.listener.accept() {
             // What is said is short: it fits the system's buffer, and nobody who does not read is waited for.
             if stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok() {
-                let (reader, line) = (BufReader::new(stream), Vec::new());
-                self.guests.push(Guest { reader, line, rank: None, said_bye: false, gone: false });
+                let lines = LineReader::new(stream);
+                self.guests.push(Guest {
+                    lines,
+                    rank: None,
+                    missed: 0,
+                    said_bye: false,
+                    gone: false,
+                });
             }
         }
     }
@@ -142,11 +157,12 @@ impl Room {
     /// Take in what a guest has said since.
     fn hear(&mut self, i: usize) {
         while !self.guests[i].gone {
-            let line = match self.guests[i].line() {
+            let line = match self.guests[i].lines.next() {
                 Ok(Some(line)) => line,
                 Ok(None) => return,
                 Err(_) => break,
             };
+            self.guests[i].missed = 0;
             match (self.guests[i].rank, ControlMessage::parse(&line)) {
                 (Some(rank), Some(message)) => self.obey(i, rank, message),
                 (Some(_), None) => {}
@@ -159,6 +175,25 @@ impl Room {
         {
             self.lose(rank, End::Died);
         }
+    }
+
+    /// Where one is due, ask who lives, and lose a rank that has not said so for long.
+    fn beat(&mut self) {
+        if self.clock.now_ns() < self.beat_ns {
+            return;
+        }
+        self.beat_ns = self.in_ns(BEAT);
+        for i in 0..self.guests.len() {
+            let guest = &mut self.guests[i];
+            let (Some(rank), false) = (guest.rank, guest.said_bye) else { continue };
+            guest.missed += 1;
+            if guest.missed > MISSED_MAX {
+                // It is told too, and hears that if it goes on.
+                self.lose(rank, End::Silent);
+                self.guests[i].gone = true;
+            }
+        }
+        self.tell(&ControlMessage::Beat);
     }
 
     fn admit(&mut self, i: usize, message: Option<ControlMessage>) {
@@ -269,18 +304,7 @@ impl Inquiry {
 
 impl Guest {
     fn stream(&self) -> &TcpStream {
-        self.reader.get_ref()
-    }
-
-    /// The next line, once all of it has arrived; an error where no more will.
-    fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let room = LINE_BYTES_MAX.saturating_sub(self.line.len()) as u64;
-        match (&mut self.reader).take(room).read_until(b'\n', &mut self.line) {
-            Ok(_) if self.line.ends_with(b"\n") => Ok(Some(std::mem::take(&mut self.line))),
-            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.lines.stream()
     }
 }
 

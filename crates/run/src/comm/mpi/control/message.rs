@@ -2,12 +2,12 @@
 
 use crate::comm::{CommError, End};
 use serde::{Deserialize, Serialize};
-use std::io::Write;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 /// No line is longer.
-pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
+const LINE_BYTES_MAX: usize = 64 << 10;
 /// A reason is cut to this.
 const REASON_BYTES_MAX: usize = 4 << 10;
 
@@ -40,6 +40,8 @@ pub(super) enum ControlMessage {
     GaveUp { end: End },
     /// To the hub: this rank has waited in its operation of that number for so long.
     Late { operation: u64, waited: Duration, on_timeout: OnTimeout },
+    /// To all, again and again; and the answer to it.
+    Beat,
     /// To all: how many operations have you begun?
     Count,
     /// The answer.
@@ -82,6 +84,34 @@ impl ControlMessage {
         if let Ok(mut line) = serde_json::to_vec(self) {
             line.push(b'\n');
             let _ = to.write_all(&line);
+        }
+    }
+}
+
+/// The other end of a connection, line by line.
+pub(super) struct LineReader {
+    reader: BufReader<TcpStream>,
+    /// As much as has arrived of the line that it says.
+    line: Vec<u8>,
+}
+
+impl LineReader {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        LineReader { reader: BufReader::new(stream), line: Vec::new() }
+    }
+
+    pub(super) fn stream(&self) -> &TcpStream {
+        self.reader.get_ref()
+    }
+
+    /// The next line; nothing where it has not all arrived in the time that the stream waits; an error where no more will.
+    pub(super) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let room = LINE_BYTES_MAX.saturating_sub(self.line.len()) as u64;
+        match (&mut self.reader).take(room).read_until(b'\n', &mut self.line) {
+            Ok(_) if self.line.ends_with(b"\n") => Ok(Some(std::mem::take(&mut self.line))),
+            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }

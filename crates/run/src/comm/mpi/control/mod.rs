@@ -1,8 +1,8 @@
-//! A channel beside MPI that tells of ranks that die, give up or do not come. Silent while all goes well: a closed connection
-//! is how a death is seen, on any MPI and under any launcher.
+//! A channel beside MPI that tells of ranks that die, give up, are stopped or do not come: a closed connection is how a death is
+//! seen, on any MPI and under any launcher, and a beat a second that is not answered how a stop is.
 //!
 //! Rank 0 starts the hub, a thread that listens on TCP and tells all what one rank tells, or does not tell any more. Each rank,
-//! the first too, has one connection to it and one thread that listens; all of them sleep.
+//! the first too, has one connection to it and one thread that listens; all of them sleep between beats.
 
 mod addresses;
 mod message;

@@ -1,0 +1,155 @@
+//! What is printed, and what becomes of commands that nobody hears, or whose output is cut.
+
+use crate::harness::{Answer, TINY, Test};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Two runs in `results/tiny`, and a study that is done.
+fn results() -> Test {
+    let test = Test::with(TINY);
+    test.write(
+        "study.csv",
+        "model,epochs,processes,run\nworkload.yaml,1,1,N\nworkload.yaml,1,2,N\n",
+    );
+    for run_dir in ["results/tiny/a", "results/tiny/b"] {
+        test.run_json(&["--run-dir", run_dir]);
+    }
+    let answer = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "0"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    test
+}
+
+/// Commands that print something, each with and without `--json` where it has that.
+const PRINTING: &[&str] = &[
+    "--help",
+    "--version",
+    "help run",
+    "run workload.yaml",
+    "run workload.yaml --json",
+    "run workload.yaml --details",
+    "generate workload.yaml",
+    "generate workload.yaml --json",
+    "plan workload.yaml",
+    "plan workload.yaml --json",
+    "verify workload.yaml",
+    "verify workload.yaml --json",
+    "show results/tiny/a",
+    "show results/tiny/a --json",
+    "postprocess results/tiny/a -o -",
+    "postprocess results/tiny/a",
+    "analyze results/tiny",
+    "analyze results/tiny --all",
+    "analyze results/tiny --json",
+    "compare results/tiny/a results/tiny/b",
+    "compare results/tiny/a results/tiny/b --json",
+    "report results/tiny",
+    "report results/tiny --json",
+    "report results/tiny --format html",
+    "scale workload.yaml --au 50 dataset.num_files_train=64 --dry-run",
+    "scale workload.yaml --au 50 dataset.num_files_train=64 --dry-run --json",
+    "plot status study.csv -o status.svg --force",
+    "plot status study.csv -o status.svg --force --json",
+    "list formats",
+    "list formats --json",
+    "system",
+    "system --json",
+    "slurm workload.yaml",
+    "study new --design two_level --model workload.yaml --factor reader.read_threads=1,2 -o -",
+    "study status study.csv",
+    "study status study.csv --json",
+    "study show study.csv #1",
+    "study show study.csv #1 --json",
+    "study run study.csv",
+    "study run study.csv --json",
+    "study run study.csv --dry-run",
+];
+
+#[test]
+fn output_that_is_cut_is_an_error_of_every_command() {
+    let test = results();
+    for line in PRINTING {
+        let words: Vec<&str> = line.split(' ').collect();
+        let whole = test.feedrate(&words);
+        assert!(!whole.stdout.is_empty(), "`{line}` prints nothing: {whole:?}");
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let cut = Answer::of(&test.command(&words).stdout(full).output().unwrap());
+        assert_eq!(cut.code, 1, "{line}: {cut:?}");
+        let told = "error: cannot write to stdout: No space left on device";
+        assert!(cut.stderr.contains(told), "{line}: {cut:?}");
+        // A reader that has gone away has what it wanted.
+        let answer = with_closed_pipe(&test.command(&words), Stream::Stdout);
+        assert_eq!(answer, whole.code, "{line}");
+    }
+}
+
+#[test]
+fn output_of_dlio_benchmark_that_is_cut_is_an_error() {
+    let test = Test::new();
+    for words in [&["--help"][..], &["--version"], &["--cfg", "job"], &["--hydra-help"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = test.program(env!("CARGO_BIN_EXE_dlio_benchmark"), words);
+        let cut = Answer::of(&command.stdout(full).output().unwrap());
+        cut.refuses(1, &["cannot write to stdout"]);
+    }
+}
+
+#[test]
+fn work_goes_on_where_nobody_listens() {
+    for (file, is_pipe) in [("/dev/full", false), ("", true)] {
+        let test = Test::with(TINY);
+        let csv = "model,epochs,processes,run\nworkload.yaml,1,1,N\nworkload.yaml,1,2,N\n";
+        test.write("study.csv", csv);
+        for words in [
+            &["run", "workload.yaml", "--run-dir", "a"][..],
+            &["generate", "workload.yaml", "reader.batch_size=2"],
+            &["study", "run", "study.csv", "--quiet-wait", "0"],
+            &["run", "workload.yaml", "--run-dir", "b", "--fail-below-au", "0"],
+        ] {
+            let mut command = test.command(words);
+            let code = if is_pipe {
+                with_closed_pipe(&command, Stream::Both)
+            } else {
+                let full = File::options().write(true).open(file).unwrap();
+                command.stdout(Stdio::null()).stderr(full).status().unwrap().code().unwrap()
+            };
+            assert!([0, 3].contains(&code), "{words:?}: {code}");
+        }
+        assert!(is_whole(&test.path("a")) && is_whole(&test.path("b")));
+        let done = fs::read_to_string(test.path("study.csv")).unwrap();
+        assert_eq!(done, csv.replace(",N\n", ",Y\n"));
+    }
+}
+
+#[test]
+fn errors_that_nobody_hears_keep_their_codes() {
+    let test = Test::new();
+    for (words, code) in
+        [(&["run", "nothing"][..], 2), (&["nothing"], 2), (&["show", "nothing"], 1)]
+    {
+        assert_eq!(with_closed_pipe(&test.command(words), Stream::Both), code, "{words:?}");
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stream {
+    Stdout,
+    Both,
+}
+
+/// The exit code where the other end of a pipe is closed from the start.
+fn with_closed_pipe(command: &Command, stream: Stream) -> i32 {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut again = Command::new(command.get_program());
+    again.args(command.get_args()).current_dir(command.get_current_dir().unwrap());
+    let stderr = match stream {
+        Stream::Stdout => Stdio::null(),
+        Stream::Both => writer.try_clone().unwrap().into(),
+    };
+    again.stdin(Stdio::null()).stdout(writer).stderr(stderr).status().unwrap().code().unwrap()
+}
+
+fn is_whole(run_dir: &Path) -> bool {
+    feedrate_results::load_run(run_dir).is_ok_and(|record| record.complete)
+}

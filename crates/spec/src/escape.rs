@@ -1,0 +1,109 @@
+//! Text that anybody may have written, as it may be shown: what steers a terminal, forges a line or turns the direction of text is
+//! written as an escape, `\u{1b}`.
+//!
+//! Newlines are for whoever prints: text from files has none ([`one_line`], [`json_texts`]), so that each line of an output is its
+//! program's own.
+
+use std::borrow::Cow;
+
+/// Without control characters, newlines included.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, steers, |c| c.escape_default().to_string())
+}
+
+/// The same, but for the newlines.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c != '\n' && steers(c), |c| c.escape_default().to_string())
+}
+
+/// JSON of the same value.
+pub fn in_json(json: &str) -> Cow<'_, str> {
+    // JSON itself escapes those below a blank, and newlines between its tokens are no text.
+    escaped(json, |c| c != '\n' && steers(c), |c| format!("\\u{:04x}", u32::from(c)))
+}
+
+/// JSON whose texts hold escapes in place of control characters.
+pub fn json_texts(json: &[u8]) -> Cow<'_, [u8]> {
+    let mut out = Vec::new();
+    let (mut at, mut copied) = (0, 0);
+    while let Some(next) = json[at..].iter().position(|&byte| byte == b'\\') {
+        at += next;
+        if let [_, b'b' | b'f' | b'n' | b'r' | b't', ..] | [_, b'u', b'0', b'0', b'0' | b'1', ..] =
+            &json[at..]
+        {
+            out.extend_from_slice(&json[copied..at]);
+            out.push(b'\\');
+            copied = at;
+        }
+        at = json.len().min(at + 2);
+    }
+    if out.is_empty() {
+        return Cow::Borrowed(json);
+    }
+    out.extend_from_slice(&json[copied..]);
+    Cow::Owned(out)
+}
+
+/// Control characters, ends of lines and paragraphs, and marks of direction.
+fn steers(c: char) -> bool {
+    let directs = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    directs || c.is_control()
+}
+
+fn escaped(text: &str, is_meant: fn(char) -> bool, escape: fn(char) -> String) -> Cow<'_, str> {
+    let Some(first) = text.find(is_meant) else { return Cow::Borrowed(text) };
+    let mut out = text[..first].to_string();
+    for c in text[first..].chars() {
+        if is_meant(c) {
+            out += &escape(c);
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_told_and_not_sent() {
+        for (text, expected) in [
+            ("modèle 1", "modèle 1"),
+            ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
+            ("a\r\nb\tc", "a\\r\\nb\\tc"),
+            ("\u{7}\u{7f}\u{9b}1m", "\\u{7}\\u{7f}\\u{9b}1m"),
+            ("a\u{202e}b\u{2066}c\u{2028}d", "a\\u{202e}b\\u{2066}c\\u{2028}d"),
+        ] {
+            assert_eq!(one_line(text), expected);
+            assert_eq!(lines(text), expected.replace("\\n", "\n"));
+        }
+    }
+
+    #[test]
+    fn json_stays_the_same_value() {
+        let text = "a\u{1b}\n\u{7f}\u{9b}\u{202e}\"\\";
+        let json = serde_json::to_string(text).unwrap();
+        let shown = in_json(&json);
+        assert!(!shown.contains(steers), "{shown}");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
+    }
+
+    #[test]
+    fn texts_of_json_lose_their_control_characters_alone() {
+        let check = |text: &str, expected: &str| {
+            let json = serde_json::to_vec(&[text, "x"]).unwrap();
+            let read: Vec<String> = serde_json::from_slice(&json_texts(&json)).unwrap();
+            assert_eq!(read, [expected, "x"]);
+        };
+        check("plain", "plain");
+        check("a\nb\u{1b}[1mc\t\r\u{8}\u{c}", "a\\nb\\u001b[1mc\\t\\r\\b\\f");
+        check("\\n \\\\ \" \\\n", "\\n \\\\ \" \\\\n");
+        assert_eq!(&*json_texts(br#"["\u0041\u001F\"#), br#"["\u0041\\u001F\"#);
+        assert_eq!(&*json_texts(b"\\n"), b"\\\\n");
+    }
+}

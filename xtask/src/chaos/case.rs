@@ -1,0 +1,183 @@
+//! One case: a folder of its own, draws of its own, the programs in it, and strangers to be left alone.
+
+use super::child::{Ended, LEAVES_WITHIN, Running, left_in};
+use super::random::Random;
+use super::strangers::Strangers;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Removed by the campaign where all went well, and kept where not.
+pub(super) struct Case<'a> {
+    pub(super) seed: u64,
+    pub(super) random: Random,
+    pub(super) strangers: Strangers,
+    folder: PathBuf,
+    programs: &'a Path,
+    outputs: AtomicUsize,
+    mounts: Vec<PathBuf>,
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn new(seed: u64, folder: PathBuf, programs: &'a Path) -> Result<Self> {
+        for part in ["here", "said"] {
+            fs::create_dir_all(folder.join(part))?;
+        }
+        Ok(Case {
+            seed,
+            random: Random::new(seed),
+            strangers: Strangers::default(),
+            folder,
+            programs,
+            outputs: AtomicUsize::new(0),
+            mounts: Vec::new(),
+        })
+    }
+
+    /// In the folder that the programs work in.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join("here").join(name)
+    }
+
+    pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Plant strangers in a folder of the case.
+    pub(super) fn plant(&mut self, folder: &str) -> Result<()> {
+        let folder = self.path(folder);
+        self.strangers.plant(&folder, &mut self.random)
+    }
+
+    /// One of our programs, by its name.
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
+    /// Start any program in the case's folder.
+    pub(super) fn start<S: AsRef<OsStr>>(
+        &self,
+        program: impl AsRef<OsStr>,
+        arguments: &[S],
+    ) -> Result<Running> {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.path("")).env("NO_COLOR", "1");
+        let number = self.outputs.fetch_add(1, Ordering::Relaxed);
+        Running::start(command, self.folder.join(format!("said/{number}")))
+    }
+
+    pub(super) fn start_feedrate(&self, arguments: &[&str]) -> Result<Running> {
+        self.start(self.program("feedrate"), arguments)
+    }
+
+    /// `feedrate …`, to its end.
+    pub(super) fn feedrate(&self, arguments: &[&str]) -> Result<Ended> {
+        self.start_feedrate(arguments)?.wait()
+    }
+
+    /// Let a random part of `longest_ms` pass: nobody is told of the moment at which he is hit.
+    pub(super) fn pass(&mut self, longest_ms: u64) {
+        let us = self.random.below(longest_ms as usize * 1000) as u64;
+        sleep(Duration::from_micros(us));
+    }
+
+    /// Every file below a folder, sorted.
+    pub(super) fn files(&self, folder: &str) -> Vec<PathBuf> {
+        let mut found = files_below(&self.path(folder));
+        found.sort();
+        found
+    }
+
+    /// Mount a file system of its own at a folder, until the case is over.
+    pub(super) fn mount(&mut self, name: &str, size_kb: u64) -> Result<()> {
+        let folder = self.path(name);
+        fs::create_dir_all(&folder)?;
+        mount(&["-t", "tmpfs", "-o", &format!("size={size_kb}k"), "tmpfs"], &folder)?;
+        self.mounts.push(folder);
+        Ok(())
+    }
+
+    /// Give a mounted file system more room.
+    pub(super) fn enlarge(&self, name: &str) -> Result<()> {
+        mount(&["-o", "remount,size=64m"], &self.path(name))
+    }
+
+    /// See what holds at the end of every case: strangers as they were, nobody left running, no half file of ours among what is whole.
+    pub(super) fn is_clean(&self) -> Result<()> {
+        self.strangers.are_untouched()?;
+        let start = Instant::now();
+        loop {
+            let left = left_in(&self.path(""));
+            if left.is_empty() {
+                break;
+            }
+            ensure!(start.elapsed() < LEAVES_WITHIN, "left running: {}", left.join("; "));
+            sleep(Duration::from_millis(20));
+        }
+        for path in self.files("") {
+            let is_part = path.extension().is_some_and(|ending| ending == "part");
+            let is_told = is_part && !self.strangers.has(&path) && !is_of_something_torn(&path);
+            ensure!(!is_told, "left behind: {}", path.display());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Case<'_> {
+    fn drop(&mut self) {
+        for folder in &self.mounts {
+            let _ = Command::new("umount").arg("--lazy").arg(folder).status();
+        }
+    }
+}
+
+/// Below no dataset, checkpoint or run that is taken for whole.
+fn is_of_something_torn(path: &Path) -> bool {
+    let is_whole = |folder: &Path| {
+        ["manifest.json", "record.json"].iter().any(|name| folder.join(name).exists())
+    };
+    path.to_string_lossy().contains("/incomplete/")
+        || !path.ancestors().skip(1).take(2).any(is_whole)
+}
+
+fn mount(arguments: &[&str], folder: &Path) -> Result<()> {
+    let status = Command::new("mount").args(arguments).arg(folder).status()?;
+    ensure!(status.success(), "cannot mount {}", folder.display());
+    Ok(())
+}
+
+/// Links are not followed.
+pub(super) fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => found.extend(files_below(&entry.path())),
+            _ => found.push(entry.path()),
+        }
+    }
+    found
+}
+
+/// Copy a tree of regular files.
+pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    for path in files_below(from) {
+        let target = to.join(path.strip_prefix(from)?);
+        fs::create_dir_all(target.parent().context("a file lies in a folder")?)?;
+        fs::copy(&path, &target)?;
+    }
+    Ok(())
+}
+
+/// A file of JSON, which must be whole.
+pub(super) fn json(path: &Path) -> Result<Value> {
+    let bytes = fs::read(path).with_context(|| format!("lost: {}", path.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| format!("torn: {}", path.display()))
+}

@@ -1,0 +1,207 @@
+//! A program that is watched: its end comes in time, is no panic, and is within bounds of memory.
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Time in which a program that was told to stop has left.
+pub(super) const LEAVES_WITHIN: Duration = Duration::from_secs(15);
+/// Time in which any other work is done, on a busy machine as well.
+const DONE_WITHIN: Duration = Duration::from_secs(120);
+/// A process that wants more memory of its own aborts.
+const MEMORY_BYTES: u64 = 1 << 30;
+
+/// One that runs; killed with its process group when dropped.
+pub(super) struct Running {
+    child: Child,
+    line: String,
+    output: PathBuf,
+    ended: bool,
+}
+
+/// One that ended.
+pub(super) struct Ended {
+    pub(super) line: String,
+    /// Exit code; 128 and the signal's number of one that a signal ended.
+    pub(super) code: i32,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Running {
+    /// Start `command`; what it says goes to files called `output`.
+    pub(super) fn start(mut command: Command, output: PathBuf) -> Result<Self> {
+        use std::os::unix::process::CommandExt;
+        let line = line(&command);
+        let file = |ending| File::create(output.with_extension(ending));
+        command.stdin(Stdio::null()).stdout(file("stdout")?).stderr(file("stderr")?);
+        let child = command.process_group(0).spawn();
+        let child = child.with_context(|| format!("cannot start `{line}`"))?;
+        let running = Running { child, line, output, ended: false };
+        let limit = Rlimit { current: Some(MEMORY_BYTES), maximum: Some(MEMORY_BYTES) };
+        // One that has already ended needs no limit.
+        let _ = prlimit(Some(running.pid()), Resource::Data, limit);
+        Ok(running)
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Tell it to stop, or kill it. One that ended by itself does not mind.
+    pub(super) fn signal(&self, signal: Signal) {
+        let _ = kill_process(self.pid(), signal);
+    }
+
+    pub(super) fn is_over(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// Said on stderr up to now.
+    pub(super) fn stderr(&self) -> String {
+        text(&self.output, "stderr")
+    }
+
+    /// Wait until it has done its work.
+    pub(super) fn wait(self) -> Result<Ended> {
+        self.wait_for(DONE_WITHIN)
+    }
+
+    /// Wait until it has ended, and see that it ended decently.
+    pub(super) fn wait_for(mut self, limit: Duration) -> Result<Ended> {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            if limit < start.elapsed() {
+                let waits = stacks(self.pid());
+                bail!("hangs for {} s: `{}`{waits}", limit.as_secs(), self.line);
+            }
+            sleep(Duration::from_millis(2));
+        };
+        self.ended = true;
+        let ended = Ended {
+            line: std::mem::take(&mut self.line),
+            code: code(status),
+            stdout: text(&self.output, "stdout"),
+            stderr: text(&self.output, "stderr"),
+        };
+        let words = [
+            "panicked at",
+            "memory allocation of",
+            "stack overflow",
+            "Bus error",
+            "Segmentation fault",
+        ];
+        let broke = words.iter().any(|word| ended.stderr.contains(word));
+        ensure!(
+            !broke && ![101, 134, 135, 136, 139].contains(&ended.code),
+            "panic: {}",
+            ended.told()
+        );
+        Ok(ended)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Some have groups of their own, and are nobody's children once their parent is dead.
+            for (pid, _) in descendants(self.pid()) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            let _ = kill_process_group(self.pid(), Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Ended {
+    /// See that it ended with one of these codes.
+    pub(super) fn with_code(self, codes: &[i32]) -> Result<Self> {
+        ensure!(codes.contains(&self.code), "{}, not {codes:?}", self.told());
+        Ok(self)
+    }
+
+    /// The command, its code, and the last of its words.
+    pub(super) fn told(&self) -> String {
+        let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        let lines: Vec<&str> = said.trim().lines().collect();
+        let last = lines[lines.len().saturating_sub(6)..].join("\n    ");
+        format!("`{}` ended with {}\n    {last}", self.line, self.code)
+    }
+}
+
+/// Processes that `parent` started, by command line.
+pub(super) fn children(parent: Pid) -> Vec<(Pid, String)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| parent_pid(*pid) == Some(parent.as_raw_nonzero().get()))
+        .filter_map(|pid| Some((Pid::from_raw(pid)?, command_line(pid))))
+        .collect()
+}
+
+/// All processes below `parent`.
+pub(super) fn descendants(parent: Pid) -> Vec<(Pid, String)> {
+    let mut found = children(parent);
+    let mut next = 0;
+    while let Some((pid, _)) = found.get(next) {
+        let more = children(*pid);
+        found.extend(more);
+        next += 1;
+    }
+    found
+}
+
+/// Processes whose working folder lies below `folder`.
+pub(super) fn left_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let inside = entries.filter(|entry| {
+        fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+    });
+    let pids = inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.map(|pid: i32| format!("{pid} {}", command_line(pid))).collect()
+}
+
+fn parent_pid(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn command_line(pid: i32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).replace('\0', " ")
+}
+
+/// The system calls that the threads of a process wait in.
+fn stacks(pid: Pid) -> String {
+    let folder = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let tasks = fs::read_dir(folder).into_iter().flatten().flatten();
+    let line = |name: PathBuf| fs::read_to_string(name).unwrap_or_default().trim().to_string();
+    tasks
+        .map(|task| {
+            let wait = line(task.path().join("wchan"));
+            format!("\n    thread {}: {wait}", line(task.path().join("comm")))
+        })
+        .collect()
+}
+
+fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}
+
+fn text(output: &Path, ending: &str) -> String {
+    let bytes = fs::read(output.with_extension(ending)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,93 @@
+//! A read that never comes back: who is told to stop leaves.
+
+use super::Class;
+use super::case::Case;
+use super::child::LEAVES_WITHIN;
+use anyhow::{Context, Result, ensure};
+use rustix::process::Signal;
+use std::fs::{self, File};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+pub(super) static CLASS: Class = Class {
+    name: "hung_storage",
+    what: "reads that hang, told to stop",
+    cases: 32,
+    short: 4,
+    at_once: 4,
+    run,
+};
+
+const WORKLOAD: &str = "\
+model:
+  name: tiny
+framework: pytorch
+dataset:
+  data_folder: data
+  format: npz
+  num_files_train: 8
+  record_length_bytes: 4096
+reader:
+  data_loader: pytorch
+  batch_size: 4
+  read_threads: 2
+train:
+  epochs: 1
+";
+
+const STUDY: &str = "model,processes,run\nworkload.yaml,1,N\n";
+
+/// One file is a pipe, which nobody has opened to write, or from which nothing comes.
+fn run(case: &mut Case) -> Result<u32> {
+    case.write("workload.yaml", WORKLOAD)?;
+    case.write("conf/workload/tiny.yaml", WORKLOAD)?;
+    case.write("study.csv", STUDY)?;
+    for folder in ["", "data", "results"] {
+        case.plant(folder)?;
+    }
+    let dlio = case.program("dlio_benchmark").display().to_string();
+    let ours = case.program("feedrate").display().to_string();
+    let kind = case.random.below(5);
+    let hydra = [dlio.as_str(), "--config-dir", "conf", "workload=tiny"];
+    let words: Vec<&str> = match kind {
+        0 => vec![&ours, "run", "workload.yaml"],
+        1 => vec![&ours, "run", "workload.yaml", "--warm"],
+        2 => vec![&ours, "verify", "workload.yaml"],
+        3 => vec![&ours, "study", "run", "study.csv", "--quiet-wait", "0"],
+        _ => hydra.to_vec(),
+    };
+    if kind == 4 {
+        let make = [
+            "++workload.workflow.generate_data=True",
+            "++workload.workflow.train=False",
+            "++hydra.run.dir=made",
+        ];
+        case.start(&dlio, &[&hydra[1..], &make].concat())?.wait()?.with_code(&[0])?;
+    } else {
+        case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
+    }
+    let data = case.files("data").into_iter().find(|path| path.ends_with("img_5_of_8.npz"));
+    let pipe = data.context("there is no data")?;
+    fs::remove_file(&pipe)?;
+    ensure!(Command::new("mkfifo").arg(&pipe).status()?.success(), "no pipe");
+    let writer = if case.random.chance(50) {
+        Some(File::options().read(true).write(true).open(&pipe)?)
+    } else {
+        None
+    };
+    let mut hangs = case.start(words[0], &words[1..])?;
+    sleep(Duration::from_millis(500));
+    case.pass(500);
+    // One that refuses a pipe among its data has ended.
+    let refused = hangs.is_over();
+    let signal = case.random.pick(&[Signal::INT, Signal::TERM]);
+    hangs.signal(signal);
+    if case.random.chance(50) {
+        case.pass(1000);
+        hangs.signal(signal);
+    }
+    hangs.wait_for(LEAVES_WITHIN)?.with_code(if refused { &[1, 2] } else { &[130] })?;
+    drop(writer);
+    Ok(1)
+}

@@ -1,0 +1,179 @@
+//! Studies whose runner, supervisor or run is killed: gone on with, each row is run once and whole.
+
+use super::Class;
+use super::case::{Case, json};
+use super::child::{LEAVES_WITHIN, Running, children, descendants};
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(super) static CLASS: Class = Class {
+    name: "kill_studies",
+    what: "kills of runners, supervisors and runs",
+    cases: 40,
+    short: 3,
+    at_once: 2,
+    run,
+};
+
+/// Some 0.1 s a run.
+const WORKLOAD: &str = "\
+model:
+  name: tiny
+framework: pytorch
+dataset:
+  data_folder: data
+  format: npz
+  num_files_train: 16
+  record_length_bytes: 20000
+reader:
+  data_loader: pytorch
+  batch_size: 2
+train:
+  epochs: 1
+  computation_time: 0.01
+";
+
+/// Rows that share a dataset, change it, and come back to it.
+const STUDY: &str = "\
+model,epochs,processes,overrides,run
+# first
+workload.yaml,2,1,,N
+workload.yaml,1,2,,N
+
+workload.yaml,1,2,++workload.dataset.format=hdf5,N
+workload.yaml,1,2,++workload.dataset.record_length_bytes=10000,N
+workload.yaml,1,2,\"++workload.reader.batch_size=1 ++workload.reader.read_threads=2\",N
+";
+
+/// Experiments and the formats and bytes that their records must tell of.
+const ROWS: [(&str, &str, f64); 5] = [
+    ("1", "npz", 20000.0),
+    ("2", "npz", 20000.0),
+    ("2_batch_size=1,read_threads=2", "npz", 20000.0),
+    ("2_format_hdf5", "hdf5", 20000.0),
+    ("2_record_length_bytes_10000", "npz", 10000.0),
+];
+
+const KILLS: u32 = 3;
+
+fn run(case: &mut Case) -> Result<u32> {
+    case.write("workload.yaml", WORKLOAD)?;
+    case.write("study.csv", STUDY)?;
+    for folder in ["", "data", "results", "results/workload/2"] {
+        case.plant(folder)?;
+    }
+    let datasets = case.random.pick(&["keep", "make-room", "delete-unneeded"]);
+    let arguments =
+        ["study", "run", "study.csv", "--quiet-wait", "0", "--retry", "--datasets", datasets];
+    for _ in 0..KILLS {
+        let mut runner = case.start_feedrate(&arguments)?;
+        case.pass(900);
+        if case.random.chance(50) {
+            plant_in_datasets(case)?;
+        }
+        let told = hit(case, &runner);
+        let stops_runner = told.is_some_and(|signal| signal != Signal::KILL);
+        if stops_runner && !runner.is_over() {
+            runner.wait_for(LEAVES_WITHIN)?.with_code(&[0, 1, 130])?;
+        } else {
+            runner.wait()?.with_code(&[0, 1, 130, 137])?;
+        }
+    }
+    case.feedrate(&arguments)?.with_code(&[0]).context("a study that goes on")?;
+    is_right(case)?;
+    if datasets == "keep" {
+        for more in
+            ["dataset.format=npz", "dataset.format=hdf5", "dataset.record_length_bytes=10000"]
+        {
+            case.feedrate(&["verify", "workload.yaml", more])?.with_code(&[0])?;
+        }
+    }
+    case.feedrate(&["study", "status", "study.csv"])?.with_code(&[0])?;
+    Ok(KILLS)
+}
+
+/// Strangers in the folders of datasets that are whole.
+fn plant_in_datasets(case: &mut Case) -> Result<()> {
+    for path in case.files("data") {
+        if path.ends_with("manifest.json") {
+            let folder = path.with_file_name("");
+            case.strangers.plant(&folder, &mut case.random)?;
+        }
+    }
+    Ok(())
+}
+
+/// Kill one of them, or runner and supervisor; the signal, where the runner is told as well.
+fn hit(case: &mut Case, runner: &Running) -> Option<Signal> {
+    let signal = case.random.pick(&[Signal::KILL, Signal::KILL, Signal::TERM, Signal::INT]);
+    let supervisors: Vec<Pid> = pids(children(runner.pid()));
+    let all = pids(descendants(runner.pid()));
+    let whom = case.random.below(4);
+    let others: &[Pid] = match whom {
+        0 => &[],
+        1 | 2 => &supervisors,
+        _ => all.get(supervisors.len()..).unwrap_or_default(),
+    };
+    for pid in others {
+        // It may have ended meanwhile.
+        let _ = kill_process(*pid, signal);
+    }
+    if whom < 2 {
+        runner.signal(signal);
+        return Some(signal);
+    }
+    None
+}
+
+fn pids(processes: Vec<(Pid, String)>) -> Vec<Pid> {
+    processes.into_iter().map(|(pid, _)| pid).collect()
+}
+
+/// Each row is marked, and has one result, whole and its own.
+fn is_right(case: &Case) -> Result<()> {
+    let csv = fs::read_to_string(case.path("study.csv"))?;
+    ensure!(csv == STUDY.replace(",N\n", ",Y\n"), "the study's CSV is not whole:\n{csv}");
+    let mut found: BTreeMap<String, (PathBuf, Value)> = BTreeMap::new();
+    for path in case.files("results") {
+        let text = path.to_string_lossy();
+        let is_ours = !case.strangers.has(&path) && !text.contains("/incomplete/");
+        if !is_ours || !text.ends_with(".json") {
+            continue;
+        }
+        let content = json(&path)?;
+        if path.ends_with("record.json") {
+            let experiment = path.ancestors().nth(2).and_then(|folder| folder.file_name());
+            let experiment = experiment.context("a record without a row")?.to_string_lossy();
+            let before =
+                found.insert(experiment.clone().into_owned(), (path.with_file_name(""), content));
+            ensure!(before.is_none(), "doubled: row {experiment}");
+        }
+    }
+    for (experiment, format, bytes) in ROWS {
+        let (run_dir, record) =
+            found.remove(experiment).with_context(|| format!("lost: row {experiment}"))?;
+        let dataset = &record["plan"]["dataset"];
+        let own = dataset["format"] == format && dataset["record_bytes"] == bytes;
+        ensure!(own, "row {experiment} has read another dataset: {dataset}");
+        ensure!(record["complete"] == true, "torn: the record of row {experiment}");
+        is_whole(&run_dir, &record)?;
+    }
+    ensure!(found.is_empty(), "of no row: {:?}", found.keys());
+    Ok(())
+}
+
+/// The files beside a record tell of the same epochs.
+fn is_whole(run_dir: &Path, record: &Value) -> Result<()> {
+    let epochs = record["epochs"].as_array().context("a record has epochs")?.len();
+    let stats = json(&run_dir.join("0_per_epoch_stats.json"))?;
+    let told = stats.as_object().context("statistics have epochs")?.len();
+    let place = run_dir.display();
+    ensure!(told == epochs, "torn: {place} has {epochs} epochs, and DLIO's statistics {told}");
+    let summary = json(&run_dir.join("summary.json"))?;
+    ensure!(summary["metric"].is_object(), "torn: the summary in {place}");
+    Ok(())
+}

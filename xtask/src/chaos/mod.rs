@@ -1,0 +1,250 @@
+//! A campaign against the real programs: what users own stays, what is measured is whole, and all ends in time. A row of [`CLASSES`] is a class.
+//!
+//! To add one: write a function that is one case, drawn from its seed, and returns how much it tried; add its `mod` line and its row.
+
+mod random;
+mod child;
+mod strangers;
+mod case;
+mod kill_studies;
+mod kill_checkpoints;
+mod race_generation;
+mod runs_at_once;
+mod full_disks;
+mod hung_storage;
+mod lost_ranks;
+mod mutate;
+mod hostile_files;
+mod hostile_results;
+#[cfg(test)]
+mod tests;
+
+use crate::shell;
+use anyhow::{Context, Result, bail};
+use case::Case;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+/// Something that may go wrong, tried in many cases.
+struct Class {
+    name: &'static str,
+    /// The thing that is tried, counted.
+    what: &'static str,
+    /// Cases of the campaign, from seed 1 on.
+    cases: u64,
+    /// Those of the short form.
+    short: u64,
+    /// Cases at once: 1 where they load the machine.
+    at_once: usize,
+    /// One case; how much it tried.
+    run: fn(&mut Case) -> Result<u32>,
+}
+
+static CLASSES: &[&Class] = &[
+    &kill_studies::CLASS,
+    &kill_checkpoints::CLASS,
+    &race_generation::CLASS,
+    &runs_at_once::CLASS,
+    &full_disks::CLASS,
+    &hung_storage::CLASS,
+    &lost_ranks::CLASS,
+    &hostile_files::CLASS,
+    &hostile_results::CLASS,
+];
+
+/// Failures of a class that are told, and kept as folders.
+const TOLD_FAILURES: usize = 20;
+/// Set in the process that has mounts of its own.
+const PRIVATE: &str = "FEEDRATE_CHAOS_PRIVATE";
+
+/// As asked for on the command line.
+struct Options {
+    short: bool,
+    only: Vec<String>,
+    /// The only seed, for a failure to be seen again.
+    seed: Option<u64>,
+    /// The seed of the first case.
+    first: u64,
+    /// Folder of the programs, built if none is said.
+    programs: Option<PathBuf>,
+}
+
+/// How a class fared.
+struct Outcome {
+    class: &'static Class,
+    tried: u64,
+    failures: Vec<(u64, String)>,
+    seconds: f64,
+}
+
+/// `cargo xtask chaos …`.
+pub(crate) fn chaos(root: &Path, words: &[&str]) -> Result<()> {
+    let options = parse(words)?;
+    if std::env::var_os(PRIVATE).is_none() {
+        return in_private_mounts(words);
+    }
+    let programs = match &options.programs {
+        Some(folder) => folder.canonicalize().with_context(|| folder.display().to_string())?,
+        None => {
+            shell::run(
+                root,
+                "cargo",
+                &["build", "--package", "feedrate", "--features", "libhdf5"],
+            )?;
+            built()?
+        }
+    };
+    campaign(&options, &programs)
+}
+
+fn built() -> Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    Ok(here.parent().context("a program lies in a folder")?.to_path_buf())
+}
+
+/// The same command where what it mounts is seen by nobody else, and is gone with it.
+fn in_private_mounts(words: &[&str]) -> Result<()> {
+    let choices: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
+    let Some(choice) =
+        choices.iter().find(|choice| shell::works("unshare", &[choice, &["true"][..]].concat()))
+    else {
+        bail!(
+            "the campaign mounts small file systems\n  hint: run it as root, or where users may make namespaces"
+        );
+    };
+    let mut command = Command::new("unshare");
+    command.args(*choice).arg(std::env::current_exe()?).arg("chaos").args(words);
+    Err(command.env(PRIVATE, "1").exec()).context("cannot start `unshare`")
+}
+
+fn parse(words: &[&str]) -> Result<Options> {
+    let mut options =
+        Options { short: false, only: Vec::new(), seed: None, first: 1, programs: None };
+    let mut words = words.iter();
+    while let Some(&word) = words.next() {
+        if word == "--short" {
+            options.short = true;
+            continue;
+        }
+        let value = words.next().with_context(|| format!("`{word}` lacks its value"))?;
+        match word {
+            "--only" => options.only.push(value.to_string()),
+            "--seed" => options.seed = Some(value.parse()?),
+            "--first" => options.first = value.parse()?,
+            "--programs" => options.programs = Some(value.into()),
+            _ => bail!("`{word}` is no option of `chaos`"),
+        }
+    }
+    let names: Vec<&str> = CLASSES.iter().map(|class| class.name).collect();
+    if let Some(wrong) = options.only.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("`{wrong}` is no class\n  hint: one of {}", names.join(", "));
+    }
+    Ok(options)
+}
+
+fn campaign(options: &Options, programs: &Path) -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("feedrate-chaos-{}", std::process::id()));
+    let is_asked = |class: &Class| {
+        options.only.is_empty() || options.only.iter().any(|name| name == class.name)
+    };
+    let mut outcomes = Vec::new();
+    for class in CLASSES.iter().filter(|class| is_asked(class)) {
+        let outcome = run(class, options, programs, &folder);
+        eprintln!(
+            "{}: {} {}, {} failures, {:.0} s",
+            class.name,
+            outcome.tried,
+            class.what,
+            outcome.failures.len(),
+            outcome.seconds
+        );
+        outcomes.push(outcome);
+    }
+    // Folders of failures stay in it.
+    let _ = fs::remove_dir(&folder);
+    print!("{}", table(&outcomes));
+    let failures: usize = outcomes.iter().map(|outcome| outcome.failures.len()).sum();
+    if failures > 0 {
+        bail!("{failures} cases failed; what they left lies in {}", folder.display());
+    }
+    Ok(())
+}
+
+fn run(class: &'static Class, options: &Options, programs: &Path, folder: &Path) -> Outcome {
+    let start = Instant::now();
+    let count = if options.short { class.short } else { class.cases };
+    let seeds = match options.seed {
+        Some(seed) => seed..seed + 1,
+        None => options.first..options.first + count,
+    };
+    let next = AtomicU64::new(seeds.start);
+    let tried = AtomicU64::new(0);
+    let failures = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..class.at_once {
+            scope.spawn(|| {
+                while let Some(seed) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| seeds.contains(seed))
+                {
+                    let told = match one(class, seed, programs, folder) {
+                        Ok(count) => {
+                            tried.fetch_add(u64::from(count), Ordering::Relaxed);
+                            continue;
+                        }
+                        Err(error) => format!("{error:#}"),
+                    };
+                    tried.fetch_add(1, Ordering::Relaxed);
+                    let mut failures = failures.lock().unwrap_or_else(|broken| broken.into_inner());
+                    if failures.len() < TOLD_FAILURES {
+                        eprintln!("{} seed {seed}: {told}", class.name);
+                    } else {
+                        let _ = fs::remove_dir_all(case_folder(folder, class, seed));
+                    }
+                    failures.push((seed, told));
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().unwrap_or_else(|broken| broken.into_inner());
+    failures.sort();
+    Outcome { class, tried: tried.into_inner(), failures, seconds: start.elapsed().as_secs_f64() }
+}
+
+fn one(class: &Class, seed: u64, programs: &Path, folder: &Path) -> Result<u32> {
+    let folder = case_folder(folder, class, seed);
+    let mut case = Case::new(seed, folder.clone(), programs)?;
+    let tried = (class.run)(&mut case)?;
+    case.is_clean()?;
+    drop(case);
+    fs::remove_dir_all(&folder)?;
+    Ok(tried)
+}
+
+fn case_folder(folder: &Path, class: &Class, seed: u64) -> PathBuf {
+    folder.join(format!("{}-{seed}", class.name))
+}
+
+/// The report: a row a class, then each failure with the line that repeats it.
+fn table(outcomes: &[Outcome]) -> String {
+    let mut text =
+        String::from("\n| class | tried | | failures | seconds |\n|---|---|---|---|---|\n");
+    for Outcome { class, tried, failures, seconds } in outcomes {
+        let Class { name, what, .. } = class;
+        text += &format!("| {name} | {tried} | {what} | {} | {seconds:.0} |\n", failures.len());
+    }
+    for Outcome { class, failures, .. } in outcomes {
+        for (seed, told) in failures.iter().take(TOLD_FAILURES) {
+            text += &format!("\n{told}\n  cargo xtask chaos --only {} --seed {seed}\n", class.name);
+        }
+        if TOLD_FAILURES < failures.len() {
+            text += &format!("\nand {} more of {}\n", failures.len() - TOLD_FAILURES, class.name);
+        }
+    }
+    text
+}

@@ -1,0 +1,113 @@
+//! Makers of one dataset at once, one of them killed: in the end each file is what was asked for.
+
+use super::Class;
+use super::case::Case;
+use super::child::Running;
+use anyhow::{Context, Result};
+use rustix::process::Signal;
+
+pub(super) static CLASS: Class = Class {
+    name: "race_generation",
+    what: "races of makers of a dataset",
+    cases: 60,
+    short: 6,
+    at_once: 1,
+    run,
+};
+
+const WORKLOAD: &str = "\
+model:
+  name: tiny
+framework: pytorch
+dataset:
+  data_folder: data
+  num_files_train: 12
+  record_length_bytes: 2000000
+reader:
+  data_loader: pytorch
+  batch_size: 4
+train:
+  epochs: 1
+";
+
+const STUDY: &str = "model,processes,overrides,run\nworkload.yaml,1,dataset.format=FORMAT,N\n";
+
+/// Makers that are started in turn: two of a kind, and others that share the data with them.
+fn run(case: &mut Case) -> Result<u32> {
+    let format = case.random.pick(&["npz", "raw", "hdf5", "tfrecord", "npy"]);
+    let chosen = format!("dataset.format={format}");
+    case.write("workload.yaml", WORKLOAD)?;
+    case.write(
+        "conf/workload/tiny.yaml",
+        WORKLOAD.replace("num_files", &format!("format: {format}\n  num_files")),
+    )?;
+    for folder in ["", "data", "results"] {
+        case.plant(folder)?;
+    }
+    let is_dlio = case.random.chance(25);
+    let count = 2 + case.random.below(2);
+    let kind = case.random.below(4);
+    let mut makers = Vec::new();
+    for number in 0..count {
+        makers.push(if is_dlio {
+            dlio(case, number)?
+        } else {
+            maker(case, (kind + number) % 4, number, &chosen)?
+        });
+        case.pass(30);
+    }
+    case.pass(250);
+    let hit = case.random.below(count);
+    let kills = case.random.chance(75);
+    for (i, mut maker) in makers.into_iter().enumerate() {
+        let dies = kills && i == hit && !maker.is_over();
+        if dies {
+            maker.signal(Signal::KILL);
+        }
+        let code = if dies { 137 } else { 0 };
+        maker.wait()?.with_code(&[code, 0])?;
+    }
+    if is_dlio {
+        dlio(case, count)?.wait()?.with_code(&[0]).context("a maker afterwards")?;
+        let trains = ["--config-dir", "conf", "workload=tiny", "++hydra.run.dir=trained"];
+        case.start(case.program("dlio_benchmark"), &trains)?.wait()?.with_code(&[0])?;
+    } else {
+        case.feedrate(&["generate", "workload.yaml", &chosen])?
+            .with_code(&[0])
+            .context("a maker afterwards")?;
+        case.feedrate(&["verify", "workload.yaml", &chosen])?.with_code(&[0]).context("torn")?;
+    }
+    Ok(1)
+}
+
+fn maker(case: &Case, kind: usize, number: usize, chosen: &str) -> Result<Running> {
+    if kind == 2 {
+        let study = format!("{number}.csv");
+        case.write(&study, STUDY.replace("dataset.format=FORMAT", chosen))?;
+        let results = format!("results/{number}");
+        return case.start_feedrate(&[
+            "study",
+            "run",
+            &study,
+            "--quiet-wait",
+            "0",
+            "--results",
+            &results,
+        ]);
+    }
+    let command = if kind == 3 { "run" } else { "generate" };
+    case.start_feedrate(&[command, "workload.yaml", chosen])
+}
+
+fn dlio(case: &Case, number: usize) -> Result<Running> {
+    let own = format!("++hydra.run.dir=made/{number}");
+    let words = [
+        "--config-dir",
+        "conf",
+        "workload=tiny",
+        "++workload.workflow.generate_data=True",
+        "++workload.workflow.train=False",
+        &own,
+    ];
+    case.start(case.program("dlio_benchmark"), &words)
+}

@@ -1,0 +1,93 @@
+//! The campaign's own tools, tried on programs that misbehave.
+
+use super::case::Case;
+use super::mutate;
+use super::random::Random;
+use super::{CLASSES, parse};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        Folder(
+            std::env::temp_dir().join(format!("feedrate-chaos-test-{name}-{}", std::process::id())),
+        )
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn shell(name: &str, script: &str) -> Result<i32, String> {
+    let folder = Folder::new(name);
+    let case = Case::new(1, folder.0.clone(), Path::new("")).unwrap();
+    let ended = case.start("sh", &["-c", script]).unwrap().wait_for(Duration::from_millis(300));
+    ended.map(|ended| ended.code).map_err(|error| format!("{error:#}"))
+}
+
+#[test]
+fn a_program_that_panics_or_hangs_is_found() {
+    assert_eq!(shell("fine", "exit 3"), Ok(3));
+    assert!(shell("panic", "exit 101").unwrap_err().contains("panic"));
+    assert!(shell("abort", "kill -ABRT $$").unwrap_err().contains("panic"));
+    assert!(shell("hang", "exec sleep 60").unwrap_err().contains("hangs"));
+}
+
+#[test]
+fn whoever_touches_a_stranger_or_leaves_something_is_found() {
+    let check = |name: &str, spoil: fn(&Case), expected: Option<&str>| {
+        let folder = Folder::new(name);
+        let mut case = Case::new(7, folder.0.clone(), Path::new("")).unwrap();
+        let mine = case.path("data/mine.part");
+        case.strangers.plant_file(mine, &mut case.random).unwrap();
+        spoil(&case);
+        let told = case.is_clean().err().map(|error| format!("{error:#}"));
+        let same = match (&told, expected) {
+            (Some(told), Some(expected)) => told.contains(expected),
+            (told, expected) => told.is_none() && expected.is_none(),
+        };
+        assert!(same, "{told:?}");
+    };
+    check("left", |_| (), None);
+    check("gone", |case| std::fs::remove_file(case.path("data/mine.part")).unwrap(), Some("gone"));
+    check("changed", |case| case.write("data/mine.part", "ours").unwrap(), Some("changed"));
+    check("torn", |case| case.write("data/.x.part", "").unwrap(), None);
+    let leave_part = |case: &Case| {
+        case.write("data/manifest.json", "{}").unwrap();
+        case.write("data/.x.part", "").unwrap();
+    };
+    check("part", leave_part, Some("left behind"));
+}
+
+#[test]
+fn a_seed_is_a_case() {
+    let lie = |seed| {
+        let mut random = Random::new(seed);
+        let mut content: Vec<u8> = (0..200).collect();
+        mutate::bytes(&mut content, &mut random);
+        mutate::text(&mut content, &mut random);
+        content
+    };
+    assert_eq!(lie(5), lie(5));
+    assert_ne!(lie(5), lie(6));
+}
+
+#[test]
+fn options_are_checked() {
+    let options = parse(&["--only", "lost_ranks", "--seed", "7", "--short"]).unwrap();
+    assert!(options.short && options.seed == Some(7) && options.only == ["lost_ranks"]);
+    for wrong in [&["--only", "nonsense"][..], &["--seed"], &["--seed", "x"], &["--nonsense", "1"]]
+    {
+        assert!(parse(wrong).is_err(), "{wrong:?}");
+    }
+    let mut names: Vec<&str> = CLASSES.iter().map(|class| class.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), CLASSES.len());
+}
