@@ -127,9 +127,9 @@ pub(crate) fn ready(
         make(plan, storage, ranks, quiet, interrupted)
             .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))
     };
-    let is_shared = is_in_folder(plan);
-    let mut access = if choice.incomplete { LockAccess::Exclusive } else { LockAccess::Shared };
-    while is_shared {
+    let first = if choice.incomplete { LockAccess::Exclusive } else { LockAccess::Shared };
+    let mut next = is_in_folder(plan).then_some(first);
+    while let Some(access) = next {
         // Rank 0 has it for all: they end with it.
         let is_whole = decided(&*ranks.comm, || {
             lock = match lock.take() {
@@ -139,7 +139,7 @@ pub(crate) fn ready(
             let storage = storage::open(&plan.storage.kind, folder)?;
             Ok(choice.foreign || !needs_files(plan, &*storage) || is_complete(&*storage, plan)?)
         })?;
-        access = match access {
+        next = Some(match access {
             LockAccess::Shared if is_whole => break,
             // Another has replaced or removed it before the lock came.
             LockAccess::Shared => LockAccess::Exclusive,
@@ -150,12 +150,12 @@ pub(crate) fn ready(
                 }
                 LockAccess::Shared
             }
-        };
+        });
         lock = None;
     }
     // Not before the lock, for the folder may have been another's until then.
     let storage: Arc<dyn Storage> = Arc::from(open(plan, folder)?);
-    if choice.incomplete && !is_shared {
+    if choice.incomplete && !is_in_folder(plan) {
         generated = generate(&*storage)?;
     }
     let preparation = preparation(plan, &choice, ranks)?;
