@@ -101,6 +101,14 @@ pub(crate) fn print_page(text: &str) -> Result<(), StdoutError> {
     write_line(&text::coloured(&text, is_coloured))
 }
 
+/// The same, no longer than the screen of a terminal: lines that do not fit are left out. `last` ends it in any case, and says where they are.
+pub(crate) fn print_screen(text: &str, last: &str) -> Result<(), StdoutError> {
+    let size = terminal_size::terminal_size_of(io::stdout());
+    let rows = size.map(|(_, height)| usize::from(height.0));
+    let wrap = |text: &str| text::wrapped(&escape::lines(text), terminal_width(io::stdout()));
+    print_page(&text::fitted(&wrap(text), &wrap(last), rows))
+}
+
 /// `None` where there is no terminal.
 fn terminal_width(stream: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(stream).map(|size| usize::from(size.0.0))

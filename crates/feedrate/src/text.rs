@@ -117,6 +117,18 @@ pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
     lines.join("\n")
 }
 
+/// The lines of `text` that fit into so many rows with `last`, an empty one between them, and the one for the next prompt.
+pub(crate) fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let free = rows.map_or(usize::MAX, |rows| rows.saturating_sub(last.lines().count() + 2));
+    let shown = if lines.len() <= free { lines.len() } else { free.saturating_sub(1) };
+    let mut shown = lines[..shown].join("\n");
+    if shown.len() < text.trim_end().len() {
+        shown += "\n…";
+    }
+    format!("{shown}\n\n{last}")
+}
+
 fn wrapped_line(line: &str, width: usize) -> String {
     let columns = |text: &str| coloured(text, false).chars().count();
     if columns(line) <= width {
@@ -175,6 +187,18 @@ mod tests {
         ] {
             assert_eq!(wrapped(text, Some(width)), expected, "{text}");
             assert_eq!(wrapped(text, None), text);
+        }
+    }
+
+    #[test]
+    fn a_screen_keeps_its_last_line_and_says_that_lines_are_left_out() {
+        for (text, rows, expected) in [
+            ("a\nb\nc", None, "a\nb\nc\n\nlast"),
+            ("a\nb\nc", Some(6), "a\nb\nc\n\nlast"),
+            ("a\nb\nc", Some(5), "a\n…\n\nlast"),
+        ] {
+            assert_eq!(fitted(text, "last", rows), expected);
+            assert!(rows.is_none_or(|rows| expected.lines().count() < rows));
         }
     }
 

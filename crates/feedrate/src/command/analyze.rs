@@ -74,8 +74,12 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         }))?;
     } else {
         let report = of_index(found.clone(), &arguments.sources).map_err(UsageError::from)?;
-        let detail = if arguments.all { Detail::All } else { Detail::Folded };
-        messages::print_page(&page(&found, &groups, &report, detail))?;
+        if arguments.all {
+            messages::print_page(&page(&found, &groups, &report, Detail::All))?;
+        } else {
+            let page = page(&found, &groups, &report, Detail::Folded);
+            messages::print_screen(&page, &folded_tail(&found))?;
+        }
     }
     Ok(Exit::Fine)
 }
@@ -170,7 +174,6 @@ fn page(found: &RunIndex, groups: &[ResultGroup], report: &Report, detail: Detai
         Detail::Folded => {
             parts.push(folded_runs(all));
             parts.extend(folded_doubts(all));
-            parts.push(folded_tail(found));
         }
         Detail::All => {
             parts.push(runs(all, report.has_several_sources()));
@@ -186,27 +189,30 @@ fn page(found: &RunIndex, groups: &[ResultGroup], report: &Report, detail: Detai
     parts.join("\n\n")
 }
 
-/// Characters of a line of the opening, and of a finding, where nobody asked for all.
+/// Characters of a finding, where nobody asked for all.
 const SAID_MAX: usize = 230;
+
+/// The same of a line of the opening.
+const OPENING_MAX: usize = 132;
 
 fn opening(report: &Report, detail: Detail) -> String {
     let width = report.opening.iter().map(|line| line.name.len()).max().unwrap_or(0);
     let lines = report.opening.iter().map(|line| {
         let head = format!("{}:", line.name);
-        format!("{head:<0$}{1}", width + 3, said(&line.value, detail))
+        format!("{head:<0$}{1}", width + 3, said(&line.value, OPENING_MAX, detail))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn said(says: &str, detail: Detail) -> String {
-    if detail == Detail::All { says.into() } else { text::cut(says, SAID_MAX) }
+fn said(says: &str, most: usize, detail: Detail) -> String {
+    if detail == Detail::All { says.into() } else { text::cut(says, most) }
 }
 
 fn findings(report: &Report, detail: Detail) -> Option<String> {
     let shown = if detail == Detail::All { report.findings.len() } else { FINDINGS_MAX };
     let mut lines = vec!["Findings".to_string()];
     for (number, finding) in (1..).zip(report.findings.iter().take(shown)) {
-        lines.push(format!("{number:>3}.  {}", said(&finding.says, detail)));
+        lines.push(format!("{number:>3}.  {}", said(&finding.says, SAID_MAX, detail)));
     }
     let more = report.findings.len().saturating_sub(shown);
     lines.extend((0 < more).then(|| format!("     and {more} more with `--all`")));
@@ -260,10 +266,7 @@ fn folded_tail(found: &RunIndex) -> String {
     let mut parts = vec![units::counted(notes as u64, "note")];
     let unread = found.unread.len() as u64;
     parts.extend((0 < unread).then(|| format!("{} left out", units::counted(unread, "folder"))));
-    format!(
-        "{}, evidence and advice: `--all`; a doubt's meaning: `feedrate describe NAME`",
-        parts.join(", ")
-    )
+    format!("{}, evidence, advice: `--all`; meanings: `feedrate describe NAME`", parts.join(", "))
 }
 
 const HEADER: [&str; 13] = [

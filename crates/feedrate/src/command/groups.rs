@@ -17,7 +17,7 @@ const HEADER: [&str; 10] = [
     "Passes",
     "All steps",
     "Passes",
-    "First step",
+    "First",
 ];
 
 /// Letters of a system, a workload or what was varied, at most: a line has room beside others in 80 columns.
@@ -42,10 +42,7 @@ pub(super) fn page(groups: &[ResultGroup]) -> Option<String> {
     });
     let of = if has_workloads { String::new() } else { format!("{}: ", first.workload) };
     let mut lines = vec![
-        format!(
-            "{of}utilisation (%) as reported and of all steps, against the bar; first step in units of"
-        ),
-        "reading threads × compute".to_string(),
+        format!("{of}AU (%) against the bar; first step in threads × compute"),
         text::table_of_numbers(columns.iter().map(|&at| HEADER[at]), rows, &numbers),
     ];
     let more = groups.len().saturating_sub(GROUPS_MAX);
@@ -86,9 +83,9 @@ fn passes(passes: Passes, left_out: usize) -> String {
     match (yes + no, unknown) {
         (0, 0) if 0 < left_out => "left out".into(),
         (0, 0) => "-".into(),
-        (0, _) => "not known".into(),
+        (0, _) => "unknown".into(),
         (known, 0) => format!("{yes} of {known}"),
-        (known, _) => format!("{yes} of {known}, {unknown} not known"),
+        (known, _) => format!("{yes} of {known}, {unknown} unknown"),
     }
 }
 
@@ -118,7 +115,7 @@ mod tests {
         };
         let text = page(std::slice::from_ref(&group)).unwrap();
         let line: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
-        let expected = "2 90 92.3 2 of 2 ≤ 91.5 0 of 1, 1 not known 1.3 ×";
+        let expected = "2 90 92.3 2 of 2 ≤ 91.5 0 of 1, 1 unknown 1.3 ×";
         assert_eq!(line.join(" "), expected);
         assert!(text.starts_with("unet3d_h100: "), "the workload is named once: {text}");
         let other = ResultGroup { workload: "resnet50".into(), ..group.clone() };
