@@ -35,6 +35,14 @@ pub enum DatasetError {
         /// One of them, relative to the dataset's folder.
         path: String,
     },
+    /// A file of a dataset that was whole has changed.
+    #[error("`{path}` is not the file that was generated ({what}): it is not written over")]
+    Altered {
+        /// Relative to the dataset's folder.
+        path: String,
+        /// The difference, a lowercase fragment.
+        what: String,
+    },
     /// The device is too small.
     #[error("the dataset needs {}, but only {} are free", units::bytes(*.needed_bytes), units::bytes(*.free_bytes))]
     NoSpace {
@@ -114,6 +122,9 @@ impl DatasetError {
             }
             DatasetError::Strangers { .. } => {
                 "`feedrate run --foreign`, or `dlio_benchmark` without `generate_data`, reads the files as they are; else point `--data` (`dataset.data_folder`) elsewhere"
+            }
+            DatasetError::Altered { .. } => {
+                "remove the file, or move it elsewhere, and generate again: what is missing is made"
             }
             DatasetError::NoSpace { .. } => {
                 "free space on the device, point `--data` (`dataset.data_folder`) elsewhere, or use fewer files (`--scale`, `dataset.num_files_train`)"

@@ -7,8 +7,8 @@ pub use crate::walk::{FileShare, Watch};
 use crate::content::Content;
 use crate::error::DatasetError;
 use crate::manifest::{MadeOn, Manifest, State};
-use crate::names::{FileNames, first_stranger};
-use crate::sink::{CompareSink, Extent, WriteSink};
+use crate::names::{FileNames, OwnFiles, first_stranger};
+use crate::sink::{CompareSink, Extent, FirstDifference, WriteSink};
 use crate::storage::Storage;
 use crate::walk::for_each;
 use feedrate_spec::catalog::Ability;
@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 pub struct Generated {
     /// Files made.
     pub files_written: u64,
+    /// Those of them that were there and not as they are made: a generation was broken off.
+    pub files_mended: u64,
     /// Files that were there already.
     pub files_kept: u64,
     /// Bytes of the files made.
@@ -35,6 +37,7 @@ impl std::iter::Sum for Generated {
     fn sum<I: Iterator<Item = Generated>>(parts: I) -> Self {
         parts.fold(Generated::default(), |sum, part| Generated {
             files_written: sum.files_written + part.files_written,
+            files_mended: sum.files_mended + part.files_mended,
             files_kept: sum.files_kept + part.files_kept,
             bytes_written: sum.bytes_written + part.bytes_written,
             bytes_kept: sum.bytes_kept + part.bytes_kept,
@@ -71,6 +74,8 @@ pub enum Begun {
     Now,
     /// A generation was broken off.
     Before,
+    /// All were there once: none that has changed since is written over.
+    Whole,
 }
 
 /// A generation in its steps, so that several processes can share it: one prepares, each makes its share, one completes.
@@ -113,7 +118,8 @@ impl<'g> Generation<'g> {
                 if !differences.is_empty() {
                     return Err(DatasetError::OtherDataset { differences });
                 }
-                Ok(Begun::Before)
+                let is_whole = manifest.state == State::Complete;
+                Ok(if is_whole { Begun::Whole } else { Begun::Before })
             }
         }
     }
@@ -128,7 +134,9 @@ impl<'g> Generation<'g> {
         self.storage.make_dir("")?;
         self.check_space(begun)?;
         self.names.sweep(self.storage)?;
-        self.manifest().write(self.storage)?;
+        if begun != Begun::Whole {
+            self.manifest().write(self.storage)?;
+        }
         for folder in self.names.folders() {
             self.storage.make_dir(&folder)?;
         }
@@ -142,7 +150,7 @@ impl<'g> Generation<'g> {
     fn check_space(&self, begun: Begun) -> Result<(), DatasetError> {
         let Some(free_bytes) = self.storage.free_bytes()? else { return Ok(()) };
         let mut needed_bytes = self.manifest().total_bytes;
-        if needed_bytes > free_bytes && begun == Begun::Before {
+        if needed_bytes > free_bytes && begun != Begun::Now {
             needed_bytes = needed_bytes.saturating_sub(self.names.bytes_there(self.storage)?);
         }
         if needed_bytes > free_bytes {
@@ -164,7 +172,7 @@ impl<'g> Generation<'g> {
     ) -> Result<Generated, DatasetError> {
         let Generation { names, storage } = *self;
         let files = share.files(names.layout.files());
-        let (files_kept, bytes_kept) = (AtomicU64::new(0), AtomicU64::new(0));
+        let [files_kept, bytes_kept, files_mended] = [0; 3].map(AtomicU64::new);
         let memory = || {
             let writer = WriteSink::new(storage, watch, names.format.parts);
             let comparer = CompareSink::new(storage, watch, names.format.parts, Extent::Ends);
@@ -175,8 +183,17 @@ impl<'g> Generation<'g> {
                 let file = share.file(i);
                 names.layout.write_path(file, path);
                 // A file of a generation before is kept if its length is right, and both of its ends are.
-                let is_there = begun == Begun::Before
-                    && comparer.compare(path, |sink| names.encode(file, content, sink))?.is_none();
+                let difference = match begun {
+                    Begun::Now => None,
+                    _ => comparer.compare(path, |sink| names.encode(file, content, sink))?,
+                };
+                let is_there = begun != Begun::Now && difference.is_none();
+                if let Some(FirstDifference { what, is_missing: false, .. }) = difference {
+                    if begun == Begun::Whole {
+                        return Err(DatasetError::Altered { path: path.clone(), what });
+                    }
+                    files_mended.fetch_add(1, Relaxed);
+                }
                 if is_there {
                     files_kept.fetch_add(1, Relaxed);
                     bytes_kept.fetch_add(comparer.bytes(), Relaxed);
@@ -185,17 +202,18 @@ impl<'g> Generation<'g> {
                     writer.write_file(path, |sink| names.encode(file, content, sink))?;
                 }
                 watch.file_done();
-                Ok(())
+                Ok::<(), DatasetError>(())
             });
         if watch.is_cancelled() && watch.files() < files {
             let (done, share) = (watch.files(), Some(share).filter(|share| share.of > 1));
             return Err(DatasetError::Cancelled { files: done, files_total: files, share });
         }
-        made.map_err(DatasetError::Storage)?;
+        made?;
         storage.sync_all()?;
         let (files_kept, bytes_kept) = (files_kept.into_inner(), bytes_kept.into_inner());
         let (files_written, bytes_written) = (files - files_kept, watch.bytes() - bytes_kept);
-        Ok(Generated { files_written, files_kept, bytes_written, bytes_kept })
+        let files_mended = files_mended.into_inner();
+        Ok(Generated { files_written, files_mended, files_kept, bytes_written, bytes_kept })
     }
 
     /// All shares are made, on these machines: look at the lengths of all files, and say so in the manifest.

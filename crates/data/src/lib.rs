@@ -12,7 +12,7 @@ pub mod walk;
 mod sink;
 pub mod error;
 pub mod manifest;
-mod names;
+pub mod names;
 pub mod lock;
 mod foreign;
 pub mod generate;

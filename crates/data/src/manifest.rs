@@ -108,6 +108,11 @@ impl Manifest {
         }
     }
 
+    /// Name of the folder of the dataset of `plan`, where datasets lie side by side.
+    pub fn folder_name(plan: &DatasetPlan) -> String {
+        format!("{}-{:.12}", plan.format, Self::fingerprint_of(plan))
+    }
+
     /// 32 hexadecimal digits that stand for the settings of `plan`.
     pub fn fingerprint_of(plan: &DatasetPlan) -> String {
         let settings = settings(plan);

@@ -4,10 +4,55 @@ use crate::content::Content;
 use crate::error::DatasetError;
 use crate::format::{self, FileSink, Format};
 use crate::manifest::FILE_NAME;
-use crate::storage::{Storage, StorageError};
+use crate::storage::{NameKind, Storage, StorageError};
 use feedrate_spec::part::part_of;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
+
+/// Calls with the paths of a file's parts, and the bytes of all of them where these are known.
+pub type OwnFileVisit<'v> = dyn FnMut(&[String], Option<u64>) -> Result<(), StorageError> + 'v;
+
+/// Files of ours in a folder where others may lie too.
+pub trait OwnFiles {
+    /// All that they lie in but the folder itself, each before those inside it.
+    fn folders(&self) -> Vec<String>;
+
+    /// Visit every file, be it there or not.
+    ///
+    /// # Errors
+    /// The first of `visit`.
+    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError>;
+
+    /// Whether it is one of them, or what says whose they are.
+    fn has(&self, path: &str) -> bool;
+
+    /// Whether it is left of the writing of one of them, which was broken off.
+    fn has_unfinished(&self, path: &str) -> bool {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        part_of(name).is_some_and(|whole| self.has(&join(folder, whole)))
+    }
+
+    /// Remove files whose writing was broken off, and nothing else.
+    ///
+    /// # Errors
+    /// The storage refused.
+    fn sweep(&self, storage: &dyn Storage) -> Result<(), StorageError> {
+        for folder in self.folders().iter().map(String::as_str).chain([""]) {
+            for path in storage.list(folder)?.iter().map(|name| join(folder, name)) {
+                let is_file = matches!(storage.kind(&path)?, Some(NameKind::File { .. }));
+                if is_file && self.has_unfinished(&path) {
+                    storage.remove(&path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The path of a name in a folder, where `""` is the root.
+pub(crate) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
+}
 
 /// The names of one dataset.
 #[derive(Clone, Copy)]
@@ -38,15 +83,18 @@ impl<'n> FileNames<'n> {
     /// Bytes of all files that are there.
     pub(crate) fn bytes_there(&self, storage: &dyn Storage) -> Result<u64, StorageError> {
         let mut bytes = 0u64;
-        self.each(|path| {
-            bytes = bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
+        self.each(&mut |parts, _| {
+            for path in parts {
+                bytes = bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
+            }
             Ok(())
         })?;
         Ok(bytes)
     }
+}
 
-    /// All that files and their parts lie in, each before those inside it.
-    pub(crate) fn folders(&self) -> Vec<String> {
+impl OwnFiles for FileNames<'_> {
+    fn folders(&self) -> Vec<String> {
         let mut folders = self.layout.folders();
         for part in self.format.parts.iter().filter(|part| !part.folder.is_empty()) {
             folders.push(part.folder.to_string());
@@ -55,28 +103,23 @@ impl<'n> FileNames<'n> {
         folders
     }
 
-    /// Call `each` with the path of every file, its parts by themselves.
-    pub(crate) fn each(
-        &self,
-        mut visit: impl FnMut(&str) -> Result<(), StorageError>,
-    ) -> Result<(), StorageError> {
-        let (mut path, mut part_path) = (String::new(), String::new());
+    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+        let (mut path, mut parts) = (String::new(), vec![String::new(); self.format.parts.len()]);
         for file in 0..self.layout.files() {
             self.layout.write_path(file, &mut path);
-            for part in self.format.parts {
-                part.write_path(&path, &mut part_path);
-                visit(&part_path)?;
+            for (part, part_path) in self.format.parts.iter().zip(&mut parts) {
+                part.write_path(&path, part_path);
             }
+            visit(&parts, None)?;
         }
         Ok(())
     }
 
-    /// Whether it is a file of the dataset.
-    pub(crate) fn has(&self, path: &str) -> bool {
+    fn has(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
         let number = name.strip_prefix(&*self.plan.prefix).and_then(|rest| rest.strip_prefix('_'));
         let number = number.and_then(|rest| rest.split('_').next()?.parse::<u64>().ok());
-        let Some(number) = number else { return false };
+        let Some(number) = number else { return path == FILE_NAME };
         let (mut file_path, mut part_path) = (String::new(), String::new());
         // Of training, or of evaluation.
         [Some(number), number.checked_add(self.layout.files_train())]
@@ -90,29 +133,6 @@ impl<'n> FileNames<'n> {
                     part_path == path
                 })
             })
-    }
-
-    /// Whether it is a file of the dataset, or of its manifest, whose writing was broken off.
-    pub(crate) fn has_unfinished(&self, path: &str) -> bool {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let Some(whole) = part_of(name) else { return false };
-        match folder {
-            "" => whole == FILE_NAME,
-            _ => self.has(&format!("{folder}/{whole}")),
-        }
-    }
-
-    /// Remove files whose writing was broken off, and nothing else.
-    pub(crate) fn sweep(&self, storage: &dyn Storage) -> Result<(), StorageError> {
-        for folder in self.folders().iter().map(String::as_str).chain([""]) {
-            for name in storage.list(folder)? {
-                let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-                if self.has_unfinished(&path) {
-                    storage.remove(&path)?;
-                }
-            }
-        }
-        Ok(())
     }
 }
 

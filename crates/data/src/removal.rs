@@ -1,13 +1,15 @@
-//! Removes datasets that feedrate made: the files that layout and manifest name, and folders that are empty then. What else lies
-//! there stays.
+//! Removes what feedrate made: files that a manifest or a record names, and folders that are empty then. What else lies there
+//! stays, and is told. Links are not followed.
 
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use crate::manifest::{self, Manifest, State};
-use crate::names::{FileNames, first_stranger};
-use crate::storage::{self, Storage};
+use crate::names::{FileNames, OwnFileVisit, OwnFiles, join};
+use crate::storage::{self, NameKind, Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
+use std::io::ErrorKind;
+use std::iter::repeat_n;
 use std::path::Path;
 
 /// Files of others that are named.
@@ -16,13 +18,8 @@ const NAMED_MAX: usize = 3;
 /// Result of removing the dataset in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// Dataset and folder are gone.
-    Removed,
-    /// The dataset is gone, its folder is not: these lie in it, or others too.
-    Kept {
-        /// A few of them, relative to the folder.
-        strangers: Vec<String>,
-    },
+    /// The dataset is gone; its folder too, unless others lie in it.
+    Removed(OwnFound),
     /// Somebody makes or reads it.
     InUse {
         /// The holder, as in [`LockAttempt::Busy`].
@@ -30,6 +27,27 @@ pub enum Removal {
     },
     /// No manifest says that feedrate made what lies there: nothing was touched.
     NotOurs,
+}
+
+/// Contents of a folder of ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnFound {
+    /// Files that are ours.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// A few of those that are not, relative to the folder; also what has a name of ours and is not what we wrote.
+    pub strangers: Vec<String>,
+}
+
+/// Look at the dataset in `folder`, of which `claims` are files of the caller's. `None` where no manifest says that it is ours.
+///
+/// # Errors
+/// See [`DatasetError`].
+pub fn look_at_folder(folder: &Path, claims: &[&str]) -> Result<Option<OwnFound>, DatasetError> {
+    let storage = storage::open("file", folder)?;
+    let Some(manifest) = own_manifest(&*storage)? else { return Ok(None) };
+    MadeFiles::visit(&manifest, claims, |own| Ok(Some(look_at(own, &*storage)?)))
 }
 
 /// Remove the dataset in `folder`, and `folder` with it if nothing else lies there; `claims` are files of the caller's in it.
@@ -43,7 +61,7 @@ pub fn remove_folder(
     holder: &str,
 ) -> Result<Removal, DatasetError> {
     let storage = storage::open("file", folder)?;
-    if Manifest::read(&*storage)?.is_none() {
+    if own_manifest(&*storage)?.is_none() {
         return Ok(Removal::NotOurs);
     }
     let lock = match DatasetLock::try_acquire(folder, LockAccess::Exclusive, holder)? {
@@ -52,52 +70,30 @@ pub fn remove_folder(
         LockAttempt::Unsupported { .. } => None,
     };
     // Another may have removed it before the lock came.
-    let Some(manifest) = Manifest::read(&*storage)? else { return Ok(Removal::NotOurs) };
-    remove(&manifest, &*storage)?;
-    for claim in claims {
-        storage.remove(claim)?;
-    }
-    let mut strangers = Vec::new();
-    for name in storage.list("")? {
-        if name != LOCK_FILE {
-            strangers.push(first_file(&*storage, name)?);
-        }
-    }
+    let Some(manifest) = own_manifest(&*storage)? else { return Ok(Removal::NotOurs) };
+    let found = MadeFiles::visit(&manifest, claims, |own| remove_made(own, &*storage))?;
     match lock {
         Some(lock) => lock.remove()?,
         None => storage.remove_dir("")?,
     }
-    strangers.truncate(NAMED_MAX);
-    Ok(if strangers.is_empty() { Removal::Removed } else { Removal::Kept { strangers } })
+    Ok(Removal::Removed(found))
 }
 
-/// `path` itself, or the first that lies in it.
-fn first_file(storage: &dyn Storage, path: String) -> Result<String, DatasetError> {
-    let mut path = path;
-    // A file has nothing in it, which is an error of its own.
-    while let Some(first) = storage.list(&path).ok().and_then(|names| names.into_iter().next()) {
-        path = format!("{path}/{first}");
+/// One that is none, or that this feedrate does not understand, names nothing that may go.
+fn own_manifest(storage: &dyn Storage) -> Result<Option<Manifest>, DatasetError> {
+    match Manifest::read(storage) {
+        Err(DatasetError::BrokenManifest { .. }) => Ok(None),
+        read => read,
     }
-    Ok(path)
 }
 
-/// Remove the files of a dataset that was generated, its manifest, and folders that are empty then. Broken off at any moment, it
-/// leaves a manifest that does not say that all are there, or none.
+/// Remove a dataset that was generated, and folders that are empty then. Broken off at any moment, it leaves a manifest that does
+/// not say that all files are there, or none.
 ///
 /// # Errors
 /// See [`DatasetError`].
-pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<(), DatasetError> {
-    let plan = &manifest.settings;
-    let layout = Layout::new(plan);
-    let names = FileNames::new(plan, &layout)?;
-    Manifest { state: State::Generating, ..manifest.clone() }.write(storage)?;
-    names.each(|path| storage.remove(path))?;
-    names.sweep(storage)?;
-    for folder in names.folders().iter().rev() {
-        storage.remove_dir(folder)?;
-    }
-    storage.remove(manifest::FILE_NAME)?;
-    Ok(())
+pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
+    MadeFiles::visit(manifest, &[], |own| remove_made(own, storage))
 }
 
 /// Refuse to put the dataset of `plan` in the place of the one that `manifest` describes: files of others lie there, or even then
@@ -110,22 +106,206 @@ pub fn refuse_replacing(
     plan: &DatasetPlan,
     storage: &dyn Storage,
 ) -> Result<(), DatasetError> {
-    let old = Layout::new(&manifest.settings);
-    let old_names = FileNames::new(&manifest.settings, &old)?;
-    let old_bytes = old_names.bytes_there(storage)?;
-    let stranger = first_stranger(storage, &old_names.folders(), |path| {
-        old_names.has(path) || old_names.has_unfinished(path)
+    let found = MadeFiles::visit(manifest, &[], |own| {
+        let mut found = go_through(own, storage, &mut |_| Ok(()))?;
+        // Beside the folders of its files others may lie.
+        found.add_strangers(own, storage, &own.folders())?;
+        Ok(found)
     })?;
-    if let Some(path) = stranger {
+    if let Some(path) = found.strangers.into_iter().next() {
         return Err(DatasetError::Strangers { path });
     }
     let layout = Layout::new(plan);
     let needed_bytes =
         Manifest::new(plan, &layout, FileNames::new(plan, &layout)?.format).total_bytes;
-    match storage.free_bytes()?.map(|free_bytes| free_bytes.saturating_add(old_bytes)) {
+    match storage.free_bytes()?.map(|free_bytes| free_bytes.saturating_add(found.bytes)) {
         Some(free_bytes) if needed_bytes > free_bytes => {
             Err(DatasetError::NoSpace { needed_bytes, free_bytes })
         }
         _ => Ok(()),
     }
+}
+
+/// Look at files of ours in the folder of `storage`.
+///
+/// # Errors
+/// The storage refused.
+pub fn look_at(own: &dyn OwnFiles, storage: &dyn Storage) -> Result<OwnFound, StorageError> {
+    let mut found = go_through(own, storage, &mut |_| Ok(()))?;
+    found.add_strangers(own, storage, &with_root(own.folders()))?;
+    Ok(found)
+}
+
+/// Remove files of ours from the folder of `storage`, and folders in it that are empty then.
+///
+/// # Errors
+/// The storage refused.
+pub fn remove_files(own: &dyn OwnFiles, storage: &dyn Storage) -> Result<OwnFound, StorageError> {
+    let mut found = go_through(own, storage, &mut |path| storage.remove(path))?;
+    own.sweep(storage)?;
+    let folders = own.folders();
+    let closed = closed(&folders, storage)?;
+    for folder in folders.iter().rev().filter(|folder| !lies_in(folder, &closed)) {
+        storage.remove_dir(folder)?;
+    }
+    found.add_strangers(own, storage, &with_root(folders))?;
+    Ok(found)
+}
+
+fn with_root(mut folders: Vec<String>) -> Vec<String> {
+    folders.push(String::new());
+    folders
+}
+
+/// Do `act` with each file that is ours. What has a name of ours and is no file, or is not as long as we wrote it, is not.
+fn go_through(
+    own: &dyn OwnFiles,
+    storage: &dyn Storage,
+    act: &mut dyn FnMut(&str) -> Result<(), StorageError>,
+) -> Result<OwnFound, StorageError> {
+    let closed = closed(&own.folders(), storage)?;
+    let mut found = OwnFound::default();
+    own.each(&mut |parts, written_bytes| {
+        let mut there = Vec::with_capacity(parts.len());
+        for path in parts.iter().filter(|path| !lies_in(path, &closed)) {
+            match storage.kind(path)? {
+                Some(NameKind::File { bytes }) => there.push((path, bytes)),
+                Some(NameKind::Folder | NameKind::Other) => found.add(path.clone()),
+                None => {}
+            }
+        }
+        let bytes = there.iter().map(|(_, bytes)| bytes).sum();
+        let is_whole = there.len() == parts.len();
+        let is_changed = is_whole && written_bytes.is_some_and(|written| written != bytes);
+        for (path, _) in &there {
+            if is_changed { found.add((*path).clone()) } else { act(path)? }
+        }
+        if !is_changed {
+            found.files += there.len() as u64;
+            found.bytes = found.bytes.saturating_add(bytes);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Those of `folders` that are none: links, which lead to what others have.
+fn closed(folders: &[String], storage: &dyn Storage) -> Result<Vec<String>, StorageError> {
+    let mut closed = Vec::new();
+    for folder in folders {
+        if !lies_in(folder, &closed)
+            && !matches!(storage.kind(folder)?, None | Some(NameKind::Folder))
+        {
+            closed.push(folder.clone());
+        }
+    }
+    Ok(closed)
+}
+
+/// Whether `path` is one of `folders`, or in one of them.
+fn lies_in(path: &str, folders: &[String]) -> bool {
+    folders.iter().any(|folder| {
+        path.strip_prefix(&**folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+impl OwnFound {
+    fn add(&mut self, stranger: String) {
+        if self.strangers.len() < NAMED_MAX {
+            self.strangers.push(stranger);
+        }
+    }
+
+    /// Add those in `folders` that have no name of ours.
+    fn add_strangers(
+        &mut self,
+        own: &dyn OwnFiles,
+        storage: &dyn Storage,
+        folders: &[String],
+    ) -> Result<(), StorageError> {
+        let closed = closed(folders, storage)?;
+        for folder in folders.iter().rev().filter(|folder| !lies_in(folder, &closed)) {
+            for path in storage.list(folder)?.iter().map(|name| join(folder, name)) {
+                if closed.contains(&path) {
+                    self.add(path);
+                } else if !own.has(&path) && !own.has_unfinished(&path) && !folders.contains(&path)
+                {
+                    self.add(first_file(storage, path)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `path` itself, or the first that lies in it.
+fn first_file(storage: &dyn Storage, path: String) -> Result<String, StorageError> {
+    let mut path = path;
+    while storage.kind(&path)? == Some(NameKind::Folder) {
+        let Some(first) = storage.list(&path)?.into_iter().next() else { break };
+        path = join(&path, &first);
+    }
+    Ok(path)
+}
+
+/// The files of a dataset by its manifest, and `claims` of the caller's beside it.
+struct MadeFiles<'m> {
+    names: FileNames<'m>,
+    manifest: &'m Manifest,
+    claims: &'m [&'m str],
+}
+
+impl MadeFiles<'_> {
+    fn visit<T>(
+        manifest: &Manifest,
+        claims: &[&str],
+        visit: impl FnOnce(&MadeFiles) -> Result<T, DatasetError>,
+    ) -> Result<T, DatasetError> {
+        let layout = Layout::new(&manifest.settings);
+        let names = FileNames::new(&manifest.settings, &layout)?;
+        visit(&MadeFiles { names, manifest, claims })
+    }
+}
+
+impl OwnFiles for MadeFiles<'_> {
+    fn folders(&self) -> Vec<String> {
+        self.names.folders()
+    }
+
+    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+        let runs = self.manifest.files.iter().flatten();
+        let mut lengths = runs.flat_map(|run| repeat_n(run.bytes, run.files as usize));
+        self.names.each(&mut |parts, _| visit(parts, lengths.next()))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        path == LOCK_FILE || self.claims.contains(&path) || self.names.has(path)
+    }
+}
+
+/// The manifest, which says that they are ours, goes last.
+fn remove_made(own: &MadeFiles, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
+    let generating = Manifest { state: State::Generating, ..own.manifest.clone() };
+    let mut first = OwnFound::default();
+    match generating.write(storage) {
+        // A full device has room for it once a file is gone; that one is missing is seen.
+        Err(DatasetError::Storage(error)) if error.source.kind() == ErrorKind::StorageFull => {
+            go_through(own, storage, &mut |path| {
+                if first.files > 0 {
+                    return Ok(());
+                }
+                (first.files, first.bytes) = (1, storage.stat(path)?.unwrap_or(0));
+                storage.remove(path)
+            })?;
+            generating.write(storage)?;
+        }
+        written => written?,
+    }
+    let mut found = remove_files(own, storage)?;
+    (found.files, found.bytes) = (found.files + first.files, found.bytes + first.bytes);
+    storage.remove(manifest::FILE_NAME)?;
+    for claim in own.claims {
+        storage.remove(claim)?;
+    }
+    Ok(found)
 }

@@ -136,6 +136,14 @@ pub(crate) struct FirstDifference {
     pub(crate) offset: Option<u64>,
     /// A lowercase fragment.
     pub(crate) what: String,
+    /// The part is not there, and all that is there of the file is right.
+    pub(crate) is_missing: bool,
+}
+
+impl FirstDifference {
+    fn of_all(part: usize, what: String) -> Self {
+        FirstDifference { part, offset: None, what, is_missing: false }
+    }
 }
 
 /// Compares what an encoder makes with the files that lie on a storage.
@@ -180,14 +188,25 @@ impl<'w> CompareSink<'w> {
         encode: impl FnOnce(&mut Self) -> Result<(), SinkError>,
     ) -> Result<Option<FirstDifference>, SinkError> {
         path.clone_into(&mut self.path);
-        self.found = (0..self.parts.len()).find_map(|part| {
-            let error = self.open(part).err()?;
-            let is_missing = error.source.kind() == ErrorKind::NotFound;
-            let what = if is_missing { "is missing".to_string() } else { error.to_string() };
-            Some(FirstDifference { part, offset: None, what })
+        self.found = None;
+        let (parts, mut missing) = (self.parts.len(), Vec::new());
+        for part in 0..parts {
+            let Err(error) = self.open(part) else { continue };
+            if error.source.kind() == ErrorKind::NotFound {
+                missing.push(part);
+            } else {
+                let what = error.to_string();
+                self.found.get_or_insert(FirstDifference::of_all(part, what));
+            }
+        }
+        // What is there of it is compared all the same.
+        let is_there = missing.len() < parts && self.found.is_none();
+        let encoded = if is_there { encode(self) } else { Ok(()) };
+        let missing = missing.first().map(|&part| FirstDifference {
+            is_missing: true,
+            ..FirstDifference::of_all(part, "is missing".to_string())
         });
-        let encoded = if self.found.is_none() { encode(self) } else { Ok(()) };
-        let difference = self.finish();
+        let difference = self.finish().or(missing);
         encoded.map(|()| difference)
     }
 
@@ -201,7 +220,8 @@ impl<'w> CompareSink<'w> {
         for (i, part) in self.parts.iter_mut().enumerate() {
             if part.at < part.len {
                 let what = format!("{} bytes more than there should be", part.len - part.at);
-                self.found.get_or_insert(FirstDifference { part: i, offset: Some(part.at), what });
+                let difference = FirstDifference::of_all(i, what);
+                self.found.get_or_insert(FirstDifference { offset: Some(part.at), ..difference });
             }
             if let Some(file) = part.file.take() {
                 self.storage.close(file);
@@ -234,7 +254,7 @@ impl<'w> CompareSink<'w> {
                 None => return None,
             },
         };
-        Some(FirstDifference { part: i, offset, what })
+        Some(FirstDifference { offset, ..FirstDifference::of_all(i, what) })
     }
 }
 

@@ -189,8 +189,11 @@ fn a_half_written_file_is_not_taken_for_whole() {
         drop(storage.create("train/0/x").map(|mut file| file.write(b"x")));
         change_or_make(storage, &part);
         strangers.iter().for_each(|stranger| change_or_make(storage, stranger));
+        let whole = Manifest::read(storage).unwrap().unwrap();
+        Manifest { state: State::Generating, ..whole }.write(storage).unwrap();
         let repaired = made(&plan, storage).unwrap();
         assert_eq!((repaired.files_written, repaired.files_kept), (5, 9));
+        assert_eq!(repaired.files_mended, 4, "and one was not there");
         assert_eq!(verified(&plan, storage).bad_files, 0);
         assert_eq!(storage.stat(&part).unwrap(), None);
         strangers.iter().for_each(|path| assert_eq!(storage.stat(path).unwrap(), Some(4)));

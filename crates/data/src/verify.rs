@@ -69,7 +69,7 @@ pub fn verify(
         for_each(layout.files(), threads, &watch, memory, |(sink, content, path), file| {
             layout.write_path(file, path);
             let difference = sink.compare(path, |sink| names.encode(file, content, sink))?;
-            if let Some(FirstDifference { part, offset, what }) = difference {
+            if let Some(FirstDifference { part, offset, what, .. }) = difference {
                 let mut part_path = String::new();
                 parts[part].write_path(path, &mut part_path);
                 let file = BadFile { file, path: part_path, offset, what };

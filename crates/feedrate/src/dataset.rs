@@ -2,6 +2,7 @@
 
 use crate::exit::refuse;
 use crate::launch::decided;
+use crate::output::refuse_root;
 use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
@@ -16,6 +17,7 @@ use feedrate_run::system;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{FileAccess, Plan};
+use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -123,9 +125,16 @@ pub(crate) fn ready(
     let (folder, interrupted) = (&choice.folder, &signals.interrupted);
     let mut lock = lock;
     let mut generated = Generated::default();
-    let generate = |storage: &dyn Storage| {
-        make(plan, storage, ranks, quiet, interrupted)
-            .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))
+    let generate = |storage: &dyn Storage| -> anyhow::Result<Generated> {
+        let made = make(plan, storage, ranks, quiet, interrupted)
+            .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
+        if made.files_mended > 0 && ranks.is_first() {
+            let (files, folder) = (units::counted(made.files_mended, "file"), folder.display());
+            messages::say(format!(
+                "warning: {files} of a generation in `{folder}` that was broken off were not as they should be: made again"
+            ));
+        }
+        Ok(made)
     };
     let first = if choice.incomplete { LockAccess::Exclusive } else { LockAccess::Shared };
     let mut next = is_in_folder(plan).then_some(first);
@@ -312,6 +321,7 @@ pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
             "point `--data` (or `dataset.data_folder`) at a folder",
         );
     }
+    refuse_root(root, "`--data` (or `dataset.data_folder`)")?;
     if let Ok(here) = storage::open(&plan.storage.kind, root)
         && root.join(manifest::FILE_NAME).exists()
     {
@@ -332,7 +342,5 @@ pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
             "use `--foreign` to train on them as they are, or another `--data` folder",
         );
     }
-    let fingerprint = Manifest::fingerprint_of(&plan.dataset);
-    let fingerprint = &fingerprint[..12.min(fingerprint.len())];
-    Ok(root.join(format!("{}-{fingerprint}", plan.dataset.format)))
+    Ok(root.join(Manifest::folder_name(&plan.dataset)))
 }

@@ -6,6 +6,7 @@ mod cli;
 mod exit;
 mod text;
 mod messages;
+mod output;
 mod interrupt;
 mod bundled;
 mod catalog;

@@ -6,6 +6,7 @@ use crate::catalog::catalog;
 use crate::cli::{DataArguments, LaunchArguments};
 use crate::exit::{UsageError, refuse};
 use crate::messages;
+use crate::output::is_root;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
 use feedrate_spec::plan::{self, Context, Plan, Request};
@@ -103,7 +104,13 @@ pub(crate) fn plan_of(
         devices: devices.as_ref().map(|known| known.as_ref().copied().map_err(String::as_str)),
         entropy: entropy(),
     };
-    plan::build(workload, request, &catalog(), context)
+    let (plan, problems) = plan::build(workload, request, &catalog(), context)?;
+    if plan.checkpoint.is_some() && is_root(checkpoints) {
+        let problem = "is the root of the file system";
+        let problem = Problem::error("checkpoint.checkpoint_folder", problem);
+        return Err(Problems(vec![problem.hint("name a folder in it")]));
+    }
+    Ok((plan, problems))
 }
 
 /// Where a workload's datasets lie.

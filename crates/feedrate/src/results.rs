@@ -1,16 +1,17 @@
 //! The folder of a run: `<results>/<model>/<timestamp>/`, never one that was there before.
 
-use crate::exit::refuse;
-use crate::messages;
+use crate::exit::{UsageError, refuse};
+use crate::output::refuse_root;
 use anyhow::Context;
 use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
 use feedrate_measure::record::{Record, StudyRun, file};
+use feedrate_results::leftovers::{left_by_another, put_results_aside};
 use feedrate_results::place::make_run_dir;
 use feedrate_spec::workload::{Workload, resolved_yaml, yaml_text};
 use jiff::Zoned;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -52,9 +53,11 @@ impl Results {
 }
 
 /// Where the results of runs go: what is asked for, the workload's own, or `results`.
-pub(crate) fn root(asked: Option<&Path>, workload: &Workload) -> PathBuf {
+pub(crate) fn root(asked: Option<&Path>, workload: &Workload) -> Result<PathBuf, UsageError> {
     let own = workload.output_folder.as_ref().map(Path::new);
-    asked.or(own).unwrap_or(Path::new("results")).to_path_buf()
+    let root = asked.or(own).unwrap_or(Path::new("results"));
+    refuse_root(root, "`--results` (or `output.folder`)")?;
+    Ok(root.to_path_buf())
 }
 
 /// Files that Hydra writes beside the results of a run: `task` and `hydra` are the overrides as typed, of the workload and of Hydra.
@@ -104,10 +107,13 @@ fn yaml_list(texts: &[String], indent: &str) -> String {
     texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text))).collect()
 }
 
+fn stamp() -> String {
+    Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
+}
+
 /// Make a folder named by what it is and the time, in a second of its own or numbered.
 pub(crate) fn make_folder(parent: &Path, what: &str) -> anyhow::Result<PathBuf> {
-    let stamp = format!("{what}{}", Zoned::now().strftime("%Y-%m-%d-%H-%M-%S"));
-    make_new(&parent.join(stamp))
+    make_new(&parent.join(format!("{what}{}", stamp())))
 }
 
 /// Make `folder`, or where it is there already, one of that name with a number.
@@ -119,16 +125,52 @@ pub(crate) fn make_new(folder: &Path) -> anyhow::Result<PathBuf> {
         .context("no folder for the results")
 }
 
-/// Take a folder for a run that starts now; it holds no results.
-pub(crate) fn take_run_dir(run_dir: &Path) -> anyhow::Result<PathBuf> {
-    if run_dir.join(file::RECORD_FILE).exists() {
-        return refuse(
-            format!("`--run-dir {}` holds the results of another run", run_dir.display()),
-            "give a folder that is empty, or not there yet",
-        );
+/// A folder that one run writes its results to; nobody else does before it is dropped.
+pub(crate) struct RunFolder {
+    /// Where.
+    pub(crate) path: PathBuf,
+    _lock: Option<File>,
+}
+
+impl RunFolder {
+    /// Take a folder that the user named by `asked`.
+    pub(crate) fn take(path: PathBuf, asked: &str) -> anyhow::Result<Self> {
+        fs::create_dir_all(&path).map_err(|source| StorageError::new("make", &path, source))?;
+        refuse_root(&path, asked)?;
+        let folder =
+            File::open(&path).map_err(|source| StorageError::new("open", &path, source))?;
+        match folder.try_lock() {
+            Err(TryLockError::WouldBlock) => refuse(
+                format!("another run is writing its results to `{}`", path.display()),
+                format!("give each run a folder of its own with {asked}"),
+            ),
+            // Where there are no such locks, nobody is kept away.
+            locked => Ok(RunFolder { path, _lock: locked.is_ok().then_some(folder) }),
+        }
     }
-    fs::create_dir_all(run_dir).map_err(|source| StorageError::new("make", run_dir, source))?;
-    Ok(run_dir.to_path_buf())
+
+    /// Take a folder that holds no results.
+    pub(crate) fn take_new(path: &Path) -> anyhow::Result<Self> {
+        let folder = Self::take(path.to_path_buf(), "`--run-dir`")?;
+        if let Some(name) = left_by_another(path) {
+            return refuse(
+                format!(
+                    "`--run-dir {}` holds the results of another run: `{name}`",
+                    path.display()
+                ),
+                "give a folder that is empty, or not there yet",
+            );
+        }
+        Ok(folder)
+    }
+
+    /// Take a folder, and put aside what other runs have left there. Says where that is.
+    pub(crate) fn take_over(path: PathBuf, asked: &str) -> anyhow::Result<(Self, Option<PathBuf>)> {
+        let folder = Self::take(path, asked)?;
+        let aside = put_results_aside(&folder.path, &stamp())
+            .map_err(|source| StorageError::new("move the results in", &folder.path, source))?;
+        Ok((folder, aside))
+    }
 }
 
 /// Read a study's description of its run.
@@ -136,17 +178,6 @@ pub(crate) fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
     let text = fs::read(file).map_err(|source| StorageError::new("read", file, source))?;
     serde_json::from_slice(&text)
         .with_context(|| format!("`{}` does not say which run of a study this is", file.display()))
-}
-
-/// Write a text to the file that is wanted, else to stdout.
-pub(crate) fn write_or_print(file: Option<&Path>, text: &str) -> anyhow::Result<()> {
-    match file {
-        Some(file) => {
-            fs::write(file, text).map_err(|source| StorageError::new("write", file, source))?;
-        }
-        None => messages::print(text.trim_end())?,
-    }
-    Ok(())
 }
 
 /// A model's name as a folder's.
@@ -161,7 +192,6 @@ pub(crate) fn file_name(model: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::UsageError;
     use feedrate_measure::example::simple;
 
     #[test]
@@ -204,8 +234,19 @@ mod tests {
     fn a_folder_with_results_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
         let run_dir = folder.path().join("run");
-        assert_eq!(take_run_dir(&run_dir).unwrap(), run_dir);
-        fs::write(run_dir.join(file::RECORD_FILE), "{}").unwrap();
-        assert!(take_run_dir(&run_dir).unwrap_err().is::<UsageError>());
+        let held = RunFolder::take_new(&run_dir).unwrap();
+        let refused = |word: &str| {
+            let error = RunFolder::take_new(&run_dir).err().unwrap();
+            assert!(error.is::<UsageError>() && error.to_string().contains(word), "{error}");
+        };
+        refused("another run is writing");
+        drop(held);
+        fs::write(run_dir.join("notes.txt"), "mine").unwrap();
+        drop(RunFolder::take_new(&run_dir).unwrap());
+        for name in ["3_output.json", "dlio.log", file::RECORD_FILE] {
+            fs::write(run_dir.join(name), "{}").unwrap();
+            refused(name);
+            fs::remove_file(run_dir.join(name)).unwrap();
+        }
     }
 }

@@ -6,11 +6,14 @@ use crate::record::{CheckpointKind, EpochRecord, Record};
 use crate::window::seconds;
 use std::fmt::Write as _;
 
+/// Names of these files: a run without a timeline has the first alone.
+pub const NAMES: [&str; 2] = ["phases.csv", "timeline.csv"];
+
 /// Names and contents of the files: `timeline.csv`, where the run kept one, and `phases.csv`.
 pub fn files(record: &Record) -> Vec<(String, Vec<u8>)> {
-    let mut files = vec![("phases.csv".to_string(), phases_csv(record).into_bytes())];
+    let mut files = vec![(NAMES[0].to_string(), phases_csv(record).into_bytes())];
     if let Some(timeline) = &record.timeline {
-        files.push(("timeline.csv".to_string(), timeline_csv(record, timeline).into_bytes()));
+        files.push((NAMES[1].to_string(), timeline_csv(record, timeline).into_bytes()));
     }
     files
 }

@@ -288,6 +288,14 @@ mod tests {
     }
 
     #[test]
+    fn a_spreadsheets_mark_at_the_start_of_the_csv_stays() {
+        let (_folder, files) = study("\u{feff}model,processes,run\r\nw,1,N\r\n");
+        files.edit_table(mark_first).unwrap();
+        let marked = fs::read_to_string(&files.csv).unwrap();
+        assert_eq!(marked, "\u{feff}model,processes,run\r\nw,1,Y\r\n");
+    }
+
+    #[test]
     fn the_csv_behind_a_link_is_replaced_and_the_link_stays() {
         let (folder, files) = study("model,processes,run\nw,1,N\n");
         let link = folder.path().join("link.csv");

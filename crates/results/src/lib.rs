@@ -10,6 +10,7 @@ pub mod place;
 pub mod import;
 pub mod files;
 pub mod state;
+pub mod leftovers;
 pub mod overview;
 pub mod search;
 pub mod run;

@@ -4,7 +4,7 @@
 //! written has a name of its own (`feedrate_spec::part`) until it is committed.
 
 use super::engine::Engine;
-use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
+use super::{Handle, NameKind, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::part::create_part;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -109,6 +109,10 @@ impl Storage for FileSystem {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.error("stat", path, error)),
         }
+    }
+
+    fn kind(&self, path: &str) -> Result<Option<NameKind>, StorageError> {
+        NameKind::of_path(&self.root.join(path)).map_err(|error| self.error("stat", path, error))
     }
 
     fn make_dir(&self, path: &str) -> Result<(), StorageError> {

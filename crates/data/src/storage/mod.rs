@@ -108,6 +108,14 @@ pub trait Storage: ReadStorage {
     /// Anything but absence.
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError>;
 
+    /// Kind of what has this name, links not followed; `None` where nothing has. Storages without folders know files alone.
+    ///
+    /// # Errors
+    /// Anything but absence.
+    fn kind(&self, path: &str) -> Result<Option<NameKind>, StorageError> {
+        Ok(self.stat(path)?.map(|bytes| NameKind::File { bytes }))
+    }
+
     /// Make a folder and those above it; `""` is the root. Storages without folders do nothing.
     ///
     /// # Errors
@@ -180,6 +188,36 @@ pub trait Storage: ReadStorage {
     /// The backend's own.
     fn resident_bytes(&self, _path: &str) -> Result<Option<u64>, StorageError> {
         Ok(None)
+    }
+}
+
+/// Kind of what has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// A file of this length.
+    File {
+        /// Its length.
+        bytes: u64,
+    },
+    /// A folder.
+    Folder,
+    /// A link, or something else that no generation makes.
+    Other,
+}
+
+impl NameKind {
+    /// That of a path of the system; `None` where nothing is.
+    ///
+    /// # Errors
+    /// Anything but absence.
+    pub fn of_path(path: &Path) -> std::io::Result<Option<Self>> {
+        match path.symlink_metadata() {
+            Ok(found) if found.is_file() => Ok(Some(NameKind::File { bytes: found.len() })),
+            Ok(found) if found.is_dir() => Ok(Some(NameKind::Folder)),
+            Ok(_) => Ok(Some(NameKind::Other)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::generate::{FileShare, Generation, Watch};
 use crate::lock::{DatasetLock, LockAccess, LockAttempt};
 use crate::removal::{self, Removal};
+use std::os::unix::fs::symlink;
 
 /// A folder of a user's with a dataset among other things.
 #[test]
@@ -17,23 +18,55 @@ fn what_is_removed_is_the_dataset_alone() {
     for own in ["claim", "train/0/.img_00_of_12.npz.1-0.part", ".manifest.json.1-0.part"] {
         std::fs::write(dataset.join(own), "mine").unwrap();
     }
-    assert_eq!(remove(), Removal::Removed);
+    let Removal::Removed(found) = remove() else { panic!() };
+    assert_eq!((found.files, found.strangers), (14, vec![]));
     assert!(!dataset.exists());
 
     made(&plan, &*storage_of(&dataset)).unwrap();
     std::fs::create_dir_all(dataset.join("train/mine")).unwrap();
-    let strangers =
-        ["thesis.txt", "train/mine/a.bin", "train/0/.mydownload.part", "train/0/img_12_of_12.npz"];
+    std::fs::create_dir_all(dataset.join("checkpoints/global_epoch1_step5")).unwrap();
+    let strangers = [
+        "thesis.txt",
+        "checkpoints/global_epoch1_step5/model.pt",
+        "train/mine/a.bin",
+        "train/0/.mydownload.part",
+        "train/0/img_12_of_12.npz",
+        // Under names of the dataset.
+        "train/1/img_01_of_12.npz",
+        "valid/img_1_of_2.npz",
+    ];
     for stranger in strangers {
         std::fs::write(dataset.join(stranger), "mine").unwrap();
     }
-    let Removal::Kept { strangers: told } = remove() else { panic!() };
-    assert_eq!(told, ["thesis.txt", "train/0/.mydownload.part"]);
+    let seen = removal::look_at_folder(&dataset, &["claim"]).unwrap().unwrap();
+    assert_eq!((seen.files, seen.strangers.len()), (12, 3));
+    let Removal::Removed(found) = remove() else { panic!() };
+    assert_eq!(found, seen, "as it was told before");
     for stranger in strangers {
-        assert_eq!(std::fs::read(dataset.join(stranger)).unwrap(), b"mine");
+        assert_eq!(std::fs::read(dataset.join(stranger)).unwrap(), b"mine", "{stranger}");
     }
     assert_eq!(walkdir(&dataset), strangers.len());
     assert_eq!(remove(), Removal::NotOurs);
+}
+
+/// The user keeps part of a dataset elsewhere.
+#[test]
+fn what_is_removed_is_not_looked_for_behind_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let [dataset, elsewhere] = ["npz-0123", "elsewhere"].map(|name| folder.path().join(name));
+    let plan = plan("npz");
+    made(&plan, &*storage_of(&dataset)).unwrap();
+    let file = dataset.join(path_of(&plan, 3));
+    std::fs::rename(dataset.join("train/1"), &elsewhere).unwrap();
+    symlink(&elsewhere, dataset.join("train/1")).unwrap();
+    std::fs::rename(&file, elsewhere.join("3")).unwrap();
+    symlink(elsewhere.join("3"), &file).unwrap();
+    let Removal::Removed(found) = removal::remove_folder(&dataset, &[], "a test").unwrap() else {
+        panic!()
+    };
+    assert_eq!((found.files, found.strangers.len()), (9, 2), "{found:?}");
+    assert_eq!(walkdir(&elsewhere), 4 + 1);
+    assert!(file.is_symlink() && dataset.join("train/1").is_symlink());
 }
 
 fn storage_of(folder: &Path) -> Box<dyn Storage> {
@@ -67,6 +100,27 @@ fn a_folder_with_files_of_others_is_left_as_it_is() {
     let Err(DatasetError::Strangers { path }) = refused else { panic!("{refused:?}") };
     assert_eq!(path, "train/.mydownload.part");
     assert_eq!(walkdir(folder.path()), 1);
+}
+
+/// All of it was there once: what differs now is somebody's work, and what is missing is made again.
+#[test]
+fn a_file_that_has_changed_since_is_not_overwritten() {
+    each(|plan, _, storage| {
+        made(&plan, storage).unwrap();
+        storage.remove(&path_of(&plan, 5)).unwrap();
+        assert_eq!(made(&plan, storage).unwrap().files_written, 1);
+        change(storage, &path_of(&plan, 2), |bytes| bytes[30] ^= 1);
+        storage.remove(&path_of(&plan, 9)).unwrap();
+        for _ in 0..2 {
+            let Err(DatasetError::Altered { path: named, .. }) = made(&plan, storage) else {
+                panic!()
+            };
+            assert_eq!(named, path_of(&plan, 2));
+        }
+        storage.remove(&path_of(&plan, 2)).unwrap();
+        let mended = made(&plan, storage).unwrap();
+        assert_eq!((mended.files_mended, verified(&plan, storage).bad_files), (0, 0));
+    });
 }
 
 #[test]

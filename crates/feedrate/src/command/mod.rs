@@ -17,6 +17,7 @@ mod describe;
 mod system;
 mod slurm;
 mod study;
+mod clean;
 mod supervise;
 mod bench;
 
@@ -71,6 +72,8 @@ enum Command {
     System(system::SystemArguments),
     /// Write a batch script for Slurm that generates and runs a workload.
     Slurm(slurm::SlurmArguments),
+    /// Show the datasets and results of feedrate below some folders, and remove them if told so.
+    Clean(clean::CleanArguments),
     /// Run a script and end all that it started with it; the end of stdin is the word to stop.
     #[command(hide = true)]
     Supervise(supervise::SuperviseArguments),
@@ -98,6 +101,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::System(a) => system::system(a),
         Command::Slurm(a) => slurm::slurm(a, innermost(matches)),
         Command::Study(a) => study::study(a, innermost(matches)),
+        Command::Clean(a) => clean::clean(a),
         Command::Supervise(a) => supervise::supervise(a),
         Command::BenchCrc(a) => bench::crc(a),
     }

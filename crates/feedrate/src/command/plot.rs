@@ -1,11 +1,11 @@
 //! `feedrate plot`: a picture of runs or of a study.
 
 use crate::exit::{Exit, UsageError, refuse};
+use crate::output::{refuse_there, write_output};
 use crate::{messages, threads};
 use anyhow::Context as _;
 use clap::Args;
 use feedrate_measure::metric::Metric;
-use feedrate_measure::record::file::write_atomically;
 use feedrate_report::draw::{Look, Theme, draw};
 use feedrate_report::gather::plot_data;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
@@ -110,7 +110,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         } else {
             drawing.svg.into_bytes()
         };
-        write_atomically(target, &bytes)?;
+        write_output(target, &bytes, arguments.force)?;
     }
     if arguments.json {
         messages::print_json(json!({
@@ -163,12 +163,7 @@ fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, UsageError> {
             "the ending of the file says what is written",
         );
     }
-    if target.exists() && !arguments.force {
-        return refuse(
-            format!("`{}` is there already", target.display()),
-            "replace it with `--force`, or give another name with `-o`",
-        );
-    }
+    refuse_there(&target, arguments.force)?;
     Ok(Some(target))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dlio::{record_in, report_name, write_report};
 use crate::exit::Exit;
-use crate::results::write_or_print;
+use crate::output::write_or_print;
 use clap::Args;
 use feedrate_measure::dlio::report;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,21 @@ pub(super) struct PostprocessArguments {
     /// The report's file, `-` for stdout [default: `DLIO_WORKLOAD_report.txt` in the run's folder].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace the file if it is there.
+    #[arg(long)]
+    force: bool,
 }
 
 /// Write the report.
 pub(crate) fn postprocess(arguments: &PostprocessArguments) -> anyhow::Result<Exit> {
     let record = record_in(&arguments.run, None)?;
+    let force = arguments.force;
     match &arguments.output {
-        Some(file) if file == Path::new("-") => write_or_print(None, &report(&record))?,
-        Some(file) => write_report(&record, file)?,
-        None => write_report(&record, &arguments.run.join(report_name(&record.plan.workload)))?,
+        Some(file) if file == Path::new("-") => write_or_print(None, &report(&record), false)?,
+        Some(file) => write_report(&record, file, force)?,
+        None => {
+            write_report(&record, &arguments.run.join(report_name(&record.plan.workload)), force)?
+        }
     }
     Ok(Exit::Fine)
 }

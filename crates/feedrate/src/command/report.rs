@@ -1,9 +1,9 @@
 //! `feedrate report`: what results say, as a page, a document or tables.
 
 use crate::exit::{Exit, UsageError, refuse};
+use crate::output::{refuse_there, write_output};
 use crate::{messages, threads};
 use clap::Args;
-use feedrate_measure::record::file::write_atomically;
 use feedrate_report::gather::of_results;
 use feedrate_report::output::{OUTPUTS, ReportOutput, find, for_file};
 use feedrate_report::report::Report;
@@ -24,6 +24,9 @@ pub(super) struct ReportArguments {
     /// Its heading [default: `Report on` and what was given].
     #[arg(long)]
     title: Option<String>,
+    /// Replace the file if it is there.
+    #[arg(long)]
+    force: bool,
     /// One JSON object on stdout.
     #[arg(long, conflicts_with_all = ["format", "output"])]
     json: bool,
@@ -39,6 +42,9 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         let message = format!("there is no folder `{}`", folder.display());
         return refuse(message, "make it first");
     }
+    if let Some(target) = target {
+        refuse_there(target, arguments.force)?;
+    }
     let found = of_results(results, folder.as_deref(), threads()).map_err(UsageError::from)?;
     let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
     let report = Report {
@@ -48,7 +54,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     };
     let text = (output.write)(&report);
     match target {
-        Some(file) => write_atomically(file, text.as_bytes())?,
+        Some(file) => write_output(file, text.as_bytes(), arguments.force)?,
         None => messages::print(text.trim_end_matches('\n'))?,
     }
     Ok(Exit::Fine)

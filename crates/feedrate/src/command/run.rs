@@ -8,7 +8,7 @@ use crate::gate::GateArguments;
 use crate::launch::{self, decided, together};
 use crate::messages;
 use crate::resolve::{self, Resolved, resolve, unheeded};
-use crate::results::{self, Results};
+use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_measure::dlio::Invocation;
@@ -106,12 +106,13 @@ fn run_on(
     arguments: &RunArguments,
     signals: &Signals,
 ) -> anyhow::Result<Exit> {
-    let mut invocation = None;
+    let mut own = None;
     let decision = decided(&**comm, || {
-        let (decision, asked) = decide(comm.size(), arguments)?;
-        invocation = Some(asked);
+        let (decision, asked, folder) = decide(comm.size(), arguments)?;
+        own = Some((asked, folder));
         Ok(decision)
     })?;
+    let (invocation, _folder) = own.unzip();
     let Decision { plan, choice, run_dir, study } = decision;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
     let dataset = dataset::ready(&plan, choice, None, &ranks, arguments.data.quiet, signals);
@@ -159,7 +160,10 @@ fn run_on(
 }
 
 /// Plan, make the folder of the results, and find the dataset.
-fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision, Invocation)> {
+fn decide(
+    processes: u32,
+    arguments: &RunArguments,
+) -> anyhow::Result<(Decision, Invocation, RunFolder)> {
     let per_rank = arguments.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(processes, arguments.data.accelerators, per_rank)?;
     let data = &DataArguments { accelerators, ..arguments.data.clone() };
@@ -173,19 +177,21 @@ fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision,
     let has_data = !plan.is_checkpoints_alone();
     let choice = has_data.then(|| dataset::choose(&plan, &data_root, files)).transpose()?;
     let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
-    let run_dir = match &arguments.run_dir {
-        Some(run_dir) => results::take_run_dir(run_dir)?,
+    let folder = match &arguments.run_dir {
+        Some(run_dir) => RunFolder::take_new(run_dir)?,
         None => {
-            let root = results::root(arguments.results.as_deref(), &workload);
-            results::make_folder(&root.join(results::file_name(&plan.model)), "")?
+            let root = results::root(arguments.results.as_deref(), &workload)?;
+            let model = root.join(results::file_name(&plan.model));
+            RunFolder::take(results::make_folder(&model, "")?, "`--results`")?
         }
     };
+    let run_dir = folder.path.clone();
     // Files that Hydra would have written beside the results.
     let mut typed = vec![format!("workload={}", plan.workload)];
     typed.extend(data.overrides.iter().cloned());
     let hydra = results::hydra_text(&typed, &[], &plan.workload, &workload, &run_dir, ".hydra");
     let invocation = Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() };
-    Ok((Decision { plan, choice, run_dir, study }, invocation))
+    Ok((Decision { plan, choice, run_dir, study }, invocation, folder))
 }
 
 /// Tells of epochs and checkpoints, a line each.

@@ -2,6 +2,7 @@
 
 use crate::dataset::{self, Choice};
 use crate::interrupt;
+use crate::output::refuse_root;
 use anyhow::Context;
 use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::manifest::{Manifest, State};
@@ -61,7 +62,8 @@ pub(super) fn made(
 ) -> anyhow::Result<Choice> {
     let storage = storage::open(&plan.storage.kind, root)?;
     let incomplete = dataset::needs_files(plan, &*storage);
-    if incomplete {
+    if incomplete && dataset::is_in_folder(plan) {
+        refuse_root(root, "`dataset.data_folder`")?;
         *lock = dataset::lock_for(plan, root, LockAccess::Exclusive, &interrupt::flag())?;
     }
     if let Some(older) = other(plan, root)? {
@@ -82,7 +84,8 @@ pub(super) fn made(
 pub(super) fn remove_other(plan: &Plan, root: &Path) -> anyhow::Result<()> {
     let Some(older) = other(plan, root)? else { return Ok(()) };
     removal::remove(&older, &*storage::open(&plan.storage.kind, root)?)
-        .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))
+        .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))?;
+    Ok(())
 }
 
 fn other(plan: &Plan, root: &Path) -> anyhow::Result<Option<Manifest>> {

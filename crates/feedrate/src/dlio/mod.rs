@@ -15,12 +15,11 @@ use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
-use crate::results::{self, Results};
+use crate::results::{self, Results, RunFolder};
 use crate::{interrupt, messages, resolve, summary};
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
 use feedrate_data::lock::{DatasetLock, LockAccess};
-use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
@@ -123,10 +122,10 @@ fn run_on(
     level: u8,
     signals: &Signals,
 ) -> anyhow::Result<Exit> {
-    let (mut invocation, mut lock) = (Invocation::default(), None);
+    let (mut invocation, mut held, mut lock) = (Invocation::default(), None, None);
     let DlioDecision { generation, run, folder } = decided(&**comm, || {
-        let (decision, asked) = decide(comm.size(), arguments, &mut lock)?;
-        invocation = asked;
+        let (decision, asked, folder) = decide(comm.size(), arguments, &mut lock)?;
+        (invocation, held) = (asked, Some(folder));
         Ok(decision)
     })?;
     let is_first = comm.rank() == 0;
@@ -173,6 +172,7 @@ fn run_on(
     if is_first && !summary.doubts.is_empty() {
         messages::say(summary::doubts(&summary));
     }
+    drop(held);
     Ok(Exit::Fine)
 }
 
@@ -181,7 +181,7 @@ fn decide(
     processes: u32,
     arguments: &HydraArguments,
     lock: &mut Option<DatasetLock>,
-) -> anyhow::Result<(DlioDecision, Invocation)> {
+) -> anyhow::Result<(DlioDecision, Invocation, RunFolder)> {
     let mut composed = compose(arguments)?;
     let root = resolve::data_root(&composed.workload);
     let mut warnings = std::mem::take(&mut composed.warnings);
@@ -239,16 +239,21 @@ fn decide(
     if composed.is_stamped {
         composed.run_dir = results::make_new(&composed.run_dir)?;
     }
-    let folder = composed.workload.output_folder.as_ref();
-    let folder = folder.map_or(composed.run_dir.clone(), PathBuf::from);
-    std::fs::create_dir_all(&folder)
-        .map_err(|source| StorageError::new("make", &folder, source))?;
+    let own = composed.workload.output_folder.as_ref().map(PathBuf::from);
+    let asked = if own.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
+    let folder = own.unwrap_or(composed.run_dir.clone());
+    let (held, aside) = RunFolder::take_over(folder, asked)?;
+    let folder = held.path.clone();
+    warnings.extend(aside.map(|aside| {
+        let (left, aside) = (folder.display(), aside.display());
+        format!("what other runs have left in `{left}` is now in `{aside}`")
+    }));
     let invocation = invocation(composed, arguments, warnings)?;
     // What is refused is refused by now.
     if let Some((plan, _)) = &generation {
         data::remove_other(plan, &root)?;
     }
-    Ok((DlioDecision { generation, run: decided, folder }, invocation))
+    Ok((DlioDecision { generation, run: decided, folder }, invocation, held))
 }
 
 /// Accelerators are processes, unless each has several, or the only one is told to have many.

@@ -2,7 +2,8 @@
 
 use crate::exit::{Exit, UsageError, refuse};
 use crate::messages;
-use crate::results::{file_name, write_or_print};
+use crate::output::write_or_print;
+use crate::results::file_name;
 use clap::Parser;
 use feedrate_measure::dlio;
 use feedrate_measure::record::Record;
@@ -44,6 +45,9 @@ struct PostprocessorArguments {
     /// The run's name, which names the report (-n) [default: the model's].
     #[arg(short, long)]
     name: Option<String>,
+    /// Replace a report that says something else.
+    #[arg(long)]
+    force: bool,
 }
 
 /// Python's short options of several letters, which are none to others.
@@ -72,7 +76,7 @@ pub(super) fn postprocess() -> anyhow::Result<Exit> {
     }
     let name = arguments.name.filter(|name| !name.is_empty());
     let name = name.unwrap_or_else(|| record.plan.model.clone());
-    write_report(&record, &folder.join(report_name(&name)))?;
+    write_report(&record, &folder.join(report_name(&name)), arguments.force)?;
     Ok(Exit::Fine)
 }
 
@@ -131,8 +135,8 @@ pub(crate) fn report_name(name: &str) -> String {
 }
 
 /// Write the report, and print where it is.
-pub(crate) fn write_report(record: &Record, file: &Path) -> anyhow::Result<()> {
-    write_or_print(Some(file), &dlio::report(record))?;
+pub(crate) fn write_report(record: &Record, file: &Path, force: bool) -> anyhow::Result<()> {
+    write_or_print(Some(file), &dlio::report(record), force)?;
     messages::print(&file.display().to_string())?;
     Ok(())
 }

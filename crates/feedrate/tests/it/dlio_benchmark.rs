@@ -13,7 +13,7 @@ pub(crate) fn with_workloads() -> Test {
     test
 }
 
-fn dlio(test: &Test, arguments: &[&str]) -> Answer {
+pub(crate) fn dlio(test: &Test, arguments: &[&str]) -> Answer {
     let mut command = test.program(env!("CARGO_BIN_EXE_dlio_benchmark"), &["--config-dir", "conf"]);
     Answer::of(&command.args(arguments).output().unwrap())
 }

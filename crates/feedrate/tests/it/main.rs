@@ -15,6 +15,8 @@ mod describe;
 mod members;
 /// What happens to datasets.
 mod data;
+/// What others have where feedrate writes.
+mod owned;
 /// Formats, loaders and engines with each other.
 mod pairs;
 /// Checkpoints.

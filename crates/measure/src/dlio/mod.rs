@@ -49,6 +49,22 @@ pub struct HydraText {
     pub hydra: String,
 }
 
+const SUMMARY: &str = "summary.json";
+const LOG: &str = "dlio.log";
+/// Files in Hydra's folder.
+pub const HYDRA_FILES: [&str; 3] = ["config.yaml", "overrides.yaml", "hydra.yaml"];
+
+/// Those of one of DLIO's ranks: its steps, and its blocks.
+fn rank_names(rank: usize) -> [String; 2] {
+    ["output", "per_epoch_stats"].map(|what| format!("{rank}_{what}.json"))
+}
+
+/// Names of DLIO's files that [`write`] makes of a record, but for Hydra's.
+pub fn file_names(record: &Record) -> impl Iterator<Item = String> {
+    let ranks = (0..record.plan.accelerators as usize).flat_map(rank_names);
+    ranks.chain([SUMMARY, LOG].map(str::to_string))
+}
+
 /// Files kept in memory before they are written; thousands of accelerators have as many thousand.
 const FILES_AT_ONCE: usize = 128;
 
@@ -69,17 +85,18 @@ pub fn write(
     let mut files = beside;
     for rank in 0..record.plan.accelerators as usize {
         let output = output::output_json(&derived, &evaluations, rank);
-        files.push(python_json(format!("{rank}_output.json"), &output));
         let stats = epoch_stats::epoch_stats_json(record, rank);
-        files.push(python_json(format!("{rank}_per_epoch_stats.json"), &stats));
+        files.extend(
+            rank_names(rank).into_iter().zip([output, stats]).map(|(n, v)| python_json(n, &v)),
+        );
         if FILES_AT_ONCE <= files.len() {
             write_all_atomically(folder, &files)?;
             files.clear();
         }
     }
     let summary = summary::summary_json(&derived, &evaluations);
-    files.push(python_json("summary.json", &summary));
-    files.push(("dlio.log".into(), log(record, invocation, Some(folder)).into_bytes()));
+    files.push(python_json(SUMMARY, &summary));
+    files.push((LOG.into(), log(record, invocation, Some(folder)).into_bytes()));
     files.extend(hydra_files(invocation));
     write_all_atomically(folder, &files)
 }
@@ -94,8 +111,7 @@ pub fn write_generation(
     invocation: &Invocation,
 ) -> Result<(), RecordFileError> {
     make_folder(&folder.join(&invocation.subfolder))?;
-    let mut files =
-        vec![("dlio.log".to_string(), generation_log(processes, invocation).into_bytes())];
+    let mut files = vec![(LOG.to_string(), generation_log(processes, invocation).into_bytes())];
     files.extend(hydra_files(invocation));
     write_all_atomically(folder, &files)
 }
@@ -115,9 +131,10 @@ fn hydra_files(invocation: &Invocation) -> Vec<(String, Vec<u8>)> {
         return Vec::new();
     }
     let HydraText { config, overrides, hydra } = &invocation.hydra;
-    [("config", config), ("overrides", overrides), ("hydra", hydra)]
-        .map(|(name, text)| (format!("{}/{name}.yaml", invocation.subfolder), text.clone().into()))
-        .into()
+    let files = HYDRA_FILES.iter().zip([config, overrides, hydra]);
+    files
+        .map(|(name, text)| (format!("{}/{name}", invocation.subfolder), text.clone().into()))
+        .collect()
 }
 
 /// The evaluations of a run, as a record of their own.

@@ -5,8 +5,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Hydra's folder, as DLIO, MLPerf Storage 2 and MLPerf Storage 1 name it.
-const SUBFOLDERS: [&str; 3] = [".hydra", "dlio_config", OF_MLPERF_1];
+/// Hydra's folder, as DLIO and MLPerf Storage 2 name it.
+pub(crate) const HYDRA_FOLDERS: [&str; 2] = [".hydra", "dlio_config"];
+/// As MLPerf Storage 1 names it.
 pub(super) const OF_MLPERF_1: &str = "configs";
 /// End of the name of the file of `mlpstorage` that has what it made of its arguments.
 pub(super) const OF_MLPSTORAGE: &str = "_metadata.json";
@@ -23,7 +24,8 @@ pub struct Config {
 
 /// Hydra's folder in the folder of a run.
 pub(super) fn subfolder(run: &Path) -> Option<(&'static str, PathBuf)> {
-    let mut found = SUBFOLDERS.iter().map(|name| (*name, run.join(name)));
+    let names = HYDRA_FOLDERS.into_iter().chain([OF_MLPERF_1]);
+    let mut found = names.map(|name| (name, run.join(name)));
     found.find(|(_, path)| {
         ["config.yaml", "overrides.yaml"].iter().any(|name| path.join(name).is_file())
     })

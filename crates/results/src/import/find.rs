@@ -1,7 +1,7 @@
 //! Finds the folders of runs below a folder, whatever the layout. Reads names only; links are not followed.
 
 use super::config;
-use super::names::{LOG, STATS_OF_ALL, SUMMARY, rank_of};
+use super::names::{LOG, STATS_OF_ALL, SUMMARY, is_of_run, rank_of};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::file::RECORD_FILE;
 use serde::Serialize;
@@ -129,6 +129,16 @@ pub(crate) fn time_of_name(path: &Path) -> Option<i64> {
     let at = |from: usize, to: usize| digits.get(from..to);
     let date = format!("{}-{}-{}", at(0, 4)?, at(4, 6)?, at(6, 8)?);
     micros(&format!("{date}T{}:{}:{}.000000", at(8, 10)?, at(10, 12)?, at(12, 14)?))
+}
+
+/// Names of what runs have left in `folder` itself, and Hydra's folder with them.
+pub(crate) fn left_by_runs(folder: &Path) -> Vec<String> {
+    let mut names = file_names(folder);
+    names.retain(|name| is_of_run(name));
+    let hydra = config::subfolder(folder).filter(|(name, _)| *name != config::OF_MLPERF_1);
+    names.extend(hydra.map(|(name, _)| name.to_string()));
+    names.sort_unstable();
+    names
 }
 
 /// The names of the files in a folder.

@@ -18,11 +18,12 @@ mod clocks;
 mod tests;
 
 pub(crate) use abilities::{DlioAbility, dlio_has};
+pub(crate) use config::HYDRA_FOLDERS;
 pub(crate) use config::leaves;
 pub use config::{Config, same_text};
 pub use dlio::{DLIO, Imported};
-pub(crate) use find::time_of_name;
 pub use find::{FoundRun, LeftOut, RunOrigin, find};
+pub(crate) use find::{left_by_runs, time_of_name};
 pub use log::Log;
 pub use plan::AskedCounts;
 pub use reported::Reported;

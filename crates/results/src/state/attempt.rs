@@ -25,6 +25,9 @@ const FAILED_FILE: &str = "failed.txt";
 /// The same, once its row was begun again.
 const RETRIED_FILE: &str = "failed-and-retried.txt";
 
+/// All files of a study in the folder of a run.
+pub(crate) const STUDY_FILES: [&str; 4] = [ABOUT_FILE, CHECKED_FILE, FAILED_FILE, RETRIED_FILE];
+
 /// One start of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {

@@ -7,6 +7,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use attempt::STUDY_FILES;
 pub use attempt::{ABOUT_FILE, Attempt, Checked, Outcome, write_about};
 pub use settings::{Launching, StudySettings};
 pub use status::{RowState, Status};

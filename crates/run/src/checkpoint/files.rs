@@ -1,6 +1,7 @@
 //! The operations of a file system that a checkpoint needs: few, so that tests can be a storage that loses power.
 //! Shared by all that touch a checkpoint's files. Knows no format.
 
+use feedrate_data::storage::NameKind;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -24,6 +25,9 @@ pub(super) trait FileSystem: Sync {
 
     /// A file that is there, from its start, and its length.
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
+
+    /// Kind of what has this name, links not followed; `None` where nothing has.
+    fn kind(&self, path: &Path) -> io::Result<Option<NameKind>>;
 
     /// Give a file another name; whoever had that is gone.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -83,6 +87,10 @@ impl FileSystem for SystemFiles {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
         Ok((Box::new(file), bytes))
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Option<NameKind>> {
+        NameKind::of_path(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

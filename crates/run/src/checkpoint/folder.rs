@@ -2,18 +2,22 @@
 
 use super::content::StateContent;
 use super::files::{FileSystem, SystemFiles};
-use super::manifest::{CheckpointFile, CheckpointManifest, NAME, tensors_crc32};
+use super::manifest::{
+    BEGUN, BegunCheckpoint, CheckpointFile, CheckpointManifest, NAME, UNFINISHED, tensors_crc32,
+};
 use super::sink::{Length, PIECE_BYTES, Pieces};
 use super::{CheckpointError, find};
 use crate::buffer::AlignedBuffer;
 use crate::clock::Clock;
 use crate::ranks::Ranks;
+use feedrate_data::storage::NameKind;
 use feedrate_data::walk::{self, Watch};
 use feedrate_measure::record::RankCheckpoint;
 use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::StateFile;
 use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -24,6 +28,9 @@ use std::sync::{Mutex, PoisonError};
 const RANKS_AT_ONCE: usize = 16;
 /// Read and summed up at once, so that it stays in a core's cache between the two.
 const READ_BYTES: usize = 512 << 10;
+
+/// Names of files of ours that lie there, with their lengths where they are known.
+type OwnFiles = BTreeMap<String, Option<u64>>;
 
 /// A checkpoint, and where it lies or will lie.
 pub(super) struct CheckpointFolder<'f> {
@@ -95,12 +102,19 @@ impl<'f> CheckpointFolder<'f> {
         CheckpointFolder { files, plan, clock, epoch, step, path, sync_ns: 0 }
     }
 
-    /// Make the folder; from here on no checkpoint in it is whole.
+    /// Make the folder; from here on no checkpoint in it is whole. Files of others in it stay; where they have names of ours,
+    /// nothing is touched.
     pub(super) fn begin(&mut self) -> Result<(), CheckpointError> {
-        self.prepare().map_err(not_written(&self.path))
+        let failed = not_written(&self.path);
+        let own = self.own_files();
+        let planned: BTreeSet<String> = self.state_files().map(|s| self.file_name(&s)).collect();
+        if let Some(path) = self.stranger(&planned, &own).map_err(&failed)? {
+            return Err(CheckpointError::Stranger { path });
+        }
+        self.prepare(planned, own).map_err(failed)
     }
 
-    fn prepare(&mut self) -> io::Result<()> {
+    fn prepare(&mut self, planned: BTreeSet<String>, own: OwnFiles) -> io::Result<()> {
         for changed in self.files.create_folder(&self.path)? {
             self.sync_folder(&changed)?;
         }
@@ -110,8 +124,64 @@ impl<'f> CheckpointFolder<'f> {
             let message = format!("it has {bytes}, only {free} are free");
             return Err(io::Error::new(io::ErrorKind::StorageFull, message));
         }
+        let left: Vec<String> = own.into_keys().filter(|name| !planned.contains(name)).collect();
+        let files = planned.into_iter().chain(left.iter().cloned()).collect();
+        let text = serde_json::to_vec(&BegunCheckpoint { files }).map_err(io::Error::other)?;
+        let part = self.path.join(UNFINISHED);
+        self.files.create(&part, text.len() as u64)?.write(&text)?;
+        self.files.rename(&part, &self.path.join(BEGUN))?;
         let path = self.path.clone();
-        self.withdraw(&path)
+        self.withdraw(&path)?;
+        // Those of a checkpoint that had more files would not be told from ours.
+        left.iter().try_for_each(|name| self.remove_file(&path.join(name)))
+    }
+
+    /// Files that a checkpoint here has, or one that was broken off; of the former with their lengths.
+    fn own_files(&self) -> OwnFiles {
+        let read = |name| {
+            let mut text = Vec::new();
+            let read = self.read(name, "", None, |piece| text.extend_from_slice(piece));
+            read.ok().map(|()| text)
+        };
+        let begun = read(BEGUN).and_then(|text| serde_json::from_slice(&text).ok());
+        let begun = begun.map_or_else(BTreeSet::new, |begun: BegunCheckpoint| begun.files);
+        let mut own: OwnFiles = begun.into_iter().map(|name| (name, None)).collect();
+        let whole = read(NAME)
+            .and_then(|text| CheckpointManifest::parse(&text, self.epoch, self.step).ok());
+        if let Some(whole) = whole {
+            own.insert(NAME.to_string(), None);
+            for (name, file) in whole.files {
+                own.entry(name).or_insert(Some(file.bytes));
+            }
+        }
+        // Names that lead elsewhere are nobody's.
+        own.retain(|name, _| !name.contains('/'));
+        own
+    }
+
+    /// The first that has a name that is to be written, and is not `own`.
+    fn stranger(&self, planned: &BTreeSet<String>, own: &OwnFiles) -> io::Result<Option<PathBuf>> {
+        for name in planned.iter().map(String::as_str).chain([NAME]) {
+            let path = self.path.join(name);
+            let is_own = match (self.files.kind(&path)?, own.get(name)) {
+                (None, _) | (Some(NameKind::File { .. }), Some(None)) => true,
+                (Some(NameKind::File { bytes }), Some(Some(written))) => bytes == *written,
+                (Some(_), _) => false,
+            };
+            if !is_own {
+                return Ok(Some(path));
+            }
+            let part = part_of(&path);
+            if name != NAME && !own.contains_key(name) && self.files.kind(&part)?.is_some() {
+                return Ok(Some(part));
+            }
+        }
+        Ok(None)
+    }
+
+    fn state_files(&self) -> impl Iterator<Item = StateFile> + use<'f> {
+        let state = &self.plan.state;
+        (0..state.writers()).flat_map(|rank| state.files(rank))
     }
 
     /// From here on the checkpoint in `folder` is not whole, if there is one.
@@ -120,6 +190,14 @@ impl<'f> CheckpointFolder<'f> {
             Ok(()) => self.sync_folder(folder),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Remove a file that may not be there.
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        match self.files.remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -149,7 +227,7 @@ impl<'f> CheckpointFolder<'f> {
         own: &mut RankCheckpoint,
     ) -> Result<CheckpointFile, CheckpointError> {
         let path = self.path.join(self.file_name(state));
-        let part = path.with_extension("part");
+        let part = part_of(&path);
         let written = self.write_part(&part, state, own);
         written.and_then(|entry| self.files.rename(&part, &path).map(|()| entry)).map_err(
             |source| {
@@ -200,7 +278,7 @@ impl<'f> CheckpointFolder<'f> {
 
     fn put(&mut self, manifest: &CheckpointManifest, path: &Path) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::other)?;
-        let part = self.path.join(format!("{NAME}.part"));
+        let part = self.path.join(UNFINISHED);
         let mut output = self.files.create(&part, text.len() as u64)?;
         output.write(&text)?;
         self.sync_ns += self.timed(|| output.sync())?;
@@ -208,7 +286,8 @@ impl<'f> CheckpointFolder<'f> {
         let folder = self.path.clone();
         self.sync_folder(&folder)?;
         self.files.rename(&part, path)?;
-        self.sync_folder(&folder)
+        self.sync_folder(&folder)?;
+        self.remove_file(&folder.join(BEGUN))
     }
 
     /// Remove an older checkpoint of the same plan. The manifest goes first, so that what is left at any moment does not look whole;
@@ -219,12 +298,8 @@ impl<'f> CheckpointFolder<'f> {
 
     fn remove_files(&mut self, older: &Path) -> io::Result<()> {
         self.withdraw(older)?;
-        let state = &self.plan.state;
-        for file in (0..state.writers()).flat_map(|rank| state.files(rank)) {
-            match self.files.remove(&older.join(self.file_name(&file))) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+        for file in self.state_files() {
+            self.remove_file(&older.join(self.file_name(&file)))?;
         }
         self.files.remove_empty_folder(older)
     }
@@ -354,9 +429,14 @@ impl<'f> CheckpointFolder<'f> {
     }
 }
 
-fn not_written(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
+/// The name of a file until it is whole.
+fn part_of(path: &Path) -> PathBuf {
+    path.with_extension("part")
+}
+
+fn not_written(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<> {
     let path = path.to_owned();
-    |source| CheckpointError::Write { path, source }
+    move |source| CheckpointError::Write { path: path.clone(), source }
 }
 
 fn read_all(mut input: impl Read, mut take: impl FnMut(&[u8])) -> io::Result<()> {

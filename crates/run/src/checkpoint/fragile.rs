@@ -1,6 +1,7 @@
 //! A storage in memory that loses power: what was not synced is gone then, contents and names alike.
 
 use super::files::{FileSystem, OutputFile};
+use feedrate_data::storage::NameKind;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -106,6 +107,12 @@ impl FileSystem for FragileFiles {
         let content = state.files[file].0.clone();
         let bytes = content.len() as u64;
         Ok((Box::new(Cursor::new(content)), bytes))
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Option<NameKind>> {
+        let state = self.state.lock().unwrap();
+        let found = state.find(path).ok();
+        Ok(found.map(|file| NameKind::File { bytes: state.files[file].0.len() as u64 }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

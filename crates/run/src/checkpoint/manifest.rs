@@ -3,10 +3,14 @@
 
 use feedrate_spec::plan::state::StateFile;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Its name. It ends in nothing that a framework's loader looks for.
 pub(super) const NAME: &str = "manifest.json";
+/// Names the files of a checkpoint that is being written, so that another run knows them for ours whenever this one ends.
+pub(super) const BEGUN: &str = "feedrate-begun.json";
+/// The name of either of them while it is written.
+pub(super) const UNFINISHED: &str = "feedrate-unfinished.part";
 /// Raised when a field changes meaning.
 const VERSION: u32 = 1;
 
@@ -58,6 +62,12 @@ impl CheckpointManifest {
         }
         Ok(manifest)
     }
+}
+
+/// Files of a checkpoint that was begun.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct BegunCheckpoint {
+    pub(super) files: BTreeSet<String>,
 }
 
 /// Tells states from another.

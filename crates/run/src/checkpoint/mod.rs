@@ -63,6 +63,12 @@ pub enum CheckpointError {
         /// The system's reason.
         source: io::Error,
     },
+    /// Something of others has the name of one of its files.
+    #[error("`{}` lies where a checkpoint is to be written, and no manifest says that feedrate wrote it", path.display())]
+    Stranger {
+        /// Its path.
+        path: PathBuf,
+    },
     /// The processes of the run lost each other.
     #[error(transparent)]
     Comm(#[from] CommError),
@@ -95,6 +101,9 @@ impl CheckpointError {
                 }
                 _ => None,
             },
+            CheckpointError::Stranger { .. } => {
+                Some("move it elsewhere, or point `checkpoint.checkpoint_folder` at another folder")
+            }
             CheckpointError::Comm(error) => error.hint(),
             CheckpointError::Damaged { .. } => Some(
                 "it is not the checkpoint that was asked for, or not whole: load another, or write it anew",

@@ -153,12 +153,14 @@ fn what_is_not_whole_is_refused_by_file_and_reason() {
             let told = error.to_string();
             assert!(told.contains(words) && told.contains(path.to_str().unwrap()), "{told}");
             assert!(error.hint().is_some());
+            std::fs::remove_dir_all(&inside).unwrap();
         }
         for (gone, words) in [(file.as_str(), "it is missing"), ("manifest.json", "not whole")] {
             save(&plan).unwrap();
             std::fs::remove_file(inside.join(gone)).unwrap();
             let told = load_all(&plan, 0).unwrap_err().to_string();
             assert!(told.contains(words) && told.contains(gone), "{told}");
+            std::fs::remove_dir_all(&inside).unwrap();
         }
         save(&plan).unwrap();
         let mut other = plan.clone();
@@ -230,6 +232,78 @@ fn without_fsync_a_loss_of_power_tears_checkpoints_and_they_are_refused() {
     save_to(&files, &plan).unwrap();
     let left = files.after_power_failure(Names::All);
     assert!(load_from(&left, &plan).is_err());
+}
+
+/// Each is the user's: a name of ours alone says nothing.
+#[test]
+fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let plan = plan(temporary.path(), "raw", false);
+    let inside = super::folder(&plan, 1, 5);
+    let refused = |name: &str| {
+        let error = save(&plan).unwrap_err();
+        assert!(matches!(&error, CheckpointError::Stranger { path } if path.ends_with(name)));
+        assert!(error.hint().is_some());
+    };
+    for name in ["manifest.json", "model_states-1.raw", "model_states-1.part"] {
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::write(inside.join(name), r#"{"mine":1}"#).unwrap();
+        refused(name);
+        assert_eq!(std::fs::read(inside.join(name)).unwrap(), br#"{"mine":1}"#);
+        assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 1);
+        std::fs::remove_dir_all(&inside).unwrap();
+    }
+    // Over our own; a file of others beside it, and one of another plan of ours.
+    save(&plan).unwrap();
+    std::fs::write(inside.join("thesis.txt"), "mine").unwrap();
+    let fewer = |plan: &CheckpointPlan| {
+        let mut fewer = plan.clone();
+        (fewer.state.ranks, fewer.state.data) = (2, 2);
+        fewer
+    };
+    let names = || std::fs::read_dir(&inside).unwrap().count();
+    let before = names();
+    save(&fewer(&plan)).unwrap();
+    assert!(names() < before && !inside.join("model_states-2.raw").exists());
+    save(&plan).unwrap();
+    assert_eq!(names(), before);
+    assert!(inside.join("thesis.txt").exists());
+    // Changed since, or copied from another step.
+    std::fs::write(inside.join("model_states-0.raw"), "mine").unwrap();
+    refused("model_states-0.raw");
+    std::fs::rename(&inside, super::folder(&plan, 1, 6)).unwrap();
+    let mut other = CheckpointFolder::new(&SystemFiles, &plan, Clock::new(), 1, 6);
+    other.begin().unwrap_err();
+    // A link leads to what others have.
+    save(&plan).unwrap();
+    let (file, moved) = (inside.join("model_states-0.raw"), temporary.path().join("moved"));
+    std::fs::rename(&file, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &file).unwrap();
+    refused("model_states-0.raw");
+}
+
+/// Left by a run that was killed: ours, whenever that was.
+#[test]
+fn a_checkpoint_that_was_broken_off_is_written_again() {
+    let plan = plan(Path::new("/c"), "raw", false);
+    for over_older in [false, true] {
+        let mut finished = false;
+        for operations in 0..1000 {
+            let files = FragileFiles::default();
+            if over_older {
+                save_to(&files, &plan).unwrap();
+            }
+            files.fail_after(operations);
+            finished = save_to(&files, &plan).is_ok();
+            files.fail_after(u64::MAX);
+            save_to(&files, &plan).unwrap();
+            load_from(&files, &plan).unwrap();
+            if finished {
+                break;
+            }
+        }
+        assert!(finished);
+    }
 }
 
 #[test]

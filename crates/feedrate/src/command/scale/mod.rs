@@ -95,7 +95,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         dry_run::tell(arguments, &range, budget_s)?;
         return Ok(Exit::Fine);
     }
-    let root = results::root(arguments.results.as_deref(), &range.resolved.workload);
+    let root = results::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let folder = results::make_folder(&root, "scale-")?;
     let probes = Probes { folder: &folder, cold: arguments.cold, stop: &interrupt::flag() };
     let result = Hunt::new(arguments, response, range, budget_s).search(&probes)?;

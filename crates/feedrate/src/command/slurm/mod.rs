@@ -9,6 +9,7 @@ use super::generate::GenerateArguments;
 use super::run::RunArguments;
 use crate::cli::{DataArguments, LaunchArguments, given};
 use crate::exit::{Exit, UsageError, refuse};
+use crate::output::write_or_print;
 use crate::resolve::{Resolved, is_file, resolve};
 use crate::{catalog, dataset, dlio, launch, results};
 use clap::{ArgMatches, Args, ValueEnum};
@@ -55,6 +56,9 @@ pub(super) struct BatchArguments {
     /// Write the script to this file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace the file if it is there.
+    #[arg(long)]
+    force: bool,
     /// Partition [default: the cluster's].
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
@@ -122,7 +126,7 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         1 => "one process".into(),
         many => format!("{} processes", units::count(many.into())),
     };
-    let root = results::root(run.results.as_deref(), &resolved.workload);
+    let root = results::root(run.results.as_deref(), &resolved.workload)?;
     let mut lines = vec![
         launch_function(batch, arguments.launcher, tasks),
         results_folder(&quoted(&root.display().to_string())),
@@ -182,7 +186,7 @@ impl BatchArguments {
                 "choose a folder without quotes and backslashes in its name",
             );
         }
-        results::write_or_print(self.output.as_deref(), &job.script())?;
+        write_or_print(self.output.as_deref(), &job.script(), self.force)?;
         Ok(Exit::Fine)
     }
 }

@@ -1,7 +1,7 @@
 //! Datasets that a study made and may delete: each says in its folder which study that is.
 
 use feedrate_data::manifest::{Manifest, State};
-use feedrate_data::removal::{self, Removal};
+use feedrate_data::removal::{self, OwnFound, Removal};
 use feedrate_data::storage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// In the folder of a dataset that a study made: the study's id.
-const CLAIM: &str = "made-by-study";
+pub(in crate::command) const CLAIM: &str = "made-by-study";
 
 /// Say whose a dataset is that is about to be made. What others began is not this study's to delete.
 pub(super) fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
@@ -20,24 +20,27 @@ pub(super) fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
     fs::write(folder.join(CLAIM), study_id)
 }
 
-/// Datasets in folders that this study made, with their bytes.
+/// Datasets in folders that this study made, with their bytes. One of another name is a copy of the user's.
 pub(super) fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for entry in roots.iter().flat_map(fs::read_dir).flatten().flatten() {
         let folder = entry.path();
-        if fs::read_to_string(folder.join(CLAIM)).is_ok_and(|id| id == study_id) {
-            let bytes = complete_bytes(&folder).unwrap_or_else(|| bytes_in(&folder));
-            found.insert(folder, bytes);
+        let is_own = entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && fs::read_to_string(folder.join(CLAIM)).is_ok_and(|id| id == study_id);
+        if !is_own {
+            continue;
         }
+        let storage = storage::open("file", &folder).ok();
+        let manifest = storage.and_then(|storage| Manifest::read(&*storage).ok()?);
+        let bytes = match manifest {
+            Some(of) if !folder.ends_with(Manifest::folder_name(&of.settings)) => continue,
+            // Looking at each of its files may take long.
+            Some(of) if of.state == State::Complete => of.total_bytes,
+            _ => bytes_in(&folder),
+        };
+        found.insert(folder, bytes);
     }
     found
-}
-
-/// As the manifest of a whole dataset says: looking at each of its files may take long.
-fn complete_bytes(folder: &Path) -> Option<u64> {
-    let storage = storage::open("file", folder).ok()?;
-    let manifest = Manifest::read(&*storage).ok()??;
-    (manifest.state == State::Complete).then_some(manifest.total_bytes)
 }
 
 fn bytes_in(folder: &Path) -> u64 {
@@ -60,7 +63,9 @@ pub(super) fn delete(folder: &Path) -> io::Result<Removal> {
             // It was claimed, and nothing was made of it; what others left there stays.
             fs::remove_file(folder.join(CLAIM))?;
             let _ = fs::remove_dir(folder);
-            Ok(Removal::Removed)
+            let left = fs::read_dir(folder).into_iter().flatten().flatten();
+            let strangers = left.map(|entry| entry.file_name().display().to_string()).collect();
+            Ok(Removal::Removed(OwnFound { strangers, ..OwnFound::default() }))
         }
         removal => Ok(removal),
     }
@@ -81,7 +86,8 @@ mod tests {
         assert_eq!(made_by(&roots, "you"), BTreeMap::new());
         assert_eq!(made_by(&roots, "me"), BTreeMap::from([(mine.clone(), 2)]));
         fs::write(mine.join("thesis.txt"), "").unwrap();
-        assert_eq!(delete(&mine).unwrap(), Removal::Removed);
+        let Removal::Removed(found) = delete(&mine).unwrap() else { panic!() };
+        assert_eq!(found.strangers, ["thesis.txt"]);
         assert!(mine.join("thesis.txt").exists() && made_by(&roots, "me").is_empty());
     }
 }

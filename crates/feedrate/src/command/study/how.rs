@@ -1,6 +1,7 @@
 //! How the runs of a study are made: what was asked now, against what its earlier runs were made with.
 
 use crate::exit::refuse;
+use crate::output::refuse_root;
 use crate::resolve::entropy;
 use anyhow::Context;
 use clap::Args;
@@ -72,6 +73,7 @@ pub(super) fn settings(
     changes.take("--launcher-argument", given(&how.launcher_argument), &mut launching.arguments);
     let per_rank = how.accelerators_per_rank.map(Some);
     changes.take("--accelerators-per-rank", per_rank, &mut launching.accelerators_per_rank);
+    refuse_root(&settings.results, "`--results`")?;
     if !changes.refused.is_empty() {
         return refuse(
             format!(

@@ -8,7 +8,7 @@ use crate::interrupt;
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
-use feedrate_data::removal::Removal;
+use feedrate_data::removal::{OwnFound, Removal};
 use feedrate_measure::metric::Metric;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
@@ -107,7 +107,9 @@ impl RunnerEnv for ThisMachine {
 
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool> {
         let removal = datasets::delete(folder)?;
-        if let Removal::Kept { strangers } = &removal {
+        if let Removal::Removed(OwnFound { strangers, .. }) = &removal
+            && !strangers.is_empty()
+        {
             let (folder, strangers) = (folder.display(), strangers.join("`, `"));
             self.reporter.say(&format!("{folder} stays, for others lie in it: `{strangers}`"));
         }

@@ -4,7 +4,7 @@ mod new;
 mod how;
 mod row;
 mod reporter;
-mod datasets;
+pub(super) mod datasets;
 mod machine;
 mod precision;
 mod dry_run;

@@ -2,12 +2,12 @@
 
 use super::how;
 use super::row::{RowCommand, workload};
-use crate::exit::{Exit, UsageError, refuse};
+use crate::exit::{Exit, UsageError};
 use crate::messages::{self, StdoutError};
+use crate::output::{refuse_there, write_output};
 use crate::resolve;
 use anyhow::Context;
 use clap::Args;
-use feedrate_measure::record::file;
 use feedrate_results::row::Row;
 use feedrate_results::table::Table;
 use feedrate_spec::problem::Problems;
@@ -180,17 +180,12 @@ fn output(arguments: &StudyNewArguments) -> PathBuf {
 
 /// A study that is there may have runs to its name: it is not touched unless that is asked for.
 fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
-    if !force && path.symlink_metadata().is_ok() {
-        return refuse(
-            format!("`{}` is there already", path.display()),
-            "choose another name with `-o`, or overwrite it with `--force`",
-        );
-    }
+    refuse_there(path, force)?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make `{}`", folder.display()))?;
     }
-    Ok(file::write_atomically(path, csv.as_bytes())?)
+    write_output(path, csv.as_bytes(), force)
 }
 
 /// Warn of runs that this machine would refuse; the study may be meant for another.

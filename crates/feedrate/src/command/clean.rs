@@ -1,0 +1,210 @@
+//! `feedrate clean`: datasets and results of feedrate, shown first and removed if told so. Removes nothing that no manifest and no
+//! record names.
+
+use super::study::datasets::CLAIM;
+use crate::dlio::report_name;
+use crate::exit::{Exit, refuse};
+use crate::messages::{self, StdoutError};
+use crate::results::RunFolder;
+use crate::text;
+use clap::{Args, ValueEnum};
+use feedrate_data::manifest;
+use feedrate_data::names::{OwnFileVisit, OwnFiles};
+use feedrate_data::removal::{self, OwnFound, Removal};
+use feedrate_data::storage::{self, StorageError};
+use feedrate_measure::record::Record;
+use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_results::{leftovers, load_run};
+use feedrate_spec::units;
+use serde::Serialize;
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders inside each other that are looked into.
+const DEPTH_MAX: usize = 32;
+
+/// `feedrate clean`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Of a dataset those files go that its manifest names, of a run those that its record names, and folders that are empty then. Whatever else \
+lies there stays, and is named. Links are not followed.
+
+  feedrate clean data results
+  feedrate clean data --only datasets --yes")]
+pub(super) struct CleanArguments {
+    /// Folder of a dataset or of a run, or any folder above them.
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Remove what is shown.
+    #[arg(long)]
+    yes: bool,
+    /// Leave the other kind out.
+    #[arg(long, value_name = "KIND")]
+    only: Option<CleanKind>,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Something that may be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+enum CleanKind {
+    /// Made by `generate`, or `run`.
+    Datasets,
+    /// The folders of runs.
+    Results,
+}
+
+/// One of them.
+#[derive(Serialize)]
+struct CleanItem {
+    kind: CleanKind,
+    folder: PathBuf,
+    files: u64,
+    bytes: u64,
+    /// A few of what stays.
+    stays: Vec<String>,
+    /// Somebody makes, reads or writes it: it stays.
+    in_use: bool,
+}
+
+/// Show what there is, and remove it where that is wanted.
+pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
+    let mut found = Vec::new();
+    for folder in &arguments.folders {
+        if !folder.is_dir() {
+            let message = format!("there is no folder `{}`", folder.display());
+            return refuse(message, "give folders of datasets or results, or any above them");
+        }
+        find(folder, 0, &mut found);
+    }
+    found.retain(|(kind, _)| arguments.only.is_none_or(|only| only == *kind));
+    found.sort_by(|a, b| a.1.cmp(&b.1));
+    found.dedup();
+    let mut items = Vec::new();
+    for (kind, folder) in found {
+        items.extend(match kind {
+            CleanKind::Datasets => dataset(folder, arguments.yes)?,
+            CleanKind::Results => results(folder, arguments.yes)?,
+        });
+    }
+    tell(&items, arguments)?;
+    Ok(if arguments.yes && items.iter().any(|item| item.in_use) { Exit::Unmet } else { Exit::Fine })
+}
+
+/// All below `folder`, of which only names are read.
+fn find(folder: &Path, depth: usize, found: &mut Vec<(CleanKind, PathBuf)>) {
+    if folder.join(manifest::FILE_NAME).is_file() {
+        found.push((CleanKind::Datasets, folder.to_path_buf()));
+    }
+    if folder.join(RECORD_FILE).is_file() {
+        found.push((CleanKind::Results, folder.to_path_buf()));
+    }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if depth < DEPTH_MAX && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            find(&entry.path(), depth + 1, found);
+        }
+    }
+}
+
+/// `None` where no manifest of ours says that it is one.
+fn dataset(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
+    let kind = CleanKind::Datasets;
+    let seen = removal::look_at_folder(&folder, &[CLAIM])?;
+    if !removes {
+        return Ok(seen.map(|seen| CleanItem::new(kind, folder, seen, false)));
+    }
+    let holder = format!("`feedrate clean` of process {}", std::process::id());
+    Ok(match removal::remove_folder(&folder, &[CLAIM], &holder)? {
+        Removal::NotOurs => None,
+        Removal::InUse { .. } => seen.map(|seen| CleanItem::new(kind, folder, seen, true)),
+        Removal::Removed(found) => Some(CleanItem::new(kind, folder, found, false)),
+    })
+}
+
+/// `None` where no record of ours can be read.
+fn results(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
+    let Ok(record) = load_run(&folder) else { return Ok(None) };
+    let (own, storage) = (RunFiles::new(&record), storage::open("file", &folder)?);
+    // A run that goes on holds its folder.
+    let held = RunFolder::take(folder.clone(), "another folder");
+    let in_use = held.is_err();
+    let found = if removes && !in_use {
+        let found = removal::remove_files(&own, &*storage)?;
+        storage.remove_dir("")?;
+        found
+    } else {
+        removal::look_at(&own, &*storage)?
+    };
+    Ok(Some(CleanItem::new(CleanKind::Results, folder, found, in_use)))
+}
+
+/// The files of a run by its record.
+struct RunFiles(Vec<String>);
+
+impl RunFiles {
+    fn new(record: &Record) -> Self {
+        let mut names = vec![report_name(&record.plan.workload)];
+        names.extend(leftovers::own_files(record));
+        RunFiles(names)
+    }
+}
+
+impl OwnFiles for RunFiles {
+    fn folders(&self) -> Vec<String> {
+        leftovers::own_folders()
+    }
+
+    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+        self.0.iter().try_for_each(|name| visit(std::slice::from_ref(name), None))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.0.iter().any(|name| name == path)
+    }
+}
+
+impl CleanItem {
+    fn new(kind: CleanKind, folder: PathBuf, found: OwnFound, in_use: bool) -> Self {
+        let OwnFound { files, bytes, strangers: stays } = found;
+        CleanItem { kind, folder, files, bytes, stays, in_use }
+    }
+}
+
+fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutError> {
+    let removed = || items.iter().filter(|item| !item.in_use);
+    let bytes = removed().map(|item| item.bytes).sum();
+    if arguments.json {
+        let told = json!({ "removed": arguments.yes, "bytes": bytes, "items": items });
+        return messages::print_json(told);
+    }
+    if items.is_empty() {
+        return messages::print_page("nothing of feedrate lies there");
+    }
+    let rows = items.iter().map(|item| {
+        let stays = item.stays.iter().map(|path| format!("`{path}`"));
+        let in_use = item.in_use.then(|| "all of it: in use".to_string());
+        [
+            match item.kind {
+                CleanKind::Datasets => "dataset".to_string(),
+                CleanKind::Results => "results".to_string(),
+            },
+            item.folder.display().to_string(),
+            item.files.to_string(),
+            units::bytes(item.bytes),
+            in_use.into_iter().chain(stays).collect::<Vec<_>>().join(", "),
+        ]
+    });
+    let header = ["", "Folder", "Files", "Size", "Stays"];
+    messages::print_page(&text::table_of_numbers(header, rows, &[2, 3]))?;
+    let files = units::counted(removed().map(|item| item.files).sum(), "file");
+    let bytes = units::bytes(bytes);
+    messages::say(if arguments.yes {
+        format!("{files} removed, {bytes}")
+    } else {
+        format!("{files} would be removed, {bytes}; `--yes` removes them")
+    });
+    Ok(())
+}

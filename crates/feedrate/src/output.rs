@@ -1,0 +1,60 @@
+//! Places that users name for what is written: never over something of theirs.
+
+use crate::exit::{UsageError, refuse};
+use crate::messages;
+use feedrate_data::storage::StorageError;
+use feedrate_measure::record::file;
+use std::fs;
+use std::path::Path;
+
+/// Whether it is the root of the file system: most likely an empty variable before a slash.
+pub(crate) fn is_root(folder: &Path) -> bool {
+    folder.canonicalize().is_ok_and(|folder| folder.parent().is_none())
+}
+
+/// Refuse to write into the root of the file system, which `asked` has named.
+pub(crate) fn refuse_root(folder: &Path, asked: &str) -> Result<(), UsageError> {
+    if is_root(folder) {
+        return refuse(
+            format!("`{}` is the root of the file system", folder.display()),
+            format!("name a folder in it with {asked}"),
+        );
+    }
+    Ok(())
+}
+
+/// Refuse a file that is there, unless it may be replaced.
+pub(crate) fn refuse_there(file: &Path, force: bool) -> Result<(), UsageError> {
+    if force || file.symlink_metadata().is_err() || is_device(file) {
+        return Ok(());
+    }
+    refuse(
+        format!("`{}` is there already", file.display()),
+        "give another name, or replace it with `--force`",
+    )
+}
+
+/// Write a file that the user wants, whole or not at all. One that is there already is replaced where `force` says so, and may
+/// stay where it says the same.
+pub(crate) fn write_output(file: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
+    if is_device(file) {
+        fs::write(file, bytes).map_err(|source| StorageError::new("write", file, source))?;
+    } else if !fs::read(file).is_ok_and(|there| there == bytes) {
+        refuse_there(file, force)?;
+        file::write_atomically(file, bytes)?;
+    }
+    Ok(())
+}
+
+/// Whether it is there and is written to, never replaced: a pipe, a terminal, `/dev/null`.
+fn is_device(file: &Path) -> bool {
+    file.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// Write a text to the file that is wanted, else to stdout.
+pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> anyhow::Result<()> {
+    match file {
+        Some(file) => write_output(file, text.as_bytes(), force),
+        None => Ok(messages::print(text.trim_end())?),
+    }
+}
