@@ -1,7 +1,7 @@
 //! All that CI does, in the order in which a mistake is cheapest to find; and `quick`, what an edit needs of it.
 
 use crate::shell::{output, run, run_with, works};
-use crate::{setup, tidy};
+use crate::{chaos, setup, tidy};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,6 +18,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     } else {
         run(root, "cargo", &[&["test", "--all-targets"], EVERYTHING].concat())?;
     }
+    chaos::short(root)?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     run_with(root, "cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
 }

@@ -2,14 +2,16 @@
 
 use crate::shell::{run, run_with, works};
 use anyhow::{Context, Result, bail};
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 /// A C compiler, Rust's own tools, and a `.venv` with the libraries that tests compare with.
 pub(crate) fn for_tests(root: &Path) -> Result<()> {
-    if !works("cc", &["--version"]) {
+    let c = Check::Compiles { compiler: "cc", program: C_PROGRAM, launcher: "" };
+    if !c.succeeds() {
         bail!(
-            "there is no C compiler `cc`\n  hint: `apt-get install gcc libc6-dev`, or your system's equal"
+            "there is no C compiler `cc`, or no library for it\n  hint: `apt-get install gcc libc6-dev`, or your system's equal"
         );
     }
     rust_component(root, "fmt", "rustfmt")?;
@@ -22,32 +24,111 @@ pub(crate) fn for_tests(root: &Path) -> Result<()> {
 /// Something that tests need, and the packages of Debian that bring it.
 struct Needed {
     packages: &'static [&'static str],
-    /// A command that succeeds once it is there. Not every program starts without a configuration.
-    check: &'static [&'static str],
+    check: Check,
 }
+
+/// A test that succeeds once all of it is there, in the way in which tests need it: half of the packages is not enough.
+enum Check {
+    /// A command.
+    Runs(&'static [&'static str]),
+    /// A program is there. Not every one starts without a configuration.
+    Found(&'static str),
+    /// A program in C is compiled by this compiler, and then runs under this launcher.
+    Compiles { compiler: &'static str, program: &'static str, launcher: &'static str },
+}
+
+const MPI_PROGRAM: &str = "\
+#include <mpi.h>
+int main(int count, char **words) {
+    return MPI_Init(&count, &words) || MPI_Finalize();
+}
+";
+const HDF5_PROGRAM: &str = "\
+#include <hdf5.h>
+int main(void) {
+    return H5open() < 0;
+}
+";
+const C_PROGRAM: &str = "\
+#include <stdio.h>
+int main(void) {
+    return puts(\"\") < 0;
+}
+";
 
 const PACKAGES: &[Needed] = &[
     // Debian's torch: a tenth of what PyPI's takes.
-    Needed { packages: &["python3-torch"], check: &["/usr/bin/python3", "-c", "import torch"] },
-    Needed { packages: &["libhdf5-dev"], check: &["h5cc", "-showconfig"] },
-    // The compilers' wrappers know the headers.
-    Needed { packages: &["openmpi-bin", "libopenmpi-dev"], check: &["mpicc.openmpi", "--version"] },
-    Needed { packages: &["mpich", "libmpich-dev"], check: &["mpicc.mpich", "--version"] },
-    Needed { packages: &["shellcheck"], check: &["sh", "-c", "command -v shellcheck"] },
-    Needed { packages: &["iproute2"], check: &["sh", "-c", "command -v ip"] },
-    Needed { packages: &["util-linux"], check: &["sh", "-c", "command -v unshare"] },
-    Needed { packages: &["munge"], check: &["sh", "-c", "command -v munged"] },
-    Needed { packages: &["slurmctld"], check: &["sh", "-c", "command -v slurmctld"] },
-    Needed { packages: &["slurmd"], check: &["sh", "-c", "command -v slurmd"] },
-    Needed { packages: &["slurm-client"], check: &["sh", "-c", "command -v srun"] },
-    Needed { packages: &["chromium"], check: &["sh", "-c", "command -v chromium"] },
+    Needed {
+        packages: &["python3-torch"],
+        check: Check::Runs(&["/usr/bin/python3", "-c", "import torch"]),
+    },
+    Needed {
+        packages: &["libhdf5-dev"],
+        check: Check::Compiles { compiler: "h5cc", program: HDF5_PROGRAM, launcher: "" },
+    },
+    Needed {
+        packages: &["openmpi-bin", "libopenmpi-dev"],
+        check: Check::Compiles {
+            compiler: "mpicc.openmpi",
+            program: MPI_PROGRAM,
+            launcher: "mpirun.openmpi --allow-run-as-root --oversubscribe -np 2",
+        },
+    },
+    Needed {
+        packages: &["mpich", "libmpich-dev"],
+        check: Check::Compiles {
+            compiler: "mpicc.mpich",
+            program: MPI_PROGRAM,
+            launcher: "mpiexec.hydra -np 2",
+        },
+    },
+    // Slurm opens it by this name for `srun --mpi=pmix`, and without it knows no PMIx.
+    Needed {
+        packages: &["libpmix-dev"],
+        check: Check::Runs(&["python3", "-c", "import ctypes; ctypes.CDLL('libpmix.so')"]),
+    },
+    Needed { packages: &["shellcheck"], check: Check::Runs(&["shellcheck", "--version"]) },
+    Needed { packages: &["iproute2"], check: Check::Runs(&["ip", "-V"]) },
+    Needed { packages: &["util-linux"], check: Check::Runs(&["unshare", "--version"]) },
+    Needed { packages: &["munge"], check: Check::Runs(&["munged", "--version"]) },
+    Needed { packages: &["slurmctld"], check: Check::Runs(&["slurmctld", "-V"]) },
+    Needed { packages: &["slurmd"], check: Check::Runs(&["slurmd", "-V"]) },
+    Needed { packages: &["slurm-client"], check: Check::Found("srun") },
+    Needed { packages: &["chromium"], check: Check::Runs(&["chromium", "--version"]) },
 ];
 
-const FIO: &[Needed] = &[Needed { packages: &["fio"], check: &["fio", "--version"] }];
+const FIO: &[Needed] = &[Needed { packages: &["fio"], check: Check::Runs(&["fio", "--version"]) }];
 
 impl Needed {
     fn is_there(&self) -> bool {
-        works(self.check[0], &self.check[1..])
+        self.check.succeeds()
+    }
+}
+
+impl Check {
+    fn succeeds(&self) -> bool {
+        match *self {
+            Check::Runs(words) => works(words[0], &words[1..]),
+            Check::Found(program) => works("sh", &["-c", &format!("command -v {program}")]),
+            Check::Compiles { compiler, program, launcher } => {
+                let script = "folder=$(mktemp -d) && trap 'rm -r \"$folder\"' EXIT && cd \"$folder\" \\
+                    && printf %s \"$1\" > a.c && $0 a.c -o a && $2 ./a";
+                works("sh", &["-c", script, compiler, program, launcher])
+            }
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Check::Runs(words) => write!(f, "`{}` fails", words.join(" ")),
+            Check::Found(program) => write!(f, "there is no `{program}`"),
+            Check::Compiles { compiler, launcher, .. } => {
+                write!(f, "what `{compiler}` compiles does not run")?;
+                if launcher.is_empty() { Ok(()) } else { write!(f, " under `{launcher}`") }
+            }
+        }
     }
 }
 
@@ -61,7 +142,7 @@ fn debian(needed: &[Needed]) -> Result<()> {
     apt_install(&packages)?;
     match missing.iter().find(|needed| !needed.is_there()) {
         Some(Needed { packages, check }) => {
-            bail!("`{}` was installed, and `{}` still fails", packages.join(" "), check.join(" "))
+            bail!("`{}` was installed, and {check}", packages.join(" "))
         }
         None => Ok(()),
     }
@@ -75,7 +156,9 @@ fn python_mpis(root: &Path) -> Result<()> {
     for (name, version) in PYTHON_MPIS {
         let prefix = root.join(".venv/mpi").join(name);
         let stamp = prefix.join("installed");
-        if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == *version) {
+        let is_there = prefix.join("bin/mpirun").exists() && prefix.join("lib/libmpi.so").exists();
+        if is_there && std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == *version)
+        {
             continue;
         }
         let (prefix, wanted) = (prefix.display().to_string(), format!("{name}=={version}"));
@@ -104,6 +187,12 @@ fn rust_component(root: &Path, command: &str, component: &str) -> Result<()> {
         .with_context(|| format!("`cargo {command}` is missing\n  hint: install `{component}`"))
 }
 
+/// All that `.venv` is for.
+const IMPORTS: &[&str] = &[
+    "-c",
+    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, matplotlib, nbconvert, ipykernel, dlio_benchmark",
+];
+
 fn virtual_environment(root: &Path) -> Result<()> {
     let folder = root.join(".venv");
     let mut wanted = String::new();
@@ -112,26 +201,22 @@ fn virtual_environment(root: &Path) -> Result<()> {
         wanted += &text.with_context(|| format!("cannot read `{list}`"))?;
     }
     let stamp = folder.join("requirements.installed");
-    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    let python = folder.join("bin/python3").display().to_string();
+    let is_installed = std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted);
+    if is_installed && works(&python, IMPORTS) {
         return Ok(());
     }
     if !works("python3", &["--version"]) {
         bail!("there is no `python3`\n  hint: install Python 3.10 or newer");
     }
-    let python = folder.join("bin/python3").display().to_string();
-    if !works(&python, &["-m", "pip", "--version"]) {
+    // What is there and cannot be imported is taken for installed by pip.
+    if is_installed || !works(&python, &["-m", "pip", "--version"]) {
         make_virtual_environment(root)?;
     }
     let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
     run(root, &python, &[&pip[..], &["xtask/requirements.txt"]].concat())?;
     run(root, &python, &[&pip[..], &["xtask/requirements-alone.txt", "--no-deps"]].concat())?;
-    if !works(
-        &python,
-        &[
-            "-c",
-            "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, matplotlib, nbconvert, ipykernel, dlio_benchmark",
-        ],
-    ) {
+    if !works(&python, IMPORTS) {
         bail!(
             "what xtask/requirements.txt names was installed into `.venv`, and cannot be imported"
         );
@@ -175,4 +260,25 @@ fn apt_install(packages: &[&str]) -> Result<()> {
     }
     let install = ["-o", LOCK_WAIT, "install", "-y", "-qq", "--no-install-recommends"];
     run_with(here, "apt-get", &[&install[..], packages].concat(), &quiet).context(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A compiler's wrapper starts without the headers, and a library may be there without its launcher.
+    #[test]
+    fn half_of_what_is_needed_is_not_enough() {
+        let compiles = |compiler, program, launcher| {
+            Check::Compiles { compiler, program, launcher }.succeeds()
+        };
+        assert!(compiles("cc", C_PROGRAM, ""));
+        assert!(!compiles("cc", "#include <no/such/header.h>\n", ""));
+        assert!(!compiles("no-such-compiler", C_PROGRAM, ""));
+        assert!(!compiles("cc", C_PROGRAM, "no-such-launcher -np 2"));
+        assert!(!Check::Found("no-such-program").succeeds());
+        let missing = PACKAGES.iter().filter(|needed| !needed.is_there());
+        let missing: Vec<String> = missing.map(|needed| needed.check.to_string()).collect();
+        assert!(missing.is_empty(), "{missing:?}\n  hint: run `cargo xtask setup`");
+    }
 }

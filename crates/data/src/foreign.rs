@@ -80,19 +80,34 @@ pub fn probe_foreign(
     Ok(probe)
 }
 
+/// Files of the extension in the folders of the training files, and in those of the evaluation files.
+///
+/// # Errors
+/// A folder cannot be listed.
+pub fn files_there(
+    storage: &dyn Storage,
+    plan: &DatasetPlan,
+    layout: &Layout,
+) -> Result<[u64; 2], DatasetError> {
+    let suffix = format!(".{}", plan.extension);
+    let mut found = [0, 0];
+    for folder in layout.folders() {
+        let names = storage.list(&folder)?;
+        let split = usize::from(folder.split('/').next() != Some("train"));
+        found[split] += names.iter().filter(|name| name.ends_with(&suffix)).count() as u64;
+    }
+    Ok(found)
+}
+
 fn check_counts(
     storage: &dyn Storage,
     plan: &DatasetPlan,
     layout: &Layout,
 ) -> Result<(), DatasetError> {
-    let suffix = format!(".{}", plan.extension);
-    let folders = layout.folders();
-    for (split, wanted) in [("train", plan.files_train), ("valid", plan.files_eval)] {
-        let mut found = 0;
-        for folder in folders.iter().filter(|folder| folder.split('/').next() == Some(split)) {
-            let names = storage.list(folder)?;
-            found += names.iter().filter(|name| name.ends_with(&suffix)).count() as u64;
-        }
+    let [train, eval] = files_there(storage, plan, layout)?;
+    for (split, found, wanted) in
+        [("train", train, plan.files_train), ("valid", eval, plan.files_eval)]
+    {
         if found < wanted {
             let (folder, extension) = (split.to_string(), plan.extension.clone());
             return Err(DatasetError::TooFew { folder, extension, wanted, found });
@@ -216,12 +231,12 @@ impl Opener<'_> {
         match need {
             Need::Done | Need::Kept => Ok(0),
             Need::Length { part } => {
-                let length = self.storage.len(self.handles[part])?.to_le_bytes();
+                let length = self.storage.len(&self.handles[part])?.to_le_bytes();
                 self.piece[..length.len()].copy_from_slice(&length);
                 Ok(length.len())
             }
             Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
-                self.storage.read_at(self.handles[part], offset, &mut self.piece[..len])
+                self.storage.read_at(&self.handles[part], offset, &mut self.piece[..len])
             }
         }
     }

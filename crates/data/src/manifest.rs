@@ -134,7 +134,7 @@ impl Manifest {
         }
         let file = storage.open(FILE_NAME)?;
         let mut text = vec![0; bytes as usize];
-        let came = storage.read_at(file, 0, &mut text);
+        let came = storage.read_at(&file, 0, &mut text);
         storage.close(file);
         text.truncate(came?);
         let value: Value =

@@ -235,7 +235,7 @@ impl<'w> CompareSink<'w> {
         let mut path = String::new();
         part.part.write_path(&self.path, &mut path);
         (part.at, part.len) = (0, 0);
-        let file = *part.file.insert(self.storage.open(&path)?);
+        let file = part.file.insert(self.storage.open(&path)?);
         part.len = self.storage.len(file)?;
         Ok(())
     }
@@ -244,7 +244,7 @@ impl<'w> CompareSink<'w> {
     fn look(&mut self, i: usize, offset: u64, skew: usize, len: usize) -> Option<FirstDifference> {
         let PartReader { file, made, read, .. } = &mut self.parts[i];
         let (made, read) = (&made[skew..skew + len], &mut read[skew..skew + len]);
-        let (offset, what) = match self.storage.read_at((*file)?, offset, read) {
+        let (offset, what) = match self.storage.read_at(file.as_ref()?, offset, read) {
             Err(error) => (None, error.to_string()),
             Ok(came) => match first_difference(&made[..came], &read[..came]) {
                 Some(at) => (Some(offset + at as u64), "not what was generated".to_string()),

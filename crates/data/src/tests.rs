@@ -25,6 +25,8 @@ fn plan(format: &str) -> DatasetPlan {
         extension: format::find(format).unwrap().entry.extension.to_string(),
         files_train: 12,
         files_eval: 2,
+        named_train: None,
+        named_eval: None,
         samples_per_file: 1,
         subfolders_train: 3,
         subfolders_eval: 0,
@@ -76,8 +78,8 @@ fn each(check: impl Fn(DatasetPlan, &Format, &dyn Storage)) {
 /// Replace a file by a changed copy of it.
 fn change(storage: &dyn Storage, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let file = storage.open(path).unwrap();
-    let mut bytes = vec![0; storage.len(file).unwrap() as usize];
-    storage.read_at(file, 0, &mut bytes).unwrap();
+    let mut bytes = vec![0; storage.len(&file).unwrap() as usize];
+    storage.read_at(&file, 0, &mut bytes).unwrap();
     storage.close(file);
     change(&mut bytes);
     let mut file = storage.create(path).unwrap();
@@ -135,8 +137,8 @@ fn threads_make_the_same_bytes() {
         let storage = storage::open("memory", Path::new("")).unwrap();
         generate(&plan, &layout, &*storage, threads, &|_, _| {}, &never).unwrap();
         let file = storage.open(&path_of(&plan, 7)).unwrap();
-        let mut bytes = vec![0; storage.len(file).unwrap() as usize];
-        storage.read_at(file, 0, &mut bytes).unwrap();
+        let mut bytes = vec![0; storage.len(&file).unwrap() as usize];
+        storage.read_at(&file, 0, &mut bytes).unwrap();
         bytes
     };
     assert_eq!(bytes_by(1), bytes_by(8));

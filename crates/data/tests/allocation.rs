@@ -40,6 +40,8 @@ fn plan(format: &Format, samples: u64, compression: Compression) -> DatasetPlan 
         extension: format.entry.extension.to_string(),
         files_train: 4,
         files_eval: 0,
+        named_train: None,
+        named_eval: None,
         samples_per_file: samples,
         subfolders_train: 0,
         subfolders_eval: 0,
@@ -76,10 +78,10 @@ fn read_all(format: &Format, storage: &dyn Storage, layout: &Layout, memory: &mu
                 format.parts[part].write_path(&memory.data_path, &mut memory.path);
                 let handle = storage.open(&memory.path).unwrap();
                 if let Need::Bytes { offset, len, .. } | Need::Again { offset, len, .. } = need {
-                    let came = storage.read_at(handle, offset, &mut memory.piece[..len]).unwrap();
+                    let came = storage.read_at(&handle, offset, &mut memory.piece[..len]).unwrap();
                     memory.cursor.feed(&memory.piece[..came], &mut Discard).unwrap();
                 } else {
-                    let length = storage.len(handle).unwrap();
+                    let length = storage.len(&handle).unwrap();
                     memory.cursor.feed(&length.to_le_bytes(), &mut Discard).unwrap();
                 }
                 storage.close(handle);

@@ -39,16 +39,14 @@ enum Pending {
 }
 
 /// An operation of the storage, to be done next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Op {
     /// Open [`SampleReader::path`], then [`SampleReader::opened`].
     Open,
-    /// Ask its length, then [`SampleReader::feed`] it as 8 little-endian bytes.
-    Length(Handle),
-    /// Read, then [`SampleReader::feed`] what came.
+    /// Ask the length of [`SampleReader::handle`], then [`SampleReader::feed`] it as 8 little-endian bytes.
+    Length,
+    /// Read of [`SampleReader::handle`], then [`SampleReader::feed`] what came.
     Read {
-        /// The file.
-        handle: Handle,
         /// From its start.
         offset: u64,
         /// At most this many bytes.
@@ -56,8 +54,6 @@ pub enum Op {
     },
     /// [`SampleReader::feed`] bytes out of the last that were read, without reading them once more.
     Again {
-        /// The file.
-        handle: Handle,
         /// From its start.
         offset: u64,
         /// This many bytes.
@@ -83,7 +79,7 @@ impl SampleReader {
             file: None,
             data_path: String::with_capacity(256),
             path: String::with_capacity(256),
-            handles: [None; PARTS_MAX],
+            handles: Default::default(),
             ends: [None; PARTS_MAX],
             part: 0,
             payload_bytes: None,
@@ -94,7 +90,7 @@ impl SampleReader {
     /// Start on a sample. Files kept open from another file are closed by the next operations.
     pub fn begin(&mut self, id: SampleId, layout: &Layout) {
         if self.file != Some(id.file) {
-            debug_assert!(self.keeps_open || self.handles == [None; PARTS_MAX]);
+            debug_assert!(self.keeps_open || self.handles.iter().all(Option::is_none));
             layout.write_path(id.file, &mut self.data_path);
             self.path.clone_from(&self.data_path);
         }
@@ -131,22 +127,27 @@ impl SampleReader {
                 });
             }
         };
-        let Some(handle) = self.handles[part] else {
+        if self.handles[part].is_none() {
             self.pending = Pending::Open(part);
             self.parts[part].write_path(&self.data_path, &mut self.path);
             return Ok(Op::Open);
-        };
+        }
         self.part = part;
         Ok(match need {
-            Need::Bytes { offset, len, .. } => Op::Read { handle, offset, len },
-            Need::Again { offset, len, .. } => Op::Again { handle, offset, len },
-            _ => Op::Length(handle),
+            Need::Bytes { offset, len, .. } => Op::Read { offset, len },
+            Need::Again { offset, len, .. } => Op::Again { offset, len },
+            _ => Op::Length,
         })
     }
 
     /// The file to open, or the one being read.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// The file being read, by the operation that was asked for last.
+    pub fn handle(&self) -> &Handle {
+        self.handles[self.part].as_ref().expect("what is read was opened by the operation before")
     }
 
     /// Number of the file being read.

@@ -9,7 +9,6 @@ use crate::loader::{Finished, Queue, ReadTimes, Wakes, WorkerState};
 use crate::reader::{Op, SampleReader};
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
-use feedrate_data::storage::Handle;
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, StepCauses, access};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -193,13 +192,13 @@ impl SimulatedDriver {
             worker.reader.next_op().map_err(|source| ReadError::new(&worker.reader, source))?;
         Ok(Some(match op {
             Op::Open => self.open(place)?,
-            Op::Length(handle) => {
-                let length = self.job.storage.len(handle)?;
+            Op::Length => {
+                let length = self.job.storage.len(worker.reader.handle())?;
                 worker.feed(&length.to_le_bytes())?;
                 now_ns
             }
-            Op::Read { handle, offset, len } => {
-                let bytes = self.read(place, handle, offset, len)?;
+            Op::Read { offset, len } => {
+                let bytes = self.read(place, offset, len)?;
                 let worker = &mut self.workers[place];
                 worker.arriving_bytes = bytes as u64;
                 worker.counters.reads += 1;
@@ -208,8 +207,8 @@ impl SimulatedDriver {
                 self.served_at(place, bytes)
             }
             // All workers share the buffer: another may have read into it meanwhile.
-            Op::Again { handle, offset, len } => {
-                self.read(place, handle, offset, len)?;
+            Op::Again { offset, len } => {
+                self.read(place, offset, len)?;
                 now_ns
             }
             Op::Kept => {
@@ -236,16 +235,11 @@ impl SimulatedDriver {
         }))
     }
 
-    fn read(
-        &mut self,
-        place: usize,
-        handle: Handle,
-        offset: u64,
-        len: usize,
-    ) -> Result<usize, ReadError> {
+    fn read(&mut self, place: usize, offset: u64, len: usize) -> Result<usize, ReadError> {
         if self.buffer.len() < len {
             self.buffer.resize(len, 0);
         }
+        let handle = self.workers[place].reader.handle();
         let bytes = self.job.storage.read_at(handle, offset, &mut self.buffer[..len])?;
         self.workers[place].feed(&self.buffer[..bytes])?;
         Ok(bytes)

@@ -7,13 +7,14 @@ use crate::sharing::Sharing;
 use crate::{messages, progress};
 use anyhow::Context;
 use feedrate_engine::job::ReadJob;
+use feedrate_measure::dlio::IOSTAT;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
 use feedrate_run::driver::{RealDriver, RunError, Signals, WorkProgress};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
-use feedrate_run::system::{self, TimelineSampler};
+use feedrate_run::system::{self, Iostat, TimelineSampler};
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use std::path::Path;
 use std::sync::Arc;
@@ -203,6 +204,7 @@ impl Execution<'_> {
             .then(|| TimelineSampler::start(clock, device.as_deref(), work, system::nvml_gpus))
             .transpose()
             .context("cannot start the thread that samples the timeline")?;
+        let iostat = self.iostat(plan)?;
         let (mut keeper, talk) = (Keeper::new(self.results), &mut *self.talk);
         let mut session = Session {
             plan,
@@ -217,7 +219,21 @@ impl Execution<'_> {
                 keeper.keep(record);
             },
         };
-        Ok(act(&mut session, &mut self.record)?)
+        let outcome = act(&mut session, &mut self.record);
+        if let Some(Err(error)) = iostat.map(Iostat::finish) {
+            messages::say(format!("warning: cannot write `{IOSTAT}`: {error}"));
+        }
+        Ok(outcome?)
+    }
+
+    /// Begin to watch disks and processors, where that is asked for.
+    fn iostat(&self, plan: &Plan) -> anyhow::Result<Option<Iostat>> {
+        let (Some(devices), Some(results)) = (&plan.iostat_devices, self.results) else {
+            return Ok(None);
+        };
+        let file = results.folder.join(IOSTAT);
+        let begun = Iostat::start(&file, devices, results::iostat_now);
+        Ok(Some(begun.with_context(|| format!("cannot begin `{}`", file.display()))?))
     }
 }
 

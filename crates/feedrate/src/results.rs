@@ -28,6 +28,11 @@ pub(crate) fn wall_now() -> String {
     wall(SystemTime::now())
 }
 
+/// Local time as iostat writes it: `11/21/26 10:00:00`.
+pub(crate) fn iostat_now() -> String {
+    Zoned::now().strftime("%m/%d/%y %H:%M:%S").to_string()
+}
+
 /// Where the results of a run go.
 pub(crate) struct Results {
     /// The run's own folder.

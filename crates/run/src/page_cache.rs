@@ -346,11 +346,11 @@ mod tests {
             unimplemented!()
         }
 
-        fn len(&self, _: Handle) -> Result<u64, StorageError> {
+        fn len(&self, _: &Handle) -> Result<u64, StorageError> {
             unimplemented!()
         }
 
-        fn read_at(&self, _: Handle, _: u64, _: &mut [u8]) -> Result<usize, StorageError> {
+        fn read_at(&self, _: &Handle, _: u64, _: &mut [u8]) -> Result<usize, StorageError> {
             unimplemented!()
         }
 

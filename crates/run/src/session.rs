@@ -5,7 +5,7 @@ pub use crate::page_cache::Preparation;
 use crate::checkpoint::{CheckpointDue, Saved, Saver};
 use crate::clock::Clock;
 use crate::comm::{CommError, End};
-use crate::driver::{Epoch, FileRange, RealDriver, RunError};
+use crate::driver::{Epoch, FileRange, RealDriver, RunError, from_message, to_message};
 use crate::page_cache::{Before, PageCache};
 use crate::ranks::Ranks;
 use crate::system::{Sampler, TimelineSampler};
@@ -216,7 +216,7 @@ impl Session<'_> {
                 (EpochRecord { files_read, ..own }, Ok(()))
             }
             None if self.is_interrupted() => (own, Ok(())),
-            None => match self.of_all(&own, &epoch.ranges, driver, record) {
+            None => match self.of_all(&own, epoch.ranges, driver, record) {
                 Ok(whole) => (whole.unwrap_or(own), Ok(())),
                 Err(error) => (own, Err(error.into())),
             },
@@ -230,16 +230,21 @@ impl Session<'_> {
     fn of_all(
         &self,
         own: &EpochRecord,
-        ranges: &Option<Vec<FileRange>>,
+        ranges: Option<Vec<FileRange>>,
         driver: &mut RealDriver,
         record: &Record,
     ) -> Result<Option<EpochRecord>, CommError> {
-        let (parts, ranges) = (self.ranks.gather(own)?, self.ranks.gather(ranges)?);
+        let parts = self.ranks.gather(own)?;
+        let is_first = self.ranks.is_first();
+        let told = if is_first { Vec::new() } else { to_message(ranges.as_deref()) };
+        let others = self.ranks.comm.gather(&told)?.into_iter().skip(1);
         if parts.is_empty() {
             return Ok(None);
         }
         let whole = EpochRecord::of_processes(parts, &record.processes, record.machines());
-        Ok(Some(EpochRecord { files_read: driver.reads.add(ranges), ..whole }))
+        let of_others = others.map(|message| from_message(&message));
+        let files_read = driver.reads.add(std::iter::once(ranges).chain(of_others));
+        Ok(Some(EpochRecord { files_read, ..whole }))
     }
 
     /// The checkpoint that is due after an epoch.

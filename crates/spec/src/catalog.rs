@@ -1,7 +1,7 @@
 //! Data about the members of plug-in families for the planner: names, abilities, sizes.
 
 use crate::names;
-use crate::shape::{Compression, Encoding, FileShape};
+use crate::shape::{Compression, Element, Encoding, FileShape};
 
 names! {
     /// Something a member can do or needs. The planner matches these once, before anything runs.
@@ -90,6 +90,10 @@ impl Member {
 pub struct FormatEntry {
     /// Name, summary, abilities.
     pub member: &'static Member,
+    /// Element types that its files can hold, the first in place of others; all where it is empty.
+    pub elements: &'static [Element],
+    /// Dimensions of a record that DLIO takes, at most; `None` is any number.
+    pub dlio_dims_max: Option<usize>,
     /// Extension of the data file, without the dot.
     pub extension: &'static str,
     /// Compressions it takes, beside none.
@@ -124,6 +128,8 @@ impl FormatEntry {
     ) -> Self {
         FormatEntry {
             member,
+            elements: &[],
+            dlio_dims_max: None,
             extension: member.name,
             compressions: &[],
             heeds: &[],

@@ -103,6 +103,14 @@ pub(crate) fn chaos(root: &Path, words: &[&str]) -> Result<()> {
     campaign(&options, &programs)
 }
 
+/// The short form, on the programs that the tests have just built.
+pub(crate) fn short(root: &Path) -> Result<()> {
+    let here = std::env::current_exe()?;
+    let programs = built()?.display().to_string();
+    let arguments = ["chaos", "--short", "--programs", &programs];
+    shell::run(root, &here.display().to_string(), &arguments)
+}
+
 fn built() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     Ok(here.parent().context("a program lies in a folder")?.to_path_buf())

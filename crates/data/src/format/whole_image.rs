@@ -22,6 +22,9 @@ pub(super) trait Picture: Sync + 'static {
     /// Error of the library that writes.
     type WriteError: Display;
 
+    /// Types of its pixels.
+    const ELEMENTS: &'static [Element];
+
     /// Limits on the pictures that are written.
     const FITS: Fits;
 
@@ -46,6 +49,8 @@ pub(super) trait Picture: Sync + 'static {
 /// The format of such pictures.
 pub(super) const fn format<P: Picture>() -> Format {
     let entry = FormatEntry {
+        elements: P::ELEMENTS,
+        dlio_dims_max: Some(2),
         unfit: |shape, _| P::FITS.unfit(shape),
         ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
     };
@@ -283,7 +288,6 @@ pub(super) fn sides(shape: &FileShape) -> [u64; 2] {
 
 /// Limits on the pictures of a kind.
 pub(super) struct Fits {
-    pub(super) elements: &'static [Element],
     /// Numbers of colours that are allowed beside one, which is stated by two dimensions.
     pub(super) channels: &'static [u64],
     pub(super) side_max: u64,
@@ -305,18 +309,11 @@ impl Fits {
                 format!("`{}` samples in a picture", shape.samples),
                 "a file is one picture: use 1, and more files".to_string(),
             )
-        } else if !self.elements.contains(&shape.element) {
-            let names: Vec<&str> = self.elements.iter().map(|element| element.name()).collect();
-            (
-                "dataset.record_element_type",
-                format!("pixels of `{}`", shape.element.name()),
-                format!("use {}", names.join(" or ")),
-            )
         } else if !fits {
             let channels: Vec<String> = self.channels.iter().map(u64::to_string).collect();
             (
                 "dataset.record_dims",
-                format!("`{dims:?}` are no dimensions of a picture"),
+                format!("a picture has 2 dimensions, `{dims:?}` has {}", dims.len()),
                 format!("give height and width, and for colours {}", channels.join(" or ")),
             )
         } else if height.max(width) > self.side_max || dims.contains(&0) {

@@ -63,10 +63,10 @@ impl FileSystem {
     }
 
     /// An error with the path of an open file.
-    fn error_of(&self, action: &'static str, file: Handle, source: Errno) -> StorageError {
-        let link = format!("/proc/self/fd/{}", self.engine.fd(&file).as_raw_fd());
-        let path = std::fs::read_link(link).unwrap_or_else(|_| self.root.clone());
-        StorageError::new(action, path, source)
+    fn error_of(&self, action: &'static str, file: &Handle, source: Errno) -> StorageError {
+        let fd = self.engine.fd(file).map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
+        let path = fd.ok().and_then(|link| std::fs::read_link(link).ok());
+        StorageError::new(action, path.unwrap_or_else(|| self.root.clone()), source)
     }
 }
 
@@ -79,22 +79,27 @@ impl ReadStorage for FileSystem {
             .map_err(|errno| self.error("open", path, errno))
     }
 
-    fn len(&self, file: Handle) -> Result<u64, StorageError> {
-        if let Some(len) = self.engine.len(&file) {
+    fn len(&self, file: &Handle) -> Result<u64, StorageError> {
+        if let Some(len) = self.engine.len(file) {
             return Ok(len);
         }
-        let stat = fs::fstat(self.engine.fd(&file));
+        let stat = self.engine.fd(file).and_then(fs::fstat);
         stat.map(|stat| stat.st_size as u64).map_err(|errno| self.error_of("stat", file, errno))
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_at(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
         self.engine
             .read_at(file, offset, buffer)
             .map_err(|errno| self.error_of("read", file, errno))
     }
 
     fn close(&self, file: Handle) {
-        self.engine.close(file);
+        drop(file);
     }
 }
 

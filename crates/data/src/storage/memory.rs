@@ -48,8 +48,8 @@ impl FileTable {
         }
     }
 
-    fn file(&self, action: &'static str, file: Handle) -> Result<&[u8], StorageError> {
-        let bytes = self.bytes.get(&file.0).map(Vec::as_slice);
+    fn file(&self, action: &'static str, file: &Handle) -> Result<&[u8], StorageError> {
+        let bytes = file.number().and_then(|number| self.bytes.get(&number)).map(Vec::as_slice);
         bytes.ok_or_else(|| StorageError::new(action, "a removed file", ErrorKind::NotFound))
     }
 }
@@ -58,14 +58,21 @@ impl ReadStorage for MemoryStorage {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let table = reading(&self.files);
         let number = table.numbers.get(path).copied();
-        number.map(Handle).ok_or_else(|| StorageError::new("open", path, ErrorKind::NotFound))
+        number
+            .map(Handle::from_number)
+            .ok_or_else(|| StorageError::new("open", path, ErrorKind::NotFound))
     }
 
-    fn len(&self, file: Handle) -> Result<u64, StorageError> {
+    fn len(&self, file: &Handle) -> Result<u64, StorageError> {
         Ok(reading(&self.files).file("stat", file)?.len() as u64)
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_at(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
         let table = reading(&self.files);
         let bytes = table.file("read", file)?;
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());

@@ -15,6 +15,8 @@ mod tests;
 
 use engine::Engine;
 use feedrate_spec::catalog::Member;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::any::Any;
 use std::path::{Path, PathBuf};
 
 /// Every storage.
@@ -55,26 +57,58 @@ pub fn open_by(
     (kind.open)(root, engine)
 }
 
-/// An open file of a storage: a token only that storage can make and read. It must not be used after it was given to
-/// [`ReadStorage::close`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handle(pub(crate) u64);
+/// An open file of a storage, to be given back to [`ReadStorage::close`]. It owns what it stands for: another storage finds nothing
+/// of its own in it, and refuses it.
+#[derive(Debug)]
+pub struct Handle(Opened);
+
+#[derive(Debug)]
+enum Opened {
+    Number(u64),
+    Descriptor(OwnedFd),
+    Kept(Box<dyn Any + Send + Sync>),
+}
 
 impl Handle {
     /// Handle of a storage that counts its open files.
     pub fn from_number(number: u64) -> Self {
-        Handle(number)
+        Handle(Opened::Number(number))
+    }
+
+    /// Handle that does not allocate, of a file of the system's.
+    fn from_descriptor(fd: OwnedFd) -> Self {
+        Handle(Opened::Descriptor(fd))
+    }
+
+    /// Handle that keeps what the storage knows of the file.
+    pub fn keeping(known: impl Any + Send + Sync) -> Self {
+        Handle(Opened::Kept(Box::new(known)))
     }
 
     /// The number given to [`Handle::from_number`].
-    pub fn number(self) -> u64 {
-        self.0
+    pub fn number(&self) -> Option<u64> {
+        if let Opened::Number(number) = self.0 { Some(number) } else { None }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        if let Opened::Descriptor(fd) = &self.0 { Some(fd.as_fd()) } else { None }
+    }
+
+    /// The object given to [`Handle::keeping`].
+    pub fn kept<T: Any>(&self) -> Option<&T> {
+        if let Opened::Kept(known) = &self.0 { known.downcast_ref() } else { None }
+    }
+
+    /// The same, given back.
+    pub fn into_kept<T: Any>(self) -> Option<T> {
+        let Opened::Kept(known) = self.0 else { return None };
+        known.downcast().ok().map(|known| *known)
     }
 }
 
 /// A backend, as those see it who only read files. Storages around a storage are no more than this.
 pub trait ReadStorage: Send + Sync {
-    /// Open for reading. `path` is relative to the root. Does not allocate, but for the engine `mmap`.
+    /// Open for reading. `path` is relative to the root. Does not allocate, but for the engines `mmap` and `libhdf5`.
     ///
     /// # Errors
     /// There is no such file, or it may not be read.
@@ -84,14 +118,15 @@ pub trait ReadStorage: Send + Sync {
     ///
     /// # Errors
     /// The backend's own.
-    fn len(&self, file: Handle) -> Result<u64, StorageError>;
+    fn len(&self, file: &Handle) -> Result<u64, StorageError>;
 
     /// Fill `buffer` from `offset`; fewer bytes only where the file ends. Does not allocate, but for the engine `direct` where
     /// buffer and offset are not at whole blocks.
     ///
     /// # Errors
     /// The backend's own.
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError>;
+    fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8])
+    -> Result<usize, StorageError>;
 
     /// Close.
     fn close(&self, file: Handle);
@@ -281,6 +316,11 @@ impl StorageError {
             && ["open", "read"].contains(&self.action)
         {
             return Some("the file system may not know O_DIRECT: use `storage.engine=psync`");
+        }
+        if self.source.raw_os_error() == Some(libc::EPERM) && self.action == "read" {
+            return Some(
+                "the container may forbid `process_vm_readv`, by which mapped files are read: use `storage.engine=psync`",
+            );
         }
         match self.source.kind() {
             std::io::ErrorKind::StorageFull => Some(

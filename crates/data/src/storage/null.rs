@@ -25,16 +25,16 @@ struct Null;
 
 impl ReadStorage for Null {
     fn open(&self, _path: &str) -> Result<Handle, StorageError> {
-        Ok(Handle(0))
+        Ok(Handle::from_number(0))
     }
 
-    fn len(&self, _file: Handle) -> Result<u64, StorageError> {
+    fn len(&self, _file: &Handle) -> Result<u64, StorageError> {
         Ok(LEN_BYTES)
     }
 
     fn read_at(
         &self,
-        _file: Handle,
+        _file: &Handle,
         _offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {

@@ -34,8 +34,8 @@ fn put(storage: &dyn Storage, path: &str, bytes: &[u8]) {
 
 fn get(storage: &dyn Storage, path: &str) -> Vec<u8> {
     let file = storage.open(path).unwrap();
-    let mut bytes = vec![0; storage.len(file).unwrap() as usize];
-    assert_eq!(storage.read_at(file, 0, &mut bytes).unwrap(), bytes.len());
+    let mut bytes = vec![0; storage.len(&file).unwrap() as usize];
+    assert_eq!(storage.read_at(&file, 0, &mut bytes).unwrap(), bytes.len());
     storage.close(file);
     bytes
 }
@@ -62,11 +62,11 @@ fn what_is_written_is_read_back_in_any_range() {
         assert_eq!(get(storage, "train/a"), bytes);
         let file = storage.open("train/a").unwrap();
         let mut part = [0; 5000];
-        assert_eq!(storage.read_at(file, 12_345, &mut part).unwrap(), 5000);
+        assert_eq!(storage.read_at(&file, 12_345, &mut part).unwrap(), 5000);
         assert_eq!(part, bytes[12_345..17_345]);
-        assert_eq!(storage.read_at(file, 99_999, &mut part).unwrap(), 1);
-        assert_eq!(storage.read_at(file, 100_000, &mut part).unwrap(), 0);
-        assert_eq!(storage.read_at(file, 1 << 40, &mut part).unwrap(), 0);
+        assert_eq!(storage.read_at(&file, 99_999, &mut part).unwrap(), 1);
+        assert_eq!(storage.read_at(&file, 100_000, &mut part).unwrap(), 0);
+        assert_eq!(storage.read_at(&file, 1 << 40, &mut part).unwrap(), 0);
         storage.close(file);
     });
 }
@@ -175,7 +175,7 @@ fn null_serves_anything_and_leaves_the_buffer() {
     let storage = open("null", Path::new("/")).unwrap();
     let file = storage.open("any").unwrap();
     let mut buffer = [7; 100];
-    assert_eq!(storage.read_at(file, 1 << 50, &mut buffer).unwrap(), 100);
+    assert_eq!(storage.read_at(&file, 1 << 50, &mut buffer).unwrap(), 100);
     assert_eq!(buffer, [7; 100]);
 }
 

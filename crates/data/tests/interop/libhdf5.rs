@@ -49,14 +49,14 @@ fn read(
             Err(error) => break Err(error),
             Ok(Need::Done) => break Ok(()),
             Ok(Need::Length { .. }) => {
-                let len = storage.len(file).unwrap();
+                let len = storage.len(&file).unwrap();
                 if let Err(error) = cursor.feed(&len.to_le_bytes(), &mut sink) {
                     break Err(error);
                 }
             }
             Ok(Need::Bytes { offset, len, .. } | Need::Again { offset, len, .. }) => {
                 let mut bytes = vec![0; len];
-                let came = storage.read_at(file, offset, &mut bytes).unwrap();
+                let came = storage.read_at(&file, offset, &mut bytes).unwrap();
                 if let Err(error) = cursor.feed(&bytes[..came], &mut sink) {
                     break Err(error);
                 }

@@ -61,6 +61,8 @@ fn plan(
         extension: format::find(format).unwrap().entry.extension.to_string(),
         files_train: files,
         files_eval: 0,
+        named_train: None,
+        named_eval: None,
         samples_per_file: samples,
         subfolders_train: 0,
         subfolders_eval: 0,

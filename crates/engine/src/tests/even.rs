@@ -59,15 +59,15 @@ fn calls_of_sample(job: &ReadJob, reader: &mut SampleReader, calls: &mut Vec<Str
     let (storage, mut held) = (&job.storage, 0..0);
     loop {
         let op = reader.next_op().unwrap();
-        let (handle, offset, len) = match op {
+        let (offset, len) = match op {
             Op::Done => return,
             Op::Open => {
                 calls.push(format!("open {}", reader.path()));
                 reader.opened(storage.open(reader.path()).unwrap());
                 continue;
             }
-            Op::Length(handle) => {
-                let length = storage.len(handle).unwrap();
+            Op::Length => {
+                let length = storage.len(reader.handle()).unwrap();
                 reader.feed(&length.to_le_bytes(), &mut Nowhere).unwrap();
                 continue;
             }
@@ -80,11 +80,10 @@ fn calls_of_sample(job: &ReadJob, reader: &mut SampleReader, calls: &mut Vec<Str
                 storage.close(handle);
                 continue;
             }
-            Op::Read { handle, offset, len } => (handle, offset, len),
-            Op::Again { handle, offset, len } => (handle, offset, len),
+            Op::Read { offset, len } | Op::Again { offset, len } => (offset, len),
         };
         let mut bytes = vec![0; len];
-        let come = storage.read_at(handle, offset, &mut bytes).unwrap();
+        let come = storage.read_at(reader.handle(), offset, &mut bytes).unwrap();
         let wanted = offset..offset + come as u64;
         let known = matches!(op, Op::Again { .. })
             && (&held as &std::ops::Range<u64>).start <= wanted.start

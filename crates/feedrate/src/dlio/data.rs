@@ -4,12 +4,17 @@ use crate::dataset::{self, Choice};
 use crate::interrupt;
 use crate::output::refuse_root;
 use anyhow::Context;
+use feedrate_data::generate;
 use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::manifest::{Manifest, State};
 use feedrate_data::removal;
-use feedrate_data::storage;
-use feedrate_spec::plan::Plan;
+use feedrate_data::storage::{self, Storage};
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
 use std::path::Path;
+
+/// The doubt of a dataset that is used in part.
+pub(super) const SUBSET: &str = "dataset_subset";
 
 /// The files in `root` to train on; what is not as `plan` wants it is refused. May leave evaluation files that nobody reads out
 /// of the plan.
@@ -24,18 +29,25 @@ pub(super) fn found(
         return Ok(Choice { folder, ..Choice::default() });
     }
     let mut misfit = None;
-    if let Some(manifest) = Manifest::read(&*storage)? {
-        let differences = manifest.differences(&plan.dataset);
-        if differences.is_empty() && manifest.state == State::Complete {
-            return Ok(Choice { folder, ..Choice::default() });
-        }
+    let manifest = Manifest::read(&*storage)?;
+    let fits = manifest.as_ref().is_some_and(|manifest| {
+        manifest.state == State::Complete && manifest.differences(&plan.dataset).is_empty()
+    });
+    if fits {
+        return Ok(Choice { folder, ..Choice::default() });
+    }
+    let whole = name_all(plan, &*storage, root, warnings)?;
+    if let Some(manifest) = manifest {
+        let differences = manifest.differences(&whole);
         let why = if differences.is_empty() {
             "its generation was broken off".to_string()
         } else {
             differences.join("; ")
         };
-        misfit =
-            Some(format!("the dataset in `{}` was made for other settings: {why}", root.display()));
+        if !differences.is_empty() || manifest.state != State::Complete {
+            let root = root.display();
+            misfit = Some(format!("the dataset in `{root}` was made for other settings: {why}"));
+        }
     }
     if plan.evaluation.is_none() {
         plan.dataset.files_eval = 0;
@@ -52,6 +64,43 @@ pub(super) fn found(
     Ok(Choice { folder, foreign: true, probed_files, ..Choice::default() })
 }
 
+/// Where there are more files than `plan` uses, DLIO takes the first by name, and says so. Returns the dataset of all files.
+fn name_all(
+    plan: &mut Plan,
+    storage: &dyn Storage,
+    root: &Path,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<DatasetPlan> {
+    let there = generate::files_there(storage, &plan.dataset, &Layout::new(&plan.dataset))?;
+    let evaluates = plan.evaluation.is_some();
+    let DatasetPlan { files_train, files_eval, named_train, named_eval, .. } = &mut plan.dataset;
+    for (what, folder, found, wanted, named) in [
+        ("training", "train", there[0], *files_train, named_train),
+        ("evaluation", "valid", if evaluates { there[1] } else { 0 }, *files_eval, named_eval),
+    ] {
+        if found <= wanted {
+            continue;
+        }
+        *named = Some(found);
+        let folder = root.join(folder);
+        warnings.push(format!(
+            "Number of files for {what} in {} ({found}) is more than requested ({wanted}). A subset of files will be used ",
+            folder.display()
+        ));
+        plan.doubts.push(PlanDoubt {
+            name: SUBSET.into(),
+            evidence: format!("{wanted} of {found} {what} files were used"),
+            advice:
+                "set the number of files to what is there, or compare only runs of the same files"
+                    .into(),
+        });
+    }
+    let mut whole = plan.dataset.clone();
+    whole.files_train = whole.named_train.take().unwrap_or(whole.files_train);
+    whole.files_eval = whole.named_eval.take().unwrap_or(whole.files_eval);
+    Ok(whole)
+}
+
 /// Where the dataset of `plan` is made. One of other settings that feedrate made gives way, as DLIO writes over what is there: `lock` is
 /// held where there is one. Files of others stay, and are refused.
 pub(super) fn made(
@@ -66,7 +115,7 @@ pub(super) fn made(
         refuse_root(root, "`dataset.data_folder`")?;
         *lock = dataset::lock_for(plan, root, LockAccess::Exclusive, &interrupt::flag())?;
     }
-    if let Some(older) = other(plan, root)? {
+    if incomplete && let Some(older) = other(plan, root)? {
         removal::refuse_replacing(&older, &plan.dataset, &*storage).with_context(|| {
             format!("cannot replace the dataset of other settings in `{}`", root.display())
         })?;
@@ -77,7 +126,7 @@ pub(super) fn made(
         ));
     }
     let folder = root.to_path_buf();
-    Ok(Choice { folder, incomplete, check_files: true, ..Choice::default() })
+    Ok(Choice { folder, incomplete, check_files: incomplete, ..Choice::default() })
 }
 
 /// Remove the dataset of other settings that lies in the place of that of `plan`.

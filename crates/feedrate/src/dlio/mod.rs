@@ -20,12 +20,12 @@ use crate::{interrupt, messages, resolve, summary};
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
 use feedrate_data::lock::{DatasetLock, LockAccess};
-use feedrate_measure::dlio::{self, Invocation};
+use feedrate_measure::dlio::{self, EmptyEvaluations, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::plan::{DatasetPlan, Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
 use lines::{LogLines, LogTalk, level_from_environment};
 use serde::{Deserialize, Serialize};
@@ -190,6 +190,7 @@ fn decide(
         name: composed.name.clone(),
         accelerators: accelerators(processes, arguments, workload)?,
         processes: Some(processes),
+        as_dlio: true,
         ..Request::default()
     };
     let generates = workload.workflow_generate_data;
@@ -215,7 +216,10 @@ fn decide(
     let mut generation = None;
     if generates {
         let request = Request { generate_only: true, ..request.clone() };
-        let (plan, _) = resolve::plan_of(workload, &request)?;
+        let (plan, noted) = resolve::plan_of(workload, &request)?;
+        if run.is_none() {
+            warnings.extend(compose::said(&noted));
+        }
         let choice = data::made(&plan, &root, lock, &mut warnings)?;
         generation = Some((plan, choice));
     }
@@ -248,12 +252,23 @@ fn decide(
         let (left, aside) = (folder.display(), aside.display());
         format!("what other runs have left in `{left}` is now in `{aside}`")
     }));
-    let invocation = invocation(composed, arguments, warnings)?;
+    let empty_evaluations =
+        decided.as_ref().and_then(|(plan, _)| empty_evaluations(plan, &composed.workload));
+    let invocation = Invocation { empty_evaluations, ..invocation(composed, arguments, warnings)? };
     // What is refused is refused by now.
-    if let Some((plan, _)) = &generation {
+    if let Some((plan, Choice { incomplete: true, .. })) = &generation {
         data::remove_other(plan, &root)?;
     }
     Ok((DlioDecision { generation, run: decided, folder }, invocation, held))
+}
+
+/// Evaluations that the workload asks for, and `plan` has no files for.
+fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluations> {
+    let is_empty = plan.evaluation.is_none() && !plan.is_checkpoints_alone();
+    (workload.workflow_evaluation && is_empty).then(|| EmptyEvaluations {
+        after_epoch: workload.evaluation_eval_after_epoch.max(1),
+        epochs_between: workload.evaluation_epochs_between_evals.max(1),
+    })
 }
 
 /// Accelerators are processes, unless each has several, or the only one is told to have many.
@@ -274,7 +289,10 @@ fn accelerators(
 fn of_foreign(plan: Plan, workload: &Workload, request: &Request) -> anyhow::Result<Plan> {
     let (mut foreign, _) =
         resolve::plan_of(workload, &Request { foreign: true, ..request.clone() })?;
-    foreign.dataset.files_eval = plan.dataset.files_eval;
+    let DatasetPlan { files_eval, named_train, named_eval, .. } = plan.dataset;
+    foreign.dataset = DatasetPlan { files_eval, named_train, named_eval, ..foreign.dataset };
+    let subset = plan.doubts.into_iter().filter(|doubt| doubt.name == data::SUBSET);
+    foreign.doubts.extend(subset);
     if plan.evaluation.is_none() {
         foreign.evaluation = None;
     }
@@ -313,5 +331,6 @@ fn invocation(
         (workload.workflow_checkpoint, "Checkpointing"),
     ];
     let doing = doing.into_iter().filter(|(does, _)| *does).map(|(_, name)| name.to_string());
-    Ok(Invocation { subfolder, hydra, doing: doing.collect(), generation: None, warnings })
+    let doing = doing.collect();
+    Ok(Invocation { subfolder, hydra, doing, warnings, ..Invocation::default() })
 }

@@ -298,3 +298,27 @@ fn merging_equal_memory_changes_nothing_and_says_so() {
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(answer.stderr.contains("checkpoint.ksm.await_time"), "{}", answer.stderr);
 }
+
+/// Sizes that are told are bytes, as in DLIO, unless their type is given.
+#[test]
+fn types_that_are_given_are_those_of_told_sizes() {
+    let told = [
+        "model.model_size=1000",
+        "model.num_layers=2",
+        "model.layer_parameters=[40]",
+        "model.optimization_groups=[10]",
+        "checkpoint.format=raw",
+        "workflow.checkpoint=true",
+        "train.epochs=1",
+    ];
+    for (more, layers, optimizer) in [
+        (&[][..], 80, 30),
+        (&["model.model_datatype=fp16"], 160, 30),
+        (&["model.optimizer_datatype=fp64"], 80, 240),
+    ] {
+        let test = Test::with(TINY);
+        test.run_json(&[&told[..], more].concat());
+        let sizes: Vec<u64> = files(&test).into_values().collect();
+        assert_eq!(sizes, [1000, layers, optimizer], "{more:?}");
+    }
+}

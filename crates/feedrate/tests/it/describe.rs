@@ -103,7 +103,9 @@ fn the_system_is_a_table_of_component_and_specification() {
     let test = Test::new();
     let answer = test.feedrate(&["system"]);
     assert_eq!(answer.code, 0);
-    for word in ["Component", "Specification", "CPU", "Memory", "GPU", "Storage"] {
+    for word in
+        ["Component", "Specification", "CPU", " socket", "Memory", "GPU", "Storage", " free of "]
+    {
         assert!(answer.stdout.contains(word), "{}", answer.stdout);
     }
 }

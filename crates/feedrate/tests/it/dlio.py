@@ -110,7 +110,8 @@ class Newer(DataGenerator):
         options = self.dataset.get("hdf5", {})
         datasets = options.get("num_dset_per_record", 1)
         packed = self.dataset.get("compression")
-        x = self.array(self.num_samples, dims[0] // datasets, *dims[1:])
+        first = dims[0] // datasets
+        x = self.array(self.num_samples, *([] if first == 1 else [first]), *dims[1:])
         with h5py.File(path, "w", libver="latest") as file:
             for i in range(datasets):
                 file.create_dataset(

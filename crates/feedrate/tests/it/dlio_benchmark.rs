@@ -246,7 +246,76 @@ fn an_evaluation_without_files_is_empty() {
         "++workload.workflow.evaluation=True",
         "++workload.dataset.num_files_eval=4",
     ];
-    dlio(&test, &evaluation).warns(&["no evaluation files", "[METRIC]"]);
+    dlio(&test, &evaluation).warns(&[
+        "no evaluation files",
+        "Starting eval - 0 steps expected",
+        "Epoch 2 [Eval] Accelerator Utilization [AU] (%): 0.0000",
+        "[METRIC] Eval Throughput (samples/second): 0.0000 (0.0000)",
+    ]);
+    let folders = fs::read_dir(test.path("hydra_log/tiny")).unwrap();
+    let left = folders.map(|folder| folder.unwrap().path());
+    let left = left.max_by_key(|folder| folder.join("summary.json").exists()).unwrap();
+    let metric = &json(left.join("summary.json"))["metric"];
+    assert_eq!(metric["eval_au_percentage"], serde_json::json!([0.0, 0.0]));
+    assert_eq!(metric["eval_throughput_mean_samples_per_second"], 0.0);
+    assert_eq!(metric["eval_au_meet_expectation"], "fail");
+    assert_eq!(json(left.join("0_output.json"))["2"]["load"]["eval"], serde_json::json!([]));
+    assert_eq!(json(left.join("0_per_epoch_stats.json"))["1"]["eval"]["duration"], "0.00");
+}
+
+/// DLIO takes the first by name, and says so; `feedrate` refuses.
+#[test]
+fn fewer_files_than_there_are_is_the_first_of_them() {
+    let test = with_workloads();
+    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    fs::remove_dir_all(results(&test)).unwrap();
+    let fewer = ["workload=tiny", "++workload.dataset.num_files_train=5"];
+    let more = "Number of files for training in ./data/train (8) is more than requested (5). A subset of files will be used";
+    let answer = dlio(&test, &fewer);
+    answer.warns(&[more, "Starting epoch 2: 1 steps expected", "dataset_subset"]);
+    assert!(!answer.stderr.contains("other settings"), "{}", answer.stderr);
+    let summary = json(results(&test).join("summary.json"));
+    assert_eq!(summary["num_files_train"], 5);
+    fs::remove_file(test.path("data/manifest.json")).unwrap();
+    for last in 5..8 {
+        fs::write(test.path(&format!("data/train/img_{last}_of_8.npz")), "never read").unwrap();
+    }
+    dlio(&test, &fewer).warns(&[more, "[METRIC]"]);
+    let own = ["run", "conf/workload/tiny.yaml", "dataset.num_files_train=5", "--foreign"];
+    test.feedrate(&[&own[..], &["--data", "data"]].concat()).refuses(1, &["img_0_of_5.npz"]);
+}
+
+#[test]
+fn a_profile_has_iostats_form() {
+    let test = with_workloads();
+    let all = [
+        "workload=tiny",
+        "++workload.workflow.generate_data=True",
+        "++workload.workflow.profiling=True",
+        "++workload.profiling.profiler=iostat",
+    ];
+    assert_eq!(dlio(&test, &all).code, 0);
+    let told = json(results(&test).join("iostat.json"));
+    let host = &told["sysstat"]["hosts"][0];
+    assert_eq!(host["sysname"], "Linux");
+    let rows = host["statistics"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["avg-cpu"]["iowait"].is_number() && row["disk"].is_array()));
+    let tracer = ["++workload.profiling.profiler=darshan"];
+    dlio(&test, &[&all[..], &tracer].concat()).refuses(1, &["`darshan` is not supported"]);
+}
+
+#[test]
+fn synthetic_data_are_made_of_nothing() {
+    let test = with_workloads();
+    let all = [
+        "workload=tiny",
+        "++workload.dataset.format=synthetic",
+        "++workload.workflow.generate_data=True",
+        "++workload.reader.multiprocessing_context=None",
+        "++workload.reader.read_threads=0",
+    ];
+    dlio(&test, &all).warns(&["Generation done", "[METRIC]"]);
+    assert!(!test.path("data").exists());
 }
 
 /// DLIO would train on it and report the bytes of the new settings.

@@ -178,6 +178,9 @@ fn settings_without_effect_are_named() {
     {
         test.feedrate(&["run", "workload.yaml", setting]).warns(&["warning:", setting]);
     }
+    let hdf5 = ["dataset.format=hdf5", "reader.transfer_size=1MiB"];
+    let answer = test.feedrate(&[&["plan", "workload.yaml"], &hdf5[..]].concat());
+    answer.warns(&["reader.transfer_size", "samples of this format are read one by one"]);
     for setting in
         ["reader.transfer_size=128MiB", "reader.odirect=true", "reader.computation_threads=0"]
     {

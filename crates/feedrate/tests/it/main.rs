@@ -47,6 +47,8 @@ mod dlio_benchmark;
 mod races;
 /// Runs of several processes.
 mod mpi;
+/// What DLIO's own tests ask for.
+mod dlio_cases;
 /// Runs of a study, and those that are killed.
 mod supervise;
 /// How the runs of a study are started.

@@ -1,11 +1,11 @@
 //! `<rank>_per_epoch_stats.json`: when epochs and blocks began and ended. Durations are text with two decimals, as DLIO's.
 
-use super::{known, timestamp};
+use super::{Evaluations, known, timestamp};
 use crate::record::{CheckpointKind, EpochRecord, Record};
 use crate::window::seconds;
 use serde_json::{Map, Value, json};
 
-pub(super) fn epoch_stats_json(record: &Record, rank: usize) -> Value {
+pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank: usize) -> Value {
     let epochs = record.epochs.iter().map(|training| {
         let evaluation = record.evaluations.iter().find(|one| one.number == training.number);
         let mut stats = epoch(training, rank);
@@ -16,7 +16,11 @@ pub(super) fn epoch_stats_json(record: &Record, rank: usize) -> Value {
                 "duration": duration(evaluation.start_ns, evaluation.end_ns),
             }))
         });
-        stats.insert("eval".into(), json!(evaluation));
+        let empty = evaluations.is_empty_after(training.number).then(|| {
+            let (_, at) = end_of(training);
+            known(json!({ "start": at, "end": at, "duration": duration(0, 0) }))
+        });
+        stats.insert("eval".into(), json!(evaluation.or(empty)));
         (training.number.to_string(), known(stats))
     });
     epochs.collect()

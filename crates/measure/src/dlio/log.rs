@@ -2,8 +2,8 @@
 //! left out.
 
 use super::epoch_stats::{duration, end_of, wall_at};
-use super::host::gib;
-use super::summary::meets_expectation;
+use super::host::{gib, potential_caching};
+use super::summary::{self, meets_expectation};
 use super::{Evaluations, Invocation};
 use crate::checkpoints::dlio_four;
 use crate::derived::Derived;
@@ -28,7 +28,7 @@ pub(super) fn run_log(
     steps_of: Option<u32>,
     folder: Option<&Path>,
 ) -> String {
-    let evaluations = Evaluations(record.of_evaluations());
+    let evaluations = Evaluations::new(record, invocation.empty_evaluations);
     let mut log = LogText(String::new());
     start(&mut log, record, invocation);
     for scope in Scope::each(record) {
@@ -39,6 +39,9 @@ pub(super) fn run_log(
         epoch(&mut log, scope, steps_of == Some(scope.epoch.number));
         if let Some(evaluation) = evaluations.after(scope.epoch.number) {
             evaluation_lines(&mut log, evaluation);
+        }
+        if evaluations.is_empty_after(scope.epoch.number) {
+            empty_evaluation_lines(&mut log, scope.epoch);
         }
     }
     if let Some(folder) = folder {
@@ -120,6 +123,9 @@ fn start(log: &mut LogText, record: &Record, invocation: &Invocation) {
     }
     if plan.is_checkpoints_alone() {
         return;
+    }
+    if potential_caching(&Derived::new(record), &record.system) == Some(1) {
+        log.line("[WARNING] The amount of dataset is smaller than the host memory; data might be cached after the first epoch. Increase the size of dataset to eliminate the caching effect!!!");
     }
     log.output(
         at,
@@ -208,6 +214,13 @@ fn evaluation_lines(log: &mut LogText, scope: Scope) {
     let window = first.and_then(|accelerator| scope.windows(accelerator).next());
     let au = window.and_then(block_au_percent);
     log.rates(&epoch.ended, &what, au, SAMPLES_WHOLE.of_epoch(scope));
+}
+
+fn empty_evaluation_lines(log: &mut LogText, epoch: &EpochRecord) {
+    let (_, at) = end_of(epoch);
+    log.output(&at, "Starting eval - 0 steps expected");
+    log.output(&at, &format!("Ending eval - 0 steps completed in {} s", duration(0, 0)));
+    log.rates(&at, &format!("Epoch {} [Eval]", epoch.number), Some(0.0), Some(0.0));
 }
 
 /// All that are written, then all that are read.
@@ -309,10 +322,17 @@ fn stamp(epoch: &EpochRecord, ns: u64) -> String {
 
 fn end(log: &mut LogText, record: &Record, evaluations: &Evaluations, folder: &Path) {
     let [au, samples, bytes, meets] = averages(record, [&SAMPLES_WINDOWED, &NOMINAL_WINDOWED]);
-    let evaluation = evaluations.0.as_ref();
+    let evaluation = evaluations.record.as_ref();
     // DLIO leaves no step of an evaluation out of its throughput.
     let evaluation = evaluation.map(|record| averages(record, [&SAMPLES_WHOLE, &NOMINAL_WHOLE]));
-    let [eval_au, eval_samples, eval_bytes, eval_meets] = evaluation.unwrap_or_default();
+    let mut numbers = Scope::all(record).map(|scope| scope.epoch.number);
+    let is_empty = numbers.any(|number| evaluations.is_empty_after(number));
+    let empty = is_empty.then(|| {
+        let meets = summary::meets(record.plan.metric.au_target_percent, 0.0);
+        ["0.0000 (0.0000)", "0.0000 (0.0000)", "0.0000 (0.0000)", meets]
+            .map(|text| Some(text.to_string()))
+    });
+    let [eval_au, eval_samples, eval_bytes, eval_meets] = evaluation.or(empty).unwrap_or_default();
     let [save_s, save_rate] = checkpoint_averages(record, CheckpointKind::Save);
     let [load_s, load_rate] = checkpoint_averages(record, CheckpointKind::Load);
     log.output(&record.ended, &format!("Saved outputs in {}", folder.display()));

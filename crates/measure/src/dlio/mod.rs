@@ -36,6 +36,17 @@ pub struct Invocation {
     pub generation: Option<(String, String)>,
     /// Lines before the first epoch.
     pub warnings: Vec<String>,
+    /// Evaluations that were asked for, and have no files: as in DLIO they leave zeros.
+    pub empty_evaluations: Option<EmptyEvaluations>,
+}
+
+/// When evaluations without files come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmptyEvaluations {
+    /// The first comes after this epoch.
+    pub after_epoch: u32,
+    /// Epochs from one to the next.
+    pub epochs_between: u32,
 }
 
 /// Files of `.hydra/`, as YAML.
@@ -51,6 +62,8 @@ pub struct HydraText {
 
 const SUMMARY: &str = "summary.json";
 const LOG: &str = "dlio.log";
+/// The file that DLIO has `iostat` write.
+pub const IOSTAT: &str = "iostat.json";
 /// Files in Hydra's folder.
 pub const HYDRA_FILES: [&str; 3] = ["config.yaml", "overrides.yaml", "hydra.yaml"];
 
@@ -62,7 +75,8 @@ fn rank_names(rank: usize) -> [String; 2] {
 /// Names of DLIO's files that [`write`] makes of a record, but for Hydra's.
 pub fn file_names(record: &Record) -> impl Iterator<Item = String> {
     let ranks = (0..record.plan.accelerators as usize).flat_map(rank_names);
-    ranks.chain([SUMMARY, LOG].map(str::to_string))
+    let profile = record.plan.iostat_devices.as_ref().map(|_| IOSTAT);
+    ranks.chain([SUMMARY, LOG].into_iter().chain(profile).map(str::to_string))
 }
 
 /// Files kept in memory before they are written; thousands of accelerators have as many thousand.
@@ -81,11 +95,11 @@ pub fn write(
 ) -> Result<(), RecordFileError> {
     make_folder(&folder.join(&invocation.subfolder))?;
     let derived = Derived::new(record);
-    let evaluations = Evaluations(record.of_evaluations());
+    let evaluations = Evaluations::new(record, invocation.empty_evaluations);
     let mut files = beside;
     for rank in 0..record.plan.accelerators as usize {
         let output = output::output_json(&derived, &evaluations, rank);
-        let stats = epoch_stats::epoch_stats_json(record, rank);
+        let stats = epoch_stats::epoch_stats_json(record, &evaluations, rank);
         files.extend(
             rank_names(rank).into_iter().zip([output, stats]).map(|(n, v)| python_json(n, &v)),
         );
@@ -137,13 +151,29 @@ fn hydra_files(invocation: &Invocation) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// The evaluations of a run, as a record of their own.
-struct Evaluations(Option<Record>);
+/// The evaluations of a run.
+struct Evaluations {
+    /// As a record of their own.
+    record: Option<Record>,
+    empty: Option<EmptyEvaluations>,
+}
 
 impl Evaluations {
+    fn new(record: &Record, empty: Option<EmptyEvaluations>) -> Self {
+        Evaluations { record: record.of_evaluations(), empty }
+    }
+
     /// The one that came after epoch `number`.
     fn after(&self, number: u32) -> Option<Scope<'_>> {
-        Scope::each(self.0.as_ref()?).find(|scope| scope.epoch.number == number)
+        Scope::each(self.record.as_ref()?).find(|scope| scope.epoch.number == number)
+    }
+
+    /// Whether one of no files came after epoch `number`.
+    fn is_empty_after(&self, number: u32) -> bool {
+        self.empty.is_some_and(|empty| {
+            let since = number.checked_sub(empty.after_epoch);
+            since.is_some_and(|since| since.is_multiple_of(empty.epochs_between.max(1)))
+        })
     }
 }
 

@@ -25,6 +25,17 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
             if let Some(evaluation) = evaluations.after(scope.epoch.number) {
                 add_evaluation(&mut own, evaluation, rank);
             }
+            if evaluations.is_empty_after(scope.epoch.number) {
+                for (key, value) in [
+                    ("load", json!([])),
+                    ("proc", json!([])),
+                    ("throughput", json!(0.0)),
+                    ("au", json!(0.0)),
+                    ("compute", json!([])),
+                ] {
+                    own[key]["eval"] = value;
+                }
+            }
             output[scope.epoch.number.to_string()] = own;
         }
     }

@@ -13,7 +13,7 @@ const COLUMNS: [&str; 7] = ["mean", "std", "min", "median", "p90", "p99", "max"]
 
 /// The text of the report.
 pub fn report(record: &Record) -> String {
-    let evaluations = Evaluations(record.of_evaluations());
+    let evaluations = Evaluations::new(record, None);
     let plan = &record.plan;
     let samples = each_epoch(record, &SAMPLES_WINDOWED, 1.0);
     let bytes = each_epoch(record, &NOMINAL_WINDOWED, MIB);

@@ -42,9 +42,14 @@ fn metric(derived: &Derived, evaluations: &Evaluations) -> Value {
     let mut object = Map::new();
     checkpoints(&mut object, derived.record);
     nine(&mut object, "train", derived, [&SAMPLES_WINDOWED, &NOMINAL_WINDOWED]);
-    if let Some(evaluations) = &evaluations.0 {
+    if let Some(evaluations) = &evaluations.record {
         // DLIO leaves no step of an evaluation out of its throughput.
         nine(&mut object, "eval", &Derived::new(evaluations), [&SAMPLES_WHOLE, &NOMINAL_WHOLE]);
+    }
+    let epochs = Scope::all(derived.record).map(|scope| scope.epoch.number);
+    let empty = epochs.filter(|number| evaluations.is_empty_after(*number)).count();
+    if 0 < empty {
+        of_nothing(&mut object, empty, derived.record.plan.metric.au_target_percent);
     }
     for metric in METRICS {
         let value = derived.value(metric);
@@ -80,6 +85,24 @@ fn nine(
     }
 }
 
+/// The same of so many evaluations without a file.
+fn of_nothing(object: &mut Map<String, Value>, evaluations: usize, target_percent: f64) {
+    for key in ["au_percentage", "throughput_samples_per_second"] {
+        object.insert(format!("eval_{key}"), json!(vec![0.0; evaluations]));
+    }
+    for key in [
+        "au_mean_percentage",
+        "au_stdev_percentage",
+        "throughput_mean_samples_per_second",
+        "throughput_stdev_samples_per_second",
+        "io_mean_MB_per_second",
+        "io_stdev_MB_per_second",
+    ] {
+        object.insert(format!("eval_{key}"), json!(0.0));
+    }
+    object.insert("eval_au_meet_expectation".into(), json!(meets(target_percent, 0.0)));
+}
+
 /// In GiB, which DLIO calls GB.
 fn checkpoints(object: &mut Map<String, Value>, record: &Record) {
     for kind in [CheckpointKind::Save, CheckpointKind::Load] {
@@ -106,5 +129,9 @@ fn each_epoch(record: &Record, metric: &Metric) -> Option<Vec<f64>> {
 /// `success` if the windowed utilisation reaches `metric.au`.
 pub(super) fn meets_expectation(derived: &Derived) -> Option<&'static str> {
     let target = derived.record.plan.metric.au_target_percent;
-    derived.value(&AU_WINDOWED).map(|au| if target <= au { "success" } else { "fail" })
+    derived.value(&AU_WINDOWED).map(|au| meets(target, au))
+}
+
+pub(super) fn meets(target_percent: f64, au_percent: f64) -> &'static str {
+    if target_percent <= au_percent { "success" } else { "fail" }
 }

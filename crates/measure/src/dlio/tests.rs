@@ -202,6 +202,7 @@ fn dlio_log() {
     let log = log.replace(&folder.path().display().to_string(), "DIR");
     insta::assert_snapshot!(log, @r"
     [OUTPUT] 2026-11-21T23:59:59.000000 Running DLIO [Training] with 2 process(es)
+    [WARNING] The amount of dataset is smaller than the host memory; data might be cached after the first epoch. Increase the size of dataset to eliminate the caching effect!!!
     [OUTPUT] 2026-11-21T23:59:59.000000 Max steps per epoch: 5 = 1 * 10 / 1 / 2 (samples per file * num files / batch size / comm size)
     [OUTPUT] 2026-11-21T23:59:59.500000 Starting epoch 1: 5 steps expected
     [OUTPUT] 2026-11-21T23:59:59.500000 Starting block 1

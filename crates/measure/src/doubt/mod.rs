@@ -74,6 +74,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "Fewer files or samples than the workload's were used, or smaller tensors in checkpoints: epochs and checkpoints are shorter.",
     ),
     &noticed(
+        "dataset_subset",
+        Severity::Note,
+        "The dataset has more files than the workload names, and the first of them were used: numbers are of a part of it.",
+    ),
+    &noticed(
         "dataset_fits_page_cache",
         Severity::Note,
         "The dataset is smaller than the memory, so that later epochs may not touch the storage; page_cache says whether that happened.",

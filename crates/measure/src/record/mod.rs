@@ -456,6 +456,12 @@ pub struct System {
     /// Logical CPUs of the machine.
     #[serde(default)]
     pub cpus_online: Option<u32>,
+    /// Sockets of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<u32>,
+    /// Cores of the machine, each with one logical CPU or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
     /// `MemTotal`.
     pub memory_bytes: Option<u64>,
     /// `uname -m`, DLIO's `host_processor_name`.
@@ -516,4 +522,7 @@ pub struct Mount {
     pub device: String,
     /// Bytes free for this user.
     pub free_bytes: u64,
+    /// Bytes that the file system has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
 }

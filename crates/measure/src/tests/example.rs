@@ -9,7 +9,7 @@ use feedrate_spec::plan::{
     Barrier, Cache, CheckpointPlan, CheckpointsAlone, DatasetPlan, FileAccess, LoaderPlan,
     MetricPlan, Plan, Shuffle, StoragePlan, TrainPlan, WorkerSplit,
 };
-use feedrate_spec::shape::{Element, Encoding, Redundancy};
+use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::TimeSpec;
 
 /// One sample of a million bytes a file, a batch of one, one worker, two batches of stock.
@@ -25,16 +25,13 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             files_train: steps * u64::from(accelerators),
             files_eval: 0,
             samples_per_file: 1,
-            subfolders_train: 0,
-            subfolders_eval: 0,
             prefix: "img".into(),
             record_bytes: 1e6,
-            record_stdev_bytes: 0.0,
             record_dims: vec![1000, 1000],
             element: Element::Uint8,
             encoding: Encoding::default(),
             content_seed: 10,
-            redundancy: Redundancy::default(),
+            ..DatasetPlan::default()
         },
         storage: StoragePlan {
             kind: "file".into(),
@@ -82,6 +79,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             exclude_end_steps: 0,
         },
         timeline: false,
+        iostat_devices: None,
         doubts: vec![],
     }
 }

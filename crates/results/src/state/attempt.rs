@@ -3,7 +3,7 @@
 //! [`ABOUT_FILE`] says from the start whose run it is. Where the folder lies and which of the other two files it holds says what came
 //! of it; nothing else is stored about a row.
 
-use super::settings::{StudySettings, write_json};
+use super::settings::{StudySettings, read_state, write_json};
 use crate::files::{FilesError, failed};
 use crate::place::{INCOMPLETE, SUPERSEDED, absent, put_aside};
 use crate::row::RowKey;
@@ -177,7 +177,8 @@ fn outcome(run_dir: &Path, aside: &str) -> io::Result<Outcome> {
         return Ok(Outcome::Superseded);
     }
     for (name, is_retried) in [(FAILED_FILE, false), (RETRIED_FILE, true)] {
-        if let Some(reason) = absent(fs::read_to_string(run_dir.join(name)))? {
+        if let Some(reason) = absent(read_state(&run_dir.join(name)))? {
+            let reason = String::from_utf8_lossy(&reason).into_owned();
             return Ok(Outcome::Failed { reason, is_retried });
         }
     }
@@ -230,5 +231,5 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, FilesError> {
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     // Each is written in one step: what cannot be parsed is not ours.
-    Ok(absent(fs::read(path))?.and_then(|text| serde_json::from_slice(&text).ok()))
+    Ok(absent(read_state(path))?.and_then(|text| serde_json::from_slice(&text).ok()))
 }

@@ -2,7 +2,7 @@
 
 use super::StudyState;
 use super::attempt::{Attempt, Checked, Outcome, write_about};
-use super::settings::{StudySettings, moved};
+use super::settings::{StudySettings, moved, read_state};
 use crate::files::{FilesError, StudyFiles, failed};
 use crate::place::{INCOMPLETE, SUPERSEDED, absent};
 use crate::row::RowKey;
@@ -57,7 +57,7 @@ struct KnownAttempt {
 /// The state of a study by its journal; nothing where there is none.
 pub(super) fn read(files: &StudyFiles) -> Result<StudyState, FilesError> {
     let failed = failed("use", &files.journal());
-    let text = absent(fs::read(files.journal())).map_err(&failed)?.unwrap_or_default();
+    let text = absent(read_state(&files.journal())).map_err(&failed)?.unwrap_or_default();
     let (mut settings, mut known) = (None, BTreeMap::new());
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         // The last may be cut off: its writer was killed.

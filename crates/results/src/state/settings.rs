@@ -5,6 +5,7 @@ use crate::place::absent;
 use feedrate_measure::record::file::{self, RecordFileError};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// How the runs of a study are made.
@@ -50,7 +51,7 @@ impl StudySettings {
     /// The file cannot be read.
     pub(super) fn read(files: &StudyFiles) -> Result<Option<Self>, FilesError> {
         let failed = failed("use", &files.settings());
-        let text = absent(fs::read(files.settings())).map_err(&failed)?;
+        let text = absent(read_state(&files.settings())).map_err(&failed)?;
         let parsed = text.map(|text| serde_json::from_slice(&text)).transpose();
         parsed.map_err(|error| failed(error.into()))
     }
@@ -93,6 +94,14 @@ pub(super) fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
         Ok(rest) => to.join(rest),
         Err(_) => path.to_path_buf(),
     }
+}
+
+/// A file of a study's state; results and the folder beside the CSV may come from anybody.
+pub(super) fn read_state(path: &Path) -> io::Result<Vec<u8>> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    fs::read(path)
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordFileError> {

@@ -129,6 +129,16 @@ fn a_study_that_was_moved_takes_its_paths_along_and_a_copy_is_told() {
     assert!(error.hint().unwrap().contains("remove `"));
 }
 
+/// A run of this study.
+fn about(number: u64) -> StudyRun {
+    StudyRun {
+        id: Some("this".into()),
+        key: Some(Row::new("w", 2).key().0),
+        attempt: number,
+        ..StudyRun::default()
+    }
+}
+
 /// A run below the results of a study in `folder`.
 fn run(folder: &Path, complete: bool, about: Option<&StudyRun>) -> PathBuf {
     let run_dir = make_run_dir(&folder.join("results/w/2"), "2026").unwrap();
@@ -146,12 +156,6 @@ fn folders_say_what_came_of_runs() {
     let folder = tempfile::tempdir().unwrap();
     let files = study(folder.path());
     settings(&files.csv).write(&files).unwrap();
-    let about = |number| StudyRun {
-        id: Some("this".into()),
-        key: Some(Row::new("w", 2).key().0),
-        attempt: number,
-        ..StudyRun::default()
-    };
     for number in 1..=6 {
         run(folder.path(), number != 6, Some(&about(number)));
     }
@@ -174,6 +178,27 @@ fn folders_say_what_came_of_runs() {
     fs::remove_file(attempts[0].run_dir.join("record.json")).unwrap();
     let gone = StudyState::read(&files).unwrap();
     assert_eq!(gone.attempts[0].outcome, Outcome::Running);
+}
+
+/// What opens a pipe waits for somebody who writes.
+#[test]
+fn a_pipe_among_the_state_of_a_study_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = study(folder.path());
+    settings(&files.csv).write(&files).unwrap();
+    let run_dir = run(folder.path(), true, Some(&about(1)));
+    for pipe in
+        [run_dir.join("failed.txt"), run_dir.join("study.json"), files.state.join("settings.json")]
+    {
+        let before = fs::read(&pipe);
+        let _ = fs::remove_file(&pipe);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(StudyState::read(&files).is_err(), "{}", pipe.display());
+        fs::remove_file(&pipe).unwrap();
+        if let Ok(before) = before {
+            fs::write(&pipe, before).unwrap();
+        }
+    }
 }
 
 /// As feedrate 0.1 wrote it, of three rows: done, set back and done again, failed and begun again.

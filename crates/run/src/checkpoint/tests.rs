@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     let state = StatePlan {
         model_bytes: 10_000,
-        layers: Layers::Alike { count: 3, tensor_bytes: vec![5000, 70] },
+        layers: Layers::Alike { count: 3, tensors: vec![5000, 70] },
         optimization_groups: vec![100, 50],
         file_sizes: vec![],
         model_element: StateType::Fp16,

@@ -115,21 +115,25 @@ pub trait Peers: Send + Sync {
 /// Files that all ranks read together, one thread of each. Every rank calls the same in the same order; only offsets and lengths
 /// differ. A call cannot be interrupted.
 pub trait SharedFiles: Send + Sync {
-    /// Open for reading. Returns the number of the file, which all ranks have opened and all have to close.
+    /// Open for reading a file that all ranks open and have to close.
     ///
     /// # Errors
     /// As of [`CommError`], on all ranks or on some.
-    fn open(&self, path: &Path) -> Result<u64, CommError>;
+    fn open(&self, path: &Path) -> Result<Box<dyn SharedFile>, CommError>;
+}
+
+/// One of them.
+pub trait SharedFile: Send + Sync {
     /// Read from `offset` on, not beyond the file's end, and say how many bytes that were.
     ///
     /// # Errors
     /// As of [`CommError`].
-    fn read_at_all(&self, file: u64, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError>;
+    fn read_at_all(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError>;
     /// Close.
     ///
     /// # Errors
     /// As of [`CommError`].
-    fn close(&self, file: u64) -> Result<(), CommError>;
+    fn close(self: Box<Self>) -> Result<(), CommError>;
 }
 
 /// How far a clock is behind that of rank 0.

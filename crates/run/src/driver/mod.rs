@@ -14,4 +14,5 @@ mod tests;
 
 pub use error::RunError;
 pub use ranges::FileRange;
+pub(crate) use ranges::{from_message, to_message};
 pub use real::{Epoch, Live, Pause, RealDriver, Signals, WorkProgress};

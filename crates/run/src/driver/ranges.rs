@@ -2,13 +2,13 @@
 //! memory that they have; between epochs logs are put together. What would take more memory than there is for it is unknown.
 
 use feedrate_measure::record::access::{FilesByRanks, FilesRead};
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// More ranges are not kept, of all processes together: 13 MiB, of which there are at most four at a time.
+/// More ranges are not kept, of all processes together: 13 MiB, of which there are at most four at a time. On rank 0 these are its
+/// own and those that others sent, those of earlier epochs, and those that are put to them.
 const RANGES_MAX: usize = 560_000;
-/// Some workers may log so much more than others.
+/// Some workers, and processes, may log so much more than others.
 const UNEVEN: usize = 2;
 /// More words of 64 accelerators of a file are not kept: 8 MiB.
 const WORDS_MAX: usize = 1 << 20;
@@ -16,8 +16,7 @@ const WORDS_MAX: usize = 1 << 20;
 const SEVERAL: u32 = u32::MAX;
 
 /// Bytes of a file that one accelerator, or several of them, read. In the order of files and bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "[u64; 4]", into = "[u64; 4]")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileRange {
     file: u32,
     start: u64,
@@ -25,16 +24,34 @@ pub struct FileRange {
     reader: u32,
 }
 
-impl From<[u64; 4]> for FileRange {
-    fn from([file, start, end, reader]: [u64; 4]) -> Self {
-        FileRange { file: file as u32, start, end, reader: reader as u32 }
+/// Length of a range in a message.
+const RANGE_BYTES: usize = 24;
+
+/// Ranges as a message to another process, which takes no more memory than they do; nothing where they are unknown.
+pub(crate) fn to_message(ranges: Option<&[FileRange]>) -> Vec<u8> {
+    let Some(ranges) = ranges else { return Vec::new() };
+    // A message of none is not that of unknown ones.
+    let mut bytes = Vec::with_capacity(1 + ranges.len() * RANGE_BYTES);
+    bytes.push(0);
+    for range in ranges {
+        bytes.extend(range.file.to_le_bytes());
+        bytes.extend(range.reader.to_le_bytes());
+        bytes.extend(range.start.to_le_bytes());
+        bytes.extend(range.end.to_le_bytes());
     }
+    bytes
 }
 
-impl From<FileRange> for [u64; 4] {
-    fn from(range: FileRange) -> Self {
-        [range.file.into(), range.start, range.end, range.reader.into()]
-    }
+/// The ranges of a message.
+pub(crate) fn from_message(bytes: &[u8]) -> Option<Vec<FileRange>> {
+    let (words, []) = bytes.get(1..)?.as_chunks::<8>() else { return None };
+    let (ranges, []) = words.as_chunks::<3>() else { return None };
+    let range = |[both, start, end]: &[[u8; 8]; 3]| {
+        let both = u64::from_le_bytes(*both);
+        let (start, end) = (u64::from_le_bytes(*start), u64::from_le_bytes(*end));
+        FileRange { file: both as u32, reader: (both >> 32) as u32, start, end }
+    };
+    Some(ranges.iter().map(range).collect())
 }
 
 /// Ranges that one worker read for one accelerator since the epoch began. Logging does not allocate.
@@ -77,12 +94,16 @@ impl RangeLog {
         std::mem::replace(self, RangeLog { reader, ranges, is_whole: true })
     }
 
-    /// All together; `None` where one is not whole, or they are too many.
-    pub(crate) fn joined(logs: impl Iterator<Item = RangeLog>) -> Option<Vec<FileRange>> {
+    /// All of one of so many processes; `None` where one is not whole, or they are too many.
+    pub(crate) fn joined(
+        logs: impl Iterator<Item = RangeLog>,
+        processes: u32,
+    ) -> Option<Vec<FileRange>> {
+        let most = (UNEVEN * RANGES_MAX / processes.max(1) as usize).min(RANGES_MAX);
         let mut all = Vec::new();
         for mut log in logs {
             all.append(&mut log.ranges);
-            if !log.is_whole || all.len() > RANGES_MAX {
+            if !log.is_whole || all.len() > most {
                 return None;
             }
         }
@@ -111,7 +132,10 @@ impl FileReads {
     }
 
     /// An epoch's ranges of all processes come to what was there.
-    pub(crate) fn add(&mut self, processes: Vec<Option<Vec<FileRange>>>) -> Option<FilesRead> {
+    pub(crate) fn add(
+        &mut self,
+        processes: impl IntoIterator<Item = Option<Vec<FileRange>>>,
+    ) -> Option<FilesRead> {
         let mut known = self.0.take()?;
         for ranges in processes {
             known.append(ranges?)?;
@@ -135,6 +159,7 @@ impl KnownReads {
             }
             self.readers[at] |= 1 << (range.reader % 64);
         }
+        self.ranges.reserve_exact(ranges.len());
         self.ranges.append(&mut ranges);
         (self.ranges.len() <= 2 * RANGES_MAX).then_some(())
     }
@@ -221,11 +246,11 @@ mod tests {
             log
         };
         // In one epoch, and each read in an epoch of its own.
-        let ranges = RangeLog::joined(reads.iter().map(log));
+        let ranges = RangeLog::joined(reads.iter().map(log), 1);
         assert_eq!(FileReads::new(70).add(vec![ranges]).unwrap(), expected);
         let mut files = FileReads::new(70);
         let last =
-            reads.iter().map(|read| files.add(vec![RangeLog::joined([log(read)].into_iter())]));
+            reads.iter().map(|read| files.add(vec![RangeLog::joined([log(read)].into_iter(), 1)]));
         assert_eq!(last.last().flatten().unwrap(), expected);
     }
 
@@ -253,7 +278,7 @@ mod tests {
     fn too_much_is_unknown_from_then_on() {
         let mut log = RangeLog::new(0, RANGES_MAX as u64);
         (0..=UNEVEN as u64).for_each(|file| log.add(file, 0, 1));
-        let ranges = RangeLog::joined([log].into_iter());
+        let ranges = RangeLog::joined([log].into_iter(), 1);
         assert_eq!(ranges, None);
         let mut files = FileReads::new(1);
         assert!(files.add(vec![Some(Vec::new())]).is_some());
@@ -262,6 +287,25 @@ mod tests {
         let far = FileRange { file: WORDS_MAX as u32, start: 0, end: 1, reader: 0 };
         assert_eq!(FileReads::new(1).add(vec![Some(vec![far])]), None);
         assert!(size_of::<FileRange>() * RANGES_MAX * 4 + 8 * WORDS_MAX <= 64 << 20);
+    }
+
+    #[test]
+    fn processes_send_no_more_than_their_share_in_as_few_bytes_as_they_have() {
+        let range = FileRange { file: 1, start: 2, end: 1 << 40, reader: SEVERAL };
+        let check = |count: usize, processes: u32, is_known: bool| {
+            let ranges = vec![range; count];
+            let log = RangeLog { reader: 0, ranges: ranges.clone(), is_whole: true };
+            let own = RangeLog::joined([log].into_iter(), processes);
+            let message = to_message(own.as_deref());
+            assert!(message.len() <= 1 + count * size_of::<FileRange>());
+            assert_eq!(from_message(&message), is_known.then_some(ranges));
+        };
+        check(0, 2, true);
+        check(3, 2, true);
+        check(RANGES_MAX, 2, true);
+        check(RANGES_MAX, 4, false);
+        check(RANGES_MAX / 2, 4, true);
+        assert_eq!(from_message(&[0; 30]), None);
     }
 
     proptest! {

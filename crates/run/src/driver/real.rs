@@ -109,6 +109,8 @@ pub struct RealDriver {
     threads: Vec<JoinHandle<Vec<Handle>>>,
     signals: Signals,
     left_behind: usize,
+    /// Processes of the run.
+    processes: u32,
     waiter: Waiter,
     stepper: Stepper,
     conductor: Conductor,
@@ -140,6 +142,7 @@ impl RealDriver {
             threads: Vec::new(),
             signals,
             left_behind: 0,
+            processes: comm.size(),
             waiter: Waiter::new(spins),
             reads,
             stepper,
@@ -301,7 +304,7 @@ impl RealDriver {
             epoch.io.access.files = shared.touched.take(accelerator);
         }
         effects::close_epoch(&shared.queues, epochs);
-        RangeLog::joined(logs.into_iter())
+        RangeLog::joined(logs.into_iter(), self.processes)
     }
 
     /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end. What

@@ -199,18 +199,18 @@ impl<'s> Worker<'s> {
                     let handle = io.open(self.reader.path())?;
                     self.reader.opened(handle);
                 }
-                Op::Length(handle) => {
-                    let length = io.len(handle)?;
+                Op::Length => {
+                    let length = io.len(self.reader.handle())?;
                     let fed = self.reader.feed(&length.to_le_bytes(), &mut self.sink);
                     fed.map_err(|source| self.unreadable(source))?;
                 }
-                Op::Read { handle, offset, len } => {
-                    let bytes = self.read(lane, handle, offset, len)?;
+                Op::Read { offset, len } => {
+                    let bytes = self.read(lane, offset, len)?;
                     self.feed(lane, offset, bytes)?;
                 }
-                Op::Again { handle, offset, len } => {
+                Op::Again { offset, len } => {
                     let held = self.held.start <= offset && offset + len as u64 <= self.held.end;
-                    let bytes = if held { len } else { self.read(lane, handle, offset, len)? };
+                    let bytes = if held { len } else { self.read(lane, offset, len)? };
                     self.feed(lane, offset, bytes)?;
                 }
                 Op::Kept => self.feed(lane, self.held.start, 0)?,
@@ -237,13 +237,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Read whole blocks into the buffer, and say how many of the bytes that were asked for came.
-    fn read(
-        &mut self,
-        lane: usize,
-        handle: Handle,
-        offset: u64,
-        len: usize,
-    ) -> Result<usize, RunError> {
+    fn read(&mut self, lane: usize, offset: u64, len: usize) -> Result<usize, RunError> {
         let before = (offset % self.block_bytes as u64) as usize;
         let whole = (before + len).next_multiple_of(self.block_bytes);
         if self.buffer.len() < whole + ALIGN {
@@ -251,7 +245,8 @@ impl<'s> Worker<'s> {
         }
         let start = offset - before as u64;
         let WorkerLane { accelerator, io, queue, log, .. } = &mut self.lanes[lane];
-        let come = io.read_at(handle, start, self.buffer.aligned_like(start, whole))?;
+        let come =
+            io.read_at(self.reader.handle(), start, self.buffer.aligned_like(start, whole))?;
         if let Some(file) = self.reader.file() {
             self.shared.touched.mark(*accelerator, file);
         }

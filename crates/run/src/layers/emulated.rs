@@ -66,11 +66,16 @@ impl ReadStorage for Emulated {
         self.inner.open(path)
     }
 
-    fn len(&self, file: Handle) -> Result<u64, StorageError> {
+    fn len(&self, file: &Handle) -> Result<u64, StorageError> {
         self.inner.len(file)
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_at(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
         // Waits of those inside end early when the run is to stop, so that who waits here comes in.
         let _permit = self.served.as_ref().map(Gate::enter);
         self.delay(self.read_delay_ns);
@@ -131,7 +136,7 @@ mod tests {
         let began_ns = clock.now_ns();
         std::thread::scope(|scope| {
             for _ in 0..6 {
-                scope.spawn(|| storage.read_at(file, 0, &mut [0; 8]).unwrap());
+                scope.spawn(|| storage.read_at(&file, 0, &mut [0; 8]).unwrap());
             }
         });
         assert!(clock.now_ns() - began_ns >= 3 * 6_000_000, "two at a time");
@@ -142,10 +147,10 @@ mod tests {
         let (clock, stop) = (Clock::new(), Arc::new(AtomicBool::new(false)));
         let storage = crate::layers::emulated(&plan(None, 0.0, 0.002), null(), clock, &stop);
         let file = storage.open("a").unwrap();
-        storage.read_at(file, 0, &mut [0; 8]).unwrap();
+        storage.read_at(&file, 0, &mut [0; 8]).unwrap();
         assert!(clock.now_ns() >= 4_000_000);
         let storage = crate::layers::emulated(&plan(Some(1.0), 0.0, 1000.0), null(), clock, &stop);
         stop.store(true, Relaxed);
-        storage.read_at(file, 0, &mut [0; 8]).unwrap();
+        storage.read_at(&file, 0, &mut [0; 8]).unwrap();
     }
 }

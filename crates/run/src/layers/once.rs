@@ -1,11 +1,10 @@
 //! A storage of which each read is made once for a group of accelerators that all read the same, and kept until all have had it.
 //! Files are opened when something of them is really read.
 
-use super::slots::Slots;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use std::collections::HashMap;
 use std::io::Error;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Reads of a group, whichever worker made them.
 pub(super) struct KeptReads {
@@ -81,68 +80,60 @@ impl KeptReads {
 pub(super) struct Once {
     inner: Arc<dyn ReadStorage>,
     kept: Arc<KeptReads>,
-    open: Mutex<Slots<OpenOnce>>,
 }
 
-#[derive(Clone)]
 struct OpenOnce {
     path: Arc<str>,
     /// Handle of the inner storage, once something was read.
-    handle: Option<Handle>,
+    handle: OnceLock<Handle>,
 }
 
 impl Once {
     pub(super) fn new(inner: Arc<dyn ReadStorage>, kept: Arc<KeptReads>) -> Self {
-        Once { inner, kept, open: Mutex::default() }
+        Once { inner, kept }
     }
 
-    fn open_files(&self) -> MutexGuard<'_, Slots<OpenOnce>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn file(&self, file: Handle) -> Result<OpenOnce, StorageError> {
-        self.open_files().get(file.number()).cloned().ok_or_else(|| {
-            let number = format!("file {}", file.number());
-            StorageError::new("find", number, Error::other("it is not open"))
-        })
-    }
-
-    /// The inner storage's handle of `file`, which only the worker that opened it uses.
-    fn inner_handle(&self, file: Handle, open: &OpenOnce) -> Result<Handle, StorageError> {
-        if let Some(handle) = open.handle {
+    /// The inner storage's handle, which only the worker that opened the file uses.
+    fn inner_handle<'o>(&self, open: &'o OpenOnce) -> Result<&'o Handle, StorageError> {
+        if let Some(handle) = open.handle.get() {
             return Ok(handle);
         }
         let handle = self.inner.open(&open.path)?;
-        if let Some(open) = self.open_files().get_mut(file.number()) {
-            open.handle = Some(handle);
-        }
-        Ok(handle)
+        Ok(open.handle.get_or_init(|| handle))
     }
+}
+
+fn opened(file: &Handle) -> Result<&OpenOnce, StorageError> {
+    let refused = || StorageError::new("find", "a file", Error::other("it is not open"));
+    file.kept().ok_or_else(refused)
 }
 
 impl ReadStorage for Once {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        Ok(Handle::from_number(
-            self.open_files().insert(OpenOnce { path: path.into(), handle: None }),
-        ))
+        Ok(Handle::keeping(OpenOnce { path: path.into(), handle: OnceLock::new() }))
     }
 
-    fn len(&self, file: Handle) -> Result<u64, StorageError> {
-        let open = self.file(file)?;
+    fn len(&self, file: &Handle) -> Result<u64, StorageError> {
+        let open = opened(file)?;
         let question = KeptRead { path: Arc::clone(&open.path), part: None };
         let bytes = self.kept.ask(question, || {
-            let len = self.inner.len(self.inner_handle(file, &open)?)?;
+            let len = self.inner.len(self.inner_handle(open)?)?;
             Ok(len.to_le_bytes().into())
         })?;
         Ok(bytes.as_ref().try_into().map_or(0, u64::from_le_bytes))
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
-        let open = self.file(file)?;
+    fn read_at(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
+        let open = opened(file)?;
         let question =
             KeptRead { path: Arc::clone(&open.path), part: Some((offset, buffer.len())) };
         let bytes = self.kept.ask(question, || {
-            let handle = self.inner_handle(file, &open)?;
+            let handle = self.inner_handle(open)?;
             let read = self.inner.read_at(handle, offset, buffer)?;
             Ok(buffer[..read].into())
         })?;
@@ -151,8 +142,8 @@ impl ReadStorage for Once {
     }
 
     fn close(&self, file: Handle) {
-        let open = self.open_files().take(file.number());
-        if let Some(handle) = open.and_then(|open| open.handle) {
+        let open = file.into_kept::<OpenOnce>();
+        if let Some(handle) = open.and_then(|open| open.handle.into_inner()) {
             self.inner.close(handle);
         }
     }
@@ -174,9 +165,9 @@ mod tests {
         let workers = [0; 3].map(|_| Once::new(inner.clone(), Arc::clone(&kept)));
         for (number, once) in workers.iter().enumerate() {
             let handle = once.open("a").unwrap();
-            assert_eq!(once.len(handle).unwrap(), 10);
+            assert_eq!(once.len(&handle).unwrap(), 10);
             let mut buffer = [0; 8];
-            assert_eq!(once.read_at(handle, 4, &mut buffer).unwrap(), 6);
+            assert_eq!(once.read_at(&handle, 4, &mut buffer).unwrap(), 6);
             assert_eq!(buffer, [7, 7, 7, 7, 7, 7, 0, 0]);
             once.close(handle);
             // The others need no file any more.
@@ -186,7 +177,7 @@ mod tests {
         }
         assert!(kept.answers().is_empty());
         let handle = workers[0].open("a").unwrap();
-        assert_eq!(workers[0].len(handle).unwrap_err().action, "open");
+        assert_eq!(workers[0].len(&handle).unwrap_err().action, "open");
         assert!(kept.answers().is_empty());
     }
 }

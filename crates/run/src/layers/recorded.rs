@@ -76,7 +76,7 @@ impl Recorded {
     ///
     /// # Errors
     /// The storage's.
-    pub fn len(&mut self, file: Handle) -> Result<u64, StorageError> {
+    pub fn len(&mut self, file: &Handle) -> Result<u64, StorageError> {
         let result = self.storage.len(file);
         let ns = self.lap();
         self.count_open(ns);
@@ -89,7 +89,7 @@ impl Recorded {
     /// The storage's.
     pub fn read_at(
         &mut self,
-        file: Handle,
+        file: &Handle,
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {

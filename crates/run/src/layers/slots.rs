@@ -22,10 +22,6 @@ impl<T> Slots<T> {
         self.0.get(number as usize)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        self.0.get_mut(number as usize)?.as_mut()
-    }
-
     pub(super) fn take(&mut self, number: u64) -> Option<T> {
         self.0.get_mut(number as usize)?.take()
     }

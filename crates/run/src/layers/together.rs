@@ -1,14 +1,13 @@
 //! A storage whose files all processes open, read and close together, one worker each (MPI-IO). Everything else is the storage's
 //! own. That all ask for the same things in the same order is the planner's to see to.
 
-use crate::comm::SharedFiles;
+use crate::comm::{SharedFile, SharedFiles};
 use feedrate_data::storage::{Handle, ReadStorage, Storage, StorageError};
-use std::collections::HashMap;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Acquire;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Reads through `files`.
 pub struct Together {
@@ -19,8 +18,11 @@ pub struct Together {
     stop: Arc<AtomicBool>,
     /// All have done all their work, and will close what they have open.
     complete: Arc<AtomicBool>,
-    /// How long open files are. One worker uses it: nobody waits for it.
-    lengths: Mutex<HashMap<u64, u64>>,
+}
+
+struct OpenTogether {
+    file: Box<dyn SharedFile>,
+    bytes: u64,
 }
 
 impl Together {
@@ -34,11 +36,12 @@ impl Together {
     ) -> Self {
         // Libraries take what comes before a colon for the name of a file system.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-        Together { inner, files, folder, stop, complete, lengths: Mutex::default() }
+        Together { inner, files, folder, stop, complete }
     }
 
-    fn lengths(&self) -> MutexGuard<'_, HashMap<u64, u64>> {
-        self.lengths.lock().unwrap_or_else(PoisonError::into_inner)
+    fn opened<'h>(&self, file: &'h Handle) -> Result<&'h OpenTogether, StorageError> {
+        let refused = || StorageError::new("find", &self.folder, Error::other("it is not open"));
+        file.kept().ok_or_else(refused)
     }
 }
 
@@ -50,28 +53,31 @@ impl ReadStorage for Together {
         };
         let file = self.files.open(&full);
         let file = file.map_err(|error| StorageError::new("open", full, Error::other(error)))?;
-        self.lengths().insert(file, bytes);
-        Ok(Handle::from_number(file))
+        Ok(Handle::keeping(OpenTogether { file, bytes }))
     }
 
-    fn len(&self, file: Handle) -> Result<u64, StorageError> {
-        self.lengths().get(&file.number()).copied().ok_or_else(|| {
-            StorageError::new("stat", &self.folder, Error::other("the file is not open"))
-        })
+    fn len(&self, file: &Handle) -> Result<u64, StorageError> {
+        Ok(self.opened(file)?.bytes)
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_at(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
         // Some libraries say that they have read what lies beyond the end.
-        let len = self.len(file)?.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let read = self.files.read_at_all(file.number(), offset, &mut buffer[..len]);
+        let OpenTogether { file, bytes } = self.opened(file)?;
+        let len = bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let read = file.read_at_all(offset, &mut buffer[..len]);
         read.map_err(|error| StorageError::new("read", &self.folder, Error::other(error)))
     }
 
     fn close(&self, file: Handle) {
         let is_alone = self.stop.load(Acquire) && !self.complete.load(Acquire);
-        if self.lengths().remove(&file.number()).is_some() && !is_alone {
+        if let (Some(open), false) = (file.into_kept::<OpenTogether>(), is_alone) {
             // Of a file that was only read nothing is lost.
-            let _ = self.files.close(file.number());
+            let _ = open.file.close();
         }
     }
 }
@@ -81,6 +87,7 @@ mod tests {
     use super::*;
     use crate::comm::CommError;
     use feedrate_data::storage;
+    use std::sync::Mutex;
     use std::sync::atomic::Ordering::Release;
 
     /// Calls that were made, and the bytes asked for.
@@ -94,18 +101,20 @@ mod tests {
     }
 
     impl SharedFiles for Calls {
-        fn open(&self, path: &Path) -> Result<u64, CommError> {
+        fn open(&self, path: &Path) -> Result<Box<dyn SharedFile>, CommError> {
             self.add(format!("open {}", path.display()));
-            Ok(7)
+            Ok(Box::new(self.clone()))
         }
+    }
 
-        fn read_at_all(&self, file: u64, at: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
-            self.add(format!("read {} at {at} of {file}", bytes.len()));
+    impl SharedFile for Calls {
+        fn read_at_all(&self, at: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
+            self.add(format!("read {} at {at}", bytes.len()));
             Ok(bytes.len())
         }
 
-        fn close(&self, file: u64) -> Result<(), CommError> {
-            self.add(format!("close {file}"));
+        fn close(self: Box<Self>) -> Result<(), CommError> {
+            self.add("close".to_string());
             Ok(())
         }
     }
@@ -125,10 +134,10 @@ mod tests {
         assert!(together.open("b").is_err());
         let mut buffer = [0; 8];
         let handle = together.open("a").unwrap();
-        assert_eq!(together.len(handle).unwrap(), 10);
-        assert_eq!(together.read_at(handle, 0, &mut buffer).unwrap(), 8);
-        assert_eq!(together.read_at(handle, 8, &mut buffer).unwrap(), 2);
-        assert_eq!(together.read_at(handle, 12, &mut buffer).unwrap(), 0);
+        assert_eq!(together.len(&handle).unwrap(), 10);
+        assert_eq!(together.read_at(&handle, 0, &mut buffer).unwrap(), 8);
+        assert_eq!(together.read_at(&handle, 8, &mut buffer).unwrap(), 2);
+        assert_eq!(together.read_at(&handle, 12, &mut buffer).unwrap(), 0);
         together.close(handle);
         let handle = together.open("a").unwrap();
         stop.store(true, Release);
@@ -139,8 +148,8 @@ mod tests {
         complete.store(true, Release);
         together.close(handle);
         let said = calls.0.lock().unwrap().join(", ");
-        let (open, closed) = ("open /data/a", "close 7");
-        let reads = "read 8 at 0 of 7, read 2 at 8 of 7, read 0 at 12 of 7";
+        let (open, closed) = ("open /data/a", "close");
+        let reads = "read 8 at 0, read 2 at 8, read 0 at 12";
         assert_eq!(said, format!("{open}, {reads}, {closed}, {open}, {open}, {closed}"));
     }
 }

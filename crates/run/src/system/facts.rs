@@ -1,5 +1,6 @@
 //! Host facts for the record, and the table `feedrate system` prints.
 
+use super::cpu::{self, CpuTopology};
 use super::mount::{block_device, mount_of};
 use super::network::{network_text, networks};
 use feedrate_measure::record::{Mount, Network, System};
@@ -16,11 +17,14 @@ pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
     let uname = rustix::system::uname();
     let data_mount = data.and_then(mount_of);
     let networks = networks(Path::new("/sys/class/net"));
+    let topology = CpuTopology::read(Path::new("/sys/devices/system/cpu"));
     System {
         hostname: uname.nodename().to_string_lossy().into_owned(),
-        components: components(&cpuinfo, memory_bytes, &networks, data_mount.as_ref()),
+        components: components(&cpuinfo, topology, memory_bytes, &networks, data_mount.as_ref()),
         cpus: cpus(),
         cpus_online: cpus_online(),
+        sockets: topology.sockets,
+        cores: topology.cores,
         memory_bytes,
         processor: uname.machine().to_string_lossy().into_owned(),
         kernel: uname.release().to_string_lossy().into_owned(),
@@ -76,20 +80,18 @@ fn count_list(list: &str) -> Option<u32> {
 
 fn components(
     cpuinfo: &[(String, String)],
+    topology: CpuTopology,
     memory: Option<u64>,
     networks: &[Network],
     mount: Option<&Mount>,
 ) -> Vec<(String, String)> {
-    let model = ["model name", "Model", "cpu model", "Processor"]
-        .iter()
-        .find_map(|key| cpuinfo.iter().find(|(k, _)| k == key))
-        .map_or("unknown model", |(_, model)| model.as_str());
-    let processors = match (cpus_online(), cpus()) {
-        (Some(all), usable) if all != usable => {
-            format!("{all} × {model}, {usable} for this process")
-        }
-        (_, usable) => format!("{usable} × {model}"),
-    };
+    let (model, usable) = (cpu::model(cpuinfo), cpus());
+    let all = cpus_online().unwrap_or(usable);
+    let of = topology.text().map_or(String::new(), |text| format!(" ({text})"));
+    let mut processors = format!("{all} × {model}{of}");
+    if all != usable {
+        processors += &format!(", {usable} for this process");
+    }
     [
         ("CPU", processors),
         ("Memory", memory.map_or("unknown".into(), units::bytes_binary)),
@@ -128,10 +130,11 @@ fn storage(mount: &Mount) -> String {
         format!(", {}{kind}", if model.trim().is_empty() { "unnamed disk" } else { model.trim() })
     });
     format!(
-        "{} on {}{disk}, {} free",
+        "{} on {}{disk}, {} free{}",
         mount.file_system,
         mount.source,
-        units::bytes(mount.free_bytes)
+        units::bytes(mount.free_bytes),
+        mount.total_bytes.map_or(String::new(), |all| format!(" of {}", units::bytes(all)))
     )
 }
 

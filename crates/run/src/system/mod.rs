@@ -2,6 +2,7 @@
 
 mod mount;
 mod network;
+mod cpu;
 mod facts;
 mod proc;
 mod sample;
@@ -10,11 +11,13 @@ mod environment;
 mod quiet;
 mod gpu;
 mod timeline;
+mod iostat;
 
 pub use dentries::{drop_mark, drop_metadata};
 pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment};
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
+pub use iostat::Iostat;
 pub use mount::{mount_of, own_locks};
 pub use quiet::{BOUNDS, Bounds, MachineActivity, Quiet, activity, wait_until_quiet};
 pub use sample::Sampler;

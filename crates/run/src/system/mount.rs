@@ -20,6 +20,7 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
     mount.device = device;
     let space = rustix::fs::statvfs(&existing).ok()?;
     mount.free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+    mount.total_bytes = Some(space.f_blocks.saturating_mul(space.f_frsize)).filter(|all| *all > 0);
     if mount.file_system == "lustre" {
         mount.striping = striping("lfs", &existing);
     }

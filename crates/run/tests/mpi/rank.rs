@@ -130,10 +130,10 @@ fn files(mpi: &Mpi) -> Result<(), CommError> {
         let mut bytes = [0; 1_000];
         let mut read = Vec::new();
         for round in 0..10 {
-            let len = files.read_at_all(file, rank * 1_000 + round * 4_000, &mut bytes)?;
+            let len = file.read_at_all(rank * 1_000 + round * 4_000, &mut bytes)?;
             read.push((bytes[0], bytes[999], len));
         }
-        files.close(file)?;
+        file.close()?;
         Ok((missing, read))
     });
     for _ in 0..100 {

@@ -20,6 +20,8 @@ pub struct Layout {
 struct Split {
     folder: &'static str,
     files: u64,
+    /// Files that the names tell of.
+    named: u64,
     file_digits: usize,
     subfolders: u64,
     subfolder_digits: usize,
@@ -38,8 +40,8 @@ impl Layout {
             prefix: plan.prefix.clone(),
             samples_per_file: plan.samples_per_file,
             element: plan.element,
-            train: Split::new("train", plan.files_train, plan.subfolders_train),
-            eval: Split::new("valid", plan.files_eval, plan.subfolders_eval),
+            train: Split::new("train", plan.files_train, plan.named_train, plan.subfolders_train),
+            eval: Split::new("valid", plan.files_eval, plan.named_eval, plan.subfolders_eval),
             dims: file_dims(plan),
         }
     }
@@ -106,7 +108,7 @@ impl Layout {
             "{}_{:0w$}_of_{}.{}",
             self.prefix,
             i,
-            split.files,
+            split.named,
             self.extension,
             w = split.file_digits
         );
@@ -133,11 +135,13 @@ impl Layout {
 }
 
 impl Split {
-    fn new(folder: &'static str, files: u64, subfolders: u64) -> Self {
+    fn new(folder: &'static str, files: u64, named: Option<u64>, subfolders: u64) -> Self {
+        let named = named.unwrap_or(files);
         Split {
             folder,
             files,
-            file_digits: digits(files),
+            named,
+            file_digits: digits(named),
             subfolders,
             subfolder_digits: digits(subfolders),
         }
@@ -181,6 +185,8 @@ mod tests {
             extension: "npz".into(),
             files_train: 168,
             files_eval: 3,
+            named_train: None,
+            named_eval: None,
             samples_per_file: 1,
             subfolders_train: 0,
             subfolders_eval: 2,

@@ -55,6 +55,9 @@ pub struct Plan {
     /// Whether what happens is sampled while the run goes on.
     #[serde(default)]
     pub timeline: bool,
+    /// Disks that `iostat.json` tells of, of none all; `None` writes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iostat_devices: Option<Vec<String>>,
     /// Doubts that are known before running: (name, what was seen, advice).
     pub doubts: Vec<PlanDoubt>,
 }
@@ -81,6 +84,12 @@ pub struct DatasetPlan {
     pub files_train: u64,
     /// Evaluation files.
     pub files_eval: u64,
+    /// Training files that the names tell of, where only the first of them are used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named_train: Option<u64>,
+    /// The same of evaluation files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named_eval: Option<u64>,
     /// Samples in each file.
     pub samples_per_file: u64,
     /// Subfolders of `train/`; 0 and 1 mean flat.

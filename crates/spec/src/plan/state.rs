@@ -19,9 +19,9 @@ pub struct StatePlan {
     /// Bytes of each file that a writer writes, where files of given sizes are written instead of a model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub file_sizes: Vec<u64>,
-    /// Element type of a transformer's layers.
+    /// Element type of the layers.
     pub model_element: StateType,
-    /// Element type of its optimizer.
+    /// Element type of the optimizer.
     pub optimizer_element: StateType,
     /// Ranks that share each layer.
     pub tensor: u64,
@@ -62,12 +62,13 @@ pub enum Writers {
 pub enum Layers {
     /// Not given.
     None,
-    /// Identical layers; bytes of their tensors over all tensor-parallel ranks.
+    /// Identical layers; their tensors over all tensor-parallel ranks.
     Alike {
         /// Number of layers.
         count: u64,
-        /// Sizes of one layer's tensors.
-        tensor_bytes: Vec<u64>,
+        /// Elements of one layer's tensors.
+        #[serde(alias = "tensor_bytes")]
+        tensors: Vec<u64>,
     },
     /// They follow from the model's dimensions.
     Transformer(Transformer),
@@ -116,10 +117,6 @@ impl StateFile {
 }
 
 impl Tensor {
-    fn int8(name: String, bytes: u64) -> Self {
-        Tensor { name, elements: bytes, element: StateType::Int8 }
-    }
-
     /// Bytes of its elements.
     pub fn bytes(&self) -> u64 {
         self.elements.saturating_mul(self.element.bytes())
@@ -190,7 +187,8 @@ impl StatePlan {
         };
         let mut files = Vec::new();
         if self.model_bytes > 0 {
-            let tensors = vec![Tensor::int8("a".into(), self.model_bytes)];
+            let (name, elements) = ("a".into(), self.model_bytes);
+            let tensors = vec![Tensor { name, elements, element: StateType::Int8 }];
             files.push(StateFile { name: format!("model_states-{rank}"), tensors });
         }
         let optimizer = self.optimizer();
@@ -298,54 +296,57 @@ impl StatePlan {
         vec![StateFile { name, tensors: tensors.collect() }]
     }
 
-    /// Layers of a rank's stage: the layers proper are numbered from 1; 0 is the embedding, which the first stage has; behind
-    /// the last come the head and its norm, which the last stage has. Stages differ by one layer at most.
+    /// Layers of a rank's stage: the layers proper are numbered from 1; of a transformer 0 is the embedding, which the first
+    /// stage has, and behind the last come the head and its norm, which the last stage has. Stages differ by one layer at most.
     fn layers_of(&self, place: RankPlace) -> std::ops::Range<u64> {
-        let count = match &self.layers {
+        let (count, is_transformer) = match &self.layers {
             Layers::None => return 0..0,
-            Layers::Alike { count, .. } => *count,
-            Layers::Transformer(transformer) => transformer.layers,
+            Layers::Alike { count, .. } => (*count, false),
+            Layers::Transformer(transformer) => (transformer.layers, true),
         };
         let (each, more) = (count / self.pipeline, count % self.pipeline);
         let first_of = |stage: u64| 1 + stage * each + stage.min(more);
-        let first = if place.pipeline == 0 { 0 } else { first_of(place.pipeline) };
         let is_last = place.pipeline + 1 == self.pipeline;
-        let end = if is_last { count + 3 } else { first_of(place.pipeline + 1) };
+        let first =
+            if is_transformer && place.pipeline == 0 { 0 } else { first_of(place.pipeline) };
+        let end = if is_transformer && is_last { count + 3 } else { first_of(place.pipeline + 1) };
         first..end
     }
 
     fn layer(&self, layer: u64) -> Vec<Tensor> {
-        let (elements, element) = match &self.layers {
+        let elements = match &self.layers {
             Layers::None => return Vec::new(),
-            Layers::Alike { tensor_bytes, .. } => {
-                (tensor_bytes.iter().map(|bytes| bytes / self.tensor).collect(), StateType::Int8)
+            Layers::Alike { tensors, .. } => {
+                tensors.iter().map(|elements| elements / self.tensor).collect()
             }
             Layers::Transformer(t) => {
                 let shared = if self.zero_stage == 3 { self.data } else { 1 };
                 let embedding = t.hidden_size.saturating_mul(t.vocab_size) / self.tensor / shared;
-                let elements = match layer {
+                match layer {
                     0 => vec![embedding],
                     layer if layer == t.layers + 1 => vec![embedding],
                     layer if layer == t.layers + 2 => vec![t.hidden_size / shared],
                     _ => t.layer(self.tensor, shared).to_vec(),
-                };
-                (elements, self.model_element)
+                }
             }
         };
+        let element = self.model_element;
         let numbered = elements.into_iter().enumerate().filter(|(_, elements)| *elements > 0);
         numbered.map(|(i, elements)| Tensor { name: i.to_string(), elements, element }).collect()
     }
 
     fn optimizer(&self) -> Vec<Tensor> {
+        let element = self.optimizer_element;
         if !self.optimization_groups.is_empty() {
             let groups = self.optimization_groups.iter().enumerate().filter(|(_, n)| **n > 0);
             let mut tensors: Vec<Tensor> = groups
-                .flat_map(|(i, bytes)| {
-                    ["a", "b"].map(|half| Tensor::int8(format!("{i}/{half}"), *bytes))
+                .flat_map(|(i, &elements)| {
+                    ["a", "b"].map(|half| Tensor { name: format!("{i}/{half}"), elements, element })
                 })
                 .collect();
-            let all = self.optimization_groups.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
-            tensors.push(Tensor::int8("combined".into(), all));
+            let elements =
+                self.optimization_groups.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+            tensors.push(Tensor { name: "combined".into(), elements, element });
             return tensors;
         }
         let Layers::Transformer(transformer) = &self.layers else { return Vec::new() };
@@ -359,7 +360,7 @@ impl StatePlan {
             .map(|i| Tensor {
                 name: i.to_string(),
                 elements: if i % 2 == 0 { parameters } else { hidden },
-                element: self.optimizer_element,
+                element,
             })
             .collect()
     }

@@ -175,7 +175,6 @@ impl Workload {
 
 const MERGING: Effect =
     nothing("tensors are made piece by piece and never held, so no equal memory is there to merge");
-const PROFILERS: Effect = not_yet("external profilers");
 const OBJECT_STORE: Effect = not_yet("object storage");
 const NO_PYTHON: Effect = nothing("no Python class is loaded");
 const NO_TENSOR: Effect = nothing("no tensor is handed to training");
@@ -190,7 +189,8 @@ keys! {
         workflow_train: bool = Flag, "workflow.train", "true", "", Effect::Now, "Train.";
         workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", Effect::Now, "Evaluate between epochs.";
         workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", Effect::Now, "Write checkpoints.";
-        workflow_profiling: bool = Flag, "workflow.profiling", "false", "", PROFILERS, "Run the profiler beside the training.";
+        workflow_profiling: bool = Flag, "workflow.profiling", "false", "", Effect::Now,
+            "Write `iostat.json` beside the results: what disks and processors did in each second.";
         workflow_debug: bool = Flag, "workflow.debug", "false", "", nothing("DLIO never reads it"), "Left in DLIO's bert.";
         workflow_query: Option<String> = OptionalText, "workflow.query", "null", "",
             nothing("only `dlio_benchmark_query` reads it"), "The key that `dlio_benchmark_query` prints.";
@@ -201,10 +201,10 @@ keys! {
         model_model_size_bytes: u64 = WholeBytes, "model.model_size_bytes" ["model.model_size"], "10240", "bytes", Effect::Now,
             "Size of the model in a checkpoint.";
         model_optimization_groups: Vec<u64> = Counts, "model.optimization_groups", "[]", "elements", Effect::Now,
-            "Sizes of the optimizer's groups in a checkpoint.";
+            "Sizes of the optimizer's groups in a checkpoint; bytes, unless `model.optimizer_datatype` is given.";
         model_num_layers: Option<u64> = OptionalCount, "model.num_layers", "-1", "layers", Effect::Now, "Layers of the model.";
         model_layer_parameters: Vec<u64> = Counts, "model.layer_parameters", "[]", "elements", Effect::Now,
-            "Sizes of the parameters of one layer in a checkpoint.";
+            "Sizes of the parameters of one layer in a checkpoint; bytes, unless `model.model_datatype` is given.";
         model_model_datatype: StateType = Datatype, "model.model_datatype", "fp16", "", Effect::Now, "Element type of the model in a checkpoint.";
         model_optimizer_datatype: StateType = Datatype, "model.optimizer_datatype", "fp32", "", Effect::Now,
             "Element type of the optimizer in a checkpoint.";
@@ -246,12 +246,12 @@ keys! {
             "Keep the dataset after the run.";
         dataset_record_element_bytes: u64 = Count, "dataset.record_element_bytes", "4", "bytes",
             nothing("the element type decides, in DLIO too"), "Bytes of an element.";
-        dataset_record_element_type: Element = ElementKind, "dataset.record_element_type", "uint8", "", Effect::Now, "Element type of samples.";
+        dataset_record_element_type: Element = ElementKind, "dataset.record_element_type", "uint8", "", Effect::Now, "Element type of samples; `uint8` where the format is of pictures and cannot hold it.";
         dataset_record_dims: Vec<u64> = Counts, "dataset.record_dims", "[]", "elements", Effect::Now,
             "Dimensions of a sample; without them a square of `record_length_bytes`.";
         dataset_hdf5_chunk_dims: Vec<u64> = Counts, "dataset.hdf5.chunk_dims", "[]", "elements", Effect::Now, "Dimensions of a chunk.";
         dataset_hdf5_num_dset_per_record: u64 = Count, "dataset.hdf5.num_dset_per_record", "1", "datasets", Effect::Now, "Datasets that share a record.";
-        dataset_hdf5_max_shape: Vec<u64> = Counts, "dataset.hdf5.max_shape", "[]", "elements", Effect::Now, "Largest shape of a dataset.";
+        dataset_hdf5_max_shape: Vec<u64> = Counts, "dataset.hdf5.max_shape", "[]", "elements", Effect::Now, "Largest shape of a dataset, with or without the axis of samples.";
 
         reader_data_loader: Option<String> = OptionalText, "reader.data_loader", "null", "", Effect::Now,
             "Loader that is emulated; without it the framework's own (DLIO fails).";
@@ -339,8 +339,9 @@ keys! {
 
         metric_au: f64 = Share, "metric.au", "0.90", "", Effect::Now, "The accelerator utilisation that is expected.";
 
-        profiling_profiler: String = Profiler, "profiling.profiler", "iostat", "", PROFILERS, "Which profiler.";
-        profiling_iostat_devices: Vec<String> = Texts, "profiling.iostat_devices", "[]", "", PROFILERS, "Devices that iostat watches.";
+        profiling_profiler: String = Profiler, "profiling.profiler", "iostat", "", Effect::Now,
+            "The profiler whose file is written: `iostat` or none; `darshan` and `tensorboard` are refused.";
+        profiling_iostat_devices: Vec<String> = Texts, "profiling.iostat_devices", "[]", "", Effect::Now, "Disks that `iostat.json` tells of; without any all.";
 
         storage_storage_type: String = StorageType, "storage.storage_type", "local_fs", "", Effect::Now,
             "Where the dataset lies; `local_fs` (or `file`) is any mounted file system.";

@@ -228,7 +228,7 @@ macro_rules! choices {
 
 choices! {
     Sampler: "auto" | "iterative" | "index" | "none";
-    ProcessStart: "fork" | "spawn" | "forkserver";
+    ProcessStart: "fork" | "spawn" | "forkserver" | "None" | "null";
     FileAccess: "multi" | "shared" | "same" | "collective" | "broadcast" | "mpio" | "posix";
     Scaling: "strong" | "weak";
     SplitName: "auto" | "shards" | "samples";

@@ -6,7 +6,7 @@ use super::super::payload_range::PayloadRange;
 use super::{FormatError, Need, RANK_MAX, checksum};
 
 /// Fetched around what a parser wants: headers lie close to each other.
-const WINDOW_BYTES: u64 = 4096;
+const WINDOW_BYTES: u64 = 2048;
 /// Asked for at once, at most.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// Kept for the next sample of the same file, at most.

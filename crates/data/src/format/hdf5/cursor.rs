@@ -7,7 +7,7 @@ use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
 use super::filter::{ChunkInflate, Unfilter, applied};
 use super::index;
 use super::message::{Filter, RecordDataset};
-use super::open::{self, Contents};
+use super::open::Contents;
 use super::piece::Cut;
 use super::{
     Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, length_of,
@@ -96,7 +96,7 @@ impl Hdf5Cursor {
 
     fn open(&mut self) -> Parsed<()> {
         let found = self.contents.open(&mut self.blocks)?;
-        let agreed = open::agree(found, &self.wanted).map_err(ParseStop::Bad)?;
+        let agreed = self.contents.agree(found, &self.wanted).map_err(ParseStop::Bad)?;
         self.shape = Some(agreed);
         self.walk = SampleWalk::default();
         self.phase = SamplePhase::Find;

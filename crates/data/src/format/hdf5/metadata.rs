@@ -9,8 +9,8 @@ pub(super) const SUPERBLOCK_BYTES: u64 = 48;
 const NODE_CHILDREN: u64 = 64;
 const NODE_HEAD_BYTES: u64 = 24;
 
-/// Records begin at multiples of this.
-const ALIGN_BYTES: u64 = 4096;
+/// The library takes so much for metadata at once: data begins behind it.
+const HEAD_BYTES: u64 = 2048;
 /// Bytes that deflate and zlib add to each stretch of noise of this length.
 const STORED_BLOCK_BYTES: u64 = 16 << 10;
 const STORED_BLOCK_EXTRA_BYTES: u64 = 5;
@@ -27,14 +27,10 @@ impl FilePlan {
     }
 
     pub(super) fn places(&self) -> FilePlaces {
-        let mut at = head_bytes(self).next_multiple_of(8);
+        let mut at = head_bytes(self).next_multiple_of(8).max(HEAD_BYTES);
         let index = (0..self.datasets).map(|_| advance(&mut at, self.index_bytes())).collect();
+        let records = (0..self.datasets).map(|_| advance(&mut at, self.dataset_bytes())).collect();
         let labels = advance(&mut at, self.labels_bytes());
-        let records = (0..self.datasets).map(|_| {
-            at = at.checked_next_multiple_of(ALIGN_BYTES).unwrap_or(u64::MAX);
-            advance(&mut at, self.dataset_bytes())
-        });
-        let records = records.collect();
         FilePlaces { index, labels, records, end: at }
     }
 

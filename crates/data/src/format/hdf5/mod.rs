@@ -51,31 +51,35 @@ const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// The filter that is zlib.
 const DEFLATE: u16 = 1;
 
-pub(super) static FORMAT: Format = Format::new(
-    FormatEntry {
-        compressions: &[Compression::Gzip],
-        heeds: &[
-            "dataset.compression_level",
-            "dataset.hdf5.chunk_dims",
-            "dataset.hdf5.max_shape",
-            "dataset.hdf5.num_dset_per_record",
-        ],
-        unfit: plan::unfit,
-        ..FormatEntry::new(&MEMBER, |shape, encoding| {
-            plan::FilePlan::new(shape, encoding).file_bytes()
-        })
-    },
-    |shape, encoding, content, sink| {
-        write::file(&plan::FilePlan::new(shape, encoding), content, sink)
-    },
-    // The engine `libhdf5` serves samples alone.
-    |options| {
-        if options.samples_alone {
-            return super::packed::cursor(options);
-        }
-        Box::new(cursor::Hdf5Cursor::new(options))
-    },
-);
+// 2: sizes are DLIO's, and a part's first dimension is left out where it is 1.
+pub(super) static FORMAT: Format = Format {
+    version: 2,
+    ..Format::new(
+        FormatEntry {
+            compressions: &[Compression::Gzip],
+            heeds: &[
+                "dataset.compression_level",
+                "dataset.hdf5.chunk_dims",
+                "dataset.hdf5.max_shape",
+                "dataset.hdf5.num_dset_per_record",
+            ],
+            unfit: plan::unfit,
+            ..FormatEntry::new(&MEMBER, |shape, encoding| {
+                plan::FilePlan::new(shape, encoding).file_bytes()
+            })
+        },
+        |shape, encoding, content, sink| {
+            write::file(&plan::FilePlan::new(shape, encoding), content, sink)
+        },
+        // The engine `libhdf5` serves samples alone.
+        |options| {
+            if options.samples_alone {
+                return super::packed::cursor(options);
+            }
+            Box::new(cursor::Hdf5Cursor::new(options))
+        },
+    )
+};
 
 /// The product of dimensions, or the largest number.
 fn product(dims: &[u64]) -> u64 {

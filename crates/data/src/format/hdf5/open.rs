@@ -113,35 +113,39 @@ impl Contents {
     fn shape(&self) -> Parsed<FileShape> {
         let first = &self.datasets[0];
         let mut dims = first.dims;
-        let dims = &mut dims[..first.rank];
+        let mut rank = first.rank;
         let datasets = self.datasets.len() as u64;
-        match dims.get_mut(1) {
-            Some(dim) => *dim = dim.saturating_mul(datasets),
-            None if datasets == 1 => {}
-            None => return bad(0, "several datasets share records of a single element"),
+        if datasets > 1 {
+            // A part of one element has no dimension.
+            let part = if rank == 1 { 1 } else { dims[1] };
+            dims[1] = part.saturating_mul(datasets);
+            rank = rank.max(2);
         }
-        let Some(sample) = Dims::new(&dims[1..]) else {
+        let Some(sample) = Dims::new(&dims[1..rank]) else {
             return bad(0, "samples of too many dimensions");
         };
         Ok(FileShape { dims: sample, element: first.element, samples: dims[0] })
     }
-}
 
-/// Hold what was found against the plan: what the file holds, in the plan's words where both mean the same.
-pub(super) fn agree(found: FileShape, wanted: &WantedSample) -> Result<FileShape, FormatError> {
-    let agreed = match &wanted.expected {
-        // DLIO drops a first dimension of 1.
-        Some(plan) => match plan.dims.as_slice() {
-            [1, rest @ ..] if !rest.is_empty() && rest == found.dims.as_slice() => {
-                FileShape { dims: plan.dims, ..found }
-            }
-            _ => found,
-        },
-        None => found,
-    };
-    wanted.check(&agreed)?;
-    if agreed.sample_bytes() == 0 {
-        return Err(FormatError::new(0, format!("holds {}: nothing to read", in_words(&agreed))));
+    /// Hold what was found against the plan: what the file holds, in the plan's words where both mean the same.
+    pub(super) fn agree(
+        &self,
+        found: FileShape,
+        wanted: &WantedSample,
+    ) -> Result<FileShape, FormatError> {
+        let datasets = self.datasets.len() as u64;
+        // DLIO leaves out a part's first dimension where it is 1.
+        let is_left_out = |plan: &&FileShape| match plan.dims.as_slice() {
+            [first, rest @ ..] => *first == datasets && rest == &self.datasets[0].dims()[1..],
+            [] => false,
+        };
+        let plan = wanted.expected.as_ref().filter(is_left_out);
+        let agreed = plan.map_or(found, |plan| FileShape { dims: plan.dims, ..found });
+        wanted.check(&agreed)?;
+        if agreed.sample_bytes() == 0 {
+            let message = format!("holds {}: nothing to read", in_words(&agreed));
+            return Err(FormatError::new(0, message));
+        }
+        Ok(agreed)
     }
-    Ok(agreed)
 }

@@ -1,4 +1,4 @@
-//! How a file of ours is laid out: metadata, indexes and labels first, then the records of each dataset.
+//! How a file of ours is laid out: metadata and indexes first, then the records of each dataset and the labels.
 
 use super::{Compression, Element, Encoding, FileShape, RANK_MAX, Unfit, product};
 
@@ -63,14 +63,10 @@ impl FilePlan {
         // More are unfit; their metadata must not be laid out to say so.
         let datasets = encoding.datasets_per_record.clamp(1, DATASETS_MAX);
         let mut dims = vec![shape.samples];
-        match shape.dims.as_slice() {
-            // DLIO drops this dimension; the bytes stay the same.
-            [1, rest @ ..] if datasets == 1 && !rest.is_empty() => dims.extend(rest),
-            [first, rest @ ..] => {
-                dims.push(first / datasets);
-                dims.extend(rest);
-            }
-            [] => {}
+        if let [first, rest @ ..] = shape.dims.as_slice() {
+            // DLIO leaves out a first dimension of 1; the bytes stay the same.
+            dims.extend(Some(first / datasets).filter(|first| *first != 1));
+            dims.extend(rest);
         }
         let packed = encoding.compression == Compression::Gzip;
         let is_chunked =
@@ -85,7 +81,7 @@ impl FilePlan {
             datasets,
             is_chunked,
             chunks: ChunkPlan::new(&dims, chunk_dims, shape.element),
-            dims_max: encoding.max_shape.iter().map(|&max| unlimited(max)).collect(),
+            dims_max: dims_max(&encoding.max_shape, &dims),
             level: packed.then_some(encoding.compression_level),
             dims,
         }
@@ -106,22 +102,21 @@ impl FilePlan {
     }
 }
 
-/// 0 stands for no limit.
-fn unlimited(max: u64) -> u64 {
-    if max == 0 { u64::MAX } else { max }
+/// DLIO's have no axis of samples, which then does not grow. 0 stands for no limit.
+fn dims_max(told: &[u64], dims: &[u64]) -> Vec<u64> {
+    let samples = if told.len() + 1 == dims.len() && !told.is_empty() { &dims[..1] } else { &[] };
+    let told = told.iter().map(|&max| if max == 0 { u64::MAX } else { max });
+    samples.iter().copied().chain(told).collect()
 }
 
 /// Reason that files of this shape and encoding cannot be written.
 pub(super) fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
     let unfit = unfit_datasets(shape, encoding.datasets_per_record);
     let (key, message, hint) = unfit.or_else(|| {
-        let whole = FilePlan::new(shape, &Encoding::default());
-        let is_shared = encoding.datasets_per_record > 1;
-        let rank = if is_shared { shape.dims.as_slice().len() + 1 } else { whole.dims.len() };
-        unfit_ranks(rank, encoding).or_else(|| {
-            let plan = FilePlan::new(shape, encoding);
-            unfit_dims(&plan, encoding).or_else(|| unfit_sizes(&plan))
-        })
+        let plan = FilePlan::new(shape, encoding);
+        unfit_ranks(&plan, encoding)
+            .or_else(|| unfit_dims(&plan, encoding))
+            .or_else(|| unfit_sizes(&plan))
     })?;
     Some(Unfit { key, message, hint })
 }
@@ -147,9 +142,10 @@ fn unfit_datasets(shape: &FileShape, datasets: u64) -> Option<Why> {
     }
 }
 
-fn unfit_ranks(rank: usize, encoding: &Encoding) -> Option<Why> {
+fn unfit_ranks(plan: &FilePlan, encoding: &Encoding) -> Option<Why> {
+    let rank = plan.dims.len();
     let chunk = (CHUNK_KEY, "dimensions of a chunk", encoding.chunk_dims.len());
-    let max = (MAX_KEY, "dimensions of a largest shape", encoding.max_shape.len());
+    let max = (MAX_KEY, "dimensions of a largest shape", plan.dims_max.len());
     let (key, what, given) =
         [chunk, max].into_iter().find(|(_, _, given)| *given > 0 && *given != rank)?;
     let hint = "give the samples' axis first, then one for each dimension of a record, \

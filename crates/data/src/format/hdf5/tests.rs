@@ -194,11 +194,15 @@ impl Builder {
         address
     }
 
-    fn read(mut self, root: u64) -> Result<Vec<u8>, FormatError> {
+    fn whole(mut self, root: u64) -> Vec<u8> {
         let words = [0, UNDEFINED, self.0.len() as u64, root];
         let superblock = [&SIGNATURE[..], &[2, 8, 8, 0], &words.map(u64::to_le_bytes).concat()];
         self.0[..48].copy_from_slice(&summed(superblock.concat()));
-        read(&FORMAT, &[self.0], 0, None)
+        self.0
+    }
+
+    fn read(self, root: u64) -> Result<Vec<u8>, FormatError> {
+        read(&FORMAT, &[self.whole(root)], 0, None)
     }
 
     /// With `records_0` of `dims` bytes, and that layout and filters.
@@ -225,13 +229,18 @@ impl Builder {
 
     /// With those datasets in the root group.
     fn read_linked(mut self, links: &[(&str, u64)]) -> Result<Vec<u8>, FormatError> {
+        let root = self.root(links);
+        self.read(root)
+    }
+
+    /// The address of a root group with those datasets.
+    fn root(&mut self, links: &[(&str, u64)]) -> u64 {
         let link = |(name, address): &(&str, u64)| {
             let link = [&[1, 0, name.len() as u8], name.as_bytes(), &address.to_le_bytes()];
             (0x06, link.concat())
         };
         let links: Vec<_> = links.iter().map(link).collect();
-        let root = self.put(&object_header(&links));
-        self.read(root)
+        self.put(&object_header(&links))
     }
 }
 
@@ -370,25 +379,31 @@ fn reads(file: &[u8], sample: u64, check_crc: bool) -> Result<Vec<(u64, usize)>,
 #[test]
 fn a_sample_is_read_by_itself() {
     let shape = shape(&[100, 50], Element::Uint16, 40);
-    let head = (0, 4096);
+    let head = (0, 2048);
     let read = |chunk_dims: &[u64], compression, datasets, sample| {
         let file = encoded_as(&FORMAT, &shape, &chunked(chunk_dims, compression, datasets), 1000);
         reads(&file[0], sample, true).unwrap()
     };
     let plain = |chunk_dims: &[u64], sample| read(chunk_dims, Compression::None, 1, sample);
-    assert_eq!(plain(&[], 39), [head, (4096 + 39 * 10_000, 10_000)]);
-    assert_eq!(plain(&[1, 100, 50], 7), [head, (4096 + 7 * 10_000, 10_000)]);
+    assert_eq!(plain(&[], 39), [head, (2048 + 39 * 10_000, 10_000)]);
+    let index = [head, (2048, 2048)];
+    let chunks = 2048 + 24 + 64 * 48 + 40;
+    let in_chunks = |dims: &[u64], sample| {
+        let reads = plain(dims, sample);
+        assert_eq!(reads[..2], index, "{dims:?}");
+        reads[2..].to_vec()
+    };
+    assert_eq!(in_chunks(&[1, 100, 50], 7), [(chunks + 7 * 10_000, 10_000)]);
     // Its share of a chunk of four samples.
-    assert_eq!(plain(&[4, 100, 50], 7), [head, (4096 + 7 * 10_000, 10_000)]);
+    assert_eq!(in_chunks(&[4, 100, 50], 7), [(chunks + 7 * 10_000, 10_000)]);
     // Its share of four chunks that the dataset's edge cuts.
-    let halves = plain(&[4, 60, 30], 7);
     let chunk_bytes = 4 * 60 * 30 * 2;
-    let shares = (4..8).map(|chunk| (4096 + chunk * chunk_bytes + 3 * 3600, 3600));
-    assert_eq!(halves, [vec![head], shares.collect()].concat());
+    let shares = (4..8).map(|chunk| (chunks + chunk * chunk_bytes + 3 * 3600, 3600));
+    assert_eq!(in_chunks(&[4, 60, 30], 7), Vec::from_iter(shares));
     let shared = read(&[], Compression::None, 2, 3);
-    assert_eq!(shared, [head, (4096 + 3 * 5000, 5000), (204_800 + 3 * 5000, 5000)]);
+    assert_eq!(shared, [head, (2048 + 3 * 5000, 5000), (2048 + 43 * 5000, 5000)]);
     let packed = read(&[], Compression::Gzip, 1, 39);
-    assert!(packed.len() == 2 && packed[1].1 < 10_100, "{packed:?}");
+    assert!(packed[..2] == index && packed.len() == 3 && packed[2].1 < 10_100, "{packed:?}");
 }
 
 #[test]
@@ -420,7 +435,8 @@ fn what_hdf5_cannot_hold_is_refused_with_the_key() {
     }
     assert_eq!(max(&[0, 6, 4], &[]), None);
     assert_eq!(max(&[9, 6, 4], &[9, 6, 4]), None);
-    for dims in [&[5, 6][..], &[4, 6, 4], &[5, 6, 3]] {
+    assert_eq!(max(&[0, 4], &[]), None, "as DLIO, which adds the samples' axis");
+    for dims in [&[6][..], &[5, 6], &[4, 6, 4], &[5, 6, 3]] {
         assert_eq!(max(dims, &[]), max_key, "{dims:?}");
     }
     assert_eq!(datasets(3), None);
@@ -431,6 +447,47 @@ fn what_hdf5_cannot_hold_is_refused_with_the_key() {
     let unfit = |dims: &[u64]| (FORMAT.entry.unfit)(&large, &chunked(dims, Compression::None, 1));
     assert!(unfit(&[1, 2]).is_none());
     assert!(unfit(&[1, 1]).is_some_and(|unfit| unfit.message == "`262144` chunks a sample"));
+}
+
+#[test]
+fn files_are_as_long_as_those_of_the_library() {
+    for (dims, datasets) in
+        [(&[128, 128][..], 1), (&[1], 1), (&[9, 8, 7, 1, 2, 3, 4, 5], 1), (&[5], 5), (&[6, 9], 3)]
+    {
+        for samples in [1, 2, 300, 100_000] {
+            let shape = shape(dims, Element::Float16, samples);
+            let encoding = chunked(&[], Compression::None, datasets);
+            let bytes = shape.payload_bytes() + 8 * samples + 2048;
+            assert_eq!((FORMAT.entry.file_bytes)(&shape, &encoding), bytes, "{dims:?}");
+        }
+    }
+}
+
+/// DLIO leaves a part's first dimension out where it is 1; ours had it once.
+#[test]
+fn parts_with_and_without_a_first_dimension_of_1_are_read() {
+    let read_parts = |dims: &[u64], plan: &[u64]| {
+        let mut file = Builder::new();
+        let links = ["records_0", "records_1", "records_2"].map(|name| {
+            let data = file.put(&[name.as_bytes()[8]; 8]);
+            let layout = [&[3, 1][..], &words(&[data, product(dims)])].concat();
+            (name, file.dataset(dims, layout, &[]))
+        });
+        let root = file.root(&links);
+        let file = [file.whole(root)];
+        let planned = read(&FORMAT, &file, 0, Some(&shape(plan, Element::Uint8, 1)));
+        (planned, read(&FORMAT, &file, 0, None))
+    };
+    let payload = |bytes: usize| Ok([b'0', b'1', b'2'].map(|byte| vec![byte; bytes]).concat());
+    for (dims, plan, bytes) in [
+        (&[1, 1, 2, 4][..], &[3, 2, 4][..], 8),
+        (&[1, 2, 4], &[3, 2, 4], 8),
+        (&[1, 2, 4], &[6, 4], 8),
+        (&[1], &[3], 1),
+    ] {
+        assert_eq!(read_parts(dims, plan), (payload(bytes), payload(bytes)), "{dims:?}");
+    }
+    refused(read_parts(&[1, 2, 4], &[2, 3, 4]).0, "holds ");
 }
 
 /// The most chunks that a sample of ours may have: where they lie fits in what is read for it.

@@ -1,4 +1,4 @@
-//! Writes a file: its head, then the records of each dataset, whole or in chunks.
+//! Writes a file: the records of each dataset, whole or in chunks, and the labels; its head once all places are known.
 
 use super::super::kept_content::KeptContent;
 use super::super::packed::write_made;
@@ -11,45 +11,40 @@ const STEP_BYTES: u64 = 64 << 10;
 /// Memory for content that is kept where chunks cut up samples.
 const KEPT_BYTES: u64 = 8 << 20;
 
-/// Write the file to part 0. Superblock and indexes are patched, since sizes of compressed chunks are not known before.
+/// Write the file to part 0. Superblock, headers and indexes are patched, since sizes of compressed chunks are not known before.
 pub(super) fn file(
     plan: &FilePlan,
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let places = plan.places();
-    let head = metadata::object_headers(plan, &places);
-    sink.reserve(0, metadata::SUPERBLOCK_BYTES as usize)?;
-    sink.write(0, &head)?;
-    let mut index_left = plan.datasets * plan.index_bytes();
-    zeros(places.labels - index_left - metadata::SUPERBLOCK_BYTES - head.len() as u64, sink)?;
-    while index_left > 0 {
-        let now = index_left.min(STEP_BYTES);
+    let mut places = plan.places();
+    let head_end = places.records[0];
+    let mut left = head_end;
+    while left > 0 {
+        let now = left.min(STEP_BYTES);
         sink.reserve(0, now as usize)?;
-        index_left -= now;
+        left -= now;
     }
-    zeros(plan.labels_bytes(), sink)?;
-    let mut at = places.labels + plan.labels_bytes();
+    let mut at = head_end;
     let cut_up = plan.chunks.dims[1..] != plan.dims[1..];
     let kept_bytes = if cut_up { KEPT_BYTES } else { 0 };
     let mut content = KeptContent::new(&plan.shape, kept_bytes, content);
     for dataset in 0..plan.datasets {
-        // With compression the next dataset begins where the last one ended.
-        let start = match plan.level {
-            Some(_) if dataset > 0 => at,
-            _ => places.records[dataset as usize],
-        };
-        zeros(start - at, sink)?;
         let part_start = dataset * plan.part_bytes();
         let mut records = RecordWriter { plan, content: &mut content, part_start };
-        let placed = write_chunks(&plan.chunks, &mut records, start, sink)?;
-        at = placed.last().map_or(start, |(offset, bytes)| offset + bytes);
+        let placed = write_chunks(&plan.chunks, &mut records, at, sink)?;
+        at = placed.last().map_or(at, |(offset, bytes)| offset + bytes);
         if plan.is_chunked {
             let index = places.index[dataset as usize];
             metadata::write_tree(index, &plan.chunks, &placed, sink)?;
         }
     }
-    sink.patch(0, 0, &metadata::superblock(at))
+    places.labels = at;
+    zeros(plan.labels_bytes(), sink)?;
+    let superblock = metadata::superblock(at + plan.labels_bytes());
+    let mut head = [superblock, metadata::object_headers(plan, &places)].concat();
+    head.resize((head_end - plan.datasets * plan.index_bytes()) as usize, 0);
+    sink.patch(0, 0, &head)
 }
 
 /// Write a dataset's chunks from `start` on: where each lies, and how long it is.

@@ -45,7 +45,9 @@ impl Picture for Jpeg {
 
     type WriteError = EncodingError;
 
-    const FITS: Fits = Fits { elements: &[Element::Uint8], channels: &[3], side_max: SIDE_MAX };
+    const ELEMENTS: &'static [Element] = &[Element::Uint8];
+
+    const FITS: Fits = Fits { channels: &[3], side_max: SIDE_MAX };
 
     /// Each block of 64 samples takes a bit at least for its mean. Where colours have a sixteenth of the samples,
     /// three colours of 1024 pixels take 18 bits: 1366 bytes a byte.

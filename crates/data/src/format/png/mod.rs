@@ -38,11 +38,9 @@ impl Picture for Png {
 
     type WriteError = EncodingError;
 
-    const FITS: Fits = Fits {
-        elements: &[Element::Uint8, Element::Uint16],
-        channels: &[3, 4],
-        side_max: (1 << 31) - 1,
-    };
+    const ELEMENTS: &'static [Element] = &[Element::Uint8, Element::Uint16];
+
+    const FITS: Fits = Fits { channels: &[3, 4], side_max: (1 << 31) - 1 };
 
     /// Deflate packs 258 bytes into 2 bits at best, and each can be 8 samples of one bit, unfolded to 3 colours and
     /// alpha.

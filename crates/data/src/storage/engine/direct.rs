@@ -30,8 +30,8 @@ impl Engine for Direct {
         OFlags::DIRECT
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let fd = self.fd(&file);
+    fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let fd = self.fd(file)?;
         let block = BLOCK_BYTES as u64;
         if offset.is_multiple_of(block)
             && buffer.len().is_multiple_of(BLOCK_BYTES)

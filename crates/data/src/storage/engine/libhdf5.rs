@@ -25,7 +25,7 @@ static MEMBER: Member = Member {
     abilities: &[Ability::ServesSamples],
 };
 
-/// An open file. Its address is the handle.
+/// An open file.
 struct OpenedFile {
     fd: OwnedFd,
     records: Vec<Records>,
@@ -160,9 +160,8 @@ fn in_order_of_memory(datatype: &Datatype) -> hdf5_metno::Result<Datatype> {
     }
 }
 
-fn opened(file: &Handle) -> &OpenedFile {
-    // SAFETY: handles are made by `adopt` from boxes that live until `close`.
-    unsafe { &*ptr::with_exposed_provenance(file.0 as usize) }
+fn opened(file: &Handle) -> Result<&OpenedFile, Errno> {
+    file.kept().ok_or(Errno::BADF)
 }
 
 impl Engine for LibHdf5 {
@@ -172,24 +171,18 @@ impl Engine for LibHdf5 {
 
     fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno> {
         let opened = OpenedFile::new(fd).map_err(|_| Errno::INVAL)?;
-        Ok(Handle(Box::into_raw(Box::new(opened)).expose_provenance() as u64))
+        Ok(Handle::keeping(opened))
     }
 
-    fn fd<'h>(&self, file: &'h Handle) -> BorrowedFd<'h> {
-        opened(file).fd.as_fd()
+    fn fd<'h>(&self, file: &'h Handle) -> Result<BorrowedFd<'h>, Errno> {
+        Ok(opened(file)?.fd.as_fd())
     }
 
     fn len(&self, file: &Handle) -> Option<u64> {
-        Some(opened(file).len())
+        opened(file).ok().map(OpenedFile::len)
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        opened(&file).read(offset, buffer)
-    }
-
-    fn close(&self, file: Handle) {
-        let opened = ptr::with_exposed_provenance_mut::<OpenedFile>(file.0 as usize);
-        // SAFETY: the handle came from `adopt`, and its owner gives it up here.
-        drop(unsafe { Box::from_raw(opened) });
+    fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        opened(file)?.read(offset, buffer)
     }
 }

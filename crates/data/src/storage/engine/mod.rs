@@ -12,7 +12,7 @@ mod tests;
 
 use super::Handle;
 use feedrate_spec::catalog::Member;
-use rustix::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -40,19 +40,20 @@ pub trait Engine: Send + Sync {
         OFlags::empty()
     }
 
-    /// Take over an open file. An engine whose handle is not the descriptor has its own of this, [`Engine::fd`] and
-    /// [`Engine::close`].
+    /// Take over an open file. An engine whose handle is not the descriptor has its own of this and of [`Engine::fd`].
     ///
     /// # Errors
     /// The system's.
     fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno> {
-        Ok(Handle(fd.into_raw_fd() as u64))
+        Ok(Handle::from_descriptor(fd))
     }
 
     /// The descriptor behind a handle.
-    fn fd<'h>(&self, file: &'h Handle) -> BorrowedFd<'h> {
-        // SAFETY: handles are made by `adopt` from descriptors that stay open until `close`.
-        unsafe { BorrowedFd::borrow_raw(file.0 as RawFd) }
+    ///
+    /// # Errors
+    /// The handle is not one of this engine.
+    fn fd<'h>(&self, file: &'h Handle) -> Result<BorrowedFd<'h>, Errno> {
+        file.descriptor().ok_or(Errno::BADF)
     }
 
     /// Bytes that it serves of a file; `None` is all that the file has.
@@ -64,13 +65,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// The system's.
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
-
-    /// Close.
-    fn close(&self, file: Handle) {
-        // SAFETY: the handle came from `adopt`, and its owner gives it up here.
-        drop(unsafe { OwnedFd::from_raw_fd(file.0 as RawFd) });
-    }
+    fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
 }
 
 /// `pread` until `buffer` is full or the file ends, which a count that is no multiple of `block` shows too.

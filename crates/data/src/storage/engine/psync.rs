@@ -14,8 +14,8 @@ impl Engine for Psync {
         &MEMBER
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         // Only the end of the file is an end.
-        pread_all(self.fd(&file), offset, buffer, 1)
+        pread_all(self.fd(file)?, offset, buffer, 1)
     }
 }

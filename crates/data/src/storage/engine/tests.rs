@@ -23,7 +23,7 @@ fn each(check: impl Fn(&dyn Storage, &[u8])) {
 fn every_engine_reads_every_range() {
     each(|storage, bytes| {
         let file = storage.open("a").unwrap();
-        assert_eq!(storage.len(file).unwrap(), 100_000);
+        assert_eq!(storage.len(&file).unwrap(), 100_000);
         let mut memory = vec![0u8; 120_000 + 4096];
         let aligned = memory.as_ptr().align_offset(4096);
         for skew in [0, 1, 100] {
@@ -44,7 +44,7 @@ fn every_engine_reads_every_range() {
                 buffer.fill(0xff);
                 let from = usize::try_from(offset).unwrap().min(100_000);
                 let expected = &bytes[from..100_000.min(from.saturating_add(len))];
-                let read = storage.read_at(file, offset, buffer).unwrap();
+                let read = storage.read_at(&file, offset, buffer).unwrap();
                 assert_eq!(read, expected.len(), "{len} at {offset}");
                 assert!(&buffer[..read] == expected, "{len} at {offset}");
             }
@@ -57,8 +57,8 @@ fn every_engine_reads_every_range() {
 fn an_empty_file_has_nothing_to_read() {
     each(|storage, _| {
         let file = storage.open("b").unwrap();
-        assert_eq!(storage.len(file).unwrap(), 0);
-        assert_eq!(storage.read_at(file, 0, &mut [0; 4096]).unwrap(), 0);
+        assert_eq!(storage.len(&file).unwrap(), 0);
+        assert_eq!(storage.read_at(&file, 0, &mut [0; 4096]).unwrap(), 0);
         storage.close(file);
     });
 }

@@ -10,6 +10,7 @@ use crate::comm::CommError;
 use feedrate_spec::units;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::ThreadId;
@@ -32,7 +33,7 @@ pub(super) struct Link {
     pub(super) policy: WaitPolicy,
     /// Any thread may call, at any time.
     pub(super) threads: bool,
-    /// The one thread that may call, where the library wants one.
+    /// The one thread that may call, where not any may at any time.
     pub(super) thread: Option<ThreadId>,
     pub(super) timeout: Duration,
     pub(super) state: Arc<RankState>,
@@ -206,7 +207,7 @@ impl Link {
         }
         self.state.begun.fetch_add(1, Relaxed);
         if self.thread.is_some_and(|own| own != std::thread::current().id()) {
-            let reason = "the library takes calls from one thread only (MPI_THREAD_FUNNELED)";
+            let reason = "the library takes calls from one thread only";
             return Err(CommError::Library { call, reason: reason.to_owned() });
         }
         Ok(())
@@ -275,6 +276,8 @@ pub(super) fn complete<B>(
     buffers: B,
     mut look: impl FnMut(Duration) -> Result<(), CommError>,
 ) -> Result<B, CommError> {
+    // Not dropped by a panic either.
+    let buffers = ManuallyDrop::new(buffers);
     let done = policy.wait(|waited| {
         state.may_call(pending.call)?;
         if calls.is_done(&mut pending)? {
@@ -283,11 +286,10 @@ pub(super) fn complete<B>(
         look(waited).map(|()| None)
     });
     if let Err(error) = done {
-        std::mem::forget(buffers);
         state.undone.set();
         return Err(error);
     }
-    Ok(buffers)
+    Ok(ManuallyDrop::into_inner(buffers))
 }
 
 fn unreadable(error: serde_json::Error) -> CommError {

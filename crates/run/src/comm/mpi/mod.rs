@@ -115,7 +115,7 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         size,
         policy: WaitPolicy::new(size, cpus),
         threads: granted >= levels.multiple,
-        thread: (granted < levels.serialized).then(|| std::thread::current().id()),
+        thread: (granted < levels.multiple).then(|| std::thread::current().id()),
         timeout: options.rank_timeout,
         state: Arc::new(RankState::new(rank, stop, options.on_loss.clone(), on_wait)),
         gates: None,

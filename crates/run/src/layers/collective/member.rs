@@ -3,7 +3,7 @@
 use super::message::{ANSWERED, PeerLine, REFUSED, ReadRequest, Refusal};
 use crate::comm::CommError;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
-use std::io::Error;
+use std::io::{Error, ErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The storage of one worker: everything it reads comes from the reader at the other end of its line.
@@ -48,6 +48,16 @@ impl GroupMember {
         StorageError::new("ask", format!("rank {}", self.reader), Error::other(error))
     }
 
+    fn number(&self, file: &Handle) -> Result<u64, StorageError> {
+        file.number().ok_or_else(|| {
+            StorageError::new(
+                "find",
+                format!("a file of rank {}", self.reader),
+                ErrorKind::NotFound,
+            )
+        })
+    }
+
     fn garbled(&self) -> StorageError {
         let reason = "its answer cannot be understood";
         StorageError::new("ask", format!("rank {}", self.reader), Error::other(reason))
@@ -60,13 +70,20 @@ impl ReadStorage for GroupMember {
         self.ask(&mut self.line(), "open", request, path).map(Handle::from_number)
     }
 
-    fn len(&self, file: Handle) -> Result<u64, StorageError> {
-        self.ask(&mut self.line(), "stat", ReadRequest::Length { file: file.number() }, "")
+    fn len(&self, file: &Handle) -> Result<u64, StorageError> {
+        let request = ReadRequest::Length { file: self.number(file)? };
+        self.ask(&mut self.line(), "stat", request, "")
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_at(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
+        let file = self.number(file)?;
         let line = &mut *self.line();
-        let request = ReadRequest::Read { file: file.number(), offset, len: buffer.len() as u64 };
+        let request = ReadRequest::Read { file, offset, len: buffer.len() as u64 };
         let len = self.ask(line, "read", request, "")? as usize;
         let Some(to) = buffer.get_mut(..len) else { return Err(self.garbled()) };
         // Not into the buffer itself: a message that is given up may still come.
@@ -76,6 +93,7 @@ impl ReadStorage for GroupMember {
 
     fn close(&self, file: Handle) {
         // At the end of a run the reader closes what is left.
-        let _ = self.line().send(ReadRequest::Close { file: file.number() }.head(), &[]);
+        let Ok(file) = self.number(&file) else { return };
+        let _ = self.line().send(ReadRequest::Close { file }.head(), &[]);
     }
 }

@@ -82,8 +82,8 @@ impl GroupReader {
         }
     }
 
-    fn file(&self, number: u64) -> Result<Handle, StorageError> {
-        self.files.get(number).copied().ok_or_else(|| {
+    fn file(&self, number: u64) -> Result<&Handle, StorageError> {
+        self.files.get(number).ok_or_else(|| {
             let unknown = format!("file {number} of rank {}", self.line.rank);
             StorageError::new("find", unknown, Error::other("it is not open"))
         })

@@ -64,13 +64,13 @@ fn check_reading(storage: &dyn ReadStorage) {
     let mut buffer = [0; 50];
     for _ in 0..3 {
         let handle = storage.open("train/a").unwrap();
-        assert_eq!(storage.len(handle).unwrap(), 200);
+        assert_eq!(storage.len(&handle).unwrap(), 200);
         for offset in [0, 120, 10] {
-            assert_eq!(storage.read_at(handle, offset, &mut buffer).unwrap(), 50);
+            assert_eq!(storage.read_at(&handle, offset, &mut buffer).unwrap(), 50);
             assert!((0..50).all(|i| u64::from(buffer[i as usize]) == offset + i));
         }
-        assert_eq!(storage.read_at(handle, 190, &mut buffer).unwrap(), 10);
-        assert_eq!(storage.read_at(handle, 300, &mut buffer).unwrap(), 0);
+        assert_eq!(storage.read_at(&handle, 190, &mut buffer).unwrap(), 10);
+        assert_eq!(storage.read_at(&handle, 300, &mut buffer).unwrap(), 0);
         storage.close(handle);
     }
     let missing = storage.open("train/b").unwrap_err();

@@ -48,11 +48,16 @@ impl ReadStorage for InTurn {
         self.inner.open(path)
     }
 
-    fn len(&self, file: Handle) -> Result<u64, StorageError> {
+    fn len(&self, file: &Handle) -> Result<u64, StorageError> {
         self.inner.len(file)
     }
 
-    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_at(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
         let _turn = self.wait();
         self.inner.read_at(file, offset, buffer)
     }

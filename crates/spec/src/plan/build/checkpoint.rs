@@ -1,7 +1,7 @@
 //! The checkpoints of a plan: when, by whom, of what. Kinds that are not built are refused where the plan would reach them.
 
 use super::{Builder, WAIT_MAX_S};
-use crate::plan::state::{Layers, StatePlan, Transformer, Writers};
+use crate::plan::state::{Layers, StatePlan, StateType, Transformer, Writers};
 use crate::plan::{CheckpointPlan, CheckpointsAlone, TrainPlan};
 use crate::workload::Framework;
 
@@ -163,8 +163,16 @@ impl Builder<'_> {
             layers,
             optimization_groups: w.model_optimization_groups.clone(),
             file_sizes: w.checkpoint_file_sizes.clone(),
-            model_element: w.model_model_datatype,
-            optimizer_element: w.model_optimizer_datatype,
+            model_element: self.element_of(
+                !w.model_layer_parameters.is_empty(),
+                "model.model_datatype",
+                w.model_model_datatype,
+            ),
+            optimizer_element: self.element_of(
+                !w.model_optimization_groups.is_empty(),
+                "model.optimizer_datatype",
+                w.model_optimizer_datatype,
+            ),
             tensor,
             pipeline,
             data,
@@ -173,6 +181,11 @@ impl Builder<'_> {
             ranks,
             scale: self.request.scale,
         })
+    }
+
+    /// Sizes that are told are bytes, as in DLIO, where no type is given for them.
+    fn element_of(&self, are_told: bool, key: &str, element: StateType) -> StateType {
+        if are_told && !self.w.is_given(key) { StateType::Int8 } else { element }
     }
 
     /// Copies of the model: as many as the ranks make up, or in mode `subset` as are told.
@@ -220,7 +233,7 @@ impl Builder<'_> {
             return Some(Layers::None);
         }
         if !w.model_layer_parameters.is_empty() {
-            return Some(Layers::Alike { count, tensor_bytes: w.model_layer_parameters.clone() });
+            return Some(Layers::Alike { count, tensors: w.model_layer_parameters.clone() });
         }
         let (hidden_size, heads) =
             (w.model_transformer_hidden_size, w.model_transformer_num_attention_heads);

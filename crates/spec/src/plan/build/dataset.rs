@@ -5,7 +5,7 @@ use crate::catalog::Unfit;
 use crate::plan::explain::estimate_with;
 use crate::plan::layout::Layout;
 use crate::plan::{DatasetPlan, Plan};
-use crate::shape::{Compression, DIMS_MAX, Encoding, Redundancy};
+use crate::shape::{Compression, DIMS_MAX, Element, Encoding, Redundancy};
 use crate::units;
 
 /// Upper limit of files: no file system holds more.
@@ -40,7 +40,8 @@ impl Builder<'_> {
         let (files_train, files_eval) =
             (files_train.saturating_mul(grows), files_eval.saturating_mul(grows));
         self.counts(files_train, files_eval, samples_per_file);
-        let record_bytes = self.record_bytes();
+        let element = self.element();
+        let record_bytes = self.record_bytes(element);
         DatasetPlan {
             format: w.dataset_format.clone(),
             extension: self
@@ -50,6 +51,8 @@ impl Builder<'_> {
                 .to_string(),
             files_train: files_train.min(FILES_MAX),
             files_eval: files_eval.min(FILES_MAX),
+            named_train: None,
+            named_eval: None,
             samples_per_file,
             subfolders_train: w.dataset_num_subfolders_train,
             subfolders_eval: w.dataset_num_subfolders_eval,
@@ -57,7 +60,7 @@ impl Builder<'_> {
             record_bytes,
             record_stdev_bytes: w.dataset_record_length_bytes_stdev * self.request.shrink_records,
             record_dims: w.dataset_record_dims.clone(),
-            element: w.dataset_record_element_type,
+            element,
             encoding: self.encoding(),
             content_seed: w.dataset_content_seed,
             redundancy: Redundancy {
@@ -135,8 +138,26 @@ impl Builder<'_> {
         prefix
     }
 
+    /// The format's own element type in place of one that its files cannot hold, as in DLIO.
+    fn element(&mut self) -> Element {
+        let asked = self.w.dataset_record_element_type;
+        let elements = self.catalog.format(&self.w.dataset_format).map_or(&[][..], |f| f.elements);
+        let Some(&own) = elements.first() else { return asked };
+        if elements.contains(&asked) {
+            return asked;
+        }
+        let message = format!(
+            "files of format `{}` hold no `{}`: their elements are {}",
+            self.w.dataset_format,
+            asked.name(),
+            own.name()
+        );
+        self.warning("dataset.record_element_type", message, "");
+        own
+    }
+
     /// Nominal bytes of a sample.
-    fn record_bytes(&mut self) -> f64 {
+    fn record_bytes(&mut self, element: Element) -> f64 {
         let w = self.w;
         let shrink = self.request.shrink_records;
         let dims = &w.dataset_record_dims;
@@ -144,15 +165,14 @@ impl Builder<'_> {
         let record_bytes = if dims.is_empty() {
             (w.dataset_record_length_bytes * shrink).max(1.0)
         } else {
-            dims.iter().map(|&d| d as f64).product::<f64>()
-                * w.dataset_record_element_type.bytes() as f64
+            dims.iter().map(|&d| d as f64).product::<f64>() * element.bytes() as f64
         };
-        if record_bytes < w.dataset_record_element_type.bytes() as f64 {
+        if record_bytes < element.bytes() as f64 {
             self.error(
                 "dataset.record_length_bytes",
                 format!(
                     "a record of `{record_bytes}` bytes holds no element of {}",
-                    w.dataset_record_element_type.name()
+                    element.name()
                 ),
                 "give a longer record",
             );
@@ -221,6 +241,19 @@ impl Builder<'_> {
     /// Whether the format takes files of these shapes.
     fn fits(&mut self, dataset: &DatasetPlan, layout: &Layout) {
         let Some(format) = self.catalog.format(&dataset.format).copied() else { return };
+        let dims = &dataset.record_dims;
+        if let Some(most) = format.dlio_dims_max
+            && self.request.as_dlio
+            && dims.len() > most
+        {
+            let message = format!(
+                "format `{}` has at most {most} dimensions in DLIO, `{dims:?}` are {}",
+                dataset.format,
+                dims.len()
+            );
+            self.error("dataset.record_dims", message, "give height and width");
+            return;
+        }
         let mut shapes = layout.shapes(layout.files());
         let unfit = shapes.find_map(|(shape, _)| (format.unfit)(&shape, &dataset.encoding));
         if let Some(Unfit { key, message, hint }) = unfit {

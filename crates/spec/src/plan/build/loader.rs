@@ -2,7 +2,9 @@
 
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
-use crate::plan::{FileAccess, LoaderPlan, PIECE_BYTES, Shuffle, TrainPlan, WorkerSplit};
+use crate::plan::{
+    DatasetPlan, FileAccess, LoaderPlan, PIECE_BYTES, Shuffle, TrainPlan, WorkerSplit,
+};
 use crate::units;
 
 /// Threads of one accelerator.
@@ -247,6 +249,23 @@ impl Builder<'_> {
     pub(super) fn in_vain(&mut self, key: &str, why: &str) {
         if self.w.is_given(key) && self.trains() {
             self.warning(key, why.into(), "");
+        }
+    }
+
+    /// Samples that are read one by one are the longest reads.
+    pub(super) fn transfers(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan) {
+        let format = self.catalog.format(&dataset.format);
+        let one_by_one = format.is_some_and(|format| {
+            format.member.has(Ability::RandomAccess) && format.piece_bytes.is_none()
+        });
+        let dims = dataset.record_dims.iter().map(|dim| *dim as f64).product::<f64>();
+        let bytes = match &dataset.record_dims[..] {
+            [] => dataset.record_bytes,
+            _ => dims * dataset.element.bytes() as f64,
+        };
+        if one_by_one && bytes + PAGE_BYTES as f64 <= loader.piece_bytes as f64 {
+            let why = "samples of this format are read one by one, and are shorter";
+            self.in_vain("reader.transfer_size", why);
         }
     }
 

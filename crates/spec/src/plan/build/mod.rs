@@ -53,6 +53,8 @@ pub struct Request {
     pub foreign: bool,
     /// Only data is wanted: nothing is trained.
     pub generate_only: bool,
+    /// In DLIO's place: what it refuses of a record is refused.
+    pub as_dlio: bool,
 }
 
 impl Default for Request {
@@ -68,6 +70,7 @@ impl Default for Request {
             verify: false,
             foreign: false,
             generate_only: false,
+            as_dlio: false,
         }
     }
 }
@@ -111,6 +114,20 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    fn iostat_devices(&mut self) -> Option<Vec<String>> {
+        let w = self.w;
+        match w.profiling_profiler.as_str() {
+            _ if !w.workflow_profiling || self.request.generate_only => None,
+            "iostat" => Some(w.profiling_iostat_devices.clone()),
+            "none" => None,
+            other => {
+                let hint = "use `iostat`, or set `workflow.profiling` to false";
+                self.error("profiling.profiler", format!("`{other}` is not supported"), hint);
+                None
+            }
+        }
+    }
+
     fn plan(&mut self, context: Context) -> Plan {
         let accelerators = self.accelerators();
         let mut dataset = self.dataset(accelerators);
@@ -122,11 +139,9 @@ impl Builder<'_> {
         let train = self.train(&dataset, &loader, accelerators);
         let train = self.compute(train, context);
         self.hold_batches(&mut loader, &train);
+        self.transfers(&dataset, &loader);
         if self.trains() {
             self.limits(&loader, accelerators);
-            if self.w.workflow_profiling {
-                self.error("workflow.profiling", "is not supported yet".into(), "set it to false");
-            }
         }
         self.something_to_do();
         let evaluation = self.evaluation(&dataset, &loader, &train, accelerators);
@@ -147,6 +162,7 @@ impl Builder<'_> {
                 exclude_end_steps: self.w.output_metric_exclude_end_steps,
             },
             timeline: self.w.output_timeline,
+            iostat_devices: self.iostat_devices(),
             doubts: Vec::new(),
         };
         if self.reads_through_mpi() {

@@ -105,8 +105,10 @@ fn a_model_without_layers_is_one_file_of_rank_zero() {
 #[test]
 fn told_layers_and_groups_are_split_as_dlio_splits_them() {
     let plan = StatePlan {
-        layers: Layers::Alike { count: 40, tensor_bytes: vec![100, 200] },
+        layers: Layers::Alike { count: 40, tensors: vec![100, 200] },
         optimization_groups: vec![1000, 0, 10],
+        model_element: StateType::Int8,
+        optimizer_element: StateType::Int8,
         ..split(llama_7b(), 2, 4, 1, 1)
     };
     assert_eq!(plan.writers(), 8);
@@ -114,10 +116,21 @@ fn told_layers_and_groups_are_split_as_dlio_splits_them() {
     assert_eq!(first[0].name, "zero_pp_rank_0_mp_rank_0_optim_states");
     assert_eq!(first[0].bytes(), 3 * 1010);
     let layers = first.len() - 1;
-    assert_eq!(layers, 11, "the embedding and ten layers");
-    assert_eq!(first[1].name, "layer_0-model_0_model_states");
+    assert_eq!(layers, 10, "no embedding");
+    assert_eq!(first[1].name, "layer_1-model_0_model_states");
     assert_eq!(first[1].bytes(), 150);
-    assert_eq!(plan.files(7).len() - 1, 12, "ten layers, head and norm");
+    assert_eq!(plan.files(7).len() - 1, 10, "neither head nor norm");
+    let typed = StatePlan {
+        model_element: StateType::Fp16,
+        optimizer_element: StateType::Fp64,
+        ..plan.clone()
+    };
+    let bytes = |plan: &StatePlan| plan.files(0).iter().map(StateFile::bytes).collect::<Vec<_>>();
+    assert_eq!(bytes(&typed)[..2], [8 * bytes(&plan)[0], 2 * bytes(&plan)[1]]);
+    let few = Layers::Alike { count: 2, tensors: vec![16] };
+    let whole = StatePlan { layers: few, zero_stage: 0, ..split(plan, 1, 1, 1, 0) };
+    let names: Vec<_> = whole.files(0)[1].tensors.iter().map(|one| one.name.clone()).collect();
+    assert_eq!(names, ["1/0", "2/0"]);
 }
 
 #[test]

@@ -1,0 +1,313 @@
+//! The machine second by second, in the form of `iostat -mdxtcy -o JSON`. Reads `/proc` itself, on a thread of its own: nobody who
+//! trains waits for it.
+
+use feedrate_spec::part::create_part;
+use rustix::system::uname;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Columns of a disk behind its name (Documentation/admin-guide/iostats.rst); older kernels have fewer.
+const COLUMNS: usize = 17;
+/// Sectors of `/proc/diskstats` in iostat's MB.
+const SECTORS_PER_MB: f64 = 2048.0;
+
+/// Writes a file of iostat's form while it lives.
+pub struct Iostat {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+    /// The file until it is whole.
+    part: PathBuf,
+    file: PathBuf,
+}
+
+impl Iostat {
+    /// Begin `file`, of these devices or, without any, of all disks. `stamp` tells the local time as iostat does.
+    ///
+    /// # Errors
+    /// It is there already, or cannot be made.
+    pub fn start(file: &Path, devices: &[String], stamp: fn() -> String) -> io::Result<Self> {
+        if file.exists() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let (output, part) = create_part(&name, std::process::id(), |name| {
+            let part = file.with_file_name(name);
+            Ok((File::create_new(&part)?, part))
+        })?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let writer = IostatWriter {
+            output: BufWriter::new(output),
+            devices: devices.iter().map(|name| name.trim_start_matches("/dev/").into()).collect(),
+            stamp,
+            stop: Arc::clone(&stop),
+        };
+        let builder = std::thread::Builder::new().name("iostat".into());
+        let thread = Some(builder.spawn(move || writer.run())?);
+        Ok(Iostat { stop, thread, part, file: file.into() })
+    }
+
+    /// End the file: it has its name now.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.join()?;
+        fs::rename(&self.part, &self.file)
+    }
+
+    fn join(&mut self) -> io::Result<()> {
+        self.stop.store(true, Release);
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.thread().unpark();
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
+    }
+}
+
+impl Drop for Iostat {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            let _ = self.join();
+            let _ = fs::remove_file(&self.part);
+        }
+    }
+}
+
+struct IostatWriter {
+    output: BufWriter<File>,
+    /// Names without `/dev/`.
+    devices: Vec<String>,
+    stamp: fn() -> String,
+    stop: Arc<AtomicBool>,
+}
+
+impl IostatWriter {
+    fn run(mut self) -> io::Result<()> {
+        let stamp = (self.stamp)();
+        let uname = uname();
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let host = json!({
+            "nodename": uname.nodename().to_string_lossy(),
+            "sysname": uname.sysname().to_string_lossy(),
+            "release": uname.release().to_string_lossy(),
+            "machine": uname.machine().to_string_lossy(),
+            "number-of-cpus": cpus,
+            "date": stamp.split(' ').next(),
+        });
+        let host = host.to_string();
+        let opened = host.trim_end_matches('}');
+        write!(self.output, "{{\"sysstat\": {{\"hosts\": [{opened}, \"statistics\": [")?;
+        let (mut before, mut began) = (self.counters()?, Instant::now());
+        let mut between = "\n";
+        loop {
+            let is_last = self.stop.load(Acquire);
+            let waited = began.elapsed();
+            if waited < INTERVAL && !is_last {
+                std::thread::park_timeout(INTERVAL - waited);
+                continue;
+            }
+            let after = self.counters()?;
+            let took = std::mem::replace(&mut began, Instant::now()).elapsed();
+            let row = statistics(&before, &after, took.as_secs_f64(), &(self.stamp)());
+            write!(self.output, "{between}{row}")?;
+            (before, between) = (after, ",\n");
+            if is_last {
+                self.output.write_all(b"\n]}]}}\n")?;
+                return self
+                    .output
+                    .into_inner()
+                    .map_err(io::IntoInnerError::into_error)?
+                    .sync_all();
+            }
+        }
+    }
+
+    fn counters(&self) -> io::Result<IostatCounters> {
+        let stat = fs::read_to_string("/proc/stat")?;
+        let all = fs::read_to_string("/proc/diskstats")?;
+        Ok(IostatCounters::parse(&stat, &all, |name| {
+            if self.devices.is_empty() {
+                Path::new("/sys/block").join(name.replace('/', "!")).exists()
+            } else {
+                self.devices.iter().any(|device| device == name)
+            }
+        }))
+    }
+}
+
+/// Counters of the machine at a moment.
+struct IostatCounters {
+    /// Ticks of all cores: user, nice, system, idle, iowait, irq, softirq, steal.
+    cpu: [f64; 8],
+    disks: Vec<(String, [f64; COLUMNS])>,
+}
+
+impl IostatCounters {
+    /// Disks that nobody ever used are left out.
+    fn parse(stat: &str, diskstats: &str, wants: impl Fn(&str) -> bool) -> Self {
+        let cpu = numbers(stat.lines().next().unwrap_or_default().split_whitespace().skip(1));
+        let disks = diskstats.lines().filter_map(|line| {
+            let mut words = line.split_whitespace().skip(2);
+            let name = words.next().filter(|name| wants(name))?;
+            let counters = numbers(words);
+            counters.iter().any(|count| *count > 0.0).then(|| (name.to_string(), counters))
+        });
+        IostatCounters { cpu, disks: disks.collect() }
+    }
+}
+
+/// As many as fit; what is not there is 0.
+fn numbers<'w, const N: usize>(words: impl Iterator<Item = &'w str>) -> [f64; N] {
+    let mut all = [0.0; N];
+    for (slot, word) in all.iter_mut().zip(words) {
+        *slot = word.parse().unwrap_or(0.0);
+    }
+    all
+}
+
+/// One entry of iostat's `statistics`.
+fn statistics(before: &IostatCounters, after: &IostatCounters, seconds: f64, stamp: &str) -> Value {
+    let ticks = added(&before.cpu, &after.cpu);
+    let all = ticks.iter().sum();
+    let [user, nice, system, idle, iowait, irq, softirq, steal] =
+        ticks.map(|ticks| rounded(100.0 * per(ticks, all)));
+    let disks = after.disks.iter().map(|(name, now)| {
+        let then = before.disks.iter().find(|(earlier, _)| earlier == name);
+        disk(name, added(then.map_or(&[0.0; COLUMNS], |(_, then)| then), now), seconds)
+    });
+    json!({
+        "timestamp": stamp,
+        "avg-cpu": {
+            "user": user, "nice": nice, "system": rounded(system + irq + softirq),
+            "iowait": iowait, "steal": steal, "idle": idle,
+        },
+        "disk": disks.collect::<Vec<_>>(),
+    })
+}
+
+fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Value {
+    let [
+        reads,
+        rmerged,
+        rsectors,
+        rms,
+        writes,
+        wmerged,
+        wsectors,
+        wms,
+        _,
+        busy_ms,
+        queued_ms,
+        rest @ ..,
+    ] = columns;
+    let [discards, dmerged, dsectors, dms, flushes, fms] = rest;
+    let mut row = json!({ "disk_device": name });
+    for (key, value) in [
+        ("r/s", reads / seconds),
+        ("w/s", writes / seconds),
+        ("d/s", discards / seconds),
+        ("f/s", flushes / seconds),
+        ("rMB/s", rsectors / SECTORS_PER_MB / seconds),
+        ("wMB/s", wsectors / SECTORS_PER_MB / seconds),
+        ("dMB/s", dsectors / SECTORS_PER_MB / seconds),
+        ("rrqm/s", rmerged / seconds),
+        ("wrqm/s", wmerged / seconds),
+        ("drqm/s", dmerged / seconds),
+        ("rrqm", 100.0 * per(rmerged, rmerged + reads)),
+        ("wrqm", 100.0 * per(wmerged, wmerged + writes)),
+        ("drqm", 100.0 * per(dmerged, dmerged + discards)),
+        ("r_await", per(rms, reads)),
+        ("w_await", per(wms, writes)),
+        ("d_await", per(dms, discards)),
+        ("f_await", per(fms, flushes)),
+        ("rareq-sz", per(rsectors / 2.0, reads)),
+        ("wareq-sz", per(wsectors / 2.0, writes)),
+        ("dareq-sz", per(dsectors / 2.0, discards)),
+        ("aqu-sz", queued_ms / 1000.0 / seconds),
+        ("util", busy_ms / 10.0 / seconds),
+    ] {
+        row[key] = rounded(value).into();
+    }
+    row
+}
+
+fn added<const N: usize>(before: &[f64; N], after: &[f64; N]) -> [f64; N] {
+    // Counters that were reset count nothing.
+    std::array::from_fn(|i| (after[i] - before[i]).max(0.0))
+}
+
+/// 0 of nothing, as iostat has it.
+fn per(value: f64, of: f64) -> f64 {
+    if of > 0.0 { value / of } else { 0.0 }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Figures by hand: 2 s, 10 reads of 64 KiB in 30 ms, 20 writes of 4 KiB in 10 ms.
+    #[test]
+    fn a_second_is_told_as_iostat_tells_it() {
+        let before = IostatCounters::parse(
+            "cpu  100 0 50 800 10 0 0 0 0 0\ncpu0 1",
+            "   8       0 sda 5 0 40 9 1 0 8 2 0 4 11 0 0 0 0 0 0\n   8 1 sda1 5 0 40 9\n   7 0 loop0 0 0 0 0",
+            |name| name != "sda1",
+        );
+        let after = IostatCounters::parse(
+            "cpu  140 20 60 900 30 5 5 0 0 0\n",
+            "   8       0 sda 15 10 1320 39 21 0 168 12 0 204 51 0 0 0 0 4 8\n",
+            |_| true,
+        );
+        assert_eq!(before.disks.len(), 1, "neither the partition nor what nobody used");
+        let row = statistics(&before, &after, 2.0, "11/22/26 19:00:00");
+        assert_eq!(
+            row["avg-cpu"],
+            json!({ "user": 20.0, "nice": 10.0, "system": 10.0, "iowait": 10.0, "steal": 0.0, "idle": 50.0 })
+        );
+        let disk = &row["disk"][0];
+        for (key, expected) in [
+            ("r/s", 5.0),
+            ("w/s", 10.0),
+            ("f/s", 2.0),
+            ("rMB/s", 0.31),
+            ("wMB/s", 0.04),
+            ("rrqm/s", 5.0),
+            ("rrqm", 50.0),
+            ("r_await", 3.0),
+            ("w_await", 0.5),
+            ("f_await", 2.0),
+            ("rareq-sz", 64.0),
+            ("wareq-sz", 4.0),
+            ("aqu-sz", 0.02),
+            ("util", 10.0),
+        ] {
+            assert_eq!(disk[key], expected, "{key}");
+        }
+        assert_eq!(disk["disk_device"], "sda");
+    }
+
+    #[test]
+    fn a_file_is_whole_or_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("iostat.json");
+        let stamp = || "11/22/26 19:00:00".to_string();
+        drop(Iostat::start(&file, &[], stamp).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        Iostat::start(&file, &[], stamp).unwrap().finish().unwrap();
+        let told: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let host = &told["sysstat"]["hosts"][0];
+        assert_eq!(host["date"], "11/22/26");
+        assert!(host["statistics"][0]["avg-cpu"]["idle"].is_number(), "{told}");
+        assert!(Iostat::start(&file, &[], stamp).is_err(), "nobody's file is written over");
+    }
+}
