@@ -29,8 +29,6 @@ pub(crate) struct OpenDataset {
     pub(crate) folder: PathBuf,
     /// Its storage, rooted there.
     pub(crate) storage: Arc<dyn Storage>,
-    /// Where each file is.
-    pub(crate) layout: Layout,
     /// The files are what the plan says.
     pub(crate) trusts_plan: bool,
     /// Files that were made, on rank 0 by all.
@@ -168,10 +166,9 @@ pub(crate) fn ready(
         generated = generate(&*storage)?;
     }
     let preparation = preparation(plan, &choice, ranks)?;
-    let layout = Layout::new(&plan.dataset);
     let Choice { folder, foreign, .. } = choice;
     let trusts_plan = !foreign;
-    Ok(Some(OpenDataset { folder, storage, layout, trusts_plan, generated, preparation, lock }))
+    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, lock }))
 }
 
 /// Files that were probed, and those that the manifest says this machine made since its last drop of dentries and inodes.

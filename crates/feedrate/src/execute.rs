@@ -4,7 +4,7 @@ use crate::dataset::OpenDataset;
 use crate::exit::of_ranks;
 use crate::results::{self, Results};
 use crate::sharing::Sharing;
-use crate::{messages, progress};
+use crate::{interrupt, messages, progress};
 use anyhow::Context;
 use feedrate_engine::job::ReadJob;
 use feedrate_measure::dlio::IOSTAT;
@@ -156,8 +156,7 @@ impl Execution<'_> {
             |talk, record| talk.epoch(record),
             |session, record| {
                 let training = Training {
-                    layout: &dataset.layout,
-                    storage: &*dataset.storage,
+                    storage: Arc::clone(&dataset.storage),
                     preparation: dataset.preparation,
                     driver: &mut *training,
                     evaluation: evaluation.as_mut(),
@@ -166,26 +165,23 @@ impl Execution<'_> {
             },
         );
         line.finish_and_clear();
-        let left_behind =
-            training.left_behind() + evaluation.as_ref().map_or(0, RealDriver::left_behind);
-        if left_behind > 0 {
-            messages::say(format!(
-                "warning: {left_behind} of the workers hang in a read that does not come back"
-            ));
-        }
+        let left_behind = evaluation.iter().chain([&*training]).flat_map(RealDriver::left_behind);
+        interrupt::tell_hung(self.signals, left_behind.map(|file| dataset.folder.join(file)));
         outcome
     }
 
     /// A run of checkpoints only.
     fn write_checkpoints(&mut self, plan: &Plan, clock: Clock) -> anyhow::Result<()> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
-        self.measured(
+        let outcome = self.measured(
             plan,
             clock,
             Vec::new(),
             |talk, record| talk.checkpoint(record),
             |session, record| session.write_checkpoints(checkpoint, record),
-        )
+        );
+        interrupt::tell_hung(self.signals, std::iter::empty());
+        outcome
     }
 
     /// Do `act`, which `work` is a part of, with what the machine does meanwhile, and save and tell what there is of it.
@@ -213,7 +209,7 @@ impl Execution<'_> {
             device: device.as_deref(),
             timeline: timeline.as_ref(),
             wall: &results::wall,
-            interrupted: &self.signals.interrupted,
+            signals: self.signals,
             on_progress: &mut |record| {
                 tell(talk, record);
                 keeper.keep(record);

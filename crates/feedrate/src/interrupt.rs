@@ -1,31 +1,168 @@
-//! Ctrl-C as a flag that runs look at. Another one, a moment later, ends the process at once.
+//! Ctrl-C and SIGTERM as flags that work looks at: the first says stop; the second, or some seconds without an end, that nothing
+//! which hangs is waited for any more. Who does not end then is ended.
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use crate::exit::Exit;
+use crate::messages;
+use feedrate_run::driver::Signals;
+use feedrate_run::system;
+use feedrate_spec::units;
+use std::collections::BTreeSet;
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A launcher passes on what the terminal has sent already: what comes so soon is the same wish.
 const SAME: Duration = Duration::from_secs(1);
+/// An operation of a storage may take so long after the first wish.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// So much longer for what was measured to be written down.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+/// Files that hang follow it.
+const STILL: &str = "still waiting for";
+/// So many files that hang are named.
+const NAMED_MAX: usize = 3;
 
-/// Set when the user wants to stop.
-pub(crate) fn flag() -> Arc<AtomicBool> {
+/// The user's wishes to this process, from now on.
+pub(crate) fn signals() -> Signals {
+    let signals = Signals::default();
+    let (interrupted, leave) = (Arc::clone(&signals.interrupted), Arc::clone(&signals.leave));
+    listen(
+        Arc::clone(&interrupted),
+        move |_| interrupted.store(true, Relaxed),
+        move || {
+            leave.store(true, Relaxed);
+            thread::sleep(LAST_WORDS);
+            match still_waiting(system::waited_for()) {
+                Some(waiting) => messages::say(format!("error: interrupted, {waiting}")),
+                None => messages::say("error: interrupted"),
+            }
+        },
+    );
+    signals
+}
+
+/// Hand on what this process is told; it ends somewhat later than who is told so has to.
+pub(crate) fn pass_on(hand_on: impl Fn(i32) + Send + 'static) {
     let wanted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&wanted);
-    // Where neither a handler nor a thread can be had, signals do what they do by themselves.
-    if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
-        let listener = std::thread::Builder::new().name("signals".into());
-        let _ = listener.spawn(move || {
-            let mut first: Option<Instant> = None;
-            for _ in signals.forever() {
-                flag.store(true, Ordering::Relaxed);
-                if first.get_or_insert_with(Instant::now).elapsed() > SAME {
-                    #[expect(clippy::exit, reason = "who interrupts twice waits for nothing")]
-                    std::process::exit(130);
+    let told = Arc::clone(&wanted);
+    let on_signal = move |signal| {
+        told.store(true, Relaxed);
+        hand_on(signal);
+    };
+    listen(wanted, on_signal, || thread::sleep(LAST_WORDS + SAME));
+}
+
+/// Call `on_signal` with each signal, and `leave` when it is time to; then end the process. `wanted` may be set by others too.
+fn listen(
+    wanted: Arc<AtomicBool>,
+    on_signal: impl Fn(i32) + Send + 'static,
+    leave: impl FnOnce() + Send + 'static,
+) {
+    let set = set_of(&[libc::SIGINT, libc::SIGTERM]);
+    mask(libc::SIG_BLOCK, &set);
+    let listener = thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut first: Option<Instant> = None;
+        loop {
+            let came = next(&set);
+            came.iter().for_each(|signal| on_signal(*signal));
+            if wanted.load(Relaxed) {
+                let since = first.get_or_insert_with(Instant::now).elapsed();
+                if since > PATIENCE || since > SAME && came.is_some() {
+                    break;
                 }
             }
-        });
+        }
+        leave();
+        #[expect(clippy::exit, reason = "who interrupts twice waits for nothing")]
+        std::process::exit(Exit::Interrupted as i32);
+    });
+    if listener.is_err() {
+        // Signals then do what they do by themselves.
+        mask(libc::SIG_UNBLOCK, &set);
     }
-    wanted
+}
+
+/// End as a process does that does nothing about `signal`.
+pub(crate) fn end_by(signal: i32) {
+    mask(libc::SIG_UNBLOCK, &set_of(&[signal]));
+    // SAFETY: a number.
+    let _ = unsafe { libc::raise(signal) };
+}
+
+fn set_of(signals: &[i32]) -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the first call fills the set in, the others change it.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
+        set.assume_init()
+    }
+}
+
+/// Change the signals that this thread, and those it starts, leave to others. The kernel may give a signal to any thread that does
+/// not, also to one that hangs: nobody would hear of it.
+fn mask(how: i32, set: &libc::sigset_t) {
+    // SAFETY: the set is whole, and the one before is not asked for.
+    let _ = unsafe { libc::pthread_sigmask(how, set, std::ptr::null_mut()) };
+}
+
+/// The next signal of `set`, if one comes soon.
+fn next(set: &libc::sigset_t) -> Option<i32> {
+    let look = libc::timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    // SAFETY: the set and the time are whole, and nothing but the number is asked for.
+    let signal = unsafe { libc::sigtimedwait(set, std::ptr::null_mut(), &look) };
+    (signal > 0).then_some(signal)
+}
+
+/// Say for which files work did not end: `known` ones, or those that threads are in a call for where nothing is waited for any more.
+pub(crate) fn tell_hung(signals: &Signals, known: impl Iterator<Item = PathBuf>) {
+    let mut files =
+        if signals.leave.load(Relaxed) { system::waited_for() } else { BTreeSet::new() };
+    if files.is_empty() {
+        files = known.filter_map(|file| std::path::absolute(file).ok()).collect();
+    }
+    if let Some(waiting) = still_waiting(files) {
+        messages::say(format!("warning: {waiting}"));
+    }
+}
+
+/// Say again what a run said in `messages` of files for which it did not end.
+pub(crate) fn tell_hung_of(messages: &Path) {
+    let said = std::fs::read_to_string(messages).unwrap_or_default();
+    said.lines().filter(|line| line.contains(STILL)).for_each(messages::say);
+}
+
+/// Files that do not answer, in words.
+fn still_waiting(files: BTreeSet<PathBuf>) -> Option<String> {
+    let named = files.iter().take(NAMED_MAX);
+    let named: Vec<_> = named.map(|file| format!("`{}`", file.display())).collect();
+    let more = match files.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {}", units::counted(more as u64, "more file")),
+    };
+    (!named.is_empty())
+        .then(|| format!("{STILL} {}{more}: the storage does not answer", named.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_files_that_hang_are_named() {
+        let told = |files: &[&str]| still_waiting(files.iter().map(PathBuf::from).collect());
+        assert_eq!(told(&[]), None);
+        let one = "still waiting for `/d/a`: the storage does not answer";
+        assert_eq!(told(&["/d/a"]).unwrap(), one);
+        let many =
+            "still waiting for `/a`, `/b`, `/c` and 2 more files: the storage does not answer";
+        assert_eq!(told(&["/a", "/b", "/c", "/d", "/e"]).unwrap(), many);
+    }
 }

@@ -49,7 +49,7 @@ pub(crate) fn together(
     work: impl FnOnce(&Arc<dyn Comm>, &Signals) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
     let rank_timeout = rank_timeout(launch.rank_timeout)?;
-    let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
+    let signals = interrupt::signals();
     let launched = mpi::launched(|name| std::env::var(name).ok());
     if let Some(launched) = launched.as_ref().filter(|of| is_plain_srun(of, launch)) {
         return if launched.rank == 0 { Err(plain_srun().into()) } else { Ok(Exit::Usage) };

@@ -8,6 +8,7 @@ mod text;
 mod messages;
 mod output;
 mod interrupt;
+mod front;
 mod bundled;
 mod catalog;
 mod time;
@@ -27,23 +28,26 @@ mod command;
 
 use clap::{CommandFactory, FromArgMatches};
 use command::Arguments;
+use exit::Exit;
 use std::process::ExitCode;
 
 /// `feedrate`: can this storage feed these accelerators, and if not, why not and what would help?
 pub fn feedrate() -> ExitCode {
     let parsed = Arguments::command().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
-    let outcome = match parsed {
-        Ok((arguments, matches)) => command::dispatch(&arguments, &matches),
-        Err(usage) => messages::print_usage(&usage),
+    let (arguments, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(usage) => return ended(messages::print_usage(&usage)).into(),
     };
-    match outcome {
-        Ok(code) => code.into(),
-        Err(error) => {
-            messages::print_error(&error);
-            exit::code_of(&error).into()
-        }
-    }
+    let work = || ended(command::dispatch(&arguments, &matches));
+    if arguments.waits_for_storage() { front::before(work) } else { work().into() }
+}
+
+fn ended(outcome: anyhow::Result<Exit>) -> Exit {
+    outcome.unwrap_or_else(|error| {
+        messages::print_error(&error);
+        exit::code_of(&error)
+    })
 }
 
 /// `dlio_benchmark`, in DLIO's place.

@@ -1,5 +1,6 @@
 //! A run of checkpoints only: so many are written, then read, each after a wait.
 
+use crate::aside::aside;
 use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
 use crate::session::{RunOutcome, Session};
@@ -64,10 +65,10 @@ impl Session<'_> {
         };
         let saves = (1..=writes).map(|number| (number, CheckpointKind::Save));
         let loads = (1..=reads).map(|number| (number, CheckpointKind::Load));
-        let mut saver = Saver::new(plan, self.clock, self.ranks.clone());
+        let mut saver = self.saver(plan);
         for (number, kind) in saves.chain(loads) {
             let until_ns = self.clock.now_ns() + (wait_s * 1e9) as u64;
-            self.clock.sleep_until(until_ns, self.interrupted);
+            self.clock.sleep_until(until_ns, &self.signals.interrupted);
             if self.is_interrupted() {
                 return Ok(RunOutcome::Interrupted);
             }
@@ -99,13 +100,17 @@ impl Session<'_> {
 
     fn read_back(&self, plan: &CheckpointPlan, number: u64) -> Result<CheckpointRecord, RunError> {
         if self.plan.train.cache == Cache::Cold && self.ranks.is_first_of_node() {
-            let folder = checkpoint::folder(plan, EPOCH, number);
-            evict(&folder).map_err(|source| CheckpointError::Read { path: folder, source })?;
+            let path = checkpoint::folder(plan, EPOCH, number);
+            let folder = path.clone();
+            let evicted = aside(&self.signals.leave, move || evict(&folder));
+            let evicted = evicted.and_then(|done| done.unwrap_or(Ok(())));
+            evicted.map_err(|source| CheckpointError::Read { path, source })?;
         }
         self.ranks.comm.barrier()?;
         let sampler = Sampler::start(None, self.clock);
         let start_ns = self.clock.now_ns();
-        let ranks = checkpoint::load(plan, self.clock, EPOCH, number, self.ranks)?;
+        let leave = &self.signals.leave;
+        let ranks = checkpoint::load(plan, self.clock, EPOCH, number, self.ranks, leave)?;
         let end_ns = self.clock.now_ns();
         let from_device = self.ranks.gather(&sampler.finish().process_device_read_bytes)?;
         Ok(CheckpointRecord {

@@ -6,6 +6,7 @@ pub mod comm;
 pub mod ranks;
 pub mod buffer;
 mod gate;
+mod aside;
 pub mod layers;
 pub mod compute;
 pub mod checkpoint;

@@ -12,6 +12,7 @@ use feedrate_spec::shape::FileShape;
 use feedrate_spec::units;
 use std::io;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Files that are read at once into the page cache: of small ones a storage is slow to open one after another.
@@ -38,21 +39,25 @@ pub struct Preparation {
 }
 
 /// The page cache of a dataset's machine, and its dentries and inodes.
-pub(crate) struct PageCache<'a> {
-    layout: &'a Layout,
+pub(crate) struct PageCache {
+    layout: Layout,
     /// The bare storage.
-    storage: &'a dyn Storage,
+    storage: Arc<dyn Storage>,
     wanted: Cache,
-    interrupted: &'a AtomicBool,
+    interrupted: Arc<AtomicBool>,
     /// One process acts, and looks, for its machine.
     pub(crate) acts: bool,
     pub(crate) known: Preparation,
-    drop_metadata: &'a dyn Fn() -> io::Result<()>,
+    drop_metadata: Box<DropMetadata>,
     /// Files that are looked at.
     sample: Vec<u64>,
     /// The share that was there when the epoch before ended, a moment ago.
     last: Option<Residency>,
+    /// Sum of all training files, where the first epoch is doubted by it.
+    file_bytes: Option<u64>,
 }
+
+type DropMetadata = dyn Fn() -> io::Result<()> + Send;
 
 /// Dataset bytes in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -87,12 +92,12 @@ impl Before {
     }
 }
 
-impl<'a> PageCache<'a> {
+impl PageCache {
     pub(crate) fn new(
-        layout: &'a Layout,
-        storage: &'a dyn Storage,
+        layout: Layout,
+        storage: Arc<dyn Storage>,
         wanted: Cache,
-        interrupted: &'a AtomicBool,
+        interrupted: Arc<AtomicBool>,
     ) -> Self {
         let files = layout.files_train();
         let looked_at = match wanted {
@@ -108,9 +113,10 @@ impl<'a> PageCache<'a> {
             interrupted,
             acts: true,
             known: Preparation::default(),
-            drop_metadata: &system::drop_metadata,
+            drop_metadata: Box::new(system::drop_metadata),
             sample,
             last: None,
+            file_bytes: None,
         }
     }
 
@@ -120,7 +126,7 @@ impl<'a> PageCache<'a> {
         if !self.acts {
             return Ok(Before::default());
         }
-        let storage = self.storage;
+        let storage = Arc::clone(&self.storage);
         match (self.wanted, self.last) {
             (Cache::Cold, _) => self.each(1, |path| storage.evict(path))?,
             (Cache::Warm, None) => self.each(WARM_THREADS, |path| storage.warm(path))?,
@@ -150,24 +156,25 @@ impl<'a> PageCache<'a> {
     ) -> Result<(), StorageError> {
         self.known.opens += self.layout.files();
         self.known.opened_files = self.layout.files_train();
-        let watch = Watch::new(&|_, _| {}, self.interrupted);
+        let watch = Watch::new(&|_, _| {}, &self.interrupted);
         walk::for_each(self.layout.files(), threads, &watch, String::new, |path, file| {
             self.layout.write_path(file, path);
             act(path)
         })
     }
 
-    /// See how much is there when an epoch of this process ends, and write it down.
-    pub(crate) fn after(&mut self, epoch: &mut EpochRecord) {
+    /// See how many bytes are there when an epoch of this process ends in which so many files were read.
+    pub(crate) fn after(&mut self, files_read: Option<u64>) -> Option<u64> {
         if !self.acts {
-            return;
+            return None;
         }
-        // Several accelerators may have read the same files.
-        let read = epoch.accelerators.iter().filter_map(|of| of.io.access.files).max();
-        self.known.opened_files = self.known.opened_files.max(read.unwrap_or(0));
+        self.known.opened_files = self.known.opened_files.max(files_read.unwrap_or(0));
+        if self.wanted == Cache::Warm && self.last.is_none() {
+            self.file_bytes = self.sampled(|path| self.storage.stat(path)).unwrap_or_default();
+        }
         let residency = self.look();
         self.last = Some(residency);
-        epoch.host.resident_after_bytes = residency.bytes;
+        residency.bytes
     }
 
     /// That it cannot be known stops no run.
@@ -202,10 +209,7 @@ impl<'a> PageCache<'a> {
     pub(crate) fn doubts(&self, epoch: &EpochRecord, machines: &[System]) -> Vec<PlanDoubt> {
         match self.wanted {
             Cache::Cold => not_cold(epoch, machines, self.cold_bytes_max()),
-            Cache::Warm if epoch.number == 1 => {
-                let bytes = self.sampled(|path| self.storage.stat(path)).unwrap_or_default();
-                not_warm(epoch, machines, bytes)
-            }
+            Cache::Warm if epoch.number == 1 => not_warm(epoch, machines, self.file_bytes),
             Cache::AsIs | Cache::Warm => Vec::new(),
         }
     }
@@ -389,18 +393,17 @@ mod tests {
         }
     }
 
-    fn layout(files_train: u64) -> Layout {
+    fn cache_of(files_train: u64, storage: &Arc<Logged>, wanted: Cache) -> PageCache {
         let plan = DatasetPlan { files_train, samples_per_file: 1, ..DatasetPlan::default() };
-        Layout::new(&plan)
+        PageCache::new(Layout::new(&plan), Arc::clone(storage) as _, wanted, Arc::default())
     }
 
     /// An epoch of one accelerator that read so many files, from the page cache's point of view.
-    fn epoch_of(cache: &mut PageCache<'_>, files_read: u64) -> EpochRecord {
+    fn epoch_of(cache: &mut PageCache, files_read: u64) -> EpochRecord {
         let before = cache.prepare().unwrap();
         let mut own = EpochRecord { accelerators: vec![Default::default()], ..epoch(&[None]) };
-        own.accelerators[0].io.access.files = Some(files_read);
         before.tell(&mut own);
-        cache.after(&mut own);
+        own.host.resident_after_bytes = cache.after(Some(files_read));
         own
     }
 
@@ -409,9 +412,8 @@ mod tests {
         for (files, looked_at) in
             [(5, 5), (700, 10), (5000, 50), (99_900, 999), (1 << 40, 1000), (0, 0)]
         {
-            let (layout, storage, never) =
-                (layout(files), Logged::default(), AtomicBool::new(false));
-            let mut cache = PageCache::new(&layout, &storage, Cache::AsIs, &never);
+            let storage = Arc::new(Logged::default());
+            let mut cache = cache_of(files, &storage, Cache::AsIs);
             cache.known = Preparation { opens: 3, opened_files: 0 };
             let first = epoch_of(&mut cache, files);
             let (actions, opened) = storage.take();
@@ -433,13 +435,13 @@ mod tests {
     #[test]
     fn dentries_and_inodes_are_dropped_after_all_that_opens_files() {
         for allowed in [true, false] {
-            let (layout, storage, never) = (layout(3), Logged::default(), AtomicBool::new(false));
-            let drop_metadata = || {
-                storage.note("drop", "");
+            let storage = Arc::new(Logged::default());
+            let mut cache = cache_of(3, &storage, Cache::Cold);
+            let own = Arc::clone(&storage);
+            cache.drop_metadata = Box::new(move || {
+                own.note("drop", "");
                 if allowed { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
-            };
-            let mut cache = PageCache::new(&layout, &storage, Cache::Cold, &never);
-            cache.drop_metadata = &drop_metadata;
+            });
             for opens in [3 + 3, 3 + 3 + 3] {
                 let own = epoch_of(&mut cache, 3);
                 assert_eq!(storage.take().0, ["evict", "look", "drop", "look"]);
@@ -453,8 +455,8 @@ mod tests {
 
     #[test]
     fn what_another_process_sees_is_not_told() {
-        let (layout, storage, never) = (layout(9), Logged::default(), AtomicBool::new(false));
-        let cache = PageCache::new(&layout, &storage, Cache::AsIs, &never);
+        let storage = Arc::new(Logged::default());
+        let cache = cache_of(9, &storage, Cache::AsIs);
         let own = epoch_of(&mut PageCache { acts: false, ..cache }, 9);
         assert_eq!(storage.take().1.len(), 0);
         assert_eq!(own.accelerators[0].io.preparation_opens, None);

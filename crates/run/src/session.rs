@@ -2,18 +2,20 @@
 
 pub use crate::page_cache::Preparation;
 
+use crate::aside::aside;
 use crate::checkpoint::{CheckpointDue, Saved, Saver};
 use crate::clock::Clock;
 use crate::comm::{CommError, End};
-use crate::driver::{Epoch, FileRange, RealDriver, RunError, from_message, to_message};
+use crate::driver::{Epoch, FileRange, RealDriver, RunError, Signals, from_message, to_message};
 use crate::page_cache::{Before, PageCache};
 use crate::ranks::Ranks;
 use crate::system::{Sampler, TimelineSampler};
 use feedrate_data::storage::Storage;
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
-use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use feedrate_spec::plan::{CheckpointPlan, Plan};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// A run, beside what it trains on.
@@ -30,18 +32,16 @@ pub struct Session<'a> {
     pub timeline: Option<&'a TimelineSampler>,
     /// Local time in DLIO's form.
     pub wall: &'a dyn Fn(SystemTime) -> String,
-    /// Set when the user wants to stop.
-    pub interrupted: &'a AtomicBool,
+    /// The user's wishes.
+    pub signals: &'a Signals,
     /// Called with the record so far, after each epoch; in a run of checkpoints only, after each of those.
     pub on_progress: &'a mut dyn FnMut(&Record),
 }
 
 /// A dataset, and the drivers that read it.
 pub struct Training<'d> {
-    /// Where the files are.
-    pub layout: &'d Layout,
     /// The bare storage, for eviction and residency.
-    pub storage: &'d dyn Storage,
+    pub storage: Arc<dyn Storage>,
     /// Files that were opened already.
     pub preparation: Preparation,
     /// Reads for the epochs.
@@ -49,6 +49,9 @@ pub struct Training<'d> {
     /// For evaluations, over their own files, where there are any.
     pub evaluation: Option<&'d mut RealDriver>,
 }
+
+/// One thread at a time has it.
+type SharedCache = Arc<Mutex<PageCache>>;
 
 /// The end of a run in which nothing broke.
 #[derive(PartialEq, Eq)]
@@ -64,7 +67,7 @@ impl Session<'_> {
     /// A sample could not be read; the record holds the epochs before, and what there is of this one.
     pub fn train(&mut self, training: Training<'_>, record: &mut Record) -> Result<(), RunError> {
         let checkpoint = self.plan.checkpoint.as_ref();
-        let mut saver = checkpoint.map(|plan| Saver::new(plan, self.clock, self.ranks.clone()));
+        let mut saver = checkpoint.map(|plan| self.saver(plan));
         let outcome = self.epochs(training, &mut saver, record);
         self.tell_others(&outcome);
         // What is being written is waited for however the run ended.
@@ -107,14 +110,16 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
         record: &mut Record,
     ) -> Result<RunOutcome, RunError> {
-        let Training { layout, storage, preparation, driver, mut evaluation } = training;
-        let (wanted, acts) = (self.plan.train.cache, self.ranks.is_first_of_node());
-        let mut cache = PageCache::new(layout, storage, wanted, self.interrupted);
-        (cache.acts, cache.known) = (acts, preparation);
+        let Training { storage, preparation, driver, mut evaluation } = training;
+        let (layout, wanted) = (Layout::new(&self.plan.dataset), self.plan.train.cache);
+        let interrupted = Arc::clone(&self.signals.interrupted);
+        let mut cache = PageCache::new(layout, storage, wanted, interrupted);
+        (cache.acts, cache.known) = (self.ranks.is_first_of_node(), preparation);
+        let cache = Arc::new(Mutex::new(cache));
         for number in 1..=self.plan.train.epochs_run() {
-            let before = cache.prepare()?;
+            let before = self.look(&cache, PageCache::prepare)??;
             self.ranks.comm.barrier()?;
-            let outcome = self.epoch(number, saver, driver, &mut cache, before, record);
+            let outcome = self.epoch(number, saver, driver, &cache, before, record);
             let outcome = outcome.and_then(|steps| {
                 self.checkpoint(number, steps, saver)?;
                 match &mut evaluation {
@@ -139,11 +144,12 @@ impl Session<'_> {
         number: u32,
         saver: &mut Option<Saver>,
         driver: &mut RealDriver,
-        cache: &mut PageCache<'_>,
+        cache: &SharedCache,
         before: Before,
         record: &mut Record,
     ) -> Result<u64, RunError> {
         let steps = self.plan.train.steps_in_epoch(number);
+        let mut looked = Ok(());
         let (own, outcome) = self.measured(
             number,
             driver,
@@ -154,16 +160,45 @@ impl Session<'_> {
             },
             |own| {
                 before.tell(own);
-                cache.after(own);
+                looked = self.look_after(cache, own);
             },
             record,
         );
-        if self.ranks.is_first() {
-            let doubts = cache.doubts(&own, record.machines());
-            record.doubts.extend(doubts);
+        if self.ranks.is_first() && !self.is_interrupted() {
+            let cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+            record.doubts.extend(cache.doubts(&own, record.machines()));
         }
         record.epochs.push(own);
-        outcome.map(|()| steps)
+        outcome.and(looked).map(|()| steps)
+    }
+
+    /// See how much of the dataset is in memory when an epoch ends. Of one that was broken off nobody asks, and a storage that
+    /// hangs is not asked either.
+    fn look_after(&self, cache: &SharedCache, own: &mut EpochRecord) -> Result<(), RunError> {
+        if self.is_interrupted() {
+            return Ok(());
+        }
+        // Several accelerators may have read the same files.
+        let files_read = own.accelerators.iter().filter_map(|of| of.io.access.files).max();
+        own.host.resident_after_bytes = self.look(cache, move |cache| cache.after(files_read))?;
+        Ok(())
+    }
+
+    /// Look at the page cache, or change it, which asks the storage.
+    fn look<T: Send + 'static>(
+        &self,
+        cache: &SharedCache,
+        act: impl FnOnce(&mut PageCache) -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        let cache = Arc::clone(cache);
+        let work = move || act(&mut cache.lock().unwrap_or_else(PoisonError::into_inner));
+        let done = aside(&self.signals.leave, work);
+        let done = done.map_err(|source| RunError::Thread { worker: 0, workers: 1, source })?;
+        Ok(done.ok_or(CommError::Stopped)?)
+    }
+
+    pub(crate) fn saver(&self, plan: &CheckpointPlan) -> Saver {
+        Saver::new(plan, self.clock, self.ranks.clone(), Arc::clone(&self.signals.leave))
     }
 
     /// The evaluation that is due after an epoch.
@@ -282,7 +317,7 @@ impl Session<'_> {
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Relaxed)
+        self.signals.interrupted.load(Relaxed)
     }
 }
 

@@ -82,6 +82,20 @@ enum Command {
     BenchCrc(bench::BenchArguments),
 }
 
+impl Arguments {
+    /// Whether the command is done with storage that is tested, which may not answer.
+    pub(crate) fn waits_for_storage(&self) -> bool {
+        match &self.command {
+            Command::Run(_)
+            | Command::Generate(_)
+            | Command::Verify(_)
+            | Command::Scale(_)
+            | Command::Study(study::StudyCommand::Run(_)) => true,
+            _ => false,
+        }
+    }
+}
+
 /// Do what was asked; `matches` tell what of it the user gave, and what is a default.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     match &arguments.command {

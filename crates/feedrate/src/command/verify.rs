@@ -26,7 +26,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
             "make it with `feedrate generate`",
         );
     }
-    let (dataset, interrupted) = (&plan.dataset, interrupt::flag());
+    let (dataset, interrupted) = (&plan.dataset, interrupt::signals().interrupted);
     let _lock = dataset::lock_for(&plan, &folder, LockAccess::Shared, &interrupted)?;
     let (storage, layout) = (storage::open(&plan.storage.kind, &folder)?, Layout::new(dataset));
     let estimate = catalog::estimate(&plan);

@@ -1,7 +1,6 @@
 //! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
-use crate::interrupt;
 use crate::output::refuse_root;
 use anyhow::Context;
 use feedrate_data::generate;
@@ -12,9 +11,32 @@ use feedrate_data::storage::{self, Storage};
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// The doubt of a dataset that is used in part.
 pub(super) const SUBSET: &str = "dataset_subset";
+
+/// Lock what lies in `root`, and evaluate nothing where there are no files for it.
+pub(super) fn begin_reading(
+    plan: &mut Plan,
+    root: &Path,
+    lock: &mut Option<DatasetLock>,
+    interrupted: &AtomicBool,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    if !plan.is_checkpoints_alone() {
+        *lock = dataset::lock_for(plan, root, LockAccess::Shared, interrupted)?;
+    }
+    let storage = storage::open(&plan.storage.kind, root)?;
+    let evaluates = plan.evaluation.is_some() && dataset::needs_files(plan, &*storage);
+    if evaluates && storage.list("valid")?.is_empty() {
+        let folder = root.join("valid");
+        let folder = folder.display();
+        warnings.push(format!("there are no evaluation files in `{folder}`: nothing is evaluated"));
+        plan.evaluation = None;
+    }
+    Ok(())
+}
 
 /// The files in `root` to train on; what is not as `plan` wants it is refused. May leave evaluation files that nobody reads out
 /// of the plan.
@@ -107,13 +129,14 @@ pub(super) fn made(
     plan: &Plan,
     root: &Path,
     lock: &mut Option<DatasetLock>,
+    interrupted: &AtomicBool,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<Choice> {
     let storage = storage::open(&plan.storage.kind, root)?;
     let incomplete = dataset::needs_files(plan, &*storage);
     if incomplete && dataset::is_in_folder(plan) {
         refuse_root(root, "`dataset.data_folder`")?;
-        *lock = dataset::lock_for(plan, root, LockAccess::Exclusive, &interrupt::flag())?;
+        *lock = dataset::lock_for(plan, root, LockAccess::Exclusive, interrupted)?;
     }
     if incomplete && let Some(older) = other(plan, root)? {
         removal::refuse_replacing(&older, &plan.dataset, &*storage).with_context(|| {
@@ -140,11 +163,4 @@ pub(super) fn remove_other(plan: &Plan, root: &Path) -> anyhow::Result<()> {
 fn other(plan: &Plan, root: &Path) -> anyhow::Result<Option<Manifest>> {
     let manifest = Manifest::read(&*storage::open(&plan.storage.kind, root)?)?;
     Ok(manifest.filter(|manifest| !manifest.differences(&plan.dataset).is_empty()))
-}
-
-/// Whether `plan` evaluates, and no files lie in the evaluation files' folder.
-pub(super) fn lacks_evaluation_files(plan: &Plan, root: &Path) -> anyhow::Result<bool> {
-    let storage = storage::open(&plan.storage.kind, root)?;
-    let reads = plan.evaluation.is_some() && dataset::needs_files(plan, &*storage);
-    Ok(reads && storage.list("valid")?.is_empty())
 }

@@ -16,10 +16,10 @@ use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::results::{self, Results, RunFolder};
-use crate::{interrupt, messages, resolve, summary};
+use crate::{front, messages, resolve, summary};
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
-use feedrate_data::lock::{DatasetLock, LockAccess};
+use feedrate_data::lock::DatasetLock;
 use feedrate_measure::dlio::{self, EmptyEvaluations, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
@@ -35,10 +35,14 @@ use std::sync::Arc;
 
 /// Run `dlio_benchmark` with the arguments of this process.
 pub(crate) fn main() -> ExitCode {
-    ended(arguments().and_then(|arguments| match arguments.show {
-        Some(show) => print(show, &arguments),
-        None => start(&arguments),
-    }))
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(error) => return ended(Err(error)).into(),
+    };
+    match arguments.show {
+        Some(show) => ended(print(show, &arguments)).into(),
+        None => front::before(|| ended(start(&arguments))),
+    }
 }
 
 /// Run `dlio_benchmark_query`: print the value of the key that `workflow.query` names.
@@ -50,11 +54,12 @@ pub(crate) fn query() -> ExitCode {
         messages::print(value.as_deref().unwrap_or("None").trim_end())?;
         Ok(Exit::Fine)
     }))
+    .into()
 }
 
 /// Run `dlio_postprocessor`.
 pub(crate) fn postprocessor() -> ExitCode {
-    ended(postprocessor::postprocess())
+    ended(postprocessor::postprocess()).into()
 }
 
 fn arguments() -> anyhow::Result<HydraArguments> {
@@ -63,15 +68,15 @@ fn arguments() -> anyhow::Result<HydraArguments> {
 }
 
 /// DLIO knows success and failure.
-fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
+fn ended(outcome: anyhow::Result<Exit>) -> Exit {
     let code = outcome.unwrap_or_else(|error| {
         messages::print_error(&error);
         code_of(&error)
     });
     match code {
-        Exit::Fine | Exit::Unmet | Exit::Undecided => Exit::Fine.into(),
-        Exit::Failed | Exit::Usage => Exit::Failed.into(),
-        Exit::Interrupted | Exit::TooManySteps => code.into(),
+        Exit::Fine | Exit::Unmet | Exit::Undecided => Exit::Fine,
+        Exit::Failed | Exit::Usage => Exit::Failed,
+        Exit::Interrupted | Exit::TooManySteps => code,
     }
 }
 
@@ -124,7 +129,7 @@ fn run_on(
 ) -> anyhow::Result<Exit> {
     let (mut invocation, mut held, mut lock) = (Invocation::default(), None, None);
     let DlioDecision { generation, run, folder } = decided(&**comm, || {
-        let (decision, asked, folder) = decide(comm.size(), arguments, &mut lock)?;
+        let (decision, asked, folder) = decide(comm.size(), arguments, signals, &mut lock)?;
         (invocation, held) = (asked, Some(folder));
         Ok(decision)
     })?;
@@ -180,6 +185,7 @@ fn run_on(
 fn decide(
     processes: u32,
     arguments: &HydraArguments,
+    signals: &Signals,
     lock: &mut Option<DatasetLock>,
 ) -> anyhow::Result<(DlioDecision, Invocation, RunFolder)> {
     let mut composed = compose(arguments)?;
@@ -194,24 +200,10 @@ fn decide(
         ..Request::default()
     };
     let generates = workload.workflow_generate_data;
-    // DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
-    let counts =
-        [workload.checkpoint_num_checkpoints_write, workload.checkpoint_num_checkpoints_read];
-    let writes_alone = workload.workflow_checkpoint
-        && counts.iter().any(|count| count.is_some_and(|count| count > 0));
-    let goes_on = !generates || workload.workflow_train || writes_alone;
+    let goes_on = !generates || workload.workflow_train || writes_alone(workload);
     let mut run = goes_on.then(|| resolve::plan_of(workload, &request)).transpose()?;
     if !generates && let Some((plan, _)) = &mut run {
-        if !plan.is_checkpoints_alone() {
-            *lock = dataset::lock_for(plan, &root, LockAccess::Shared, &interrupt::flag())?;
-        }
-        if data::lacks_evaluation_files(plan, &root)? {
-            let folder = root.join("valid");
-            let folder = folder.display();
-            warnings
-                .push(format!("there are no evaluation files in `{folder}`: nothing is evaluated"));
-            plan.evaluation = None;
-        }
+        data::begin_reading(plan, &root, lock, &signals.interrupted, &mut warnings)?;
     }
     let mut generation = None;
     if generates {
@@ -220,7 +212,7 @@ fn decide(
         if run.is_none() {
             warnings.extend(compose::said(&noted));
         }
-        let choice = data::made(&plan, &root, lock, &mut warnings)?;
+        let choice = data::made(&plan, &root, lock, &signals.interrupted, &mut warnings)?;
         generation = Some((plan, choice));
     }
     let mut decided = None;
@@ -240,18 +232,8 @@ fn decide(
         };
         decided = Some((plan, choice));
     }
-    if composed.is_stamped {
-        composed.run_dir = results::make_new(&composed.run_dir)?;
-    }
-    let own = composed.workload.output_folder.as_ref().map(PathBuf::from);
-    let asked = if own.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
-    let folder = own.unwrap_or(composed.run_dir.clone());
-    let (held, aside) = RunFolder::take_over(folder, asked)?;
+    let held = take_folder(&mut composed, &mut warnings)?;
     let folder = held.path.clone();
-    warnings.extend(aside.map(|aside| {
-        let (left, aside) = (folder.display(), aside.display());
-        format!("what other runs have left in `{left}` is now in `{aside}`")
-    }));
     let empty_evaluations =
         decided.as_ref().and_then(|(plan, _)| empty_evaluations(plan, &composed.workload));
     let invocation = Invocation { empty_evaluations, ..invocation(composed, arguments, warnings)? };
@@ -262,6 +244,13 @@ fn decide(
     Ok((DlioDecision { generation, run: decided, folder }, invocation, held))
 }
 
+/// DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
+fn writes_alone(workload: &Workload) -> bool {
+    let counts =
+        [workload.checkpoint_num_checkpoints_write, workload.checkpoint_num_checkpoints_read];
+    workload.workflow_checkpoint && counts.iter().any(|count| count.is_some_and(|count| count > 0))
+}
+
 /// Evaluations that the workload asks for, and `plan` has no files for.
 fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluations> {
     let is_empty = plan.evaluation.is_none() && !plan.is_checkpoints_alone();
@@ -269,6 +258,22 @@ fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluation
         after_epoch: workload.evaluation_eval_after_epoch.max(1),
         epochs_between: workload.evaluation_epochs_between_evals.max(1),
     })
+}
+
+/// The folder of the results, and Hydra's where it is called after the time, which are no other run's.
+fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::Result<RunFolder> {
+    if composed.is_stamped {
+        composed.run_dir = results::make_new(&composed.run_dir)?;
+    }
+    let own = composed.workload.output_folder.as_ref().map(PathBuf::from);
+    let asked = if own.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
+    let folder = own.unwrap_or(composed.run_dir.clone());
+    let (held, aside) = RunFolder::take_over(folder, asked)?;
+    warnings.extend(aside.map(|aside| {
+        let (left, aside) = (held.path.display(), aside.display());
+        format!("what other runs have left in `{left}` is now in `{aside}`")
+    }));
+    Ok(held)
 }
 
 /// Accelerators are processes, unless each has several, or the only one is told to have many.

@@ -7,6 +7,7 @@ use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::CheckpointPlan;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const LAYERS: [&str; 6] = [
@@ -17,6 +18,9 @@ const LAYERS: [&str; 6] = [
     "model.parallelism.zero_stage=3",
     "reader.batch_size=1",
 ];
+
+/// Nobody leaves.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The folders of checkpoints, with epoch and step.
 fn folders(test: &Test) -> Vec<(PathBuf, u32, u64)> {
@@ -106,7 +110,7 @@ fn training_goes_on_while_a_checkpoint_is_written() {
             assert!(last_end_ns <= ns("start_ns"), "one waits for the one before");
             assert!(ns("stall_ns") > 0);
             last_end_ns = ns("end_ns");
-            checkpoint::load(&plan, Clock::new(), number, step, &Ranks::alone(1)).unwrap();
+            checkpoint::load(&plan, Clock::new(), number, step, &Ranks::alone(1), &NEVER).unwrap();
         }
     }
     assert_eq!(folders(&test).len(), 4);
@@ -133,7 +137,7 @@ fn the_last_checkpoints_of_a_run_are_kept_and_nothing_of_others_is_touched() {
         assert!(test.path("checkpoints/global_epoch9_step9/model_states-0.pt").exists());
         let plan = plan_of(&test, &arguments);
         for step in [7, 8] {
-            checkpoint::load(&plan, Clock::new(), 2, step, &Ranks::alone(1)).unwrap();
+            checkpoint::load(&plan, Clock::new(), 2, step, &Ranks::alone(1), &NEVER).unwrap();
         }
     }
 }
@@ -166,7 +170,8 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
         run.wait().unwrap();
         for (folder, epoch, step) in folders(&test) {
             let looks_whole = folder.join("manifest.json").exists();
-            let loaded = checkpoint::load(&plan, Clock::new(), epoch, step, &Ranks::alone(1));
+            let loaded =
+                checkpoint::load(&plan, Clock::new(), epoch, step, &Ranks::alone(1), &NEVER);
             match loaded {
                 Ok(ranks) => {
                     assert!(looks_whole);

@@ -59,6 +59,8 @@ mod wheel;
 mod notebook;
 /// Studies of many runs.
 mod study;
+/// Storage that does not answer.
+mod hung;
 /// Those that read for each other, or together.
 mod sharing;
 /// What a tracer sees of them.

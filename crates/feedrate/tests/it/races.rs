@@ -118,6 +118,10 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
+fn signal(name: &str, process: &str) {
+    assert!(Command::new("kill").args([name, process]).status().unwrap().success());
+}
+
 /// The only dataset below `data`.
 fn dataset_of(test: &Test) -> PathBuf {
     let datasets: Vec<_> = fs::read_dir(test.path("data")).unwrap().collect();
@@ -157,14 +161,19 @@ fn a_dataset_whose_maker_was_killed_is_completed_by_who_waits() {
     let large = TINY.replace("4096", "8000000").replace("4\n", "2\n");
     let test = Test::with(&large);
     let mut first = start(&mut test.command(&["generate", "workload.yaml"]));
-    until("a part", || !test.data_files(".part").is_empty());
-    let stop = Command::new("kill").args(["-STOP", &first.id().to_string()]).status();
-    assert!(stop.unwrap().success());
-    assert!(!test.data_files(".part").is_empty(), "it was quicker than the test");
+    let begun = || {
+        let manifests = test.data_files("manifest.json");
+        manifests.iter().any(|path| fs::read_to_string(path).unwrap().contains("\"generating\""))
+    };
+    until("a generation", begun);
+    let holder = fs::read_to_string(dataset_of(&test).join(LOCK_FILE)).unwrap();
+    let maker = holder.split(' ').nth(1).unwrap();
+    signal("-STOP", maker);
+    assert!(begun(), "it was quicker than the test");
     let mut second = start(&mut test.command(&["run", "workload.yaml"]));
-    until_said(&mut second, &format!("process {} on ", first.id()));
-    first.kill().unwrap();
-    first.wait().unwrap();
+    until_said(&mut second, &format!("process {maker} on "));
+    signal("-KILL", maker);
+    assert!(!first.wait().unwrap().success());
     ends_well(second);
     is_whole(&test);
 }

@@ -7,8 +7,10 @@ use super::manifest::{
 };
 use super::sink::{Length, PIECE_BYTES, Pieces};
 use super::{CheckpointError, find};
+use crate::aside::aside;
 use crate::buffer::AlignedBuffer;
 use crate::clock::Clock;
+use crate::comm::CommError;
 use crate::ranks::Ranks;
 use feedrate_data::storage::NameKind;
 use feedrate_data::walk::{self, Watch};
@@ -64,16 +66,19 @@ pub(crate) fn folder(plan: &CheckpointPlan, epoch: u32, step: u64) -> PathBuf {
 /// plan behind it wrote, as after a restart on other machines. On the process of rank 0 all ranks are told of, on others their own.
 ///
 /// # Errors
-/// The file system refused, or the checkpoint is not whole, or not this plan's.
+/// The file system refused, or the checkpoint is not whole, or not this plan's; or it does not answer, and `leave` is set.
 pub fn load(
     plan: &CheckpointPlan,
     clock: Clock,
     epoch: u32,
     step: u64,
     ranks: &Ranks,
+    leave: &AtomicBool,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    let checkpoint = CheckpointFolder::new(&SystemFiles, plan, clock, epoch, step);
-    let own = checkpoint.load(own(plan, ranks))?;
+    let (path, own, plan) = (folder(plan, epoch, step), own(plan, ranks), plan.clone());
+    let load = move || CheckpointFolder::new(&SystemFiles, &plan, clock, epoch, step).load(own);
+    let loaded = aside(leave, load).map_err(|source| CheckpointError::Read { path, source })?;
+    let own = loaded.ok_or(CommError::Stopped)??;
     if !ranks.are_many() {
         return Ok(own);
     }

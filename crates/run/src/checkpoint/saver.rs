@@ -5,14 +5,17 @@ use super::CheckpointError;
 use super::files::SystemFiles;
 use super::folder::{CheckpointFolder, WrittenPart, own};
 use super::manifest::CheckpointFile;
+use crate::aside::{Aside, aside};
 use crate::clock::Clock;
+use crate::comm::CommError;
 use crate::ranks::Ranks;
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord};
 use feedrate_spec::plan::CheckpointPlan;
 use std::collections::VecDeque;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::atomic::AtomicBool;
 
 /// When in a run a checkpoint is due, and the step that names its folder.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +45,8 @@ pub struct Saver {
     running: Option<InBackground>,
     whole: WholeFolders,
     saved: Vec<Saved>,
+    /// Once set, files that hang are waited for no more.
+    leave: Arc<AtomicBool>,
 }
 
 /// Folders that this run wrote, and only those, the oldest first.
@@ -52,14 +57,14 @@ struct InBackground {
     start_ns: u64,
     /// How long training waited for it to start.
     stall_ns: u64,
-    thread: JoinHandle<Result<(WrittenPart, WholeFolders), CheckpointError>>,
+    work: Aside<Result<(WrittenPart, WholeFolders), CheckpointError>>,
 }
 
 impl Saver {
     /// For the checkpoints of `plan`, written by all processes together.
-    pub fn new(plan: &CheckpointPlan, clock: Clock, ranks: Ranks) -> Self {
-        let plan = Arc::new(plan.clone());
-        Saver { plan, clock, ranks, running: None, whole: WholeFolders::new(), saved: Vec::new() }
+    pub fn new(plan: &CheckpointPlan, clock: Clock, ranks: Ranks, leave: Arc<AtomicBool>) -> Self {
+        let (plan, whole, saved) = (Arc::new(plan.clone()), WholeFolders::new(), Vec::new());
+        Saver { plan, clock, ranks, running: None, whole, saved, leave }
     }
 
     /// Write a checkpoint, or where that is done in the background wait for the one before and begin it. Of several processes
@@ -70,22 +75,26 @@ impl Saver {
     pub fn save(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
         self.finish()?;
         let start_ns = self.clock.now_ns();
-        let (epoch, step) = (due.epoch, due.step);
-        let mut begun = CheckpointFolder::new(&SystemFiles, &self.plan, self.clock, epoch, step);
+        let mut sync_ns = 0;
         if self.ranks.is_first() {
-            begun.begin()?;
+            sync_ns = self.in_folder(due, |checkpoint| {
+                checkpoint.begin()?;
+                Ok(checkpoint.sync_ns)
+            })?;
         }
         self.ranks.comm.barrier()?;
         let own = own(&self.plan, &self.ranks);
         if !self.plan.asynchronous {
-            let part = begun.write(own)?;
+            let part = self.in_folder(due, move |checkpoint| {
+                checkpoint.sync_ns = sync_ns;
+                checkpoint.write(own)
+            })?;
             return self.keep(due, start_ns, None, part);
         }
-        let (plan, clock, sync_ns) = (Arc::clone(&self.plan), self.clock, begun.sync_ns);
+        let (plan, clock) = (Arc::clone(&self.plan), self.clock);
         let (mut whole, is_alone) = (std::mem::take(&mut self.whole), !self.ranks.are_many());
-        let path = begun.path.clone();
-        let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
-            let mut checkpoint = CheckpointFolder::new(&SystemFiles, &plan, clock, epoch, step);
+        let work = Aside::begin(move || {
+            let mut checkpoint = folder_of(&plan, clock, due);
             checkpoint.sync_ns = sync_ns;
             let mut part = checkpoint.write(own)?;
             if is_alone {
@@ -96,10 +105,25 @@ impl Saver {
             part.end_ns = clock.now_ns();
             Ok((part, whole))
         });
-        let thread = thread.map_err(|source| CheckpointError::Write { path, source })?;
+        let work = work.map_err(|source| self.not_begun(due, source))?;
         let stall_ns = self.clock.now_ns() - start_ns;
-        self.running = Some(InBackground { due, start_ns, stall_ns, thread });
+        self.running = Some(InBackground { due, start_ns, stall_ns, work });
         Ok(())
+    }
+
+    /// Do `act` in the folder of a checkpoint, and wait for it.
+    fn in_folder<T: Send + 'static>(
+        &self,
+        due: CheckpointDue,
+        act: impl FnOnce(&mut CheckpointFolder<'_>) -> Result<T, CheckpointError> + Send + 'static,
+    ) -> Result<T, CheckpointError> {
+        let (plan, clock) = (Arc::clone(&self.plan), self.clock);
+        let done = aside(&self.leave, move || act(&mut folder_of(&plan, clock, due)));
+        done.map_err(|source| self.not_begun(due, source))?.ok_or(CommError::Stopped)?
+    }
+
+    fn not_begun(&self, due: CheckpointDue, source: io::Error) -> CheckpointError {
+        CheckpointError::Write { path: folder_of(&self.plan, self.clock, due).path, source }
     }
 
     /// Wait for the checkpoint that is being written, if there is one.
@@ -109,8 +133,7 @@ impl Saver {
     pub fn finish(&mut self) -> Result<(), CheckpointError> {
         let Some(running) = self.running.take() else { return Ok(()) };
         let wait_start_ns = self.clock.now_ns();
-        let joined = running.thread.join();
-        let (part, whole) = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let (part, whole) = running.work.wait(&self.leave).ok_or(CommError::Stopped)??;
         self.whole = whole;
         let stall_ns = running.stall_ns + (self.clock.now_ns() - wait_start_ns);
         self.keep(running.due, running.start_ns, Some(stall_ns), part)
@@ -161,17 +184,24 @@ impl Saver {
             all.end_ns = all.end_ns.max(other.end_ns);
         }
         if self.ranks.is_first() {
-            let (epoch, step) = (due.epoch, due.step);
-            let mut own = CheckpointFolder::new(&SystemFiles, &self.plan, self.clock, epoch, step);
-            let entries = std::mem::take(&mut all.entries);
+            let (entries, keep_last) = (std::mem::take(&mut all.entries), self.plan.keep_last);
+            let mut whole = std::mem::take(&mut self.whole);
             let complete_start_ns = self.clock.now_ns();
-            complete(&mut own, self.plan.keep_last, entries, &mut self.whole)?;
+            let (sync_ns, whole) = self.in_folder(due, move |own| {
+                complete(own, keep_last, entries, &mut whole)?;
+                Ok((own.sync_ns, whole))
+            })?;
+            self.whole = whole;
             all.end_ns += self.clock.now_ns() - complete_start_ns;
-            all.folder_sync_ns += own.sync_ns;
+            all.folder_sync_ns += sync_ns;
         }
         self.ranks.comm.barrier()?;
         Ok(if self.ranks.is_first() { all } else { part })
     }
+}
+
+fn folder_of(plan: &CheckpointPlan, clock: Clock, due: CheckpointDue) -> CheckpointFolder<'_> {
+    CheckpointFolder::new(&SystemFiles, plan, clock, due.epoch, due.step)
 }
 
 /// Older ones go once this one is whole.
@@ -207,9 +237,9 @@ mod tests {
         let plan = CheckpointPlan { asynchronous: true, ..plan };
         let clock = Clock::new();
         let saved = |comm: Threads| {
-            let mut saver = Saver::new(&plan, clock, Ranks::new(Arc::new(comm), 3));
+            let mut saver = Saver::new(&plan, clock, Ranks::new(Arc::new(comm), 3), Arc::default());
             saver.save(CheckpointDue { epoch: 1, steps: 4, step: 4 }).unwrap();
-            while !saver.running.as_ref().unwrap().thread.is_finished() {
+            while !saver.running.as_ref().unwrap().work.is_over() {
                 std::thread::yield_now();
             }
             // An hour of training.

@@ -12,6 +12,7 @@ use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     let state = StatePlan {
@@ -48,6 +49,9 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     }
 }
 
+/// Nobody leaves.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 fn save_to(files: &dyn FileSystem, plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
     let mut own = CheckpointFolder::new(files, plan, Clock::new(), 1, 5);
     own.begin()?;
@@ -69,7 +73,7 @@ fn save(plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
 
 fn load_all(plan: &CheckpointPlan, shift: u64) -> Result<Vec<RankCheckpoint>, CheckpointError> {
     let plan = CheckpointPlan { read_rank_shift: shift, ..plan.clone() };
-    load(&plan, Clock::new(), 1, 5, &Ranks::alone(3))
+    load(&plan, Clock::new(), 1, 5, &Ranks::alone(3), &NEVER)
 }
 
 #[test]
@@ -80,13 +84,13 @@ fn processes_write_one_checkpoint_together() {
         let plan = CheckpointPlan { keep_last: Some(1), ..plan };
         let part = |comm: Threads| {
             let ranks = Ranks::new(Arc::new(comm), 3);
-            let mut saver = Saver::new(&plan, Clock::new(), ranks.clone());
+            let mut saver = Saver::new(&plan, Clock::new(), ranks.clone(), Arc::default());
             for step in [4, 5] {
                 saver.save(CheckpointDue { epoch: 1, steps: step, step }).unwrap();
             }
             saver.finish().unwrap();
             let shifted = CheckpointPlan { read_rank_shift: 1, ..plan.clone() };
-            let loaded = load(&shifted, Clock::new(), 1, 5, &ranks).unwrap();
+            let loaded = load(&shifted, Clock::new(), 1, 5, &ranks, &NEVER).unwrap();
             let saved = saver.take_saved().pop().unwrap();
             (saved.record.ranks, loaded, ranks.own.len())
         };
@@ -311,7 +315,7 @@ fn checkpoints_differ_and_none_is_taken_for_another() {
     for (ones, format) in [(false, "raw"), (false, "pt"), (true, "raw")] {
         let temporary = tempfile::tempdir().unwrap();
         let plan = CheckpointPlan { ones, ..plan(temporary.path(), format, false) };
-        let mut saver = Saver::new(&plan, Clock::new(), Ranks::alone(3));
+        let mut saver = Saver::new(&plan, Clock::new(), Ranks::alone(3), Arc::default());
         let all = [(1, 5), (1, 6), (2, 5), (5, 1)];
         for (epoch, step) in all {
             saver.save(CheckpointDue { epoch, steps: step, step }).unwrap();

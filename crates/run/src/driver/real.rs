@@ -65,6 +65,8 @@ pub struct Live {
 pub struct Signals {
     /// Set by whoever wants the run to end.
     pub interrupted: Arc<AtomicBool>,
+    /// Set when it has to: nothing that hangs is waited for any more.
+    pub leave: Arc<AtomicBool>,
     /// Set by the driver when no more work may begin; waits of emulated storages end then.
     pub stop: Arc<AtomicBool>,
     /// Figures of the epoch being run.
@@ -108,7 +110,7 @@ pub struct RealDriver {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<Vec<Handle>>>,
     signals: Signals,
-    left_behind: usize,
+    left_behind: Vec<String>,
     /// Processes of the run.
     processes: u32,
     waiter: Waiter,
@@ -141,7 +143,7 @@ impl RealDriver {
         let mut driver = RealDriver {
             threads: Vec::new(),
             signals,
-            left_behind: 0,
+            left_behind: Vec::new(),
             processes: comm.size(),
             waiter: Waiter::new(spins),
             reads,
@@ -308,7 +310,8 @@ impl RealDriver {
     }
 
     /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end. What
-    /// they have open is closed here: processes that close together do so in one order, which workers would not keep.
+    /// they have open is closed here: processes that close together do so in one order, which workers would not keep. Others leave
+    /// it to the process's end where the user waits for that, for a storage may hang in this too.
     fn stop_workers(&mut self) {
         self.shared.stop.store(true, Release);
         for worker in &self.shared.workers {
@@ -318,16 +321,21 @@ impl RealDriver {
         let grace_ns = if together { GRACE_TOGETHER_NS } else { GRACE_NS };
         let deadline_ns = self.shared.clock.now_ns() + grace_ns;
         for (place, thread) in self.threads.drain(..).enumerate() {
-            while !thread.is_finished() && self.shared.clock.now_ns() < deadline_ns {
+            while !thread.is_finished()
+                && self.shared.clock.now_ns() < deadline_ns
+                && !self.signals.leave.load(Relaxed)
+            {
                 std::thread::park_timeout(Duration::from_millis(1));
             }
             if thread.is_finished() {
                 // A worker that panicked has told its story on stderr; the run has failed or is over.
                 let open = thread.join().unwrap_or_default();
                 let storage = self.shared.storage_of(place);
-                open.into_iter().for_each(|file| storage.close(file));
+                if together || !self.signals.interrupted.load(Relaxed) {
+                    open.into_iter().for_each(|file| storage.close(file));
+                }
             } else if !together {
-                self.left_behind += 1;
+                self.left_behind.extend(self.shared.file_of(place));
             }
         }
     }
@@ -337,9 +345,9 @@ impl RealDriver {
         WorkProgress(Arc::clone(&self.shared))
     }
 
-    /// Workers that were still in an operation of the storage long after they had been told to stop.
-    pub fn left_behind(&self) -> usize {
-        self.left_behind
+    /// The files of workers that were still in an operation of the storage long after they had been told to stop.
+    pub fn left_behind(&self) -> &[String] {
+        &self.left_behind
     }
 }
 

@@ -13,8 +13,8 @@ use feedrate_data::storage::ReadStorage;
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader::Queue;
 use feedrate_measure::record::IoCounters;
-use std::sync::atomic::Ordering::{Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
@@ -50,6 +50,8 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct WorkerHandle {
     pub(super) idle: AtomicBool,
+    /// Number of the file in hand.
+    pub(super) file: AtomicU64,
     /// One for each accelerator it reads for.
     pub(super) counted: Mutex<Vec<LaneCounts>>,
     pub(super) thread: OnceLock<Thread>,
@@ -119,6 +121,13 @@ impl Shared {
             _ => return &self.own[group],
         };
         others.get(worker as usize).unwrap_or(&self.own[group])
+    }
+
+    /// The file that the worker at `place` reads, or read last.
+    pub(super) fn file_of(&self, place: usize) -> Option<String> {
+        let (file, mut path) = (self.workers[place].file.load(Relaxed), String::new());
+        (file < self.job.layout.files()).then(|| self.job.layout.write_path(file, &mut path))?;
+        Some(path)
     }
 
     /// A batch that an accelerator waits for is whole.

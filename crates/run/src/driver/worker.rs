@@ -16,7 +16,7 @@ use feedrate_engine::sink::Sink;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::order::SampleId;
 use std::ops::Range;
-use std::sync::atomic::Ordering::{Acquire, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::{Arc, PoisonError};
 
 /// Looks for work so often, giving the core away in between, before it goes to sleep.
@@ -190,6 +190,7 @@ impl<'s> Worker<'s> {
     fn read_sample(&mut self, lane: usize, id: SampleId) -> Result<bool, RunError> {
         self.lanes[lane].io.begin_sample();
         self.reader.begin(id, &self.shared.job.layout);
+        self.handle().file.store(id.file, Relaxed);
         while !self.shared.stop.load(Acquire) {
             let op = self.reader.next_op();
             let op = op.map_err(|source| self.unreadable(source))?;

@@ -12,6 +12,7 @@ mod quiet;
 mod gpu;
 mod timeline;
 mod iostat;
+mod waited_for;
 
 pub use dentries::{drop_mark, drop_metadata};
 pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment};
@@ -22,3 +23,4 @@ pub use mount::{mount_of, own_locks};
 pub use quiet::{BOUNDS, Bounds, MachineActivity, Quiet, activity, wait_until_quiet};
 pub use sample::Sampler;
 pub use timeline::TimelineSampler;
+pub use waited_for::waited_for;

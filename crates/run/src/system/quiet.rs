@@ -52,6 +52,7 @@ pub struct Quiet {
 }
 
 /// Look at the disk below `folder` and at the processors, `look` at a time, until they are quiet, `limit` is over or `stop` is set.
+/// `on_wait` is called once, if one look is not all.
 pub fn wait_until_quiet(
     folder: &Path,
     look: Duration,
@@ -59,8 +60,9 @@ pub fn wait_until_quiet(
     bounds: &Bounds,
     clock: &Clock,
     stop: &AtomicBool,
+    on_wait: &mut dyn FnMut(),
 ) -> Quiet {
-    let begun_ns = clock.now_ns();
+    let (begun_ns, mut has_told) = (clock.now_ns(), false);
     loop {
         let activity = activity(folder, look, clock, stop);
         let is_quiet = activity.is_within(bounds);
@@ -68,6 +70,9 @@ pub fn wait_until_quiet(
         let is_over = Duration::from_nanos(waited_ns) >= limit || stop.load(Relaxed);
         if is_quiet || is_over {
             return Quiet { waited_s: waited_ns as f64 / 1e9, activity, is_quiet };
+        }
+        if !std::mem::replace(&mut has_told, true) {
+            on_wait();
         }
     }
 }
@@ -225,10 +230,16 @@ mod tests {
         let never = Bounds { device_busy_share_max: -1.0, cpu_busy_share_max: -1.0 };
         let (look, clock) = (Duration::from_millis(30), Clock::new());
         let go_on = AtomicBool::new(false);
-        let noisy = wait_until_quiet(here, look, Duration::ZERO, &never, &clock, &go_on);
+        let mut waits = 0;
+        let mut wait = |look, limit, stop: &AtomicBool| {
+            wait_until_quiet(here, look, limit, &never, &clock, stop, &mut || waits += 1)
+        };
+        let noisy = wait(look, Duration::ZERO, &go_on);
         assert!(!noisy.is_quiet && noisy.activity.cpu_busy_share.is_some(), "{noisy:?}");
         let stop = AtomicBool::new(true);
         let limit = Duration::from_secs(3600);
-        assert!(!wait_until_quiet(here, limit, limit, &never, &clock, &stop).is_quiet);
+        assert!(!wait(limit, limit, &stop).is_quiet);
+        assert!(!wait(look, 3 * look, &go_on).is_quiet);
+        assert_eq!(waits, 1, "only who looks twice waits");
     }
 }

@@ -268,10 +268,12 @@ impl<'a> Runner<'a> {
         at: usize,
         pending: &[usize],
     ) -> Result<Checked, Broken> {
-        self.tell_of_start(next, pending);
         let Attempt { number: attempt, run_dir, .. } = self.state.attempts[at].clone();
         let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
         let prepared = self.env.prepare(&job)?;
+        // Until here it may have waited for a quiet machine.
+        self.tell_of_start(next, pending);
+        let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
         self.write_about(next, attempt, &run_dir, prepared)?;
         let begun_s = self.env.now_s();
         self.env.execute(&job, RunnerTask::Run(&run_dir))?;

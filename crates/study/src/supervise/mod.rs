@@ -13,7 +13,9 @@ mod supervisor;
 pub use running::wait_until_alone;
 pub use supervisor::supervise;
 
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal, setsid,
+};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -29,8 +31,12 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Lines of a failed run's messages that are told.
 const REASON_LINES: usize = 6;
 
-/// A run has this long to write down what it measured, where nothing else is said.
-pub const GRACE: Duration = Duration::from_secs(10);
+/// A run has this long to write down what it measured, where nothing else is said: somewhat longer than it waits itself for a
+/// storage that hangs.
+pub const GRACE: Duration = Duration::from_secs(11);
+
+/// Whoever lives so long after it was killed waits for a storage that does not answer. It does nothing more.
+const UNKILLABLE: Duration = Duration::from_millis(500);
 
 /// An order to supervise a run. Paths must be good in the working directory of the runner.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -132,9 +138,23 @@ impl Supervised {
     /// # Errors
     /// The supervisor cannot be waited for.
     pub fn wait(&mut self, stop: &AtomicBool) -> io::Result<ScriptEnd> {
+        self.wait_for_end(stop, &AtomicBool::new(false))
+    }
+
+    /// The same; it is told so once more when `leave` is set, for those that listen to the second word only.
+    ///
+    /// # Errors
+    /// The supervisor cannot be waited for.
+    pub fn wait_for_end(&mut self, stop: &AtomicBool, leave: &AtomicBool) -> io::Result<ScriptEnd> {
+        let supervisor = Pid::from_child(&self.supervisor);
+        let mut has_hurried = false;
         while self.supervisor.try_wait()?.is_none() {
             if stop.load(Relaxed) {
                 self.stop();
+            }
+            if leave.load(Relaxed) && !std::mem::replace(&mut has_hurried, true) {
+                // It is this process's to reap, so its number is its own.
+                let _ = kill_process(supervisor, Signal::TERM);
             }
             std::thread::sleep(LOOK);
         }

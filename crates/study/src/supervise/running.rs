@@ -2,7 +2,7 @@
 //! clean up, for the case that nobody is left who knows.
 
 use super::processes::kill_marked;
-use super::{LOOK, Supervision, to_end_of};
+use super::{LOOK, Supervision, UNKILLABLE, to_end_of};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -91,11 +91,13 @@ impl RunningLock {
         if text.is_empty() {
             return Ok(true);
         }
-        while kill_marked(&self.mark) {
+        let mut left = UNKILLABLE;
+        while kill_marked(&self.mark) && !left.is_zero() {
             if stop.load(Relaxed) {
                 return Ok(false);
             }
             std::thread::sleep(LOOK);
+            left = left.saturating_sub(LOOK);
         }
         // A supervisor that was killed while it wrote this had started nothing.
         if let Ok(Remains { cleanup: Some(cleanup), stderr }) = serde_json::from_str(&text)

@@ -2,7 +2,7 @@
 
 use super::processes::{self, MARK};
 use super::running::RunningLock;
-use super::{ScriptEnd, Supervision, in_own_session, to_end_of};
+use super::{ScriptEnd, Supervision, UNKILLABLE, in_own_session, to_end_of};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
@@ -22,7 +22,8 @@ use std::time::Duration;
 /// Between two rounds of telling or killing: some processes fork while they are looked for.
 const RING: Duration = Duration::from_millis(50);
 
-/// Supervise one run until nothing of it lives. The word to stop is the end of stdin, or a signal that ends processes.
+/// Supervise one run until nothing of it lives. The word to stop is the end of stdin, or a signal that ends processes; another signal
+/// is handed on once more.
 /// Call it from the first thread of a process without children.
 pub fn supervise(order: &Supervision) -> ScriptEnd {
     match supervised(order) {
@@ -140,10 +141,10 @@ impl SupervisorWatch {
         Ok(SupervisorWatch { children, signals, timer })
     }
 
-    /// Returns how `script` ended, when it and all that it left behind are gone, and whether it was told to.
+    /// Returns how `script` ended, when it and all that it left behind are gone or beyond reach, and whether it was told to.
     fn until_nothing_lives(&self, script: Pid, grace: Duration) -> io::Result<(ScriptEnd, bool)> {
         let (mut stage, mut ended, mut was_stopped) = (EndStage::Going, None, false);
-        let mut told = HashSet::new();
+        let (mut told, mut hurries) = (HashSet::new(), false);
         while reap(script, &mut ended, WaitOptions::NOHANG)? {
             // What a script leaves behind has no more to do.
             if ended.is_some() && stage == EndStage::Going {
@@ -154,10 +155,18 @@ impl SupervisorWatch {
             stage = match stage {
                 EndStage::Going if happened.wants_stop => self.told(&mut told)?,
                 EndStage::Going => stage,
-                EndStage::Told { rings } => EndStage::Told { rings: rings + happened.rings },
+                EndStage::Told { rings } => {
+                    hurries |= happened.wants_stop;
+                    EndStage::Told { rings: rings + happened.rings }
+                }
             };
+            // What comes too soon may be taken for the first word.
+            if hurries {
+                told.clear();
+            }
             match stage {
                 EndStage::Told { .. } if happened.rings == 0 => {}
+                EndStage::Told { rings } if grace + UNKILLABLE <= duration_of(rings) => break,
                 EndStage::Told { rings } if grace <= duration_of(rings) => {
                     processes::kill_descendants();
                 }
@@ -186,7 +195,7 @@ impl SupervisorWatch {
             PollFd::new(&stdin, PollFlags::IN),
         ];
         // A pipe that has ended would be ready for ever.
-        let watched = if stage == EndStage::Going { fds.len() } else { 2 };
+        let watched = if stage == EndStage::Going { fds.len() } else { 3 };
         match poll(&mut fds[..watched], None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -194,6 +203,9 @@ impl SupervisorWatch {
         let [children, timer, signals, pipe] = fds.map(|fd| !fd.revents().is_empty());
         if children {
             drain(&self.children);
+        }
+        if signals {
+            drain(&self.signals);
         }
         let rings = if timer { rings_of(&self.timer) } else { 0 };
         Ok(Happened { wants_stop: signals || pipe && has_ended(&stdin), rings })

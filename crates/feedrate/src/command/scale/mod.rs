@@ -97,7 +97,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     }
     let root = results::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let folder = results::make_folder(&root, "scale-")?;
-    let probes = Probes { folder: &folder, cold: arguments.cold, stop: &interrupt::flag() };
+    let probes = Probes { folder: &folder, cold: arguments.cold, signals: &interrupt::signals() };
     let result = Hunt::new(arguments, response, range, budget_s).search(&probes)?;
     if arguments.data.json {
         messages::print_json(serde_json::to_value(&result)?)?;

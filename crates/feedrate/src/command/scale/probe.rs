@@ -2,18 +2,20 @@
 
 use crate::cli::DataArguments;
 use crate::exit::{Exit, Interrupted};
+use crate::interrupt;
 use anyhow::Context;
 use feedrate_measure::summary::Summary;
+use feedrate_run::driver::Signals;
 use feedrate_study::bash;
 use feedrate_study::supervise::{GRACE, ScriptEnd, Supervised, Supervision};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Where the runs of a search leave what they have.
 pub(super) struct Probes<'a> {
     pub(super) folder: &'a Path,
     pub(super) cold: bool,
-    pub(super) stop: &'a AtomicBool,
+    pub(super) signals: &'a Signals,
 }
 
 impl Probes<'_> {
@@ -38,8 +40,10 @@ impl Probes<'_> {
         std::fs::write(&order.script, script)
             .with_context(|| format!("cannot write `{}`", order.script.display()))?;
         let mut run = Supervised::start(&program, &order).context("cannot start a run")?;
-        let ended = run.wait(self.stop)?;
-        if self.stop.load(Relaxed) || ended == ScriptEnd::Exited(Exit::Interrupted as i32) {
+        let Signals { interrupted, leave, .. } = self.signals;
+        let ended = run.wait_for_end(interrupted, leave)?;
+        if interrupted.load(Relaxed) || ended == ScriptEnd::Exited(Exit::Interrupted as i32) {
+            interrupt::tell_hung_of(&order.stderr);
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
         match ended.failure(&order.stderr) {

@@ -18,9 +18,11 @@ use feedrate_results::row::Row;
 use feedrate_results::run::settings;
 use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
 use feedrate_run::clock::Clock;
+use feedrate_run::driver::Signals;
 use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::PlanDoubt;
+use feedrate_spec::units;
 use feedrate_study::bash::{self, quoted};
 use feedrate_study::launch::{self, Launcher, Scripts};
 use feedrate_study::runner::{
@@ -32,8 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// A busy Slurm may fail to launch a step, and srun still ends with 0.
@@ -47,7 +48,7 @@ pub(super) struct ThisMachine {
     pub(super) files: StudyFiles,
     hooks: BTreeMap<String, String>,
     clock: Clock,
-    interrupted: Arc<AtomicBool>,
+    signals: Signals,
     reporter: Reporter,
     /// Itself, which is started for each run.
     program: PathBuf,
@@ -62,7 +63,7 @@ impl ThisMachine {
             hooks: files.hooks()?,
             files: files.clone(),
             clock: Clock::new(),
-            interrupted: Arc::default(),
+            signals: Signals::default(),
             reporter: Reporter::new(quiet),
             program: std::env::current_exe().context("cannot tell which program this is")?,
             quiet_wait: Duration::ZERO,
@@ -71,7 +72,7 @@ impl ThisMachine {
 
     /// Stop when the user says so.
     pub(super) fn listen(&mut self) {
-        self.interrupted = interrupt::flag();
+        self.signals = interrupt::signals();
     }
 }
 
@@ -192,7 +193,7 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn is_stopped(&self) -> bool {
-        self.interrupted.load(Relaxed)
+        self.signals.interrupted.load(Relaxed)
     }
 
     fn tell(&mut self, event: RunnerEvent) {
@@ -204,7 +205,7 @@ impl ThisMachine {
     /// Wait until nothing of an earlier runner measures any more; false where the user did not want to.
     pub(super) fn wait_until_alone(&self) -> anyhow::Result<bool> {
         let mut tell = || self.reporter.say("waiting for the end of what an earlier runner began");
-        wait_until_alone(&self.files.running(), &self.interrupted, &mut tell)
+        wait_until_alone(&self.files.running(), &self.signals.interrupted, &mut tell)
             .context("cannot tell whether a run of an earlier runner goes on")
     }
 
@@ -214,8 +215,14 @@ impl ThisMachine {
             return Ok(Vec::new());
         }
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
-        let (limit, stop) = (self.quiet_wait, &self.interrupted);
-        let quiet = wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop);
+        let (limit, stop) = (self.quiet_wait, &self.signals.interrupted);
+        let mut tell = || {
+            let limit = units::seconds(limit.as_secs_f64());
+            self.reporter
+                .say(&format!("waiting up to {limit} for disk and processors to be quiet"));
+        };
+        let quiet =
+            wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop, &mut tell);
         if self.is_stopped() { Err(TaskEnd::Stopped) } else { Ok(Vec::from_iter(quiet.doubt())) }
     }
 
@@ -292,15 +299,20 @@ impl ThisMachine {
             grace: supervise::GRACE,
         };
         let ended = loop {
+            let Signals { interrupted, leave, .. } = &self.signals;
             let run = Supervised::start(&self.program, &order);
-            let ended = run.and_then(|mut run| run.wait(&self.interrupted)).map_err(failed)?;
+            let ended = run.and_then(|mut run| run.wait_for_end(interrupted, leave));
+            let ended = ended.map_err(failed)?;
             // The supervisor of a runner that was killed may have taken the lock since it was looked at.
             if ended != supervise::ScriptEnd::Busy || !self.wait_until_alone().map_err(failed)? {
                 break ended;
             }
         };
         match ended.failure(&order.stderr) {
-            _ if self.is_stopped() => Err(TaskEnd::Stopped),
+            _ if self.is_stopped() => {
+                interrupt::tell_hung_of(&order.stderr);
+                Err(TaskEnd::Stopped)
+            }
             Some(why) => Err(TaskEnd::Failed(why)),
             None => Ok(()),
         }

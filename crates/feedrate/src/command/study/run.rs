@@ -10,7 +10,7 @@ use crate::messages::{self, StdoutError};
 use crate::time::seconds;
 use clap::Args;
 use feedrate_measure::metric::Metric;
-use feedrate_results::files::StudyFiles;
+use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
@@ -19,7 +19,12 @@ use feedrate_study::datasets::Policy;
 use feedrate_study::runner::{Runner, RunnerOptions, RunnerReport, WantedPrecision, is_wanted};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Who was killed ends within this.
+const ENDS: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// `feedrate study run`. How runs are made is kept with the study: it is said once, and holds for all of its runs.
 #[derive(Debug, Args)]
@@ -81,7 +86,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
         UsageError::new(message, "give seconds, or 0")
     })?;
     machine.listen();
-    let lock = files.lock()?;
+    let lock = lock(&files)?;
     let state = StudyState::open(&files, &lock)?;
     let settings = how::settings(&arguments.how, &files.csv, &state)?;
     how::enter(&settings)?;
@@ -93,6 +98,17 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     drop(machine);
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
     Ok(tell(arguments, &rows, &report, &state)?)
+}
+
+/// The study's lock. A runner that was killed may hold it for another moment.
+fn lock(files: &StudyFiles) -> Result<Lock, FilesError> {
+    let begun = Instant::now();
+    loop {
+        match files.lock() {
+            Err(FilesError::Locked { .. }) if begun.elapsed() < ENDS => thread::sleep(LOOK),
+            locked => return locked,
+        }
+    }
 }
 
 fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
