@@ -244,6 +244,21 @@ fn decide(
     Ok((DlioDecision { generation, run: decided, folder }, invocation, held))
 }
 
+/// Take the folder for this run alone; what others have left there is put aside.
+fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::Result<RunFolder> {
+    if composed.is_stamped {
+        composed.run_dir = results::make_new(&composed.run_dir)?;
+    }
+    let own = composed.workload.output_folder.as_ref().map(PathBuf::from);
+    let asked = if own.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
+    let (held, aside) = RunFolder::take_over(own.unwrap_or(composed.run_dir.clone()), asked)?;
+    warnings.extend(aside.map(|aside| {
+        let (left, aside) = (held.path.display(), aside.display());
+        format!("what other runs have left in `{left}` is now in `{aside}`")
+    }));
+    Ok(held)
+}
+
 /// DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
 fn writes_alone(workload: &Workload) -> bool {
     let counts =
