@@ -275,22 +275,6 @@ fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluation
     })
 }
 
-/// The folder of the results, and Hydra's where it is called after the time, which are no other run's.
-fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::Result<RunFolder> {
-    if composed.is_stamped {
-        composed.run_dir = results::make_new(&composed.run_dir)?;
-    }
-    let own = composed.workload.output_folder.as_ref().map(PathBuf::from);
-    let asked = if own.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
-    let folder = own.unwrap_or(composed.run_dir.clone());
-    let (held, aside) = RunFolder::take_over(folder, asked)?;
-    warnings.extend(aside.map(|aside| {
-        let (left, aside) = (held.path.display(), aside.display());
-        format!("what other runs have left in `{left}` is now in `{aside}`")
-    }));
-    Ok(held)
-}
-
 /// Accelerators are processes, unless each has several, or the only one is told to have many.
 fn accelerators(
     processes: u32,
