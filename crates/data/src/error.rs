@@ -52,7 +52,7 @@ pub enum DatasetError {
         free_bytes: u64,
     },
     /// Somebody else has its lock, and nobody wanted to wait any longer.
-    #[error("interrupted while waiting for {}", .holder.as_deref().unwrap_or("runs that read the dataset"))]
+    #[error("interrupted while waiting for the dataset: {}", .holder.as_deref().unwrap_or("somebody has it"))]
     Busy {
         /// The holder, as in [`crate::lock::LockAttempt::Busy`].
         holder: Option<String>,

@@ -99,18 +99,16 @@ impl<'g> Generation<'g> {
         Ok(has_files.then_some(Generation { names, storage }))
     }
 
-    /// Refuse what cannot work before anything is written or removed, then say in a manifest what is being made.
-    /// The caller holds the dataset's lock.
+    /// Refuse what lies there and is not this dataset. Writes and removes nothing.
     ///
     /// # Errors
     /// See [`DatasetError`].
-    pub fn prepare(&self) -> Result<Begun, DatasetError> {
-        let folders = self.names.folders();
-        let begun = match Manifest::read(self.storage)? {
+    pub fn look(&self) -> Result<Begun, DatasetError> {
+        match Manifest::read(self.storage)? {
             // Nothing of ours can lie there.
-            None => match first_stranger(self.storage, &folders, |_| false)? {
-                Some(path) => return Err(DatasetError::Strangers { path }),
-                None => Begun::Now,
+            None => match first_stranger(self.storage, &self.names.folders(), |_| false)? {
+                Some(path) => Err(DatasetError::Strangers { path }),
+                None => Ok(Begun::Now),
             },
             Some(manifest) => {
                 let mut differences = manifest.differences(self.names.plan);
@@ -120,17 +118,27 @@ impl<'g> Generation<'g> {
                 if !differences.is_empty() {
                     return Err(DatasetError::OtherDataset { differences });
                 }
-                if manifest.state == State::Complete { Begun::Whole } else { Begun::Before }
+                let is_whole = manifest.state == State::Complete;
+                Ok(if is_whole { Begun::Whole } else { Begun::Before })
             }
-        };
+        }
+    }
+
+    /// Refuse what cannot work before anything is written or removed, then say in a manifest what is being made.
+    /// The caller holds the dataset's lock.
+    ///
+    /// # Errors
+    /// See [`DatasetError`].
+    pub fn prepare(&self) -> Result<Begun, DatasetError> {
+        let begun = self.look()?;
         self.storage.make_dir("")?;
         self.check_space(begun)?;
         self.names.sweep(self.storage)?;
         if begun != Begun::Whole {
             self.manifest().write(self.storage)?;
         }
-        for folder in &folders {
-            self.storage.make_dir(folder)?;
+        for folder in self.names.folders() {
+            self.storage.make_dir(&folder)?;
         }
         Ok(begun)
     }

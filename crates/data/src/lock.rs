@@ -4,7 +4,7 @@
 use crate::storage::StorageError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Name of the lock file in the dataset's folder.
@@ -36,7 +36,7 @@ pub enum LockAttempt {
     Held(DatasetLock),
     /// Somebody else holds it.
     Busy {
-        /// In the holder's own words, who and since when; `None` for those who read.
+        /// In the words of the last who took it, who and since when; `None` where these cannot be read.
         holder: Option<String>,
     },
     /// There can be no lock: a file system without, or for readers one that may not be written.
@@ -74,7 +74,7 @@ impl DatasetLock {
                 Ok(()) if !leads_to(&path, &file) => {}
                 Ok(()) => {
                     // Others can only be told less: the lock holds all the same.
-                    let _ = tell(&mut file, access, holder);
+                    let _ = tell(&mut file, holder);
                     return Ok(LockAttempt::Held(DatasetLock { path, file, access }));
                 }
                 Err(TryLockError::WouldBlock) => {
@@ -87,6 +87,18 @@ impl DatasetLock {
                     return Err(StorageError::new("lock", path, error));
                 }
             }
+        }
+    }
+
+    /// Whoever makes or removes the dataset in `folder` now, in words as of [`LockAttempt::Busy`]; `None` where nobody does, as far as
+    /// can be told. Takes no lock.
+    pub fn maker(folder: &Path) -> Option<String> {
+        let mut file = readable().open(folder.join(LOCK_FILE)).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {
+                Some(told(&mut file).unwrap_or_else(|| "somebody has it".into()))
+            }
+            _ => None,
         }
     }
 
@@ -121,11 +133,18 @@ fn open(folder: &Path, path: &Path, access: LockAccess) -> Result<File, Error> {
     if access == LockAccess::Exclusive {
         std::fs::create_dir_all(folder)?;
     }
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let opened = readable().write(true).create(true).open(path);
     match access {
         LockAccess::Exclusive => opened,
-        LockAccess::Shared => opened.or_else(|_| File::open(path)),
+        LockAccess::Shared => opened.or_else(|_| readable().open(path)),
     }
+}
+
+/// Nothing is written through a link, and no pipe is waited for.
+fn readable() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options
 }
 
 /// Whether the file that was locked is still the one of that name: a holder before may have removed it.
@@ -136,14 +155,11 @@ fn leads_to(path: &Path, file: &File) -> bool {
     }
 }
 
-/// Say who holds it. Readers say nothing: they are many.
-fn tell(file: &mut File, access: LockAccess, holder: &str) -> Result<(), Error> {
+/// Say who holds it; of many readers, the last says so.
+fn tell(file: &mut File, holder: &str) -> Result<(), Error> {
     file.set_len(0)?;
-    if access == LockAccess::Exclusive {
-        file.rewind()?;
-        file.write_all(holder.as_bytes())?;
-    }
-    Ok(())
+    file.rewind()?;
+    file.write_all(holder.as_bytes())
 }
 
 fn told(file: &mut File) -> Option<String> {
@@ -185,10 +201,13 @@ mod tests {
             assert_eq!(busy(ask(folder, access)).as_deref(), Some("a test, since ever"));
         }
         drop(maker);
+        assert_eq!(DatasetLock::maker(folder), None);
         let readers = [Shared, Shared].map(|access| held(ask(folder, access)));
-        assert_eq!(busy(ask(folder, Exclusive)), None, "readers have no name");
+        assert_eq!(busy(ask(folder, Exclusive)).as_deref(), Some("a test, since ever"));
+        assert_eq!(DatasetLock::maker(folder), None, "readers make nothing");
         drop(readers);
-        held(ask(folder, Exclusive));
+        let _maker = held(ask(folder, Exclusive));
+        assert_eq!(DatasetLock::maker(folder).as_deref(), Some("a test, since ever"));
     }
 
     /// The words of a holder that died are still there, and tell nobody anything.
@@ -196,10 +215,11 @@ mod tests {
     fn the_dead_hold_nothing() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(LOCK_FILE), "a maker that was killed").unwrap();
-        let reader = held(ask(folder.path(), Shared));
-        assert_eq!(busy(ask(folder.path(), Exclusive)), None);
-        drop(reader);
+        assert_eq!(DatasetLock::maker(folder.path()), None);
         held(ask(folder.path(), Exclusive));
+        std::fs::write(folder.path().join(LOCK_FILE), "a reader that was killed").unwrap();
+        let _reader = held(ask(folder.path(), Shared));
+        assert_eq!(busy(ask(folder.path(), Exclusive)).as_deref(), Some("a test, since ever"));
     }
 
     #[test]
@@ -214,6 +234,17 @@ mod tests {
         std::fs::remove_file(dataset.join("thesis.txt")).unwrap();
         second.remove().unwrap();
         assert!(!dataset.exists());
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let theirs = folder.path().join("thesis.txt");
+        std::fs::write(&theirs, "mine").unwrap();
+        std::os::unix::fs::symlink(&theirs, folder.path().join(LOCK_FILE)).unwrap();
+        assert!(DatasetLock::try_acquire(folder.path(), Exclusive, "").is_err());
+        assert!(matches!(ask(folder.path(), Shared), LockAttempt::Unsupported { .. }));
+        assert_eq!(std::fs::read(theirs).unwrap(), b"mine");
     }
 
     #[test]

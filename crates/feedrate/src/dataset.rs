@@ -4,9 +4,10 @@ use crate::exit::refuse;
 use crate::launch::decided;
 use crate::output::refuse_root;
 use crate::{catalog, dataset_lock, messages, progress, threads};
-use anyhow::{Context, bail};
-use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
-use feedrate_data::lock::{DatasetLock, LockAccess};
+use anyhow::Context;
+use feedrate_data::error::DatasetError;
+use feedrate_data::generate::{self, FileShare, Generated, Generation, Watch};
+use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess};
 use feedrate_data::manifest::{self, DropMark, MadeOn, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
 use feedrate_run::driver::Signals;
@@ -34,8 +35,8 @@ pub(crate) struct OpenDataset {
     pub(crate) generated: Generated,
     /// Files that were opened or made.
     pub(crate) preparation: Preparation,
-    /// Held for as long as the dataset is read: whoever would change it waits.
-    _lock: Option<DatasetLock>,
+    /// Held on rank 0 for as long as the dataset is read: whoever would change it waits.
+    pub(crate) lock: Option<DatasetLock>,
 }
 
 /// Files that a dataset consists of.
@@ -108,34 +109,66 @@ pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow
     Ok(probe.files.len() as u64)
 }
 
-/// The dataset of `plan` that was chosen, generated where it is not whole, each process its share.
+/// The dataset of `plan` that was chosen, generated where it is not whole, each process its share. `lock` is what rank 0 has of it
+/// already: to change it where it is incomplete, else to read it.
 pub(crate) fn ready(
     plan: &Plan,
     choice: Option<Choice>,
+    lock: Option<DatasetLock>,
     ranks: &Ranks,
     quiet: bool,
     signals: &Signals,
 ) -> anyhow::Result<Option<OpenDataset>> {
     let Some(choice) = choice else { return Ok(None) };
     let (folder, interrupted) = (&choice.folder, &signals.interrupted);
-    let layout = Layout::new(&plan.dataset);
-    let storage: Arc<dyn Storage> = Arc::from(open(plan, folder)?);
+    let mut lock = lock;
     let mut generated = Generated::default();
-    if choice.incomplete {
-        // What is generated are the bytes of files, which not every engine reads.
-        let bytes = if serves_samples(plan) {
-            Arc::from(storage::open(&plan.storage.kind, folder)?)
-        } else {
-            Arc::clone(&storage)
-        };
-        generated = make(plan, &choice, &layout, &*bytes, ranks, quiet, interrupted)
+    let generate = |storage: &dyn Storage| -> anyhow::Result<Generated> {
+        let made = make(plan, storage, ranks, quiet, interrupted)
             .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
+        if made.files_mended > 0 && ranks.is_first() {
+            let (files, folder) = (units::counted(made.files_mended, "file"), folder.display());
+            messages::say(format!(
+                "warning: {files} of a generation in `{folder}` that was broken off were not as they should be: made again"
+            ));
+        }
+        Ok(made)
+    };
+    let first = if choice.incomplete { LockAccess::Exclusive } else { LockAccess::Shared };
+    let mut next = is_in_folder(plan).then_some(first);
+    while let Some(access) = next {
+        // Rank 0 has it for all: they end with it.
+        let is_whole = decided(&*ranks.comm, || {
+            lock = match lock.take() {
+                None => lock_for(plan, folder, access, interrupted)?,
+                held => held,
+            };
+            let storage = storage::open(&plan.storage.kind, folder)?;
+            Ok(choice.foreign || !needs_files(plan, &*storage) || is_complete(&*storage, plan)?)
+        })?;
+        next = Some(match access {
+            LockAccess::Shared if is_whole => break,
+            // Another has replaced or removed it before the lock came.
+            LockAccess::Shared => LockAccess::Exclusive,
+            LockAccess::Exclusive => {
+                if choice.check_files || !is_whole {
+                    // The bytes of files, which not every engine reads.
+                    generated = generate(&*storage::open(&plan.storage.kind, folder)?)?;
+                }
+                LockAccess::Shared
+            }
+        });
+        lock = None;
     }
-    let lock = lock_to_read(plan, &choice, interrupted)?;
+    // Not before the lock, for the folder may have been another's until then.
+    let storage: Arc<dyn Storage> = Arc::from(open(plan, folder)?);
+    if choice.incomplete && !is_in_folder(plan) {
+        generated = generate(&*storage)?;
+    }
     let preparation = preparation(plan, &choice, ranks)?;
     let Choice { folder, foreign, .. } = choice;
     let trusts_plan = !foreign;
-    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, _lock: lock }))
+    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, lock }))
 }
 
 /// Files that were probed, and those that the manifest says this machine made since its last drop of dentries and inodes.
@@ -153,55 +186,58 @@ fn preparation(plan: &Plan, choice: &Choice, ranks: &Ranks) -> anyhow::Result<Pr
     Ok(Preparation { opens: 0, opened_files })
 }
 
-/// The shared lock of a dataset of ours, which is whole.
-fn lock_to_read(
+/// The lock of what lies in `folder`; `None` where there are no locks, or no files, and for reading what is not ours.
+pub(crate) fn lock_for(
     plan: &Plan,
-    choice: &Choice,
+    folder: &Path,
+    access: LockAccess,
     interrupted: &AtomicBool,
 ) -> anyhow::Result<Option<DatasetLock>> {
-    let folder = &choice.folder;
-    if !is_in_folder(plan) || !folder.join(manifest::FILE_NAME).exists() {
+    let has_lock = || folder.join(LOCK_FILE).exists();
+    if !is_in_folder(plan) {
         return Ok(None);
     }
-    let lock = dataset_lock::wait(folder, LockAccess::Shared, interrupted)?;
-    let storage = storage::open(&plan.storage.kind, folder)?;
-    if !choice.foreign && needs_files(plan, &*storage) && !is_complete(&*storage, plan)? {
-        bail!("the dataset in `{}` was replaced meanwhile: run it again", folder.display());
+    if access == LockAccess::Exclusive {
+        // In a folder of others nothing is left behind, not even the lock's file.
+        let storage = storage::open(&plan.storage.kind, folder)?;
+        let layout = Layout::new(&plan.dataset);
+        let generation = Generation::new(&plan.dataset, &layout, &*storage)?;
+        match generation.map(|generation| generation.look()) {
+            // Where there is a lock, one of ours may have begun this moment.
+            Some(Err(strangers @ DatasetError::Strangers { .. })) if !has_lock() => {
+                return Err(strangers).with_context(|| {
+                    format!("cannot generate the dataset in `{}`", folder.display())
+                });
+            }
+            _ => {}
+        }
+    } else if !has_lock() && !folder.join(manifest::FILE_NAME).exists() {
+        return Ok(None);
     }
-    Ok(lock)
+    Ok(dataset_lock::wait(folder, access, interrupted)?)
 }
 
 fn make(
     plan: &Plan,
-    choice: &Choice,
-    layout: &Layout,
     storage: &dyn Storage,
     ranks: &Ranks,
     quiet: bool,
     interrupted: &AtomicBool,
 ) -> anyhow::Result<Generated> {
-    let Some(generation) = Generation::new(&plan.dataset, layout, storage)? else {
+    let layout = Layout::new(&plan.dataset);
+    let Some(generation) = Generation::new(&plan.dataset, &layout, storage)? else {
         return Ok(Generated::default());
     };
     let comm = &*ranks.comm;
     // What is not in a folder each process has for itself.
     let shares = ranks.are_many() && is_in_folder(plan);
-    let mut lock = None;
-    let mut prepare = || -> anyhow::Result<Option<Begun>> {
-        if is_in_folder(plan) {
-            lock = dataset_lock::wait(&choice.folder, LockAccess::Exclusive, interrupted)?;
-        }
-        // Another process may have made it meanwhile.
-        let is_made = !choice.check_files && is_complete(storage, plan)?;
-        Ok(if is_made { None } else { Some(generation.prepare()?) })
-    };
+    let prepare = || Ok(generation.prepare()?);
     let (begun, share) = if shares {
         let share = FileShare { index: comm.rank().into(), of: comm.size().into() };
         (decided(comm, prepare)?, share)
     } else {
         (prepare()?, FileShare::ALL)
     };
-    let Some(begun) = begun else { return Ok(Generated::default()) };
     let mark = system::drop_mark();
     let bytes = catalog::estimate(plan).file_bytes / share.of;
     let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
@@ -213,18 +249,10 @@ fn make(
     if shares {
         all = ranks.gather(&all)?.into_iter().flatten().collect();
     }
-    let made: Generated = all.iter().map(|(made, _)| *made).sum();
-    if made.files_mended > 0 && ranks.is_first() {
-        let (files, folder) = (units::counted(made.files_mended, "file"), choice.folder.display());
-        messages::say(format!(
-            "warning: {files} of a generation in `{folder}` that was broken off were not as they should be: made again"
-        ));
-    }
+    let made = all.iter().map(|(made, _)| *made).sum();
     if ranks.is_first() || !shares {
         generation.complete(made, made_on(all))?;
     }
-    drop(lock);
-    comm.barrier()?;
     Ok(made)
 }
 

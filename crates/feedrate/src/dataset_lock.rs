@@ -19,18 +19,20 @@ pub(crate) fn wait(
     access: LockAccess,
     interrupted: &AtomicBool,
 ) -> Result<Option<DatasetLock>, DatasetError> {
-    let own = own_words();
+    let own = own_words(access);
     let mut is_told = false;
     loop {
         match DatasetLock::try_acquire(folder, access, &own)? {
-            LockAttempt::Held(lock) => return Ok(Some(lock)),
-            LockAttempt::Unsupported { reason } => {
-                if access == LockAccess::Exclusive {
-                    messages::say(format!(
-                        "warning: `{}` cannot be locked ({reason}): let nobody else generate or delete it meanwhile",
-                        folder.display()
-                    ));
+            LockAttempt::Held(lock) => {
+                let mount = system::mount_of(folder);
+                if let Some(option) = mount.as_ref().and_then(system::own_locks) {
+                    let why = format!("is locked for this machine alone (`{option}`)");
+                    warn(folder, access, &why);
                 }
+                return Ok(Some(lock));
+            }
+            LockAttempt::Unsupported { reason } => {
+                warn(folder, access, &format!("cannot be locked ({reason})"));
                 return Ok(None);
             }
             LockAttempt::Busy { holder } => {
@@ -38,7 +40,7 @@ pub(crate) fn wait(
                     return Err(DatasetError::Busy { holder });
                 }
                 if !is_told {
-                    let holder = holder.unwrap_or_else(|| "runs that read it".into());
+                    let holder = holder.unwrap_or_else(|| "somebody has it".into());
                     messages::say(format!(
                         "waiting for the dataset in `{}`: {holder}",
                         folder.display()
@@ -51,10 +53,25 @@ pub(crate) fn wait(
     }
 }
 
+/// Tell a maker who is not kept from meeting others. Readers change nothing.
+fn warn(folder: &Path, access: LockAccess, why: &str) {
+    if access == LockAccess::Exclusive {
+        messages::say(format!(
+            "warning: `{}` {why}: let nobody else generate, read or delete it meanwhile",
+            folder.display()
+        ));
+    }
+}
+
 /// Who this process is, for those who wait for it.
-fn own_words() -> String {
+fn own_words(access: LockAccess) -> String {
     let host = system::system(None, None).hostname;
     let (process, now) = (std::process::id(), results::wall_now());
     let since = now.split('.').next().unwrap_or_default();
-    format!("process {process} on {host} has it since {since}")
+    match access {
+        LockAccess::Exclusive => format!("process {process} on {host} has it since {since}"),
+        LockAccess::Shared => {
+            format!("runs read it; the last to begin was process {process} on {host}, at {since}")
+        }
+    }
 }

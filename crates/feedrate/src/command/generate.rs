@@ -46,7 +46,7 @@ fn generate_on(
         Ok((plan, choice))
     })?;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, Some(choice), &ranks, arguments.quiet, signals)?;
+    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, arguments.quiet, signals)?;
     let (true, Some(dataset)) = (ranks.is_first(), dataset) else { return Ok(Exit::Fine) };
     let estimate = estimate(&plan);
     let seconds = start.elapsed().as_secs_f64();

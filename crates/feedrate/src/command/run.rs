@@ -115,7 +115,7 @@ fn run_on(
     let (invocation, _folder) = own.unzip();
     let Decision { plan, choice, run_dir, study } = decision;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, choice, &ranks, arguments.data.quiet, signals);
+    let dataset = dataset::ready(&plan, choice, None, &ranks, arguments.data.quiet, signals);
     let dataset = dataset.inspect_err(|_| {
         if ranks.is_first() {
             // One that is not empty stays.

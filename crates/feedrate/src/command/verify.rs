@@ -6,6 +6,7 @@ use crate::dataset;
 use crate::exit::{Exit, refuse};
 use crate::resolve::{Resolved, resolve};
 use crate::{catalog, interrupt, messages, progress, threads};
+use feedrate_data::lock::LockAccess;
 use feedrate_data::verify::{self as data_verify, BadFile};
 use feedrate_data::{manifest, storage};
 use feedrate_spec::plan::Request;
@@ -26,6 +27,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
         );
     }
     let (dataset, interrupted) = (&plan.dataset, interrupt::signals().interrupted);
+    let _lock = dataset::lock_for(&plan, &folder, LockAccess::Shared, &interrupted)?;
     let (storage, layout) = (storage::open(&plan.storage.kind, &folder)?, Layout::new(dataset));
     let estimate = catalog::estimate(&plan);
     let bar = progress::byte_bar("verifying", estimate.file_bytes, arguments.quiet);

@@ -1,11 +1,10 @@
 //! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
-use crate::dataset_lock;
 use crate::output::refuse_root;
 use anyhow::Context;
 use feedrate_data::generate;
-use feedrate_data::lock::LockAccess;
+use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::manifest::{Manifest, State};
 use feedrate_data::removal;
 use feedrate_data::storage::{self, Storage};
@@ -16,6 +15,28 @@ use std::sync::atomic::AtomicBool;
 
 /// The doubt of a dataset that is used in part.
 pub(super) const SUBSET: &str = "dataset_subset";
+
+/// Lock what lies in `root`, and evaluate nothing where there are no files for it.
+pub(super) fn begin_reading(
+    plan: &mut Plan,
+    root: &Path,
+    lock: &mut Option<DatasetLock>,
+    interrupted: &AtomicBool,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    if !plan.is_checkpoints_alone() {
+        *lock = dataset::lock_for(plan, root, LockAccess::Shared, interrupted)?;
+    }
+    let storage = storage::open(&plan.storage.kind, root)?;
+    let evaluates = plan.evaluation.is_some() && dataset::needs_files(plan, &*storage);
+    if evaluates && storage.list("valid")?.is_empty() {
+        let folder = root.join("valid");
+        let folder = folder.display();
+        warnings.push(format!("there are no evaluation files in `{folder}`: nothing is evaluated"));
+        plan.evaluation = None;
+    }
+    Ok(())
+}
 
 /// The files in `root` to train on; what is not as `plan` wants it is refused. May leave evaluation files that nobody reads out
 /// of the plan.
@@ -102,68 +123,44 @@ fn name_all(
     Ok(whole)
 }
 
-/// A dataset of other settings that feedrate made, and that gives way, as DLIO writes over what is there.
-pub(super) struct Replaced(Manifest);
-
-/// Where the dataset of `plan` is made, and what gives way to it. Files of others stay, and are refused.
+/// Where the dataset of `plan` is made. One of other settings that feedrate made gives way, as DLIO writes over what is there: `lock` is
+/// held where there is one. Files of others stay, and are refused.
 pub(super) fn made(
     plan: &Plan,
     root: &Path,
+    lock: &mut Option<DatasetLock>,
+    interrupted: &AtomicBool,
     warnings: &mut Vec<String>,
-) -> anyhow::Result<(Choice, Option<Replaced>)> {
+) -> anyhow::Result<Choice> {
     let storage = storage::open(&plan.storage.kind, root)?;
     let incomplete = dataset::needs_files(plan, &*storage);
     if incomplete && dataset::is_in_folder(plan) {
         refuse_root(root, "`dataset.data_folder`")?;
+        *lock = dataset::lock_for(plan, root, LockAccess::Exclusive, interrupted)?;
+    }
+    if incomplete && let Some(older) = other(plan, root)? {
+        removal::refuse_replacing(&older, &plan.dataset, &*storage).with_context(|| {
+            format!("cannot replace the dataset of other settings in `{}`", root.display())
+        })?;
+        warnings.push(format!(
+            "the dataset of other settings in `{}` is replaced: {}",
+            root.display(),
+            older.differences(&plan.dataset).join("; ")
+        ));
     }
     let folder = root.to_path_buf();
-    let choice = Choice { folder, incomplete, check_files: incomplete, ..Choice::default() };
-    if !incomplete {
-        return Ok((choice, None));
-    }
-    let Some(manifest) = Manifest::read(&*storage)? else { return Ok((choice, None)) };
-    let differences = manifest.differences(&plan.dataset);
-    if differences.is_empty() {
-        return Ok((choice, None));
-    }
-    removal::refuse_replacing(&manifest, &plan.dataset, &*storage).with_context(|| {
-        format!("cannot replace the dataset of other settings in `{}`", root.display())
-    })?;
-    warnings.push(format!(
-        "the dataset of other settings in `{}` is replaced: {}",
-        root.display(),
-        differences.join("; ")
-    ));
-    Ok((choice, Some(Replaced(manifest))))
+    Ok(Choice { folder, incomplete, check_files: incomplete, ..Choice::default() })
 }
 
-impl Replaced {
-    /// Remove it from `root`.
-    pub(super) fn remove(
-        &self,
-        plan: &Plan,
-        root: &Path,
-        interrupted: &AtomicBool,
-    ) -> anyhow::Result<()> {
-        let storage = storage::open(&plan.storage.kind, root)?;
-        let _lock = if dataset::is_in_folder(plan) {
-            dataset_lock::wait(root, LockAccess::Exclusive, interrupted)?
-        } else {
-            None
-        };
-        // Another process may have replaced it before the lock came.
-        if Manifest::read(&*storage)?.as_ref() != Some(&self.0) {
-            return Ok(());
-        }
-        removal::remove(&self.0, &*storage)
-            .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))?;
-        Ok(())
-    }
+/// Remove the dataset of other settings that lies in the place of that of `plan`.
+pub(super) fn remove_other(plan: &Plan, root: &Path) -> anyhow::Result<()> {
+    let Some(older) = other(plan, root)? else { return Ok(()) };
+    removal::remove(&older, &*storage::open(&plan.storage.kind, root)?)
+        .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))?;
+    Ok(())
 }
 
-/// Whether `plan` evaluates, and no files lie in the evaluation files' folder.
-pub(super) fn lacks_evaluation_files(plan: &Plan, root: &Path) -> anyhow::Result<bool> {
-    let storage = storage::open(&plan.storage.kind, root)?;
-    let reads = plan.evaluation.is_some() && dataset::needs_files(plan, &*storage);
-    Ok(reads && storage.list("valid")?.is_empty())
+fn other(plan: &Plan, root: &Path) -> anyhow::Result<Option<Manifest>> {
+    let manifest = Manifest::read(&*storage::open(&plan.storage.kind, root)?)?;
+    Ok(manifest.filter(|manifest| !manifest.differences(&plan.dataset).is_empty()))
 }

@@ -19,6 +19,7 @@ use crate::results::{self, Results, RunFolder};
 use crate::{front, messages, resolve, summary};
 use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
+use feedrate_data::lock::DatasetLock;
 use feedrate_measure::dlio::{self, EmptyEvaluations, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
@@ -126,9 +127,9 @@ fn run_on(
     level: u8,
     signals: &Signals,
 ) -> anyhow::Result<Exit> {
-    let (mut invocation, mut held) = (Invocation::default(), None);
+    let (mut invocation, mut held, mut lock) = (Invocation::default(), None, None);
     let DlioDecision { generation, run, folder } = decided(&**comm, || {
-        let (decision, asked, folder) = decide(comm.size(), arguments, signals)?;
+        let (decision, asked, folder) = decide(comm.size(), arguments, signals, &mut lock)?;
         (invocation, held) = (asked, Some(folder));
         Ok(decision)
     })?;
@@ -139,7 +140,8 @@ fn run_on(
         let begun = results::wall_now();
         invocation.generation = Some((begun.clone(), String::new()));
         lines.say(&dlio::generation_log(plan.accelerators, &invocation));
-        dataset::ready(plan, Some(choice.clone()), &ranks, true, signals)?;
+        let made = dataset::ready(plan, Some(choice.clone()), lock, &ranks, true, signals)?;
+        lock = made.and_then(|made| made.lock);
         invocation.generation = Some((begun, results::wall_now()));
         if is_first {
             dlio::write_generation(&folder, plan.accelerators, &invocation)?;
@@ -153,7 +155,7 @@ fn run_on(
         choice.incomplete = false;
     }
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, choice, &ranks, true, signals)?;
+    let dataset = dataset::ready(&plan, choice, lock, &ranks, true, signals)?;
     let record = execute::new_record(&plan, dataset.as_ref(), Some(&folder));
     lines.say(&dlio::log(&record, &invocation, None));
     let results = Results { folder, invocation };
@@ -179,11 +181,12 @@ fn run_on(
     Ok(Exit::Fine)
 }
 
-/// Read the workload, plan, find the data, make the folder.
+/// Read the workload, plan, find and lock the data, make the folder.
 fn decide(
     processes: u32,
     arguments: &HydraArguments,
     signals: &Signals,
+    lock: &mut Option<DatasetLock>,
 ) -> anyhow::Result<(DlioDecision, Invocation, RunFolder)> {
     let mut composed = compose(arguments)?;
     let root = resolve::data_root(&composed.workload);
@@ -199,24 +202,17 @@ fn decide(
     let generates = workload.workflow_generate_data;
     let goes_on = !generates || workload.workflow_train || writes_alone(workload);
     let mut run = goes_on.then(|| resolve::plan_of(workload, &request)).transpose()?;
-    if let Some((plan, _)) = &mut run
-        && !generates
-        && data::lacks_evaluation_files(plan, &root)?
-    {
-        let folder = root.join("valid");
-        let folder = folder.display();
-        warnings.push(format!("there are no evaluation files in `{folder}`: nothing is evaluated"));
-        plan.evaluation = None;
+    if !generates && let Some((plan, _)) = &mut run {
+        data::begin_reading(plan, &root, lock, &signals.interrupted, &mut warnings)?;
     }
-    let (mut generation, mut replaced) = (None, None);
+    let mut generation = None;
     if generates {
         let request = Request { generate_only: true, ..request.clone() };
         let (plan, noted) = resolve::plan_of(workload, &request)?;
         if run.is_none() {
             warnings.extend(compose::said(&noted));
         }
-        let (choice, gives_way) = data::made(&plan, &root, &mut warnings)?;
-        replaced = gives_way;
+        let choice = data::made(&plan, &root, lock, &signals.interrupted, &mut warnings)?;
         generation = Some((plan, choice));
     }
     let mut decided = None;
@@ -242,8 +238,8 @@ fn decide(
         decided.as_ref().and_then(|(plan, _)| empty_evaluations(plan, &composed.workload));
     let invocation = Invocation { empty_evaluations, ..invocation(composed, arguments, warnings)? };
     // What is refused is refused by now.
-    if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
-        replaced.remove(plan, &root, &signals.interrupted)?;
+    if let Some((plan, Choice { incomplete: true, .. })) = &generation {
+        data::remove_other(plan, &root)?;
     }
     Ok((DlioDecision { generation, run: decided, folder }, invocation, held))
 }

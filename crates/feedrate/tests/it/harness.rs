@@ -98,6 +98,22 @@ impl Test {
         output.stdout
     }
 
+    /// A library for `LD_PRELOAD`, compiled from C.
+    pub(crate) fn library(&self, source: &str) -> PathBuf {
+        let library = self.path(source).with_extension("so");
+        let cc = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
+            .arg(&library)
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(source))
+            .args(["-ldl", "-lpthread"])
+            .status();
+        assert!(
+            cc.is_ok_and(|status| status.success()),
+            "cannot compile {source}: install a C compiler"
+        );
+        library
+    }
+
     /// Every file below the dataset folder with this ending.
     pub(crate) fn data_files(&self, ending: &str) -> Vec<PathBuf> {
         self.files_below("data", ending)

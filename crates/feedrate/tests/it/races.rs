@@ -1,10 +1,14 @@
 //! Several processes in one place at once: each with its own results, one of them with the dataset.
 
 use crate::dlio_benchmark::with_workloads;
-use crate::harness::{Answer, Test};
+use crate::harness::{Answer, TINY, Test};
+use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use std::fs;
-use std::path::Path;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Starts in the background, with its output kept.
 fn start(command: &mut Command) -> Child {
@@ -83,4 +87,154 @@ fn results_of_two_runs_of_one_second_lie_side_by_side() {
         let epochs = stats.as_object().unwrap().len();
         assert!(overrides(&folder).contains(&format!("epochs={epochs}\n")), "{folder:?}");
     }
+}
+
+/// Somebody of the test's own.
+fn hold(dataset: &Path, access: LockAccess) -> DatasetLock {
+    match DatasetLock::try_acquire(dataset, access, "process 7 on h, since then").unwrap() {
+        LockAttempt::Held(lock) => lock,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Until the process says this on stderr.
+#[track_caller]
+fn until_said(child: &mut Child, words: &str) {
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut all = String::new();
+    while !all.contains(words) {
+        assert!(stderr.read_line(&mut all).unwrap() > 0, "it ended without `{words}`: {all}");
+    }
+    // It may go on talking.
+    thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
+}
+
+#[track_caller]
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        thread::yield_now();
+    }
+}
+
+fn signal(name: &str, process: &str) {
+    assert!(Command::new("kill").args([name, process]).status().unwrap().success());
+}
+
+/// The only dataset below `data`.
+fn dataset_of(test: &Test) -> PathBuf {
+    let datasets: Vec<_> = fs::read_dir(test.path("data")).unwrap().collect();
+    assert_eq!(datasets.len(), 1, "{datasets:?}");
+    datasets[0].as_ref().unwrap().path()
+}
+
+/// Of `feedrate verify`.
+#[track_caller]
+fn is_whole(test: &Test) {
+    let answer = test.feedrate(&["verify", "workload.yaml"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(test.data_files(".part").is_empty());
+}
+
+#[test]
+fn a_run_waits_for_who_makes_its_dataset() {
+    let test = Test::with(TINY);
+    test.run_json(&[]);
+    let dataset = dataset_of(&test);
+    fs::remove_dir_all(&dataset).unwrap();
+    let maker = hold(&dataset, LockAccess::Exclusive);
+    let mut run = start(&mut test.command(&["run", "workload.yaml"]));
+    until_said(&mut run, ": process 7 on h, since then");
+    let mut second = start(&mut test.command(&["generate", "workload.yaml"]));
+    until_said(&mut second, ": process 7 on h, since then");
+    assert_eq!(test.data_files(".npz").len(), 0);
+    // As a study deletes what it does not need, folder and all.
+    maker.remove().unwrap();
+    ends_well(run);
+    ends_well(second);
+    is_whole(&test);
+}
+
+#[test]
+fn a_dataset_whose_maker_was_killed_is_completed_by_who_waits() {
+    let large = TINY.replace("4096", "8000000").replace("4\n", "2\n");
+    let test = Test::with(&large);
+    let mut first = start(&mut test.command(&["generate", "workload.yaml"]));
+    let begun = || {
+        let manifests = test.data_files("manifest.json");
+        manifests.iter().any(|path| fs::read_to_string(path).unwrap().contains("\"generating\""))
+    };
+    until("a generation", begun);
+    let holder = fs::read_to_string(dataset_of(&test).join(LOCK_FILE)).unwrap();
+    let maker = holder.split(' ').nth(1).unwrap();
+    signal("-STOP", maker);
+    assert!(begun(), "it was quicker than the test");
+    let mut second = start(&mut test.command(&["run", "workload.yaml"]));
+    until_said(&mut second, &format!("process {maker} on "));
+    signal("-KILL", maker);
+    assert!(!first.wait().unwrap().success());
+    ends_well(second);
+    is_whole(&test);
+}
+
+/// A dataset of other settings takes its place when nobody reads it any more.
+#[test]
+fn nothing_is_replaced_while_it_is_read() {
+    let test = with_dataset();
+    let reader = hold(&test.path("data"), LockAccess::Shared);
+    let mut other = dlio(
+        &test,
+        &["++workload.dataset.num_files_train=4", "++workload.workflow.generate_data=True"],
+    );
+    until_said(&mut other, ": process 7 on h, since then");
+    assert_eq!(test.data_files("_of_8.npz").len(), 8);
+    let run = ends_well(dlio(&test, &[]));
+    assert!(!run.stderr.contains("waiting"), "{}", run.stderr);
+    drop(reader);
+    ends_well(other);
+    assert_eq!((test.data_files("_of_8.npz").len(), test.data_files("_of_4.npz").len()), (0, 4));
+}
+
+#[test]
+fn a_study_goes_on_with_a_row_whose_dataset_nobody_makes() {
+    let test = Test::with(TINY);
+    test.run_json(&[]);
+    let busy = dataset_of(&test);
+    test.write(
+        "study.csv",
+        "model,processes,overrides,run\nworkload.yaml,1,,N\nworkload.yaml,1,dataset.format=npy,N\n",
+    );
+    let maker = hold(&busy, LockAccess::Exclusive);
+    let mut study = start(&mut test.command(&["study", "run", "study.csv", "--quiet-wait", "0"]));
+    until("the other row", || {
+        fs::read_to_string(test.path("study.csv")).unwrap().contains("npy,Y")
+    });
+    assert!(study.try_wait().unwrap().is_none(), "the first row waits");
+    drop(maker);
+    let answer = ends_well(study);
+    assert!(answer.stderr.contains("process 7 on h, since then"), "{}", answer.stderr);
+    assert!(fs::read_to_string(test.path("study.csv")).unwrap().contains("1,,Y"));
+}
+
+#[test]
+fn a_folder_of_others_keeps_nothing_of_a_refusal() {
+    let test = with_workloads();
+    fs::create_dir_all(test.path("data/train")).unwrap();
+    test.write("data/train/.mydownload.part", "mine");
+    let refused = dlio(&test, &["++workload.workflow.generate_data=True"]);
+    let refused = Answer::of(&refused.wait_with_output().unwrap());
+    refused.refuses(1, &["`train/.mydownload.part` lies there"]);
+    assert_eq!(test.data_files(""), [test.path("data/train/.mydownload.part")]);
+    assert_eq!(fs::read(test.path("data/train/.mydownload.part")).unwrap(), b"mine");
+}
+
+#[test]
+fn a_file_system_without_locks_is_told() {
+    let test = Test::with(TINY);
+    let mut generate = test.command(&["generate", "workload.yaml"]);
+    let answer = ends_well(start(generate.env("LD_PRELOAD", test.library("no_locks.c"))));
+    answer.warns(&["cannot be locked (Function not implemented (os error 38))"]);
+    is_whole(&test);
+    assert!(dataset_of(&test).join(LOCK_FILE).exists());
 }

@@ -3,8 +3,7 @@
 use crate::harness::{Answer, Test};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 const WORKLOAD: &str = "\
 model: {name: traced}
@@ -65,27 +64,12 @@ impl Trace {
     }
 }
 
-fn tracer(test: &Test) -> PathBuf {
-    let (source, library) = ("tests/it/tracer.c", test.path("tracer.so"));
-    let cc = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
-        .arg(&library)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source))
-        .args(["-ldl", "-lpthread"])
-        .status();
-    assert!(
-        cc.is_ok_and(|status| status.success()),
-        "cannot compile {source}: install a C compiler"
-    );
-    library
-}
-
 fn check(settings: &[&str]) -> (Value, Trace, String) {
     let test = Test::with(WORKLOAD);
     let mut arguments = vec!["run", "workload.yaml", "--json", "-n", "2"];
     arguments.extend(settings);
     let mut command = test.command(&arguments);
-    command.env("LD_PRELOAD", tracer(&test)).env("TRACE_FILE", test.path("trace"));
+    command.env("LD_PRELOAD", test.library("tracer.c")).env("TRACE_FILE", test.path("trace"));
     let answer = Answer::of(&command.output().unwrap());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let json: Value = serde_json::from_str(&answer.stdout).unwrap();

@@ -19,7 +19,7 @@ pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment};
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use iostat::Iostat;
-pub use mount::mount_of;
+pub use mount::{mount_of, own_locks};
 pub use quiet::{BOUNDS, Bounds, MachineActivity, Quiet, activity, wait_until_quiet};
 pub use sample::Sampler;
 pub use timeline::TimelineSampler;

@@ -27,6 +27,15 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
     Some(mount)
 }
 
+/// Options by which a file system keeps locks to the machine that takes them (nfs(5), mount.lustre(8)).
+const OWN_LOCKS: [&str; 4] = ["local_lock=all", "local_lock=flock", "nolock", "localflock"];
+
+/// The option by which locks on files of `mount` mean nothing to other machines.
+pub fn own_locks(mount: &Mount) -> Option<&str> {
+    let mut options = mount.options.split(',').chain(mount.super_options.split(','));
+    options.find(|option| OWN_LOCKS.contains(option))
+}
+
 /// The word of Lustre's tool on a folder; nothing where there is no such tool.
 fn striping(lfs: &str, folder: &Path) -> Option<String> {
     let told = Command::new(lfs).args(["getstripe", "-d"]).arg(folder).output().ok()?;
@@ -85,6 +94,21 @@ mod tests {
         assert_eq!(mount.options, "rw,noatime");
         assert_eq!(mount.super_options, "rw,errors=continue");
         assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn locks_that_other_machines_do_not_see_are_told() {
+        for (options, expected) in [
+            ("nfs4 srv:/data rw,vers=4.2,local_lock=none,addr=10.0.0.1", None),
+            ("nfs srv:/data rw,vers=3,nolock,local_lock=all", Some("nolock")),
+            ("nfs srv:/data rw,vers=3,local_lock=flock", Some("local_lock=flock")),
+            ("nfs srv:/data rw,vers=3,local_lock=posix", None),
+            ("lustre 10.0.0.1@o2ib:/fs rw,flock,lazystatfs", None),
+            ("lustre 10.0.0.1@o2ib:/fs rw,localflock", Some("localflock")),
+        ] {
+            let mount = parse(&format!("36 35 0:41 / /data rw - {options}")).unwrap();
+            assert_eq!(own_locks(&mount), expected, "{options}");
+        }
     }
 
     #[test]

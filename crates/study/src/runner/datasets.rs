@@ -9,6 +9,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 impl Runner<'_> {
+    /// Let the first of `pending` whose dataset nobody else is making come first of all.
+    pub(super) fn prefer_free(&mut self, rows: &[Row], pending: &mut [usize]) {
+        for at in 0..pending.len() {
+            let next = RowRef { rows, index: pending[at] };
+            let dataset = self.plans.get(next.row()).and_then(|plan| plan.dataset.as_ref());
+            let Some((folder, holder)) =
+                dataset.and_then(|of| Some((of.folder.clone(), self.env.maker(&of.folder)?)))
+            else {
+                return pending[..=at].rotate_right(1);
+            };
+            let label = next.label();
+            if self.told.insert(format!("{label}: {holder}")) {
+                self.env.tell(RunnerEvent::Busy { label, folder, holder });
+            }
+        }
+    }
+
     /// Make the dataset of a row unless it is there, and room for it first. `pending` are the rows to run, this one the first; where its
     /// last run failed, every file is looked at.
     pub(super) fn make_dataset(

@@ -73,7 +73,7 @@ pub struct PreparedMachine {
 
 /// Something to tell the user. `label` names a run: `unet3d/4`.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "labels of runs, folders of their results or of datasets")]
+#[expect(missing_docs, reason = "labels of runs, folders of their results or of datasets, holders")]
 pub enum RunnerEvent {
     /// A runner before this one died; what it had begun was looked at.
     Recovered {
@@ -89,6 +89,8 @@ pub enum RunnerEvent {
     },
     /// A row that this runner has done was set back: an older CSV was saved over the one that said so.
     SetBackMeanwhile { label: String },
+    /// Somebody else makes the dataset of a run, which comes later then, where there are others.
+    Busy { label: String, folder: PathBuf, holder: String },
     /// A dataset would be deleted, and somebody reads it.
     InUse { folder: PathBuf },
     /// A dataset was deleted.
@@ -146,6 +148,9 @@ pub trait RunnerEnv {
 
     /// Whether all of a row's dataset is there.
     fn is_whole(&mut self, row: &Row, settings: &StudySettings) -> bool;
+
+    /// Who makes or removes the dataset in `folder` now, in words; `None` where nobody does.
+    fn maker(&self, folder: &Path) -> Option<String>;
 
     /// Free bytes of the file system that `folder` lies on or will lie on; `None` where that cannot be told.
     fn free_bytes(&self, folder: &Path) -> Option<u64>;

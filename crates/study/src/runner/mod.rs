@@ -164,8 +164,9 @@ impl<'a> Runner<'a> {
         self.recover()?;
         while !self.env.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
             let rows = self.rows()?;
-            let pending = self.pending(&rows);
+            let mut pending = self.pending(&rows);
             self.plan_all(&rows, &pending)?;
+            self.prefer_free(&rows, &mut pending);
             let Some(&index) = pending.first() else {
                 if self.add_replicates(&rows)? { continue } else { break }
             };

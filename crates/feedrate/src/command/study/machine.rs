@@ -6,6 +6,7 @@ use super::reporter::Reporter;
 use super::row::{PlannedRow, RowCommand};
 use crate::interrupt;
 use anyhow::Context;
+use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
 use feedrate_data::removal::{OwnFound, Removal};
 use feedrate_measure::metric::Metric;
@@ -86,6 +87,10 @@ impl RunnerEnv for ThisMachine {
 
     fn is_whole(&mut self, row: &Row, settings: &StudySettings) -> bool {
         self.planned(row, settings).is_ok_and(|planned| planned.is_whole)
+    }
+
+    fn maker(&self, folder: &Path) -> Option<String> {
+        DatasetLock::maker(folder)
     }
 
     fn free_bytes(&self, folder: &Path) -> Option<u64> {

@@ -95,6 +95,9 @@ fn line(event: &RunnerEvent) -> String {
                 "{label}: was set back to `N` after this runner had done it, and is left to the next `study run`"
             )
         }
+        RunnerEvent::Busy { label, folder, holder } => {
+            format!("{label} waits for its dataset in {}: {holder}", folder.display())
+        }
         RunnerEvent::InUse { folder } => {
             format!("{}: somebody reads it, so it is not deleted", folder.display())
         }

@@ -57,3 +57,25 @@ fn what_another_pending_row_needs_is_not_unneeded() {
     assert!(study.folder.path().join("data/-data").exists());
     assert!(!study.folder.path().join("data/++workload.dataset.format=npy-data").exists());
 }
+
+/// The others come first; where all wait, the first waits.
+#[test]
+fn a_row_whose_dataset_another_makes_comes_later() {
+    let study = Study::new("model,processes,overrides,run\nw,1,,N\nw,2,dataset.format=npy,N\n");
+    let theirs = study.folder.path().join("data/-data");
+    fs::create_dir_all(&theirs).unwrap();
+    fs::write(theirs.join("maker"), "process 7 on h").unwrap();
+    let mut env = study.env();
+    let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
+    assert_eq!(report.finished, 2);
+    let told: Vec<String> = env.events.iter().filter_map(told_of_order).collect();
+    assert_eq!(told, ["w/1 waits for process 7 on h", "w/2_format_npy runs", "w/1 runs"]);
+}
+
+fn told_of_order(event: &RunnerEvent) -> Option<String> {
+    match event {
+        RunnerEvent::Busy { label, holder, .. } => Some(format!("{label} waits for {holder}")),
+        RunnerEvent::Running { label, .. } => Some(format!("{label} runs")),
+        _ => None,
+    }
+}

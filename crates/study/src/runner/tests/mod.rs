@@ -91,6 +91,10 @@ impl RunnerEnv for FakeEnv {
         self.free_bytes
     }
 
+    fn maker(&self, folder: &Path) -> Option<String> {
+        fs::read_to_string(folder.join("maker")).ok()
+    }
+
     fn own_datasets(
         &mut self,
         roots: &BTreeSet<PathBuf>,
