@@ -3,7 +3,7 @@
 use crate::format::FormatError;
 use crate::storage::StorageError;
 use crate::walk::FileShare;
-use feedrate_spec::units;
+use feedrate_spec::{escape, units};
 
 /// A dataset that cannot be made, read, verified or removed.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum DatasetError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The manifest is none.
-    #[error("`manifest.json` cannot be read as a manifest: {reason}")]
+    #[error("`manifest.json` cannot be read as a manifest: {}", escape::one_line(.reason))]
     BrokenManifest {
         /// The error, a lowercase fragment.
         reason: String,
@@ -30,7 +30,7 @@ pub enum DatasetError {
     #[error("only the feedrate that made it can compare its files: {0}")]
     OtherVersion(String),
     /// Files lie there that this tool did not make.
-    #[error("`{path}` lies there, and no manifest says that feedrate made it")]
+    #[error("`{}` lies there, and no manifest says that feedrate made it", escape::one_line(.path))]
     Strangers {
         /// One of them, relative to the dataset's folder.
         path: String,
@@ -100,7 +100,7 @@ pub enum DatasetError {
         path: String,
     },
     /// A file cannot be read as its format.
-    #[error("`{path}`: {source}")]
+    #[error("`{}`: {source}", escape::one_line(.path))]
     Format {
         /// Relative to the dataset's folder.
         path: String,

@@ -151,6 +151,9 @@ impl Manifest {
         let manifest: Manifest =
             serde_json::from_value(value).map_err(|error| broken(error.to_string()))?;
         let settings = &manifest.settings;
+        if let Some(beyond) = settings.beyond_all_bounds() {
+            return Err(broken(beyond));
+        }
         // Files are named by these: none may lie outside the dataset's folder.
         for (what, name) in [("prefix", &settings.prefix), ("extension", &settings.extension)] {
             if !is_part_of_name(name) {
@@ -209,7 +212,7 @@ fn version(plan: &DatasetPlan) -> u32 {
 
 /// Whether a file that is named by it lies in the folder that it is meant for.
 pub fn is_part_of_name(text: &str) -> bool {
-    !text.contains(['/', '\\', '\0'])
+    !text.contains(|c: char| matches!(c, '/' | '\\') || c.is_control())
 }
 
 /// The settings by name, in the alphabet's order, those of the encoding as

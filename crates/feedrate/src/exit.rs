@@ -81,7 +81,7 @@ pub(crate) fn refuse<T, E: From<UsageError>>(
 
 impl From<RunsError> for UsageError {
     fn from(error: RunsError) -> Self {
-        UsageError::new(error.to_string(), error.hint())
+        UsageError { message: error.to_string(), hint: error.hint() }
     }
 }
 

@@ -21,7 +21,8 @@ use std::os::fd::AsFd;
 pub(crate) fn print_error(error: &anyhow::Error) {
     match error.downcast_ref::<Problems>() {
         Some(problems) => say(problems),
-        None => say(format!("error: {}", told(error))),
+        // Problems, as a table may have, say so themselves.
+        None => say(format!("error: {}", told(error).trim_start_matches("error: "))),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::cli::{DataArguments, LaunchArguments};
 use crate::exit::{UsageError, refuse};
 use crate::messages;
 use crate::output::is_root;
+use feedrate_measure::record::file::read_text;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
 use feedrate_spec::plan::{self, Context, Plan, Request};
@@ -130,7 +131,7 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
         let bundled = bundled::find(wanted).ok_or_else(|| unknown(wanted))?;
         return Ok((wanted.into(), bundled.file(), bundled.yaml.into()));
     }
-    let yaml = std::fs::read_to_string(wanted).map_err(|error| {
+    let yaml = read_text(Path::new(wanted)).map_err(|error| {
         UsageError::new(
             format!("cannot read workload `{wanted}`: {error}"),
             "give a YAML file, or a name from `feedrate list workloads`",

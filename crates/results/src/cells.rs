@@ -59,7 +59,7 @@ pub(crate) fn cells(line: &str) -> Vec<Range<usize>> {
     scan(line).cells
 }
 
-/// Contents of its cells without blanks around them; `None` where it is not one record.
+/// Contents of its cells without blanks around them; `None` where it is not one record, or holds control characters.
 pub(crate) fn fields(line: &str) -> Option<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
@@ -68,7 +68,8 @@ pub(crate) fn fields(line: &str) -> Option<Vec<String>> {
         .from_reader(line.as_bytes());
     let mut records = reader.records();
     let record = records.next()?.ok()?;
-    let is_alone = records.next().is_none() && record.len() == cells(line).len();
+    let is_plain = !record.iter().any(|cell| cell.contains(char::is_control));
+    let is_alone = is_plain && records.next().is_none() && record.len() == cells(line).len();
     is_alone.then(|| record.iter().map(str::to_string).collect())
 }
 

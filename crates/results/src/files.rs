@@ -2,7 +2,7 @@
 
 use crate::hook::hooks;
 use crate::table::Table;
-use feedrate_measure::record::file::{RecordFileError, create_part_of, sync_folder};
+use feedrate_measure::record::file::{RecordFileError, create_part_of, read_text, sync_folder};
 use feedrate_spec::problem::Problems;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -137,7 +137,7 @@ impl StudyFiles {
     }
 
     fn text(&self) -> Result<String, FilesError> {
-        fs::read_to_string(&self.csv).map_err(failed("read", &self.csv))
+        read_text(&self.csv).map_err(failed("read", &self.csv))
     }
 
     fn parse(&self, text: &str) -> Result<Table, FilesError> {

@@ -1,7 +1,8 @@
 //! The result of a search for the largest or smallest number at which a response holds, as its folder keeps it.
 
+use feedrate_measure::record::file::read_bounded;
 use feedrate_measure::stats::Interval;
-use feedrate_spec::names;
+use feedrate_spec::{escape, names};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -10,6 +11,8 @@ pub const ACCELERATORS: &str = "accelerators";
 
 /// The file in the folder of a search.
 pub const SEARCH_FILE: &str = "scale.json";
+/// The longest that is read.
+const BYTES_MAX: u64 = 16 << 20;
 
 names! {
     /// The number that is looked for.
@@ -116,6 +119,7 @@ pub struct SearchedNumber {
 impl SearchResult {
     /// That of a folder; `None` of one that is of no search, or of one that another version wrote.
     pub fn read(folder: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(folder.join(SEARCH_FILE)).ok()?).ok()
+        let bytes = read_bounded(&folder.join(SEARCH_FILE), BYTES_MAX).ok()?;
+        serde_json::from_slice(&escape::json_texts(&bytes)).ok()
     }
 }

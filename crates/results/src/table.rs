@@ -124,7 +124,7 @@ impl Table {
             return None;
         }
         let Some(fields) = cells::fields(text) else {
-            let hint = "quote a cell that holds a carriage return, or take that out";
+            let hint = "take out carriage returns and other control characters";
             problems.push(Problem::error("", "is not one line of a CSV").hint(hint));
             return None;
         };

@@ -1,5 +1,6 @@
 //! Problems of a workload: where, what, what to do. Collected, never thrown one at a time.
 
+use crate::escape::one_line;
 use std::fmt;
 
 /// Where a value was written.
@@ -104,14 +105,14 @@ impl fmt::Display for Problem {
         };
         write!(f, "{word}: ")?;
         if let Some(place) = &self.place {
-            write!(f, "{place}: ")?;
+            write!(f, "{}: ", one_line(&place.to_string()))?;
         }
         if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
+            write!(f, "{}: ", one_line(&self.key))?;
         }
-        write!(f, "{}", self.message)?;
+        write!(f, "{}", one_line(&self.message))?;
         if let Some(hint) = &self.hint {
-            write!(f, "\n  hint: {hint}")?;
+            write!(f, "\n  hint: {}", one_line(hint))?;
         }
         Ok(())
     }

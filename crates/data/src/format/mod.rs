@@ -39,6 +39,7 @@ mod null;
 mod tests;
 
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::escape;
 use feedrate_spec::shape::{Dims, Encoding, FileShape};
 
 /// Source of payload for encoders, and of the bytes that `verify` expects.
@@ -316,7 +317,7 @@ pub type SinkError = crate::storage::StorageError;
 
 /// A file that is not what its format says. The driver adds the file's name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("at byte {offset}: {message}")]
+#[error("at byte {offset}: {}", escape::one_line(.message))]
 pub struct FormatError {
     /// Offset in the part.
     pub offset: u64,

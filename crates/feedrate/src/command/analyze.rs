@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// `feedrate analyze`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What is recomputed, from which file, and what each doubt means: docs/guide/analyze.md, `feedrate describe NAME`.
+What is recomputed: `feedrate list metrics`; what a doubt means: `feedrate describe NAME`.
 
 Exit codes: 0 done, doubts or not; 2 bad usage, or no run was found.")]
 pub(super) struct AnalyzeArguments {

@@ -85,14 +85,14 @@ enum Command {
 impl Arguments {
     /// Whether the command is done with storage that is tested, which may not answer.
     pub(crate) fn waits_for_storage(&self) -> bool {
-        match &self.command {
+        matches!(
+            &self.command,
             Command::Run(_)
-            | Command::Generate(_)
-            | Command::Verify(_)
-            | Command::Scale(_)
-            | Command::Study(study::StudyCommand::Run(_)) => true,
-            _ => false,
-        }
+                | Command::Generate(_)
+                | Command::Verify(_)
+                | Command::Scale(_)
+                | Command::Study(study::StudyCommand::Run(_))
+        )
     }
 }
 

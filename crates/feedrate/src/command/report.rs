@@ -52,7 +52,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         program: format!("feedrate {}", env!("CARGO_PKG_VERSION")),
         ..found
     };
-    let text = (output.write)(&report);
+    let text = output.text(&report);
     match target {
         Some(file) => write_output(file, text.as_bytes(), arguments.force)?,
         None => messages::print(text.trim_end_matches('\n'))?,

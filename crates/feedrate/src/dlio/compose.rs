@@ -7,6 +7,7 @@ use crate::resolve::overrides;
 use crate::results::hydra_text;
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
+use feedrate_measure::record::file::read_text;
 use feedrate_spec::problem::{ProblemSeverity, Problems};
 use feedrate_spec::workload::{self, Override, Strictness, Workload, yaml_at};
 use jiff::Zoned;
@@ -98,8 +99,8 @@ fn find(
         }
         (_, Some(theirs)) => {
             let file = theirs.display().to_string();
-            let yaml = std::fs::read_to_string(&theirs)
-                .with_context(|| format!("cannot read workload `{file}`"))?;
+            let yaml =
+                read_text(&theirs).with_context(|| format!("cannot read workload `{file}`"))?;
             Ok((file, yaml))
         }
         (Some(bundled), None) => Ok((bundled.file(), bundled.yaml.into())),

@@ -197,12 +197,7 @@ fn decide(
         ..Request::default()
     };
     let generates = workload.workflow_generate_data;
-    // DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
-    let counts =
-        [workload.checkpoint_num_checkpoints_write, workload.checkpoint_num_checkpoints_read];
-    let writes_alone = workload.workflow_checkpoint
-        && counts.iter().any(|count| count.is_some_and(|count| count > 0));
-    let goes_on = !generates || workload.workflow_train || writes_alone;
+    let goes_on = !generates || workload.workflow_train || writes_alone(workload);
     let mut run = goes_on.then(|| resolve::plan_of(workload, &request)).transpose()?;
     if let Some((plan, _)) = &mut run
         && !generates
@@ -241,18 +236,8 @@ fn decide(
         };
         decided = Some((plan, choice));
     }
-    if composed.is_stamped {
-        composed.run_dir = results::make_new(&composed.run_dir)?;
-    }
-    let own = composed.workload.output_folder.as_ref().map(PathBuf::from);
-    let asked = if own.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
-    let folder = own.unwrap_or(composed.run_dir.clone());
-    let (held, aside) = RunFolder::take_over(folder, asked)?;
+    let held = take_folder(&mut composed, &mut warnings)?;
     let folder = held.path.clone();
-    warnings.extend(aside.map(|aside| {
-        let (left, aside) = (folder.display(), aside.display());
-        format!("what other runs have left in `{left}` is now in `{aside}`")
-    }));
     let empty_evaluations =
         decided.as_ref().and_then(|(plan, _)| empty_evaluations(plan, &composed.workload));
     let invocation = Invocation { empty_evaluations, ..invocation(composed, arguments, warnings)? };
@@ -261,6 +246,28 @@ fn decide(
         replaced.remove(plan, &root, &signals.interrupted)?;
     }
     Ok((DlioDecision { generation, run: decided, folder }, invocation, held))
+}
+
+/// Take the folder for this run alone; what others have left there is put aside.
+fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::Result<RunFolder> {
+    if composed.is_stamped {
+        composed.run_dir = results::make_new(&composed.run_dir)?;
+    }
+    let own = composed.workload.output_folder.as_ref().map(PathBuf::from);
+    let asked = if own.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
+    let (held, aside) = RunFolder::take_over(own.unwrap_or(composed.run_dir.clone()), asked)?;
+    warnings.extend(aside.map(|aside| {
+        let (left, aside) = (held.path.display(), aside.display());
+        format!("what other runs have left in `{left}` is now in `{aside}`")
+    }));
+    Ok(held)
+}
+
+/// DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
+fn writes_alone(workload: &Workload) -> bool {
+    let counts =
+        [workload.checkpoint_num_checkpoints_write, workload.checkpoint_num_checkpoints_read];
+    workload.workflow_checkpoint && counts.iter().any(|count| count.is_some_and(|count| count > 0))
 }
 
 /// Evaluations that the workload asks for, and `plan` has no files for.

@@ -48,11 +48,7 @@ fn numbers_that_make_no_sense_are_refused() {
         &["more than any file system holds"],
     );
     refused(TINY, &["--scale", "0"], &["--scale 0"]);
-    refused(
-        TINY,
-        &["dataset.format=hdf5_opt"],
-        &["needs format `hdf5_opt`, which is not built yet"],
-    );
+    refused(TINY, &["dataset.format=hdf5_opt"], &["there is no format `hdf5_opt`"]);
     refused(
         TINY,
         &["workflow.checkpoint=true", "checkpoint.format=tar"],
@@ -234,4 +230,26 @@ fn a_read_only_folder_is_refused() {
     test.feedrate(&["run", "workload.yaml", "--data", &folder]).refuses(1, &["ead-only", "hint:"]);
     test.feedrate(&["run", "workload.yaml", "--results", &folder])
         .refuses(1, &["ead-only", "hint:"]);
+}
+
+#[test]
+fn errors_blame_what_is_wrong_and_are_errors_once() {
+    let test = Test::with(TINY);
+    test.write("study.csv", "model,processes,run\nworkload.yaml,x,N\n");
+    for words in [&["analyze", "study.csv"][..], &["report", "study.csv"]] {
+        let answer = test.feedrate(words);
+        answer.refuses(2, &["study.csv:2:1: processes: `x` is no number"]);
+        assert!(!answer.stderr.contains("error: error:"), "{}", answer.stderr);
+        assert!(!answer.stderr.contains("the folder of a run"), "{}", answer.stderr);
+    }
+    for (set, words) in [
+        ("dataset.num_files_train=1e12", "dataset.num_files_train: a record of"),
+        ("dataset.num_samples_per_file=1e12", "dataset.num_samples_per_file: a record of"),
+        ("dataset.format=npx", "there is no format `npx`"),
+        ("dataset.colour=red", "`feedrate list keys` has all keys"),
+    ] {
+        let answer = test.feedrate(&["plan", "workload.yaml", set]);
+        answer.refuses(2, &[words]);
+        assert!(!answer.stderr.contains("train.epochs: a record"), "{}", answer.stderr);
+    }
 }

@@ -73,6 +73,8 @@ mod compare;
 mod report;
 /// The largest number that holds.
 mod scale;
+/// What others have filled with anything.
+mod hostile;
 /// What is printed, and by whom it is heard.
 mod talk;
 /// Numbers that stay.

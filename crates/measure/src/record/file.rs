@@ -1,15 +1,21 @@
 //! `record.json`, and how result files get onto the disk: whole and synced, or not at all.
 
 use super::{Block, RECORD_VERSION, Record};
+use feedrate_spec::escape;
 use feedrate_spec::part::create_part;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The name of the record in a run's folder.
 pub const RECORD_FILE: &str = "record.json";
+
+/// The longest record that is read.
+const BYTES_MAX: u64 = 1 << 30;
+/// The longest text that people write: workloads, designs, tables.
+const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// A record or result file could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +71,8 @@ pub fn write(folder: &Path, record: &Record) -> Result<(), RecordFileError> {
 /// There is none, it is damaged, or a newer feedrate wrote it.
 pub fn read(path: &Path) -> Result<Record, RecordFileError> {
     let path = if path.is_dir() { path.join(RECORD_FILE) } else { path.to_path_buf() };
-    let bytes = fs::read(&path).map_err(|source| io_error("read", &path, source))?;
+    let bytes = read_bounded(&path, BYTES_MAX).map_err(|source| io_error("read", &path, source))?;
+    let bytes = escape::json_texts(&bytes);
     let parsed = serde_json::from_slice::<Record>(&bytes);
     let version = match &parsed {
         Ok(record) => record.version,
@@ -81,6 +88,38 @@ pub fn read(path: &Path) -> Result<Record, RecordFileError> {
         },
         Err(source) => Err(RecordFileError::NoRecord { path, source }),
     }
+}
+
+/// The bytes of a file that anybody may have written: one of no more than `bytes_max`.
+///
+/// # Errors
+/// It cannot be read, is longer, or is no file: a pipe would be waited for when it is opened.
+pub fn read_bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    refuse_longer(bytes.len(), bytes_max)?;
+    Ok(bytes)
+}
+
+/// A text that people write, from wherever they name.
+///
+/// # Errors
+/// It cannot be read, is too long, or is no text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text)?;
+    refuse_longer(text.len(), TEXT_BYTES_MAX)?;
+    Ok(text)
+}
+
+fn refuse_longer(bytes: usize, bytes_max: u64) -> io::Result<()> {
+    if bytes_max < bytes as u64 {
+        return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
+    }
+    Ok(())
 }
 
 /// Write one file under another name in the same folder, sync it, and give it its name.
@@ -158,10 +197,19 @@ fn sync_all(open: &[File], paths: &[PathBuf]) -> Result<(), RecordFileError> {
         let shares = open.chunks(share).zip(paths.chunks(share));
         let mut shares = shares.map(|(open, paths)| move || sync_each(open, paths));
         let own = shares.next();
-        let others: Vec<_> = shares.map(|share| scope.spawn(share)).collect();
+        let others: Vec<_> = shares
+            .map(|share| {
+                // Where no further thread can be had, this one does its share.
+                let thread = std::thread::Builder::new().spawn_scoped(scope, share);
+                thread.map_err(|_| share)
+            })
+            .collect();
         let result = own.map_or(Ok(()), |share| share());
         others.into_iter().fold(result, |result, other| {
-            result.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            result.and(match other {
+                Ok(other) => other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(share) => share(),
+            })
         })
     })
 }
@@ -212,6 +260,9 @@ struct Version {
 
 /// Check what metrics rely on: every step and every sample has all its figures.
 fn find_damage(record: &Record) -> Option<String> {
+    if let Some(beyond) = record.plan.dataset.beyond_all_bounds() {
+        return Some(beyond);
+    }
     if record.timeline.as_ref().is_some_and(|timeline| !timeline.is_even()) {
         return Some("the columns of its timeline differ in length".into());
     }

@@ -2,6 +2,7 @@
 
 use super::font::{self, FAMILIES};
 use super::theme::{Colour, Palette};
+use feedrate_spec::escape;
 use std::fmt::{Display, Write as _};
 
 /// Points per inch.
@@ -235,9 +236,9 @@ fn number(value: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// Text as XML takes it: marks are written as entities, characters that it does not know become blanks.
+/// Text as XML takes it: marks are written as entities, control characters as escapes, others that it does not know become blanks.
 fn escaped(text: &str) -> String {
+    let text = escape::one_line(text);
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let is_unknown = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
-    text.replace('"', "&quot;").replace(is_unknown, " ")
+    text.replace('"', "&quot;").replace(['\u{fffe}', '\u{ffff}'], " ")
 }

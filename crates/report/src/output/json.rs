@@ -3,6 +3,7 @@
 use super::ReportOutput;
 use crate::experiment::experiments;
 use crate::report::Report;
+use feedrate_spec::escape;
 use serde_json::{Value, json};
 
 pub(super) static OUTPUT: ReportOutput = ReportOutput {
@@ -27,5 +28,5 @@ pub fn with_schema(mut object: Value) -> Value {
 fn write(report: &Report) -> String {
     let mut object = json!(report);
     object["experiments"] = json!(experiments(report));
-    format!("{}\n", with_schema(object))
+    format!("{}\n", escape::in_json(&with_schema(object).to_string()))
 }

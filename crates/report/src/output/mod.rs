@@ -15,6 +15,7 @@ mod tests;
 pub use json::with_schema;
 
 use crate::report::Report;
+use feedrate_spec::escape;
 use std::path::Path;
 
 /// Every output, in the order that help shows them. Of several with the same ending, a file's name asks for the first.
@@ -39,6 +40,13 @@ pub struct ReportOutput {
     pub summary: &'static str,
     /// Make the whole file. Cells of unknown values are empty.
     pub write: fn(&Report) -> String,
+}
+
+impl ReportOutput {
+    /// The whole file. Whatever runs are called, its lines are its own.
+    pub fn text(&self, report: &Report) -> String {
+        escape::lines(&(self.write)(report)).into_owned()
+    }
 }
 
 /// By its name.

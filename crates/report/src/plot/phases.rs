@@ -58,7 +58,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     if names.is_empty() {
         return Err(Missing::new(
             "no run has phases",
-            "records of feedrate have (see docs/guide/timeline.md), and results of DLIO with the times of steps and blocks",
+            "runs of feedrate have them, and results of DLIO with the times of steps and blocks",
         ));
     }
     let estimated = estimated(&DELIVERED_WHOLE, data.used());

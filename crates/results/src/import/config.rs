@@ -1,6 +1,7 @@
 //! The settings of a DLIO run: `config.yaml` and `overrides.yaml` of Hydra's folder. DLIO's own defaults fill the gaps. Judges nothing.
 
 use super::json;
+use feedrate_spec::escape;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -176,10 +177,13 @@ fn from_yaml(text: &str) -> Result<Value, String> {
     // `off` is a word of shuffles.
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     let found: Result<Value, _> = serde_saphyr::from_str_with_options(text, options);
-    found.map_err(|error| {
+    let found = found.map_err(|error| {
         let told = error.to_string();
         format!("it is no YAML: {}", told.lines().next().unwrap_or_default())
-    })
+    })?;
+    // Its texts without control characters.
+    let json = serde_json::to_vec(&found).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&escape::json_texts(&json)).map_err(|error| error.to_string())
 }
 
 /// The items of a YAML list of texts, as Hydra writes it: one a line.

@@ -4,6 +4,7 @@ use super::config;
 use super::names::{LOG, STATS_OF_ALL, SUMMARY, is_of_run, rank_of};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_spec::escape;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -83,7 +84,12 @@ pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
             let is_submission =
                 entries.folders.iter().any(|name| OF_SUBMISSION.iter().any(|one| name == one));
             for name in entries.folders {
-                if is_code(&name, is_submission) {
+                let text = name.to_string_lossy();
+                let shown = escape::one_line(&text);
+                if *shown != *text {
+                    let why = "control characters are in its name: give it another";
+                    closed.push(LeftOut::new(folder.join(&*shown), why));
+                } else if is_code(&name, is_submission) {
                     let why = "it is the code of a submission, whose runs are fixtures of tests";
                     closed.push(LeftOut::new(folder.join(name), why));
                 } else {

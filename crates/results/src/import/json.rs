@@ -4,13 +4,15 @@
 //! looks at a value still knows which it was.
 
 use crate::place::absent;
+use feedrate_measure::record::file::read_bounded;
+use feedrate_spec::escape;
 use serde_json::{Map, Value};
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 /// No file that is larger is read.
-const BYTES_MAX: u64 = 256 << 20;
+///
+/// Parsed, numbers take some twelve times their length; those of a rank's half a million steps are as long as this.
+const BYTES_MAX: u64 = 32 << 20;
 
 /// A file of DLIO's, by its keys.
 pub(super) type Fields = Map<String, Value>;
@@ -23,29 +25,17 @@ pub(super) fn read(folder: &Path, name: &str, unreadable: &mut Vec<String>) -> O
 
 /// The bytes of a file that is no longer than `bytes_max`; `None` where it is not there.
 pub(super) fn bytes(path: &Path, bytes_max: u64) -> Option<Result<Vec<u8>, String>> {
-    absent(bytes_of(path, bytes_max)).map_err(|error| error.to_string()).transpose()
-}
-
-fn bytes_of(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    // A pipe would be waited for when it is opened.
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
-    if bytes_max < bytes.len() as u64 {
-        return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
-    }
-    Ok(bytes)
+    absent(read_bounded(path, bytes_max)).map_err(|error| error.to_string()).transpose()
 }
 
 fn parse(bytes: &[u8]) -> Result<Fields, String> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err("it is empty".into());
     }
-    match serde_json::from_slice(bytes) {
+    let bytes = escape::json_texts(bytes);
+    match serde_json::from_slice(&bytes) {
         Ok(value) => Ok(value),
-        Err(error) => match quoted(bytes) {
+        Err(error) => match quoted(&bytes) {
             Some(strict) => serde_json::from_slice(&strict).map_err(explained),
             None => Err(explained(error)),
         },

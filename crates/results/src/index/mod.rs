@@ -61,8 +61,14 @@ pub enum RunsError {
 
 impl RunsError {
     /// Advice.
-    pub fn hint(&self) -> &'static str {
-        "give the folder of a run, any folder above those of several, or the CSV of a study"
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            RunsError::Study(error) => error.hint(),
+            RunsError::Io { .. } | RunsError::Nothing(_) => Some(
+                "give the folder of a run, any folder above those of several, or the CSV of a study"
+                    .into(),
+            ),
+        }
     }
 }
 
@@ -194,11 +200,14 @@ fn read_all(
         folders.get(at).map(|(found, source)| (at, read_run(found, source, is_kept)))
     };
     let mut all: Vec<(usize, Result<Run, LeftOut>)> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads.max(1))
-            .map(|_| scope.spawn(|| iter::from_fn(read_next).collect::<Vec<_>>()))
-            .collect();
-        let read = threads.into_iter().map(|one| one.join().unwrap_or_else(|e| resume_unwind(e)));
-        read.flatten().collect()
+        let read_all = || iter::from_fn(read_next).collect::<Vec<_>>();
+        // Where no further thread can be had, fewer read.
+        let others =
+            (1..threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, read_all).ok());
+        let others: Vec<_> = others.collect();
+        let own = read_all();
+        let read = others.into_iter().map(|one| one.join().unwrap_or_else(|e| resume_unwind(e)));
+        read.flatten().chain(own).collect()
     });
     all.sort_unstable_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, run)| run).collect()

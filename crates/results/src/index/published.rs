@@ -5,6 +5,7 @@ use crate::cells::{cells, is_remark, lines};
 use crate::import::LeftOut;
 use crate::run::Run;
 use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED};
+use feedrate_measure::record::file::read_text;
 use feedrate_measure::stats::mean;
 use feedrate_spec::units::MIB;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ pub(super) fn tables(sources: &[PathBuf]) -> Vec<PublishedTable> {
     paths.sort();
     paths.dedup();
     let tables = paths.into_iter().filter_map(|path| {
-        let text = std::fs::read_to_string(&path).ok()?;
+        let text = read_text(&path).ok()?;
         Some(PublishedTable { claims: claims_of(&text)?, path })
     });
     tables.collect()

@@ -115,6 +115,31 @@ pub struct DatasetPlan {
     pub redundancy: Redundancy,
 }
 
+/// Files of a dataset, at most.
+const FILES_MAX: u64 = 1 << 40;
+/// Files whose sizes are drawn one by one, at most.
+const DRAWN_FILES_MAX: u64 = 100_000_000;
+/// Subfolders of a split, at most.
+const FOLDERS_MAX: u64 = 1_000_000;
+
+impl DatasetPlan {
+    /// Whatever no plan of ours asks for, so that nobody who reads another's walks for ever.
+    pub fn beyond_all_bounds(&self) -> Option<String> {
+        let files = self.files_train.saturating_add(self.files_eval);
+        let folders = self.subfolders_train.max(self.subfolders_eval);
+        let is_drawn = self.record_stdev_bytes > 0.0;
+        let files_max = if is_drawn { DRAWN_FILES_MAX } else { FILES_MAX };
+        if files > files_max {
+            return Some(format!(
+                "it names {files} files, and no dataset has more than {files_max}"
+            ));
+        }
+        (folders > FOLDERS_MAX).then(|| {
+            format!("it names {folders} subfolders, and no dataset has more than {FOLDERS_MAX}")
+        })
+    }
+}
+
 impl DatasetPlan {
     /// As [`FormatEntry::file_bytes`], less what compression saves of this content.
     pub fn file_bytes(&self, format: &FormatEntry, shape: &FileShape) -> u64 {

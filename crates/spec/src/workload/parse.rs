@@ -134,7 +134,7 @@ impl KeyWalk {
         let near = if self.problems.0.len() < PROBLEMS_MAX { near(path) } else { None };
         self.problems.push(problem.at(Some(place.clone())).hint(match near {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "all keys are in docs/reference/keys.md".to_string(),
+            None => "`feedrate list keys` has all keys".to_string(),
         }));
     }
 }

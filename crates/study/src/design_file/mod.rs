@@ -150,7 +150,7 @@ fn problem(name: &str, line: usize, column: usize, message: &str) -> Problem {
     let problem = Problem::error("", message).at(Some(place));
     match near {
         Some(near) => problem.hint(format!("did you mean `{near}`?")),
-        None => problem.hint("see the designs in `studies/`, and `docs/guide/studies.md`"),
+        None => problem.hint("see `feedrate study new --help`, and `feedrate list designs`"),
     }
 }
 

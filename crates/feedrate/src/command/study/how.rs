@@ -124,6 +124,16 @@ fn given(words: &[String]) -> Option<Vec<String>> {
     (!words.is_empty()).then(|| words.to_vec())
 }
 
+/// As it was written, where it was given.
+fn shown(value: &impl Debug) -> String {
+    let text = format!("{value:?}");
+    match text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')) {
+        Some(given) => given.into(),
+        None if text == "None" => "not given".into(),
+        None => text,
+    }
+}
+
 /// Changes to the settings, which a study with results refuses.
 struct Changes {
     are_open: bool,
@@ -135,7 +145,8 @@ impl Changes {
         match asked {
             Some(asked) if self.are_open => *setting = asked,
             Some(asked) if asked != *setting => {
-                self.refused.push(format!("`{flag}` is {asked:?} now, and was {setting:?}"));
+                let (now, before) = (shown(&asked), shown(setting));
+                self.refused.push(format!("`{flag}` is {now} now, and was {before}"));
             }
             _ => {}
         }

@@ -8,6 +8,7 @@ use crate::output::{refuse_there, write_output};
 use crate::resolve;
 use anyhow::Context;
 use clap::Args;
+use feedrate_measure::record::file::read_text;
 use feedrate_results::row::Row;
 use feedrate_results::table::Table;
 use feedrate_spec::problem::Problems;
@@ -148,7 +149,7 @@ fn asked(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
 }
 
 fn read(file: &Path) -> anyhow::Result<DesignText> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let text = read_text(file).map_err(|error| {
         UsageError::new(
             format!("cannot read design `{}`: {error}", file.display()),
             "give a file in TOML or YAML, or the design by flags: `--design`, `--model`, `--factor`",

@@ -2,7 +2,7 @@
 
 use crate::{messages, progress};
 use feedrate_analysis::precision::NextStep;
-use feedrate_spec::units;
+use feedrate_spec::{escape, units};
 use feedrate_study::runner::RunnerEvent;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -33,7 +33,7 @@ impl Reporter {
             self.say(&line);
         }
         self.line.reset_elapsed();
-        self.line.set_message(live);
+        self.line.set_message(escape::one_line(&live).into_owned());
     }
 
     /// A line that stays.

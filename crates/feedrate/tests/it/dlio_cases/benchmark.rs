@@ -223,6 +223,12 @@ fn others() -> Vec<Case> {
         told.map(|more| [&alone[..], &more].concat().into_iter().map(String::from).collect());
     ksm.commands.extend(with);
     cases.push(ksm);
+    cases.extend(computation_times());
+    cases
+}
+
+fn computation_times() -> Vec<Case> {
+    let mut cases = Vec::new();
     for (name, keys) in [
         ("uniform", &["type=uniform", "min=0.001", "max=0.002"][..]),
         ("normal", &["type=normal", "mean=0.001", "stdev=0.001"]),

@@ -18,13 +18,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Runs wait for the disk most of the time.
 const CASES_AT_ONCE: usize = 8;
 
+type RanCheck = dyn Fn(&Ran) -> Result<(), String> + Sync;
+
 /// One test of DLIO's.
 struct Case {
     name: String,
     /// Overrides of one command after another.
     commands: Vec<Vec<String>>,
     /// What DLIO's test asks for.
-    check: Box<dyn Fn(&Ran) -> Result<(), String> + Sync>,
+    check: Box<RanCheck>,
     /// What `check.py` should find in the data.
     look: Option<Value>,
     /// docs/guide/dlio.md tells why it is not so here.

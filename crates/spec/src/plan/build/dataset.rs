@@ -4,20 +4,14 @@ use super::{Builder, Context};
 use crate::catalog::Unfit;
 use crate::plan::explain::estimate_with;
 use crate::plan::layout::Layout;
-use crate::plan::{DatasetPlan, Plan};
+use crate::plan::{DRAWN_FILES_MAX, DatasetPlan, FILES_MAX, FOLDERS_MAX, Plan};
 use crate::shape::{Compression, DIMS_MAX, Element, Encoding, Redundancy};
 use crate::units;
 
-/// Upper limit of files: no file system holds more.
-const FILES_MAX: u64 = 1 << 40;
 /// Positions in an epoch are counted exactly, in floating point too.
 const SAMPLES_MAX: u64 = 1 << 53;
-/// Upper limit of folders: each is made before the first file.
-const FOLDERS_MAX: u64 = 1_000_000;
 /// Highest level of deflate.
 const COMPRESSION_LEVEL_MAX: u64 = 9;
-/// Drawn sizes are walked one by one.
-const DRAWN_FILES_MAX: u64 = 100_000_000;
 
 impl Builder<'_> {
     pub(super) fn dataset(&mut self, accelerators: u32) -> DatasetPlan {
@@ -184,7 +178,7 @@ impl Builder<'_> {
         let name = self.w.dataset_format.clone();
         if self.catalog.format(&name).is_none() {
             let built: Vec<&str> = self.catalog.formats.iter().map(|f| f.member.name).collect();
-            let message = format!("needs format `{name}`, which is not built yet");
+            let message = format!("there is no format `{name}`");
             self.no_member("dataset.format", message, "formats", &built);
         }
     }

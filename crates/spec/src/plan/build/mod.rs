@@ -16,7 +16,7 @@ use super::{
 use crate::catalog::{Ability, Catalog};
 use crate::problem::{Problem, Problems};
 use crate::units;
-use crate::workload::Workload;
+use crate::workload::{Content, KEYS, Node, Workload};
 use std::ops::RangeInclusive;
 
 const ACCELERATORS_MAX: u32 = 100_000;
@@ -129,6 +129,7 @@ impl Builder<'_> {
     }
 
     fn plan(&mut self, context: Context) -> Plan {
+        self.names_are_plain();
         let accelerators = self.accelerators();
         let mut dataset = self.dataset(accelerators);
         if self.writes_checkpoints_alone() {
@@ -177,6 +178,19 @@ impl Builder<'_> {
             }
         }
         plan
+    }
+
+    /// Names and folders are shown, in lines of their own.
+    fn names_are_plain(&mut self) {
+        let w = self.w;
+        for key in KEYS {
+            if let Some(Node { content: Content::Scalar { text, .. }, .. }) = w.tree().at(key.path)
+                && text.trim_end().contains(char::is_control)
+            {
+                let message = format!("`{text}` holds control characters");
+                self.error(key.path, message, "take them out");
+            }
+        }
     }
 
     fn error(&mut self, key: &str, message: String, hint: &str) {
@@ -327,10 +341,18 @@ impl Builder<'_> {
         }
         let recorded = train.steps().saturating_mul(u64::from(accelerators));
         if recorded > RECORDED_STEPS_MAX && self.trains() {
+            // Where one epoch is too long, it is not their number.
+            let is_one =
+                train.steps_per_epoch.saturating_mul(accelerators.into()) > RECORDED_STEPS_MAX;
+            let key = match (w.dataset_num_files_train, w.dataset_num_samples_per_file) {
+                _ if !is_one => "train.epochs",
+                (files, samples) if samples > files => "dataset.num_samples_per_file",
+                _ => "dataset.num_files_train",
+            };
             self.error(
-                "train.epochs",
+                key,
                 format!("a record of `{recorded}` accelerator steps would not fit"),
-                "use fewer epochs, `--scale`, or `train.total_training_steps`",
+                "use fewer samples or epochs, larger batches, `--scale`, or `train.total_training_steps`",
             );
         }
         train

@@ -77,7 +77,7 @@ error: w.yaml:11:14: metric.au: `90` is above 1
 error: w.yaml:12:33: dataset.compressible_percent: `101` is above 100
   hint: give a number from 0 to 100
 error: w.yaml:13:1: unknown key `colour`
-  hint: all keys are in docs/reference/keys.md
+  hint: `feedrate list keys` has all keys
 error: override `dataset.num_files_train='4'`: dataset.num_files_train: expected a whole number, found `4`
   hint: take the quotes away"
     );

@@ -1,0 +1,283 @@
+//! Results, studies and workloads that somebody has filled with control characters, numbers beyond all bounds, or too much of
+//! anything: no such character is printed, no line is forged, and nothing waits or panics.
+
+use crate::harness::{Answer, TINY, Test};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+/// Clears a screen, begins a line, rings, turns the direction.
+const HOSTILE: &str = "x\u{1b}[2J\r\nFORGED: all is well\u{7}\u{9b}1m\u{202e}\u{2066}y";
+
+/// A run in `runs/good`, and its twin, whose files a test changes, in `runs/bad`.
+fn twins() -> Test {
+    let test = Test::with(TINY);
+    test.run_json(&["--run-dir", "runs/good"]);
+    test.run_json(&["--run-dir", "runs/bad"]);
+    test
+}
+
+/// Nothing in what was printed steers a terminal, and every line is the program's own.
+#[track_caller]
+fn is_harmless(answer: &Answer, of: &str) {
+    for text in [&answer.stdout, &answer.stderr] {
+        shows_escapes(text, of);
+    }
+    assert!(!answer.stderr.contains("panicked"), "{of}: {}", answer.stderr);
+}
+
+#[track_caller]
+fn shows_escapes(text: &str, of: &str) {
+    let is_steering = |c: char| {
+        c.is_control() && c != '\n'
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    assert!(!text.contains(is_steering), "{of}: {text:?}");
+    let forged = text.lines().find(|line| line.trim_start().starts_with("FORGED"));
+    assert_eq!(forged, None, "{of}: {text}");
+}
+
+/// The pointers of all texts in `value`; of lists the first item alone.
+fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::String(_) => found.push(at.to_string()),
+        Value::Array(items) => {
+            if let Some(first) = items.first() {
+                texts(first, &format!("{at}/0"), found);
+            }
+        }
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, value)| texts(value, &format!("{at}/{key}"), found));
+        }
+        _ => {}
+    }
+}
+
+/// Each text of a JSON file made hostile in turn, and shown by each of `commands`.
+fn each_text_is_shown(test: &Test, file: &str, commands: &[&[&str]]) -> usize {
+    let whole = fs::read(test.path(file)).unwrap();
+    let value: Value = serde_json::from_slice(&whole).unwrap();
+    let mut pointers = Vec::new();
+    texts(&value, "", &mut pointers);
+    for pointer in &pointers {
+        let mut changed = value.clone();
+        *changed.pointer_mut(pointer).unwrap() = HOSTILE.into();
+        test.write(file, changed.to_string());
+        for words in commands {
+            is_harmless(&test.feedrate(words), &format!("{file}{pointer}: {words:?}"));
+        }
+    }
+    test.write(file, whole);
+    pointers.len()
+}
+
+#[test]
+fn texts_of_records_are_shown_as_escapes() {
+    let test = twins();
+    let record: Value =
+        serde_json::from_slice(&fs::read(test.path("runs/bad/record.json")).unwrap()).unwrap();
+    // What only some runs have.
+    let mut full = record;
+    full["stopped_because"] = "x".into();
+    full["plan"]["doubts"] = serde_json::json!([{ "name": "n", "evidence": "e", "advice": "a" }]);
+    full["doubts"] = serde_json::json!([{ "name": "n", "evidence": "e", "advice": "a" }]);
+    test.write("runs/bad/record.json", full.to_string());
+    let commands: &[&[&str]] = &[
+        &["show", "runs/bad"],
+        &["analyze", "runs", "--all"],
+        &["analyze", "runs", "--json"],
+        &["report", "runs"],
+        &["compare", "runs/good", "runs/bad"],
+    ];
+    assert!(each_text_is_shown(&test, "runs/bad/record.json", commands) > 40);
+}
+
+#[test]
+fn texts_of_dlios_files_are_shown_as_escapes() {
+    let test = twins();
+    fs::remove_file(test.path("runs/bad/record.json")).unwrap();
+    let config = "runs/bad/.hydra/config.yaml";
+    let yaml = fs::read_to_string(test.path(config)).unwrap();
+    let tree: Value = serde_json::from_str(&json_of(&test, config)).unwrap();
+    // JSON is YAML.
+    test.write(config, tree.to_string());
+    let commands: &[&[&str]] = &[&["analyze", "runs/bad", "--all"], &["report", "runs/bad"]];
+    let mut fields = each_text_is_shown(&test, config, commands);
+    test.write(config, yaml);
+    for file in ["summary.json", "0_output.json", "0_per_epoch_stats.json"] {
+        let file = format!("runs/bad/{file}");
+        if test.path(&file).exists() {
+            fields += each_text_is_shown(&test, &file, commands);
+        }
+    }
+    assert!(fields > 20, "{fields}");
+    let log = fs::read_to_string(test.path("runs/bad/dlio.log")).unwrap();
+    let hostile = HOSTILE.replace('\n', " ");
+    test.write("runs/bad/dlio.log", format!("[WARNING] {hostile}\n{log}[WARNING] {hostile}\n"));
+    for words in commands {
+        is_harmless(&test.feedrate(words), "dlio.log");
+    }
+}
+
+/// A YAML file of a run as JSON, by the Python of the tests.
+fn json_of(test: &Test, file: &str) -> String {
+    let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
+    let mut python = test.program(crate::harness::venv_python(), &["-c", script, file]);
+    let answer = Answer::of(&python.output().unwrap());
+    assert_eq!(answer.code, 0, "{}\n  hint: run `cargo xtask setup`", answer.stderr);
+    answer.stdout
+}
+
+#[test]
+fn written_reports_and_plots_hold_no_control_characters() {
+    let test = twins();
+    let file = test.path("runs/bad/record.json");
+    let mut record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    for key in ["model", "workload"] {
+        record["plan"][key] = HOSTILE.into();
+    }
+    record["stopped_because"] = HOSTILE.into();
+    fs::write(&file, record.to_string()).unwrap();
+    for name in ["r.html", "r.md", "r.csv", "r.tex", "r.json"] {
+        let answer = test.feedrate(&["report", "runs", "-o", name]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        shows_escapes(&fs::read_to_string(test.path(name)).unwrap(), name);
+    }
+    let answer = test.feedrate(&["plot", "timeline", "runs/bad", "-o", "p.svg"]);
+    is_harmless(&answer, "plot");
+    if answer.code == 0 {
+        shows_escapes(&fs::read_to_string(test.path("p.svg")).unwrap(), "p.svg");
+    }
+}
+
+#[test]
+fn names_of_folders_forge_nothing() {
+    let test = twins();
+    fs::rename(test.path("runs/bad"), test.path("runs").join(HOSTILE)).unwrap();
+    for words in
+        [&["analyze", "runs", "--all"][..], &["analyze", "runs", "--json"], &["report", "runs"]]
+    {
+        let answer = test.feedrate(words);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        is_harmless(&answer, "names");
+        assert!(answer.stdout.contains("control characters are in its name"), "{}", answer.stdout);
+    }
+}
+
+#[test]
+fn workloads_studies_and_datasets_forge_nothing() {
+    let test = Test::with(TINY);
+    let text = serde_json::to_string(HOSTILE).unwrap();
+    for yaml in [
+        format!("{TINY}{text}: 1\n"),
+        TINY.replace("tiny", &text),
+        TINY.replace("npz", &text),
+        TINY.replace("batch_size: 4", &format!("batch_size: {text}")),
+        TINY.replace("data_folder: data", &format!("data_folder: {text}")),
+    ] {
+        test.write("bad.yaml", yaml);
+        for words in
+            [&["plan", "bad.yaml"][..], &["run", "bad.yaml", "-q"], &["plan", "bad.yaml", "--json"]]
+        {
+            is_harmless(&test.feedrate(words), "bad.yaml");
+        }
+    }
+    let quoted = HOSTILE.replace('"', "");
+    for csv in [
+        format!("model,processes,run\n\"{quoted}\",1,N\n"),
+        format!("model,processes,run\nworkload.yaml,\"{quoted}\",N\n"),
+        format!(
+            "model,processes,overrides,run\nworkload.yaml,1,\"reader.batch_size={quoted}\",N\n"
+        ),
+        format!("model,\"{quoted}\",run\nworkload.yaml,1,N\n"),
+    ] {
+        test.write("bad.csv", csv);
+        for words in [
+            &["study", "status", "bad.csv"][..],
+            &["study", "run", "bad.csv", "--dry-run"],
+            &["study", "run", "bad.csv", "--quiet-wait", "0"],
+            &["analyze", "bad.csv"],
+        ] {
+            is_harmless(&test.feedrate(words), "bad.csv");
+        }
+    }
+    test.feedrate(&["generate", "workload.yaml"]);
+    let manifest = test.data_files("manifest.json").remove(0);
+    let whole: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    let mut pointers = Vec::new();
+    texts(&whole, "", &mut pointers);
+    for pointer in pointers {
+        let mut changed = whole.clone();
+        *changed.pointer_mut(&pointer).unwrap() = HOSTILE.into();
+        fs::write(&manifest, changed.to_string()).unwrap();
+        for words in [&["run", "workload.yaml", "-q"][..], &["verify", "workload.yaml"]] {
+            is_harmless(&test.feedrate(words), &pointer);
+        }
+    }
+}
+
+#[test]
+fn numbers_beyond_all_bounds_are_refused_at_once() {
+    let test = Test::with(TINY);
+    test.run_json(&["--run-dir", "runs/a"]);
+    let manifest = test.data_files("manifest.json").remove(0);
+    let changed = |file: &Path, at: &str, number: f64| {
+        let mut value: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        value.pointer_mut(at).unwrap()["files_train"] = (number as u64).into();
+        value.pointer_mut(at).unwrap()["record_stdev_bytes"] = 1.0.into();
+        fs::write(file, value.to_string()).unwrap();
+    };
+    changed(&manifest, "/settings", 1e15);
+    test.feedrate(&["run", "workload.yaml"]).refuses(1, &["no dataset has more than"]);
+    changed(&test.path("runs/a/record.json"), "/plan/dataset", 1e15);
+    test.feedrate(&["show", "runs/a"]).refuses(1, &["is damaged", "no dataset has more than"]);
+}
+
+#[test]
+fn files_that_are_too_long_are_not_read() {
+    let test = twins();
+    for name in ["summary.json", "0_output.json"] {
+        let file = fs::File::options().write(true).open(test.path("runs/bad").join(name)).unwrap();
+        file.set_len(40 << 20).unwrap();
+    }
+    fs::remove_file(test.path("runs/bad/record.json")).unwrap();
+    let answer = test.feedrate(&["analyze", "runs/bad", "--all"]);
+    assert!(answer.stdout.contains("it is larger than"), "{answer:?}");
+    let file = fs::File::options().write(true).open(test.path("runs/good/record.json")).unwrap();
+    file.set_len(2 << 30).unwrap();
+    test.feedrate(&["show", "runs/good"]).refuses(1, &["it is larger than"]);
+    test.write("long.yaml", "");
+    fs::File::options().write(true).open(test.path("long.yaml")).unwrap().set_len(1 << 30).unwrap();
+    test.feedrate(&["plan", "long.yaml"]).refuses(2, &["it is larger than"]);
+}
+
+/// Whom no other process of this machine belongs to: limits of processes count those of a user, and none for root.
+const NOBODY: u32 = 54_321;
+
+#[test]
+fn threads_that_cannot_be_had_are_an_error_or_missed_by_nobody() {
+    let test = twins();
+    let mut all = vec![test.path("")];
+    while let Some(path) = all.pop() {
+        std::os::unix::fs::chown(&path, Some(NOBODY), None).expect("run this test as root");
+        all.extend(fs::read_dir(&path).into_iter().flatten().map(|entry| entry.unwrap().path()));
+    }
+    let program = test.path("feedrate");
+    fs::copy(env!("CARGO_BIN_EXE_feedrate"), &program).unwrap();
+    for threads in [1, 3, 4, 5, 6, 8] {
+        for line in [
+            "analyze runs",
+            "report runs",
+            "show runs/good",
+            "run workload.yaml -q",
+            "generate workload.yaml dataset.num_files_train=9",
+        ] {
+            let limited = format!("ulimit -u {threads}; exec ./feedrate {line}");
+            let mut bash = test.program("bash", &["-c", &limited]);
+            let answer = Answer::of(&bash.uid(NOBODY).output().unwrap());
+            is_harmless(&answer, line);
+            assert!([0, 1].contains(&answer.code), "{threads}: {line}: {answer:?}");
+        }
+    }
+}
