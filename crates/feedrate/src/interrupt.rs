@@ -87,6 +87,11 @@ fn listen(
     }
 }
 
+/// Hear what whoever started this process, and listens itself, leaves to another thread: a process inherits it.
+pub(crate) fn hear() {
+    mask(libc::SIG_UNBLOCK, &set_of(&[libc::SIGINT, libc::SIGTERM]));
+}
+
 /// End as a process does that does nothing about `signal`.
 pub(crate) fn end_by(signal: i32) {
     mask(libc::SIG_UNBLOCK, &set_of(&[signal]));

@@ -1,7 +1,7 @@
 //! `feedrate supervise`: a run of a study, with all that it starts. For the runner of a study, which reads how it ended.
 
 use crate::exit::Exit;
-use crate::messages;
+use crate::{interrupt, messages};
 use clap::Args;
 use feedrate_study::supervise::{Supervision, supervise as until_nothing_lives};
 
@@ -15,6 +15,8 @@ pub(super) struct SuperviseArguments {
 /// Supervise one run, and print how it ended.
 pub(super) fn supervise(arguments: &SuperviseArguments) -> anyhow::Result<Exit> {
     let order: Supervision = serde_json::from_str(&arguments.order)?;
+    // So does all that it starts.
+    interrupt::hear();
     let ended = until_nothing_lives(&order);
     messages::print(&serde_json::to_string(&ended)?)?;
     Ok(Exit::Fine)

@@ -83,7 +83,7 @@ fn a_run_whose_reads_hang_keeps_what_it_measured() {
 fn a_run_whose_checkpoint_hangs_keeps_the_steps_before() {
     for mode in ["checkpoint.asynchronous=true", "checkpoint.asynchronous=false"] {
         let test = generated();
-        let part = "checkpoints/global_epoch1_step1/model_states-0.part";
+        let part = "checkpoints/global_epoch1_step1/manifest.json";
         hang(&test.path(part));
         let steps = ["workflow.checkpoint=true", "checkpoint.steps_between_checkpoints=1"];
         let run = [&["run", "workload.yaml", mode, "model.model_size=1000"][..], &steps].concat();
@@ -99,7 +99,7 @@ fn a_run_whose_checkpoint_hangs_keeps_the_steps_before() {
 #[test]
 fn checkpoints_alone_that_hang_can_be_left() {
     let test = Test::with(TINY);
-    let part = "checkpoints/global_epoch1_step2/model_states-0.part";
+    let part = "checkpoints/global_epoch1_step2/manifest.json";
     hang(&test.path(part));
     let alone = ["workflow.train=false", "workflow.checkpoint=true", "model.model_size=1000"];
     let run =

@@ -178,7 +178,7 @@ fn two_runners_do_not_meet_and_a_kill_frees_the_lock() {
     let test = study(STUDY);
     let mut runner = begin(&test);
     until_files(&test, 2, &mut runner);
-    run(&test, &[]).refuses(2, &["another runner is at work (process ", "hint:"]);
+    run(&test, &[]).refuses(2, &["another runner is at work", "(process ", "hint:"]);
     kill(&mut runner);
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
 }
