@@ -144,7 +144,9 @@ fn fitting(format: &Format, shapes: &[FileShape]) -> FileShape {
 }
 
 fn fits(format: &Format, shape: &FileShape, encoding: &Encoding) -> bool {
-    (format.entry.unfit)(shape, encoding).is_none()
+    let elements = format.entry.elements;
+    let is_held = elements.is_empty() || elements.contains(&shape.element);
+    is_held && (format.entry.unfit)(shape, encoding).is_none()
 }
 
 fn small(format: &Format) -> FileShape {
