@@ -16,7 +16,7 @@ use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
 use feedrate_run::system::{self, Iostat, TimelineSampler};
 use feedrate_spec::plan::{Plan, PlanDoubt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,24 @@ pub(crate) struct Execution<'a> {
     pub(crate) talk: &'a mut dyn Talk,
     /// The user's wishes, and what they may look at.
     pub(crate) signals: &'a Signals,
+    /// After the run, where its results are not where they belong.
+    pub(crate) unsaved: Option<Unsaved>,
+}
+
+/// Results that could not be written where they belong.
+pub(crate) struct Unsaved {
+    error: anyhow::Error,
+    /// Folder for temporary files that has all of them; `None` where they could not be written there either.
+    pub(crate) elsewhere: Option<PathBuf>,
+}
+
+impl From<Unsaved> for anyhow::Error {
+    fn from(Unsaved { error, elsewhere }: Unsaved) -> Self {
+        match elsewhere {
+            Some(folder) => error.context(format!("the results are in `{}`", folder.display())),
+            None => error.context("the results are lost, but for what was printed"),
+        }
+    }
 }
 
 impl Execution<'_> {
@@ -56,7 +74,7 @@ impl Execution<'_> {
     /// Train on `dataset`, or without one write checkpoints; then write down what came of it.
     ///
     /// # Errors
-    /// The run failed, or its results could not be written.
+    /// The run failed.
     pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&OpenDataset>) -> anyhow::Result<()> {
         let outcome = self.save().and_then(|()| {
             let clock = self.meet()?;
@@ -77,11 +95,30 @@ impl Execution<'_> {
         if let Err(error) = &outcome {
             self.record.stopped_because = Some(format!("{error:#}"));
         }
-        let saved = self.save();
-        if let (Err(_), Err(unsaved)) = (&outcome, &saved) {
-            messages::say(format!("warning: {unsaved:#}"));
+        self.unsaved = self.save().err().map(|error| Unsaved { error, elsewhere: self.rescued() });
+        outcome
+    }
+
+    /// Write the results of a run that nobody will repeat by itself, as a study does, into the folder for temporary files.
+    fn rescued(&self) -> Option<PathBuf> {
+        let results = self.results.filter(|_| self.record.study.is_none())?;
+        let folder = results::make_folder(&std::env::temp_dir(), "feedrate-").ok()?;
+        let elsewhere = Results { folder, invocation: results.invocation.clone() };
+        elsewhere.save(&self.record).ok().map(|()| elsewhere.folder)
+    }
+
+    /// What to say of the results of a run that failed.
+    pub(crate) fn kept(&self) -> String {
+        let Some(results) = self.results else { return "the run failed".into() };
+        let there = Some(&results.folder);
+        let folder = self.unsaved.as_ref().map_or(there, |unsaved| unsaved.elsewhere.as_ref());
+        match folder {
+            _ if self.record.epochs.is_empty() => "the run failed; nothing was measured".into(),
+            Some(folder) => {
+                format!("the run failed; what was measured is in `{}`", folder.display())
+            }
+            None => "the run failed, and what was measured could not be written".into(),
         }
-        outcome.and(saved)
     }
 
     /// All processes tell of themselves and their machines, and set their clocks alike.

@@ -133,17 +133,16 @@ fn run_on(
         results: results.as_ref(),
         talk: &mut EpochLines { epochs: plan.train.epochs_run(), tells },
         signals,
+        unsaved: None,
     };
     let outcome = execution.run(&plan, dataset.as_ref());
-    let folder = run_dir.display();
-    outcome.map_err(|error| {
-        error.context(format!("the run failed; what was measured is in `{folder}`"))
-    })?;
-    let record = execution.record;
+    outcome.map_err(|error| error.context(execution.kept()))?;
+    let Execution { record, unsaved, .. } = execution;
+    let folder = unsaved.as_ref().map_or(Some(&run_dir), |unsaved| unsaved.elsewhere.as_ref());
     let (mut code, mut printed) = (Exit::Fine, Ok(()));
     if ranks.is_first() {
         let mut summary = Summary::new(&record);
-        summary.run_dir = Some(folder.to_string());
+        summary.run_dir = folder.map(|folder| folder.display().to_string());
         let told = match (arguments.data.json, arguments.details) {
             (true, _) => Told::Json,
             (false, true) => Told::Details,
@@ -152,8 +151,11 @@ fn run_on(
         printed = summary::print(&summary, &record, told);
         code = arguments.gates.exit(&summary);
     }
+    if let Some(unsaved) = unsaved {
+        return Err(unsaved.into());
+    }
     if !record.complete {
-        return Err(Interrupted(folder.to_string()).into());
+        return Err(Interrupted(run_dir.display().to_string()).into());
     }
     printed?;
     Ok(code)

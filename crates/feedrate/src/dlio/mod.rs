@@ -166,9 +166,15 @@ fn run_on(
         results: is_first.then_some(&results),
         talk: &mut LogTalk { lines: &mut lines, invocation },
         signals,
+        unsaved: None,
     };
-    execution.run(&plan, dataset.as_ref())?;
-    let record = execution.record;
+    let outcome = execution.run(&plan, dataset.as_ref());
+    outcome.map_err(|error| error.context(execution.kept()))?;
+    let Execution { record, unsaved, .. } = execution;
+    if let Some(unsaved) = unsaved {
+        lines.say(&dlio::log(&record, invocation, None));
+        return Err(unsaved.into());
+    }
     if !record.complete {
         return Err(Interrupted(folder.display().to_string()).into());
     }

@@ -1,6 +1,6 @@
 //! Bad input: each its own error with where, what and what to do, and no panic.
 
-use crate::harness::{Mounted, TINY, Test};
+use crate::harness::{Answer, Mounted, TINY, Test};
 use std::path::Path;
 
 #[track_caller]
@@ -178,6 +178,36 @@ fn results_on_a_full_disk_fail_with_the_reason() {
     let answer =
         test.feedrate(&["run", "workload.yaml", "--results", &results, "train.epochs=500"]);
     answer.refuses(1, &["No space left", "hint:"]);
+}
+
+/// However small the device is, what was measured is printed, and lies whole where the answer says.
+#[test]
+fn what_was_measured_outlives_a_full_results_folder() {
+    let test = Test::with(TINY);
+    std::fs::create_dir(test.path("tmp")).unwrap();
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    let mut rescued = 0;
+    for size in [8, 16, 20, 24, 28, 32, 40, 48, 64, 96, 256] {
+        let disk = Mounted::tmpfs(&test.path("full"), &format!("size={size}k"));
+        let results = disk.0.to_string_lossy().into_owned();
+        let mut command = test.command(&["run", "workload.yaml", "--results", &results]);
+        let answer = Answer::of(&command.env("TMPDIR", test.path("tmp")).output().unwrap());
+        let said = answer.stdout.lines().find_map(|line| line.strip_prefix("Results: "));
+        let Some(folder) = said else {
+            answer.refuses(1, &["nothing was measured", "No space left"]);
+            continue;
+        };
+        let record = std::fs::read(test.path(folder).join("record.json")).unwrap();
+        let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+        assert_eq!(record["complete"], true);
+        if !test.path(folder).starts_with(&disk.0) {
+            rescued += 1;
+            answer.refuses(1, &["the results are in", "No space left"]);
+        } else {
+            assert_eq!(answer.code, 0, "{}", answer.stderr);
+        }
+    }
+    assert!(0 < rescued, "no size of a device was between too small to begin and large enough");
 }
 
 /// A device that fills up while the dataset is written: what is whole stays, and generation goes on once there is room.
