@@ -142,7 +142,8 @@ impl Drop for Case<'_> {
 /// Below no dataset, checkpoint or run that is taken for whole.
 fn is_of_something_torn(path: &Path) -> bool {
     let is_whole = |folder: &Path| {
-        ["manifest.json", "record.json"].iter().any(|name| folder.join(name).exists())
+        let record = fs::read_to_string(folder.join("record.json")).unwrap_or_default();
+        folder.join("manifest.json").exists() || record.contains("\"complete\":true")
     };
     path.to_string_lossy().contains("/incomplete/")
         || !path.ancestors().skip(1).take(2).any(is_whole)

@@ -14,7 +14,7 @@ pub(super) static CLASS: Class = Class {
     name: "hostile_results",
     what: "hostile folders of results",
     cases: 60,
-    short: 5,
+    short: 4,
     at_once: 2,
     run,
 };

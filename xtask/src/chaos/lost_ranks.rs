@@ -13,7 +13,7 @@ pub(super) static CLASS: Class = Class {
     name: "lost_ranks",
     what: "ranks killed or stopped",
     cases: 36,
-    short: 4,
+    short: 3,
     at_once: 1,
     run,
 };

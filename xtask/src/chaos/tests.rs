@@ -63,6 +63,13 @@ fn whoever_touches_a_stranger_or_leaves_something_is_found() {
         case.write("data/.x.part", "").unwrap();
     };
     check("part", leave_part, Some("left behind"));
+    check("killed", |case| leave_part_of_run(case, false), None);
+    check("whole", |case| leave_part_of_run(case, true), Some("left behind"));
+}
+
+fn leave_part_of_run(case: &Case, complete: bool) {
+    case.write("out/record.json", format!("{{\"complete\":{complete}}}")).unwrap();
+    case.write("out/.x.part", "").unwrap();
 }
 
 #[test]
