@@ -2,7 +2,7 @@
 
 use super::{Block, RECORD_VERSION, Record};
 use feedrate_spec::escape;
-use feedrate_spec::part::create_part;
+use feedrate_spec::part::{create_part, part_of};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -166,6 +166,17 @@ pub fn create_part_of(path: &Path) -> io::Result<(File, PathBuf)> {
     })
 }
 
+/// Remove what processes that were killed have left of `path`. Nobody else may be writing it.
+pub fn remove_parts_of(path: &Path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let Ok(entries) = fs::read_dir(path.parent().unwrap_or(Path::new("."))) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().and_then(part_of) == Some(&*name) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Threads that sync files.
 const SYNC_THREADS: usize = 8;
 /// Open files wait for their sync in groups of this size, well below the usual limit of descriptors.
@@ -300,6 +311,19 @@ mod tests {
     };
     use crate::summary::Summary;
     use feedrate_spec::plan::Cache;
+
+    #[test]
+    fn parts_of_a_killed_process_go_and_files_of_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let others = [".b.json.7-0.part", ".a.json.part", "a.json"];
+        for name in others.iter().chain(&[".a.json.7-0.part", ".a.json.8-3.part"]) {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        remove_parts_of(&folder.path().join("a.json"));
+        let mut left = names(folder.path());
+        left.sort();
+        assert_eq!(left, [".a.json.part", ".b.json.7-0.part", "a.json"]);
+    }
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)

@@ -99,7 +99,10 @@ impl Attempt {
     pub(super) fn write_outcome(&self) -> Result<(), FilesError> {
         match &self.outcome {
             Outcome::Complete(Some(checked)) => {
-                write_json(&self.run_dir.join(CHECKED_FILE), checked)?;
+                let path = self.run_dir.join(CHECKED_FILE);
+                // The runner, who alone writes it, may have been killed doing so.
+                file::remove_parts_of(&path);
+                write_json(&path, checked)?;
             }
             Outcome::Failed { reason, is_retried } => {
                 let name = if *is_retried { RETRIED_FILE } else { FAILED_FILE };
