@@ -101,13 +101,16 @@ impl Execution<'_> {
 
     /// Write the results of a run that nobody will repeat by itself, as a study does, into the folder for temporary files.
     fn rescued(&self) -> Option<PathBuf> {
-        let results = self.results.filter(|_| self.record.study.is_none())?;
+        if self.record.study.is_some() {
+            return None;
+        }
+        let results = self.results?;
         let folder = results::make_folder(&std::env::temp_dir(), "feedrate-").ok()?;
         let elsewhere = Results { folder, invocation: results.invocation.clone() };
         elsewhere.save(&self.record).ok().map(|()| elsewhere.folder)
     }
 
-    /// What to say of the results of a run that failed.
+    /// Words on the results of a run that failed.
     pub(crate) fn kept(&self) -> String {
         let Some(results) = self.results else { return "the run failed".into() };
         let there = Some(&results.folder);

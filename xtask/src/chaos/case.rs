@@ -70,6 +70,8 @@ impl<'a> Case<'a> {
     ) -> Result<Running> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.path("")).env("NO_COLOR", "1");
+        // Results that have no room where they belong go there.
+        command.env("TMPDIR", self.folder.join("said"));
         let number = self.outputs.fetch_add(1, Ordering::Relaxed);
         Running::start(command, self.folder.join(format!("said/{number}")))
     }

@@ -78,6 +78,9 @@ fn run(case: &mut Case) -> Result<u32> {
         ended.told()
     );
     told_results_are_there(case, &ended)?;
+    let is_told =
+        ended.stdout.contains("Results: ") || ended.stderr.contains("nothing was measured");
+    ensure!(place != Place::Results || is_told, "lost: what was measured: {}", ended.told());
     case.strangers.are_untouched()?;
     case.enlarge("full")?;
     attempt(case, place)?.with_code(&[0]).context("with room again")?;

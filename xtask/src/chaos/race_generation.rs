@@ -56,21 +56,22 @@ fn run(case: &mut Case) -> Result<u32> {
         });
         case.pass(30);
     }
-    case.pass(250);
+    case.pass(120);
     let hit = case.random.below(count);
-    let kills = case.random.chance(75);
-    for (i, mut maker) in makers.into_iter().enumerate() {
-        let dies = kills && i == hit && !maker.is_over();
-        if dies {
-            maker.signal(Signal::KILL);
-        }
-        let code = if dies { 137 } else { 0 };
+    let dies = case.random.chance(75) && !makers[hit].is_over();
+    if dies {
+        makers[hit].signal(Signal::KILL);
+    }
+    for (i, maker) in makers.into_iter().enumerate() {
+        let code = if dies && i == hit { 137 } else { 0 };
         maker.wait()?.with_code(&[code, 0])?;
     }
     if is_dlio {
         dlio(case, count)?.wait()?.with_code(&[0]).context("a maker afterwards")?;
         let trains = ["--config-dir", "conf", "workload=tiny", "++hydra.run.dir=trained"];
         case.start(case.program("dlio_benchmark"), &trains)?.wait()?.with_code(&[0])?;
+        let verify = ["verify", "conf/workload/tiny.yaml", "--data", "data"];
+        case.feedrate(&verify)?.with_code(&[0]).context("torn")?;
     } else {
         case.feedrate(&["generate", "workload.yaml", &chosen])?
             .with_code(&[0])

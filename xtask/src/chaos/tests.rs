@@ -24,19 +24,21 @@ impl Drop for Folder {
     }
 }
 
-fn shell(name: &str, script: &str) -> Result<i32, String> {
+fn shell(name: &str, script: &str, longest: Duration) -> Result<i32, String> {
     let folder = Folder::new(name);
     let case = Case::new(1, folder.0.clone(), Path::new("")).unwrap();
-    let ended = case.start("sh", &["-c", script]).unwrap().wait_for(Duration::from_millis(300));
+    let ended = case.start("sh", &["-c", script]).unwrap().wait_for(longest);
     ended.map(|ended| ended.code).map_err(|error| format!("{error:#}"))
 }
 
 #[test]
 fn a_program_that_panics_or_hangs_is_found() {
-    assert_eq!(shell("fine", "exit 3"), Ok(3));
-    assert!(shell("panic", "exit 101").unwrap_err().contains("panic"));
-    assert!(shell("abort", "kill -ABRT $$").unwrap_err().contains("panic"));
-    assert!(shell("hang", "exec sleep 60").unwrap_err().contains("hangs"));
+    let minute = Duration::from_secs(60);
+    assert_eq!(shell("fine", "exit 3", minute), Ok(3));
+    assert!(shell("panic", "exit 101", minute).unwrap_err().contains("panic"));
+    assert!(shell("abort", "kill -ABRT $$", minute).unwrap_err().contains("panic"));
+    let hang = shell("hang", "exec sleep 600", Duration::from_millis(300));
+    assert!(hang.unwrap_err().contains("hangs"));
 }
 
 #[test]

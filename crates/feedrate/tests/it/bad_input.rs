@@ -175,8 +175,9 @@ fn results_on_a_full_disk_fail_with_the_reason() {
     let disk = Mounted::tmpfs(&test.path("full"), "size=64k");
     std::fs::write(disk.0.join("filler"), vec![0; 48 << 10]).unwrap();
     let results = disk.0.to_string_lossy().into_owned();
-    let answer =
-        test.feedrate(&["run", "workload.yaml", "--results", &results, "train.epochs=500"]);
+    let mut command =
+        test.command(&["run", "workload.yaml", "--results", &results, "train.epochs=500"]);
+    let answer = Answer::of(&command.env("TMPDIR", test.path("")).output().unwrap());
     answer.refuses(1, &["No space left", "hint:"]);
 }
 

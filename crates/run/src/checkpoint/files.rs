@@ -72,7 +72,12 @@ impl FileSystem for SystemFiles {
     }
 
     fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn OutputFile>> {
-        let file = File::create(path)?;
+        // A link here would lead to a file of somebody else.
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = File::create_new(path)?;
         if bytes >= RESERVED_BYTES_MIN {
             // Where the file system has no such thing, blocks are found as they are written.
             let reserved = fallocate(&file, FallocateFlags::empty(), 0, bytes);

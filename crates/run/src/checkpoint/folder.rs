@@ -129,7 +129,9 @@ impl<'f> CheckpointFolder<'f> {
             let message = format!("it has {bytes}, only {free} are free");
             return Err(io::Error::new(io::ErrorKind::StorageFull, message));
         }
-        let left: Vec<String> = own.into_keys().filter(|name| !planned.contains(name)).collect();
+        let left = own.into_keys();
+        let left = left.filter(|name| name != NAME && !planned.contains(name));
+        let left: Vec<String> = left.collect();
         let files = planned.into_iter().chain(left.iter().cloned()).collect();
         let text = serde_json::to_vec(&BegunCheckpoint { files }).map_err(io::Error::other)?;
         let part = self.path.join(UNFINISHED);
@@ -176,9 +178,17 @@ impl<'f> CheckpointFolder<'f> {
             if !is_own {
                 return Ok(Some(path));
             }
+            // Only what was begun here can have a part of ours.
             let part = part_of(&path);
-            if name != NAME && !own.contains_key(name) && self.files.kind(&part)?.is_some() {
+            let is_begun = name == NAME || own.get(name) == Some(&None);
+            if !is_begun && self.files.kind(&part)?.is_some() {
                 return Ok(Some(part));
+            }
+        }
+        for name in [UNFINISHED, BEGUN] {
+            let path = self.path.join(name);
+            if !matches!(self.files.kind(&path)?, None | Some(NameKind::File { .. })) {
+                return Ok(Some(path));
             }
         }
         Ok(None)

@@ -284,6 +284,17 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
     std::fs::rename(&file, &moved).unwrap();
     std::os::unix::fs::symlink(&moved, &file).unwrap();
     refused("model_states-0.raw");
+    std::fs::rename(&moved, &file).unwrap();
+    let thesis = temporary.path().join("thesis.txt");
+    std::fs::write(&thesis, "mine").unwrap();
+    for name in ["model_states-0.part", "feedrate-unfinished.part", "feedrate-begun.json"] {
+        std::os::unix::fs::symlink(&thesis, inside.join(name)).unwrap();
+        refused(name);
+        assert_eq!(std::fs::read(&thesis).unwrap(), b"mine");
+        std::fs::remove_file(inside.join(name)).unwrap();
+    }
+    std::fs::write(inside.join("model_states-0.part"), "mine").unwrap();
+    refused("model_states-0.part");
 }
 
 /// Left by a run that was killed: ours, whenever that was.

@@ -333,6 +333,9 @@ impl RealDriver {
                 let storage = self.shared.storage_of(place);
                 if together || !self.signals.interrupted.load(Relaxed) {
                     open.into_iter().for_each(|file| storage.close(file));
+                } else {
+                    // Closing may hang as reading did: it is left to the process's end.
+                    std::mem::forget(open);
                 }
             } else if !together {
                 self.left_behind.extend(self.shared.file_of(place));

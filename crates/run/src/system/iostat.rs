@@ -58,8 +58,11 @@ impl Iostat {
     /// # Errors
     /// It could not be written.
     pub fn finish(mut self) -> io::Result<()> {
-        self.join()?;
-        fs::rename(&self.part, &self.file)
+        let finished = self.join().and_then(|()| fs::rename(&self.part, &self.file));
+        if finished.is_err() {
+            let _ = fs::remove_file(&self.part);
+        }
+        finished
     }
 
     fn join(&mut self) -> io::Result<()> {
@@ -112,11 +115,14 @@ impl IostatWriter {
                 std::thread::park_timeout(INTERVAL - waited);
                 continue;
             }
-            let after = self.counters()?;
-            let took = std::mem::replace(&mut began, Instant::now()).elapsed();
-            let row = statistics(&before, &after, took.as_secs_f64(), &(self.stamp)());
-            write!(self.output, "{between}{row}")?;
-            (before, between) = (after, ",\n");
+            // The kernel counts milliseconds: over a rest of an interval rates would be of nothing.
+            if INTERVAL <= waited || between == "\n" {
+                let after = self.counters()?;
+                let took = std::mem::replace(&mut began, Instant::now()).elapsed();
+                let row = statistics(&before, &after, took.as_secs_f64(), &(self.stamp)());
+                write!(self.output, "{between}{row}")?;
+                (before, between) = (after, ",\n");
+            }
             if is_last {
                 self.output.write_all(b"\n]}]}}\n")?;
                 return self
