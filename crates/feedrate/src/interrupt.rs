@@ -34,12 +34,13 @@ pub(crate) fn signals() -> Signals {
     listen(
         Arc::clone(&interrupted),
         move |_| interrupted.store(true, Relaxed),
-        move || {
+        move |is_told| {
             leave.store(true, Relaxed);
             thread::sleep(LAST_WORDS);
+            let why = if is_told { "interrupted" } else { "the work of other ranks has ended" };
             match still_waiting(system::waited_for()) {
-                Some(waiting) => messages::say(format!("error: interrupted, {waiting}")),
-                None => messages::say("error: interrupted"),
+                Some(waiting) => messages::say(format!("error: {why}, {waiting}")),
+                None => messages::say(format!("error: {why}")),
             }
         },
     );
@@ -54,21 +55,23 @@ pub(crate) fn pass_on(hand_on: impl Fn(i32) + Send + 'static) {
         told.store(true, Relaxed);
         hand_on(signal);
     };
-    listen(wanted, on_signal, || thread::sleep(LAST_WORDS + SAME));
+    listen(wanted, on_signal, |_| thread::sleep(LAST_WORDS + SAME));
 }
 
-/// Call `on_signal` with each signal, and `leave` when it is time to; then end the process. `wanted` may be set by others too.
+/// Call `on_signal` with each signal, and `leave` when it is time to, with whether there was a signal; then end the process. `wanted`
+/// may be set by others too.
 fn listen(
     wanted: Arc<AtomicBool>,
     on_signal: impl Fn(i32) + Send + 'static,
-    leave: impl FnOnce() + Send + 'static,
+    leave: impl FnOnce(bool) + Send + 'static,
 ) {
     let set = set_of(&[libc::SIGINT, libc::SIGTERM]);
     mask(libc::SIG_BLOCK, &set);
     let listener = thread::Builder::new().name("signals".into()).spawn(move || {
-        let mut first: Option<Instant> = None;
+        let (mut first, mut is_told): (Option<Instant>, bool) = (None, false);
         loop {
             let came = next(&set);
+            is_told |= came.is_some();
             came.iter().for_each(|signal| on_signal(*signal));
             if wanted.load(Relaxed) {
                 let since = first.get_or_insert_with(Instant::now).elapsed();
@@ -77,9 +80,10 @@ fn listen(
                 }
             }
         }
-        leave();
+        leave(is_told);
+        let code = if is_told { Exit::Interrupted } else { Exit::Failed };
         #[expect(clippy::exit, reason = "who interrupts twice waits for nothing")]
-        std::process::exit(Exit::Interrupted as i32);
+        std::process::exit(code as i32);
     });
     if listener.is_err() {
         // Signals then do what they do by themselves.

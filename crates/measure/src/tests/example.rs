@@ -257,7 +257,7 @@ fn checkpoint_plan() -> CheckpointPlan {
         optimization_groups: vec![1 << 27],
         file_sizes: vec![],
         model_element: StateType::Fp16,
-        optimizer_element: StateType::Fp32,
+        optimizer_element: StateType::Int8,
         tensor: 1,
         pipeline: 1,
         data: 1,
