@@ -169,10 +169,14 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Take a folder, and put aside what other runs have left there. Says where that is.
-    pub(crate) fn take_over(path: PathBuf, asked: &str) -> anyhow::Result<(Self, Option<PathBuf>)> {
+    /// Take a folder, and put aside what other runs have left there, with their Hydra's folder of the name `hydra`. Says where that is.
+    pub(crate) fn take_over(
+        path: PathBuf,
+        asked: &str,
+        hydra: &str,
+    ) -> anyhow::Result<(Self, Option<PathBuf>)> {
         let folder = Self::take(path, asked)?;
-        let aside = put_results_aside(&folder.path, &stamp())
+        let aside = put_results_aside(&folder.path, &stamp(), hydra)
             .map_err(|source| StorageError::new("move the results in", &folder.path, source))?;
         Ok((folder, aside))
     }

@@ -21,10 +21,15 @@ pub fn left_by_another(folder: &Path) -> Option<String> {
 ///
 /// # Errors
 /// It cannot be moved.
-pub fn put_results_aside(folder: &Path, stamp: &str) -> io::Result<Option<PathBuf>> {
-    let names = left_by_runs(folder);
+pub fn put_results_aside(folder: &Path, stamp: &str, hydra: &str) -> io::Result<Option<PathBuf>> {
+    let mut names = left_by_runs(folder);
     if names.is_empty() {
         return Ok(None);
+    }
+    let is_hydras = HYDRA_FILES.iter().any(|name| folder.join(hydra).join(name).is_file());
+    let is_named = !hydra.is_empty() && !hydra.contains('/') && is_hydras;
+    if is_named && !names.iter().any(|name| name == hydra) {
+        names.push(hydra.into());
     }
     let aside = make_run_dir(&folder.join(SUPERSEDED), stamp)?;
     for name in names {
@@ -75,7 +80,7 @@ mod tests {
             fs::write(folder.join(name), *name).unwrap();
         }
         assert_eq!(left_by_another(folder).as_deref(), Some(".hydra"));
-        let aside = put_results_aside(folder, "2026").unwrap().unwrap();
+        let aside = put_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
         assert_eq!(aside, folder.join("superseded/2026"));
         for (names, inside) in [(&of_run[..], &*aside), (&of_others, folder)] {
             for name in names {
@@ -83,9 +88,17 @@ mod tests {
             }
         }
         assert_eq!(fs::read_dir(folder).unwrap().count(), of_others.len() + 1);
-        assert_eq!(put_results_aside(folder, "2026").unwrap(), None);
+        assert_eq!(put_results_aside(folder, "2026", ".hydra").unwrap(), None);
         fs::write(folder.join("dlio.log"), "another").unwrap();
-        let aside = put_results_aside(folder, "2026").unwrap().unwrap();
+        let aside = put_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
         assert_eq!(aside, folder.join("superseded/2026-2"));
+        // A folder of Hydra's that has another name, and one of that name that is somebody else's.
+        for (inside, moves) in [("config.yaml", true), ("notes.txt", false)] {
+            fs::write(folder.join("dlio.log"), "another").unwrap();
+            fs::create_dir_all(folder.join("own")).unwrap();
+            fs::write(folder.join("own").join(inside), "a").unwrap();
+            let aside = put_results_aside(folder, "2027", "own").unwrap().unwrap();
+            assert_eq!(aside.join("own").join(inside).is_file(), moves);
+        }
     }
 }

@@ -11,9 +11,9 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, steers, |c| c.escape_default().to_string())
 }
 
-/// The same, but for the newlines.
+/// The same, but for newlines and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| c != '\n' && steers(c), |c| c.escape_default().to_string())
+    escaped(text, |c| !matches!(c, '\n' | '\t') && steers(c), |c| c.escape_default().to_string())
 }
 
 /// JSON of the same value.
@@ -80,7 +80,7 @@ mod tests {
             ("a\u{202e}b\u{2066}c\u{2028}d", "a\\u{202e}b\\u{2066}c\\u{2028}d"),
         ] {
             assert_eq!(one_line(text), expected);
-            assert_eq!(lines(text), expected.replace("\\n", "\n"));
+            assert_eq!(lines(text), expected.replace("\\n", "\n").replace("\\t", "\t"));
         }
     }
 

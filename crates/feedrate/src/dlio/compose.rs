@@ -46,7 +46,8 @@ pub(super) fn compose(arguments: &HydraArguments) -> anyhow::Result<Composed> {
     let (workload, noted) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
     warnings.extend(said(&noted));
     let (run_dir, subfolder) = hydra_settings(&arguments.hydra, &mut warnings)?;
-    let is_stamped = run_dir.contains("${now:");
+    // A coarser stamp names a folder that the user means to share.
+    let is_stamped = run_dir.contains("${now:") && run_dir.contains("%S");
     let run_dir = PathBuf::from(interpolated(&run_dir, &workload)?);
     Ok(Composed { name: name.to_string(), workload, warnings, run_dir, is_stamped, subfolder })
 }

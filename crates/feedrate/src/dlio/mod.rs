@@ -257,7 +257,8 @@ fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::R
     }
     let own = composed.workload.output_folder.as_ref().map(PathBuf::from);
     let asked = if own.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
-    let (held, aside) = RunFolder::take_over(own.unwrap_or(composed.run_dir.clone()), asked)?;
+    let (held, aside) =
+        RunFolder::take_over(own.unwrap_or(composed.run_dir.clone()), asked, &composed.subfolder)?;
     warnings.extend(aside.map(|aside| {
         let (left, aside) = (held.path.display(), aside.display());
         format!("what other runs have left in `{left}` is now in `{aside}`")

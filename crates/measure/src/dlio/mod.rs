@@ -72,7 +72,7 @@ fn rank_names(rank: usize) -> [String; 2] {
     ["output", "per_epoch_stats"].map(|what| format!("{rank}_{what}.json"))
 }
 
-/// Names of DLIO's files that [`write`] makes of a record, but for Hydra's.
+/// Names of DLIO's files that [`write()`] makes of a record, but for Hydra's.
 pub fn file_names(record: &Record) -> impl Iterator<Item = String> {
     let ranks = (0..record.plan.accelerators as usize).flat_map(rank_names);
     let profile = record.plan.iostat_devices.as_ref().map(|_| IOSTAT);

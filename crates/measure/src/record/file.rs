@@ -3,6 +3,7 @@
 use super::{Block, RECORD_VERSION, Record};
 use feedrate_spec::escape;
 use feedrate_spec::part::{create_part, part_of};
+use feedrate_spec::plan::RECORDED_STEPS_MAX;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,8 +13,8 @@ use std::path::{Path, PathBuf};
 /// The name of the record in a run's folder.
 pub const RECORD_FILE: &str = "record.json";
 
-/// The longest record that is read.
-const BYTES_MAX: u64 = 1 << 30;
+/// The longest record that is read; a step takes some eighty bytes.
+const BYTES_MAX: u64 = 128 * RECORDED_STEPS_MAX;
 /// The longest text that people write: workloads, designs, tables.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 

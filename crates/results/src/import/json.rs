@@ -3,23 +3,25 @@
 //! Python writes `NaN`, `Infinity` and `-Infinity`, which JSON does not have. They are read as texts of these names, so that whoever
 //! looks at a value still knows which it was.
 
+use super::names::OUTPUT;
 use crate::place::absent;
 use feedrate_measure::record::file::read_bounded;
 use feedrate_spec::escape;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// No file that is larger is read.
-///
-/// Parsed, numbers take some twelve times their length; those of a rank's half a million steps are as long as this.
+/// No file that is larger is read: parsed, numbers take some twelve times their length.
 const BYTES_MAX: u64 = 32 << 20;
+/// The same of a rank's steps, which take some fifty bytes each.
+const STEPS_BYTES_MAX: u64 = 256 << 20;
 
 /// A file of DLIO's, by its keys.
 pub(super) type Fields = Map<String, Value>;
 
 /// The contents of a file; `None` where it is not there, or cannot be read, which is told.
 pub(super) fn read(folder: &Path, name: &str, unreadable: &mut Vec<String>) -> Option<Fields> {
-    let read = bytes(&folder.join(name), BYTES_MAX)?.and_then(|bytes| parse(&bytes));
+    let most = if name.ends_with(OUTPUT) { STEPS_BYTES_MAX } else { BYTES_MAX };
+    let read = bytes(&folder.join(name), most)?.and_then(|bytes| parse(&bytes));
     read.map_err(|error| unreadable.push(format!("`{name}`: {error}"))).ok()
 }
 
