@@ -39,6 +39,9 @@ pub struct Manifest {
     /// The machines that made them; empty where that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_on: Vec<MadeOn>,
+    /// All files were there, and some may have been removed since. Beside [`State::Generating`], which older versions know.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removing: bool,
 }
 
 /// Files that one machine made, or looked at when it completed a dataset.
@@ -105,6 +108,7 @@ impl Manifest {
             total_bytes: u64::try_from(total_bytes).unwrap_or(u64::MAX),
             files: runs(plan, layout, format),
             made_on: Vec::new(),
+            removing: false,
         }
     }
 
@@ -126,7 +130,7 @@ impl Manifest {
     /// The manifest at the root of `storage`; `None` where there is none.
     ///
     /// # Errors
-    /// The storage refused, or what is there is no manifest.
+    /// The storage refused, what is there is no manifest, or it is somebody else's.
     pub fn read(storage: &dyn Storage) -> Result<Option<Self>, DatasetError> {
         let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
         if bytes > BYTES_MAX {
@@ -139,14 +143,14 @@ impl Manifest {
         text.truncate(came?);
         let value: Value =
             serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
-        let version = value.get("feedrate_dataset").and_then(Value::as_u64);
-        if version != Some(VERSION.into()) {
-            return Err(broken(match version {
-                Some(version) => {
-                    format!("it is of version {version}, this feedrate knows {VERSION}")
-                }
-                None => "it has no `feedrate_dataset`".to_string(),
-            }));
+        // Others have files of this name too.
+        let Some(version) = value.get("feedrate_dataset") else {
+            return Err(DatasetError::Strangers { path: FILE_NAME.to_string() });
+        };
+        if version.as_u64() != Some(VERSION.into()) {
+            return Err(broken(format!(
+                "it is of version {version}, this feedrate knows {VERSION}"
+            )));
         }
         let manifest: Manifest =
             serde_json::from_value(value).map_err(|error| broken(error.to_string()))?;

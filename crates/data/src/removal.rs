@@ -82,7 +82,7 @@ pub fn remove_folder(
 /// One that is none, or that this feedrate does not understand, names nothing that may go.
 fn own_manifest(storage: &dyn Storage) -> Result<Option<Manifest>, DatasetError> {
     match Manifest::read(storage) {
-        Err(DatasetError::BrokenManifest { .. }) => Ok(None),
+        Err(DatasetError::BrokenManifest { .. } | DatasetError::Strangers { .. }) => Ok(None),
         read => read,
     }
 }
@@ -124,6 +124,33 @@ pub fn refuse_replacing(
         }
         _ => Ok(()),
     }
+}
+
+/// A file of a dataset that is missing, or not as long as `manifest` says.
+pub(crate) fn first_not_whole(
+    manifest: &Manifest,
+    storage: &dyn Storage,
+) -> Result<Option<String>, DatasetError> {
+    let mut first = None;
+    MadeFiles::visit(manifest, &[], |own| {
+        Ok(own.each(&mut |parts, written_bytes| {
+            if first.is_some() {
+                return Ok(());
+            }
+            let mut bytes = 0;
+            for path in parts {
+                match storage.stat(path)? {
+                    Some(there) => bytes += there,
+                    None => first = Some(path.clone()),
+                }
+            }
+            if first.is_none() && written_bytes.is_some_and(|written| written != bytes) {
+                first = parts.first().cloned();
+            }
+            Ok(())
+        })?)
+    })?;
+    Ok(first)
 }
 
 /// Look at files of ours in the folder of `storage`.
@@ -285,7 +312,8 @@ impl OwnFiles for MadeFiles<'_> {
 
 /// The manifest, which says that they are ours, goes last.
 fn remove_made(own: &MadeFiles, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
-    let generating = Manifest { state: State::Generating, ..own.manifest.clone() };
+    let removing = own.manifest.removing || own.manifest.state == State::Complete;
+    let generating = Manifest { state: State::Generating, removing, ..own.manifest.clone() };
     let mut first = OwnFound::default();
     match generating.write(storage) {
         // A full device has room for it once a file is gone; that one is missing is seen.
