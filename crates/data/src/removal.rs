@@ -304,7 +304,7 @@ impl OwnFiles for MadeFiles<'_> {
 }
 
 fn is_full(kind: ErrorKind) -> bool {
-    kind == ErrorKind::StorageFull
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 /// The manifest, which says that they are ours, goes last.
