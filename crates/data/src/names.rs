@@ -4,7 +4,6 @@ use crate::content::Content;
 use crate::error::DatasetError;
 use crate::format::{self, FileSink, Format};
 use crate::manifest::{FILE_NAME, FileRun};
-use crate::removal::{closed, lies_in};
 use crate::storage::{NameKind, Storage, StorageError};
 use feedrate_spec::part::part_of;
 use feedrate_spec::plan::DatasetPlan;
@@ -51,6 +50,29 @@ pub trait OwnFiles {
         }
         Ok(())
     }
+}
+
+/// Those of `folders` that are none: links, which lead to what others have.
+pub(crate) fn closed(
+    folders: &[String],
+    storage: &dyn Storage,
+) -> Result<Vec<String>, StorageError> {
+    let mut closed = Vec::new();
+    for folder in folders {
+        if !lies_in(folder, &closed)
+            && !matches!(storage.kind(folder)?, None | Some(NameKind::Folder))
+        {
+            closed.push(folder.clone());
+        }
+    }
+    Ok(closed)
+}
+
+/// Whether `path` is one of `folders`, or in one of them.
+pub(crate) fn lies_in(path: &str, folders: &[String]) -> bool {
+    folders.iter().any(|folder| {
+        path.strip_prefix(&**folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 /// The path of a name in a folder, where `""` is the root.

@@ -4,7 +4,7 @@
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use crate::manifest::{self, Manifest, State};
-use crate::names::{FileNames, OwnFileVisit, OwnFiles, join};
+use crate::names::{FileNames, OwnFileVisit, OwnFiles, closed, join, lies_in};
 use crate::storage::{self, NameKind, Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -196,29 +196,6 @@ fn go_through(
         Ok(())
     })?;
     Ok(found)
-}
-
-/// Those of `folders` that are none: links, which lead to what others have.
-pub(crate) fn closed(
-    folders: &[String],
-    storage: &dyn Storage,
-) -> Result<Vec<String>, StorageError> {
-    let mut closed = Vec::new();
-    for folder in folders {
-        if !lies_in(folder, &closed)
-            && !matches!(storage.kind(folder)?, None | Some(NameKind::Folder))
-        {
-            closed.push(folder.clone());
-        }
-    }
-    Ok(closed)
-}
-
-/// Whether `path` is one of `folders`, or in one of them.
-pub(crate) fn lies_in(path: &str, folders: &[String]) -> bool {
-    folders.iter().any(|folder| {
-        path.strip_prefix(&**folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
 }
 
 impl OwnFound {
