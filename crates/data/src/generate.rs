@@ -258,7 +258,8 @@ impl<'g> Generation<'g> {
             return Ok(());
         }
         let complete = State::Complete;
-        Manifest { state: complete, total_bytes, made_on, ..self.manifest() }
+        let files = self.names.lengths_there(self.storage)?;
+        Manifest { state: complete, total_bytes, files, made_on, ..self.manifest() }
             .write(self.storage)?;
         Ok(())
     }

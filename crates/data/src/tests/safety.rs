@@ -197,3 +197,56 @@ fn older_versions_are_read_alone() {
     let begun = Manifest { state: State::Generating, ..manifest };
     assert_eq!(begun.differences(&plan).len(), 1, "half of it cannot be completed");
 }
+
+/// Where lengths are not known before, and where a sidecar is gone.
+#[test]
+fn a_users_file_under_one_of_our_names_stays_in_every_format() {
+    let gzip = Encoding { compression: Compression::Gzip, ..Encoding::default() };
+    for (name, encoding) in
+        [("npz", gzip), ("png", Encoding::default()), ("tfrecord", Encoding::default())]
+    {
+        let plan = fitting(DatasetPlan { encoding, ..plan(name) }, format::find(name).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = folder.path().join("d");
+        let storage = storage_of(&dataset);
+        made(&plan, &*storage).unwrap();
+        let names = format::find(name).unwrap().parts;
+        let mut sidecar = String::new();
+        for part in &names[1..] {
+            part.write_path(&path_of(&plan, 3), &mut sidecar);
+            std::fs::remove_file(dataset.join(&sidecar)).unwrap();
+        }
+        let mine = dataset.join(path_of(&plan, 3));
+        std::fs::write(&mine, "mine").unwrap();
+        // One that names no lengths, as older ones do, has nothing to compare.
+        let manifest = Manifest::read(&*storage).unwrap().unwrap();
+        Manifest { files: None, ..manifest.clone() }.write(&*storage).unwrap();
+        let before = walkdir(&dataset);
+        let refused = removal::remove_folder(&dataset, &[], "a test");
+        assert!(matches!(refused, Err(DatasetError::Changed { .. })), "{name}: {refused:?}");
+        assert!(walkdir(&dataset) >= before, "{name}");
+        manifest.write(&*storage).unwrap();
+        let Removal::Removed(found) = removal::remove_folder(&dataset, &[], "a test").unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(found.strangers, [path_of(&plan, 3)], "{name}");
+        assert_eq!((std::fs::read(&mine).unwrap(), walkdir(&dataset)), (b"mine".to_vec(), 1));
+    }
+}
+
+#[test]
+fn what_is_swept_is_not_looked_for_behind_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let [dataset, elsewhere] = ["npz-0123", "elsewhere"].map(|name| folder.path().join(name));
+    let plan = plan("npz");
+    made(&plan, &*storage_of(&dataset)).unwrap();
+    std::fs::rename(dataset.join("train"), &elsewhere).unwrap();
+    symlink(&elsewhere, dataset.join("train")).unwrap();
+    let part = elsewhere.join("0/.img_00_of_12.npz.999-0.part");
+    std::fs::write(&part, "mine").unwrap();
+    made(&plan, &*storage_of(&dataset)).unwrap();
+    assert!(part.exists());
+    removal::remove_folder(&dataset, &[], "a test").unwrap();
+    assert_eq!((part.exists(), walkdir(&elsewhere)), (true, 13));
+}
