@@ -29,6 +29,12 @@ pub enum DatasetError {
     /// Its files were made by another version of their format.
     #[error("only the feedrate that made it can compare its files: {0}")]
     OtherVersion(String),
+    /// Not all files of an older version of their format are there: this one would make others beside them.
+    #[error("`{}` is missing or not as long as it was made, and an older feedrate made the dataset", escape::one_line(.path))]
+    OlderIncomplete {
+        /// Relative to the dataset's folder.
+        path: String,
+    },
     /// Files lie there that this tool did not make.
     #[error("`{}` lies there, and no manifest says that feedrate made it", escape::one_line(.path))]
     Strangers {
@@ -115,10 +121,13 @@ impl DatasetError {
         Some(match self {
             DatasetError::Storage(error) => return error.hint(),
             DatasetError::BrokenManifest { .. } => {
-                "remove the dataset's folder, or point `--data` (`dataset.data_folder`) elsewhere"
+                "point `--data` (`dataset.data_folder`) elsewhere"
             }
             DatasetError::OtherDataset { .. } => {
                 "point `--data` (`dataset.data_folder`) elsewhere, or change the workload to what lies there"
+            }
+            DatasetError::OlderIncomplete { .. } => {
+                "remove the dataset with `feedrate clean DIR --yes`, and generate it again"
             }
             DatasetError::Strangers { .. } => {
                 "`feedrate run --foreign`, or `dlio_benchmark` without `generate_data`, reads the files as they are; else point `--data` (`dataset.data_folder`) elsewhere"

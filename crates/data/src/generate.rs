@@ -8,6 +8,7 @@ use crate::content::Content;
 use crate::error::DatasetError;
 use crate::manifest::{MadeOn, Manifest, State};
 use crate::names::{FileNames, OwnFiles, first_stranger};
+use crate::removal;
 use crate::sink::{CompareSink, Extent, FirstDifference, WriteSink};
 use crate::storage::Storage;
 use crate::walk::for_each;
@@ -76,6 +77,8 @@ pub enum Begun {
     Before,
     /// All were there once: none that has changed since is written over.
     Whole,
+    /// All are there, made by an older version of their format: they are kept as they are.
+    Older,
 }
 
 /// A generation in its steps, so that several processes can share it: one prepares, each makes its share, one completes.
@@ -111,15 +114,18 @@ impl<'g> Generation<'g> {
                 None => Ok(Begun::Now),
             },
             Some(manifest) => {
-                let mut differences = manifest.differences(self.names.plan);
-                if differences.is_empty() {
-                    differences.extend(manifest.other_version());
-                }
+                let differences = manifest.differences(self.names.plan);
                 if !differences.is_empty() {
                     return Err(DatasetError::OtherDataset { differences });
                 }
-                let is_whole = manifest.state == State::Complete;
-                Ok(if is_whole { Begun::Whole } else { Begun::Before })
+                if manifest.other_version().is_some() {
+                    return match removal::first_not_whole(&manifest, self.storage)? {
+                        Some(path) => Err(DatasetError::OlderIncomplete { path }),
+                        None => Ok(Begun::Older),
+                    };
+                }
+                let was_whole = manifest.state == State::Complete || manifest.removing;
+                Ok(if was_whole { Begun::Whole } else { Begun::Before })
             }
         }
     }
@@ -131,6 +137,9 @@ impl<'g> Generation<'g> {
     /// See [`DatasetError`].
     pub fn prepare(&self) -> Result<Begun, DatasetError> {
         let begun = self.look()?;
+        if begun == Begun::Older {
+            return Ok(begun);
+        }
         self.storage.make_dir("")?;
         self.check_space(begun)?;
         self.names.sweep(self.storage)?;
@@ -172,6 +181,9 @@ impl<'g> Generation<'g> {
     ) -> Result<Generated, DatasetError> {
         let Generation { names, storage } = *self;
         let files = share.files(names.layout.files());
+        if begun == Begun::Older {
+            return self.kept(share);
+        }
         let [files_kept, bytes_kept, files_mended] = [0; 3].map(AtomicU64::new);
         let memory = || {
             let writer = WriteSink::new(storage, watch, names.format.parts);
@@ -216,6 +228,21 @@ impl<'g> Generation<'g> {
         Ok(Generated { files_written, files_mended, files_kept, bytes_written, bytes_kept })
     }
 
+    /// The files of `share`, none of which is made again.
+    fn kept(&self, share: FileShare) -> Result<Generated, DatasetError> {
+        let Generation { names, storage } = *self;
+        let files_kept = share.files(names.layout.files());
+        let (mut path, mut part_path, mut bytes_kept) = (String::new(), String::new(), 0);
+        for file in (0..files_kept).map(|i| share.file(i)) {
+            names.layout.write_path(file, &mut path);
+            for part in names.format.parts {
+                part.write_path(&path, &mut part_path);
+                bytes_kept += storage.stat(&part_path)?.unwrap_or(0);
+            }
+        }
+        Ok(Generated { files_kept, bytes_kept, ..Generated::default() })
+    }
+
     /// All shares are made, on these machines: look at the lengths of all files, and say so in the manifest.
     ///
     /// # Errors
@@ -226,8 +253,13 @@ impl<'g> Generation<'g> {
         if there_bytes != total_bytes {
             return Err(DatasetError::Changed { there_bytes, total_bytes });
         }
+        if Manifest::read(self.storage)?.is_some_and(|there| there.other_version().is_some()) {
+            // An older dataset that was kept: it stays what its manifest says.
+            return Ok(());
+        }
         let complete = State::Complete;
-        Manifest { state: complete, total_bytes, made_on, ..self.manifest() }
+        let files = self.names.lengths_there(self.storage)?;
+        Manifest { state: complete, total_bytes, files, made_on, ..self.manifest() }
             .write(self.storage)?;
         Ok(())
     }

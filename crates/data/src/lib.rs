@@ -15,8 +15,8 @@ pub mod manifest;
 pub mod names;
 pub mod lock;
 mod foreign;
-pub mod generate;
 pub mod removal;
+pub mod generate;
 pub mod verify;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::storage::StorageError;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Error, ErrorKind, Read, Seek, Write};
+use std::io::{Error, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -110,12 +110,9 @@ impl DatasetLock {
         std::fs::remove_file(&self.path)
             .map_err(|error| StorageError::new("remove", &self.path, error))?;
         let folder = self.path.parent().unwrap_or(&self.path);
-        match std::fs::remove_dir(folder) {
-            Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => {
-                Err(StorageError::new("remove", folder, error))
-            }
-            _ => Ok(()),
-        }
+        // Others may lie in it, or it is a mount point, or in a folder of others.
+        let _ = std::fs::remove_dir(folder);
+        Ok(())
     }
 }
 

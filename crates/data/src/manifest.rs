@@ -16,7 +16,7 @@ pub const FILE_NAME: &str = "manifest.json";
 const VERSION: u32 = 1;
 /// The longest manifest that is read.
 const BYTES_MAX: u64 = 16 << 20;
-/// Datasets of more runs of equal lengths name none: they follow from the settings.
+/// Datasets of more runs of equal lengths name none.
 const RUNS_MAX: u64 = 1 << 16;
 
 /// A dataset's manifest.
@@ -34,11 +34,14 @@ pub struct Manifest {
     pub settings: DatasetPlan,
     /// Bytes of all files; about right until all are made, where a format cannot tell beforehand.
     pub total_bytes: u64,
-    /// Bytes of each file with its sidecars, in the files' order; `None` where that would be a long list, or cannot be told.
+    /// Bytes of each file with its sidecars, in the files' order; `None` where that would be a long list, or cannot be told before they are made.
     pub files: Option<Vec<FileRun>>,
     /// The machines that made them; empty where that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_on: Vec<MadeOn>,
+    /// All files were there, and some may have been removed since. Beside [`State::Generating`], which older versions know.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removing: bool,
 }
 
 /// Files that one machine made, or looked at when it completed a dataset.
@@ -86,6 +89,24 @@ pub struct FileRun {
     pub files: u64,
     /// Length of each.
     pub bytes: u64,
+    /// That without its sidecars, where it has any and all are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_bytes: Option<u64>,
+}
+
+impl FileRun {
+    /// Add one to `runs`, which are none when they are too many.
+    pub(crate) fn push(runs: &mut Option<Vec<FileRun>>, next: FileRun) {
+        let Some(all) = runs else { return };
+        let is_long = all.len() as u64 >= RUNS_MAX;
+        match all.last_mut() {
+            Some(run) if (run.bytes, run.data_bytes) == (next.bytes, next.data_bytes) => {
+                run.files += next.files;
+            }
+            _ if is_long => *runs = None,
+            _ => all.push(next),
+        }
+    }
 }
 
 impl Manifest {
@@ -105,6 +126,7 @@ impl Manifest {
             total_bytes: u64::try_from(total_bytes).unwrap_or(u64::MAX),
             files: runs(plan, layout, format),
             made_on: Vec::new(),
+            removing: false,
         }
     }
 
@@ -126,7 +148,7 @@ impl Manifest {
     /// The manifest at the root of `storage`; `None` where there is none.
     ///
     /// # Errors
-    /// The storage refused, or what is there is no manifest.
+    /// The storage refused, what is there is no manifest, or it is somebody else's.
     pub fn read(storage: &dyn Storage) -> Result<Option<Self>, DatasetError> {
         let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
         if bytes > BYTES_MAX {
@@ -139,14 +161,14 @@ impl Manifest {
         text.truncate(came?);
         let value: Value =
             serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
-        let version = value.get("feedrate_dataset").and_then(Value::as_u64);
-        if version != Some(VERSION.into()) {
-            return Err(broken(match version {
-                Some(version) => {
-                    format!("it is of version {version}, this feedrate knows {VERSION}")
-                }
-                None => "it has no `feedrate_dataset`".to_string(),
-            }));
+        // Others have files of this name too.
+        let Some(version) = value.get("feedrate_dataset") else {
+            return Err(DatasetError::Strangers { path: FILE_NAME.to_string() });
+        };
+        if version.as_u64() != Some(VERSION.into()) {
+            return Err(broken(format!(
+                "it is of version {version}, this feedrate knows {VERSION}"
+            )));
         }
         let manifest: Manifest =
             serde_json::from_value(value).map_err(|error| broken(error.to_string()))?;
@@ -256,20 +278,18 @@ fn runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<File
         return Some(vec![FileRun {
             files: layout.files(),
             bytes: format.file_bytes(&shape, &plan.encoding),
+            data_bytes: None,
         }]);
     }
     if layout.files() > RUNS_MAX {
         return None;
     }
-    let mut runs: Vec<FileRun> = Vec::new();
+    let mut runs = Some(Vec::new());
     for file in 0..layout.files() {
         let bytes = format.file_bytes(&layout.shape(file), &plan.encoding);
-        match runs.last_mut() {
-            Some(run) if run.bytes == bytes => run.files += 1,
-            _ => runs.push(FileRun { files: 1, bytes }),
-        }
+        FileRun::push(&mut runs, FileRun { files: 1, bytes, data_bytes: None });
     }
-    Some(runs)
+    runs
 }
 
 /// Fowler, Noll, Vo: FNV-1a of 128 bits.

@@ -3,14 +3,14 @@
 use crate::content::Content;
 use crate::error::DatasetError;
 use crate::format::{self, FileSink, Format};
-use crate::manifest::FILE_NAME;
+use crate::manifest::{FILE_NAME, FileRun};
 use crate::storage::{NameKind, Storage, StorageError};
 use feedrate_spec::part::part_of;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 
-/// Calls with the paths of a file's parts, and the bytes of all of them where these are known.
-pub type OwnFileVisit<'v> = dyn FnMut(&[String], Option<u64>) -> Result<(), StorageError> + 'v;
+/// Calls with the paths of a file's parts, and its lengths where these are known.
+pub type OwnFileVisit<'v> = dyn FnMut(&[String], Option<FileRun>) -> Result<(), StorageError> + 'v;
 
 /// Files of ours in a folder where others may lie too.
 pub trait OwnFiles {
@@ -32,12 +32,15 @@ pub trait OwnFiles {
         part_of(name).is_some_and(|whole| self.has(&join(folder, whole)))
     }
 
-    /// Remove files whose writing was broken off, and nothing else.
+    /// Remove files whose writing was broken off, and nothing else. Links are not followed.
     ///
     /// # Errors
     /// The storage refused.
     fn sweep(&self, storage: &dyn Storage) -> Result<(), StorageError> {
-        for folder in self.folders().iter().map(String::as_str).chain([""]) {
+        let folders = self.folders();
+        let closed = closed(&folders, storage)?;
+        let open = folders.iter().filter(|folder| !lies_in(folder, &closed));
+        for folder in open.map(String::as_str).chain([""]) {
             for path in storage.list(folder)?.iter().map(|name| join(folder, name)) {
                 let is_file = matches!(storage.kind(&path)?, Some(NameKind::File { .. }));
                 if is_file && self.has_unfinished(&path) {
@@ -47,6 +50,29 @@ pub trait OwnFiles {
         }
         Ok(())
     }
+}
+
+/// Those of `folders` that are none: links, which lead to what others have.
+pub(crate) fn closed(
+    folders: &[String],
+    storage: &dyn Storage,
+) -> Result<Vec<String>, StorageError> {
+    let mut closed = Vec::new();
+    for folder in folders {
+        if !lies_in(folder, &closed)
+            && !matches!(storage.kind(folder)?, None | Some(NameKind::Folder))
+        {
+            closed.push(folder.clone());
+        }
+    }
+    Ok(closed)
+}
+
+/// Whether `path` is one of `folders`, or in one of them.
+pub(crate) fn lies_in(path: &str, folders: &[String]) -> bool {
+    folders.iter().any(|folder| {
+        path.strip_prefix(&**folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 /// The path of a name in a folder, where `""` is the root.
@@ -78,6 +104,25 @@ impl<'n> FileNames<'n> {
     ) -> Result<(), StorageError> {
         content.start(file);
         (self.format.encode)(&self.layout.shape(file), &self.plan.encoding, content, sink)
+    }
+
+    /// Lengths of all files that are there, which are whole.
+    pub(crate) fn lengths_there(
+        &self,
+        storage: &dyn Storage,
+    ) -> Result<Option<Vec<FileRun>>, StorageError> {
+        let mut runs = Some(Vec::new());
+        self.each(&mut |parts, _| {
+            let mut lengths = Vec::with_capacity(parts.len());
+            for path in parts {
+                lengths.push(storage.stat(path)?.unwrap_or(0));
+            }
+            let data_bytes = (parts.len() > 1).then(|| lengths[0]);
+            let run = FileRun { files: 1, bytes: lengths.iter().sum(), data_bytes };
+            FileRun::push(&mut runs, run);
+            Ok(())
+        })?;
+        Ok(runs)
     }
 
     /// Bytes of all files that are there.

@@ -4,7 +4,7 @@
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use crate::manifest::{self, Manifest, State};
-use crate::names::{FileNames, OwnFileVisit, OwnFiles, join};
+use crate::names::{FileNames, OwnFileVisit, OwnFiles, closed, join, lies_in};
 use crate::storage::{self, NameKind, Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -47,7 +47,7 @@ pub struct OwnFound {
 pub fn look_at_folder(folder: &Path, claims: &[&str]) -> Result<Option<OwnFound>, DatasetError> {
     let storage = storage::open("file", folder)?;
     let Some(manifest) = own_manifest(&*storage)? else { return Ok(None) };
-    MadeFiles::visit(&manifest, claims, |own| Ok(Some(look_at(own, &*storage)?)))
+    MadeFiles::visit(&manifest, claims, &*storage, |own| Ok(Some(look_at(own, &*storage)?)))
 }
 
 /// Remove the dataset in `folder`, and `folder` with it if nothing else lies there; `claims` are files of the caller's in it.
@@ -71,10 +71,11 @@ pub fn remove_folder(
     };
     // Another may have removed it before the lock came.
     let Some(manifest) = own_manifest(&*storage)? else { return Ok(Removal::NotOurs) };
-    let found = MadeFiles::visit(&manifest, claims, |own| remove_made(own, &*storage))?;
+    let found = MadeFiles::visit(&manifest, claims, &*storage, |own| remove_made(own, &*storage))?;
     match lock {
         Some(lock) => lock.remove()?,
-        None => storage.remove_dir("")?,
+        // It may be a mount point, or in a folder of others.
+        None => drop(storage.remove_dir("")),
     }
     Ok(Removal::Removed(found))
 }
@@ -82,7 +83,7 @@ pub fn remove_folder(
 /// One that is none, or that this feedrate does not understand, names nothing that may go.
 fn own_manifest(storage: &dyn Storage) -> Result<Option<Manifest>, DatasetError> {
     match Manifest::read(storage) {
-        Err(DatasetError::BrokenManifest { .. }) => Ok(None),
+        Err(DatasetError::BrokenManifest { .. } | DatasetError::Strangers { .. }) => Ok(None),
         read => read,
     }
 }
@@ -93,7 +94,7 @@ fn own_manifest(storage: &dyn Storage) -> Result<Option<Manifest>, DatasetError>
 /// # Errors
 /// See [`DatasetError`].
 pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
-    MadeFiles::visit(manifest, &[], |own| remove_made(own, storage))
+    MadeFiles::visit(manifest, &[], storage, |own| remove_made(own, storage))
 }
 
 /// Refuse to put the dataset of `plan` in the place of the one that `manifest` describes: files of others lie there, or even then
@@ -106,7 +107,7 @@ pub fn refuse_replacing(
     plan: &DatasetPlan,
     storage: &dyn Storage,
 ) -> Result<(), DatasetError> {
-    let found = MadeFiles::visit(manifest, &[], |own| {
+    let found = MadeFiles::visit(manifest, &[], storage, |own| {
         let mut found = go_through(own, storage, &mut |_| Ok(()))?;
         // Beside the folders of its files others may lie.
         found.add_strangers(own, storage, &own.folders())?;
@@ -124,6 +125,33 @@ pub fn refuse_replacing(
         }
         _ => Ok(()),
     }
+}
+
+/// A file of a dataset that is missing, or not as long as `manifest` says.
+pub(crate) fn first_not_whole(
+    manifest: &Manifest,
+    storage: &dyn Storage,
+) -> Result<Option<String>, DatasetError> {
+    let mut first = None;
+    MadeFiles::visit(manifest, &[], |own| {
+        Ok(own.each(&mut |parts, written_bytes| {
+            if first.is_some() {
+                return Ok(());
+            }
+            let mut bytes = 0;
+            for path in parts {
+                match storage.stat(path)? {
+                    Some(there) => bytes += there,
+                    None => first = Some(path.clone()),
+                }
+            }
+            if first.is_none() && written_bytes.is_some_and(|written| written != bytes) {
+                first = parts.first().cloned();
+            }
+            Ok(())
+        })?)
+    })?;
+    Ok(first)
 }
 
 /// Look at files of ours in the folder of `storage`.
@@ -165,7 +193,7 @@ fn go_through(
 ) -> Result<OwnFound, StorageError> {
     let closed = closed(&own.folders(), storage)?;
     let mut found = OwnFound::default();
-    own.each(&mut |parts, written_bytes| {
+    own.each(&mut |parts, written| {
         let mut there = Vec::with_capacity(parts.len());
         for path in parts.iter().filter(|path| !lies_in(path, &closed)) {
             match storage.kind(path)? {
@@ -176,7 +204,15 @@ fn go_through(
         }
         let bytes = there.iter().map(|(_, bytes)| bytes).sum();
         let is_whole = there.len() == parts.len();
-        let is_changed = is_whole && written_bytes.is_some_and(|written| written != bytes);
+        // Without a sidecar, by its data.
+        let data_bytes = there.iter().find(|(path, _)| **path == parts[0]).map(|(_, bytes)| *bytes);
+        let is_changed = written.is_some_and(|written| {
+            if is_whole {
+                written.bytes != bytes
+            } else {
+                data_bytes.is_some() && written.data_bytes != data_bytes
+            }
+        });
         for (path, _) in &there {
             if is_changed { found.add((*path).clone()) } else { act(path)? }
         }
@@ -187,26 +223,6 @@ fn go_through(
         Ok(())
     })?;
     Ok(found)
-}
-
-/// Those of `folders` that are none: links, which lead to what others have.
-fn closed(folders: &[String], storage: &dyn Storage) -> Result<Vec<String>, StorageError> {
-    let mut closed = Vec::new();
-    for folder in folders {
-        if !lies_in(folder, &closed)
-            && !matches!(storage.kind(folder)?, None | Some(NameKind::Folder))
-        {
-            closed.push(folder.clone());
-        }
-    }
-    Ok(closed)
-}
-
-/// Whether `path` is one of `folders`, or in one of them.
-fn lies_in(path: &str, folders: &[String]) -> bool {
-    folders.iter().any(|folder| {
-        path.strip_prefix(&**folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
 }
 
 impl OwnFound {
@@ -259,10 +275,18 @@ impl MadeFiles<'_> {
     fn visit<T>(
         manifest: &Manifest,
         claims: &[&str],
+        storage: &dyn Storage,
         visit: impl FnOnce(&MadeFiles) -> Result<T, DatasetError>,
     ) -> Result<T, DatasetError> {
         let layout = Layout::new(&manifest.settings);
         let names = FileNames::new(&manifest.settings, &layout)?;
+        // Which of them are as we wrote them cannot be told.
+        if manifest.files.is_none() && manifest.state == State::Complete {
+            let (there_bytes, total_bytes) = (names.bytes_there(storage)?, manifest.total_bytes);
+            if there_bytes != total_bytes {
+                return Err(DatasetError::Changed { there_bytes, total_bytes });
+            }
+        }
         visit(&MadeFiles { names, manifest, claims })
     }
 }
@@ -274,7 +298,7 @@ impl OwnFiles for MadeFiles<'_> {
 
     fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
         let runs = self.manifest.files.iter().flatten();
-        let mut lengths = runs.flat_map(|run| repeat_n(run.bytes, run.files as usize));
+        let mut lengths = runs.flat_map(|run| repeat_n(*run, run.files as usize));
         self.names.each(&mut |parts, _| visit(parts, lengths.next()))
     }
 
@@ -283,13 +307,18 @@ impl OwnFiles for MadeFiles<'_> {
     }
 }
 
+fn is_full(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
 /// The manifest, which says that they are ours, goes last.
 fn remove_made(own: &MadeFiles, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
-    let generating = Manifest { state: State::Generating, ..own.manifest.clone() };
+    let removing = own.manifest.removing || own.manifest.state == State::Complete;
+    let generating = Manifest { state: State::Generating, removing, ..own.manifest.clone() };
     let mut first = OwnFound::default();
     match generating.write(storage) {
         // A full device has room for it once a file is gone; that one is missing is seen.
-        Err(DatasetError::Storage(error)) if error.source.kind() == ErrorKind::StorageFull => {
+        Err(DatasetError::Storage(error)) if is_full(error.source.kind()) => {
             go_through(own, storage, &mut |path| {
                 if first.files > 0 {
                     return Ok(());

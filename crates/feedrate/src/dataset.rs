@@ -6,7 +6,7 @@ use crate::output::refuse_root;
 use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
-use feedrate_data::generate::{self, FileShare, Generated, Generation, Watch};
+use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess};
 use feedrate_data::manifest::{self, DropMark, MadeOn, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
@@ -204,15 +204,20 @@ pub(crate) fn lock_for(
         let generation = Generation::new(&plan.dataset, &layout, &*storage)?;
         match generation.map(|generation| generation.look()) {
             // Where there is a lock, one of ours may have begun this moment.
-            Some(Err(strangers @ DatasetError::Strangers { .. })) if !has_lock() => {
-                return Err(strangers).with_context(|| {
+            Some(Err(
+                refused @ (DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. }),
+            )) if !has_lock() => {
+                return Err(refused).with_context(|| {
                     format!("cannot generate the dataset in `{}`", folder.display())
                 });
             }
             _ => {}
         }
-    } else if !has_lock() && !folder.join(manifest::FILE_NAME).exists() {
-        return Ok(None);
+    } else if !has_lock() {
+        let storage = storage::open(&plan.storage.kind, folder)?;
+        if !matches!(Manifest::read(&*storage), Ok(Some(_))) {
+            return Ok(None);
+        }
     }
     Ok(dataset_lock::wait(folder, access, interrupted)?)
 }
@@ -238,6 +243,11 @@ fn make(
     } else {
         (prepare()?, FileShare::ALL)
     };
+    if begun == Begun::Older && ranks.is_first() {
+        messages::say(
+            "warning: an older feedrate made the dataset: its files are read as they are",
+        );
+    }
     let mark = system::drop_mark();
     let bytes = catalog::estimate(plan).file_bytes / share.of;
     let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());

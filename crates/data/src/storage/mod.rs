@@ -323,7 +323,7 @@ impl StorageError {
             );
         }
         match self.source.kind() {
-            std::io::ErrorKind::StorageFull => Some(
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Some(
                 "free space on the device, point `--data` (`dataset.data_folder`) elsewhere, or use fewer files",
             ),
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {

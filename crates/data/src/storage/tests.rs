@@ -3,7 +3,7 @@
 use super::*;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::part::part_of;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 
 /// Each storage with a folder of its own, which does not exist yet.
 fn each(check: impl Fn(&dyn Storage, &Path)) {
@@ -194,4 +194,11 @@ fn a_name_longer_than_the_stack_buffer_works() {
         put(storage, &path, b"x");
         assert_eq!(get(storage, &path), b"x");
     });
+}
+
+#[test]
+fn a_used_up_quota_is_told_as_a_full_device() {
+    let hint = |errno| StorageError::new("write", "a", Error::from_raw_os_error(errno)).hint();
+    assert!(hint(libc::EDQUOT).is_some());
+    assert_eq!(hint(libc::EDQUOT), hint(libc::ENOSPC));
 }

@@ -138,7 +138,44 @@ fn files_that_shrink_meanwhile_are_seen() {
     assert!(matches!(refused, DatasetError::Changed { .. }), "{refused}");
 }
 
-/// A whole dataset of an older version is read, and neither completed nor compared.
+/// An interrupted removal: what is left may have changed since.
+#[test]
+fn a_changed_file_is_not_overwritten_after_a_removal_that_was_broken_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let storage = storage_of(folder.path());
+    let plan = plan("npz");
+    made(&plan, &*storage).unwrap();
+    change(&*storage, &path_of(&plan, 2), |bytes| bytes[30] ^= 1);
+    // As the removal leaves it in the middle.
+    std::fs::remove_file(folder.path().join(path_of(&plan, 1))).unwrap();
+    let manifest = Manifest::read(&*storage).unwrap().unwrap();
+    Manifest { state: State::Generating, removing: true, ..manifest }.write(&*storage).unwrap();
+    for _ in 0..2 {
+        let refused = made(&plan, &*storage);
+        let Err(DatasetError::Altered { path, .. }) = refused else { panic!("{refused:?}") };
+        assert_eq!(path, path_of(&plan, 2));
+    }
+    storage.remove(&path_of(&plan, 2)).unwrap();
+    made(&plan, &*storage).unwrap();
+    let whole = Manifest::read(&*storage).unwrap().unwrap();
+    assert!(whole.state == State::Complete && !whole.removing);
+}
+
+/// Programs of others have a `manifest.json` too.
+#[test]
+fn a_manifest_of_others_is_a_stranger() {
+    for text in [r#"{"name": "app"}"#, "[]"] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("manifest.json"), text).unwrap();
+        let refused = made(&plan("npz"), &*storage_of(folder.path()));
+        let Err(DatasetError::Strangers { path }) = refused else { panic!("{refused:?}") };
+        assert_eq!(path, "manifest.json");
+        let removal = removal::remove_folder(folder.path(), &[], "a test").unwrap();
+        assert_eq!((removal, walkdir(folder.path())), (Removal::NotOurs, 1));
+    }
+}
+
+/// A whole dataset of an older version is kept as it is, and neither completed nor compared.
 #[test]
 fn older_versions_are_read_alone() {
     let storage = storage::open("memory", Path::new("")).unwrap();
@@ -148,10 +185,68 @@ fn older_versions_are_read_alone() {
     manifest.content_version = 1;
     manifest.write(&*storage).unwrap();
     assert_eq!(manifest.differences(&plan), [""; 0]);
-    assert!(matches!(made(&plan, &*storage), Err(DatasetError::OtherDataset { .. })));
+    let kept = made(&plan, &*storage).unwrap();
+    assert_eq!((kept.files_kept, kept.bytes_kept), (14, manifest.total_bytes));
+    assert_eq!(Manifest::read(&*storage).unwrap().as_ref(), Some(&manifest));
     let never = AtomicBool::new(false);
     let verified = verify(&plan, &Layout::new(&plan), &*storage, 1, &|_, _| {}, &never);
     assert!(matches!(verified, Err(DatasetError::OtherVersion(_))), "{verified:?}");
+    storage.remove(&path_of(&plan, 3)).unwrap();
+    let refused = made(&plan, &*storage).unwrap_err();
+    assert!(refused.to_string().contains(&path_of(&plan, 3)), "{refused}");
     let begun = Manifest { state: State::Generating, ..manifest };
     assert_eq!(begun.differences(&plan).len(), 1, "half of it cannot be completed");
+}
+
+/// Where lengths are not known before, and where a sidecar is gone.
+#[test]
+fn a_users_file_under_one_of_our_names_stays_in_every_format() {
+    let gzip = Encoding { compression: Compression::Gzip, ..Encoding::default() };
+    for (name, encoding) in
+        [("npz", gzip), ("png", Encoding::default()), ("tfrecord", Encoding::default())]
+    {
+        let plan = fitting(DatasetPlan { encoding, ..plan(name) }, format::find(name).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = folder.path().join("d");
+        let storage = storage_of(&dataset);
+        made(&plan, &*storage).unwrap();
+        let names = format::find(name).unwrap().parts;
+        let mut sidecar = String::new();
+        for part in &names[1..] {
+            part.write_path(&path_of(&plan, 3), &mut sidecar);
+            std::fs::remove_file(dataset.join(&sidecar)).unwrap();
+        }
+        let mine = dataset.join(path_of(&plan, 3));
+        std::fs::write(&mine, "mine").unwrap();
+        // One that names no lengths, as older ones do, has nothing to compare.
+        let manifest = Manifest::read(&*storage).unwrap().unwrap();
+        Manifest { files: None, ..manifest.clone() }.write(&*storage).unwrap();
+        let before = walkdir(&dataset);
+        let refused = removal::remove_folder(&dataset, &[], "a test");
+        assert!(matches!(refused, Err(DatasetError::Changed { .. })), "{name}: {refused:?}");
+        assert!(walkdir(&dataset) >= before, "{name}");
+        manifest.write(&*storage).unwrap();
+        let Removal::Removed(found) = removal::remove_folder(&dataset, &[], "a test").unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(found.strangers, [path_of(&plan, 3)], "{name}");
+        assert_eq!((std::fs::read(&mine).unwrap(), walkdir(&dataset)), (b"mine".to_vec(), 1));
+    }
+}
+
+#[test]
+fn what_is_swept_is_not_looked_for_behind_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let [dataset, elsewhere] = ["npz-0123", "elsewhere"].map(|name| folder.path().join(name));
+    let plan = plan("npz");
+    made(&plan, &*storage_of(&dataset)).unwrap();
+    std::fs::rename(dataset.join("train"), &elsewhere).unwrap();
+    symlink(&elsewhere, dataset.join("train")).unwrap();
+    let part = elsewhere.join("0/.img_00_of_12.npz.999-0.part");
+    std::fs::write(&part, "mine").unwrap();
+    made(&plan, &*storage_of(&dataset)).unwrap();
+    assert!(part.exists());
+    removal::remove_folder(&dataset, &[], "a test").unwrap();
+    assert_eq!((part.exists(), walkdir(&elsewhere)), (true, 13));
 }

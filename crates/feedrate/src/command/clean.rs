@@ -78,19 +78,29 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
             let message = format!("there is no folder `{}`", folder.display());
             return refuse(message, "give folders of datasets or results, or any above them");
         }
-        find(folder, 0, &mut found);
+        find(&folder.canonicalize()?, 0, &mut found);
     }
     found.retain(|(kind, _)| arguments.only.is_none_or(|only| only == *kind));
     found.sort_by(|a, b| a.1.cmp(&b.1));
     found.dedup();
     let mut items = Vec::new();
+    let mut errors = Vec::new();
     for (kind, folder) in found {
-        items.extend(match kind {
-            CleanKind::Datasets => dataset(folder, arguments.yes)?,
-            CleanKind::Results => results(folder, arguments.yes)?,
-        });
+        let place = format!("cannot clean `{}`", folder.display());
+        let item = match kind {
+            CleanKind::Datasets => dataset(folder, arguments.yes),
+            CleanKind::Results => results(folder, arguments.yes),
+        };
+        match item {
+            Ok(item) => items.extend(item),
+            Err(error) => errors.push(error.context(place)),
+        }
     }
     tell(&items, arguments)?;
+    errors.iter().for_each(messages::print_error);
+    if !errors.is_empty() {
+        return Ok(Exit::Failed);
+    }
     Ok(if arguments.yes && items.iter().any(|item| item.in_use) { Exit::Unmet } else { Exit::Fine })
 }
 
@@ -133,7 +143,8 @@ fn results(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> 
     let in_use = held.is_err();
     let found = if removes && !in_use {
         let found = removal::remove_files(&own, &*storage)?;
-        storage.remove_dir("")?;
+        // It may be a mount point, or in a folder of others.
+        let _ = storage.remove_dir("");
         found
     } else {
         removal::look_at(&own, &*storage)?

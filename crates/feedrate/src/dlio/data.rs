@@ -3,6 +3,7 @@
 use crate::dataset::{self, Choice};
 use crate::output::refuse_root;
 use anyhow::Context;
+use feedrate_data::error::DatasetError;
 use feedrate_data::generate;
 use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::manifest::{Manifest, State};
@@ -51,7 +52,11 @@ pub(super) fn found(
         return Ok(Choice { folder, ..Choice::default() });
     }
     let mut misfit = None;
-    let manifest = Manifest::read(&*storage)?;
+    let manifest = match Manifest::read(&*storage) {
+        // Somebody else's file of that name says nothing of the others.
+        Err(DatasetError::Strangers { .. }) => None,
+        read => read?,
+    };
     let fits = manifest.as_ref().is_some_and(|manifest| {
         manifest.state == State::Complete && manifest.differences(&plan.dataset).is_empty()
     });

@@ -323,6 +323,32 @@ fn clean_shows_what_it_would_remove_and_removes_that_alone() {
     assert!(!test.path("rd").exists() && contents(&test.path("data")).is_empty());
 }
 
+/// A mount point cannot be removed, a bad dataset is told of at the end.
+#[test]
+fn clean_goes_on_past_what_it_cannot_remove() {
+    let test = Test::with(TINY);
+    test.run_json(&[]);
+    let dataset = test.data_files("manifest.json")[0].parent().unwrap().to_path_buf();
+    let manifest = fs::read_to_string(dataset.join("manifest.json")).unwrap();
+    let bad = manifest.replace("\"format\": \"npz\"", "\"format\": \"zarr\"");
+    assert_ne!(bad, manifest);
+    fs::create_dir(test.path("data/a")).unwrap();
+    fs::write(test.path("data/a/manifest.json"), &bad).unwrap();
+    let disk = Mounted::tmpfs(&test.path("data/disk"), "size=9m");
+    assert_eq!(test.feedrate(&["generate", "workload.yaml", "--data", "data/disk"]).code, 0);
+    let own = fs::read_dir(&disk.0).unwrap().next().unwrap().unwrap().path();
+    for entry in fs::read_dir(&own).unwrap().map(|entry| entry.unwrap()) {
+        fs::rename(entry.path(), disk.0.join(entry.file_name())).unwrap();
+    }
+    fs::remove_dir(own).unwrap();
+    let answer = test.feedrate(&["clean", "data", "data/../data", "--yes"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.stderr.contains("data/a`") && answer.stderr.contains("zarr"), "{answer:?}");
+    assert_eq!(answer.stdout.matches("dataset").count(), 2, "{answer:?}");
+    assert_eq!((dataset.exists(), fs::read_dir(&disk.0).unwrap().count()), (false, 0));
+    assert_eq!(fs::read_to_string(test.path("data/a/manifest.json")).unwrap(), bad);
+}
+
 /// To say that a dataset is incomplete from now on takes room too.
 #[test]
 fn a_dataset_on_a_full_device_can_be_removed() {

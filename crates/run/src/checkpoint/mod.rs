@@ -87,7 +87,7 @@ impl CheckpointError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             CheckpointError::Write { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull => {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     Some("free space, or point `checkpoint.checkpoint_folder` elsewhere")
                 }
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
