@@ -96,12 +96,15 @@ pub fn read(path: &Path) -> Result<Record, RecordFileError> {
 /// # Errors
 /// It cannot be read, is longer, or is no file: a pipe would be waited for when it is opened.
 pub fn read_bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    if !path.metadata()?.is_file() {
+    let about = path.metadata()?;
+    if !about.is_file() {
         return Err(io::Error::other("it is no file"));
     }
+    refuse_longer(about.len(), bytes_max)?;
     let mut bytes = Vec::new();
+    // It may grow meanwhile.
     File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
-    refuse_longer(bytes.len(), bytes_max)?;
+    refuse_longer(bytes.len() as u64, bytes_max)?;
     Ok(bytes)
 }
 
@@ -112,12 +115,12 @@ pub fn read_bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 pub fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text)?;
-    refuse_longer(text.len(), TEXT_BYTES_MAX)?;
+    refuse_longer(text.len() as u64, TEXT_BYTES_MAX)?;
     Ok(text)
 }
 
-fn refuse_longer(bytes: usize, bytes_max: u64) -> io::Result<()> {
-    if bytes_max < bytes as u64 {
+fn refuse_longer(bytes: u64, bytes_max: u64) -> io::Result<()> {
+    if bytes_max < bytes {
         return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
     }
     Ok(())
