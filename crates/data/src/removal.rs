@@ -133,7 +133,7 @@ pub(crate) fn first_not_whole(
     storage: &dyn Storage,
 ) -> Result<Option<String>, DatasetError> {
     let mut first = None;
-    MadeFiles::visit(manifest, &[], |own| {
+    MadeFiles::visit(manifest, &[], storage, |own| {
         Ok(own.each(&mut |parts, written_bytes| {
             if first.is_some() {
                 return Ok(());
@@ -145,7 +145,7 @@ pub(crate) fn first_not_whole(
                     None => first = Some(path.clone()),
                 }
             }
-            if first.is_none() && written_bytes.is_some_and(|written| written != bytes) {
+            if first.is_none() && written_bytes.is_some_and(|written| written.bytes != bytes) {
                 first = parts.first().cloned();
             }
             Ok(())
