@@ -160,7 +160,8 @@ impl<'g> Generation<'g> {
         let Some(free_bytes) = self.storage.free_bytes()? else { return Ok(()) };
         let mut needed_bytes = self.manifest().total_bytes;
         if needed_bytes > free_bytes && begun != Begun::Now {
-            needed_bytes = needed_bytes.saturating_sub(self.names.bytes_there(self.storage)?);
+            needed_bytes =
+                needed_bytes.saturating_sub(self.names.lengths_there(self.storage)?.bytes);
         }
         if needed_bytes > free_bytes {
             return Err(DatasetError::NoSpace { needed_bytes, free_bytes });
@@ -249,17 +250,16 @@ impl<'g> Generation<'g> {
     /// They are not as long as they were made, or the manifest cannot be written.
     pub fn complete(&self, made: Generated, made_on: Vec<MadeOn>) -> Result<(), DatasetError> {
         let total_bytes = made.bytes_written + made.bytes_kept;
-        let there_bytes = self.names.bytes_there(self.storage)?;
-        if there_bytes != total_bytes {
-            return Err(DatasetError::Changed { there_bytes, total_bytes });
+        let there = self.names.lengths_there(self.storage)?;
+        if there.bytes != total_bytes {
+            return Err(DatasetError::Changed { there_bytes: there.bytes, total_bytes });
         }
         if Manifest::read(self.storage)?.is_some_and(|there| there.other_version().is_some()) {
             // An older dataset that was kept: it stays what its manifest says.
             return Ok(());
         }
         let complete = State::Complete;
-        let files = self.names.lengths_there(self.storage)?;
-        Manifest { state: complete, total_bytes, files, made_on, ..self.manifest() }
+        Manifest { state: complete, total_bytes, files: there.files, made_on, ..self.manifest() }
             .write(self.storage)?;
         Ok(())
     }

@@ -91,7 +91,7 @@ impl DatasetLock {
     }
 
     /// Whoever makes or removes the dataset in `folder` now, in words as of [`LockAttempt::Busy`]; `None` where nobody does, as far as
-    /// can be told. Takes no lock.
+    /// can be told. Holds the lock of a reader for a moment.
     pub fn maker(folder: &Path) -> Option<String> {
         let mut file = readable().open(folder.join(LOCK_FILE)).ok()?;
         match file.try_lock_shared() {

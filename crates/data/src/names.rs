@@ -9,6 +9,13 @@ use feedrate_spec::part::part_of;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 
+/// Lengths of a dataset's files; one that is not there has none.
+pub(crate) struct LengthsThere {
+    pub(crate) bytes: u64,
+    /// In the order of the files; `None` where they are of too many lengths.
+    pub(crate) files: Option<Vec<FileRun>>,
+}
+
 /// Calls with the paths of a file's parts, and its lengths where these are known.
 pub type OwnFileVisit<'v> = dyn FnMut(&[String], Option<FileRun>) -> Result<(), StorageError> + 'v;
 
@@ -106,35 +113,26 @@ impl<'n> FileNames<'n> {
         (self.format.encode)(&self.layout.shape(file), &self.plan.encoding, content, sink)
     }
 
-    /// Lengths of all files that are there, which are whole.
+    /// Look at the lengths of all files, once each.
     pub(crate) fn lengths_there(
         &self,
         storage: &dyn Storage,
-    ) -> Result<Option<Vec<FileRun>>, StorageError> {
-        let mut runs = Some(Vec::new());
+    ) -> Result<LengthsThere, StorageError> {
+        let mut there = LengthsThere { bytes: 0, files: Some(Vec::new()) };
         self.each(&mut |parts, _| {
-            let mut lengths = Vec::with_capacity(parts.len());
-            for path in parts {
-                lengths.push(storage.stat(path)?.unwrap_or(0));
+            let mut run = FileRun { files: 1, bytes: 0, data_bytes: None };
+            for (at, path) in parts.iter().enumerate() {
+                let bytes = storage.stat(path)?.unwrap_or(0);
+                run.bytes = run.bytes.saturating_add(bytes);
+                if at == 0 && parts.len() > 1 {
+                    run.data_bytes = Some(bytes);
+                }
             }
-            let data_bytes = (parts.len() > 1).then(|| lengths[0]);
-            let run = FileRun { files: 1, bytes: lengths.iter().sum(), data_bytes };
-            FileRun::push(&mut runs, run);
+            there.bytes = there.bytes.saturating_add(run.bytes);
+            FileRun::push(&mut there.files, run);
             Ok(())
         })?;
-        Ok(runs)
-    }
-
-    /// Bytes of all files that are there.
-    pub(crate) fn bytes_there(&self, storage: &dyn Storage) -> Result<u64, StorageError> {
-        let mut bytes = 0u64;
-        self.each(&mut |parts, _| {
-            for path in parts {
-                bytes = bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
-            }
-            Ok(())
-        })?;
-        Ok(bytes)
+        Ok(there)
     }
 }
 

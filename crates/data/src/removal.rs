@@ -282,7 +282,8 @@ impl MadeFiles<'_> {
         let names = FileNames::new(&manifest.settings, &layout)?;
         // Which of them are as we wrote them cannot be told.
         if manifest.files.is_none() && manifest.state == State::Complete {
-            let (there_bytes, total_bytes) = (names.bytes_there(storage)?, manifest.total_bytes);
+            let (there_bytes, total_bytes) =
+                (names.lengths_there(storage)?.bytes, manifest.total_bytes);
             if there_bytes != total_bytes {
                 return Err(DatasetError::Changed { there_bytes, total_bytes });
             }
