@@ -13,6 +13,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// A workload of so many files of so many bytes, read in batches of `batch`; `more` goes on with the settings of its reader.
+pub(super) fn workload(files: u32, bytes: u32, batch: u32, more: &str) -> String {
+    format!(
+        "model:\n  name: tiny\nframework: pytorch\ndataset:\n  data_folder: data\n  format: npz\n  num_files_train: {files}\n  \
+         record_length_bytes: {bytes}\nreader:\n  data_loader: pytorch\n  batch_size: {batch}\n{more}"
+    )
+}
+
 /// Removed by the campaign where all went well, and kept where not.
 pub(super) struct Case<'a> {
     pub(super) seed: u64,

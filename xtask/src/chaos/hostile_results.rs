@@ -1,7 +1,7 @@
 //! Folders of results that lie: read or refused, within bounds, and nothing of them reaches the terminal as control characters.
 
 use super::Class;
-use super::case::{Case, copy_tree, files_below};
+use super::case::{Case, copy_tree, files_below, workload};
 use super::child::{Ended, LEAVES_WITHIN};
 use super::mutate;
 use anyhow::{Context, Result, ensure};
@@ -20,22 +20,6 @@ pub(super) static CLASS: Class = Class {
 };
 
 const FOLDERS_OF_A_CASE: u32 = 10;
-
-const WORKLOAD: &str = "\
-model:
-  name: tiny
-framework: pytorch
-dataset:
-  data_folder: data
-  format: npz
-  num_files_train: 8
-  record_length_bytes: 900
-reader:
-  data_loader: pytorch
-  batch_size: 2
-train:
-  epochs: 2
-";
 
 const STUDY: &str = "\
 model,epochs,processes,overrides,run
@@ -60,8 +44,9 @@ const PLOTS: &[&str] = &[
 
 /// A study of ours, a run in DLIO's place, and the same as DLIO would have left it.
 fn run(case: &mut Case) -> Result<u32> {
-    case.write("workload.yaml", WORKLOAD)?;
-    case.write("conf/workload/tiny.yaml", WORKLOAD)?;
+    let workload = workload(8, 900, 2, "train:\n  epochs: 2\n");
+    case.write("workload.yaml", &workload)?;
+    case.write("conf/workload/tiny.yaml", workload)?;
     case.write("study.csv", STUDY)?;
     case.feedrate(&["study", "run", "study.csv", "--quiet-wait", "0"])?.with_code(&[0])?;
     let dlio = case.program("dlio_benchmark");

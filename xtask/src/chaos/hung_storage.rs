@@ -1,7 +1,7 @@
 //! A read that never comes back: who is told to stop leaves.
 
 use super::Class;
-use super::case::Case;
+use super::case::{Case, workload};
 use super::child::LEAVES_WITHIN;
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
@@ -19,29 +19,13 @@ pub(super) static CLASS: Class = Class {
     run,
 };
 
-const WORKLOAD: &str = "\
-model:
-  name: tiny
-framework: pytorch
-dataset:
-  data_folder: data
-  format: npz
-  num_files_train: 8
-  record_length_bytes: 4096
-reader:
-  data_loader: pytorch
-  batch_size: 4
-  read_threads: 2
-train:
-  epochs: 1
-";
-
 const STUDY: &str = "model,processes,run\nworkload.yaml,1,N\n";
 
 /// One file is a pipe, which nobody has opened to write, or from which nothing comes.
 fn run(case: &mut Case) -> Result<u32> {
-    case.write("workload.yaml", WORKLOAD)?;
-    case.write("conf/workload/tiny.yaml", WORKLOAD)?;
+    let workload = workload(8, 4096, 4, "  read_threads: 2\ntrain:\n  epochs: 1\n");
+    case.write("workload.yaml", &workload)?;
+    case.write("conf/workload/tiny.yaml", workload)?;
     case.write("study.csv", STUDY)?;
     for folder in ["", "data", "results"] {
         case.plant(folder)?;

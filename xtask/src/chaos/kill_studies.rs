@@ -1,7 +1,7 @@
 //! Studies whose runner, supervisor or run is killed: gone on with, each row is run once and whole.
 
 use super::Class;
-use super::case::{Case, json};
+use super::case::{Case, json, workload};
 use super::child::{LEAVES_WITHIN, Running, children, descendants};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,24 +18,6 @@ pub(super) static CLASS: Class = Class {
     at_once: 2,
     run,
 };
-
-/// Some 0.1 s a run.
-const WORKLOAD: &str = "\
-model:
-  name: tiny
-framework: pytorch
-dataset:
-  data_folder: data
-  format: npz
-  num_files_train: 16
-  record_length_bytes: 20000
-reader:
-  data_loader: pytorch
-  batch_size: 2
-train:
-  epochs: 1
-  computation_time: 0.01
-";
 
 /// Rows that share a dataset, change it, and come back to it.
 const STUDY: &str = "\
@@ -61,7 +43,11 @@ const ROWS: [(&str, &str, f64); 5] = [
 const KILLS: u32 = 3;
 
 fn run(case: &mut Case) -> Result<u32> {
-    case.write("workload.yaml", WORKLOAD)?;
+    // Some 0.1 s a run.
+    case.write(
+        "workload.yaml",
+        workload(16, 20_000, 2, "train:\n  epochs: 1\n  computation_time: 0.01\n"),
+    )?;
     case.write("study.csv", STUDY)?;
     for folder in ["", "data", "results", "results/workload/2"] {
         case.plant(folder)?;

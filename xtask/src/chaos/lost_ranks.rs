@@ -1,7 +1,7 @@
 //! Ranks that are killed or stopped while all train: named within seconds, and all end.
 
 use super::Class;
-use super::case::Case;
+use super::case::{Case, workload};
 use super::child::{LEAVES_WITHIN, descendants};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,23 +18,6 @@ pub(super) static CLASS: Class = Class {
     run,
 };
 
-const WORKLOAD: &str = "\
-model:
-  name: tiny
-framework: pytorch
-dataset:
-  data_folder: data
-  format: npz
-  num_files_train: 48
-  record_length_bytes: 4096
-reader:
-  data_loader: pytorch
-  batch_size: 1
-train:
-  epochs: 1000
-  computation_time: 0.02
-";
-
 /// Program, and its arguments before the number of ranks.
 const LAUNCHERS: [&[&str]; 2] = [
     &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
@@ -42,7 +25,10 @@ const LAUNCHERS: [&[&str]; 2] = [
 ];
 
 fn run(case: &mut Case) -> Result<u32> {
-    case.write("workload.yaml", WORKLOAD)?;
+    case.write(
+        "workload.yaml",
+        workload(48, 4096, 1, "train:\n  epochs: 1000\n  computation_time: 0.02\n"),
+    )?;
     case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
     for folder in ["", "results/tiny"] {
         case.plant(folder)?;

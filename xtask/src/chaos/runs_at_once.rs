@@ -1,7 +1,7 @@
 //! Runs begun in the same moment in one folder: each has a result, whole and its own.
 
 use super::Class;
-use super::case::{Case, json};
+use super::case::{Case, json, workload};
 use super::child::Running;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
@@ -15,20 +15,6 @@ pub(super) static CLASS: Class = Class {
     at_once: 1,
     run,
 };
-
-const WORKLOAD: &str = "\
-model:
-  name: tiny
-framework: pytorch
-dataset:
-  data_folder: data
-  format: npz
-  num_files_train: 8
-  record_length_bytes: 4096
-reader:
-  data_loader: pytorch
-  batch_size: 4
-";
 
 /// Where results go.
 #[derive(Clone, Copy, PartialEq)]
@@ -44,8 +30,9 @@ enum Place {
 }
 
 fn run(case: &mut Case) -> Result<u32> {
-    case.write("workload.yaml", WORKLOAD)?;
-    case.write("conf/workload/tiny.yaml", WORKLOAD)?;
+    let workload = workload(8, 4096, 4, "");
+    case.write("workload.yaml", &workload)?;
+    case.write("conf/workload/tiny.yaml", workload)?;
     let place = case.random.pick(&[Place::Results, Place::Hydra, Place::Output, Place::Same]);
     if place == Place::Results {
         case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
