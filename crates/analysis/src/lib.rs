@@ -8,3 +8,4 @@ pub mod compare;
 pub mod findings;
 pub mod recommendation;
 pub mod predict;
+pub mod advice;

@@ -27,7 +27,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     if !is_split {
         return None;
     }
-    let dims = Layout::new(dataset).train(0).dims;
+    let dims = Layout::new(dataset).shape(0).dims;
     let dims: Vec<String> = dims.as_slice().iter().map(u64::to_string).collect();
     let overrides = [format!("dataset.hdf5.chunk_dims=[1,{}]", dims.join(","))];
     let evidence = Facts::new()

@@ -29,15 +29,19 @@ fn propose(case: &Case) -> Option<Proposal> {
         .with("cores", case.cores());
     if fit > threads.max(1) {
         let mut overrides = vec![format!("reader.read_threads={}", fit.max(loader.workers))];
-        overrides.extend(loader.decode_threads.map(|_| format!("reader.computation_threads={fit}")));
+        overrides
+            .extend(loader.decode_threads.map(|_| format!("reader.computation_threads={fit}")));
         let proposal = RULE.proposal(&overrides, lost_s, evidence);
         return Some(Proposal { cost: Cost::Processors, risk: Risk::Memory, ..proposal });
     }
     let is_short = threads.max(1) < needed;
     is_short.then(|| {
         let faster = f64::from(threads.max(1)) / f64::from(needed);
-        let lacks = 1.0 / case.compute_of_sample_s().unwrap_or(f64::INFINITY) * f64::from(accelerators);
-        let evidence = evidence.with("lacks_cores", (needed - threads.max(1)) * accelerators).with("needed_samples_per_second", lacks);
+        let lacks =
+            1.0 / case.compute_of_sample_s().unwrap_or(f64::INFINITY) * f64::from(accelerators);
+        let evidence = evidence
+            .with("lacks_cores", (needed - threads.max(1)) * accelerators)
+            .with("needed_samples_per_second", lacks);
         Proposal {
             cost: Cost::Hardware,
             changes: vec![PipelineChange::DecodeTime(Scale::Times(faster))],

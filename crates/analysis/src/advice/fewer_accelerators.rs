@@ -24,8 +24,8 @@ fn propose(case: &Case) -> Option<Proposal> {
     let instead_of = case.plan().accelerators;
     let fed = (f64::from(instead_of) * delivered / needed) as u32;
     // Who waits for latency has threads of his own; and a stock that each fills first says little.
-    let is_shared = case.read_limit() != ReadLimit::Latency
-        && answer.au_kind == Some(AU_SUSTAINED.id.name());
+    let is_shared =
+        case.read_limit() != ReadLimit::Latency && answer.au_kind == Some(AU_SUSTAINED.id.name());
     (is_shared && (1..instead_of).contains(&fed)).then(|| {
         let evidence = Facts::new()
             .with("fed_accelerators", fed)

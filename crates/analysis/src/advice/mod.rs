@@ -193,7 +193,9 @@ pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<A
         .collect();
     rank(&mut found, |advice| {
         let both = advice.prediction.zip(unchanged);
-        let saved = both.map(|(is, was)| case.compute_s() * 100.0 * (1.0 / was.au_percent - 1.0 / is.au_percent));
+        let saved = both.map(|(is, was)| {
+            case.compute_s() * 100.0 * (1.0 / was.au_percent - 1.0 / is.au_percent)
+        });
         saved.or(advice.proposal.lost_s)
     });
     found

@@ -20,8 +20,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open])?;
     let sample = case.sample()?;
     let (threads, needed) = (case.plan().loader.workers, case.threads_needed()?);
-    let is_bandwidth =
-        sample.open_s < sample.read_s && case.read_limit() == ReadLimit::Bandwidth;
+    let is_bandwidth = sample.open_s < sample.read_s && case.read_limit() == ReadLimit::Bandwidth;
     (threads < needed && !is_bandwidth).then(|| {
         let evidence = Facts::new()
             .with("threads", threads)

@@ -20,8 +20,11 @@ fn propose(case: &Case) -> Option<Proposal> {
     };
     let doubt = case.doubts.iter().find(is_cause).filter(|doubt| !doubt.advice.is_empty());
     doubt.map(|doubt| {
-        let evidence =
-            doubt.facts.clone().with("why", doubt.evidence.as_str()).with("remedy", doubt.advice.as_str());
+        let evidence = doubt
+            .facts
+            .clone()
+            .with("why", doubt.evidence.as_str())
+            .with("remedy", doubt.advice.as_str());
         Proposal { lost_s: None, cost: Cost::Run, ..RULE.proposal(&[], 0.0, evidence) }
     })
 }

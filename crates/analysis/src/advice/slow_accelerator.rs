@@ -20,7 +20,9 @@ fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Skew])?;
     let record = case.derived.record;
     let mut steps_last = BTreeMap::new();
-    for last in record.epochs.iter().filter_map(|epoch| epoch.causes.as_ref()).flat_map(|of| &of.last) {
+    for last in
+        record.epochs.iter().filter_map(|epoch| epoch.causes.as_ref()).flat_map(|of| &of.last)
+    {
         *steps_last.entry(*last).or_insert(0_u64) += 1;
     }
     let steps: u64 = steps_last.values().sum();

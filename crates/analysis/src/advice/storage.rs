@@ -6,6 +6,7 @@ use crate::predict::{PipelineChange, Scale};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
+use feedrate_spec::units;
 
 pub(super) static RULE: Rule = Rule {
     name: "storage",
@@ -38,6 +39,7 @@ fn propose(case: &Case) -> Option<Proposal> {
         let read_s = io.read_ns as f64 / 1e9 / io.reads.max(1) as f64;
         let evidence = Facts::new()
             .with("lacks_bytes_per_second", lacks)
+            .with("lacks", units::bytes_per_second_rounded(lacks))
             .with("lacks_reads_per_second", of(io.reads))
             .with("read_s", read_s);
         if case.read_limit() == ReadLimit::Latency {

@@ -22,27 +22,27 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-        let lost_s = case.lost_s(&[WaitCause::Read])?;
-        let (request_bytes, sample) = (case.request_bytes()?, case.sample()?);
-        let piece_bytes = case.plan().loader.piece_bytes;
-        // Requests that are far shorter than they may be have another reason: a chunk, a record, the file's end.
-        let is_cut = piece_bytes as f64 <= 2.0 * request_bytes;
-        let is_read_through = case.derived.value(&CONSECUTIVE).is_some_and(|share| 0.5 <= share);
-        let wanted_bytes = if is_read_through && sample.opens < 0.5 {
-            WANTED_MAX_BYTES
-        } else {
-            (case.sample_bytes() as u64).next_power_of_two().min(WANTED_MAX_BYTES)
-        };
-        let waits = case.read_limit() != ReadLimit::Bandwidth || request_bytes <= SMALL_BYTES;
-        (is_cut && waits && 2 * piece_bytes <= wanted_bytes).then(|| {
-            let evidence = Facts::new()
-                .with("request_bytes", request_bytes as u64)
-                .with("reads", case.derived.io.reads)
-                .with("reads_per_sample", sample.reads)
-                .with("read_s", sample.read_s / sample.reads);
-            let overrides = [format!("reader.transfer_size={}", size(wanted_bytes))];
-            Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
-        })
+    let lost_s = case.lost_s(&[WaitCause::Read])?;
+    let (request_bytes, sample) = (case.request_bytes()?, case.sample()?);
+    let piece_bytes = case.plan().loader.piece_bytes;
+    // Requests that are far shorter than they may be have another reason: a chunk, a record, the file's end.
+    let is_cut = piece_bytes as f64 <= 2.0 * request_bytes;
+    let is_read_through = case.derived.value(&CONSECUTIVE).is_some_and(|share| 0.5 <= share);
+    let wanted_bytes = if is_read_through && sample.opens < 0.5 {
+        WANTED_MAX_BYTES
+    } else {
+        (case.sample_bytes() as u64).next_power_of_two().min(WANTED_MAX_BYTES)
+    };
+    let waits = case.read_limit() != ReadLimit::Bandwidth || request_bytes <= SMALL_BYTES;
+    (is_cut && waits && 2 * piece_bytes <= wanted_bytes).then(|| {
+        let evidence = Facts::new()
+            .with("request_bytes", request_bytes as u64)
+            .with("reads", case.derived.io.reads)
+            .with("reads_per_sample", sample.reads)
+            .with("read_s", sample.read_s / sample.reads);
+        let overrides = [format!("reader.transfer_size={}", size(wanted_bytes))];
+        Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
+    })
 }
 
 /// As it is written in workloads: `4MiB`.

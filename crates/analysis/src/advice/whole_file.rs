@@ -1,6 +1,6 @@
 //! A small file is read in many small reads: once, as a whole, would do.
 
-use super::{Case, Proposal, Risk, Rule};
+use super::{Case, Cost, Proposal, Rule};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::UNIQUE_BYTES;
@@ -32,7 +32,6 @@ fn propose(case: &Case) -> Option<Proposal> {
             .with("file_bytes", file_bytes as u64)
             .with("reads_per_open", reads_each)
             .with("request_bytes", case.request_bytes().unwrap_or(0.0) as u64);
-        let overrides = ["reader.stage=memory".into()];
-        Proposal { risk: Risk::LateStart, ..RULE.proposal(&overrides, lost_s, evidence) }
+        Proposal { cost: Cost::Attention, ..RULE.proposal(&[], lost_s, evidence) }
     })
 }
