@@ -97,7 +97,8 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     }
     let root = results::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let folder = results::make_folder(&root, "scale-")?;
-    let probes = Probes { folder: &folder, cold: arguments.cold, signals: &interrupt::signals() };
+    let probes =
+        Probes { folder: &folder, cold: arguments.cold, signals: &interrupt::signals_of_runner() };
     let result = Hunt::new(arguments, response, range, budget_s).search(&probes)?;
     if arguments.data.json {
         messages::print_json(serde_json::to_value(&result)?)?;
