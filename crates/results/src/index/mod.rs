@@ -286,7 +286,7 @@ fn judge(runs: &mut Vec<Run>, beside: Vec<Run>) {
 /// The verdict of the runs on one of them.
 struct Among {
     doubts: Vec<Doubt>,
-    /// Of a run that read another's dataset, the bytes of a sample of that.
+    /// Bytes of a sample of the dataset that it read, where that is another's.
     read: Option<Option<f64>>,
 }
 
