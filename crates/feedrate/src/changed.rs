@@ -19,7 +19,7 @@ pub(crate) struct Changeable {
     request: Request,
 }
 
-/// What is done to it.
+/// Change of a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Change {
     /// Behind those it has.
@@ -94,7 +94,7 @@ impl Changeable {
         Ok((Self::of_run(&data.workload, &record, data)?, Some(record)))
     }
 
-    /// What `run` would be given.
+    /// Take what `run` would be given.
     pub(crate) fn of_workload(data: &DataArguments, cache: Cache) -> anyhow::Result<Self> {
         let source = resolve::find(&data.workload)?;
         let request = Request { processes: Some(1), cache, ..Request::default() };

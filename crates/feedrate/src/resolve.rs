@@ -141,7 +141,7 @@ pub(crate) fn is_file(workload: &str) -> bool {
 pub(crate) struct WorkloadSource {
     /// A bundled name, or the file's stem.
     pub(crate) name: String,
-    /// What places call the file.
+    /// Name of the file in places.
     pub(crate) file: String,
     /// Its text.
     pub(crate) yaml: String,

@@ -1,4 +1,4 @@
-//! What a run was asked for beside its workload: with both, its plan can be made again, and with a change.
+//! The wishes of a run beside its workload: with both, its plan can be made again, and with a change.
 
 use serde::{Deserialize, Serialize};
 

@@ -71,7 +71,7 @@ pub struct Record {
     /// The study that it is a run of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<Box<StudyRun>>,
-    /// What it was asked for beside its workload; `None` of old records, and of runs in DLIO's place.
+    /// Wishes beside its workload; `None` of old records, and of runs in DLIO's place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<AskedData>,
 }
