@@ -38,7 +38,7 @@ pub(crate) struct DataArguments {
 
 impl DataArguments {
     /// A workload as it is.
-    pub(crate) fn of(workload: &str) -> Self {
+    pub(crate) fn from_name(workload: &str) -> Self {
         DataArguments {
             workload: workload.into(),
             overrides: Vec::new(),

@@ -66,7 +66,7 @@ pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
         return refuse(message, "name one that `feedrate run` has told of, under `Results:`");
     }
     let record = load_run(Path::new(&folder))?;
-    let data = DataArguments::of(&folder);
+    let data = DataArguments::from_name(&folder);
     let of = Changeable::of_run(&folder, &record, &data)?;
     let asked = Question::read(&arguments.changes, arguments.accelerators)?;
     let plan = of.plan(&asked.of_workload)?;
