@@ -7,3 +7,4 @@ pub mod estimate;
 pub mod compare;
 pub mod findings;
 pub mod recommendation;
+pub mod predict;
