@@ -19,6 +19,7 @@ const FAMILIES: &[&str] = &[
     "crates/measure/src/metric",
     "crates/measure/src/doubt",
     "crates/results/src/doubt",
+    "crates/analysis/src/advice",
     "crates/study/src/design",
     "crates/study/src/launch",
     "crates/report/src/plot",

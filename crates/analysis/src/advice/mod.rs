@@ -87,6 +87,7 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Proposal {
     /// The rule's name.
+    #[serde(rename = "name")]
     pub rule: &'static str,
     /// Keys of the workload with their values; empty where it is no change of the workload.
     pub overrides: Vec<String>,
@@ -183,12 +184,14 @@ pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<A
         .filter_map(|proposal| {
             let plan = plan_of(&proposal.overrides)?;
             let is_change = !proposal.overrides.is_empty() || !proposal.changes.is_empty();
-            let predicted = is_change.then(|| case.predict(&plan, &proposal.changes)).flatten();
-            Some(Advice { proposal, prediction: predicted })
-        })
-        .filter(|advice| {
-            let both = advice.prediction.zip(unchanged);
-            both.is_none_or(|(is, was)| was.au_percent + GAIN_MIN_POINTS <= is.interval[1])
+            let prediction = is_change.then(|| case.predict(&plan, &proposal.changes)).flatten();
+            let both = prediction.zip(unchanged);
+            let is_vain =
+                both.is_some_and(|(is, was)| is.interval[1] < was.au_percent + GAIN_MIN_POINTS);
+            // What the storage lacks it lacks, whatever of it a prediction tells.
+            let is_kept = !is_vain || proposal.overrides.is_empty();
+            let prediction = if is_vain { None } else { prediction };
+            is_kept.then_some(Advice { proposal, prediction })
         })
         .collect();
     rank(&mut found, |advice| {
@@ -203,9 +206,10 @@ pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<A
 
 /// The same without any prediction, which takes no time.
 pub fn would_help(case: &Case) -> Vec<Proposal> {
-    let mut found: Vec<Proposal> = proposals(case).collect();
-    rank(&mut found, |proposal| proposal.lost_s);
-    found
+    let mut found: Vec<Advice> =
+        proposals(case).map(|proposal| Advice { proposal, prediction: None }).collect();
+    rank(&mut found, |advice| advice.proposal.lost_s);
+    found.into_iter().map(|advice| advice.proposal).collect()
 }
 
 fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
@@ -214,10 +218,17 @@ fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
 }
 
 /// Those that save about as much as the best come first, in the order of their rules, then what saves less, by how much it does.
-fn rank<T>(found: &mut Vec<T>, saved_s: impl Fn(&T) -> Option<f64>) {
-    let saves = |one: &T| saved_s(one).unwrap_or(0.0);
-    let best_s = found.iter().map(saves).fold(0.0, f64::max);
-    let less_s = |one: &T| match saves(one) {
+/// Hardware is never before a setting.
+fn rank(found: &mut Vec<Advice>, saved_s: impl Fn(&Advice) -> Option<f64>) {
+    let saves = |one: &Advice| saved_s(one).unwrap_or(0.0);
+    let settings = found.iter().filter(|one| one.proposal.cost == Cost::Setting).map(saves);
+    let by_setting_s = settings.reduce(f64::max).unwrap_or(f64::INFINITY);
+    let counts = |one: &Advice| match one.proposal.cost {
+        Cost::Hardware => saves(one).min(by_setting_s),
+        _ => saves(one),
+    };
+    let best_s = found.iter().map(counts).fold(0.0, f64::max);
+    let less_s = |one: &Advice| match counts(one) {
         as_good if best_s * AS_GOOD_SHARE <= as_good => 0.0,
         less => best_s - less,
     };

@@ -22,7 +22,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let lost_s = case.lost_s(&[WaitCause::Open, WaitCause::Read, WaitCause::Decode])?;
+    // Whoever waits for a storage waits without a processor.
+    let lost_s = case.lost_s(&[WaitCause::Decode, WaitCause::Skew])?;
     let record = case.derived.record;
     let cpus: u32 = record.machines().iter().map(System::all_cpus).sum();
     let busy_share = record.epochs.iter().map(|epoch| epoch.host.cpu_busy_share);

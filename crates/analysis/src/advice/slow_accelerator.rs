@@ -7,6 +7,9 @@ use feedrate_measure::waits::WaitCause;
 use feedrate_measure::window::Scope;
 use std::collections::BTreeMap;
 
+/// By how much more than its share of the steps it comes last.
+const OFTENER_MIN: f64 = 1.5;
+
 pub(super) static RULE: Rule = Rule {
     name: "slow_accelerator",
     source: "drishti P18, shared-file straggler; Darshan's slowest rank",
@@ -27,9 +30,14 @@ fn propose(case: &Case) -> Option<Proposal> {
     }
     let steps: u64 = steps_last.values().sum();
     let (slowest, last) = steps_last.into_iter().max_by_key(|of| of.1)?;
+    let own_share = 1.0 / f64::from(record.plan.accelerators.max(1));
+    let last_share = last as f64 / steps as f64;
+    if last_share < OFTENER_MIN * own_share {
+        return None;
+    }
     let evidence = Facts::new()
         .with("accelerator", slowest)
-        .with("last_percent", 100.0 * last as f64 / steps as f64)
+        .with("last_percent", 100.0 * last_share)
         .with("waited_s", lost_s)
         .with_known("compute_s", compute_of_step_s(case, |at| at == slowest as usize))
         .with_known("others_compute_s", compute_of_step_s(case, |at| at != slowest as usize));

@@ -11,7 +11,7 @@ use feedrate_measure::record::{
 };
 use feedrate_measure::verdict;
 use feedrate_spec::plan::{CheckpointPlan, FileAccess};
-use feedrate_spec::workload::{Override, Strictness, parse};
+use feedrate_spec::workload::{Override, Strictness, TimeSpec, parse};
 use std::collections::BTreeSet;
 
 /// Two accelerators that wait half of each of 40 steps of 200 ms for a read of 2 MB.
@@ -23,7 +23,11 @@ fn starved() -> Record {
     record.plan.loader.piece_bytes = 4 << 20;
     record.plan.storage.throttle_bytes_per_second = Some(20e6);
     // The threads have no time to spare.
-    each_io(&mut record, |io| io.read_ns *= 2);
+    each_io(&mut record, |io| {
+        io.read_ns *= 2;
+        io.access.samples_read = io.samples;
+    });
+    record.plan.train.compute = TimeSpec::Constant { mean: 0.1 };
     record
 }
 
@@ -262,7 +266,7 @@ fn the_first_choice_is_about_the_cause() {
     first(&["read_threads", "transfer_size"], latency);
     first(&["shards"], tiny_files);
     first(&["binary_format"], text);
-    first(&["decode_threads"], slow_decode);
+    first(&["binary_format", "decode_threads"], slow_decode);
     first(&["transfer_size"], small_requests);
     first(&["broadcast"], all_read_the_same);
     first(&["asynchronous_checkpoints"], |record| {

@@ -232,7 +232,10 @@ mod tests {
     /// Two accelerators that wait half of their time for reads of 2 MB.
     fn starved() -> Record {
         let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; 2];
-        record(plan(2, 40), vec![epoch(1, blocks)])
+        let mut record = record(plan(2, 40), vec![epoch(1, blocks)]);
+        // The threads have no time to spare.
+        record.epochs[0].accelerators.iter_mut().for_each(|one| one.io.read_ns *= 2);
+        record
     }
 
     #[track_caller]
@@ -264,16 +267,14 @@ mod tests {
         check(
             &of_disk,
             Some("Would help (estimated): accelerators=1, or 20 MB/s more storage"),
-            "example: 50 % AU, storage-bound: one request of 1.9 MiB in flight at 100 ms",
+            "example: 50 % AU, storage-bound: 2 requests of 1.9 MiB in flight at 200 ms",
         );
         let mut of_latency = starved();
-        of_latency.plan.storage.read_delay_s = 0.1;
+        of_latency.plan.storage.read_delay_s = 0.2;
         check(
             &of_latency,
-            Some(
-                "Would help (estimated): reader.read_threads=2, or reads in 50 ms instead of 100 ms",
-            ),
-            "example: 50 % AU, storage-bound: one request of 1.9 MiB in flight at 100 ms",
+            Some("Would help (estimated): reader.read_threads=3"),
+            "example: 50 % AU, storage-bound: 2 requests of 1.9 MiB in flight at 200 ms",
         );
     }
 
