@@ -3,8 +3,7 @@
 //! Many samples are read as one that takes as long as they: in a queue that serves one after another the sum is the same.
 
 use super::Untold;
-use super::pipeline::SampleCost;
-use super::storage::StorageModel;
+use super::model::{SampleCost, StorageModel};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};

@@ -3,20 +3,23 @@
 //! The pipeline of the record is fitted first ([`Pipeline`]), with every storage that explains it; a prediction runs the changed plan
 //! on each of them in virtual time. Data out: the words are the report's.
 
+mod model;
 mod miniature;
 mod storage;
 mod pipeline;
 #[cfg(test)]
 mod tests;
 
-use miniature::{EpochTimes, Scene, scaled};
+pub use model::StorageModel;
 pub use pipeline::Pipeline;
-use pipeline::{Residual, SampleCost};
-pub use storage::{FittedStorage, StorageModel};
+pub use storage::FittedStorage;
 
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
+use miniature::{EpochTimes, Scene, scaled};
+use model::SampleCost;
+use pipeline::Residual;
 use serde::Serialize;
 
 /// A change of what lies below the workload.

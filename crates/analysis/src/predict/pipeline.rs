@@ -1,7 +1,8 @@
 //! The pipeline of a record: what a sample takes by stage, how many requests were in flight, and how far the model of it is off.
 
 use super::miniature::{EpochTimes, Scene, Simulated, mean_sample_bytes, mean_times};
-use super::storage::{FittedStorage, Reads, StorageModel};
+use super::model::{SampleCost, StorageModel};
+use super::storage::{FittedStorage, Reads};
 use super::{Untold, miniature};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
@@ -42,20 +43,12 @@ pub struct Pipeline {
     pub au_percent: f64,
     /// The storages that explain these times.
     pub storage: FittedStorage,
+    /// Whether the cores had hardly a moment to spare.
+    cores_are_busy: bool,
     /// The plan that was run.
     plan: Plan,
     /// Each model without what the plan emulates, and what its own prediction of the record lacks.
     pub(super) models: Vec<(StorageModel, Residual)>,
-}
-
-/// A sample of a plan, but for the times of the storage.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct SampleCost {
-    pub(super) opens: f64,
-    pub(super) reads: f64,
-    pub(super) bytes: f64,
-    /// Decoding, beside the preprocessing that the plan asks for.
-    pub(super) cpu_s: f64,
 }
 
 /// How a record differs from what was predicted of it.
@@ -71,6 +64,9 @@ pub(super) struct Residual {
 
 /// From this share of the compute time on, predicted waits are compared with those of the record by their ratio.
 const WAITS_SHARE: f64 = 0.02;
+
+/// From this share of all their time on cores are busy.
+const BUSY_SHARE: f64 = 0.8;
 
 impl Pipeline {
     /// Fit `record`.
@@ -99,8 +95,12 @@ impl Pipeline {
         }
         let samples = io.access.samples_read as f64;
         let each_s = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
-        let cpu_ns =
-            derived.sum_of_host(|host| host.process_cpu_ns).filter(|_| !record.compute_spins);
+        // Waits that spin are no work.
+        let cpu_ns = if record.compute_spins {
+            None
+        } else {
+            derived.sum_of_host(|host| host.process_cpu_ns)
+        };
         let mut pipeline = Pipeline {
             accelerators: plan.accelerators,
             workers: plan.loader.workers,
@@ -118,9 +118,12 @@ impl Pipeline {
             requests_in_flight: io.read_ns as f64 / 1e9 / length_s,
             au_percent: miniature::au_percent(&times),
             storage: FittedStorage::default(),
+            cores_are_busy: false,
             plan: plan.clone(),
             models: Vec::new(),
         };
+        let of_cores = length_s * f64::from(pipeline.cores);
+        pipeline.cores_are_busy = cpu_ns.is_some_and(|ns| ns as f64 / 1e9 > BUSY_SHARE * of_cores);
         pipeline.fit(&derived, &times)?;
         Ok(pipeline)
     }
@@ -185,9 +188,10 @@ impl Pipeline {
         } else {
             self.reads_per_sample - pieces_were + pieces
         };
+        let decode_s = (self.decode_s - was.loader.preprocess.mean_s()).max(0.0);
         // Workers that waited for a core took longer than the core did.
-        let decode_s = self.decode_s - was.loader.preprocess.mean_s();
-        let cpu_s = self.cpu_s.map_or(decode_s, |cpu_s| cpu_s.min(decode_s)).max(0.0);
+        let of_cores_s = if self.cores_are_busy { self.cpu_s } else { None };
+        let cpu_s = of_cores_s.unwrap_or(decode_s).min(decode_s);
         Ok(SampleCost { opens, reads, bytes: self.sample_bytes * grows, cpu_s: cpu_s * grows })
     }
 

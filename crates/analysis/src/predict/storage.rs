@@ -5,26 +5,9 @@
 
 use super::Untold;
 use super::miniature::{Scene, Simulated};
+use super::model::StorageModel;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::IoCounters;
-use feedrate_spec::plan::StoragePlan;
-
-/// A storage: the times that opens and reads take.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StorageModel {
-    /// All readers together, first come first served; `None` is no limit.
-    pub bytes_per_second: Option<f64>,
-    /// Each reader by itself; `None` is no limit.
-    pub stream_bytes_per_second: Option<f64>,
-    /// A read's, beside its bytes.
-    pub latency_s: f64,
-    /// Coefficient of variation of that.
-    pub latency_spread: f64,
-    /// An open's, with length and close.
-    pub open_s: f64,
-    /// Reads served at a time; `None` is any number.
-    pub concurrency: Option<u32>,
-}
 
 /// Every model that explains a record.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,31 +33,6 @@ impl FittedStorage {
     /// Those that explain it, the best first.
     pub fn all(&self) -> impl Iterator<Item = &StorageModel> {
         std::iter::once(&self.best).chain(&self.others)
-    }
-}
-
-impl StorageModel {
-    /// The storage that a plan asks for in place of one.
-    pub(super) fn emulated(plan: &StoragePlan) -> Self {
-        StorageModel {
-            bytes_per_second: plan.throttle_bytes_per_second,
-            latency_s: plan.throttle_latency_s + plan.delay_s + plan.read_delay_s,
-            open_s: plan.delay_s + plan.open_delay_s,
-            concurrency: plan.throttle_concurrency,
-            ..StorageModel::default()
-        }
-    }
-
-    /// The one behind the other.
-    pub(super) fn behind(self, other: StorageModel) -> Self {
-        let least = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
-        StorageModel {
-            bytes_per_second: least(self.bytes_per_second, other.bytes_per_second),
-            latency_s: self.latency_s + other.latency_s,
-            open_s: self.open_s + other.open_s,
-            concurrency: self.concurrency.into_iter().chain(other.concurrency).min(),
-            ..self
-        }
     }
 }
 
@@ -143,7 +101,8 @@ impl Reads<'_> {
             all.rotate_left(1);
         }
         // Long requests that are served one at a time are a bandwidth.
-        let in_turn = std::iter::successors(Some(1 + u32::from(is_long)), |places| Some(places * 2));
+        let in_turn =
+            std::iter::successors(Some(1 + u32::from(is_long)), |places| Some(places * 2));
         all.extend(in_turn.take_while(|&places| places < self.threads).map(|places| {
             StorageModel {
                 latency_s: read_s / (f64::from(self.threads) / f64::from(places)).max(1.0),
