@@ -317,7 +317,7 @@ impl Builder<'_> {
             );
         }
         let asked = w.train_total_training_steps;
-        let (steps_per_epoch, total_steps) = match asked.filter(|_| self.request.as_dlio) {
+        let (steps_per_epoch, total_steps) = match if self.request.as_dlio { asked } else { None } {
             None => (steps, asked),
             Some(each) => (steps.min(each), Some(each.saturating_mul(w.train_epochs.into()))),
         };
