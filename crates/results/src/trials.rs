@@ -61,7 +61,7 @@ pub struct TriedAdvice {
     pub overrides: Vec<String>,
     /// `null` where the record does not tell.
     pub predicted_percent: Option<f64>,
-    /// Of the prediction.
+    /// Range of the prediction.
     pub interval: Option<[f64; 2]>,
     /// `null` where it was not run.
     pub tried: Option<Tried>,
