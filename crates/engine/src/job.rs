@@ -70,7 +70,7 @@ impl ReadError {
             ReadError::NoMember { .. } => Some("see `feedrate list`"),
             ReadError::Storage(error) => error.hint(),
             ReadError::Format { .. } => Some(
-                "see what else is wrong with `feedrate verify`; remove the dataset's folder to have it made anew",
+                "see what else is wrong with `feedrate verify`; remove a dataset of feedrate's with `feedrate clean DIR --yes` to have it made anew",
             ),
         }
     }
