@@ -48,7 +48,7 @@ impl Ledger {
         self.state.places(&self.rows)
     }
 
-    /// The stage that a row is at, in one word: of a run that is begun also what comes before it.
+    /// Stage of a row, in one word: of a run that is begun also what comes before it.
     pub(super) fn stage(&self, place: &RowState) -> &'static str {
         let begun = if place.status == Status::Running { place.attempt } else { None };
         let has = |task| begun.is_some_and(|of| self.machine.files.task(of.number, task).is_dir());
