@@ -44,7 +44,7 @@ pub(crate) fn print(summary: &Summary, record: &Record, told: Told) -> anyhow::R
     Ok(())
 }
 
-/// What would help, the first choice first.
+/// Changes that would help, the first choice first.
 fn helps(summary: &Summary, record: &Record) -> Vec<Proposal> {
     let derived = Derived::new(record);
     would_help(&Case::new(&derived, &summary.answer, &summary.doubts))

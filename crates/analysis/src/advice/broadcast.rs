@@ -7,7 +7,7 @@ use feedrate_measure::metric::{OVERLAP, UNIQUE_BYTES};
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::FileAccess;
 
-/// Of the bytes that were read.
+/// Share of the bytes that were read.
 const OVERLAP_SHARE_MIN: f64 = 0.9;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,4 +1,4 @@
-//! What rules look at: a record with what follows from it, and the few figures that several of them share. No rule.
+//! A record with what follows from it, as rules look at it, and the few figures that several of them share. No rule.
 
 use crate::predict::{Pipeline, PipelineChange, Prediction, StorageModel};
 use feedrate_measure::answer::Answer;
@@ -23,14 +23,14 @@ pub struct Case<'a> {
     pub derived: &'a Derived<'a>,
     /// Whether its accelerators were fed.
     pub answer: &'a Answer,
-    /// What is doubtful about it.
+    /// Reasons not to believe its numbers.
     pub doubts: &'a [Doubt],
     /// `None` where the record does not tell.
     pub pipeline: Option<Pipeline>,
     waits: Option<Waits>,
 }
 
-/// What limits the reads of a storage.
+/// Limit of the reads of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadLimit {
     Latency,
@@ -74,7 +74,7 @@ impl<'a> Case<'a> {
         self.derived.value(&COMPUTE_S).unwrap_or(0.0)
     }
 
-    /// What was waited for most, and for how long in all, where it is one of `causes`.
+    /// Seconds of the longest wait, in all, where its cause is one of `causes`.
     pub(super) fn lost_s(&self, causes: &[WaitCause]) -> Option<f64> {
         let waits = self.waits?;
         let cause = waits.main_part()?.cause;
@@ -141,7 +141,7 @@ impl<'a> Case<'a> {
         self.derived.record.machines().iter().map(|machine: &System| machine.cpus).sum()
     }
 
-    /// What holds the reads up: what stands for the storage, or each storage that explains the record.
+    /// The limit of reads: by what stands for the storage, or by each storage that explains the record.
     pub(super) fn read_limit(&self) -> ReadLimit {
         let Some(delivered) = self.derived.value(&DELIVERED_WHOLE) else {
             return ReadLimit::Either;

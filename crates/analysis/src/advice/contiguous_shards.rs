@@ -7,9 +7,9 @@ use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::FileAccess;
 
-/// Of the reads that follow another.
+/// Share of the reads that follow another.
 const CONSECUTIVE_SHARE_MAX: f64 = 0.5;
-/// Of the same, above which reads go forwards.
+/// Share of the same, above which reads go forwards.
 const SEQUENTIAL_SHARE_MIN: f64 = 0.9;
 
 pub(super) static RULE: Rule = Rule {

@@ -13,9 +13,9 @@ const LARGE_BYTES: f64 = (1 << 20) as f64;
 const SMALL_BYTES: f64 = 16_384.0;
 /// A call that waits for no device takes less.
 const CALL_MAX_S: f64 = 2e-5;
-/// Of all processors.
+/// Share of all processors.
 const BUSY_SHARE_MIN: f64 = 0.8;
-/// Of the bytes, out of the page cache.
+/// Share of the bytes out of the page cache.
 const CACHED_SHARE_MAX: f64 = 0.05;
 
 pub(super) static RULE: Rule = Rule {

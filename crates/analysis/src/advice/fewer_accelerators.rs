@@ -1,4 +1,4 @@
-//! What the storage delivers would feed fewer accelerators.
+//! Fewer accelerators would be fed by the rate that the storage delivers.
 
 use super::case::ReadLimit;
 use super::{Case, Cost, Proposal, Rule};

@@ -76,7 +76,7 @@ pub struct Rule {
     pub source: &'static str,
     /// Answers of runs that it has something to say to.
     pub answers: &'static [AnswerKind],
-    /// What it proposes, with the evidence for it; `None` where it finds none.
+    /// Its proposal, with the evidence for it; `None` where it finds none.
     pub propose: fn(&Case) -> Option<Proposal>,
     /// Makes of a starving record one that it fires on.
     #[cfg(test)]
@@ -91,21 +91,21 @@ pub struct Proposal {
     pub rule: &'static str,
     /// Keys of the workload with their values; empty where it is no change of the workload.
     pub overrides: Vec<String>,
-    /// What changes below the workload, for the prediction.
+    /// Changes below the workload, for the prediction.
     #[serde(skip)]
     pub changes: Vec<PipelineChange>,
-    /// What an accelerator waited over the run for what the change is about, in the mean.
+    /// Seconds that an accelerator waited over the run for what the change is about, in the mean.
     pub lost_s: Option<f64>,
-    /// What the record shows, and figures of the change.
+    /// Figures of the record, and of the change.
     pub evidence: Facts,
-    /// What it takes.
+    /// Its price.
     pub cost: Cost,
-    /// What may come of it.
+    /// Its side effect.
     pub risk: Risk,
 }
 
 names! {
-    /// What a change takes.
+    /// The price of a change.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Cost {
@@ -129,7 +129,7 @@ names! {
 }
 
 names! {
-    /// What may come of a change.
+    /// The side effect of a change.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Risk {
@@ -141,7 +141,7 @@ names! {
         Shuffling = "shuffling",
         /// Who reads parts of samples, or few of many, reads more than it wants.
         Amplification = "amplification",
-        /// What a crash loses is more: a checkpoint is whole later.
+        /// A checkpoint is whole later, so that a crash loses more.
         LaterCheckpoint = "later_checkpoint",
         /// Who reads for others holds them up.
         OneReader = "one_reader",
@@ -176,7 +176,7 @@ impl Rule {
     }
 }
 
-/// What would help, the best first, at most [`ADVICE_MAX`]; nothing where the accelerators were fed and waited for no checkpoint.
+/// Find changes that would help, the best first, at most [`ADVICE_MAX`]; nothing where the accelerators were fed and waited for no checkpoint.
 /// `plan_of` is the plan of the workload with these overrides: `None` where there can be none, and such a change is not proposed.
 pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<Advice> {
     let unchanged = case.predict(&case.derived.record.plan, &[]);

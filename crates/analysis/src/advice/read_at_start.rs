@@ -5,7 +5,7 @@ use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 
-/// Of the machine's memory.
+/// Share of the machine's memory.
 const MEMORY_SHARE_MAX: f64 = 0.5;
 
 pub(super) static RULE: Rule = Rule {

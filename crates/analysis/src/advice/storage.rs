@@ -1,4 +1,4 @@
-//! What the storage lacks: bytes or requests per second, or time of a read, or of an open.
+//! The storage lacks bytes or requests per second, or time of a read, or of an open.
 
 use super::case::ReadLimit;
 use super::{Case, Cost, Proposal, Rule};

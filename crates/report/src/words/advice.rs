@@ -133,12 +133,12 @@ pub fn change(proposal: &Proposal) -> String {
     proposal.overrides.join(" ")
 }
 
-/// What the record shows for it.
+/// Evidence of the record for it.
 pub fn why(proposal: &Proposal) -> String {
     rendered(proposal, |row| row.why)
 }
 
-/// What a change takes, and what may come of it.
+/// Price and side effect of a change.
 pub fn price(proposal: &Proposal) -> String {
     let cost = match proposal.cost {
         Cost::Setting => "a setting",
@@ -193,7 +193,7 @@ pub fn opening(answer: &Answer, derived: &Derived) -> String {
     format!("{name}: {au:.0} % AU, {bound}{}", pipeline.unwrap_or_default())
 }
 
-/// What is slow, where it is reading, opening or decoding.
+/// Times of the slow part, where that is reading, opening or decoding.
 fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
     let io = &derived.io;
     let each = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);

@@ -8,7 +8,7 @@ use std::fs;
 pub(super) struct ProcessTimes(BTreeMap<u32, (String, u64)>);
 
 impl ProcessTimes {
-    /// Of all but this process, as they are now.
+    /// Look at all but this process.
     pub(super) fn now() -> Self {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,6 +1,6 @@
 //! `feedrate advise`: what would help a run, the best first, each with its evidence, what it is predicted to bring, and a command.
 
-use crate::changed::{Change, Changeable};
+use crate::changed::Changeable;
 use crate::cli::DataArguments;
 use crate::exit::{Exit, refuse};
 use crate::probe::Probes;
@@ -12,8 +12,8 @@ use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
 use feedrate_report::words::advice as words;
 use feedrate_results::load_run;
+use feedrate_results::trials::Outcome;
 use feedrate_spec::plan::Cache;
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -41,31 +41,10 @@ pub(super) struct AdviseArguments {
     warm: bool,
 }
 
-/// A piece of advice, and what came of it.
+/// A piece of advice, and the command that follows it: none where it is no change of the workload.
 struct Advised {
     advice: Advice,
-    /// None where it is no change of the workload.
     command: Option<String>,
-    tried: Option<Tried>,
-    outcome: Outcome,
-    /// Why it was not tried.
-    reason: Option<String>,
-}
-
-/// Runs of a change.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Tried {
-    mean_percent: f64,
-    /// `null` of one run.
-    interval: Option<[f64; 2]>,
-    n: usize,
-}
-
-/// What came of a piece of advice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    NotTried,
 }
 
 /// Look at a run, or run a workload and look at that.
@@ -109,7 +88,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
 
 /// Run the workload as it is: the folder of the run, and its record.
 fn baseline(arguments: &AdviseArguments, of: &Changeable) -> anyhow::Result<(String, Record)> {
-    let workload = of.resolve(&Change::default())?.workload;
+    let workload = of.resolve(&[])?.workload;
     let root = results::root(arguments.results.as_deref(), &workload)?;
     let folder = results::make_folder(&root, "advise-")?;
     let probes = Probes { folder: &folder, cache: of.cache(), signals: &interrupt::signals() };
@@ -119,22 +98,14 @@ fn baseline(arguments: &AdviseArguments, of: &Changeable) -> anyhow::Result<(Str
 }
 
 fn advised(of: &Changeable, case: &Case) -> Vec<Advised> {
-    let plan_of = |overrides: &[String]| of.plan(&change(overrides)).ok();
+    let plan_of = |overrides: &[String]| of.plan(overrides).ok();
     let found = advice::advise(case, &plan_of).into_iter();
     let rows = found.map(|advice| {
         let overrides = &advice.proposal.overrides;
-        let command = (!overrides.is_empty()).then(|| of.command(&change(overrides)));
-        Advised { advice, command, tried: None, outcome: Outcome::NotTried, reason: None }
+        let command = (!overrides.is_empty()).then(|| of.command(overrides));
+        Advised { advice, command }
     });
     rows.collect()
-}
-
-/// The number of accelerators is an option of a run, which comes before the workload's key.
-fn change(overrides: &[String]) -> Change {
-    let number = |text: &String| text.strip_prefix("accelerators=")?.parse().ok();
-    let accelerators = overrides.iter().find_map(number);
-    let others = overrides.iter().filter(|text| number(text).is_none());
-    Change { overrides: others.cloned().collect(), accelerators }
 }
 
 fn as_json(row: &Advised) -> Value {
@@ -153,9 +124,9 @@ fn as_json(row: &Advised) -> Value {
         "risk": proposal.risk,
         "source": source,
         "command": row.command,
-        "tried": row.tried,
-        "outcome": row.outcome,
-        "reason": row.reason,
+        "tried": null,
+        "outcome": Outcome::NotTried,
+        "reason": null,
     })
 }
 
