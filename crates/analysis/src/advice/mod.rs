@@ -187,7 +187,7 @@ pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<A
             let prediction = is_change.then(|| case.predict(&plan, &proposal.changes)).flatten();
             let both = prediction.zip(unchanged);
             let is_vain =
-                both.is_some_and(|(is, was)| is.interval[1] < was.au_percent + GAIN_MIN_POINTS);
+                both.is_some_and(|(is, was)| is.interval[1] < was.interval[1] + GAIN_MIN_POINTS);
             // What the storage lacks it lacks, whatever of it a prediction tells.
             let is_kept = !is_vain || proposal.overrides.is_empty();
             let prediction = if is_vain { None } else { prediction };
