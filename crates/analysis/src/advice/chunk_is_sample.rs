@@ -1,8 +1,9 @@
-//! A sample lies in many chunks, each of which is a read.
+//! A sample lies in many chunks, each of which is a read, or in a chunk of many, all of which is read for it.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::layout::Layout;
 
@@ -21,10 +22,11 @@ fn propose(case: &Case) -> Option<Proposal> {
     let chunk_elements: u64 = dataset.encoding.chunk_dims.iter().product();
     let chunk_bytes = chunk_elements * dataset.element.bytes();
     let sample = case.sample()?;
-    let is_split = !dataset.encoding.chunk_dims.is_empty()
-        && (2 * chunk_bytes) as f64 <= case.sample_bytes()
-        && 2.0 <= sample.reads;
-    if !is_split {
+    let is_split = (2 * chunk_bytes) as f64 <= case.sample_bytes() && 2.0 <= sample.reads;
+    let amplification = case.derived.value(&AMPLIFICATION);
+    let is_one_of_many = 2.0 * case.sample_bytes() <= chunk_bytes as f64
+        && amplification.is_some_and(|ratio| 2.0 <= ratio);
+    if dataset.encoding.chunk_dims.is_empty() || !(is_split || is_one_of_many) {
         return None;
     }
     let dims = Layout::new(dataset).shape(0).dims;
@@ -33,7 +35,8 @@ fn propose(case: &Case) -> Option<Proposal> {
     let evidence = Facts::new()
         .with("chunk_bytes", chunk_bytes)
         .with("sample_bytes", case.sample_bytes() as u64)
-        .with("reads_per_sample", sample.reads);
+        .with("reads_per_sample", sample.reads)
+        .with_known("amplification", amplification);
     let proposal = RULE.proposal(&overrides, lost_s, evidence);
     Some(Proposal { cost: Cost::Dataset, risk: Risk::Amplification, ..proposal })
 }

@@ -184,6 +184,8 @@ pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<A
         .filter_map(|proposal| {
             let plan = plan_of(&proposal.overrides)?;
             let is_change = !proposal.overrides.is_empty() || !proposal.changes.is_empty();
+            // Waits outside of steps, of which fed runs are told too, count in no utilisation.
+            let is_change = is_change && !is_outside_steps(&proposal);
             let prediction = is_change.then(|| case.predict(&plan, &proposal.changes)).flatten();
             let both = prediction.zip(unchanged);
             let is_vain =
@@ -202,6 +204,11 @@ pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<A
         saved.or(advice.proposal.lost_s)
     });
     found
+}
+
+fn is_outside_steps(proposal: &Proposal) -> bool {
+    let rule = RULES.iter().find(|rule| rule.name == proposal.rule);
+    rule.is_some_and(|rule| rule.answers.contains(&AnswerKind::Yes))
 }
 
 /// The same without any prediction, which takes no time.

@@ -24,7 +24,11 @@ pub(super) static RULE: Rule = Rule {
 fn propose(case: &Case) -> Option<Proposal> {
     // Whoever waits for a storage waits without a processor.
     let lost_s = case.lost_s(&[WaitCause::Decode, WaitCause::Skew])?;
-    let record = case.derived.record;
+    let (record, sample) = (case.derived.record, case.sample()?);
+    // Work that is emulated takes its time whoever else computes.
+    if sample.decode_s < 2.0 * case.plan().loader.preprocess.mean_s() {
+        return None;
+    }
     let cpus: u32 = record.machines().iter().map(System::all_cpus).sum();
     let busy_share = record.epochs.iter().map(|epoch| epoch.host.cpu_busy_share);
     let busy_share = busy_share.sum::<Option<f64>>()? / record.epochs.len() as f64;

@@ -274,6 +274,11 @@ fn the_first_choice_is_about_the_cause() {
         record.plan.metric.au_target_percent = 1.0;
     });
     first(&["chunk_is_sample"], small_chunks);
+    first(&["chunk_is_sample"], |record| {
+        small_chunks(record);
+        record.plan.dataset.encoding.chunk_dims = vec![16, 2_000_000];
+        each_io(record, |io| io.access.payload_bytes /= 16);
+    });
 }
 
 #[test]
@@ -340,6 +345,12 @@ fn what_is_predicted_to_do_nothing_is_not_advised() {
     let first = &changed[0];
     assert_eq!(first.proposal.rule, "read_threads");
     assert!(first.prediction.unwrap().au_percent > 90.0, "{first:?}");
+    checkpoint_storm(&mut record);
+    record.plan.metric.au_target_percent = 1.0;
+    let fed = with(&record, |case| advise(case, &|_| Some(case.plan().clone())));
+    let names: Vec<&str> = fed.iter().map(|one| one.proposal.rule).collect();
+    assert_eq!(names, ["asynchronous_checkpoints"], "utilisation does not tell what it brings");
+    record.plan.metric.au_target_percent = 90.0;
     let impossible = with(&record, |case| advise(case, &|_| None));
     assert!(impossible.is_empty(), "{impossible:?}");
 }
