@@ -9,11 +9,13 @@ pub mod common_sizes;
 pub mod file;
 mod causes;
 mod hosts;
+mod staging;
 mod study;
 #[cfg(test)]
 mod tests;
 
 pub use self::causes::{Stall, StepCauses};
+pub use self::staging::{StagingRecord, StagingSpan, StagingSummary};
 pub use self::study::StudyRun;
 
 use self::access::{Access, BINS, FilesRead, add_bins};
@@ -56,6 +58,9 @@ pub struct Record {
     pub compute_spins: bool,
     /// Whether time was simulated.
     pub simulated: bool,
+    /// The copy that was read instead of the dataset; `None` where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staging: Option<StagingRecord>,
     /// Epochs, in order.
     pub epochs: Vec<EpochRecord>,
     /// Evaluations, in order; each has the number of the epoch that it came after.
@@ -87,6 +92,7 @@ impl Record {
             ended: self.ended.clone(),
             stopped_because: self.stopped_because.clone(),
             epochs: self.evaluations.clone(),
+            staging: None,
             evaluations: Vec::new(),
             timeline: None,
             doubts: Vec::new(),
