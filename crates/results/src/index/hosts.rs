@@ -84,7 +84,9 @@ fn joined(parts: &[&Run]) -> Run {
     }
     let memory = parts.iter().map(|part| part.memory_bytes).sum::<Option<u64>>();
     let accelerators = parts.iter().map(|part| part.accelerators).sum::<Option<u32>>();
-    let mut settings = first.settings.clone();
+    // A host may have lost its config.
+    let fullest = parts.iter().max_by_key(|part| part.settings.len()).unwrap_or(&parts[0]);
+    let mut settings = fullest.settings.clone();
     if let Some(accelerators) = accelerators {
         settings.insert(ACCELERATORS.into(), accelerators.to_string());
     }
@@ -96,6 +98,8 @@ fn joined(parts: &[&Run]) -> Run {
         memory_bytes: memory,
         dataset_use: DatasetUse { memory_bytes: memory, ..first.dataset_use.clone() },
         accelerators,
+        read_threads: fullest.read_threads,
+        overrides: fullest.overrides.clone(),
         value: match (&*first.parameter, accelerators) {
             ("processes", Some(accelerators)) => accelerators.to_string(),
             _ => first.value.clone(),
