@@ -98,7 +98,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let root = results::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let folder = results::make_folder(&root, "scale-")?;
     let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
-    let probes = Probes { folder: &folder, cache, signals: &interrupt::signals() };
+    let probes = Probes { folder: &folder, cache, signals: &interrupt::signals_of_runner() };
     let result = Hunt::new(arguments, response, range, budget_s).search(&probes)?;
     if arguments.data.json {
         messages::print_json(serde_json::to_value(&result)?)?;
