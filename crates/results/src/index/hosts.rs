@@ -76,12 +76,6 @@ fn joined(parts: &[&Run]) -> Run {
         let number = if name.ends_with("_per_second") { of.iter().sum() } else { mean(&of)? };
         Some((name.clone(), number))
     });
-    let mut doubts: Vec<Doubt> = Vec::new();
-    for doubt in parts.iter().flat_map(|part| &part.doubts) {
-        if doubts.iter().all(|other| other.name != doubt.name) {
-            doubts.push(doubt.clone());
-        }
-    }
     let memory = parts.iter().map(|part| part.memory_bytes).sum::<Option<u64>>();
     let accelerators = parts.iter().map(|part| part.accelerators).sum::<Option<u32>>();
     // A host may have lost its config.
@@ -108,18 +102,33 @@ fn joined(parts: &[&Run]) -> Run {
         values: values.collect(),
         series: series.collect(),
         reported: reported.collect(),
-        step_times: StepTimeSummary {
-            load_s_per_step: mean_of(&|part| part.step_times.load_s_per_step),
-            compute_s_per_step: mean_of(&|part| part.step_times.compute_s_per_step),
-            load_percent: mean_of(&|part| part.step_times.load_percent),
-            excluded_percent: mean_of(&|part| part.step_times.excluded_percent),
-            barrier_percent: mean_of(&|part| part.step_times.barrier_percent),
-            ..StepTimeSummary::default()
-        },
+        step_times: step_times(&mean_of),
         first_step_s: mean_of(&|part| part.first_step_s),
         phases: Vec::new(),
-        doubts,
+        doubts: doubts_of(parts),
         record: None,
         ..first.clone()
     }
+}
+
+fn step_times(mean_of: &dyn Fn(&dyn Fn(&Run) -> Option<f64>) -> Option<f64>) -> StepTimeSummary {
+    StepTimeSummary {
+        load_s_per_step: mean_of(&|part| part.step_times.load_s_per_step),
+        compute_s_per_step: mean_of(&|part| part.step_times.compute_s_per_step),
+        load_percent: mean_of(&|part| part.step_times.load_percent),
+        excluded_percent: mean_of(&|part| part.step_times.excluded_percent),
+        barrier_percent: mean_of(&|part| part.step_times.barrier_percent),
+        ..StepTimeSummary::default()
+    }
+}
+
+/// Each once, as the first host that deserves it has it.
+fn doubts_of(parts: &[&Run]) -> Vec<Doubt> {
+    let mut doubts: Vec<Doubt> = Vec::new();
+    for doubt in parts.iter().flat_map(|part| &part.doubts) {
+        if doubts.iter().all(|other| other.name != doubt.name) {
+            doubts.push(doubt.clone());
+        }
+    }
+    doubts
 }
