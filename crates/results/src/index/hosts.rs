@@ -102,7 +102,7 @@ fn joined(parts: &[&Run]) -> Run {
         values: values.collect(),
         series: series.collect(),
         reported: reported.collect(),
-        step_times: step_times(&mean_of),
+        step_times: step_times(parts),
         first_step_s: mean_of(&|part| part.first_step_s),
         phases: Vec::new(),
         doubts: doubts_of(parts),
@@ -111,13 +111,17 @@ fn joined(parts: &[&Run]) -> Run {
     }
 }
 
-fn step_times(mean_of: &dyn Fn(&dyn Fn(&Run) -> Option<f64>) -> Option<f64>) -> StepTimeSummary {
+fn step_times(parts: &[&Run]) -> StepTimeSummary {
+    let of = |value: fn(&StepTimeSummary) -> Option<f64>| {
+        let values = parts.iter().map(|part| value(&part.step_times));
+        mean(&values.collect::<Option<Vec<f64>>>()?)
+    };
     StepTimeSummary {
-        load_s_per_step: mean_of(&|part| part.step_times.load_s_per_step),
-        compute_s_per_step: mean_of(&|part| part.step_times.compute_s_per_step),
-        load_percent: mean_of(&|part| part.step_times.load_percent),
-        excluded_percent: mean_of(&|part| part.step_times.excluded_percent),
-        barrier_percent: mean_of(&|part| part.step_times.barrier_percent),
+        load_s_per_step: of(|times| times.load_s_per_step),
+        compute_s_per_step: of(|times| times.compute_s_per_step),
+        load_percent: of(|times| times.load_percent),
+        excluded_percent: of(|times| times.excluded_percent),
+        barrier_percent: of(|times| times.barrier_percent),
         ..StepTimeSummary::default()
     }
 }
