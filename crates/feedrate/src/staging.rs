@@ -43,7 +43,7 @@ pub(crate) struct Staging<'a> {
     /// Kept by the process that takes and removes it for its machine.
     taken: Option<Taken>,
     reader: Reader,
-    /// Where files are copied as they are opened first.
+    /// Where files are copied as they are read first.
     first_reads: Option<Arc<FirstReads>>,
 }
 

@@ -80,7 +80,7 @@ pub struct Copied {
     pub kept_bytes: u64,
 }
 
-/// The end of a file that was opened first.
+/// The end of a file that was read first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstRead {
     /// So many bytes were copied.

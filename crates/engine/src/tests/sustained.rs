@@ -26,6 +26,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         timeline: None,
         study: None,
         staging: None,
+        asked: None,
         epochs: vec![EpochRecord {
             number: 1,
             start_ns: 0,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct StagingRecord {
     /// The copy's folder on the first machine.
     pub folder: String,
-    /// When all was copied before training; `None` where files are copied as they are opened first.
+    /// When all was copied before training; `None` where files are copied as they are read first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_training: Option<StagingSpan>,
     /// Files that were copied.
@@ -18,7 +18,7 @@ pub struct StagingRecord {
     pub kept_files: u64,
     /// Their bytes.
     pub kept_bytes: u64,
-    /// How long workers copied files that they opened first, summed; a part of the time of their opens.
+    /// How long workers copied files that they read first, summed; a part of the time of their reads.
     pub first_read_ns: u64,
     /// Opens of files that had no room in the copy.
     pub original_opens: u64,

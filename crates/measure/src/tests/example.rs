@@ -230,6 +230,7 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         evaluations: vec![],
         timeline: None,
         study: None,
+        asked: None,
         doubts: vec![],
     }
 }

@@ -1,5 +1,5 @@
-//! A storage whose files are copied when they are opened first, and read from their copies then. What has no room there is read where
-//! it lies, through another handle. A file that is copied costs no more than the copy's storage does.
+//! A storage whose files are copied when they are read first, and read from their copies then. What has no room there is read where it
+//! lies. A file that was copied costs no more than the copy's storage does.
 
 use crate::clock::Clock;
 use feedrate_data::stage::{FirstRead, Stage, StageError};
@@ -7,9 +7,9 @@ use feedrate_data::storage::{Handle, ReadStorage, Storage, StorageError, WriteFi
 use feedrate_measure::record::StagingRecord;
 use feedrate_spec::catalog::Member;
 use std::io::{Error, ErrorKind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 /// Reads copies.
 pub struct FirstReads {
@@ -28,8 +28,18 @@ pub struct FirstReads {
     is_full: AtomicBool,
 }
 
-/// Handle of a file that has no copy.
-struct Original(Handle);
+/// A file that had no copy when it was opened. It is copied by its first read, so that the time is one of reading.
+struct Awaited {
+    path: String,
+    bytes: u64,
+    opened: OnceLock<FirstPlace>,
+}
+
+/// The file that an awaited one is read from.
+enum FirstPlace {
+    Copy(Handle),
+    Original(Handle),
+}
 
 impl FirstReads {
     /// Around `original`, which is `bare` at its cost. No copy begins once `stop` is set.
@@ -93,6 +103,21 @@ impl FirstReads {
         }
     }
 
+    fn place(&self, path: &str) -> Result<FirstPlace, StorageError> {
+        if self.is_copied(path)? {
+            return Ok(FirstPlace::Copy(self.copy().open(path)?));
+        }
+        self.original_opens.fetch_add(1, Relaxed);
+        Ok(FirstPlace::Original(self.original.open(path)?))
+    }
+
+    fn leave(&self, place: FirstPlace) {
+        match place {
+            FirstPlace::Copy(file) => self.copy().close(file),
+            FirstPlace::Original(file) => self.original.close(file),
+        }
+    }
+
     fn copy(&self) -> &Arc<dyn Storage> {
         self.stage.storage()
     }
@@ -109,16 +134,15 @@ impl ReadStorage for FirstReads {
             Err(error) if error.source.kind() == ErrorKind::NotFound => {}
             opened => return opened,
         }
-        if self.is_copied(path)? {
-            return self.copy().open(path);
-        }
-        self.original_opens.fetch_add(1, Relaxed);
-        Ok(Handle::keeping(Original(self.original.open(path)?)))
+        let Some(bytes) = self.bare.stat(path)? else {
+            return Err(StorageError::new("open", path, ErrorKind::NotFound));
+        };
+        Ok(Handle::keeping(Awaited { path: path.into(), bytes, opened: OnceLock::new() }))
     }
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
-        match file.kept::<Original>() {
-            Some(Original(file)) => self.original.len(file),
+        match file.kept::<Awaited>() {
+            Some(awaited) => Ok(awaited.bytes),
             None => self.copy().len(file),
         }
     }
@@ -129,18 +153,32 @@ impl ReadStorage for FirstReads {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
-        match file.kept::<Original>() {
-            Some(Original(file)) => self.original.read_at(file, offset, buffer),
-            None => self.copy().read_at(file, offset, buffer),
+        let Some(awaited) = file.kept::<Awaited>() else {
+            return self.copy().read_at(file, offset, buffer);
+        };
+        let place = match awaited.opened.get() {
+            Some(place) => place,
+            None => {
+                let place = self.place(&awaited.path)?;
+                if let Err(late) = awaited.opened.set(place) {
+                    self.leave(late);
+                }
+                awaited.opened.wait()
+            }
+        };
+        match place {
+            FirstPlace::Copy(file) => self.copy().read_at(file, offset, buffer),
+            FirstPlace::Original(file) => self.original.read_at(file, offset, buffer),
         }
     }
 
     fn close(&self, file: Handle) {
-        if file.kept::<Original>().is_none() {
+        if file.kept::<Awaited>().is_none() {
             return self.copy().close(file);
         }
-        if let Some(Original(file)) = file.into_kept() {
-            self.original.close(file);
+        let awaited = file.into_kept::<Awaited>();
+        if let Some(place) = awaited.and_then(|awaited| awaited.opened.into_inner()) {
+            self.leave(place);
         }
     }
 }

@@ -199,7 +199,7 @@ pub struct StagePlan {
 pub enum StageWhen {
     /// All before training.
     Start,
-    /// Each when it is opened first.
+    /// Each when it is read first.
     FirstRead,
 }
 
@@ -431,6 +431,17 @@ impl Plan {
     /// Checkpoints are all there is: nothing is trained, no dataset read.
     pub fn is_checkpoints_alone(&self) -> bool {
         self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.alone.is_some())
+    }
+
+    /// The storage that steps read from: of copies made before training nothing is emulated.
+    pub fn storage_of_steps(&self) -> StoragePlan {
+        let StoragePlan { kind, engine, .. } = self.storage.clone();
+        match &self.stage {
+            Some(stage) if stage.when == StageWhen::Start => {
+                StoragePlan { kind, engine, ..StoragePlan::default() }
+            }
+            _ => self.storage.clone(),
+        }
     }
 
     /// Accelerators that read, for themselves or for their group.

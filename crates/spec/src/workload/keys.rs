@@ -291,7 +291,7 @@ keys! {
 
         train_epochs: u32 = Count32, "train.epochs", "1", "epochs", Effect::Now, "Epochs.";
         train_total_training_steps: Option<u64> = OptionalCount, "train.total_training_steps", "-1", "steps", Effect::Now,
-            "Steps over the whole run, at most (DLIO: of each epoch).";
+            "Steps over the whole run, at most; in `dlio_benchmark` of each epoch, as in DLIO.";
         train_seed_change_epoch: bool = Flag, "train.seed_change_epoch", "true", "", Effect::Now, "Shuffle each epoch anew.";
         train_seed: u64 = Count, "train.seed", "123", "", Effect::Now, "Seed of the orders.";
         train_computation_time: TimeSpec = Time, "train.computation_time", "{}", "seconds", Effect::Now, "Emulated compute of a step.";
@@ -362,7 +362,7 @@ keys! {
         reader_stage: Option<String> = OptionalText, "reader.stage", "null", "",
             "Copy the dataset into a folder of each machine, or with `memory` into its shared memory (`/dev/shm`), and read the copy.";
         reader_stage_when: String = StageMoment, "reader.stage_when", "start", "",
-            "Copy all of it before training (`start`), or each file when it is opened first (`first_read`).";
+            "Copy all of it before training (`start`), or each file when it is read first (`first_read`).";
         reader_stage_limit: Option<u64> = OptionalBytes, "reader.stage_limit", "null", "bytes",
             "Bytes that a copy may have on each machine: with `start` a larger dataset is refused, with `first_read` the other files are read where they are.";
         reader_stage_keep: bool = Flag, "reader.stage_keep", "false", "",
