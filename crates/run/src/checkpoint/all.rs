@@ -24,7 +24,7 @@ pub fn refuse_strangers(plan: &Plan) -> Result<(), CheckpointError> {
         let planned = planned(checkpoint);
         for (epoch, step) in steps_in(&SystemFiles, root)? {
             if plan.writes_checkpoint(epoch, step) {
-                let at = StepFolder::new(&SystemFiles, None, root, (epoch, step));
+                let at = StepFolder::new(&SystemFiles, None, root, epoch, step);
                 paths.extend(at.strangers(&planned, &at.own()?)?);
             }
         }
@@ -42,8 +42,8 @@ pub fn are_in(folder: &Path) -> bool {
 
 fn steps_of_ours(root: &Path) -> io::Result<Vec<StepFolder<'static>>> {
     let mut ours = Vec::new();
-    for step in steps_in(&SystemFiles, root)? {
-        let at = StepFolder::new(&SystemFiles, None, root, step);
+    for (epoch, step) in steps_in(&SystemFiles, root)? {
+        let at = StepFolder::new(&SystemFiles, None, root, epoch, step);
         if !at.own()?.told_by.is_empty() {
             ours.push(at);
         }

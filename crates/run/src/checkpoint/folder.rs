@@ -96,7 +96,7 @@ impl<'f> CheckpointFolder<'f> {
         step: u64,
     ) -> Self {
         let syncs = plan.fsync.then_some(clock);
-        let at = StepFolder::new(files, syncs, Path::new(&plan.folder), (epoch, step));
+        let at = StepFolder::new(files, syncs, Path::new(&plan.folder), epoch, step);
         CheckpointFolder { at, plan, clock, sync_ns: 0 }
     }
 
@@ -212,8 +212,8 @@ impl<'f> CheckpointFolder<'f> {
     }
 
     /// Remove an older checkpoint of this run.
-    pub(super) fn remove(&self, older: (u32, u64)) -> Result<(), CheckpointError> {
-        let older = self.at.other(older);
+    pub(super) fn remove(&self, epoch: u32, step: u64) -> Result<(), CheckpointError> {
+        let older = self.at.other(epoch, step);
         older.remove().map_err(not_written(&older.path))
     }
 

@@ -216,8 +216,8 @@ fn complete(
     whole.push_back(newest);
     let kept = keep_last.map_or(usize::MAX, |kept| kept as usize);
     while whole.len() > kept {
-        if let Some(oldest) = whole.pop_front() {
-            own.remove(oldest)?;
+        if let Some((epoch, step)) = whole.pop_front() {
+            own.remove(epoch, step)?;
         }
     }
     Ok(())

@@ -26,12 +26,12 @@ pub(super) struct StepFolder<'f> {
     pub(super) path: PathBuf,
 }
 
-/// What a checkpoint's manifests say is ours.
+/// Files that a checkpoint's manifests say are ours.
 #[derive(Default)]
 pub(super) struct OwnCheckpoint {
     /// Names in its folder, with lengths where they are whole.
     pub(super) files: BTreeMap<String, Option<u64>>,
-    /// What says so.
+    /// The manifests.
     pub(super) told_by: Vec<PathBuf>,
 }
 
@@ -59,15 +59,16 @@ impl<'f> StepFolder<'f> {
         files: &'f dyn FileSystem,
         syncs: Option<Clock>,
         root: &Path,
-        (epoch, step): (u32, u64),
+        epoch: u32,
+        step: u64,
     ) -> Self {
         let path = root.join(name(epoch, step));
         StepFolder { files, syncs, root: root.to_path_buf(), epoch, step, path }
     }
 
     /// Another one in the same folder of all.
-    pub(super) fn other(&self, step: (u32, u64)) -> Self {
-        StepFolder::new(self.files, self.syncs, &self.root, step)
+    pub(super) fn other(&self, epoch: u32, step: u64) -> Self {
+        StepFolder::new(self.files, self.syncs, &self.root, epoch, step)
     }
 
     /// The manifest, which comes last: a checkpoint without it is not whole.

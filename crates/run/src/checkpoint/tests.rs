@@ -218,7 +218,7 @@ fn a_pipe_under_a_name_of_ours_is_not_waited_for() {
         let _ = std::fs::remove_file(&path);
         pipe(&path);
         let error = save(&plan).unwrap_err();
-        assert!(matches!(error, CheckpointError::Strangers { paths } if paths == [path.clone()]));
+        assert!(matches!(error, CheckpointError::Strangers { paths } if paths.contains(&path)));
         let loaded = load_all(&plan, 0);
         assert_eq!(loaded.is_ok(), path.to_str().unwrap().contains("begun"), "{path:?}");
         std::fs::remove_file(&path).unwrap();
@@ -226,6 +226,7 @@ fn a_pipe_under_a_name_of_ours_is_not_waited_for() {
     }
     // Where older versions had theirs.
     for name in ["manifest.json", "feedrate-begun.json"] {
+        let _ = std::fs::remove_dir_all(&inside);
         std::fs::create_dir_all(&inside).unwrap();
         pipe(&inside.join(name));
         assert!(load_all(&plan, 0).is_err());
@@ -386,7 +387,7 @@ fn a_removal_that_was_broken_off_can_be_gone_on_with() {
     for operations in 0..100 {
         let files = FragileFiles::default();
         let remove =
-            || CheckpointFolder::new(&files, &plan, Clock::new(), 1, 6).remove((1, 5)).is_ok();
+            || CheckpointFolder::new(&files, &plan, Clock::new(), 1, 6).remove(1, 5).is_ok();
         let left = || files.list(Path::new("/c")).unwrap();
         for saves_next in [true, false] {
             save_to(&files, &plan).unwrap();
@@ -450,11 +451,10 @@ fn checkpoints_differ_and_none_is_taken_for_another() {
         load_all(&plan, 0).unwrap();
         std::fs::remove_dir_all(folder(&plan, 1, 5)).unwrap();
         std::fs::rename(folder(&plan, 1, 6), folder(&plan, 1, 5)).unwrap();
-        let told = load_all(&plan, 0).unwrap_err().to_string();
-        assert!(
-            ones && told.contains("it is missing") || told.contains("its checksum is"),
-            "{told}"
-        );
+        match load_all(&plan, 0) {
+            Ok(_) => assert!(ones, "equal bytes are equal"),
+            Err(error) => assert!(error.to_string().contains("its checksum is"), "{error}"),
+        }
         let of_other = temporary.path().join(".global_epoch1_step6.manifest.json");
         std::fs::rename(of_other, manifest_of(&plan)).unwrap();
         let told = load_all(&plan, 0).unwrap_err().to_string();
