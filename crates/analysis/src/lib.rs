@@ -2,6 +2,7 @@
 
 pub mod design;
 pub mod precision;
+pub mod trial;
 pub mod finding;
 pub mod estimate;
 pub mod compare;

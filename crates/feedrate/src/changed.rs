@@ -11,21 +11,15 @@ use feedrate_spec::plan::{Cache, Plan, Request};
 use feedrate_study::bash;
 use std::path::Path;
 
-/// A workload that may be changed.
+/// A change of how many accelerators there are begins so.
+pub(crate) const ACCELERATORS_IS: &str = "accelerators=";
+
+/// A workload that may be changed. Changes are overrides, behind those it has.
 pub(crate) struct Changeable {
     source: WorkloadSource,
     /// Arguments that run it unchanged.
     pub(crate) data: DataArguments,
     request: Request,
-}
-
-/// Change of a workload.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Change {
-    /// Behind those it has.
-    pub(crate) overrides: Vec<String>,
-    /// `None` leaves them.
-    pub(crate) accelerators: Option<u32>,
 }
 
 impl Changeable {
@@ -51,7 +45,7 @@ impl Changeable {
             ..Request::default()
         };
         let of = Changeable { source, data, request };
-        if of.plan(&Change::default())?.dataset != plan.dataset {
+        if of.plan(&[])?.dataset != plan.dataset {
             return refuse(
                 format!("the settings in `{folder}` do not make the plan of its own run again"),
                 "an older feedrate does not tell its `--scale`: run the workload again",
@@ -61,21 +55,25 @@ impl Changeable {
     }
 
     /// Plan a run with a change.
-    pub(crate) fn resolve(&self, change: &Change) -> anyhow::Result<Resolved> {
+    pub(crate) fn resolve(&self, change: &[String]) -> anyhow::Result<Resolved> {
         let data = self.with(change);
         Ok(resolve::resolve_source(&self.source, &data, self.request.clone())?.0)
     }
 
     /// The plan of a run with a change.
-    pub(crate) fn plan(&self, change: &Change) -> anyhow::Result<Plan> {
+    pub(crate) fn plan(&self, change: &[String]) -> anyhow::Result<Plan> {
         Ok(self.resolve(change)?.plan)
     }
 
     /// Arguments that run it with a change.
-    pub(crate) fn with(&self, change: &Change) -> DataArguments {
+    pub(crate) fn with(&self, change: &[String]) -> DataArguments {
         let mut data = self.data.clone();
-        data.overrides.extend(change.overrides.iter().cloned());
-        data.accelerators = change.accelerators.or(data.accelerators);
+        data.overrides.extend(change.iter().cloned());
+        // The option would decide over the key.
+        let is_number = |text: &String| text.starts_with(ACCELERATORS_IS);
+        if change.iter().any(is_number) {
+            data.accelerators = None;
+        }
         data
     }
 }
@@ -107,7 +105,7 @@ impl Changeable {
     }
 
     /// The command that runs it with a change.
-    pub(crate) fn command(&self, change: &Change) -> String {
+    pub(crate) fn command(&self, change: &[String]) -> String {
         let data = DataArguments { json: false, quiet: false, ..self.with(change) };
         let mut words = vec!["feedrate".to_string(), "run".into()];
         words.extend(data.words());

@@ -1,6 +1,6 @@
 //! `feedrate whatif`: the utilisation that a changed run would have, predicted from the record of another. Runs nothing.
 
-use crate::changed::{Change, Changeable, why_not};
+use crate::changed::{ACCELERATORS_IS, Changeable, why_not};
 use crate::cli::DataArguments;
 use crate::exit::{Exit, UsageError, refuse};
 use crate::{messages, resolve, text, time};
@@ -48,7 +48,7 @@ struct Question {
     label: Option<&'static str>,
     /// As it is asked.
     changes: Vec<String>,
-    of_workload: Change,
+    of_workload: Vec<String>,
     of_pipeline: Vec<PipelineChange>,
 }
 
@@ -68,7 +68,8 @@ pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
     let record = load_run(Path::new(&folder))?;
     let data = DataArguments::from_name(&folder);
     let of = Changeable::of_run(&folder, &record, &data)?;
-    let asked = Question::read(&arguments.changes, arguments.accelerators)?;
+    let number = arguments.accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));
+    let asked = Question::read(arguments.changes.iter().cloned().chain(number).collect())?;
     let plan = of.plan(&asked.of_workload)?;
     // Of a record that tells nothing there is no row to show.
     let pipeline = Pipeline::new(&record).map_err(|of| refusal(&folder, &unpredicted(&of)))?;
@@ -125,48 +126,45 @@ fn refusal(folder: &str, of: &Unpredicted) -> UsageError {
 
 impl Question {
     /// Keys of the workload are not looked at here: a plan of them says what is wrong.
-    fn read(changes: &[String], accelerators: Option<u32>) -> Result<Self, UsageError> {
+    fn read(changes: Vec<String>) -> Result<Self, UsageError> {
         let mut of = Question::default();
-        for text in changes {
+        for text in &changes {
             match below_workload(text)? {
                 Some(change) => of.of_pipeline.push(change),
-                None => of.of_workload.overrides.push(text.clone()),
+                None => of.of_workload.push(text.clone()),
             }
-            of.changes.push(text.clone());
         }
-        of.changes.extend(accelerators.map(|n| format!("accelerators={n}")));
-        of.of_workload.accelerators = accelerators;
-        Ok(of)
+        Ok(Question { changes, ..of })
     }
 
     /// With more changes behind those it has.
-    fn and(&self, changes: &[&str], accelerators: Option<u32>) -> Result<Self, UsageError> {
-        let own = self.changes.iter().filter(|text| !text.starts_with("accelerators="));
-        let changes = own.cloned().chain(changes.iter().map(|text| text.to_string()));
-        let accelerators = accelerators.or(self.of_workload.accelerators);
-        Question::read(&changes.collect::<Vec<_>>(), accelerators)
+    fn and(&self, changes: &[&str]) -> Result<Self, UsageError> {
+        let more = changes.iter().map(|text| text.to_string());
+        let is_number = |text: &str| text.starts_with(ACCELERATORS_IS);
+        let is_replaced = changes.iter().any(|text| is_number(text));
+        let own = self.changes.iter().filter(|text| !(is_replaced && is_number(text)));
+        Question::read(own.cloned().chain(more).collect())
     }
 }
 
 /// Questions that are always worth asking, of a run that has this plan.
 fn standing(asked: &Question, plan: &Plan) -> Result<Vec<Question>, UsageError> {
     let threads = format!("reader.read_threads={}", (2 * plan.loader.workers).max(1));
-    let from_memory =
-        ["storage.bandwidth=1TB/s", "storage.latency=0", "storage.open_latency=0"].as_slice();
+    let times = [2, 4, 8].map(|times| plan.accelerators.saturating_mul(times));
+    let more = times.map(|number| format!("{ACCELERATORS_IS}{number}"));
     let questions = [
-        &["storage.bandwidth=2x"][..],
-        &["storage.latency=0.5x"],
-        &["decode.time=0"],
-        &["storage.open_latency=0"],
-        &[threads.as_str()],
-        &["reader.transfer_size=4MiB"],
+        "storage.bandwidth=2x",
+        "storage.latency=0.5x",
+        "decode.time=0",
+        "storage.open_latency=0",
+        &threads,
+        "reader.transfer_size=4MiB",
     ];
-    let alone = questions.into_iter().map(|changes| asked.and(changes, None));
-    let times = [2, 4, 8].map(|times| Some(plan.accelerators.saturating_mul(times)));
-    let more = times.into_iter().map(|accelerators| asked.and(&[], accelerators));
-    let from_memory = asked.and(from_memory, None);
-    let from_memory = from_memory.map(|of| Question { label: Some("all from memory"), ..of });
-    alone.chain(more).chain([from_memory]).collect()
+    let alone = questions.into_iter().chain(more.iter().map(String::as_str));
+    let from_memory =
+        asked.and(&["storage.bandwidth=1TB/s", "storage.latency=0", "storage.open_latency=0"])?;
+    let from_memory = Question { label: Some("all from memory"), ..from_memory };
+    alone.map(|change| asked.and(&[change])).chain([Ok(from_memory)]).collect()
 }
 
 /// A change of what lies below the workload; `None` of another key.
@@ -305,16 +303,17 @@ mod tests {
 
     #[test]
     fn standing_questions_come_after_the_changes_that_are_asked() {
-        let asked = Question::read(&["decode.time=1ms".into()], Some(3)).unwrap();
+        let asked =
+            Question::read(vec!["decode.time=1ms".into(), "accelerators=3".into()]).unwrap();
         let mut plan = Plan { accelerators: 3, ..Plan::default() };
         plan.loader.workers = 2;
         let questions = standing(&asked, &plan).unwrap();
         assert_eq!(questions.len(), 10);
         assert_eq!(
             questions[4].changes,
-            ["decode.time=1ms", "reader.read_threads=4", "accelerators=3"]
+            ["decode.time=1ms", "accelerators=3", "reader.read_threads=4"]
         );
-        assert_eq!(questions[6].of_workload.accelerators, Some(6));
+        assert_eq!(questions[6].of_workload, ["accelerators=6"]);
         assert_eq!(questions[6].changes, ["decode.time=1ms", "accelerators=6"]);
         assert_eq!(questions[9].of_pipeline.len(), 4);
     }

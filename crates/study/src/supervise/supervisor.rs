@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Between two rounds of telling or killing: some processes fork while they are looked for.
 const RING: Duration = Duration::from_millis(50);
 
-/// What is left of the time from the word to stop once that was said again: a run that hangs writes down what it has, and leaves.
+/// Rest of the time from the word to stop once that was said again: a run that hangs writes down what it has, and leaves.
 const HURRIED_GRACE: Duration = Duration::from_millis(2300);
 
 /// Supervise one run until nothing of it lives. The word to stop is the end of stdin, or a signal that ends processes; another signal

@@ -48,9 +48,9 @@ impl Ledger {
         self.state.places(&self.rows)
     }
 
-    /// What a row is at, in one word: of a run that is begun also what comes before it.
+    /// Stage of a row, in one word: of a run that is begun also what comes before it.
     pub(super) fn stage(&self, place: &RowState) -> &'static str {
-        let begun = place.attempt.filter(|_| place.status == Status::Running);
+        let begun = if place.status == Status::Running { place.attempt } else { None };
         let has = |task| begun.is_some_and(|of| self.machine.files.task(of.number, task).is_dir());
         match begun {
             Some(_) if has(RUN) => "running",

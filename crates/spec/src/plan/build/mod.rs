@@ -317,9 +317,11 @@ impl Builder<'_> {
             );
         }
         let asked = w.train_total_training_steps;
-        let (steps_per_epoch, total_steps) = match asked.filter(|_| self.request.as_dlio) {
-            None => (steps, asked),
-            Some(each) => (steps.min(each), Some(each.saturating_mul(w.train_epochs.into()))),
+        let (steps_per_epoch, total_steps) = match asked {
+            Some(each) if self.request.as_dlio => {
+                (steps.min(each), Some(each.saturating_mul(w.train_epochs.into())))
+            }
+            asked => (steps, asked),
         };
         let train = TrainPlan {
             epochs: if self.writes_checkpoints_alone() {
