@@ -114,7 +114,8 @@ fn hit(case: &mut Case, runner: Running) -> Result<u32> {
     let lived = whom.iter().filter(|pid| is_alive(**pid) && kill_process(**pid, signal).is_ok());
     let kills = u32::from(lived.count() > 0);
     if is_told && kills > 0 && signal != Signal::KILL {
-        runner.wait_for(LEAVES_WITHIN)?.with_code(&[0, 1, 130])?;
+        // By the signal itself, where it came before anybody listens.
+        runner.wait_for(LEAVES_WITHIN)?.with_code(&[0, 1, 130, 143])?;
     } else {
         runner.wait()?.with_code(&[0, 1, 130, 137])?;
     }
