@@ -23,7 +23,7 @@ pub(super) static CLASS: Class = Class {
 const FOLDERS_OF_A_CASE: u32 = 10;
 /// Fields in which each case forges lines, in turn: all cases together reach each.
 const FIELDS_OF_A_CASE: u64 = 3;
-/// What the machine says of itself: kept, and not shown.
+/// Words of the machine about itself, kept and not shown.
 const NOT_SHOWN: [&str; 2] = ["\"host_cpuinfo\"", "\"host_meminfo\""];
 
 const STUDY: &str = "\
@@ -90,7 +90,7 @@ fn shown_fields(case: &Case) -> Result<Vec<(PathBuf, usize)>> {
     for path in case.files("results").into_iter().filter(|path| !case.strangers.has(path)) {
         let text = fs::read_to_string(&path)?;
         let name = path.file_name().unwrap_or_default().to_owned();
-        let is_json = path.extension().is_some_and(|ending| ending == "json");
+        let is_json = path.to_string_lossy().ends_with(".json");
         let values = mutate::values(text.as_bytes()).into_iter();
         for at in values.filter(|at| !is_json || text[..*at].ends_with('"')) {
             let before = &text[..at];
