@@ -180,9 +180,19 @@ pub(super) fn left_in(folder: &Path) -> Vec<String> {
     pids.map(|pid: i32| format!("{pid} {}", command_line(pid))).collect()
 }
 
+/// Whether a process has not ended, waited for or not.
+pub(super) fn is_alive(pid: Pid) -> bool {
+    stat(pid.as_raw_nonzero().get(), 0).is_some_and(|state| !matches!(&*state, "Z" | "X"))
+}
+
 fn parent_pid(pid: i32) -> Option<i32> {
+    stat(pid, 1)?.parse().ok()
+}
+
+/// A field of `/proc/PID/stat`, counted from 0 behind the name.
+fn stat(pid: i32, field: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    stat.rsplit_once(')')?.1.split_whitespace().nth(field).map(String::from)
 }
 
 fn command_line(pid: i32) -> String {
