@@ -10,5 +10,6 @@ pub mod recommendation;
 pub mod schedule;
 pub mod answer;
 pub mod search;
+pub mod ceilings;
 #[cfg(test)]
 mod tests;
