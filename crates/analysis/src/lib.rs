@@ -2,8 +2,10 @@
 
 pub mod design;
 pub mod precision;
+pub mod trial;
 pub mod finding;
 pub mod estimate;
 pub mod compare;
 pub mod findings;
 pub mod recommendation;
+pub mod predict;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// The workload, the folder of its data, its scale.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DataArguments {
-    /// A bundled workload's name (`feedrate list workloads`), or a YAML file.
+    /// A bundled workload's name (`feedrate list workloads`), a YAML file, or the folder of a run for what it ran.
     pub(crate) workload: String,
     /// Overrides as Hydra writes them: `reader.batch_size=4`, `++workload.train.epochs=2`.
     #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false)]
@@ -37,6 +37,21 @@ pub(crate) struct DataArguments {
 }
 
 impl DataArguments {
+    /// A workload as it is.
+    pub(crate) fn from_name(workload: &str) -> Self {
+        DataArguments {
+            workload: workload.into(),
+            overrides: Vec::new(),
+            accelerators: None,
+            data: None,
+            scale: 1.0,
+            shrink_records: 1.0,
+            foreign: false,
+            json: false,
+            quiet: false,
+        }
+    }
+
     /// The same as words of a command line, but for the number of accelerators.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec![self.workload.clone()];

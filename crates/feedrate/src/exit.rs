@@ -99,10 +99,10 @@ pub(crate) struct Interrupted(pub(crate) String);
 /// More steps are wanted than the data has.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "only {available} steps can be made of the data, and `train.total_training_steps` is {wanted}"
+    "only {available} steps an epoch can be made of the data, and `train.total_training_steps` is {wanted}"
 )]
 pub(crate) struct TooManySteps {
-    /// Steps of all epochs.
+    /// Steps of an epoch.
     pub(crate) available: u64,
     /// `train.total_training_steps`.
     pub(crate) wanted: u64,

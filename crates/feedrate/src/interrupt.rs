@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 const SAME: Duration = Duration::from_secs(1);
 /// An operation of a storage may take so long after the first wish.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So much longer for what was measured to be written down.
+/// So much longer for what was measured to be written down, and then for each process that waits for that one.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_WORDS_BEHIND: Duration = Duration::from_secs(1);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// Files that hang follow it.
@@ -29,6 +30,15 @@ const NAMED_MAX: usize = 3;
 
 /// The user's wishes to this process, from now on.
 pub(crate) fn signals() -> Signals {
+    signals_until(LAST_WORDS)
+}
+
+/// The same to a process whose work is in another, which has its own last words.
+pub(crate) fn signals_of_runner() -> Signals {
+    signals_until(LAST_WORDS + LAST_WORDS_BEHIND)
+}
+
+fn signals_until(last_words: Duration) -> Signals {
     let signals = Signals::default();
     let (interrupted, leave) = (Arc::clone(&signals.interrupted), Arc::clone(&signals.leave));
     listen(
@@ -36,7 +46,7 @@ pub(crate) fn signals() -> Signals {
         move |_| interrupted.store(true, Relaxed),
         move |is_told| {
             leave.store(true, Relaxed);
-            thread::sleep(LAST_WORDS);
+            thread::sleep(last_words);
             let why = if is_told { "interrupted" } else { "the work of other ranks has ended" };
             match still_waiting(system::waited_for()) {
                 Some(waiting) => messages::say(format!("error: {why}, {waiting}")),
@@ -55,7 +65,7 @@ pub(crate) fn pass_on(hand_on: impl Fn(i32) + Send + 'static) {
         told.store(true, Relaxed);
         hand_on(signal);
     };
-    listen(wanted, on_signal, |_| thread::sleep(LAST_WORDS + SAME));
+    listen(wanted, on_signal, |_| thread::sleep(LAST_WORDS + 2 * LAST_WORDS_BEHIND));
 }
 
 /// Call `on_signal` with each signal, and `leave` when it is time to, with whether there was a signal; then end the process. `wanted`

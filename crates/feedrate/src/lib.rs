@@ -23,6 +23,8 @@ mod sharing;
 mod execute;
 mod summary;
 mod gate;
+mod probe;
+mod changed;
 mod dlio;
 mod command;
 

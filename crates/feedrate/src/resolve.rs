@@ -7,7 +7,8 @@ use crate::cli::{DataArguments, LaunchArguments};
 use crate::exit::{UsageError, refuse};
 use crate::messages;
 use crate::output::is_root;
-use feedrate_measure::record::file::read_text;
+use feedrate_measure::record::file::{RECORD_FILE, read_text};
+use feedrate_results::load_run;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
 use feedrate_spec::plan::{self, Context, Plan, Request};
@@ -45,7 +46,17 @@ pub(crate) fn resolve_silently(
             "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter",
         );
     }
-    let (name, workload, mut warnings) = read(arguments)?;
+    resolve_source(&find(&arguments.workload)?, arguments, request)
+}
+
+/// As [`resolve_silently`], of a text that was read before.
+pub(crate) fn resolve_source(
+    source: &WorkloadSource,
+    arguments: &DataArguments,
+    request: Request,
+) -> anyhow::Result<(Resolved, Problems)> {
+    let (workload, mut warnings) = parse(source, arguments)?;
+    let name = source.name.clone();
     let (accelerators, scale) = (arguments.accelerators, arguments.scale);
     let shrink_records = arguments.shrink_records;
     let foreign = arguments.foreign;
@@ -56,12 +67,12 @@ pub(crate) fn resolve_silently(
     Ok((Resolved { workload, plan, data_root }, warnings))
 }
 
-/// (name, workload, warnings)
-fn read(arguments: &DataArguments) -> anyhow::Result<(String, Workload, Problems)> {
-    let (name, file, yaml) = find(&arguments.workload)?;
+fn parse(
+    source: &WorkloadSource,
+    arguments: &DataArguments,
+) -> anyhow::Result<(Workload, Problems)> {
     let overrides = overrides(&arguments.overrides, Override::parse)?;
-    let (workload, warnings) = workload::parse(&file, &yaml, &overrides, Strictness::Error)?;
-    Ok((name, workload, warnings))
+    Ok(workload::parse(&source.file, &source.yaml, &overrides, Strictness::Error)?)
 }
 
 /// A process's wishes for a workload; `options` are those of its command.
@@ -81,7 +92,8 @@ pub(crate) fn asked<'a>(
     ];
     // Another machine need not have the file.
     let is_absent = is_file(workload) && std::fs::File::open(workload).is_err();
-    let workload = if is_absent { Ok(None) } else { read(arguments).map(|read| Some(read.1)) };
+    let read = || Ok(Some(parse(&find(workload)?, arguments)?.0));
+    let workload = if is_absent { Ok(None) } else { read() };
     Asked::new(launch, own.into_iter().chain(options)).workload(workload)
 }
 
@@ -125,11 +137,28 @@ pub(crate) fn is_file(workload: &str) -> bool {
     workload.contains('/') || extension.is_some_and(|e| e == "yaml" || e == "yml")
 }
 
-/// (name, what places call the file, text).
-pub(crate) fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
+/// The text of a workload.
+pub(crate) struct WorkloadSource {
+    /// A bundled name, or the file's stem.
+    pub(crate) name: String,
+    /// Name of the file in places.
+    pub(crate) file: String,
+    /// Its text.
+    pub(crate) yaml: String,
+}
+
+/// The workload of this name, of this file, or of the run in this folder.
+pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
+    let bundled = if is_file(wanted) { None } else { bundled::find(wanted) };
+    if let Some(bundled) = bundled {
+        let (file, yaml) = (bundled.file(), bundled.yaml.into());
+        return Ok(WorkloadSource { name: wanted.into(), file, yaml });
+    }
+    if is_run(wanted) {
+        return of_run(wanted, load_run(Path::new(wanted))?.plan.workload);
+    }
     if !is_file(wanted) {
-        let bundled = bundled::find(wanted).ok_or_else(|| unknown(wanted))?;
-        return Ok((wanted.into(), bundled.file(), bundled.yaml.into()));
+        return Err(unknown(wanted).into());
     }
     let yaml = read_text(Path::new(wanted)).map_err(|error| {
         UsageError::new(
@@ -137,7 +166,24 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
             "give a YAML file, or a name from `feedrate list workloads`",
         )
     })?;
-    Ok((model_name(wanted), wanted.to_string(), yaml))
+    Ok(WorkloadSource { name: model_name(wanted), file: wanted.to_string(), yaml })
+}
+
+/// Whether a workload's name is the folder of a run.
+pub(crate) fn is_run(wanted: &str) -> bool {
+    Path::new(wanted).join(RECORD_FILE).is_file()
+}
+
+/// The workload, called `name`, of the run in `folder`, with all that was overridden.
+pub(crate) fn of_run(folder: &str, name: String) -> anyhow::Result<WorkloadSource> {
+    let file = Path::new(folder).join(".hydra").join("config.yaml");
+    let yaml = read_text(&file).map_err(|error| {
+        UsageError::new(
+            format!("cannot read the workload of the run in `{folder}`: {error}"),
+            "give the workload itself, as a file or by its name",
+        )
+    })?;
+    Ok(WorkloadSource { name, file: file.display().to_string(), yaml })
 }
 
 fn unknown(wanted: &str) -> UsageError {

@@ -14,6 +14,7 @@ pub mod leftovers;
 pub mod overview;
 pub mod search;
 pub mod diagnosis;
+pub mod trials;
 pub mod run;
 pub mod relations;
 pub mod doubt;

@@ -1,17 +1,19 @@
 //! Text that anybody may have written, as it may be shown: what steers a terminal, forges a line or turns the direction of text is
-//! written as an escape, `\u{1b}`.
+//! written as an escape, `\u{1b}`. So are U+FDD0 to U+FDDF, which are no characters: programs may give them a meaning of their own,
+//! and this one marks colours with them.
 //!
 //! Newlines are for whoever prints: text from files has none ([`one_line`], [`json_texts`]), so that each line of an output is its
 //! program's own.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 /// Without control characters, newlines included.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, steers, |c| c.escape_default().to_string())
+    escaped(text, |c| steers(c) || MARKS.contains(&c), |c| c.escape_default().to_string())
 }
 
-/// The same, but for newlines and tabs.
+/// The same, but for newlines, tabs and marks of this program.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| !matches!(c, '\n' | '\t') && steers(c), |c| c.escape_default().to_string())
 }
@@ -19,23 +21,35 @@ pub fn lines(text: &str) -> Cow<'_, str> {
 /// JSON of the same value.
 pub fn in_json(json: &str) -> Cow<'_, str> {
     // JSON itself escapes those below a blank, and newlines between its tokens are no text.
-    escaped(json, |c| c != '\n' && steers(c), |c| format!("\\u{:04x}", u32::from(c)))
+    let is_meant = |c| c != '\n' && (steers(c) || MARKS.contains(&c));
+    escaped(json, is_meant, |c| format!("\\u{:04x}", u32::from(c)))
 }
 
-/// JSON whose texts hold escapes in place of control characters.
+/// JSON whose texts hold escapes in place of control characters and marks.
 pub fn json_texts(json: &[u8]) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
     let (mut at, mut copied) = (0, 0);
-    while let Some(next) = json[at..].iter().position(|&byte| byte == b'\\') {
+    while let Some(next) = json[at..].iter().position(|&byte| matches!(byte, b'\\' | 0xef)) {
         at += next;
-        if let [_, b'b' | b'f' | b'n' | b'r' | b't', ..] | [_, b'u', b'0', b'0', b'0' | b'1', ..] =
-            &json[at..]
-        {
-            out.extend_from_slice(&json[copied..at]);
-            out.push(b'\\');
-            copied = at;
+        let mut bytes = 2;
+        match &json[at..] {
+            [b'\\', b'b' | b'f' | b'n' | b'r' | b't', ..]
+            | [b'\\', b'u', b'0', b'0', b'0' | b'1', ..]
+            | [b'\\', b'u', b'f' | b'F', b'd' | b'D', b'd' | b'D', ..] => {
+                out.extend_from_slice(&json[copied..at]);
+                out.push(b'\\');
+                copied = at;
+            }
+            [0xef, 0xb7, last @ 0x90..=0x9f, ..] => {
+                out.extend_from_slice(&json[copied..at]);
+                out.extend_from_slice(format!("\\\\ufdd{:x}", last - 0x90).as_bytes());
+                copied = at + 3;
+                bytes = 3;
+            }
+            [0xef, ..] => bytes = 1,
+            _ => {}
         }
-        at = json.len().min(at + 2);
+        at = json.len().min(at + bytes);
     }
     if out.is_empty() {
         return Cow::Borrowed(json);
@@ -43,6 +57,9 @@ pub fn json_texts(json: &[u8]) -> Cow<'_, [u8]> {
     out.extend_from_slice(&json[copied..]);
     Cow::Owned(out)
 }
+
+/// Noncharacters that mark something within one program.
+const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fddf}';
 
 /// Control characters, ends of lines and paragraphs, and marks of direction.
 fn steers(c: char) -> bool {
@@ -82,14 +99,16 @@ mod tests {
             assert_eq!(one_line(text), expected);
             assert_eq!(lines(text), expected.replace("\\n", "\n").replace("\\t", "\t"));
         }
+        assert_eq!(one_line("a\u{fdd1}b\u{fdcf}"), "a\\u{fdd1}b\u{fdcf}");
+        assert_eq!(lines("a\u{fdd1}b"), "a\u{fdd1}b", "the printer's own");
     }
 
     #[test]
     fn json_stays_the_same_value() {
-        let text = "a\u{1b}\n\u{7f}\u{9b}\u{202e}\"\\";
+        let text = "a\u{1b}\n\u{7f}\u{9b}\u{202e}\u{fdd4}\"\\";
         let json = serde_json::to_string(text).unwrap();
         let shown = in_json(&json);
-        assert!(!shown.contains(steers), "{shown}");
+        assert!(!shown.contains(steers) && !shown.contains('\u{fdd4}'), "{shown}");
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
     }
 
@@ -102,8 +121,13 @@ mod tests {
         };
         check("plain", "plain");
         check("a\nb\u{1b}[1mc\t\r\u{8}\u{c}", "a\\nb\\u001b[1mc\\t\\r\\b\\f");
+        check(
+            "\u{fdd0}a\u{fddf}\u{fdcf}\u{fde0}ï\u{fdd1}",
+            "\\ufdd0a\\ufddf\u{fdcf}\u{fde0}ï\\ufdd1",
+        );
         check("\\n \\\\ \" \\\n", "\\n \\\\ \" \\\\n");
         assert_eq!(&*json_texts(br#"["\u0041\u001F\"#), br#"["\u0041\\u001F\"#);
+        assert_eq!(&*json_texts(br#"["\uFdd4"#), br#"["\\uFdd4"#);
         assert_eq!(&*json_texts(b"\\n"), b"\\\\n");
     }
 }

@@ -5,6 +5,7 @@ mod generate;
 mod plan;
 mod verify;
 mod show;
+mod whatif;
 mod postprocess;
 mod analyze;
 mod groups;
@@ -50,6 +51,8 @@ enum Command {
     Verify(DataArguments),
     /// Summarise a finished run again from its record.
     Show(show::ShowArguments),
+    /// Predict from the record of a run what a change would bring.
+    Whatif(whatif::WhatifArguments),
     /// Write the report that DLIO's postprocessor makes of a run.
     Postprocess(postprocess::PostprocessArguments),
     /// Make a study: a design of many runs, and run what is pending in it.
@@ -108,6 +111,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Plan(a) => plan::plan(a),
         Command::Verify(a) => verify::verify(a),
         Command::Show(a) => show::show(a),
+        Command::Whatif(a) => whatif::whatif(a),
         Command::Postprocess(a) => postprocess::postprocess(a),
         Command::Analyze(a) => analyze::analyze(a),
         Command::Compare(a) => compare::compare(a),

@@ -12,7 +12,7 @@ use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_measure::dlio::Invocation;
-use feedrate_measure::record::{Record, StudyRun};
+use feedrate_measure::record::{AskedData, Record, StudyRun};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
@@ -99,6 +99,7 @@ struct Decision {
     choice: Option<Choice>,
     run_dir: PathBuf,
     study: Option<StudyRun>,
+    asked: AskedData,
 }
 
 fn run_on(
@@ -113,7 +114,7 @@ fn run_on(
         Ok(decision)
     })?;
     let (invocation, _folder) = own.unzip();
-    let Decision { plan, choice, run_dir, study } = decision;
+    let Decision { plan, choice, run_dir, study, asked } = decision;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
     let dataset = dataset::ready(&plan, choice, None, &ranks, arguments.data.quiet, signals);
     let dataset = dataset.inspect_err(|_| {
@@ -125,6 +126,7 @@ fn run_on(
     let mut record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
     record.doubts.extend(study.iter().flat_map(|study| study.doubts.clone()));
     record.study = study.map(Box::new);
+    record.asked = Some(asked);
     let results = invocation.map(|invocation| Results { folder: run_dir.clone(), invocation });
     let tells = ranks.is_first() && !arguments.data.quiet && !arguments.data.json;
     let mut execution = Execution {
@@ -193,7 +195,14 @@ fn decide(
     typed.extend(data.overrides.iter().cloned());
     let hydra = results::hydra_text(&typed, &[], &plan.workload, &workload, &run_dir, ".hydra");
     let invocation = Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() };
-    Ok((Decision { plan, choice, run_dir, study }, invocation, folder))
+    let data_root = std::path::absolute(&data_root).unwrap_or(data_root);
+    let asked = AskedData {
+        data_root: data_root.display().to_string(),
+        scale: data.scale,
+        shrink_records: data.shrink_records,
+        foreign: data.foreign,
+    };
+    Ok((Decision { plan, choice, run_dir, study, asked }, invocation, folder))
 }
 
 /// Tells of epochs and checkpoints, a line each.

@@ -312,8 +312,9 @@ fn of_foreign(plan: Plan, workload: &Workload, request: &Request) -> anyhow::Res
 
 fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {
     let train = &plan.train;
-    let available = train.steps_per_epoch.saturating_mul(u64::from(train.epochs));
-    match train.total_steps {
+    let epochs = u64::from(train.epochs.max(1));
+    let (available, wanted) = (train.steps_per_epoch, train.total_steps.map(|all| all / epochs));
+    match wanted {
         Some(wanted) if !plan.is_checkpoints_alone() && wanted > available => {
             Err(TooManySteps { available, wanted })
         }

@@ -223,7 +223,7 @@ fn exit_codes_are_dlios() {
     dlio(&test, &["--nonsense"]).refuses(1, &["unrecognized arguments"]);
     assert_eq!(dlio(&test, &GENERATE).code, 0);
     let wanted = ["workload=tiny", "++workload.train.total_training_steps=1000"];
-    dlio(&test, &wanted).refuses(255, &["only 4 steps", "1000"]);
+    dlio(&test, &wanted).refuses(255, &["only 2 steps an epoch", "1000"]);
     assert_eq!(dlio(&test, &["--help"]).code, 0);
     assert!(!test.path("results").exists());
 }
@@ -351,7 +351,7 @@ fn a_refused_run_leaves_the_dataset_that_is_there() {
         assert_eq!(test.data_files(".npz").len(), 8, "{more:?}");
         assert!(test.path("data/manifest.json").exists());
     };
-    refused(&["++workload.train.total_training_steps=1000"], &["only 4 steps"]);
+    refused(&["++workload.train.total_training_steps=1000"], &["only 2 steps an epoch"]);
     refused(&["++workload.dataset.record_length_bytes=99999999999999"], &["free"]);
     refused(&["++hydra.run.dir=afile/x"], &["afile/x"]);
     test.write("data/train/notes.txt", "mine");

@@ -144,6 +144,17 @@ fn a_study_whose_run_hangs_can_be_left_and_goes_on() {
     assert_eq!(again.code, 0, "{}", again.stderr);
 }
 
+#[test]
+fn a_search_whose_run_hangs_can_be_left() {
+    for name in ["img_2_of_8.npz", "manifest.json"] {
+        let test = generated();
+        hang(&test.data_files(name)[0]);
+        let search = ["scale", "workload.yaml", "--response=samples_per_second", "--au=1"];
+        let answer = interrupt(start(&test, &search));
+        answer.refuses(130, &["still waiting for `", &format!("{name}`")]);
+    }
+}
+
 /// A process that is stopped hears no signal, as one whose threads cannot be ended.
 #[test]
 fn a_process_that_cannot_end_holds_nobody_up() {

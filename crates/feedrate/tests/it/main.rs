@@ -13,6 +13,8 @@ mod bad_input;
 mod describe;
 /// Samples inside the files of others.
 mod members;
+/// Changed runs, predicted.
+mod whatif;
 /// What happens to datasets.
 mod data;
 /// What others have where feedrate writes.

@@ -150,8 +150,8 @@ fn what_rank_0_cannot_decide_ends_all_with_its_code_and_without_noise() {
             "++workload.train.total_training_steps=1000",
         ];
         let answer = launched(&test, launcher, 3, &more);
-        answer.refuses(255, &["only 4 steps"]);
-        assert_eq!(answer.stderr.matches("only 4 steps").count(), 1, "{}", answer.stderr);
+        answer.refuses(255, &["only 2 steps an epoch"]);
+        assert_eq!(answer.stderr.matches("only 2 steps an epoch").count(), 1, "{}", answer.stderr);
         assert!(!answer.stderr.contains("MPI_ABORT"), "{}", answer.stderr);
     }
 }

@@ -3,9 +3,11 @@
 use crate::harness::{Answer, Mounted, Test, venv_python};
 use feedrate_measure::record::Record;
 use feedrate_results::load_run;
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Some 0.2 s a run: long enough to be killed in.
 const WORKLOAD: &str = "\
@@ -410,4 +412,51 @@ fn status_tells_of_rows_that_are_marked_and_have_no_result_here() {
     }
     let answer = run(&test, &["--limit", "1"]);
     assert!(answer.stdout.contains("3 of 6 done"), "{}", answer.stdout);
+}
+
+#[test]
+fn status_tells_of_results_without_a_summary() {
+    let test = study(STUDY);
+    assert_eq!(run(&test, &["--limit", "1"]).code, 0);
+    let status = || test.feedrate(&["study", "status", "study.csv"]).stdout;
+    assert!(!status().contains("summary.json"), "{}", status());
+    let dir = run_dirs(&test.path("results")).pop().unwrap();
+    fs::remove_file(dir.join("summary.json")).unwrap();
+    let name = dir.file_name().unwrap().to_str().unwrap();
+    for words in ["`summary.json` is missing", name] {
+        assert!(status().contains(words), "no `{words}` in {}", status());
+    }
+}
+
+/// All processors compute for as long as the study waits for them.
+#[test]
+fn status_tells_of_a_run_that_waits_for_a_quiet_machine() {
+    let test = study("model,processes,run\nworkload.yaml,1,N\n");
+    let row = || {
+        let status = test.feedrate(&["study", "status", "study.csv", "--json"]).stdout;
+        serde_json::from_str::<Value>(&status).unwrap()["rows"][0].clone()
+    };
+    assert_eq!(row()["stage"], "pending");
+    let is_busy = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().unwrap().get() {
+            scope.spawn(|| {
+                while is_busy.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let mut runner = test.command(&["study", "run", "study.csv", "--quiet-wait", "3600"]);
+        let mut runner = runner.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while row()["stage"] != "waiting" {
+            assert!(runner.try_wait().unwrap().is_none(), "it ended by itself");
+        }
+        let page = test.feedrate(&["study", "status", "study.csv"]).stdout;
+        is_busy.store(false, Relaxed);
+        assert!(page.contains("0 of 1 done, 1 waiting"), "{page}");
+        // Whatever else this machine does now, it is not waited for.
+        test.program("kill", &["-TERM", &runner.id().to_string()]).status().unwrap();
+        assert_eq!(runner.wait().unwrap().code(), Some(130));
+    });
+    assert_eq!(row()["stage"], "pending");
 }

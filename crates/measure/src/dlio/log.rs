@@ -13,8 +13,8 @@ use crate::metric::{
 };
 use crate::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use crate::window::{Scope, Window, seconds};
-use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::Layers;
+use feedrate_spec::plan::{CheckpointPlan, Plan, schedule};
 use feedrate_spec::units::MIB;
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
@@ -131,7 +131,7 @@ fn start(log: &mut LogText, record: &Record, invocation: &Invocation) {
         at,
         &format!(
             "Max steps per epoch: {} = {} * {} / {} / {} (samples per file * num files / batch size / comm size)",
-            plan.train.steps_per_epoch,
+            whole_steps(plan),
             plan.dataset.samples_per_file,
             plan.dataset.files_train,
             plan.loader.batch_size,
@@ -156,6 +156,12 @@ fn start(log: &mut LogText, record: &Record, invocation: &Invocation) {
     }
 }
 
+/// Steps of an epoch that nothing cuts short.
+fn whole_steps(plan: &Plan) -> u64 {
+    let samples = plan.dataset.samples_per_file.saturating_mul(plan.dataset.files_train);
+    schedule::steps_per_epoch(samples, plan.loader.batch_size, plan.accelerators)
+}
+
 fn checkpoint_sizes(log: &mut LogText, at: &str, checkpoint: &CheckpointPlan) {
     let (state, total) = (&checkpoint.state, checkpoint.total_bytes);
     let optimizer = state.optimizer_bytes();
@@ -177,7 +183,7 @@ fn epoch(log: &mut LogText, scope: Scope, tells_steps: bool) {
     let (epoch, train) = (scope.epoch, &scope.plan.train);
     let number = epoch.number;
     let planned = train.steps_in_epoch(number.max(1));
-    let steps = if planned < train.steps_per_epoch {
+    let steps = if planned < whole_steps(scope.plan) {
         format!("Overriding number of steps to {planned}.")
     } else {
         format!("{planned} steps expected")

@@ -37,9 +37,9 @@ impl RecordFileError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             RecordFileError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::NotFound => {
-                    Some("give the folder of a run, one that holds `record.json`")
-                }
+                io::ErrorKind::NotFound => Some(
+                    "give the folder of a run, one that holds `record.json`; `feedrate analyze` reads DLIO's",
+                ),
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     Some("free some space, or choose another folder with `--results`")
                 }

@@ -7,12 +7,14 @@ pub mod timeline;
 pub mod access;
 pub mod common_sizes;
 pub mod file;
+mod asked;
 mod causes;
 mod hosts;
 mod study;
 #[cfg(test)]
 mod tests;
 
+pub use self::asked::AskedData;
 pub use self::causes::{Stall, StepCauses};
 pub use self::study::StudyRun;
 
@@ -69,6 +71,9 @@ pub struct Record {
     /// The study that it is a run of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<Box<StudyRun>>,
+    /// Wishes beside its workload; `None` of old records, and of runs in DLIO's place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<AskedData>,
 }
 
 impl Record {
@@ -91,6 +96,7 @@ impl Record {
             timeline: None,
             doubts: Vec::new(),
             study: self.study.clone(),
+            asked: None,
             ..*self
         })
     }

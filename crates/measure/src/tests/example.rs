@@ -228,6 +228,7 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         evaluations: vec![],
         timeline: None,
         study: None,
+        asked: None,
         doubts: vec![],
     }
 }

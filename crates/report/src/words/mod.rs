@@ -11,5 +11,6 @@ pub mod schedule;
 pub mod answer;
 pub mod search;
 pub mod ceilings;
+pub mod untold;
 #[cfg(test)]
 mod tests;

@@ -29,6 +29,7 @@ mod ignored_setting;
 mod settings_differ;
 mod other_machine;
 mod superlinear_scaling;
+mod hosts_apart;
 mod times_of_rank_0;
 mod no_step_files;
 mod put_aside;
@@ -45,6 +46,7 @@ mod no_replicates;
 mod tests;
 
 pub(crate) use nominal_bytes::NAME as NOMINAL_BYTES;
+pub(crate) use stale_data::NAME as STALE_DATA;
 
 use crate::import::Imported;
 use crate::relations::{Like, Relations};
@@ -82,6 +84,7 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &settings_differ::DOUBT,
     &other_machine::DOUBT,
     &superlinear_scaling::DOUBT,
+    &hosts_apart::DOUBT,
     &times_of_rank_0::DOUBT,
     &no_step_files::DOUBT,
     &put_aside::DOUBT,

@@ -1,5 +1,6 @@
 //! All runs below some folders, each read once, with their numbers and the doubts they deserve, alone and among each other. Reads files; prints nothing.
 
+mod hosts;
 mod names;
 mod published;
 #[cfg(test)]
@@ -13,7 +14,7 @@ use crate::import::{FoundRun, Imported, RunOrigin, find, load_dlio, load_run};
 use crate::place::label;
 use crate::relations::Relations;
 use crate::row::Row;
-use crate::run::Run;
+use crate::run::{FolderNames, Run};
 use crate::state::{Status, StudyState};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, doubts as of_records};
@@ -107,17 +108,20 @@ impl RunIndex {
                 Err(left_out) => index.unread.push(left_out),
             }
         }
+        let joined = hosts::join(&mut index.runs);
         for source in &mut index.sources {
-            *source = source.iter().filter_map(|&at| places[at]).collect();
+            *source = source.iter().filter_map(|&at| Some(joined[places[at]?])).collect();
+            source.dedup();
         }
         if index.runs.is_empty() && index.unread.is_empty() {
             return Err(RunsError::Nothing(sources.first().cloned().unwrap_or_default()));
         }
+        names::complete(&mut index.runs);
         names::name_varied(&mut index.runs);
         names::tell_apart(&mut index.runs);
         names::number_replicates(&mut index.runs);
         index.unread.extend(tables.iter().flat_map(|table| table.unbacked(&index.runs)));
-        judge(&mut index.runs);
+        judge(&mut index.runs, beside(&found, options));
         names::number_order(&mut index.runs);
         Ok(index)
     }
@@ -246,18 +250,28 @@ fn own_doubts(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -
     doubts
 }
 
+/// Runs that are read because they lie beside one.
+const BESIDE_MAX: usize = 500;
+
 /// Doubts of records that rest on what the loader does.
 const OF_LOADER: [&str; 2] = ["too_few_steps", "window_shorter_than_stock"];
 
-/// Add the doubts among runs, and decide which may be used.
-fn judge(runs: &mut [Run]) {
-    let relations = Relations::new(runs);
-    let among = (0..runs.len()).map(|index| {
-        let read = relations.stale(index).map(|stale| runs[stale.of].mean_sample_bytes);
-        (doubt::among_runs(&relations, index), read)
-    });
-    let among: Vec<_> = among.collect();
-    for (run, (mut doubts, read)) in runs.iter_mut().zip(among) {
+/// Add the doubts among runs, and decide which may be used. Those `beside` them tell of them only whether they read another's dataset.
+fn judge(runs: &mut Vec<Run>, beside: Vec<Run>) {
+    let mut told = among(runs);
+    if !beside.is_empty() {
+        let own = runs.len();
+        runs.extend(beside);
+        for (of, mut wider) in told.iter_mut().zip(among(runs)) {
+            if of.read.is_none() && wider.read.is_some() {
+                wider.doubts.retain(|doubt| doubt.name == doubt::STALE_DATA);
+                of.doubts.append(&mut wider.doubts);
+                of.read = wider.read;
+            }
+        }
+        runs.truncate(own);
+    }
+    for (run, Among { mut doubts, read }) in runs.iter_mut().zip(told) {
         if let Some(mean_sample_bytes) = read {
             run.read_bytes(mean_sample_bytes);
             // Of sizes that were not read.
@@ -267,4 +281,42 @@ fn judge(runs: &mut [Run]) {
         doubt::in_order(&mut run.doubts);
         run.decide();
     }
+}
+
+/// The verdict of the runs on one of them.
+struct Among {
+    doubts: Vec<Doubt>,
+    /// Bytes of a sample of the dataset that it read, where that is another's.
+    read: Option<Option<f64>>,
+}
+
+fn among(runs: &[Run]) -> Vec<Among> {
+    let relations = Relations::new(runs);
+    let of = |index| Among {
+        doubts: doubt::among_runs(&relations, index),
+        read: relations.stale(index).map(|stale| runs[stale.of].mean_sample_bytes),
+    };
+    (0..runs.len()).map(of).collect()
+}
+
+/// Runs of DLIO that nobody asked for: those of the workload of a source that is a run itself, `WORKLOAD/EXPERIMENT/RUN`.
+fn beside(found: &[(FoundRun, String)], options: &ReadOptions) -> Vec<Run> {
+    let of_dlio = found
+        .iter()
+        .filter(|(run, source)| run.origin != RunOrigin::Feedrate && run.path == Path::new(source));
+    let mut folders: Vec<(FoundRun, String)> = Vec::new();
+    for (run, source) in of_dlio {
+        let path = whole_path(&run.path);
+        if FolderNames::new(&path).processes().is_none() {
+            continue;
+        }
+        let Some(workload) = path.ancestors().nth(2) else { continue };
+        let (others, _) = find(workload).unwrap_or_default();
+        folders.extend(others.into_iter().map(|other| (other, source.clone())));
+    }
+    folders.sort_by(|a, b| a.0.path.cmp(&b.0.path));
+    folders.dedup_by(|a, b| a.0.path == b.0.path);
+    folders.retain(|(one, _)| found.iter().all(|(run, _)| whole_path(&run.path) != one.path));
+    folders.truncate(BESIDE_MAX);
+    read_all(&folders, options.threads, false).into_iter().flatten().collect()
 }

@@ -34,6 +34,24 @@ pub(super) fn tell_apart(runs: &mut [Run]) {
     named.into_iter().for_each(|(index, own)| add(&mut runs[index], own));
 }
 
+/// In a submission all runs of a system are alike: what one does not tell, as its config is not there, another does.
+pub(super) fn complete(runs: &mut [Run]) {
+    let is_submitted = |run: &Run| run.submission.is_some() && run.is_result();
+    let alike = grouped(runs, is_submitted, |run| (run.study_key(), run.accelerators));
+    for members in alike.into_values().collect::<Vec<_>>() {
+        let fullest = members.iter().max_by_key(|&&index| runs[index].settings.len());
+        let Some(&fullest) = fullest else { continue };
+        let (settings, read_threads) = (runs[fullest].settings.clone(), runs[fullest].read_threads);
+        for &index in &members {
+            let run = &mut runs[index];
+            if run.settings.iter().all(|(key, value)| settings.get(key) == Some(value)) {
+                run.settings.clone_from(&settings);
+                run.read_threads = run.read_threads.or(read_threads);
+            }
+        }
+    }
+}
+
 /// The levels of a run that most do not have.
 fn unusual(run: &Run, usual: &BTreeMap<&str, Option<String>>) -> Differences {
     let own = usual.iter().filter_map(|(key, usual)| {
@@ -132,12 +150,15 @@ pub(super) fn number_order(runs: &mut [Run]) {
 pub(super) fn name_varied(runs: &mut [Run]) {
     let studies = grouped(runs, |_| true, Run::study_key);
     for members in studies.into_values().collect::<Vec<_>>() {
-        let results = members.iter().map(|&index| &runs[index]).filter(|run| run.is_result());
+        let is_submission = runs[members[0]].submission.is_some();
+        // One without overrides may have lost its config: in a submission all runs of a system are alike.
+        let results = members.iter().map(|&index| &runs[index]);
+        let results =
+            results.filter(|run| run.is_result() && !(is_submission && run.overrides.is_empty()));
         let told: Vec<(Option<u32>, &Vec<String>)> =
             results.map(|run| (run.accelerators, &run.overrides)).collect();
         let Some((first, rest)) = told.split_first() else { continue };
-        // In a submission all runs of a system are alike, and nothing is varied.
-        let is_submission = runs[members[0]].submission.is_some();
+        // There nothing is varied.
         if !is_submission && rest.iter().all(|other| other == first) {
             continue;
         }

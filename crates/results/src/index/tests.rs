@@ -3,6 +3,7 @@
 use super::*;
 use crate::import::fake::Fake;
 use feedrate_measure::example::simple;
+use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RECORD_FILE};
 use std::fs;
@@ -242,4 +243,92 @@ fn an_edited_config_and_another_machine_make_no_replicates() {
     let found = index(folder.path());
     let mut doubts = found.runs.iter().flat_map(|run| &run.doubts);
     assert!(!doubts.any(|doubt| doubt.name == "other_machine"));
+}
+
+/// A run of MLPerf Storage 0.5 on several hosts: a folder of each.
+#[test]
+fn folders_of_hosts_that_ran_together_are_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let write = |run: &str, hostname: &'static str, start_s: f64| {
+        let name = format!("closed/x/results/y-Nacc4-Nhosts2/unet3d/{run}/{hostname}");
+        let slower = 1.0 + start_s % 1000.0 / 1e7;
+        Fake { hostname, start_s, slower, is_older: true, compute_s: 1.3604, ..Fake::default() }
+            .write(root, &name)
+    };
+    let hosts = ["n1", "n2"].map(|host| write("run_1", host, 36_000.0));
+    // Without their configs their workload is known by their compute.
+    for (host, start_s) in [("n1", 37_000.0), ("n2", 37_002.5)] {
+        fs::remove_dir_all(write("run_2", host, start_s).join(".hydra")).unwrap();
+    }
+    // Hosts one after the other are two runs.
+    write("run_3", "n1", 38_000.0);
+    write("run_3", "n2", 39_000.0);
+    let read = |path: &Path| RunIndex::read(&[path.into()], &ReadOptions::default()).unwrap();
+    let index = read(root);
+    let found: Vec<_> =
+        index.runs.iter().map(|run| (run.hosts, run.accelerators, run.parts.len())).collect();
+    let (together, alone) = ((Some(2), Some(8), 2), (Some(1), Some(4), 0));
+    assert_eq!(found, [together, together, alone, alone]);
+    assert_eq!(index.sources, [vec![0, 1, 2, 3]]);
+    assert_eq!(index.runs[1].workload, "unet3d_v100");
+    let run = &index.runs[0];
+    assert!(run.unusable.is_none() && run.doubts.iter().any(|doubt| doubt.name == "hosts_apart"));
+    let [one, two] = hosts.map(|path| read(&path).runs.remove(0));
+    let sum = |value: fn(&Run) -> Option<f64>| value(&one).unwrap() + value(&two).unwrap();
+    let rate = |run: &Run| run.metric(&SAMPLES_WHOLE);
+    assert_eq!(rate(run), Some(sum(rate)));
+    assert_eq!(run.reported_samples_per_second(), Some(sum(Run::reported_samples_per_second)));
+    assert_eq!(run.reported_au_percent(), one.reported_au_percent());
+    assert_eq!(run.metric(&AU_ALL_STEPS), one.metric(&AU_ALL_STEPS));
+}
+
+#[test]
+fn runs_beside_a_single_folder_tell_that_its_data_are_stale() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let large = |start_s| Fake { record_length: 400_000_000, start_s, ..Fake::default() };
+    Fake { generate: true, train: false, ..large(900.0) }.write(root, "w/4_x/made");
+    let run = Fake { start_s: 1800.0, slower: 4.0, ..Fake::default() }.write(root, "w/4/a");
+    let stale = |path: &Path| {
+        let index = index(path);
+        assert_eq!(index.runs.iter().filter(|run| run.path == *path).count(), index.runs.len());
+        index.runs[0].doubts.iter().any(|doubt| doubt.name == "stale_data")
+    };
+    assert!(stale(&run));
+    fs::remove_dir_all(root.join("w/4_x")).unwrap();
+    assert!(!stale(&run));
+}
+
+#[test]
+fn runs_of_a_system_whose_configs_are_gone_are_grouped_with_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for number in 0..5 {
+        let start_s = 36_000.0 + 100.0 * f64::from(number);
+        let slower = 1.0 + f64::from(number) / 1e7;
+        let overrides = vec!["dataset.num_files_train=168"];
+        let name = format!("closed/x/results/y/training/unet3d/run/2026072{number}_123243");
+        let run = Fake { start_s, slower, compute_s: 0.162, overrides, ..Fake::default() }
+            .write(root, &name);
+        let hydra = run.join(".hydra");
+        let text = fs::read_to_string(hydra.join("config.yaml")).unwrap();
+        fs::write(hydra.join("config.yaml"), text.replace("name: fake", "name: unet3d")).unwrap();
+        fs::write(hydra.join("overrides.yaml"), "- ++workload.dataset.num_files_train=168\n")
+            .unwrap();
+        if number < 4 {
+            fs::remove_file(hydra.join("config.yaml")).unwrap();
+        }
+        if number < 2 {
+            fs::remove_dir_all(hydra).unwrap();
+        }
+    }
+    let index = index(root);
+    let first = &index.runs[0];
+    assert_eq!((first.workload.as_str(), first.read_threads), ("unet3d_b200", Some(4)));
+    for run in &index.runs[1..] {
+        assert_eq!(run.experiment_key(), first.experiment_key());
+        assert_eq!(run.settings, first.settings);
+    }
+    assert!(index.runs[0].doubts.iter().any(|doubt| doubt.name == "no_config"));
 }

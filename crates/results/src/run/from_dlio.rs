@@ -52,7 +52,9 @@ impl Run {
         let (parameter, value) = names.varied(&overrides, &[], accelerators);
         let has_config = imported.config.is_known();
         let scalars = imported.reported.iter().flat_map(Reported::scalars);
-        let (workload, workload_from) = workload(path, &names, imported).unzip();
+        let compute_s = known.step_times.compute_s_per_step;
+        let compute_s = imported.config.mean_compute_s().or(compute_s);
+        let (workload, workload_from) = workload(path, &names, imported, compute_s).unzip();
         let mean = mean_sample_bytes(&imported.config, &plan.dataset);
         let mut run = Run {
             origin,
@@ -170,6 +172,7 @@ fn workload(
     path: &Path,
     names: &FolderNames,
     imported: &Imported,
+    compute_s: Option<f64>,
 ) -> Option<(String, WorkloadSource)> {
     let above: Vec<_> = path.iter().rev().map(|name| name.to_string_lossy()).collect();
     // Names of a submission's folders, or of a run's own.
@@ -180,7 +183,6 @@ fn workload(
         let summary = imported.reported.as_ref().and_then(|all| all.text("model"));
         imported.log.workload.clone().or(summary)
     };
-    let compute_s = imported.config.mean_compute_s();
     let by_compute = || compute_s.and_then(mlperf::workload_of_compute);
     let found = folder_names::workload(given).map(|name| (name, WorkloadSource::Overrides));
     let found = found

@@ -16,6 +16,7 @@ pub use checkpoint_schedule::CheckpointSchedule;
 pub use dataset_use::DatasetUse;
 pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
+pub(crate) use settings::ACCELERATORS;
 pub use settings::{ROWS, Settings, factor, settings};
 pub use step_times::StepTimeSummary;
 pub use submission::Submission;
@@ -109,6 +110,8 @@ pub struct Run {
     pub hostname: Option<String>,
     /// Number of machines.
     pub hosts: Option<u64>,
+    /// The folders of its hosts, where each ran a part by itself; none where all ran it together.
+    pub parts: Vec<PathBuf>,
     /// Machines that are described.
     pub machines: Vec<System>,
     /// Memory of the machine of rank 0; of DLIO's runs that of all hosts.

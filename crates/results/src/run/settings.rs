@@ -61,7 +61,7 @@ pub const ROWS: &[(&str, &str, &str, &str)] = &[
     ("Checkpoints", "workflow.checkpoint", "workflow.checkpoint", "checkpoint"),
 ];
 
-const ACCELERATORS: &str = "accelerators";
+pub(crate) const ACCELERATORS: &str = "accelerators";
 
 /// DLIO's defaults of settings that results are compared by.
 const DEFAULTS: [(&str, &str); 9] = [

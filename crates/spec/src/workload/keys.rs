@@ -291,7 +291,7 @@ keys! {
 
         train_epochs: u32 = Count32, "train.epochs", "1", "epochs", Effect::Now, "Epochs.";
         train_total_training_steps: Option<u64> = OptionalCount, "train.total_training_steps", "-1", "steps", Effect::Now,
-            "Steps over the whole run, at most (DLIO: of each epoch).";
+            "Steps over the whole run, at most; in `dlio_benchmark` of each epoch, as in DLIO.";
         train_seed_change_epoch: bool = Flag, "train.seed_change_epoch", "true", "", Effect::Now, "Shuffle each epoch anew.";
         train_seed: u64 = Count, "train.seed", "123", "", Effect::Now, "Seed of the orders.";
         train_computation_time: TimeSpec = Time, "train.computation_time", "{}", "seconds", Effect::Now, "Emulated compute of a step.";

@@ -31,9 +31,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Lines of a failed run's messages that are told.
 const REASON_LINES: usize = 6;
 
-/// A run has this long to write down what it measured, where nothing else is said: somewhat longer than it waits itself for a
-/// storage that hangs.
-pub const GRACE: Duration = Duration::from_secs(11);
+/// A run has this long to write down what it measured, where nothing else is said: somewhat longer than it takes itself to leave a
+/// storage that hangs, and to say so.
+pub const GRACE: Duration = Duration::from_millis(12_300);
 
 /// Whoever lives so long after it was killed waits for a storage that does not answer. It does nothing more.
 const UNKILLABLE: Duration = Duration::from_millis(500);

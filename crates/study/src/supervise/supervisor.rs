@@ -22,6 +22,9 @@ use std::time::Duration;
 /// Between two rounds of telling or killing: some processes fork while they are looked for.
 const RING: Duration = Duration::from_millis(50);
 
+/// Rest of the time from the word to stop once that was said again: a run that hangs writes down what it has, and leaves.
+const HURRIED_GRACE: Duration = Duration::from_millis(2300);
+
 /// Supervise one run until nothing of it lives. The word to stop is the end of stdin, or a signal that ends processes; another signal
 /// is handed on once more.
 /// Call it from the first thread of a process without children.
@@ -156,8 +159,12 @@ impl SupervisorWatch {
                 EndStage::Going if happened.wants_stop => self.told(&mut told)?,
                 EndStage::Going => stage,
                 EndStage::Told { rings } => {
-                    hurries |= happened.wants_stop;
-                    EndStage::Told { rings: rings + happened.rings }
+                    let mut rings = rings + happened.rings;
+                    if happened.wants_stop && !std::mem::replace(&mut hurries, true) {
+                        let left_out = grace.saturating_sub(HURRIED_GRACE).as_millis();
+                        rings = rings.max((left_out / RING.as_millis()) as u64);
+                    }
+                    EndStage::Told { rings }
                 }
             };
             // What comes too soon may be taken for the first word.

@@ -1,9 +1,9 @@
 //! A search under way: runs what it asks for until all is decided or the budget is spent, and keeps after each run what is known.
 
 use super::ScaleArguments;
-use super::probe::Probes;
 use super::range::SearchRange;
 use crate::exit::{Interrupted, refuse};
+use crate::probe::Probes;
 use crate::{messages, progress};
 use anyhow::Context;
 use feedrate_analysis::precision::mean_looked_at;
@@ -191,7 +191,7 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    /// Why the response does not hold in one of these runs in which it does not.
+    /// Reason for which the response does not hold in one of these runs in which it does not.
     fn why(&self, runs: &[Summary]) -> Option<String> {
         let least = upwards(self.response, self.arguments.au);
         let falls_short = |run: &&Summary| {

@@ -2,20 +2,20 @@
 
 mod range;
 mod dry_run;
-mod probe;
 mod hunt;
 
 use crate::cli::DataArguments;
 use crate::exit::{Exit, UsageError, refuse};
+use crate::probe::Probes;
 use crate::{interrupt, messages, results, text, time};
 use clap::{Args, ValueEnum};
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_report::words::search as words;
 use feedrate_results::search::ACCELERATORS;
 use feedrate_results::search::{Certainty, Find, Found, SearchResult};
+use feedrate_spec::plan::Cache;
 use feedrate_spec::units;
 use hunt::Hunt;
-use probe::Probes;
 use range::SearchRange;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -97,7 +97,8 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     }
     let root = results::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let folder = results::make_folder(&root, "scale-")?;
-    let probes = Probes { folder: &folder, cold: arguments.cold, signals: &interrupt::signals() };
+    let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
+    let probes = Probes { folder: &folder, cache, signals: &interrupt::signals_of_runner() };
     let result = Hunt::new(arguments, response, range, budget_s).search(&probes)?;
     if arguments.data.json {
         messages::print_json(serde_json::to_value(&result)?)?;

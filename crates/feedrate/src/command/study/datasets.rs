@@ -1,23 +1,30 @@
 //! Datasets that a study made and may delete: each says in its folder which study that is.
 
-use feedrate_data::manifest::{Manifest, State};
+use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
+use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::removal::{self, OwnFound, Removal};
 use feedrate_data::storage;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// In the folder of a dataset that a study made: the study's id.
 pub(in crate::command) const CLAIM: &str = "made-by-study";
 
-/// Say whose a dataset is that is about to be made. What others began is not this study's to delete.
+/// Say whose a dataset is that is about to be made. One that others began is not this study's to delete; a folder with nothing but
+/// files of the user's may be what a removal has left.
 pub(super) fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
-    if folder.exists() {
+    let is_begun = folder.join(manifest::FILE_NAME).symlink_metadata().is_ok();
+    if is_begun || DatasetLock::maker(folder).is_some() {
         return Ok(());
     }
     fs::create_dir_all(folder)?;
-    fs::write(folder.join(CLAIM), study_id)
+    match File::create_new(folder.join(CLAIM)) {
+        // Another study's, which is about to make it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made?.write_all(study_id.as_bytes()),
+    }
 }
 
 /// Datasets in folders that this study made, with their bytes. One of another name is a copy of the user's.
@@ -36,7 +43,9 @@ pub(super) fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<Pat
             Some(of) if !folder.ends_with(Manifest::folder_name(&of.settings)) => continue,
             // Looking at each of its files may take long.
             Some(of) if of.state == State::Complete => of.total_bytes,
-            _ => bytes_in(&folder),
+            Some(_) => bytes_in(&folder),
+            // Nothing was made of it.
+            None => study_id.len() as u64,
         };
         found.insert(folder, bytes);
     }
@@ -61,8 +70,17 @@ pub(super) fn delete(folder: &Path) -> io::Result<Removal> {
     match removal::remove_folder(folder, &[CLAIM], &holder).map_err(io::Error::other)? {
         Removal::NotOurs => {
             // It was claimed, and nothing was made of it; what others left there stays.
+            let lock = DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder);
+            let lock = match lock.map_err(io::Error::other)? {
+                LockAttempt::Busy { holder } => return Ok(Removal::InUse { holder }),
+                LockAttempt::Held(lock) => Some(lock),
+                LockAttempt::Unsupported { .. } => None,
+            };
             fs::remove_file(folder.join(CLAIM))?;
-            let _ = fs::remove_dir(folder);
+            match lock {
+                Some(lock) => lock.remove().map_err(io::Error::other)?,
+                None => drop(fs::remove_dir(folder)),
+            }
             let left = fs::read_dir(folder).into_iter().flatten().flatten();
             let strangers = left.map(|entry| entry.file_name().display().to_string()).collect();
             Ok(Removal::Removed(OwnFound { strangers, ..OwnFound::default() }))
@@ -79,15 +97,43 @@ mod tests {
     fn a_dataset_that_others_made_is_not_deleted_and_files_of_others_stay() {
         let root = tempfile::tempdir().unwrap();
         let roots = BTreeSet::from([root.path().to_path_buf()]);
-        let (mine, other) = (root.path().join("mine"), root.path().join("other"));
-        fs::create_dir(&other).unwrap();
-        claim(&other, "me").unwrap();
-        claim(&mine, "me").unwrap();
+        let [mine, begun, others] = ["mine", "begun", "others"].map(|name| root.path().join(name));
+        for (folder, file) in [(&begun, manifest::FILE_NAME), (&others, CLAIM)] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join(file), "").unwrap();
+        }
+        for folder in [&mine, &begun, &others] {
+            claim(folder, "me").unwrap();
+        }
         assert_eq!(made_by(&roots, "you"), BTreeMap::new());
         assert_eq!(made_by(&roots, "me"), BTreeMap::from([(mine.clone(), 2)]));
         fs::write(mine.join("thesis.txt"), "").unwrap();
         let Removal::Removed(found) = delete(&mine).unwrap() else { panic!() };
         assert_eq!(found.strangers, ["thesis.txt"]);
         assert!(mine.join("thesis.txt").exists() && made_by(&roots, "me").is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_outlived_removal_is_claimed_again() {
+        let root = tempfile::tempdir().unwrap();
+        let roots = BTreeSet::from([root.path().to_path_buf()]);
+        let folder = root.path().join("dataset");
+        // What a generation that was refused leaves.
+        let lock = || DatasetLock::try_acquire(&folder, LockAccess::Exclusive, "a maker").unwrap();
+        let held = lock();
+        claim(&folder, "me").unwrap();
+        assert_eq!(made_by(&roots, "me"), BTreeMap::new(), "others make it");
+        drop(held);
+        claim(&folder, "me").unwrap();
+        assert_eq!(made_by(&roots, "me").len(), 1);
+        let held = lock();
+        assert!(matches!(delete(&folder).unwrap(), Removal::InUse { .. }));
+        drop(held);
+        assert_eq!(delete(&folder).unwrap(), Removal::Removed(OwnFound::default()));
+        assert!(!folder.exists());
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("thesis.txt"), "").unwrap();
+        claim(&folder, "me").unwrap();
+        assert_eq!(made_by(&roots, "me").len(), 1, "beside a file of the user's");
     }
 }

@@ -1,14 +1,14 @@
 //! A study as it stands: rows, what came of them, and what the records of its runs say. Read only.
 
 use super::how::{self, StudyHow};
-use super::machine::ThisMachine;
+use super::machine::{QUIET, RUN, ThisMachine};
 use crate::exit::{UsageError, refuse};
 use feedrate_measure::summary::Summary;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
-use feedrate_results::state::{Attempt, Outcome, RowState, StudySettings, StudyState};
+use feedrate_results::state::{Attempt, Outcome, RowState, Status, StudySettings, StudyState};
 use feedrate_study::runner::{Plans, RunnerOptions, due, is_wanted};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -48,6 +48,18 @@ impl Ledger {
         self.state.places(&self.rows)
     }
 
+    /// Stage of a row, in one word: of a run that is begun also what comes before it.
+    pub(super) fn stage(&self, place: &RowState) -> &'static str {
+        let begun = if place.status == Status::Running { place.attempt } else { None };
+        let has = |task| begun.is_some_and(|of| self.machine.files.task(of.number, task).is_dir());
+        match begun {
+            Some(_) if has(RUN) => "running",
+            Some(_) if has(QUIET) => "waiting",
+            Some(_) => "preparing",
+            None => place.status.name(),
+        }
+    }
+
     pub(super) fn label(&self, index: usize) -> String {
         label(&self.rows[index], &self.rows)
     }
@@ -77,6 +89,7 @@ impl Ledger {
             "block": row.block,
             "order": row.order,
             "status": place.status,
+            "stage": self.stage(place),
             "reason": place.reason(),
             "run_dir": place.result().map(|attempt| &attempt.run_dir),
             "summary": summary(place),

@@ -43,6 +43,12 @@ const STARTS_MAX: u32 = 3;
 /// How long disk and processors are looked at before a run.
 const QUIET_LOOK: Duration = Duration::from_millis(500);
 
+/// Tasks of an attempt, each with a folder of its own in the study's state.
+pub(super) const RUN: &str = "run";
+const GENERATE: &str = "generate";
+/// The wait for a quiet machine.
+pub(super) const QUIET: &str = "quiet";
+
 /// This machine.
 pub(super) struct ThisMachine {
     pub(super) files: StudyFiles,
@@ -72,7 +78,7 @@ impl ThisMachine {
 
     /// Stop when the user says so.
     pub(super) fn listen(&mut self) {
-        self.signals = interrupt::signals();
+        self.signals = interrupt::signals_of_runner();
     }
 }
 
@@ -144,12 +150,12 @@ impl RunnerEnv for ThisMachine {
         let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
         let mut words = command.data.words();
         let what = match task {
-            RunnerTask::Generate => "generate",
+            RunnerTask::Generate => GENERATE,
             RunnerTask::Run(run_dir) => {
                 words.extend(["--run-dir".into(), run_dir.display().to_string()]);
                 words.extend(["--study".into(), run_dir.join(ABOUT_FILE).display().to_string()]);
                 words.extend((command.cache != AS_IS).then(|| format!("--{}", command.cache)));
-                "run"
+                RUN
             }
         };
         words.insert(0, what.into());
@@ -218,8 +224,10 @@ impl ThisMachine {
         let (limit, stop) = (self.quiet_wait, &self.signals.interrupted);
         let mut tell = || {
             let limit = units::seconds(limit.as_secs_f64());
-            self.reporter
-                .say(&format!("waiting up to {limit} for disk and processors to be quiet"));
+            let waiting = format!("waiting up to {limit} for disk and processors to be quiet");
+            self.reporter.say(&waiting);
+            // For `study status` alone.
+            let _ = self.task_folder(job.attempt, QUIET).map(|of| write(&of, "stdout", &waiting));
         };
         let quiet =
             wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop, &mut tell);

@@ -5,7 +5,7 @@ use super::row::{RowCommand, workload};
 use crate::exit::{Exit, UsageError};
 use crate::messages::{self, StdoutError};
 use crate::output::{refuse_there, write_output};
-use crate::resolve;
+use crate::resolve::{self, WorkloadSource};
 use anyhow::Context;
 use clap::Args;
 use feedrate_measure::record::file::read_text;
@@ -160,7 +160,7 @@ fn read(file: &Path) -> anyhow::Result<DesignText> {
 }
 
 fn workload_of(model: &str) -> anyhow::Result<Workload> {
-    let (_, file, yaml) = resolve::find(model)?;
+    let WorkloadSource { file, yaml, .. } = resolve::find(model)?;
     Ok(spec::parse(&file, &yaml, &[], Strictness::Error)?.0)
 }
 

@@ -16,6 +16,8 @@ use feedrate_study::runner::in_order;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
+/// DLIO's summary of a run.
+const SUMMARY_FILE: &str = "summary.json";
 /// Rows that are shown one by one, at most.
 const ROWS_MAX: usize = 60;
 /// Width of a bar.
@@ -67,12 +69,13 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     let mut parts = vec![
-        head(&ledger, &overview.counts, left_s),
+        head(&ledger, &places, &overview.counts, left_s),
         rows(&ledger, &places, arguments.all),
         factors(&overview.factors),
         matrix(&overview.matrix),
         list("Failed, run again with `feedrate study run --retry`:", &failures(&ledger, &places)),
         known.as_ref().map(precision::page).unwrap_or_default(),
+        list("Done, and `summary.json` is missing; `record.json` has it all:", &unsummed(&places)),
         list("Results whose rows are no longer in the CSV:", &orphans),
         list(
             "Left by a runner that died; the next `study run` looks at them:",
@@ -107,11 +110,24 @@ fn without_results(places: &[RowState]) -> String {
     }
 }
 
-fn head(ledger: &Ledger, counts: &StatusCounts, left_s: Option<f64>) -> String {
+/// Results that lost the file most others read.
+fn unsummed(places: &[RowState]) -> Vec<String> {
+    let results = places.iter().filter_map(RowState::result);
+    folders_of(results.filter(|of| !of.run_dir.join(SUMMARY_FILE).exists()))
+}
+
+fn head(
+    ledger: &Ledger,
+    places: &[RowState],
+    counts: &StatusCounts,
+    left_s: Option<f64>,
+) -> String {
     let mut words = vec![format!("{} of {} done", counts.done, counts.all())];
-    let others =
-        [("running", counts.running), ("pending", counts.pending), ("failed", counts.failed)];
-    words.extend(others.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{n} {name}")));
+    let stages: Vec<&str> = places.iter().map(|place| ledger.stage(place)).collect();
+    for name in ["running", "waiting", "preparing", "pending", "failed"] {
+        let rows = stages.iter().filter(|stage| **stage == name).count();
+        words.extend((rows > 0).then(|| format!("{rows} {name}")));
+    }
     if counts.done < counts.all() {
         words.extend(left_s.map(|left_s| format!("about {} left", units::seconds(left_s))));
     }
@@ -138,7 +154,7 @@ fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> String {
             })
         };
         let took = place.result().and_then(Attempt::checked).map(|of| of.duration_s);
-        let state = if has_no_result(place) { "Y, no result here" } else { place.status.name() };
+        let state = if has_no_result(place) { "Y, no result here" } else { ledger.stage(place) };
         [
             format!("#{}", index + 1),
             ledger.label(index),

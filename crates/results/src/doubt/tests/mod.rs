@@ -498,6 +498,18 @@ fn what_dlio_ignores_or_makes_otherwise_is_told() {
 }
 
 #[test]
+fn checkpoints_of_a_run_without_training_are_told_with_their_rates() {
+    let told = "of 1.1 GB, written at 2.1 GB/s (deviation 50.0 %), read at 4.3 GB/s (dev";
+    check("generation_only", &["llama3-8b/a"], told, |root| {
+        let run = Fake { train: false, ..Fake::default() }.write(root, "llama3-8b/a");
+        replace(&run.join(".hydra/config.yaml"), "checkpoint: false", "checkpoint: true");
+        let told = r#""checkpoint_size_GB": 1.0, "load_checkpoint_io_mean_GB_per_second": 4.0, "save_checkpoint_io_stdev_GB_per_second": 1.0, "save_checkpoint_io_mean_GB_per_second": 2.0"#;
+        let none = r#""save_checkpoint_io_mean_GB_per_second": NaN"#;
+        replace(&run.join("summary.json"), none, told);
+    });
+}
+
+#[test]
 fn runs_that_are_not_alike_are_told_from_the_others() {
     let odd = |root: &Path| {
         Fake { files: 28, batch: 1, compute_s: 0.05, ..good() }.write(root, "w/4/a");

@@ -53,7 +53,7 @@ pub struct Request {
     pub foreign: bool,
     /// Only data is wanted: nothing is trained.
     pub generate_only: bool,
-    /// In DLIO's place: what it refuses of a record is refused.
+    /// In DLIO's place: what it refuses of a record is refused, and `train.total_training_steps` is of each epoch.
     pub as_dlio: bool,
 }
 
@@ -316,14 +316,21 @@ impl Builder<'_> {
                 "give at least one, or -1 for no limit",
             );
         }
+        let asked = w.train_total_training_steps;
+        let (steps_per_epoch, total_steps) = match asked {
+            Some(each) if self.request.as_dlio => {
+                (steps.min(each), Some(each.saturating_mul(w.train_epochs.into())))
+            }
+            asked => (steps, asked),
+        };
         let train = TrainPlan {
             epochs: if self.writes_checkpoints_alone() {
                 0
             } else {
                 w.train_epochs.clamp(1, EPOCHS_MAX)
             },
-            steps_per_epoch: steps,
-            total_steps: w.train_total_training_steps,
+            steps_per_epoch,
+            total_steps,
             compute: self.step_time(w.train_computation_time),
             compute_seed: w.train_seed,
             slow_accelerators: self.slow_accelerators(accelerators),

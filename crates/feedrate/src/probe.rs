@@ -1,4 +1,4 @@
-//! One run of a search: a process of its own, as the user would start it, and what it measured. It ends when the search does, however that ends.
+//! One run of a search or of trials: a process of its own, as the user would start it, and what it measured. It ends when the search does, however that ends.
 
 use crate::cli::DataArguments;
 use crate::exit::{Exit, Interrupted};
@@ -6,21 +6,22 @@ use crate::interrupt;
 use anyhow::Context;
 use feedrate_measure::summary::Summary;
 use feedrate_run::driver::Signals;
+use feedrate_spec::plan::Cache;
 use feedrate_study::bash;
 use feedrate_study::supervise::{GRACE, ScriptEnd, Supervised, Supervision};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Where the runs of a search leave what they have.
-pub(super) struct Probes<'a> {
-    pub(super) folder: &'a Path,
-    pub(super) cold: bool,
-    pub(super) signals: &'a Signals,
+/// Where runs leave what they have, and how the page cache is before each.
+pub(crate) struct Probes<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) cache: Cache,
+    pub(crate) signals: &'a Signals,
 }
 
 impl Probes<'_> {
     /// Run, and sum up. What it is told and tells is in files of this name.
-    pub(super) fn run(&self, data: DataArguments, name: &str) -> anyhow::Result<Summary> {
+    pub(crate) fn run(&self, data: DataArguments, name: &str) -> anyhow::Result<Summary> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let order = Supervision {
             script: self.file(name, "sh"),
@@ -34,7 +35,7 @@ impl Probes<'_> {
         words.extend(DataArguments { json: true, quiet: true, ..data.clone() }.words());
         let accelerators = data.accelerators;
         words.extend(accelerators.map(|number| format!("--accelerators={number}")));
-        words.extend(self.cold.then(|| "--cold".into()));
+        words.extend(cache_flag(self.cache).map(str::to_string));
         words.extend(["--results".into(), self.folder.display().to_string()]);
         let script = bash::script("", &[], &format!("exec {}", bash::command(&words)));
         std::fs::write(&order.script, script)
@@ -54,6 +55,15 @@ impl Probes<'_> {
 
     fn file(&self, name: &str, extension: &str) -> PathBuf {
         self.folder.join(format!("{name}.{extension}"))
+    }
+}
+
+/// The option that asks for it.
+pub(crate) fn cache_flag(cache: Cache) -> Option<&'static str> {
+    match cache {
+        Cache::AsIs => None,
+        Cache::Cold => Some("--cold"),
+        Cache::Warm => Some("--warm"),
     }
 }
 

@@ -1,0 +1,65 @@
+//! Whether a change brings anything: conclusions from the utilisations of runs with and without it, which are looked at after each run.
+
+use crate::precision::difference_looked_at;
+use feedrate_measure::stats::Interval;
+use feedrate_results::trials::Outcome;
+
+/// A difference of utilisation that matters to nobody, in points.
+pub const MATTERS_POINTS: f64 = 2.0;
+
+/// Conclude from percentages without and with the change.
+pub fn outcome(without: &[f64], with: &[f64]) -> Outcome {
+    if with.is_empty() {
+        return Outcome::NotTried;
+    }
+    match difference_looked_at(without, with) {
+        Some(Interval { low, high, .. }) if -MATTERS_POINTS < low && high < MATTERS_POINTS => {
+            Outcome::NoEffect
+        }
+        Some(of) if 0.0 < of.low => Outcome::Helps,
+        Some(of) if of.high < 0.0 => Outcome::Hurts,
+        _ => Outcome::NotDecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_spec::plan::mt19937::LegacyRandom;
+
+    #[test]
+    fn a_change_helps_hurts_or_has_no_effect_for_certain() {
+        let without = [31.0, 31.4, 31.2];
+        for (with, expected) in [
+            (&[][..], Outcome::NotTried),
+            (&[97.0], Outcome::NotDecided),
+            (&[97.0, 97.4, 97.1], Outcome::Helps),
+            (&[20.0, 20.4, 20.1], Outcome::Hurts),
+            (&[31.4, 31.1, 31.3], Outcome::NoEffect),
+            (&[20.0, 45.0, 40.0], Outcome::NotDecided),
+        ] {
+            assert_eq!(outcome(&without, with), expected, "{with:?}");
+        }
+        assert_eq!(outcome(&[31.2], &[97.0, 97.4]), Outcome::NotDecided);
+    }
+
+    /// The claim of [`difference_looked_at`]: noise that is looked at after each round seldom helps or hurts.
+    #[test]
+    fn noise_alone_seldom_helps() {
+        let mut random = LegacyRandom::new(18);
+        let (mut helps, mut hurts) = (0, 0);
+        for _ in 0..1000 {
+            let (mut without, mut with) = (Vec::new(), Vec::new());
+            let mut found = Outcome::NotDecided;
+            while found == Outcome::NotDecided && with.len() < 8 {
+                without.push(50.0 + 5.0 * random.standard_normal());
+                with.push(50.0 + 5.0 * random.standard_normal());
+                found = outcome(&without, &with);
+            }
+            helps += u32::from(found == Outcome::Helps);
+            hurts += u32::from(found == Outcome::Hurts);
+        }
+        assert!(helps <= 50 && hurts <= 50, "{helps}, {hurts}");
+        assert!(10 <= helps + hurts, "{helps}, {hurts}");
+    }
+}

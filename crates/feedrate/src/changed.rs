@@ -1,0 +1,123 @@
+//! A workload, or a run that is over, with changes: the plan that a run of it would have, as `run` resolves it, and its command. Runs nothing.
+
+use crate::cli::DataArguments;
+use crate::exit::refuse;
+use crate::messages;
+use crate::probe::cache_flag;
+use crate::resolve::{self, Resolved, WorkloadSource};
+use feedrate_measure::record::{AskedData, Record};
+use feedrate_results::load_run;
+use feedrate_spec::plan::{Cache, Plan, Request};
+use feedrate_study::bash;
+use std::path::Path;
+
+/// A change of how many accelerators there are begins so.
+pub(crate) const ACCELERATORS_IS: &str = "accelerators=";
+
+/// A workload that may be changed. Changes are overrides, behind those it has.
+pub(crate) struct Changeable {
+    source: WorkloadSource,
+    /// Arguments that run it unchanged.
+    pub(crate) data: DataArguments,
+    request: Request,
+}
+
+impl Changeable {
+    /// The run in `folder`, whose record this is; `data` may name another folder of the datasets.
+    pub(crate) fn of_run(
+        folder: &str,
+        record: &Record,
+        data: &DataArguments,
+    ) -> anyhow::Result<Self> {
+        let plan = &record.plan;
+        let source = resolve::of_run(folder, plan.workload.clone())?;
+        let mut data = data.clone();
+        data.workload = folder.into();
+        data.accelerators = Some(plan.accelerators);
+        if let Some(AskedData { data_root, scale, shrink_records, foreign }) = &record.asked {
+            data.data.get_or_insert_with(|| data_root.into());
+            (data.scale, data.shrink_records, data.foreign) = (*scale, *shrink_records, *foreign);
+        }
+        let request = Request {
+            processes: Some(record.processes.len().max(1) as u32),
+            cache: plan.train.cache,
+            verify: plan.loader.verify,
+            ..Request::default()
+        };
+        let of = Changeable { source, data, request };
+        if of.plan(&[])?.dataset != plan.dataset {
+            return refuse(
+                format!("the settings in `{folder}` do not make the plan of its own run again"),
+                "an older feedrate does not tell its `--scale`: run the workload again",
+            );
+        }
+        Ok(of)
+    }
+
+    /// Plan a run with a change.
+    pub(crate) fn resolve(&self, change: &[String]) -> anyhow::Result<Resolved> {
+        let data = self.with(change);
+        Ok(resolve::resolve_source(&self.source, &data, self.request.clone())?.0)
+    }
+
+    /// The plan of a run with a change.
+    pub(crate) fn plan(&self, change: &[String]) -> anyhow::Result<Plan> {
+        Ok(self.resolve(change)?.plan)
+    }
+
+    /// Arguments that run it with a change.
+    pub(crate) fn with(&self, change: &[String]) -> DataArguments {
+        let mut data = self.data.clone();
+        data.overrides.extend(change.iter().cloned());
+        // The option would decide over the key.
+        let is_number = |text: &String| text.starts_with(ACCELERATORS_IS);
+        if change.iter().any(is_number) {
+            data.accelerators = None;
+        }
+        data
+    }
+}
+
+#[expect(dead_code, reason = "for advice, which comes next")]
+impl Changeable {
+    /// The run in a folder of that name, else a workload.
+    pub(crate) fn find(
+        data: &DataArguments,
+        cache: Cache,
+    ) -> anyhow::Result<(Self, Option<Record>)> {
+        if !resolve::is_run(&data.workload) {
+            return Ok((Self::of_workload(data, cache)?, None));
+        }
+        let record = load_run(Path::new(&data.workload))?;
+        Ok((Self::of_run(&data.workload, &record, data)?, Some(record)))
+    }
+
+    /// Take what `run` would be given.
+    pub(crate) fn of_workload(data: &DataArguments, cache: Cache) -> anyhow::Result<Self> {
+        let source = resolve::find(&data.workload)?;
+        let request = Request { processes: Some(1), cache, ..Request::default() };
+        Ok(Changeable { source, data: data.clone(), request })
+    }
+
+    /// State of the page cache before its epochs.
+    pub(crate) fn cache(&self) -> Cache {
+        self.request.cache
+    }
+
+    /// The command that runs it with a change.
+    pub(crate) fn command(&self, change: &[String]) -> String {
+        let data = DataArguments { json: false, quiet: false, ..self.with(change) };
+        let mut words = vec!["feedrate".to_string(), "run".into()];
+        words.extend(data.words());
+        words.extend(data.accelerators.map(|number| format!("--accelerators={number}")));
+        words.extend(cache_flag(self.cache()).map(str::to_string));
+        bash::command(&words)
+    }
+}
+
+/// The reason why there is no plan, on one line.
+pub(crate) fn why_not(error: &anyhow::Error) -> String {
+    let told = messages::told(error);
+    let lines = told.lines().map(|line| line.trim().trim_start_matches("error: "));
+    lines.collect::<Vec<_>>().join("; ")
+}

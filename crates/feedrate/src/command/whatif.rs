@@ -1,0 +1,320 @@
+//! `feedrate whatif`: the utilisation that a changed run would have, predicted from the record of another. Runs nothing.
+
+use crate::changed::{ACCELERATORS_IS, Changeable, why_not};
+use crate::cli::DataArguments;
+use crate::exit::{Exit, UsageError, refuse};
+use crate::{messages, resolve, text, time};
+use clap::Args;
+use feedrate_analysis::predict::{Pipeline, PipelineChange, Prediction, Scale, Untold};
+use feedrate_measure::metric::{AU_ALL_STEPS, Unit};
+use feedrate_measure::record::Record;
+use feedrate_measure::summary::Summary;
+use feedrate_report::words::untold;
+use feedrate_results::load_run;
+use feedrate_spec::plan::Plan;
+use feedrate_spec::units;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// `feedrate whatif`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Beside the keys of the workload there are those of what lies below it, each as a factor (`2x`) or a value: storage.bandwidth, \
+storage.latency, storage.open_latency, storage.concurrency, decode.time.
+
+  feedrate whatif results/w/2026-11-22-10-00-00 --table
+  feedrate whatif results/w/2026-11-22-10-00-00 storage.bandwidth=2x reader.read_threads=4 -n 64")]
+pub(super) struct WhatifArguments {
+    /// The folder of a run.
+    run: PathBuf,
+    /// Changes that are made together: `reader.read_threads=4`, `storage.latency=0.5x`.
+    #[arg(value_name = "KEY=VALUE")]
+    changes: Vec<String>,
+    /// Emulated accelerators [default: those of the run].
+    #[arg(short = 'n', long, value_name = "N")]
+    accelerators: Option<u32>,
+    /// Predict the standing questions, each by itself, after the changes.
+    #[arg(long)]
+    table: bool,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Some changes that are made together, to the workload and to what lies below it.
+#[derive(Clone, Debug, Default)]
+struct Question {
+    /// In words, where they are shorter.
+    label: Option<&'static str>,
+    /// As it is asked.
+    changes: Vec<String>,
+    of_workload: Vec<String>,
+    of_pipeline: Vec<PipelineChange>,
+}
+
+/// The reason why there is no prediction.
+struct Unpredicted {
+    why: String,
+    hint: String,
+}
+
+/// Predict, and tell.
+pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
+    let folder = arguments.run.display().to_string();
+    if !resolve::is_run(&folder) {
+        let message = format!("`{folder}` is not the folder of a run");
+        return refuse(message, "name one that `feedrate run` has told of, under `Results:`");
+    }
+    let record = load_run(Path::new(&folder))?;
+    let data = DataArguments::from_name(&folder);
+    let of = Changeable::of_run(&folder, &record, &data)?;
+    let number = arguments.accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));
+    let asked = Question::read(arguments.changes.iter().cloned().chain(number).collect())?;
+    let plan = of.plan(&asked.of_workload)?;
+    // Of a record that tells nothing there is no row to show.
+    let pipeline = Pipeline::new(&record).map_err(|of| refusal(&folder, &unpredicted(&of)))?;
+    let own = pipeline.predict(&record.plan, &[]);
+    let mut questions = Vec::new();
+    if !asked.changes.is_empty() {
+        questions.push(asked.clone());
+    }
+    if arguments.table {
+        questions.extend(standing(&asked, &plan)?);
+    }
+    let rows: Vec<(Question, Result<Prediction, Unpredicted>)> =
+        questions.into_iter().map(|question| predicted(question, &of, &pipeline)).collect();
+    if let [(_, Err(of))] = &rows[..] {
+        return Err(refusal(&folder, of).into());
+    }
+    if arguments.json {
+        let told: Vec<Value> = rows.iter().map(|(question, of)| as_json(question, of)).collect();
+        let measured = Summary::new(&record).figures.value(&AU_ALL_STEPS);
+        messages::print_json(json!({
+            "run_dir": folder,
+            "measured_au_percent": measured,
+            "as_it_was": own.as_ref().ok(),
+            "whatif": told,
+        }))?;
+    } else {
+        messages::print_page(&page(&record, &own, &rows))?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn predicted(
+    question: Question,
+    of: &Changeable,
+    pipeline: &Pipeline,
+) -> (Question, Result<Prediction, Unpredicted>) {
+    let prediction = match of.plan(&question.of_workload) {
+        Ok(plan) => pipeline.predict(&plan, &question.of_pipeline).map_err(|of| unpredicted(&of)),
+        Err(error) => {
+            let hint = "no such run can be made".to_string();
+            Err(Unpredicted { why: why_not(&error), hint })
+        }
+    };
+    (question, prediction)
+}
+
+fn unpredicted(of: &Untold) -> Unpredicted {
+    Unpredicted { why: untold::why(of), hint: untold::run_that_tells(of) }
+}
+
+fn refusal(folder: &str, of: &Unpredicted) -> UsageError {
+    UsageError::new(format!("`{folder}`: {}", of.why), of.hint.clone())
+}
+
+impl Question {
+    /// Keys of the workload are not looked at here: a plan of them says what is wrong.
+    fn read(changes: Vec<String>) -> Result<Self, UsageError> {
+        let mut of = Question::default();
+        for text in &changes {
+            match below_workload(text)? {
+                Some(change) => of.of_pipeline.push(change),
+                None => of.of_workload.push(text.clone()),
+            }
+        }
+        Ok(Question { changes, ..of })
+    }
+
+    /// With more changes behind those it has.
+    fn and(&self, changes: &[&str]) -> Result<Self, UsageError> {
+        let more = changes.iter().map(|text| text.to_string());
+        let is_number = |text: &str| text.starts_with(ACCELERATORS_IS);
+        let is_replaced = changes.iter().any(|text| is_number(text));
+        let own = self.changes.iter().filter(|text| !(is_replaced && is_number(text)));
+        Question::read(own.cloned().chain(more).collect())
+    }
+}
+
+/// Questions that are always worth asking, of a run that has this plan.
+fn standing(asked: &Question, plan: &Plan) -> Result<Vec<Question>, UsageError> {
+    let threads = format!("reader.read_threads={}", (2 * plan.loader.workers).max(1));
+    let times = [2, 4, 8].map(|times| plan.accelerators.saturating_mul(times));
+    let more = times.map(|number| format!("{ACCELERATORS_IS}{number}"));
+    let questions = [
+        "storage.bandwidth=2x",
+        "storage.latency=0.5x",
+        "decode.time=0",
+        "storage.open_latency=0",
+        &threads,
+        "reader.transfer_size=4MiB",
+    ];
+    let alone = questions.into_iter().chain(more.iter().map(String::as_str));
+    let from_memory =
+        asked.and(&["storage.bandwidth=1TB/s", "storage.latency=0", "storage.open_latency=0"])?;
+    let from_memory = Question { label: Some("all from memory"), ..from_memory };
+    alone.map(|change| asked.and(&[change])).chain([Ok(from_memory)]).collect()
+}
+
+/// A change of what lies below the workload; `None` of another key.
+fn below_workload(text: &str) -> Result<Option<PipelineChange>, UsageError> {
+    let (key, value) = text.split_once('=').unwrap_or((text, ""));
+    let make: fn(Scale) -> PipelineChange = match key {
+        "storage.bandwidth" => PipelineChange::Bandwidth,
+        "storage.latency" => PipelineChange::Latency,
+        "storage.open_latency" => PipelineChange::OpenLatency,
+        "storage.concurrency" => PipelineChange::Concurrency,
+        "decode.time" => PipelineChange::DecodeTime,
+        _ => return Ok(None),
+    };
+    let factor = value.strip_suffix('x').and_then(|times| times.parse().ok());
+    let number = match (factor, key) {
+        (Some(times), _) => Some(times),
+        (None, "storage.bandwidth") => units::parse_bytes_per_second(value),
+        (None, "storage.concurrency") => value.parse::<u32>().ok().map(f64::from),
+        (None, _) => time::seconds(key, value).ok(),
+    };
+    // No rate and no number of reads is 0: nothing would be read.
+    let is_time = !["storage.bandwidth", "storage.concurrency"].contains(&key);
+    let least = if is_time { 0.0 } else { f64::MIN_POSITIVE };
+    match number.filter(|number| number.is_finite() && least <= *number) {
+        Some(times) if factor.is_some() => Ok(Some(make(Scale::Times(times)))),
+        Some(value) => Ok(Some(make(Scale::Value(value)))),
+        None => {
+            let value = match key {
+                "storage.bandwidth" => "400MB/s",
+                "storage.concurrency" => "8",
+                _ => "2ms",
+            };
+            let hint = format!("write a factor or a value: `{key}=2x`, `{key}={value}`");
+            refuse(format!("`{text}` is no change of `{key}`"), hint)
+        }
+    }
+}
+
+fn as_json(question: &Question, of: &Result<Prediction, Unpredicted>) -> Value {
+    let known = of.as_ref().ok();
+    json!({
+        "changes": question.changes,
+        "au_percent": known.map(|of| of.au_percent),
+        "interval": known.map(|of| of.interval),
+        "bottleneck": known.map(|of| of.bottleneck),
+        "bytes_per_second": known.map(|of| of.bytes_per_second),
+        "untold": of.as_ref().err().map(|of| json!({ "why": of.why, "hint": of.hint })),
+    })
+}
+
+fn page(
+    record: &Record,
+    own: &Result<Prediction, Untold>,
+    rows: &[(Question, Result<Prediction, Unpredicted>)],
+) -> String {
+    let summary = Summary::new(record);
+    let measured = summary.figures.value(&AU_ALL_STEPS);
+    let head = format!(
+        "{}: {} AU over all steps as measured, {}",
+        record.plan.workload,
+        text::known(measured, |au| Unit::Percent.text(au)),
+        summary.verdict.name.name(),
+    );
+    let mut cells = vec![match own {
+        Ok(own) => cells_of("no change", own),
+        Err(of) => untold_cells("no change", &untold::why(of)),
+    }];
+    let mut notes = Vec::new();
+    for (question, of) in rows {
+        // Below each other they keep the table narrow.
+        let changes = question.label.map_or_else(|| question.changes.join("\n"), str::to_string);
+        match of {
+            Ok(of) => cells.push(cells_of(&changes, of)),
+            Err(Unpredicted { why, hint }) => {
+                cells.push(untold_cells(&changes, "not told"));
+                notes.push(format!("{}: {why}; {hint}", question.changes.join(" ")));
+            }
+        }
+    }
+    let table = text::table(["Change", "AU", "Interval", "Rate", "Bottleneck"], cells);
+    let mut parts = vec![head, table];
+    if !notes.is_empty() {
+        parts.push(notes.join("\n"));
+    }
+    parts.push("Predicted from the record; nothing was run.".into());
+    parts.join("\n\n")
+}
+
+fn cells_of(change: &str, of: &Prediction) -> [String; 5] {
+    let [low, high] = of.interval;
+    [
+        change.into(),
+        Unit::Percent.text(of.au_percent),
+        format!("[{low:.1}, {high:.1}]"),
+        units::bytes_per_second_rounded(of.bytes_per_second),
+        of.bottleneck.name().into(),
+    ]
+}
+
+fn untold_cells(change: &str, why: &str) -> [String; 5] {
+    [change.into(), why.into(), "-".into(), "-".into(), "-".into()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_below_the_workload_is_a_factor_or_a_value() {
+        for (text, expected) in [
+            ("storage.bandwidth=2x", Some(PipelineChange::Bandwidth(Scale::Times(2.0)))),
+            ("storage.bandwidth=4MB/s", Some(PipelineChange::Bandwidth(Scale::Value(4e6)))),
+            ("storage.latency=0.5x", Some(PipelineChange::Latency(Scale::Times(0.5)))),
+            ("storage.latency=2ms", Some(PipelineChange::Latency(Scale::Value(0.002)))),
+            ("storage.open_latency=0", Some(PipelineChange::OpenLatency(Scale::Value(0.0)))),
+            ("storage.concurrency=8", Some(PipelineChange::Concurrency(Scale::Value(8.0)))),
+            ("decode.time=0", Some(PipelineChange::DecodeTime(Scale::Value(0.0)))),
+            ("reader.read_threads=2x", None),
+        ] {
+            assert_eq!(below_workload(text).unwrap(), expected, "{text}");
+        }
+        for text in [
+            "storage.bandwidth",
+            "storage.bandwidth=0",
+            "storage.bandwidth=0x",
+            "storage.latency=-1",
+            "storage.latency=-1x",
+            "storage.concurrency=1.5",
+            "decode.time=NaN",
+            "decode.time=infx",
+        ] {
+            let error = below_workload(text).unwrap_err();
+            assert!(error.message.contains(text) && error.hint.is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn standing_questions_come_after_the_changes_that_are_asked() {
+        let asked =
+            Question::read(vec!["decode.time=1ms".into(), "accelerators=3".into()]).unwrap();
+        let mut plan = Plan { accelerators: 3, ..Plan::default() };
+        plan.loader.workers = 2;
+        let questions = standing(&asked, &plan).unwrap();
+        assert_eq!(questions.len(), 10);
+        assert_eq!(
+            questions[4].changes,
+            ["decode.time=1ms", "accelerators=3", "reader.read_threads=4"]
+        );
+        assert_eq!(questions[6].of_workload, ["accelerators=6"]);
+        assert_eq!(questions[6].changes, ["decode.time=1ms", "accelerators=6"]);
+        assert_eq!(questions[9].of_pipeline.len(), 4);
+    }
+}

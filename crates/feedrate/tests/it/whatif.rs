@@ -1,0 +1,84 @@
+//! `feedrate whatif`: a changed run, predicted from the record of another.
+
+use crate::harness::Test;
+use serde_json::Value;
+
+/// One reading thread, and 4 ms for each of 4 reads of a batch that is computed on for 20 ms.
+const LATENCY: &str = "\
+model:
+  name: latency
+framework: pytorch
+dataset:
+  data_folder: data
+  format: raw
+  num_files_train: 256
+  record_length_bytes: 4096
+reader:
+  data_loader: pytorch
+  batch_size: 4
+  read_threads: 1
+train:
+  epochs: 1
+  computation_time: 0.008
+storage:
+  storage_type: memory
+  throttle:
+    latency_seconds: 0.004
+";
+
+#[test]
+fn a_change_is_predicted_from_the_record_and_its_plan_is_that_of_a_run() {
+    let test = Test::with(LATENCY);
+    let run = test.run_json(&["--quiet", "--scale", "0.5", "-n", "2"]);
+    let run_dir = run["run_dir"].as_str().unwrap();
+    let answer = test.feedrate(&["whatif", run_dir, "reader.read_threads=4", "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let asked = &report["whatif"][0];
+    assert_eq!(report["schema"], 1);
+    assert_eq!(asked["changes"][0], "reader.read_threads=4");
+    let au = |of: &Value| of["au_percent"].as_f64().unwrap();
+    let measured = report["measured_au_percent"].as_f64().unwrap();
+    assert!((au(&report["as_it_was"]) - measured).abs() < 10.0, "{report}");
+    // 16 ms of reading for 8 ms of computing become 4 ms.
+    assert!(measured < 55.0 && 70.0 < au(asked), "{report}");
+    // The same files, accelerators and scale as the run had, and what is asked on top.
+    let four = test.run_json(&["--quiet", "--scale", "0.5", "-n", "2", "reader.read_threads=4"]);
+    assert_eq!(four["steps"], run["steps"]);
+    let plan = test.feedrate(&["plan", run_dir, "-n", "2", "--scale", "0.5", "--json"]);
+    let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
+    assert_eq!(plan["plan"]["workload"], "workload");
+    assert_eq!(plan["plan"]["dataset"]["files_train"], 128);
+
+    let table = test.feedrate(&["whatif", run_dir, "--table"]);
+    assert_eq!(table.code, 0, "{}", table.stderr);
+    let rows =
+        ["storage.latency=0.5x", "reader.read_threads=2", "accelerators=16", "all from memory"];
+    assert!(rows.iter().all(|row| table.stdout.contains(row)), "{}", table.stdout);
+    assert!(table.stdout.lines().count() <= 23, "{}", table.stdout);
+    let mut rows = table.stdout.lines().filter(|line| line.starts_with(' '));
+    assert!(rows.all(|line| line.chars().count() <= 80), "{}", table.stdout);
+}
+
+#[test]
+fn what_the_record_cannot_tell_is_refused_with_the_run_that_would() {
+    let test = Test::with(LATENCY);
+    let run = test.run_json(&["--quiet"]);
+    let run_dir = run["run_dir"].as_str().unwrap();
+    for (arguments, says) in [
+        (&["dataset.format=npz"][..], "hint: a run with this change would tell"),
+        (&["storage.latency=3y"], "`storage.latency=3y` is no change of `storage.latency`"),
+        (&["reader.read_thread=4"], "did you mean `reader.read_threads`"),
+        (&["-n", "1000"], "share 256 samples"),
+    ] {
+        let answer = test.feedrate(&[&["whatif", run_dir], arguments].concat());
+        assert_eq!(answer.code, 2, "{}", answer.stdout);
+        assert!(answer.stderr.contains(says), "{says}: {}", answer.stderr);
+    }
+    let answer = test.feedrate(&["whatif", "nowhere"]);
+    assert!(answer.code == 2 && answer.stderr.contains("is not the folder of a run"));
+    // A run that computes nothing has no utilisation to be changed.
+    let run = test.run_json(&["--quiet", "train.computation_time=0"]);
+    let answer = test.feedrate(&["whatif", run["run_dir"].as_str().unwrap(), "--table"]);
+    assert!(answer.code == 2 && answer.stderr.contains("computation_time"), "{}", answer.stderr);
+}

@@ -1,0 +1,66 @@
+//! The words of what a record cannot tell: why, and which run would. Decides nothing.
+
+use feedrate_analysis::predict::{TellBy, Untold};
+
+/// The reason, as a fragment.
+pub fn why(of: &Untold) -> String {
+    match of {
+        Untold::NothingTrained => "no accelerator computed, so that there is no AU".into(),
+        Untold::NotCounted => "the record does not count the reads".into(),
+        Untold::ServedFromMemory => {
+            "memory served most bytes, which tells nothing of the storage".into()
+        }
+        Untold::OtherFiles => {
+            "other files would be read, and the record does not tell what they take".into()
+        }
+        Untold::CollectiveReads => "all processes read together, which is not modelled".into(),
+        Untold::LatencyOrBandwidth { least_percent, most_percent, .. } => format!(
+            "the record does not tell whether reads wait for latency or for bandwidth: anything from {least_percent:.0} % to {most_percent:.0} % AU fits"
+        ),
+        Untold::NotSeen { key } => format!("`{key}` had no effect that the record shows"),
+    }
+}
+
+/// The run that would tell it.
+pub fn run_that_tells(of: &Untold) -> String {
+    match of {
+        Untold::NothingTrained => "a run with `train.computation_time` above 0 would tell".into(),
+        Untold::NotCounted => "a run of feedrate's own would tell".into(),
+        Untold::ServedFromMemory => {
+            "a run with `--cold`, or of a dataset of at least five times the memory, would tell"
+                .into()
+        }
+        Untold::OtherFiles => "a run with this change would tell".into(),
+        Untold::CollectiveReads => {
+            "a run with this change, or one without `reader.file_access=mpio`, would tell".into()
+        }
+        Untold::LatencyOrBandwidth { tell_by: TellBy::MoreReadingThreads, .. } => {
+            "a run with twice the `reader.read_threads` would tell".into()
+        }
+        Untold::LatencyOrBandwidth { tell_by: TellBy::OtherTransferSize, .. } => {
+            "a run with another `reader.transfer_size` would tell".into()
+        }
+        Untold::NotSeen { key } => {
+            format!("give `{key}` a value instead of a factor")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_told_comes_with_the_run_that_would_tell() {
+        let open = Untold::LatencyOrBandwidth {
+            least_percent: 31.2,
+            most_percent: 96.8,
+            tell_by: TellBy::OtherTransferSize,
+        };
+        assert!(why(&open).ends_with("anything from 31 % to 97 % AU fits"));
+        assert_eq!(run_that_tells(&open), "a run with another `reader.transfer_size` would tell");
+        let key = "storage.bandwidth";
+        let unseen = Untold::NotSeen { key };
+        assert!([why(&unseen), run_that_tells(&unseen)].iter().all(|text| text.contains(key)));
+    }
+}

@@ -1,0 +1,138 @@
+//! One run of what hosts made of it each for itself. In MLPerf Storage 0.5 a run on several hosts leaves a folder of each, as if each were a run: they begin
+//! together, wait for none of the others, and their rates add up.
+
+use crate::run::{ACCELERATORS, DatasetUse, Run, StepTimeSummary, grouped};
+use feedrate_measure::doubt::Doubt;
+use feedrate_measure::metric::{METRICS, MetricId, Unit, Value};
+use feedrate_measure::stats::mean;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Put one run in the place of the folders of its hosts, below `closed|open/…/RUN/HOST`; and where each run is after that.
+pub(super) fn join(runs: &mut Vec<Run>) -> Vec<usize> {
+    let key = |run: &Run| (run.path.parent().map(Path::to_path_buf), run.epochs, run.steps);
+    let is_part = |run: &Run| run.submission.is_some() && run.is_result() && !run.is_own();
+    let groups: Vec<Vec<usize>> = grouped(runs, is_part, key).into_values().collect();
+    // The place of the run that each belongs to.
+    let mut heads: Vec<usize> = (0..runs.len()).collect();
+    for members in groups {
+        let parts: Vec<&Run> = members.iter().map(|&index| &runs[index]).collect();
+        if is_one(&parts) {
+            let joined = joined(&parts);
+            members.iter().for_each(|&index| heads[index] = members[0]);
+            runs[members[0]] = joined;
+        }
+    }
+    let (mut places, mut count) = (vec![0; runs.len()], 0);
+    for index in 0..runs.len() {
+        if heads[index] == index {
+            (places[index], count) = (count, count + 1);
+        } else {
+            places[index] = places[heads[index]];
+        }
+    }
+    let mut index = 0..;
+    runs.retain(|_| index.next().is_some_and(|index| heads[index] == index));
+    places
+}
+
+/// Whether different hosts ran at the same time.
+fn is_one(parts: &[&Run]) -> bool {
+    let hosts: BTreeSet<_> = parts.iter().filter_map(|run| run.hostname.as_deref()).collect();
+    let times = |us: fn(&Run) -> Option<i64>| parts.iter().map(move |run| us(run));
+    let last_start: Option<Vec<i64>> = times(|run| run.dataset_use.started_us).collect();
+    let first_end: Option<Vec<i64>> = times(|run| run.dataset_use.ended_us).collect();
+    let overlap = || Some(last_start?.into_iter().max()? < first_end?.into_iter().min()?);
+    1 < parts.len() && hosts.len() == parts.len() && overlap() == Some(true)
+}
+
+/// Rates of hosts add up, percentages and times are their mean. What only one host could tell of all is not known.
+fn joined(parts: &[&Run]) -> Run {
+    let first = parts[0];
+    let all = |value: &dyn Fn(&Run) -> Option<f64>| {
+        parts.iter().map(|part| value(part)).collect::<Option<Vec<f64>>>()
+    };
+    let mean_of = |value: &dyn Fn(&Run) -> Option<f64>| mean(&all(value)?);
+    let combined = |id: MetricId, value: &dyn Fn(&Run) -> Option<f64>| match METRICS
+        .iter()
+        .find(|metric| metric.id == id)?
+        .unit
+    {
+        Unit::SamplesPerSecond | Unit::BytesPerSecond => Some(all(value)?.iter().sum()),
+        Unit::Bytes | Unit::Files => None,
+        _ => mean_of(value),
+    };
+    let values = first.values.iter().filter_map(|(&id, own)| {
+        let number = combined(id, &|part| Some(part.values.get(&id)?.number))?;
+        Some((id, Value { number, ..*own }))
+    });
+    let series = first.series.iter().map(|(&id, own)| {
+        let of_epoch = |at: usize| combined(id, &|part| *part.series.get(&id)?.get(at)?);
+        (id, (0..own.len()).map(of_epoch).collect())
+    });
+    let reported = first.reported.keys().filter(|name| !name.contains("_stdev_"));
+    let reported = reported.filter_map(|name| {
+        let of = all(&|part| part.reported.get(name).copied())?;
+        let number = if name.ends_with("_per_second") { of.iter().sum() } else { mean(&of)? };
+        Some((name.clone(), number))
+    });
+    let memory = parts.iter().map(|part| part.memory_bytes).sum::<Option<u64>>();
+    let accelerators = parts.iter().map(|part| part.accelerators).sum::<Option<u32>>();
+    // A host may have lost its config.
+    let fullest = parts.iter().max_by_key(|part| part.settings.len()).unwrap_or(&parts[0]);
+    let mut settings = fullest.settings.clone();
+    if let Some(accelerators) = accelerators {
+        settings.insert(ACCELERATORS.into(), accelerators.to_string());
+    }
+    Run {
+        path: first.path.parent().map_or_else(|| first.path.clone(), Path::to_path_buf),
+        parts: parts.iter().map(|part| part.path.clone()).collect(),
+        hosts: Some(parts.len() as u64),
+        machines: parts.iter().flat_map(|part| part.machines.clone()).collect(),
+        memory_bytes: memory,
+        dataset_use: DatasetUse { memory_bytes: memory, ..first.dataset_use.clone() },
+        accelerators,
+        read_threads: fullest.read_threads,
+        overrides: fullest.overrides.clone(),
+        value: match (&*first.parameter, accelerators) {
+            ("processes", Some(accelerators)) => accelerators.to_string(),
+            _ => first.value.clone(),
+        },
+        settings,
+        values: values.collect(),
+        series: series.collect(),
+        reported: reported.collect(),
+        step_times: step_times(parts),
+        first_step_s: mean_of(&|part| part.first_step_s),
+        phases: Vec::new(),
+        doubts: doubts_of(parts),
+        record: None,
+        ..first.clone()
+    }
+}
+
+fn step_times(parts: &[&Run]) -> StepTimeSummary {
+    let of = |value: fn(&StepTimeSummary) -> Option<f64>| {
+        let values = parts.iter().map(|part| value(&part.step_times));
+        mean(&values.collect::<Option<Vec<f64>>>()?)
+    };
+    StepTimeSummary {
+        load_s_per_step: of(|times| times.load_s_per_step),
+        compute_s_per_step: of(|times| times.compute_s_per_step),
+        load_percent: of(|times| times.load_percent),
+        excluded_percent: of(|times| times.excluded_percent),
+        barrier_percent: of(|times| times.barrier_percent),
+        ..StepTimeSummary::default()
+    }
+}
+
+/// Each once, as the first host that deserves it has it.
+fn doubts_of(parts: &[&Run]) -> Vec<Doubt> {
+    let mut doubts: Vec<Doubt> = Vec::new();
+    for doubt in parts.iter().flat_map(|part| &part.doubts) {
+        if doubts.iter().all(|other| other.name != doubt.name) {
+            doubts.push(doubt.clone());
+        }
+    }
+    doubts
+}
