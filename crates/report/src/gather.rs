@@ -1,6 +1,7 @@
 //! A report of results, whoever wrote them: reads the folders that were asked for, and puts together what others say of them. Decides nothing about
 //! what a number means.
 
+use crate::ceilings;
 use crate::figures::figures;
 use crate::methods;
 use crate::opening::opening;
@@ -8,7 +9,7 @@ use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{FindingFigure, Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
 use crate::told::{recommended, told};
-use crate::words::{self, ceilings, search};
+use crate::words::{self, search};
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;

@@ -137,11 +137,11 @@ pub struct Diagnosis {
     pub took_s: f64,
     /// When it began, in local time.
     pub started: String,
-    /// Of the plan: files.
+    /// The plan's files.
     pub dataset: DatasetPlan,
-    /// Of the plan: what they lie on.
+    /// The storage they lie on.
     pub storage: StoragePlan,
-    /// Of the plan: how they are read.
+    /// The way they are read.
     pub loader: LoaderPlan,
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(5);
 /// So many times as long a first operation may take.
 const PATIENCE: u64 = 4;
-/// Of the order of stretches.
+/// Seed of the order of stretches.
 const SEED: u64 = 0x5eed;
 
 /// A file, and how much there is to read of it.
@@ -70,7 +70,7 @@ pub struct Probe<'a> {
     pub storage: Arc<dyn ReadStorage>,
     /// Throttle and delays.
     pub plan: &'a StoragePlan,
-    /// What is read or opened.
+    /// Files that are read or opened.
     pub files: &'a [PlainFile],
     /// Threads.
     pub in_flight: u32,
@@ -88,7 +88,7 @@ struct Stretch {
     end: u64,
 }
 
-/// What ended so far, and whether more may begin.
+/// Operations that ended so far, and whether more may begin.
 struct Timed {
     clock: Clock,
     /// Ends the waits of the emulated storage too.
@@ -104,7 +104,7 @@ impl Timed {
         Timed { clock: Clock::new(), stop: Arc::default(), count, bytes, last_ns }
     }
 
-    /// What a wait cut short has returned does not count.
+    /// Count one that ended, unless its wait was cut short.
     fn ended(&self, bytes: u64) {
         if !self.is_over() {
             self.count.fetch_add(1, Relaxed);
@@ -244,7 +244,7 @@ mod tests {
 
     const FILES: u64 = 5;
 
-    /// Of the storage that answers at once, with this emulated.
+    /// A probe of the storage that answers at once, with this emulated.
     fn probe(plan: StoragePlan, act: impl Fn(&Probe<'_>) -> Operations) -> Operations {
         let files = (0..FILES).map(|at| PlainFile { path: at.to_string(), bytes: 10_000 + at });
         let storage: Arc<dyn Storage> = Arc::from(storage::open("null", Path::new("/")).unwrap());

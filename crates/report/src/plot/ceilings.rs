@@ -2,10 +2,10 @@
 
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
+use crate::ceilings as words;
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
 };
-use crate::words::ceilings as words;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_spec::catalog::Member;
 
@@ -70,45 +70,4 @@ fn panel(of: &Diagnosis) -> Option<Panel> {
     let x = Axis::new("Samples per second", Scale::Log10, range);
     let y = Axis::categories("", names);
     (most > 0.0).then(|| Panel::from_axes(None, Axes { x, y, layers, aspect: 0.7 }))
-}
-
-/// Of a workload that needs 1000 samples/s.
-#[cfg(test)]
-pub(crate) fn example(workload: &str) -> Diagnosis {
-    use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung, largest_drop};
-    let rates = [Some(900.0), Some(310.0), Some(290.0), Some(1e6), None, Some(800.0), Some(250.0)];
-    let mut ceilings = Vec::new();
-    for (name, rate) in Rung::ALL.into_iter().zip(rates) {
-        let none = Ceiling::not_measured(name, NotMeasured::NothingDecoded);
-        let measured = Ceiling {
-            samples_per_second: rate,
-            measured_s: Some(4.0),
-            own_per_second: (name == Rung::Opens).then_some(145.0),
-            in_flight: Some(if name == Rung::Device { 16 } else { 4 }),
-            request_bytes: (name == Rung::Device).then_some(4_194_304.0),
-            read_from: (name == Rung::Device).then_some(ReadFrom::Direct),
-            not_measured: None,
-            ..none.clone()
-        };
-        ceilings.push(if rate.is_some() { measured } else { none });
-    }
-    Diagnosis {
-        workload: workload.into(),
-        accelerators: 2,
-        needed_samples_per_second: Some(1000.0),
-        needed_bytes_per_second: None,
-        largest_drop: largest_drop(&ceilings, Some(1000.0)),
-        ceilings,
-        bytes_per_sample: None,
-        device_bytes_per_sample: None,
-        opens_per_sample: Some(0.5),
-        files: 64,
-        file_bytes: 1 << 28,
-        cores: 2,
-        took_s: 42.0,
-        started: "2026-11-22T12:00:00.000000".into(),
-        dataset: Default::default(),
-        storage: Default::default(),
-        loader: Default::default(),
-    }
 }

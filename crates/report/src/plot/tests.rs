@@ -180,7 +180,7 @@ fn data_for(plot: &Plot, workload: &str) -> Data {
         _ => {}
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
-    let (searches, diagnoses) = (vec![search(workload)], vec![ceilings::example(workload)]);
+    let (searches, diagnoses) = (vec![search(workload)], vec![crate::ceilings::example(workload)]);
     Data { overview, searches, diagnoses, ..drawn_from(runs) }
 }
 

@@ -10,7 +10,6 @@ pub mod recommendation;
 pub mod schedule;
 pub mod answer;
 pub mod search;
-pub mod ceilings;
 pub mod untold;
 #[cfg(test)]
 mod tests;

@@ -36,7 +36,7 @@ const LOOKED_AT_MAX: usize = 64;
 const RESIDENT_SHARE_MAX: f64 = 0.05;
 /// Time ends a run that need not be cold, not its epochs.
 const EPOCHS: u32 = 1000;
-/// What ceilings are measured of: the first files of a dataset.
+/// The first files of a dataset, of which ceilings are measured.
 pub(super) struct Part<'a> {
     /// A run of one epoch of them that computes nothing.
     plan: Plan,
@@ -55,7 +55,7 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Of the dataset of `plan`; each ceiling is measured for `limit`.
+    /// The first files of the dataset of `plan`; each ceiling is measured for `limit`.
     pub(super) fn new(
         plan: &Plan,
         dataset: &'a OpenDataset,

@@ -13,9 +13,9 @@ use anyhow::Context;
 use ceilings::Part;
 use clap::Args;
 use feedrate_measure::record::file::write_atomically;
+use feedrate_report::ceilings as words;
 use feedrate_report::draw::{Look, draw};
 use feedrate_report::plot::ceilings as picture;
-use feedrate_report::words::ceilings as words;
 use feedrate_results::diagnosis::{
     Ceiling, DIAGNOSIS_FILE, DIAGNOSIS_FOLDER, Diagnosis, Rung, largest_drop,
 };
@@ -50,7 +50,7 @@ pub(super) struct DiagnoseArguments {
 }
 
 /// The least time for a ceiling.
-const LEAST_S: f64 = 0.05;
+const LEAST: Duration = Duration::from_millis(50);
 /// From this share of a sample's bytes on it is told that the page cache gives them again.
 const AGAIN_SHARE: f64 = 0.05;
 
@@ -58,8 +58,8 @@ const AGAIN_SHARE: f64 = 0.05;
 pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let data = &arguments.data;
     let each_s = time::seconds("--budget", &arguments.budget)? / Rung::ALL.len() as f64;
-    let limit = Duration::try_from_secs_f64(each_s).ok().filter(|_| each_s >= LEAST_S);
-    let Some(limit) = limit else {
+    let limit = Duration::try_from_secs_f64(each_s);
+    let Some(limit) = limit.ok().filter(|limit| *limit >= LEAST) else {
         let hint = "each ceiling needs a moment: `30`, `1m`";
         return refuse(format!("`--budget {}` is no time to measure in", arguments.budget), hint);
     };

@@ -24,14 +24,14 @@ const PATIENCE: u32 = 4;
 pub(super) struct Passes {
     pub(super) samples: u64,
     pub(super) ns: u64,
-    /// Of runs that came to their end, if any did: where time cuts a run short, some reads are of samples that are none.
+    /// Counters of runs that came to their end, if any did: where time cuts a run short, some reads are of samples that are none.
     pub(super) io: IoCounters,
     device_bytes: u64,
     has_whole: bool,
     pub(super) doubts: Vec<String>,
 }
 
-/// What a sample costs in operations.
+/// Cost of a sample in operations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PerSample {
     pub(super) bytes: f64,
@@ -128,7 +128,7 @@ pub(super) fn run(
     })
 }
 
-/// Of these runs only their numbers matter.
+/// Nothing is told of these runs but their numbers.
 struct Silence;
 
 impl Talk for Silence {

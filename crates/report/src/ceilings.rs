@@ -74,7 +74,7 @@ pub fn how(of: &Ceiling) -> String {
             in_flight("thread"),
             of.read_from.and_then(read_from).map(str::to_string),
         ],
-        Rung::Opens => [own("files"), in_flight("thread"), None],
+        Rung::Opens => [own("").map(|rate| rate.replace(" /s", "/s")), in_flight("thread"), None],
         Rung::Decode => {
             [own("").map(|rate| format!("a core {}", rate.replace(" /s", "/s"))), None, None]
         }
@@ -104,10 +104,50 @@ fn not_measured(why: NotMeasured) -> &'static str {
     }
 }
 
+/// A diagnosis of a workload that needs 1000 samples/s.
+#[cfg(test)]
+pub(crate) fn example(workload: &str) -> Diagnosis {
+    use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung, largest_drop};
+    let rates = [Some(900.0), Some(310.0), Some(290.0), Some(1e6), None, Some(800.0), Some(250.0)];
+    let mut ceilings = Vec::new();
+    for (name, rate) in Rung::ALL.into_iter().zip(rates) {
+        let none = Ceiling::not_measured(name, NotMeasured::NothingDecoded);
+        let measured = Ceiling {
+            samples_per_second: rate,
+            measured_s: Some(4.0),
+            own_per_second: (name == Rung::Opens).then_some(145.0),
+            in_flight: Some(if name == Rung::Device { 16 } else { 4 }),
+            request_bytes: (name == Rung::Device).then_some(4_194_304.0),
+            read_from: (name == Rung::Device).then_some(ReadFrom::Direct),
+            not_measured: None,
+            ..none.clone()
+        };
+        ceilings.push(if rate.is_some() { measured } else { none });
+    }
+    Diagnosis {
+        workload: workload.into(),
+        accelerators: 2,
+        needed_samples_per_second: Some(1000.0),
+        needed_bytes_per_second: None,
+        largest_drop: largest_drop(&ceilings, Some(1000.0)),
+        ceilings,
+        bytes_per_sample: None,
+        device_bytes_per_sample: None,
+        opens_per_sample: Some(0.5),
+        files: 64,
+        file_bytes: 1 << 28,
+        cores: 2,
+        took_s: 42.0,
+        started: "2026-11-22T12:00:00.000000".into(),
+        dataset: Default::default(),
+        storage: Default::default(),
+        loader: Default::default(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::ceilings::example;
 
     #[test]
     fn the_answer_names_the_drop_what_is_needed_and_the_slowest_part() {
@@ -132,7 +172,7 @@ mod tests {
         let of = example("w");
         let told: Vec<String> = of.ceilings.iter().map(how).collect();
         assert_eq!(told[0], "4 MiB, 16 threads, O_DIRECT");
-        assert_eq!(told[2], "145 files/s, 4 threads");
+        assert_eq!(told[2], "145/s, 4 threads");
         assert_eq!(told[4], "not measured: nothing is decoded");
         assert_eq!(told[6], "4 workers");
     }
