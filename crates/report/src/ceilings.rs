@@ -64,7 +64,7 @@ pub fn name(rung: Rung) -> &'static str {
 /// How a ceiling was measured, in a few words, or why it was not.
 pub fn how(of: &Ceiling) -> String {
     if let Some(why) = of.not_measured {
-        return format!("not measured: {}", not_measured(why));
+        return not_measured(why).into();
     }
     let own = |what: &str| of.own_per_second.map(|rate| units::per_second(rate, what));
     let in_flight = |what: &str| of.in_flight.map(|number| units::counted(number.into(), what));
@@ -173,7 +173,7 @@ mod tests {
         let told: Vec<String> = of.ceilings.iter().map(how).collect();
         assert_eq!(told[0], "4 MiB, 16 threads, O_DIRECT");
         assert_eq!(told[2], "145/s, 4 threads");
-        assert_eq!(told[4], "not measured: nothing is decoded");
+        assert_eq!(told[4], "nothing is decoded");
         assert_eq!(told[6], "4 workers");
     }
 }
