@@ -65,6 +65,7 @@ impl<'a> Part<'a> {
     ) -> anyhow::Result<Self> {
         let mut own = plan.clone();
         (own.checkpoint, own.evaluation, own.iostat_devices) = (None, None, None);
+        own.stage = None;
         (own.timeline, own.loader.in_memory) = (false, false);
         own.train.epochs = 1;
         (own.train.total_steps, own.train.on_devices) = (None, None);
