@@ -5,6 +5,7 @@
 mod evaluation;
 mod harness;
 /// Runs and what they leave.
+mod advise;
 mod answer;
 mod run;
 /// Bad input: each its own error, no panic.
