@@ -301,7 +301,7 @@ fn records_that_tell_nothing_are_refused() {
         let stage = feedrate_spec::plan::StagePlan { folder, when, limit_bytes, keep };
         plan.stage = Some(stage);
     };
-    let mut case = WhatIf::of_plan(2, storage(10.0, None, None), staged);
+    let mut case = WhatIf::on_plan(2, storage(10.0, None, None), staged);
     case.base.stage = None;
     assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows where the copy would lie");
 }
