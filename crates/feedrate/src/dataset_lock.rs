@@ -64,7 +64,7 @@ fn warn(folder: &Path, access: LockAccess, why: &str) {
 }
 
 /// Who this process is, for those who wait for it.
-fn own_words(access: LockAccess) -> String {
+pub(crate) fn own_words(access: LockAccess) -> String {
     let host = system::system(None, None).hostname;
     let (process, now) = (std::process::id(), results::wall_now());
     let since = now.split('.').next().unwrap_or_default();

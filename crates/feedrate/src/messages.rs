@@ -5,6 +5,7 @@ use crate::exit::{Exit, UsageError};
 use crate::text;
 use anstream::{AutoStream, ColorChoice};
 use feedrate_data::error::DatasetError;
+use feedrate_data::stage::StageError;
 use feedrate_data::storage::StorageError;
 use feedrate_engine::job::ReadError;
 use feedrate_measure::record::file::RecordFileError;
@@ -136,6 +137,7 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
         }
         hint(cause, RecordFileError::hint)
             .or_else(|| hint(cause, DatasetError::hint))
+            .or_else(|| hint(cause, StageError::hint))
             .or_else(|| hint(cause, RunError::hint))
             .or_else(|| hint(cause, ReadError::hint))
             .or_else(|| hint(cause, StorageError::hint))

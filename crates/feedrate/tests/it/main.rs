@@ -5,6 +5,7 @@
 mod evaluation;
 mod harness;
 /// Runs and what they leave.
+mod advise;
 mod answer;
 mod run;
 /// Bad input: each its own error, no panic.
@@ -65,6 +66,8 @@ mod study;
 mod hung;
 /// Those that read for each other, or together.
 mod sharing;
+
+mod staging;
 /// What a tracer sees of them.
 mod traced;
 /// Results read back, and doubted.

@@ -23,7 +23,7 @@ mod clock_step;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use page_cache::NAME as PAGE_CACHE;
+pub use page_cache::NAME as PAGE_CACHE;
 
 use crate::derived::Derived;
 use crate::facts::Facts;
@@ -97,6 +97,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "samples_in_memory",
         Severity::Note,
         "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
+    ),
+    &noticed(
+        "staged",
+        Severity::Note,
+        "Samples were read from a copy of the dataset, not where it lies: steps say what the copy's storage gives.",
     ),
     &noticed(
         "emulated",

@@ -10,12 +10,14 @@ pub mod file;
 mod asked;
 mod causes;
 mod hosts;
+mod staging;
 mod study;
 #[cfg(test)]
 mod tests;
 
 pub use self::asked::AskedData;
 pub use self::causes::{Stall, StepCauses};
+pub use self::staging::{StagingRecord, StagingSpan, StagingSummary};
 pub use self::study::StudyRun;
 
 use self::access::{Access, BINS, FilesRead, add_bins};
@@ -58,6 +60,9 @@ pub struct Record {
     pub compute_spins: bool,
     /// Whether time was simulated.
     pub simulated: bool,
+    /// The copy that was read instead of the dataset; `None` where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staging: Option<StagingRecord>,
     /// Epochs, in order.
     pub epochs: Vec<EpochRecord>,
     /// Evaluations, in order; each has the number of the epoch that it came after.
@@ -92,6 +97,7 @@ impl Record {
             ended: self.ended.clone(),
             stopped_because: self.stopped_because.clone(),
             epochs: self.evaluations.clone(),
+            staging: None,
             evaluations: Vec::new(),
             timeline: None,
             doubts: Vec::new(),
@@ -443,11 +449,25 @@ pub struct HostEpoch {
     pub process_cpu_ns: Option<u64>,
     /// Busy share of all cores, 0 to 1.
     pub cpu_busy_share: Option<f64>,
+    /// The process of somebody else that used most CPU time; `None` of old records, and where none used any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_other: Option<OtherProcess>,
     /// Nanoseconds the wall clock moved against the monotonic clock.
     pub clock_step_ns: Option<i64>,
     /// `/proc/meminfo` lines, values as printed, when the epoch began; empty where unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meminfo: Vec<(String, String)>,
+}
+
+/// A process that is none of the run's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherProcess {
+    /// The system's number of it.
+    pub id: u32,
+    /// As the system calls it.
+    pub name: String,
+    /// CPU time that it used meanwhile.
+    pub cpu_ns: u64,
 }
 
 /// The machine a run ran on. Values as found; empty where unknown.

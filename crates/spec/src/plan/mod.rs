@@ -40,6 +40,9 @@ pub struct Plan {
     pub dataset: DatasetPlan,
     /// Where the dataset lies and what slows it down.
     pub storage: StoragePlan,
+    /// Where it is copied to, and read from then; `None` reads it where it lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<StagePlan>,
     /// How samples are read.
     pub loader: LoaderPlan,
     /// Epochs, steps, compute.
@@ -175,6 +178,29 @@ pub struct StoragePlan {
     /// Added to each read beside that, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_delay_s: f64,
+}
+
+/// A copy of the dataset on each machine, which is read instead of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagePlan {
+    /// `reader.stage`: the folder that the copy's folder lies in.
+    pub folder: String,
+    /// When it is made.
+    pub when: StageWhen,
+    /// Bytes of it on a machine, at most.
+    pub limit_bytes: Option<u64>,
+    /// Whether it stays when the run ends.
+    pub keep: bool,
+}
+
+/// When files are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StageWhen {
+    /// All before training.
+    Start,
+    /// Each when it is read first.
+    FirstRead,
 }
 
 /// How samples are read.
@@ -405,6 +431,17 @@ impl Plan {
     /// Checkpoints are all there is: nothing is trained, no dataset read.
     pub fn is_checkpoints_alone(&self) -> bool {
         self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.alone.is_some())
+    }
+
+    /// The storage that steps read from: of copies made before training nothing is emulated.
+    pub fn storage_of_steps(&self) -> StoragePlan {
+        let StoragePlan { kind, engine, .. } = self.storage.clone();
+        match &self.stage {
+            Some(stage) if stage.when == StageWhen::Start => {
+                StoragePlan { kind, engine, ..StoragePlan::default() }
+            }
+            _ => self.storage.clone(),
+        }
     }
 
     /// Accelerators that read, for themselves or for their group.
