@@ -41,7 +41,7 @@ fn propose(case: &Case) -> Option<Proposal> {
         .with("chunk_bytes", chunk_bytes)
         .with("sample_bytes", case.sample_bytes() as u64)
         .with("reads_per_sample", sample.reads)
-        .with_known("amplification", amplification.filter(|_| is_shared));
+        .with_known("amplification", if is_shared { amplification } else { None });
     let proposal = RULE.proposal(&overrides, lost_s, evidence);
     Some(Proposal { cost: Cost::Dataset, risk: Risk::Amplification, ..proposal })
 }
