@@ -168,7 +168,7 @@ fn a_generation_that_is_interrupted_on_one_rank_is_interrupted_on_all() {
         command.args(["workload=tiny", "++workload.dataset.num_files_train=3000000", GENERATED]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let running = command.spawn().unwrap();
-        until("a file", || !test.data_files("").is_empty());
+        until("a file", || !test.files_below("data/train", "").is_empty());
         let pid = fs::read_to_string(test.path("pid")).unwrap();
         assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success());
         let answer = Answer::of(&running.wait_with_output().unwrap());
