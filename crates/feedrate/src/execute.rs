@@ -2,14 +2,17 @@
 
 use crate::dataset::OpenDataset;
 use crate::exit::of_ranks;
+use crate::launch::decided;
 use crate::results::{self, Results};
 use crate::sharing::Sharing;
 use crate::staging::{Reads, Staging, folder_under_test};
-use crate::{interrupt, messages, progress};
+use crate::{dataset_lock, interrupt, messages, progress};
 use anyhow::Context;
+use feedrate_data::lock::DatasetLock;
 use feedrate_engine::job::ReadJob;
 use feedrate_measure::dlio::IOSTAT;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
+use feedrate_run::checkpoint::refuse_strangers;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
 use feedrate_run::driver::{RealDriver, RunError, Signals, WorkProgress};
@@ -79,6 +82,7 @@ impl Execution<'_> {
     pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&OpenDataset>) -> anyhow::Result<()> {
         let outcome = self.save().and_then(|()| {
             let clock = self.meet()?;
+            let _lock = self.take_checkpoints(plan)?;
             match dataset {
                 Some(dataset) => self.train(plan, dataset, clock),
                 None => self.write_checkpoints(plan, clock),
@@ -142,6 +146,17 @@ impl Execution<'_> {
             }
         }
         Ok(clock)
+    }
+
+    /// Take the folder of the run's checkpoints, where nothing of others may be in their way.
+    fn take_checkpoints(&self, plan: &Plan) -> anyhow::Result<Option<DatasetLock>> {
+        let Some(checkpoint) = &plan.checkpoint else { return Ok(None) };
+        let mut lock = None;
+        decided(&*self.ranks.comm, || {
+            lock = dataset_lock::of_checkpoints(checkpoint)?;
+            Ok(refuse_strangers(plan)?)
+        })?;
+        Ok(lock)
     }
 
     fn train(&mut self, plan: &Plan, dataset: &OpenDataset, clock: Clock) -> anyhow::Result<()> {

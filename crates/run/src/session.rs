@@ -339,13 +339,10 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
     ) -> Result<(), RunError> {
         let Some(plan) = &self.plan.checkpoint else { return Ok(()) };
-        let step = match plan.steps_between {
-            Some(between) if steps.is_multiple_of(between) => steps,
-            // DLIO counts one step too many here (`main.py:393`).
-            None if plan.is_due(epoch) => steps + 1,
-            _ => return Ok(()),
-        };
-        self.save(saver, CheckpointDue { epoch, steps, step })
+        match plan.step_after_epoch(epoch, steps) {
+            Some(step) => self.save(saver, CheckpointDue { epoch, steps, step }),
+            None => Ok(()),
+        }
     }
 
     /// Save a checkpoint, unless the run is to stop.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Time in which a program that was told to stop has left.
 pub(super) const LEAVES_WITHIN: Duration = Duration::from_secs(15);
 /// Time in which any other work is done, on a busy machine as well.
-const DONE_WITHIN: Duration = Duration::from_secs(120);
+pub(super) const DONE_WITHIN: Duration = Duration::from_secs(120);
 /// A process that wants more memory of its own aborts.
 const MEMORY_BYTES: u64 = 1 << 30;
 
@@ -60,6 +60,17 @@ impl Running {
 
     pub(super) fn is_over(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// Whether it, or a process that it started, has opened this pipe or waits for its other end.
+    pub(super) fn is_at(&self, pipe: &Path) -> bool {
+        let below = descendants(self.pid()).into_iter().map(|(pid, _)| pid);
+        below.chain([self.pid()]).any(|pid| {
+            let fds = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
+            let mut fds = fds.into_iter().flatten().flatten();
+            stacks(pid).contains("wait_for_partner")
+                || fds.any(|fd| fs::read_link(fd.path()).is_ok_and(|file| file == pipe))
+        })
     }
 
     /// Said on stderr up to now.

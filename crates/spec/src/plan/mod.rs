@@ -433,6 +433,21 @@ impl Plan {
         self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.alone.is_some())
     }
 
+    /// Whether the run writes a checkpoint whose folder is called after `epoch` and `step`.
+    pub fn writes_checkpoint(&self, epoch: u32, step: u64) -> bool {
+        let Some(checkpoint) = &self.checkpoint else { return false };
+        if let Some(alone) = &checkpoint.alone {
+            return epoch == 1 && (1..=alone.writes).contains(&step);
+        }
+        let is_run = (1..=self.train.epochs_run()).contains(&epoch);
+        let steps = self.train.steps_in_epoch(epoch.max(1));
+        is_run
+            && match checkpoint.steps_between {
+                Some(between) => (1..=steps).contains(&step) && step.is_multiple_of(between),
+                None => checkpoint.step_after_epoch(epoch, steps) == Some(step),
+            }
+    }
+
     /// The storage that steps read from: of copies made before training nothing is emulated.
     pub fn storage_of_steps(&self) -> StoragePlan {
         let StoragePlan { kind, engine, .. } = self.storage.clone();
@@ -460,6 +475,15 @@ impl CheckpointPlan {
         match self.steps_between {
             Some(steps) => epochs.map(|epoch| train.steps_in_epoch(epoch) / steps.max(1)).sum(),
             None => epochs.filter(|&epoch| self.is_due(epoch)).count() as u64,
+        }
+    }
+
+    /// The step after which the checkpoint that is due at the end of an epoch of so many steps is called.
+    pub fn step_after_epoch(&self, epoch: u32, steps: u64) -> Option<u64> {
+        match self.steps_between {
+            Some(between) => steps.is_multiple_of(between).then_some(steps),
+            // DLIO counts one step too many here (`main.py:393`).
+            None => self.is_due(epoch).then_some(steps + 1),
         }
     }
 
