@@ -1,0 +1,198 @@
+//! Folders that are broken, were edited, or hold what is not of their run.
+
+use super::*;
+
+/// Two runs, of which the first was changed.
+fn broken(change: fn(&Path)) -> impl Fn(&Path) {
+    move |root| {
+        change(&good().write(root, "w/4/a"));
+        Fake { slower: 1.1, ..good() }.write(root, "w/4/b");
+    }
+}
+
+#[test]
+fn broken_folders_are_doubted_and_stop_nothing() {
+    let of = ["4/a"];
+    check(
+        "unreadable_files",
+        &of,
+        "it is empty",
+        broken(|run| fs::write(run.join("1_output.json"), "").unwrap()),
+    );
+    check(
+        "missing_ranks",
+        &of,
+        "1 of 4 ranks are missing: 3",
+        broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()),
+    );
+    check(
+        "incomplete_run",
+        &of,
+        "there is no `summary.json`",
+        broken(|run| fs::remove_file(run.join("summary.json")).unwrap()),
+    );
+    let (_folder, analysis) =
+        analysed(broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()));
+    let said = &doubted(&analysis, "wrong_step_count")[0].1;
+    assert!(said.contains(" of 3 ranks are of 38 steps") && said.contains("not known"), "{said}");
+    check(
+        "impossible_values",
+        &of,
+        "`train_io_mean_MB_per_second` is NaN",
+        broken(|run| {
+            let path = run.join("summary.json");
+            let text = fs::read_to_string(&path).unwrap();
+            let (before, after) = text.split_once("\"train_io_mean_MB_per_second\": ").unwrap();
+            let (_, after) = after.split_once('}').unwrap();
+            fs::write(path, format!("{before}\"train_io_mean_MB_per_second\": NaN}}{after}"))
+                .unwrap();
+        }),
+    );
+    check(
+        "no_config",
+        &of,
+        "tells 1120 files of 1 samples, batch 7",
+        broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()),
+    );
+    let (_folder, analysis) =
+        analysed(broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()));
+    let threads = |name: &str| {
+        analysis.runs.iter().find(|run| run.path.ends_with(name)).unwrap().read_threads
+    };
+    assert_eq!((threads("a"), threads("b")), (None, Some(4)));
+}
+
+#[test]
+fn clocks_that_are_set_or_differ_are_doubted() {
+    let of = ["4/a"];
+    let backwards = |run: &Path| {
+        replace(
+            &run.join("2_per_epoch_stats.json"),
+            "\"end\": \"2025-11-30T10",
+            "\"end\": \"2025-11-30T08",
+        )
+    };
+    check("time_runs_backwards", &of, "before it began", broken(backwards));
+    // An hour ahead, at each beginning and end.
+    let ahead = |run: &Path| replace(&run.join("1_per_epoch_stats.json"), "T10:", "T11:");
+    check(
+        "clocks_differ",
+        &of,
+        "the clock of 1 of 4 ranks is +3600.00 s from that of rank 0",
+        broken(ahead),
+    );
+    let others = |run: &Path| {
+        fs::remove_file(run.join("0_output.json")).unwrap();
+        replace(&run.join("2_per_epoch_stats.json"), "T10:", "T11:");
+        replace(&run.join("3_per_epoch_stats.json"), "T10:", "T12:");
+    };
+    check(
+        "clocks_differ",
+        &of,
+        "the clocks of 2 of 3 ranks are +3600.00 to +7200.00 s from that of rank 1",
+        broken(others),
+    );
+    let short = |run: &Path| {
+        fs::remove_file(run.join("1_output.json")).unwrap();
+        replace(&run.join("3_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000");
+    };
+    check("time_runs_backwards", &of, "a block of rank 3 in epoch 1 lasted", broken(short));
+    let whole = |build: &dyn Fn(&Path)| analysed(build).1.runs[0].metric(&SAMPLES_WHOLE).unwrap();
+    let (one_clock, two_clocks) = (whole(&broken(|_| ())), whole(&broken(ahead)));
+    assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
+    let late = |run: &Path| {
+        replace(&run.join("1_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000")
+    };
+    check("clocks_differ", &[], "", broken(late));
+}
+
+#[test]
+fn configs_that_are_not_of_their_results_are_doubted() {
+    let with = |from: &'static str, to: &'static str| {
+        move |root: &Path| {
+            replace(&good().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
+        }
+    };
+    let of = ["4/a"];
+    check(
+        "config_disagrees",
+        &of,
+        "make 1 steps an epoch",
+        with("batch_size: 7", "batch_size: 280"),
+    );
+    check(
+        "config_disagrees",
+        &of,
+        "training files: 2240 in the config, 1120",
+        with("files_train: 1120", "files_train: 2240"),
+    );
+    check("config_disagrees", &of, "epochs: 3 in the config", with("epochs: 2", "epochs: 3"));
+    check(
+        "config_disagrees",
+        &of,
+        "200000000 bytes a sample apart",
+        with("record_length_bytes: 200000000", "record_length_bytes: 100"),
+    );
+    for (from, to, said) in [
+        ("batch_size: 7", "batch_size: 14", "batch: 14 in the config, 7 in `dlio.log`"),
+        ("batch_size: 7", "batch_size: -7", "`reader.batch_size` is `-7` in the config"),
+        ("bytes: 200000000", "bytes: 0", "`dataset.record_length_bytes` is `0` in the config"),
+        ("bytes: 200000000", "bytes: 1.0e+300", "`dataset.record_length_bytes` is `1e+300`"),
+        ("computation_time: 0.3", "computation_time: 0.5", "500 ms in the config, 300 ms in the"),
+        ("computation_time: 0.3", "computation_time: 0.1", "100 ms in the config, 300 ms in the"),
+    ] {
+        check("config_disagrees", &of, said, with(from, to));
+        for name in ["au_misreported", "compute_overshoot", "nominal_bytes"] {
+            check(name, &[], "", with(from, to));
+        }
+    }
+    check("config_disagrees", &[], "", with("computation_time: 0.3", "computation_time: 0.29"));
+    check("config_disagrees", &["8/a"], "says 8 accelerators, the files 4", |root| {
+        drop(good().write(root, "w/8/a"))
+    });
+    let batch = Fake { overrides: vec!["reader.batch_size=7"], ..good() };
+    check("config_disagrees", &["4_batch_size_9/a"], "says batch_size 9", |root| {
+        drop(batch.write(root, "w/4_batch_size_9/a"))
+    });
+    let other = Fake { overrides: vec!["reader.batch_size=9"], ..good() };
+    check(
+        "config_disagrees",
+        &["4_batch_size_9/a"],
+        "reader.batch_size=9`, and `7` in the config",
+        |root| drop(other.write(root, "w/4_batch_size_9/a")),
+    );
+    check("config_disagrees", &[], "", |root| drop(batch.write(root, "w/4_batch_size_7/a")));
+    check("config_disagrees", &["4_batch_size_70/a"], "says batch_size 70", |root| {
+        drop(batch.write(root, "w/4_batch_size_70/a"))
+    });
+    let two = vec!["reader.batch_size=7", "reader.read_threads=4"];
+    let two = Fake { overrides: two, ..good() };
+    for name in ["4_read_threads_4_batch_size_7/a", "4_batch_size=7,read_threads=4/a"] {
+        check("config_disagrees", &[], "", |root| drop(two.write(root, &format!("w/{name}"))));
+    }
+}
+
+/// Ranks leave a step within milliseconds of each other, and not at once.
+#[test]
+fn of_ranks_without_times_of_their_own_nothing_is_said() {
+    let shared = |root: &Path| {
+        let run = good().write(root, "w/4/a");
+        for rank in 1..4 {
+            fs::remove_file(run.join(format!("{rank}_per_epoch_stats.json"))).unwrap();
+        }
+        fs::rename(run.join("0_per_epoch_stats.json"), run.join("per_epoch_stats.json")).unwrap();
+        let output = run.join("1_output.json");
+        let text = fs::read_to_string(&output).unwrap();
+        let at = text.find("\"load\"").and_then(|at| Some(at + text[at..].find('[')? + 1)).unwrap();
+        fs::write(output, format!("{}9{}", &text[..at], &text[at..])).unwrap();
+    };
+    check(
+        "times_of_rank_0",
+        &["4/a"],
+        "`per_epoch_stats.json` has the times of rank 0's blocks",
+        shared,
+    );
+    for name in ["time_runs_backwards", "au_misreported", "ranks_disagree"] {
+        check(name, &[], "", shared);
+    }
+}
