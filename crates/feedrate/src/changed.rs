@@ -78,7 +78,6 @@ impl Changeable {
     }
 }
 
-#[expect(dead_code, reason = "for advice, which comes next")]
 impl Changeable {
     /// The run in a folder of that name, else a workload.
     pub(crate) fn find(

@@ -6,6 +6,7 @@ mod plan;
 mod verify;
 mod show;
 mod whatif;
+mod tune;
 mod postprocess;
 mod analyze;
 mod groups;
@@ -52,6 +53,8 @@ enum Command {
     Show(show::ShowArguments),
     /// Predict from the record of a run what a change would bring.
     Whatif(whatif::WhatifArguments),
+    /// Find the cheapest setting of reading that is as good as the best.
+    Tune(tune::TuneArguments),
     /// Write the report that DLIO's postprocessor makes of a run.
     Postprocess(postprocess::PostprocessArguments),
     /// Make a study: a design of many runs, and run what is pending in it.
@@ -94,6 +97,7 @@ impl Arguments {
                 | Command::Generate(_)
                 | Command::Verify(_)
                 | Command::Scale(_)
+                | Command::Tune(_)
                 | Command::Study(study::StudyCommand::Run(_))
         )
     }
@@ -108,6 +112,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Verify(a) => verify::verify(a),
         Command::Show(a) => show::show(a),
         Command::Whatif(a) => whatif::whatif(a),
+        Command::Tune(a) => tune::tune(a),
         Command::Postprocess(a) => postprocess::postprocess(a),
         Command::Analyze(a) => analyze::analyze(a),
         Command::Compare(a) => compare::compare(a),
