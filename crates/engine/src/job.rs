@@ -5,14 +5,15 @@ use crate::reader::SampleReader;
 use crate::sink::Sink;
 use feedrate_data::content::Content;
 use feedrate_data::format::{self, CursorOptions, Format, FormatError};
-use feedrate_data::storage::{ReadStorage, StorageError, engine};
+use feedrate_data::storage::{self, ReadStorage, Storage, StorageError, engine};
 use feedrate_spec::catalog::Ability;
-use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::{Order, SampleId, Share};
 use feedrate_spec::plan::shards::ShardSplit;
+use feedrate_spec::plan::{Plan, StoragePlan};
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Training or evaluations, as one process reads them.
@@ -100,6 +101,19 @@ impl ReadJob {
             storage,
             trusts_plan,
         })
+    }
+
+    /// Training as `plan` has it on all its accelerators, but with samples of the sizes alone: there are no files and no bytes, and
+    /// a sample is an open and a read for each of its pieces.
+    ///
+    /// # Errors
+    /// The plan names a member that is not built in.
+    pub fn without_files(plan: &Plan) -> Result<Self, ReadError> {
+        let mut plan = plan.clone();
+        plan.dataset.format = "null".into();
+        plan.storage = StoragePlan { kind: "null".into(), ..StoragePlan::default() };
+        let storage: Arc<dyn Storage> = storage::open("null", Path::new("/"))?.into();
+        ReadJob::new(&plan, 0..plan.accelerators, storage, true)
     }
 
     /// The evaluations of `plan`; `None` where it has none.

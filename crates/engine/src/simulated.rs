@@ -10,21 +10,29 @@ use crate::reader::{Op, SampleReader};
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, StepCauses, access};
+use feedrate_spec::workload::TimeSpec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One server of a known rate, first come first served; latencies that do not occupy it.
+/// One server of a known rate, first come first served; latencies that do not occupy it; cores that decode.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimulatedStorage {
     /// All readers together; `None` is infinitely fast.
     pub bytes_per_second: Option<f64>,
-    /// Behind each read.
-    pub latency_ns: u64,
-    /// For each open.
-    pub open_ns: u64,
+    /// Behind each read, constant or drawn.
+    pub latency: TimeSpec,
+    /// Reads that are served at a time, their latency included; others wait in the order they came. `None` is any number.
+    pub concurrency: Option<u32>,
+    /// For each open, constant or drawn.
+    pub open: TimeSpec,
     /// Decoding of one worker; `None` takes no time.
     pub decode_bytes_per_second: Option<f64>,
+    /// Cores that decoding shares; `None` is one for each worker.
+    pub cores: Option<u32>,
 }
+
+/// Seeds of drawn latencies: one storage behaves the same in each run.
+const LATENCY_SEEDS: [u64; 2] = [1, 2];
 
 /// Runs in virtual time, on the caller's thread.
 pub struct SimulatedDriver {
@@ -32,6 +40,12 @@ pub struct SimulatedDriver {
     model: SimulatedStorage,
     queues: Vec<Queue>,
     workers: Vec<SimulatedWorker>,
+    latencies: Durations,
+    opens: Durations,
+    served: Places,
+    cores: Places,
+    /// Workers of each accelerator that may decode at once.
+    decoders: Vec<Places>,
     buffer: Vec<u8>,
     time: VirtualTime,
     stepper: Stepper,
@@ -64,6 +78,7 @@ struct SimulatedWorker {
     sink: Sink,
     reading: Option<(Reading, u64)>,
     arriving_bytes: u64,
+    undecoded_bytes: u64,
     sample_began_ns: u64,
     times: ReadTimes,
     counters: IoCounters,
@@ -73,7 +88,7 @@ struct SimulatedWorker {
 }
 
 impl SimulatedDriver {
-    /// `job` under `model`. Groups of which one reads, samples that stay in memory and decoding threads are not modelled;
+    /// `job` under `model`. Groups of which one reads, samples that stay in memory are not modelled;
     /// files are not counted, and checkpoints take no time.
     pub fn new(job: ReadJob, model: SimulatedStorage) -> Self {
         let (workers_each, loader) = (job.workers(), &job.plan.loader);
@@ -86,6 +101,7 @@ impl SimulatedDriver {
                 sink: job.sink(),
                 reading: None,
                 arriving_bytes: 0,
+                undecoded_bytes: 0,
                 sample_began_ns: 0,
                 times: ReadTimes::default(),
                 counters: IoCounters::default(),
@@ -98,7 +114,14 @@ impl SimulatedDriver {
             .collect();
         let time =
             VirtualTime { workers_each, idle: vec![true; workers.len()], ..VirtualTime::default() };
+        let [latency_seed, open_seed] = LATENCY_SEEDS;
+        let decoders = (0..job.accelerators()).map(|_| Places::new(loader.decode_threads));
         SimulatedDriver {
+            latencies: Durations::new(model.latency, latency_seed),
+            opens: Durations::new(model.open, open_seed),
+            served: Places::new(model.concurrency),
+            cores: Places::new(model.cores),
+            decoders: decoders.collect(),
             model,
             queues: job.queues(),
             buffer: vec![0; job.piece_bytes()],
@@ -169,19 +192,26 @@ impl SimulatedDriver {
 
     /// The operations of a worker up to the next one that takes time.
     fn work(&mut self, place: usize) -> Result<(), ReadError> {
-        self.arrived(place);
-        while self.workers[place].reading.is_some() || self.claim(place) {
-            let Some(ends_ns) = self.operation(place)? else {
-                self.sample_done(place);
-                continue;
+        loop {
+            self.arrived(place);
+            let ends_ns = match self.decoded_at(place) {
+                Some(ends_ns) => ends_ns,
+                None if self.workers[place].reading.is_none() && !self.claim(place) => {
+                    return Ok(());
+                }
+                None => {
+                    let Some(ends_ns) = self.operation(place)? else {
+                        self.sample_done(place);
+                        continue;
+                    };
+                    ends_ns
+                }
             };
             if ends_ns > self.time.now_ns {
                 self.time.schedule(ends_ns, Due::Operation(place));
                 return Ok(());
             }
-            self.arrived(place);
         }
-        Ok(())
     }
 
     /// Do the next operation of a worker, and say when it ends; `None` where its sample is done.
@@ -249,10 +279,12 @@ impl SimulatedDriver {
         let worker = &mut self.workers[place];
         let handle = self.job.storage.open(worker.reader.path())?;
         worker.reader.opened(handle);
+        let open_ns = self.opens.next_ns();
         worker.counters.opens += 1;
-        worker.counters.open_ns += self.model.open_ns;
-        worker.times.open_ns += self.model.open_ns;
-        Ok(self.time.now_ns + self.model.open_ns)
+        worker.counters.open_ns += open_ns;
+        worker.counters.open_latency.record(open_ns);
+        worker.times.open_ns += open_ns;
+        Ok(self.time.now_ns + open_ns)
     }
 
     /// Bytes that were under way have come.
@@ -263,22 +295,40 @@ impl SimulatedDriver {
         self.queues[worker.accelerator as usize].add_read_bytes(bytes);
     }
 
-    /// When a read that begins now is done and decoded.
+    /// When a read that is asked for now is done.
     fn served_at(&mut self, place: usize, bytes: usize) -> u64 {
         let now_ns = self.time.now_ns;
         let service_ns = self.model.bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate);
-        self.time.free_at_ns = self.time.free_at_ns.max(now_ns as f64) + service_ns;
-        let read_ns = self.time.free_at_ns.round() as u64 + self.model.latency_ns - now_ns;
-        let decode_ns =
-            self.model.decode_bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate) as u64;
+        let begins_ns = self.served.enter(now_ns);
+        self.time.free_at_ns = self.time.free_at_ns.max(begins_ns as f64) + service_ns;
+        let ends_ns = self.time.free_at_ns.round() as u64 + self.latencies.next_ns();
+        self.served.leave(ends_ns);
+        let read_ns = ends_ns - now_ns;
         let worker = &mut self.workers[place];
         worker.counters.read_ns += read_ns;
-        worker.counters.decode_ns += decode_ns;
         worker.counters.read_latency.record(read_ns);
         worker.counters.size_ns[access::bin(bytes as u64)] += read_ns;
         worker.times.read_ns += read_ns;
-        worker.times.decode_ns += decode_ns;
-        now_ns + read_ns + decode_ns
+        worker.undecoded_bytes = bytes as u64;
+        ends_ns
+    }
+
+    /// When a read that has come is decoded; `None` where none has. Waiting for a core is decoding, waiting for a turn is not.
+    fn decoded_at(&mut self, place: usize) -> Option<u64> {
+        let worker = &mut self.workers[place];
+        let rate = self.model.decode_bytes_per_second?;
+        let bytes = std::mem::take(&mut worker.undecoded_bytes);
+        if bytes == 0 {
+            return None;
+        }
+        let decoders = &mut self.decoders[worker.accelerator as usize];
+        let turn_ns = decoders.enter(self.time.now_ns);
+        let ends_ns = self.cores.enter(turn_ns) + (bytes as f64 * 1e9 / rate) as u64;
+        self.cores.leave(ends_ns);
+        decoders.leave(ends_ns);
+        worker.counters.decode_ns += ends_ns - turn_ns;
+        worker.times.decode_ns += ends_ns - turn_ns;
+        Some(ends_ns)
     }
 
     /// Take up new work; false, and idle, where there is none.
@@ -316,6 +366,33 @@ impl SimulatedDriver {
         }
         if finished == Finished::Awaited {
             self.conductor.retry(accelerator, &self.queues, &mut self.time);
+        }
+    }
+}
+
+/// So many at a time, first come first served.
+struct Places {
+    /// `None` is any number.
+    limit: Option<usize>,
+    free_at_ns: BinaryHeap<Reverse<u64>>,
+}
+
+impl Places {
+    fn new(limit: Option<u32>) -> Self {
+        let limit = limit.map(|limit| limit.max(1) as usize);
+        Places { limit, free_at_ns: BinaryHeap::new() }
+    }
+
+    /// When who comes at `now_ns` has a place, to be left again.
+    fn enter(&mut self, now_ns: u64) -> u64 {
+        let is_full = self.limit.is_some_and(|limit| limit <= self.free_at_ns.len());
+        let free_ns = if is_full { self.free_at_ns.pop() } else { None };
+        free_ns.map_or(now_ns, |Reverse(free_ns)| free_ns.max(now_ns))
+    }
+
+    fn leave(&mut self, at_ns: u64) {
+        if self.limit.is_some() {
+            self.free_at_ns.push(Reverse(at_ns));
         }
     }
 }

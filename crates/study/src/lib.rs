@@ -1,4 +1,4 @@
-//! Designs of runs, and running what of a study is pending. Starts processes; never links the engine.
+//! Designs of runs, and running what of a study is pending. Starts processes; runs nothing itself.
 
 pub mod random;
 pub mod factor;

@@ -3,15 +3,23 @@
 //! The pipeline of the record is fitted first ([`Pipeline`]), with every storage that explains it; a prediction runs the changed plan
 //! on each of them in virtual time. Data out: the words are the report's.
 
-mod pipeline;
+mod model;
+mod miniature;
 mod storage;
+mod pipeline;
+#[cfg(test)]
+mod tests;
 
+pub use model::StorageModel;
 pub use pipeline::Pipeline;
-pub use storage::{FittedStorage, StorageModel};
+pub use storage::FittedStorage;
 
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
+use miniature::{EpochTimes, Scene, scaled};
+use model::SampleCost;
+use pipeline::Residual;
 use serde::Serialize;
 
 /// A change of what lies below the workload.
@@ -39,7 +47,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// What becomes of `was`.
+    /// The new value in place of `was`.
     pub fn apply(self, was: f64) -> f64 {
         match self {
             Scale::Times(times) => was * times,
@@ -55,7 +63,7 @@ pub struct Prediction {
     pub au_percent: f64,
     /// Least and most of it that the record leaves open.
     pub interval: [f64; 2],
-    /// What would take the time.
+    /// The stage that would take the time.
     pub bottleneck: Bound,
     /// Read by all accelerators, over the run.
     pub bytes_per_second: f64,
@@ -63,7 +71,7 @@ pub struct Prediction {
     pub samples_per_second: f64,
 }
 
-/// What a record cannot tell, and the run that would.
+/// Something that a record cannot tell, and the run that would.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Untold {
@@ -87,7 +95,7 @@ pub enum Untold {
         /// The run that would tell.
         tell_by: TellBy,
     },
-    /// What is to be changed was not seen in the record: no limit, or no time.
+    /// The record has nothing of the kind that is to be changed: no limit, or no time.
     NotSeen {
         /// The key of the change.
         key: &'static str,
@@ -119,73 +127,130 @@ impl PipelineChange {
     }
 }
 
+/// Points of utilisation between the least and the most that the record allows, from which on nothing is predicted.
+const SPAN_MAX_PERCENT: f64 = 30.0;
+/// Points by which runs of the same differ.
+const NOISE_PERCENT: f64 = 1.5;
+/// Points of doubt for each by which a change moves the utilisation.
+const DOUBT_OF_CHANGE: f64 = 0.05;
+
 impl Pipeline {
     /// The run of `plan`, with `changes` of what lies below it.
     ///
     /// # Errors
     /// The record does not tell.
     pub fn predict(&self, plan: &Plan, changes: &[PipelineChange]) -> Result<Prediction, Untold> {
+        let plan = &self.with_compute(plan);
+        let is_seen =
+            |change: &&PipelineChange| self.storage.all().any(|model| change.is_seen(model));
+        if let Some(unseen) = changes.iter().find(|change| !is_seen(change)) {
+            return Err(Untold::NotSeen { key: unseen.key() });
+        }
+        let mut predicted = Vec::new();
+        for (rest, residual) in &self.models {
+            predicted.push(self.predict_on(plan, changes, rest, residual)?);
+        }
+        let Some(best) = predicted.first().copied() else { return Err(Untold::NotCounted) };
+        let ends = |pick: fn(f64, f64) -> f64, at: usize| {
+            predicted.iter().map(|one| one.interval[at]).reduce(pick).unwrap_or(best.au_percent)
+        };
+        let interval = [ends(f64::min, 0), ends(f64::max, 1)];
+        let among =
+            |pick: fn(f64, f64) -> f64| predicted.iter().map(|one| one.au_percent).reduce(pick);
+        let (least_percent, most_percent) =
+            among(f64::min).zip(among(f64::max)).unwrap_or_default();
+        if most_percent - least_percent > SPAN_MAX_PERCENT {
+            let alone =
+                plan.readers() * plan.loader.workers.max(1) == 1 || self.requests_in_flight < 1.5;
+            let tell_by =
+                if alone { TellBy::MoreReadingThreads } else { TellBy::OtherTransferSize };
+            return Err(Untold::LatencyOrBandwidth { least_percent, most_percent, tell_by });
+        }
+        Ok(Prediction { interval, ..best })
+    }
+
+    /// The same, on one of the storages that explain the record.
+    fn predict_on(
+        &self,
+        plan: &Plan,
+        changes: &[PipelineChange],
+        rest: &StorageModel,
+        residual: &Residual,
+    ) -> Result<Prediction, Untold> {
+        let mut changed = plan.clone();
         let mut cost = self.cost(plan)?;
-        let mut model = self.storage.best;
+        let mut model = rest.behind(StorageModel::emulated(&plan.storage));
         for change in changes {
-            change.apply(&mut model, &mut cost.decode_s)?;
+            change.apply(&mut model, &mut cost, &mut changed);
         }
-        let compute_s = plan.train.compute.mean_s();
-        if compute_s <= 0.0 {
-            return Err(Untold::NothingTrained);
-        }
-        let batch = plan.loader.batch_size as f64;
-        let readers = f64::from(plan.readers());
-        let threads = f64::from(plan.loader.workers.max(1));
-        let sample_s = cost.opens * model.open_s
-            + cost.reads * model.latency_s
-            + model.bytes_per_second.map_or(0.0, |rate| cost.bytes / rate)
-            + cost.decode_s;
-        let shared_s =
-            model.bytes_per_second.map_or(0.0, |rate| readers * batch * cost.bytes / rate);
-        let load_s = (batch * sample_s / threads).max(shared_s);
-        let step_s =
-            if plan.loader.workers == 0 { load_s + compute_s } else { load_s.max(compute_s) };
-        let steps = plan.train.steps_per_epoch.max(1) as f64;
-        let epoch_s = batch * sample_s + step_s * (steps - 1.0) + compute_s;
-        let au_percent = 100.0 * compute_s * steps / epoch_s;
-        let samples_per_second = f64::from(plan.accelerators) * batch * steps / epoch_s;
+        let scene = Scene { plan: &changed, cost: &cost, model: &model, cores: self.cores };
+        let simulated = scene.run()?;
+        let samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
+        // What all cores together have to do takes that long, however it is shared.
+        let busy_s = self.cpu_s.unwrap_or_default() * samples / f64::from(self.cores);
+        let epochs: Vec<EpochTimes> = simulated
+            .epochs
+            .iter()
+            .map(|epoch| {
+                let epoch = residual.corrected(epoch);
+                EpochTimes { length_s: epoch.length_s.max(busy_s * epoch.steps), ..epoch }
+            })
+            .collect();
+        let au_percent = miniature::au_percent(&epochs);
+        let sum = |value: fn(&EpochTimes) -> f64| epochs.iter().map(value).sum::<f64>();
+        let samples_per_second = samples * sum(|one| one.steps) / sum(|one| one.length_s);
+        let doubt = NOISE_PERCENT
+            + residual.missed_percent.abs() / 2.0
+            + DOUBT_OF_CHANGE * (au_percent - self.au_percent).abs();
+        let is_fed = plan.metric.au_target_percent <= au_percent;
+        let readers = f64::from(plan.readers()) / f64::from(plan.accelerators.max(1));
+        let each = if plan.loader.is_broadcast() { readers } else { 1.0 };
         Ok(Prediction {
             au_percent,
-            interval: [au_percent; 2],
-            bottleneck: if load_s > compute_s { Bound::StorageBound } else { Bound::ComputeBound },
-            bytes_per_second: samples_per_second * cost.bytes,
+            // No accelerator computes for longer than a run lasts.
+            interval: [(au_percent - doubt).max(0.0), (au_percent + doubt).min(100.0)],
+            bottleneck: if is_fed { Bound::ComputeBound } else { simulated.bound },
+            bytes_per_second: samples_per_second * cost.bytes * each,
             samples_per_second,
         })
     }
 }
 
 impl PipelineChange {
-    fn apply(self, model: &mut StorageModel, decode_s: &mut f64) -> Result<(), Untold> {
-        let not_seen = Untold::NotSeen { key: self.key() };
+    /// Whether it changes anything that `model` has.
+    fn is_seen(self, model: &StorageModel) -> bool {
+        let rates = [model.bytes_per_second, model.stream_bytes_per_second];
         match self {
-            PipelineChange::Bandwidth(scale) => {
-                let was = model.bytes_per_second;
-                model.bytes_per_second = Some(scale.limit(was).ok_or(not_seen)?);
+            PipelineChange::Bandwidth(Scale::Times(_)) => rates.iter().any(Option::is_some),
+            PipelineChange::Latency(Scale::Times(_)) => model.latency_s > 0.0,
+            PipelineChange::OpenLatency(Scale::Times(_)) => model.open_s > 0.0,
+            PipelineChange::Concurrency(Scale::Times(_)) => model.concurrency.is_some(),
+            _ => true,
+        }
+    }
+
+    fn apply(self, model: &mut StorageModel, cost: &mut SampleCost, plan: &mut Plan) {
+        match self {
+            PipelineChange::Bandwidth(Scale::Value(value)) => model.bytes_per_second = Some(value),
+            PipelineChange::Bandwidth(Scale::Times(times)) => {
+                for rate in [&mut model.bytes_per_second, &mut model.stream_bytes_per_second] {
+                    *rate = rate.map(|rate| rate * times);
+                }
             }
             PipelineChange::Latency(scale) => model.latency_s = scale.apply(model.latency_s),
             PipelineChange::OpenLatency(scale) => model.open_s = scale.apply(model.open_s),
             PipelineChange::Concurrency(scale) => {
-                let was = model.concurrency.map(f64::from);
-                model.concurrency = Some(scale.limit(was).ok_or(not_seen)?.max(1.0).round() as u32);
+                let places = model.concurrency.map_or(f64::INFINITY, f64::from);
+                // Any number of them stays any number.
+                let places = Some(scale.apply(places)).filter(|places| places.is_finite());
+                model.concurrency = places.map(|places| (places.round() as u32).max(1));
             }
-            PipelineChange::DecodeTime(scale) => *decode_s = scale.apply(*decode_s),
-        }
-        Ok(())
-    }
-}
-
-impl Scale {
-    /// A limit that may not be there.
-    fn limit(self, was: Option<f64>) -> Option<f64> {
-        match self {
-            Scale::Times(_) => was.map(|was| self.apply(was)),
-            Scale::Value(value) => Some(value),
+            PipelineChange::DecodeTime(scale) => {
+                let was_s = cost.cpu_s + plan.loader.preprocess.mean_s();
+                let times = if was_s > 0.0 { scale.apply(was_s) / was_s } else { 1.0 };
+                cost.cpu_s *= times;
+                plan.loader.preprocess = scaled(plan.loader.preprocess, times);
+            }
         }
     }
 }

@@ -1,23 +1,23 @@
-//! The pipeline of a record: what a sample takes by stage, and how many requests were in flight.
+//! The pipeline of a record: what a sample takes by stage, how many requests were in flight, and how far the model of it is off.
 
-use super::Untold;
-use super::storage::{FittedStorage, StorageModel};
+use super::miniature::{EpochTimes, Scene, Simulated, mean_sample_bytes, mean_times};
+use super::model::{SampleCost, StorageModel};
+use super::storage::{FittedStorage, Reads};
+use super::{Untold, miniature};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
-use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{FileAccess, Plan};
-use feedrate_spec::shape::FileShape;
 
 /// A record's pipeline: service times by stage, requests in flight, workers, and the storage that explains them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pipeline {
-    /// Of the whole run.
+    /// All of the run.
     pub accelerators: u32,
     /// Reading threads of an accelerator; 0 where it reads itself.
     pub workers: u32,
     /// Logical CPUs of all machines.
     pub cores: u32,
-    /// Of a step, as it was.
+    /// A step's, as it was.
     pub compute_s: f64,
     /// Samples of a batch.
     pub batch_samples: u64,
@@ -35,22 +35,38 @@ pub struct Pipeline {
     pub read_s: Option<f64>,
     /// Decoding, checking and handing over of a sample.
     pub decode_s: f64,
+    /// CPU time of a sample, whatever it was spent on; `None` where that is not known.
+    pub cpu_s: Option<f64>,
     /// Reads under way at a time, in the mean over the epochs.
     pub requests_in_flight: f64,
-    /// What explains these times.
+    /// `au_all_steps`, as it was.
+    pub au_percent: f64,
+    /// The storages that explain these times.
     pub storage: FittedStorage,
+    /// Whether the cores had hardly a moment to spare.
+    cores_are_busy: bool,
     /// The plan that was run.
     plan: Plan,
+    /// Each model without what the plan emulates, and what its own prediction of the record lacks.
+    pub(super) models: Vec<(StorageModel, Residual)>,
 }
 
-/// What a sample of a plan takes, but for the storage.
+/// How a record differs from what was predicted of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct SampleCost {
-    pub(super) opens: f64,
-    pub(super) reads: f64,
-    pub(super) bytes: f64,
-    pub(super) decode_s: f64,
+pub(super) struct Residual {
+    /// Waits of the record, in those predicted.
+    stall_times: f64,
+    /// Seconds of each step, where hardly any wait was predicted.
+    step_s: f64,
+    /// Points of utilisation by which the prediction was off.
+    pub(super) missed_percent: f64,
 }
+
+/// From this share of the compute time on, predicted waits are compared with those of the record by their ratio.
+const WAITS_SHARE: f64 = 0.02;
+
+/// From this share of all their time on cores are busy.
+const BUSY_SHARE: f64 = 0.8;
 
 impl Pipeline {
     /// Fit `record`.
@@ -60,16 +76,15 @@ impl Pipeline {
     pub fn new(record: &Record) -> Result<Self, Untold> {
         let derived = Derived::new(record);
         let (plan, io) = (&record.plan, &derived.io);
-        let blocks = || {
-            let accelerators = record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
-            accelerators.flat_map(|one| &one.blocks)
-        };
-        let steps: usize = blocks().map(|block| block.steps()).sum();
-        let compute_ns: u64 = blocks().flat_map(|block| &block.compute_ns).sum();
-        if steps == 0 || compute_ns == 0 {
+        let times: Vec<EpochTimes> =
+            record.epochs.iter().map(mean_times).filter(|one| one.steps > 0.0).collect();
+        let sum = |value: fn(&EpochTimes) -> f64| times.iter().map(value).sum::<f64>();
+        let (steps, compute_s, length_s) =
+            (sum(|one| one.steps), sum(|one| one.compute_s), sum(|one| one.length_s));
+        if steps == 0.0 || compute_s == 0.0 {
             return Err(Untold::NothingTrained);
         }
-        if io.samples == 0 || io.reads == 0 {
+        if io.access.samples_read == 0 || io.reads == 0 {
             return Err(Untold::NotCounted);
         }
         if plan.loader.file_access == FileAccess::Mpio {
@@ -78,35 +93,77 @@ impl Pipeline {
         if derived.is_memory_served() {
             return Err(Untold::ServedFromMemory);
         }
-        let length_ns: u64 = record.epochs.iter().map(|epoch| epoch.end_ns - epoch.start_ns).sum();
-        let samples = io.access.samples_read.max(1) as f64;
+        let samples = io.access.samples_read as f64;
         let each_s = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
-        let (open_s, read_s) = (each_s(io.open_ns, io.opens), each_s(io.read_ns, io.reads));
-        let best = StorageModel {
-            latency_s: read_s.unwrap_or_default(),
-            open_s: open_s.unwrap_or_default(),
-            ..StorageModel::default()
+        // Waits that spin are no work.
+        let cpu_ns = if record.compute_spins {
+            None
+        } else {
+            derived.sum_of_host(|host| host.process_cpu_ns)
         };
-        Ok(Pipeline {
+        let mut pipeline = Pipeline {
             accelerators: plan.accelerators,
             workers: plan.loader.workers,
-            cores: record.machines().iter().map(|machine| machine.cpus).sum(),
-            compute_s: compute_ns as f64 / 1e9 / steps as f64,
+            cores: record.machines().iter().map(|machine| machine.cpus).sum::<u32>().max(1),
+            compute_s: compute_s / steps,
             batch_samples: plan.loader.batch_size,
             sample_bytes: io.read_bytes as f64 / samples,
             opens_per_sample: io.opens as f64 / samples,
             reads_per_sample: io.reads as f64 / samples,
             request_bytes: io.read_bytes as f64 / io.reads as f64,
-            open_s,
-            read_s,
-            decode_s: io.decode_ns as f64 / 1e9 / io.samples as f64,
-            requests_in_flight: io.read_ns as f64 / length_ns.max(1) as f64,
-            storage: FittedStorage { best, others: Vec::new() },
+            open_s: each_s(io.open_ns, io.opens),
+            read_s: each_s(io.read_ns, io.reads),
+            decode_s: io.decode_ns as f64 / 1e9 / samples,
+            cpu_s: cpu_ns.and_then(|ns| each_s(ns, io.samples)),
+            requests_in_flight: io.read_ns as f64 / 1e9 / length_s,
+            au_percent: miniature::au_percent(&times),
+            storage: FittedStorage::default(),
+            cores_are_busy: false,
             plan: plan.clone(),
-        })
+            models: Vec::new(),
+        };
+        let of_cores = length_s * f64::from(pipeline.cores);
+        pipeline.cores_are_busy = cpu_ns.is_some_and(|ns| ns as f64 / 1e9 > BUSY_SHARE * of_cores);
+        pipeline.fit(&derived, &times)?;
+        Ok(pipeline)
     }
 
-    /// What a sample of `plan` takes, from what one of the record took.
+    /// Find what explains the reads, and how well.
+    fn fit(&mut self, derived: &Derived, times: &[EpochTimes]) -> Result<(), Untold> {
+        let plan = self.with_compute(&self.plan);
+        let cost = self.cost(&plan)?;
+        let emulated = StorageModel::emulated(&plan.storage);
+        let known = StorageModel { open_s: self.open_s.unwrap_or_default(), ..emulated };
+        let reads = Reads {
+            io: &derived.io,
+            read_s: self.read_s.unwrap_or_default(),
+            bytes: self.request_bytes,
+            threads: plan.readers() * plan.loader.workers.max(1),
+            known: if derived.reads_are_emulated() {
+                known
+            } else {
+                StorageModel { open_s: known.open_s, ..StorageModel::default() }
+            },
+        };
+        let scene = Scene { plan: &plan, cost: &cost, model: &known, cores: self.cores };
+        let rests = if derived.reads_are_emulated() {
+            reads.rest(scene)?
+        } else {
+            reads.explained(scene)?
+        };
+        for mut rest in rests {
+            rest.open_s = known.open_s - emulated.open_s;
+            let model = rest.behind(emulated);
+            let simulated = Scene { model: &model, ..scene }.run()?;
+            self.models.push((rest, Residual::new(times, &simulated)));
+        }
+        let mut models = self.models.iter().map(|(rest, _)| rest.behind(emulated));
+        self.storage.best = models.next().unwrap_or_default();
+        self.storage.others = models.collect();
+        Ok(())
+    }
+
+    /// A sample of `plan`, from those of the record.
     pub(super) fn cost(&self, plan: &Plan) -> Result<SampleCost, Untold> {
         let (was, is) = (&self.plan, plan);
         if was.dataset.format != is.dataset.format || was.dataset.encoding != is.dataset.encoding {
@@ -116,16 +173,14 @@ impl Pipeline {
             return Err(Untold::CollectiveReads);
         }
         let [bytes_were, bytes] = [was, is].map(mean_sample_bytes);
-        let pieces =
-            |bytes: f64, plan: &Plan| (bytes / plan.loader.piece_bytes.max(1) as f64).ceil();
-        let (pieces_were, pieces) = (pieces(bytes_were, was), pieces(bytes, is));
+        let [pieces_were, pieces] = [(bytes_were, was), (bytes, is)]
+            .map(|(bytes, plan)| (bytes / plan.loader.piece_bytes.max(1) as f64).ceil());
         let grows = bytes / bytes_were.max(1.0);
         // A file kept open serves all its samples; else each sample opens it.
         let samples_were = was.dataset.samples_per_file.max(1) as f64;
         let keeps_open = samples_were > 1.0 && self.opens_per_sample < 0.5;
-        let files =
-            if keeps_open { samples_were / is.dataset.samples_per_file.max(1) as f64 } else { 1.0 };
-        let opens = self.opens_per_sample * files;
+        let samples = is.dataset.samples_per_file.max(1) as f64;
+        let opens = self.opens_per_sample * if keeps_open { samples_were / samples } else { 1.0 };
         // Fewer reads than pieces of a sample: a read holds several samples.
         let reads = if self.reads_per_sample < pieces_were {
             let longer = was.loader.piece_bytes as f64 / is.loader.piece_bytes.max(1) as f64;
@@ -133,18 +188,44 @@ impl Pipeline {
         } else {
             self.reads_per_sample - pieces_were + pieces
         };
-        Ok(SampleCost {
-            opens,
-            reads,
-            bytes: self.sample_bytes * grows,
-            decode_s: self.decode_s * grows,
-        })
+        let decode_s = (self.decode_s - was.loader.preprocess.mean_s()).max(0.0);
+        // Workers that waited for a core took longer than the core did.
+        let of_cores_s = if self.cores_are_busy { self.cpu_s } else { None };
+        let cpu_s = of_cores_s.unwrap_or(decode_s).min(decode_s);
+        Ok(SampleCost { opens, reads, bytes: self.sample_bytes * grows, cpu_s: cpu_s * grows })
+    }
+
+    /// The plan, and where it does not say how long a step computes, as long as those of the record did.
+    pub(super) fn with_compute(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        if plan.train.compute.mean_s() == 0.0 || plan.train.on_devices.is_some() {
+            plan.train.compute =
+                feedrate_spec::workload::TimeSpec::Constant { mean: self.compute_s };
+        }
+        plan
     }
 }
 
-/// Payload of a training sample, in the mean.
-fn mean_sample_bytes(plan: &Plan) -> f64 {
-    let layout = Layout::new(&plan.dataset);
-    let sum = |measure: fn(&FileShape) -> u64| layout.sum(layout.files_train(), measure) as f64;
-    sum(FileShape::payload_bytes) / sum(|shape| shape.samples).max(1.0)
+impl Residual {
+    fn new(record: &[EpochTimes], simulated: &Simulated) -> Self {
+        let stall_s = |epochs: &[EpochTimes]| {
+            epochs.iter().map(|one| one.length_s - one.compute_s).sum::<f64>()
+        };
+        let compute_s: f64 = simulated.epochs.iter().map(|one| one.compute_s).sum();
+        let steps: f64 = simulated.epochs.iter().map(|one| one.steps).sum();
+        let (was_s, is_s) = (stall_s(record), stall_s(&simulated.epochs));
+        let waits = is_s > WAITS_SHARE * compute_s;
+        Residual {
+            stall_times: if waits { was_s / is_s } else { 1.0 },
+            step_s: if waits { 0.0 } else { (was_s - is_s) / steps },
+            missed_percent: miniature::au_percent(record) - simulated.au_percent(),
+        }
+    }
+
+    /// A predicted epoch, corrected by it.
+    pub(super) fn corrected(&self, epoch: &EpochTimes) -> EpochTimes {
+        let stall_s =
+            (epoch.length_s - epoch.compute_s) * self.stall_times + self.step_s * epoch.steps;
+        EpochTimes { length_s: epoch.compute_s + stall_s, ..*epoch }
+    }
 }

@@ -1,7 +1,7 @@
 //! What accelerators waited for: who came last in each step, and why.
 
 use super::even::generated;
-use super::{Case, job, plan, rate};
+use super::{Case, constant, job, plan, rate};
 use crate::job::ReadJob;
 use crate::loader::LOADERS;
 use crate::simulated::{SimulatedDriver, SimulatedStorage};
@@ -153,7 +153,7 @@ fn in_files(plan: &mut Plan, _: u32) {
 #[test]
 fn runs_whose_opens_are_delayed_are_metadata_bound() {
     for open_ns in [120_000_000, 200_000_000, 300_000_000] {
-        let slow = |_| SimulatedStorage { open_ns, ..SimulatedStorage::default() };
+        let slow = |_| SimulatedStorage { open: constant(open_ns), ..SimulatedStorage::default() };
         check_verdict_of(Bound::MetadataBound, slow, HostEpoch::default(), in_files);
     }
 }
@@ -191,8 +191,8 @@ fn obeys_the_law(epochs: &[AcceleratorEpoch], causes: &StepCauses, of: &str) {
 #[test]
 fn no_part_of_a_wait_exceeds_what_was_spent_on_it() {
     let slow = SimulatedStorage {
-        open_ns: 300_000,
-        latency_ns: 1_000_000,
+        open: constant(300_000),
+        latency: constant(1_000_000),
         decode_bytes_per_second: Some(1e9),
         ..rate(1e9)
     };
@@ -228,7 +228,7 @@ fn a_wait_for_many_batches_is_split_over_all_of_them() {
     plan.loader.held_at_start = 29;
     plan.loader.batches_in_flight = 30;
     let job = ReadJob::new(&plan, 0..1, generated(&plan), true).unwrap();
-    let model = SimulatedStorage { open_ns: 5_000_000, ..rate(1e7) };
+    let model = SimulatedStorage { open: constant(5_000_000), ..rate(1e7) };
     let (epochs, causes) = simulate(SimulatedDriver::new(job, model), 30);
     let (stall, io) = (&epochs[0].stall, &epochs[0].io);
     let parts_ns = [stall.open_ns, stall.read_ns, stall.decode_ns, stall.queue_ns];

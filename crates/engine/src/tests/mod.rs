@@ -8,13 +8,10 @@ mod sustained;
 use crate::job::ReadJob;
 use crate::loader;
 use crate::simulated::{SimulatedDriver, SimulatedStorage};
-use feedrate_data::storage::{self, Storage};
 use feedrate_measure::example;
 use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::workload::TimeSpec;
-use std::path::Path;
-use std::sync::Arc;
 
 const SAMPLE_BYTES: u64 = 1_000_000;
 
@@ -43,8 +40,11 @@ fn plan(case: Case) -> Plan {
 }
 
 fn job(plan: &Plan) -> ReadJob {
-    let storage = storage::open("null", Path::new("/")).unwrap();
-    ReadJob::new(plan, 0..plan.accelerators, Arc::<dyn Storage>::from(storage), true).unwrap()
+    ReadJob::without_files(plan).unwrap()
+}
+
+fn constant(ns: u64) -> TimeSpec {
+    TimeSpec::Constant { mean: ns as f64 / 1e9 }
 }
 
 fn simulate(plan: &Plan, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {
@@ -135,7 +135,8 @@ fn workers_hide_latency() {
         [("pytorch", 1, 600.0), ("pytorch", 4, 150.0), ("native", 4, 150.0)]
     {
         let case = Case { loader, accelerators: 1, workers, steps: 60, compute_s: 0.0 };
-        let model = SimulatedStorage { latency_ns: 10_000_000, ..SimulatedStorage::default() };
+        let model =
+            SimulatedStorage { latency: constant(10_000_000), ..SimulatedStorage::default() };
         assert_eq!(
             lengths_ms(&simulate(&plan(case), model)),
             [expected_ms],
@@ -144,12 +145,62 @@ fn workers_hide_latency() {
     }
 }
 
+/// Sixty samples of 10 ms, four workers, and two of them at a time: in the storage, at the cores, or in decoding threads.
+#[test]
+fn what_is_limited_is_shared_in_turn() {
+    let case = Case { loader: "native", accelerators: 1, workers: 4, steps: 60, compute_s: 0.0 };
+    let decodes =
+        SimulatedStorage { decode_bytes_per_second: Some(1e8), ..SimulatedStorage::default() };
+    let waits = SimulatedStorage { latency: constant(10_000_000), ..SimulatedStorage::default() };
+    let served = SimulatedStorage { concurrency: Some(2), ..waits };
+    let mut threads = plan(case);
+    threads.loader.decode_threads = Some(2);
+    for (plan, model, expected_ms) in [
+        (&plan(case), waits, 150.0),
+        (&plan(case), served, 300.0),
+        (&plan(case), SimulatedStorage { concurrency: Some(64), ..waits }, 150.0),
+        (&plan(case), decodes, 150.0),
+        (&plan(case), SimulatedStorage { cores: Some(2), ..decodes }, 300.0),
+        (&threads, decodes, 300.0),
+    ] {
+        let epochs = simulate(plan, model);
+        assert_eq!(lengths_ms(&epochs), [expected_ms], "{model:?}");
+        let io = &epochs[0].io;
+        let reads = model.latency.mean_s() > 0.0;
+        let waited_ns = if reads { io.read_ns } else { io.decode_ns };
+        // Waiting for a place in the storage or for a core counts, waiting for a turn to decode does not.
+        let in_turn = plan.loader.decode_threads.is_some();
+        let each_ms = if expected_ms == 300.0 && !in_turn { 20.0 } else { 10.0 };
+        let expected_ns = 60.0 * each_ms * 1e6;
+        assert!((waited_ns as f64 / expected_ns - 1.0).abs() < 0.05, "{waited_ns} {model:?}");
+    }
+}
+
+/// Drawn latencies differ from read to read, are the same in each run, and have the mean that was asked for.
+#[test]
+fn latencies_are_drawn() {
+    let case = Case { loader: "native", accelerators: 1, workers: 1, steps: 2000, compute_s: 0.0 };
+    let latency = TimeSpec::Gamma { shape: 4.0, scale: 0.0025 };
+    let model = SimulatedStorage { latency, open: latency, ..SimulatedStorage::default() };
+    let mut plan = plan(case);
+    plan.dataset.record_dims = vec![10];
+    let epochs = simulate(&plan, model);
+    let io = &epochs[0].io;
+    for (ns, count, latencies) in
+        [(io.read_ns, io.reads, &io.read_latency), (io.open_ns, io.opens, &io.open_latency)]
+    {
+        assert!((ns as f64 / count as f64 / 10e6 - 1.0).abs() < 0.05, "{ns} {count}");
+        assert!(latencies.quantile(0.1) < latencies.quantile(0.9).map(|ns| ns / 2));
+    }
+    assert_eq!(epochs, simulate(&plan, model));
+}
+
 #[test]
 fn the_sum_of_the_parts_is_the_whole() {
     let case = Case { loader: "native", accelerators: 3, workers: 2, steps: 40, compute_s: 0.012 };
     let model = SimulatedStorage {
-        open_ns: 300_000,
-        latency_ns: 1_000_000,
+        open: constant(300_000),
+        latency: constant(1_000_000),
         decode_bytes_per_second: Some(1e9),
         ..rate(1e8)
     };

@@ -1,6 +1,6 @@
 //! Settings of a loader and their effect on an epoch: held batches, samples side by side, preprocessing.
 
-use super::{Case, lengths_ms, plan, rate, simulate};
+use super::{Case, constant, lengths_ms, plan, rate, simulate};
 use crate::loader;
 use crate::simulated::SimulatedStorage;
 use feedrate_measure::record::AcceleratorEpoch;
@@ -63,7 +63,8 @@ fn workers_read_the_samples_of_a_batch_side_by_side() {
     ] {
         let case = Case { loader, workers, ..CASE };
         let plan = with(case, |loader| loader.batch_size = 4);
-        let model = SimulatedStorage { latency_ns: 10_000_000, ..SimulatedStorage::default() };
+        let model =
+            SimulatedStorage { latency: constant(10_000_000), ..SimulatedStorage::default() };
         assert_eq!(lengths_ms(&simulate(&plan, model)), [expected_ms], "{loader} × {workers}");
     }
 }

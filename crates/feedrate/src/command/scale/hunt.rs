@@ -191,7 +191,7 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    /// Why the response does not hold in one of these runs in which it does not.
+    /// Reason for which the response does not hold in one of these runs in which it does not.
     fn why(&self, runs: &[Summary]) -> Option<String> {
         let least = upwards(self.response, self.arguments.au);
         let falls_short = |run: &&Summary| {

@@ -1,0 +1,279 @@
+//! Records that the simulated driver made on storages that are known, against what is fitted and predicted from them.
+
+use super::*;
+use feedrate_engine::job::ReadJob;
+use feedrate_engine::loader;
+use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
+use feedrate_measure::example;
+use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_measure::record::{EpochRecord, HostEpoch, Record, System};
+use feedrate_spec::workload::TimeSpec;
+
+const MS: f64 = 1e-3;
+
+/// Batches of four samples of a million bytes, each a file and a read; a step computes for 20 ms.
+fn plan(change: impl Fn(&mut Plan)) -> Plan {
+    let mut plan = example::plan(1, 60);
+    plan.loader.kind = "native".into();
+    plan.loader.batch_size = 4;
+    plan.train.compute = TimeSpec::Constant { mean: 20.0 * MS };
+    change(&mut plan);
+    let in_flight = loader::find(&plan.loader.kind).unwrap().entry().batches_in_flight;
+    let loader = &mut plan.loader;
+    loader.batches_in_flight = in_flight(loader.workers, loader.prefetch_size, loader.batch_size);
+    plan.dataset.files_train =
+        plan.train.steps_per_epoch * loader.batch_size * u64::from(plan.accelerators);
+    plan
+}
+
+fn threads(threads: u32) -> impl Fn(&mut Plan) {
+    move |plan| plan.loader.workers = threads
+}
+
+fn constant(mean: f64) -> TimeSpec {
+    TimeSpec::Constant { mean }
+}
+
+/// Latency in milliseconds, MB/s, places.
+fn storage(
+    latency_ms: f64,
+    megabytes_per_second: Option<f64>,
+    concurrency: Option<u32>,
+) -> SimulatedStorage {
+    SimulatedStorage {
+        latency: constant(latency_ms * MS),
+        bytes_per_second: megabytes_per_second.map(|rate| rate * 1e6),
+        concurrency,
+        ..SimulatedStorage::default()
+    }
+}
+
+fn run(plan: &Plan, storage: SimulatedStorage) -> Record {
+    let mut driver = SimulatedDriver::new(ReadJob::without_files(plan).unwrap(), storage);
+    let accelerators = driver.epoch(plan.train.steps_per_epoch).unwrap();
+    let end_ns = accelerators[0].blocks[0].end_ns;
+    let epoch = EpochRecord {
+        number: 1,
+        end_ns,
+        accelerators,
+        causes: Some(driver.take_causes()),
+        host: HostEpoch::default(),
+        ..EpochRecord::default()
+    };
+    let system = System { cpus: 16, ..System::default() };
+    Record { system, ..example::record(plan.clone(), vec![epoch]) }
+}
+
+fn au(record: &Record) -> f64 {
+    AU_ALL_STEPS.of_run(record).unwrap()
+}
+
+fn fitted(workers: u32, storage: SimulatedStorage) -> FittedStorage {
+    Pipeline::new(&run(&plan(threads(workers)), storage)).unwrap().storage
+}
+
+/// Whether a model among those that explain the record is about this one.
+fn holds(fit: &FittedStorage, latency_ms: f64, rate: Option<f64>, places: Option<u32>) -> bool {
+    let about = |a: f64, b: f64| (a - b).abs() <= 0.05 * b.max(0.1 * MS);
+    fit.all().any(|model| {
+        let rates = model.bytes_per_second.map(|is| is / 1e6).zip(rate);
+        about(model.latency_s, latency_ms * MS)
+            && model.bytes_per_second.is_some() == rate.is_some()
+            && rates.is_none_or(|(is, was)| about(is, was))
+            && model.concurrency == places
+    })
+}
+
+#[test]
+fn a_storage_is_found_in_what_its_reads_took() {
+    for (workers, latency_ms, rate, places) in [
+        (4, 10.0, None, None),
+        (4, 0.0, Some(100.0), None),
+        (8, 10.0, None, Some(2)),
+        (4, 5.0, Some(200.0), None),
+        (1, 10.0, None, None),
+        (1, 0.0, Some(100.0), None),
+    ] {
+        let fit = fitted(workers, storage(latency_ms, rate, places));
+        assert!(holds(&fit, latency_ms, rate, places), "{workers} × {latency_ms} ms: {fit:#?}");
+    }
+}
+
+/// Four readers that each wait as long as one wait for no one; four that wait for one another wait four times as long as the first did.
+#[test]
+fn who_found_the_storage_empty_tells_latency_from_bandwidth() {
+    let latency = fitted(4, storage(10.0, None, None));
+    assert!(
+        latency.all().all(|model| model.bytes_per_second.is_none() && model.concurrency.is_none())
+    );
+    let pipe = fitted(4, storage(0.0, Some(100.0), None));
+    assert!(
+        pipe.all().all(|model| model.bytes_per_second.is_some() || model.concurrency.is_some())
+    );
+}
+
+/// Sizes that differ tell latency from bandwidth with one request in flight: 64 KiB and a million bytes.
+#[test]
+fn sizes_tell_latency_from_bandwidth() {
+    let mut record = run(&plan(threads(1)), storage(5.0, Some(200.0), None));
+    let io = &mut record.epochs[0].accelerators[0].io;
+    let header = 65_536;
+    let ns = 5_000_000 + header * 5;
+    for _ in 0..io.reads {
+        io.access.read(header, feedrate_measure::record::access::Follows::Nothing);
+        io.read_latency.record(ns);
+    }
+    io.size_ns[feedrate_measure::record::access::bin(header)] += io.reads * ns;
+    (io.read_ns, io.read_bytes) = (io.read_ns + io.reads * ns, io.read_bytes + io.reads * header);
+    io.reads *= 2;
+    let fit = Pipeline::new(&record).unwrap().storage;
+    assert!(holds(&fit, 5.0, Some(200.0), None), "{fit:#?}");
+    assert!(fit.all().all(|model| (model.latency_s - 5.0 * MS).abs() < 0.1 * MS), "{fit:#?}");
+}
+
+struct WhatIf {
+    base: Plan,
+    plan: Plan,
+    storage: SimulatedStorage,
+    changes: Vec<PipelineChange>,
+    changed: SimulatedStorage,
+}
+
+impl WhatIf {
+    /// `change` of a workload of so many threads.
+    fn of_plan(workers: u32, storage: SimulatedStorage, change: impl Fn(&mut Plan)) -> Self {
+        let of = |plan: &mut Plan| {
+            threads(workers)(plan);
+            change(plan);
+        };
+        WhatIf {
+            base: plan(threads(workers)),
+            plan: plan(of),
+            storage,
+            changes: vec![],
+            changed: storage,
+        }
+    }
+
+    /// A change of the storage below the same workload.
+    fn of_storage(
+        workers: u32,
+        storage: SimulatedStorage,
+        change: PipelineChange,
+        changed: SimulatedStorage,
+    ) -> Self {
+        WhatIf { changes: vec![change], changed, ..WhatIf::of_plan(workers, storage, |_| {}) }
+    }
+
+    fn predict(&self) -> Result<Prediction, Untold> {
+        let pipeline = Pipeline::new(&run(&self.base, self.storage)).unwrap();
+        pipeline.predict(&self.plan, &self.changes)
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        let really = au(&run(&self.plan, self.changed));
+        let predicted = self.predict().unwrap();
+        let [least, most] = predicted.interval;
+        assert!((predicted.au_percent - really).abs() < 2.0, "{really} is {predicted:?}");
+        assert!(least <= really && really <= most, "{really} is {predicted:?}");
+    }
+}
+
+/// The baseline is what it was, and what the record decides is what comes of it.
+#[test]
+fn changed_runs_are_what_was_predicted() {
+    let latency = storage(10.0, None, None);
+    let pipe = storage(0.0, Some(100.0), None);
+    let in_turn = storage(10.0, None, Some(2));
+    for workers in [1, 2, 4] {
+        for storage in [latency, pipe, in_turn] {
+            WhatIf::of_plan(workers, storage, |_| {}).check();
+            WhatIf::of_plan(workers, storage, |plan| plan.train.compute = constant(0.08)).check();
+            WhatIf::of_plan(workers, storage, |plan| plan.train.steps_per_epoch = 1000).check();
+        }
+    }
+    WhatIf::of_plan(4, latency, threads(1)).check();
+    WhatIf::of_plan(4, latency, threads(8)).check();
+    WhatIf::of_plan(4, pipe, threads(16)).check();
+    WhatIf::of_plan(8, in_turn, threads(1)).check();
+    WhatIf::of_plan(4, pipe, |plan| plan.accelerators = 4).check();
+    WhatIf::of_plan(4, latency, |plan| plan.accelerators = 4).check();
+    WhatIf::of_plan(4, latency, |plan| plan.loader.batch_size = 64).check();
+    WhatIf::of_plan(4, latency, |plan| plan.loader.kind = "pytorch".into()).check();
+    let twice = Scale::Times(2.0);
+    let half = Scale::Times(0.5);
+    WhatIf::of_storage(4, latency, PipelineChange::Latency(half), storage(5.0, None, None)).check();
+    let faster = storage(0.0, Some(200.0), None);
+    WhatIf::of_storage(4, pipe, PipelineChange::Bandwidth(Scale::Value(200e6)), faster).check();
+    let wider = storage(10.0, None, Some(4));
+    WhatIf::of_storage(8, in_turn, PipelineChange::Concurrency(twice), wider).check();
+}
+
+/// One reader that waits 10 ms: four wait as long, side by side or one after another.
+#[test]
+fn where_the_record_leaves_it_open_the_run_that_tells_is_named() {
+    let told = WhatIf::of_plan(1, storage(10.0, None, None), threads(4)).predict();
+    let Err(Untold::LatencyOrBandwidth { least_percent, most_percent, tell_by }) = told else {
+        panic!("{told:?}")
+    };
+    assert!(least_percent < 55.0 && most_percent > 95.0, "{least_percent} {most_percent}");
+    assert_eq!(tell_by, TellBy::MoreReadingThreads);
+    let unseen = PipelineChange::Concurrency(Scale::Times(2.0));
+    let latency = storage(10.0, None, None);
+    let told = WhatIf::of_storage(4, latency, unseen, latency).predict();
+    assert_eq!(told, Err(Untold::NotSeen { key: "storage.concurrency" }));
+}
+
+/// The plan says how the storage is emulated, so that nothing is left open.
+#[test]
+fn an_emulated_storage_is_known() {
+    let emulates = |plan: &mut Plan| plan.storage.throttle_latency_s = 10.0 * MS;
+    let case = WhatIf::of_plan(1, storage(10.0, None, None), threads(4));
+    let [base, changed] = [case.base, case.plan].map(|mut plan| {
+        emulates(&mut plan);
+        plan
+    });
+    WhatIf { base, plan: changed, ..WhatIf::of_plan(1, storage(10.0, None, None), |_| {}) }.check();
+}
+
+#[test]
+fn decoding_shares_the_cores() {
+    let decodes = |cores| SimulatedStorage {
+        decode_bytes_per_second: Some(100e6),
+        cores: Some(cores),
+        ..SimulatedStorage::default()
+    };
+    WhatIf::of_plan(2, decodes(16), threads(8)).check();
+    WhatIf::of_plan(2, decodes(16), |plan| {
+        threads(8)(plan);
+        plan.accelerators = 8;
+    })
+    .check();
+    let half = PipelineChange::DecodeTime(Scale::Times(0.5));
+    let faster = SimulatedStorage { decode_bytes_per_second: Some(200e6), ..decodes(16) };
+    WhatIf::of_storage(1, decodes(16), half, faster).check();
+}
+
+#[test]
+fn records_that_tell_nothing_are_refused() {
+    let told = |change: fn(&mut Record)| {
+        let mut record = run(&plan(threads(2)), storage(10.0, None, None));
+        change(&mut record);
+        Pipeline::new(&record).map(|_| ())
+    };
+    assert_eq!(told(|_| {}), Ok(()));
+    assert_eq!(told(|record| record.epochs.clear()), Err(Untold::NothingTrained));
+    let uncounted = |record: &mut Record| record.epochs[0].accelerators[0].io = Default::default();
+    assert_eq!(told(uncounted), Err(Untold::NotCounted));
+    let cached = |record: &mut Record| {
+        record.epochs[0].host.process_device_read_bytes = Some(0);
+        record.epochs[0].host.resident_before_bytes = Some(1 << 30);
+    };
+    assert_eq!(told(cached), Err(Untold::ServedFromMemory));
+    let case =
+        WhatIf::of_plan(2, storage(10.0, None, None), |plan| plan.dataset.format = "csv".into());
+    let mut case = WhatIf { changed: case.changed, ..case };
+    case.base.dataset.format = "npy".into();
+    assert_eq!(case.predict(), Err(Untold::OtherFiles));
+}
