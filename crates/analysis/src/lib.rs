@@ -9,3 +9,4 @@ pub mod compare;
 pub mod findings;
 pub mod recommendation;
 pub mod predict;
+pub mod advice;

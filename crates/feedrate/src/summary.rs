@@ -2,7 +2,9 @@
 
 use crate::messages;
 use crate::text;
+use feedrate_analysis::advice::{Case, Proposal, would_help};
 use feedrate_measure::checkpoints::Checkpoints;
+use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
 use feedrate_measure::metric::{
     AMPLIFICATION, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, CONSECUTIVE,
@@ -14,7 +16,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
 use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
-use feedrate_report::words::answer as words;
+use feedrate_report::words::{advice, answer as words};
 use feedrate_spec::units;
 
 /// How much is told of a run.
@@ -31,28 +33,40 @@ pub(crate) enum Told {
 /// Print the summary.
 pub(crate) fn print(summary: &Summary, record: &Record, told: Told) -> anyhow::Result<()> {
     match told {
-        Told::Json => messages::print_json(serde_json::to_value(summary)?)?,
-        Told::Answer => messages::print_page(&brief(summary))?,
+        Told::Json => {
+            let mut object = serde_json::to_value(summary)?;
+            object["answer"]["helps"] = serde_json::to_value(helps(summary, record))?;
+            messages::print_json(object)?;
+        }
+        Told::Answer => messages::print_page(&brief(summary, record))?,
         Told::Details => messages::print_page(&page(summary, record))?,
     }
     Ok(())
 }
 
-fn brief(summary: &Summary) -> String {
-    let doubts = format!("Doubts: {} (--details)", words::counted(&summary.doubts));
-    let results = summary.run_dir.iter().map(|dir| format!("Results: {dir}"));
-    [answer(summary), doubts].into_iter().chain(results).collect::<Vec<_>>().join("\n")
+/// Changes that would help, the first choice first.
+fn helps(summary: &Summary, record: &Record) -> Vec<Proposal> {
+    let derived = Derived::new(record);
+    would_help(&Case::new(&derived, &summary.answer, &summary.doubts))
 }
 
-fn answer(summary: &Summary) -> String {
+fn brief(summary: &Summary, record: &Record) -> String {
+    let doubts = format!("Doubts: {} (--details)", words::counted(&summary.doubts));
+    let results = summary.run_dir.iter().map(|dir| format!("Results: {dir}"));
+    [answer(summary, record), doubts].into_iter().chain(results).collect::<Vec<_>>().join("\n")
+}
+
+fn answer(summary: &Summary, record: &Record) -> String {
     let Summary { answer, verdict, doubts, .. } = summary;
     let head = words::head(answer);
-    let lines = words::lines(answer, verdict, doubts).join("\n");
+    let mut lines = words::lines(answer, verdict, doubts);
+    lines.extend(advice::would_help(&helps(summary, record)));
+    let lines = lines.join("\n");
     lines.replacen(&head, &text::answer_head(answer.kind, &head), 1)
 }
 
 fn page(summary: &Summary, record: &Record) -> String {
-    let mut parts = vec![answer(summary), head(summary, record)];
+    let mut parts = vec![answer(summary, record), head(summary, record)];
     if !record.plan.is_checkpoints_alone() {
         parts.extend([figures(summary, record), epochs(&summary.per_epoch)]);
         parts.push(phases(&summary.phases));

@@ -1,8 +1,8 @@
-//! The answer to the question a run is made for: whether the storage fed the accelerators, what they lacked, and what would help.
+//! The answer to the question a run is made for: whether the storage fed the accelerators, and what they lacked.
 //! Data only: its words are rendered elsewhere. Whatever is not known is `None`.
 
 use crate::derived::Derived;
-use crate::doubt::{Doubt, PAGE_CACHE, Severity};
+use crate::doubt::{Doubt, Severity};
 use crate::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, COMPUTE_S, Metric, SAMPLES_WHOLE, SteadyReads,
     read_in_window,
@@ -81,8 +81,6 @@ pub struct Answer {
     pub waited_percent: Option<f64>,
     /// Where utilisation and rates were measured.
     pub window: Option<AnswerWindow>,
-    /// Changes that would help, the first choice first.
-    pub helps: Vec<Help>,
 }
 
 /// Part of a run.
@@ -94,51 +92,6 @@ pub struct AnswerWindow {
     pub steps: u64,
     /// How long they took, in the mean over accelerators.
     pub seconds: f64,
-}
-
-/// Something that would help.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Help {
-    /// The change, and by how much.
-    #[serde(flatten)]
-    pub remedy: Remedy,
-    /// Whether it takes what was delivered for all that the storage has.
-    pub is_estimate: bool,
-}
-
-/// A change.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "name", rename_all = "snake_case")]
-pub enum Remedy {
-    /// So much more read.
-    MoreReading {
-        /// Beyond what was delivered.
-        bytes_per_second: f64,
-    },
-    /// So many more files opened.
-    MoreOpening {
-        /// Beyond those that were.
-        files_per_second: f64,
-    },
-    /// So many more samples decoded.
-    MoreDecoding {
-        /// Beyond those that were.
-        samples_per_second: f64,
-    },
-    /// So many as what was delivered feeds without a wait.
-    FewerAccelerators {
-        /// At least one.
-        accelerators: u32,
-        /// As many as there were.
-        instead_of: u32,
-    },
-    /// The advice of a doubt.
-    Advice {
-        /// The doubt's name.
-        doubt: String,
-        /// The advice.
-        advice: String,
-    },
 }
 
 impl Answer {
@@ -189,13 +142,6 @@ impl Answer {
             waited_percent: au.and_then(|_| derived.value(&AU_ALL_STEPS)).map(|au| 100.0 - au),
             wait: Waits::new(derived).and_then(|waits| waits.main_part()),
             window: rates.map(|rates| rates.window),
-            helps: match (kind, rates) {
-                (AnswerKind::No, Some(rates)) => {
-                    estimates(derived, verdict.name, rates, is_sustained)
-                }
-                (AnswerKind::Unknown, _) => advice(doubts, unknown).into_iter().collect(),
-                _ => Vec::new(),
-            },
         }
     }
 
@@ -282,43 +228,6 @@ fn per_second(amount: u64, seconds: f64) -> Option<f64> {
     (amount > 0 && seconds > 0.0).then(|| amount as f64 / seconds)
 }
 
-/// The rate that is missing of what bounds the run, and how many accelerators what there is would do for.
-fn estimates(derived: &Derived, bound: Bound, rates: Rates, is_sustained: bool) -> Vec<Help> {
-    let Some((needed, delivered)) = rates.needed().zip(rates.delivered()) else {
-        return Vec::new();
-    };
-    let bytes_per_second = needed - delivered;
-    let io = &derived.io;
-    let more_of = |count: u64| bytes_per_second * count as f64 / io.read_bytes as f64;
-    let more = match bound {
-        Bound::StorageBound => Remedy::MoreReading { bytes_per_second },
-        Bound::MetadataBound => Remedy::MoreOpening { files_per_second: more_of(io.opens) },
-        Bound::DecodeBound => Remedy::MoreDecoding { samples_per_second: more_of(io.samples) },
-        _ => return Vec::new(),
-    };
-    let instead_of = derived.record.plan.accelerators;
-    let accelerators = (f64::from(instead_of) * delivered / needed) as u32;
-    let fewer = Remedy::FewerAccelerators { accelerators, instead_of };
-    // Each accelerator has workers of its own to open and decode, and fills a stock of its own first: fewer of them do so no faster.
-    let is_shared = bound == Bound::StorageBound && is_sustained;
-    let helps = is_shared && (1..instead_of).contains(&accelerators);
-    let remedies = [(bytes_per_second > 0.0, more), (helps, fewer)].into_iter();
-    remedies
-        .filter_map(|(helps, remedy)| helps.then_some(Help { remedy, is_estimate: true }))
-        .collect()
-}
-
-/// That of the doubt that makes it unknown.
-fn advice(doubts: &[Doubt], unknown: Option<UnknownBecause>) -> Option<Help> {
-    let is_cause = |doubt: &&Doubt| match unknown {
-        Some(UnknownBecause::CacheFed) => doubt.name == PAGE_CACHE,
-        _ => doubt.severity == Severity::Invalid,
-    };
-    let Doubt { name, advice, .. } = doubts.iter().find(is_cause)?;
-    let remedy = Remedy::Advice { doubt: name.clone(), advice: advice.clone() };
-    (!advice.is_empty()).then_some(Help { remedy, is_estimate: false })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,24 +312,6 @@ mod tests {
         assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::CacheFed));
     }
 
-    #[test]
-    fn fewer_accelerators_help_only_where_they_share_the_storage() {
-        let names = |steps: usize, change: fn(&mut Record)| {
-            let blocks = vec![vec![block(0, &vec![(100, 100, 0, 2_000_000); steps])]; 2];
-            let mut record = record(plan(2, steps as u64), vec![epoch(1, blocks)]);
-            change(&mut record);
-            let helps = answer(&record).helps;
-            helps.iter().map(|help| serde_json::to_value(help).unwrap()["name"].clone()).collect()
-        };
-        let told: Vec<serde_json::Value> = names(40, |_| {});
-        assert_eq!(told, ["more_reading", "fewer_accelerators"]);
-        let opens =
-            |r: &mut Record| wait_alone(r, Stall { open_ns: 1_000_000_000, ..Stall::default() });
-        assert_eq!(names(40, opens), ["more_opening"]);
-        // Too few steps for the sustained utilisation.
-        assert_eq!(names(3, |_| {}), ["more_reading"]);
-    }
-
     /// Two accelerators, steps of 200 ms of which 100 compute: 20 MB/s where 40 are needed.
     #[test]
     fn rates_are_those_of_the_utilisation_that_decides() {
@@ -436,9 +327,6 @@ mod tests {
         let window = AnswerWindow { epochs: 1, steps: 39, seconds: 7.8 };
         assert_eq!(told.window, Some(window));
         assert_eq!(told.wait, Some(WaitPart { cause: WaitCause::Read, percent: 100.0 }));
-        let remedies: Vec<Remedy> = told.helps.into_iter().map(|help| help.remedy).collect();
-        let fewer = Remedy::FewerAccelerators { accelerators: 1, instead_of: 2 };
-        assert_eq!(remedies, [Remedy::MoreReading { bytes_per_second: 20e6 }, fewer]);
     }
 
     #[test]
@@ -449,30 +337,6 @@ mod tests {
         assert_eq!(told.needed_bytes_per_second, Some(40e6));
         assert_eq!(told.delivered_bytes_per_second, Some(10e6));
         assert_eq!(told.window, Some(AnswerWindow { epochs: 1, steps: 3, seconds: 1.2 }));
-        // Not even one would be fed.
-        assert_eq!(told.helps.len(), 1);
-    }
-
-    #[test]
-    fn help_is_told_in_what_was_waited_for() {
-        let help = |change: fn(&mut Record)| {
-            let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
-            change(&mut record);
-            serde_json::to_value(&answer(&record).helps).unwrap()
-        };
-        let opens = help(|r| wait_alone(r, Stall { open_ns: 10_000_000_000, ..Stall::default() }));
-        assert_eq!(opens[0]["name"], "more_opening");
-        assert!((opens[0]["files_per_second"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{opens}");
-        assert_eq!(opens[0]["is_estimate"], true);
-        let decodes =
-            help(|r| wait_alone(r, Stall { decode_ns: 10_000_000_000, ..Stall::default() }));
-        assert_eq!(decodes[0]["name"], "more_decoding");
-        assert_eq!(decodes.as_array().unwrap().len(), 1);
-        let stopped = help(|r| r.complete = false);
-        assert_eq!(
-            (&stopped[0]["name"], &stopped[0]["doubt"]),
-            (&"advice".into(), &"incomplete_run".into())
-        );
     }
 
     /// A first step that takes half of the time, and no wait after it.

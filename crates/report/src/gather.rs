@@ -9,6 +9,7 @@ use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
 use crate::told::{recommended, told};
 use crate::words::{self, search};
+use feedrate_analysis::advice::{Case, would_help};
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
@@ -253,7 +254,9 @@ fn answer(runs: &[ReportedRun]) -> Option<ReportAnswer> {
     let derived = Derived::new(record);
     let verdict = verdict::judge(&derived, &run.doubts);
     let answer = Answer::new(&derived, &run.doubts, &verdict);
-    let says = words::answer::lines(&answer, &verdict, &run.doubts);
+    let mut says = words::answer::lines(&answer, &verdict, &run.doubts);
+    let helps = would_help(&Case::new(&derived, &answer, &run.doubts));
+    says.extend(words::advice::would_help(&helps));
     Some(ReportAnswer { says, answer })
 }
 

@@ -19,6 +19,7 @@ const FAMILIES: &[&str] = &[
     "crates/measure/src/metric",
     "crates/measure/src/doubt",
     "crates/results/src/doubt",
+    "crates/analysis/src/advice",
     "crates/study/src/design",
     "crates/study/src/launch",
     "crates/report/src/plot",
@@ -96,7 +97,8 @@ pub(super) static NAMES_NOT_COMPARED: Check = Check {
 };
 
 /// Members' names that YAML has for other things.
-const AMBIGUOUS_NAMES: &[&str] = &["\"none\"", "\"null\"", "\"file\""];
+const AMBIGUOUS_NAMES: &[&str] =
+    &["\"none\"", "\"null\"", "\"file\"", "\"broadcast\"", "\"shards\"", "\"transfer_size\""];
 
 fn names_not_compared(repo: &Repo) -> Vec<Violation> {
     let mut findings = Vec::new();

@@ -7,6 +7,7 @@ mod verify;
 mod show;
 mod whatif;
 mod tune;
+mod advise;
 mod postprocess;
 mod analyze;
 mod groups;
@@ -55,6 +56,8 @@ enum Command {
     Whatif(whatif::WhatifArguments),
     /// Find the cheapest setting of reading that is as good as the best.
     Tune(tune::TuneArguments),
+    /// Say what would help a run, the best first, each with its evidence and what it is predicted to bring.
+    Advise(advise::AdviseArguments),
     /// Write the report that DLIO's postprocessor makes of a run.
     Postprocess(postprocess::PostprocessArguments),
     /// Make a study: a design of many runs, and run what is pending in it.
@@ -98,6 +101,7 @@ impl Arguments {
                 | Command::Verify(_)
                 | Command::Scale(_)
                 | Command::Tune(_)
+                | Command::Advise(_)
                 | Command::Study(study::StudyCommand::Run(_))
         )
     }
@@ -113,6 +117,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Show(a) => show::show(a),
         Command::Whatif(a) => whatif::whatif(a),
         Command::Tune(a) => tune::tune(a),
+        Command::Advise(a) => advise::advise(a),
         Command::Postprocess(a) => postprocess::postprocess(a),
         Command::Analyze(a) => analyze::analyze(a),
         Command::Compare(a) => compare::compare(a),

@@ -82,13 +82,14 @@ struct TuneCandidate {
     cost: SettingCost,
 }
 
-/// Order of what settings take: another dataset, threads, memory of the loaders, another engine.
+/// Order of what settings take: another dataset, threads, another engine, keys to set, memory of the loaders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SettingCost {
     is_other_dataset: bool,
     threads: u64,
-    memory_bytes: u64,
     is_other_engine: bool,
+    keys: usize,
+    memory_bytes: u64,
 }
 
 /// A setting that is run, and its place among the trials.
@@ -119,7 +120,7 @@ pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
     let own = TuneCandidate {
         overrides: Vec::new(),
         predicted_percent: predict(&unchanged.plan),
-        cost: SettingCost::new(&unchanged.plan, &unchanged.plan),
+        cost: SettingCost::new(&unchanged.plan, &unchanged.plan, 0),
     };
     let number = settings.len() + unforetold.len() + 1;
     let chosen = chosen(settings, number.div_ceil(CHOSEN_SHARE).clamp(2, CHOSEN_MAX));
@@ -128,7 +129,7 @@ pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
     let others = unforetold.into_iter().filter_map(|change| {
         let overrides = [best.clone(), vec![change]].concat();
         let plan = of.plan(&overrides).ok()?;
-        let cost = SettingCost::new(&plan, &unchanged.plan);
+        let cost = SettingCost::new(&plan, &unchanged.plan, overrides.len());
         Some(TuneCandidate { overrides, predicted_percent: predict(&plan), cost })
     });
     for of in chosen.into_iter().chain(others) {
@@ -182,13 +183,11 @@ fn settings(
     }
     let candidates = combinations.into_iter().filter_map(|overrides| {
         let plan = of.plan(&overrides).ok().filter(|plan| plan.loader != own.loader)?;
-        let cost = SettingCost::new(&plan, own);
+        let cost = SettingCost::new(&plan, own, overrides.len());
         Some(TuneCandidate { overrides, predicted_percent: predict(&plan), cost })
     });
     let mut candidates: Vec<TuneCandidate> = candidates.collect();
-    // A level that is the workload's own makes a setting twice: the one with fewer overrides stays.
-    candidates.sort_by_key(|of| (of.cost, of.overrides.len()));
-    candidates.dedup_by_key(|of| (of.cost, of.predicted_percent.map(f64::to_bits)));
+    candidates.sort_by_key(|of| of.cost);
     let unforetold = keys
         .iter()
         .filter(|(key, _)| !is_foretold(key))
@@ -220,12 +219,13 @@ fn chosen(mut settings: Vec<TuneCandidate>, count: usize) -> Vec<TuneCandidate> 
 }
 
 impl SettingCost {
-    fn new(plan: &Plan, own: &Plan) -> Self {
+    fn new(plan: &Plan, own: &Plan, keys: usize) -> Self {
         SettingCost {
             is_other_dataset: plan.dataset != own.dataset,
             threads: u64::from(plan.loader.workers) * u64::from(plan.accelerators),
-            memory_bytes: catalog::estimate(plan).loader_memory_bytes as u64,
             is_other_engine: plan.storage.engine != own.storage.engine,
+            keys,
+            memory_bytes: catalog::estimate(plan).loader_memory_bytes as u64,
         }
     }
 }
@@ -403,8 +403,13 @@ mod tests {
     use super::*;
 
     fn candidate(threads: u64, memory_bytes: u64, percent: f64) -> TuneCandidate {
-        let cost =
-            SettingCost { is_other_dataset: false, threads, memory_bytes, is_other_engine: false };
+        let cost = SettingCost {
+            is_other_dataset: false,
+            threads,
+            is_other_engine: false,
+            keys: 1,
+            memory_bytes,
+        };
         let overrides = vec![format!("reader.read_threads={threads}")];
         TuneCandidate { overrides, predicted_percent: Some(percent), cost }
     }

@@ -5,6 +5,7 @@
 mod evaluation;
 mod harness;
 /// Runs and what they leave.
+mod advise;
 mod answer;
 mod run;
 /// Bad input: each its own error, no panic.
@@ -15,6 +16,8 @@ mod describe;
 mod members;
 /// Changed runs, predicted.
 mod whatif;
+/// Changed runs, tried.
+mod trials;
 /// What happens to datasets.
 mod data;
 /// What others have where feedrate writes.

@@ -23,7 +23,7 @@ mod clock_step;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use page_cache::NAME as PAGE_CACHE;
+pub use page_cache::NAME as PAGE_CACHE;
 
 use crate::derived::Derived;
 use crate::facts::Facts;

@@ -6,7 +6,8 @@ use crate::facts::Facts;
 /// Share of the bytes; reads are rounded to pages, so that the device gives rather more than less.
 const CACHED_SHARE_MAX: f64 = 0.01;
 
-pub(crate) const NAME: &str = "page_cache";
+/// Its name.
+pub const NAME: &str = "page_cache";
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {

@@ -17,6 +17,7 @@ impl HostEpoch {
         let steps_ns = parts.iter().filter_map(|part| part.clock_step_ns);
         let files = parts.iter().map(|part| part.resident_sampled_share);
         let opened_files = parts.iter().filter_map(|part| part.metadata_opened_files);
+        let others = parts.iter().filter_map(|part| part.busiest_other.as_ref());
         let dropped = parts.iter().filter_map(|part| part.metadata_dropped);
         HostEpoch {
             device_read_bytes: sum(parts, |part| part.device_read_bytes),
@@ -30,6 +31,7 @@ impl HostEpoch {
             process_cpu_ns: sum(parts, |part| part.process_cpu_ns),
             process_device_read_bytes: sum(parts, |part| part.process_device_read_bytes),
             cpu_busy_share: busy_share(parts, cpus),
+            busiest_other: others.max_by_key(|other| other.cpu_ns).cloned(),
             clock_step_ns: steps_ns.max_by_key(|step_ns| step_ns.unsigned_abs()),
             meminfo: parts.first().map(|part| part.meminfo.clone()).unwrap_or_default(),
         }

@@ -443,11 +443,25 @@ pub struct HostEpoch {
     pub process_cpu_ns: Option<u64>,
     /// Busy share of all cores, 0 to 1.
     pub cpu_busy_share: Option<f64>,
+    /// The process of somebody else that used most CPU time; `None` of old records, and where none used any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_other: Option<OtherProcess>,
     /// Nanoseconds the wall clock moved against the monotonic clock.
     pub clock_step_ns: Option<i64>,
     /// `/proc/meminfo` lines, values as printed, when the epoch began; empty where unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meminfo: Vec<(String, String)>,
+}
+
+/// A process that is none of the run's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherProcess {
+    /// The system's number of it.
+    pub id: u32,
+    /// As the system calls it.
+    pub name: String,
+    /// CPU time that it used meanwhile.
+    pub cpu_ns: u64,
 }
 
 /// The machine a run ran on. Values as found; empty where unknown.

@@ -1,17 +1,16 @@
 //! The answer of a run in a few lines, the same for terminals and reports. Decides nothing.
 
-use feedrate_measure::answer::{Answer, AnswerKind, Help, Remedy, UnknownBecause};
+use feedrate_measure::answer::{Answer, AnswerKind, UnknownBecause};
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::verdict::{Bound, Verdict};
 use feedrate_measure::waits::{WaitCause, WaitPart};
 use feedrate_spec::units;
 
-/// At most three: the answer, what was needed and delivered, what would help. The first begins with [`head`].
+/// At most two: the answer, what was needed and delivered. The first begins with [`head`].
 pub fn lines(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> Vec<String> {
     let first = format!("{} {}", head(answer), says(answer, verdict, doubts));
-    let more = [rates(answer), helps(&answer.helps)];
-    [first].into_iter().chain(more.into_iter().flatten()).collect()
+    [first].into_iter().chain(rates(answer)).collect()
 }
 
 /// `YES:`.
@@ -151,32 +150,6 @@ fn wait(part: WaitPart) -> String {
     format!("{:.0} % of the wait is {cause}", part.percent)
 }
 
-fn helps(helps: &[Help]) -> Option<String> {
-    let words: Vec<String> = helps.iter().map(|help| remedy(&help.remedy)).collect();
-    let is_estimate = helps.iter().any(|help| help.is_estimate);
-    let estimated = if is_estimate { " (estimated)" } else { "" };
-    (!words.is_empty()).then(|| format!("Would help{estimated}: {}", words.join(", or ")))
-}
-
-fn remedy(remedy: &Remedy) -> String {
-    match remedy {
-        Remedy::MoreReading { bytes_per_second } => {
-            format!("{} more storage", units::bytes_per_second_rounded(*bytes_per_second))
-        }
-        Remedy::MoreOpening { files_per_second } => {
-            format!("opening {} more", units::per_second(*files_per_second, "files"))
-        }
-        Remedy::MoreDecoding { samples_per_second } => {
-            format!("decoding {} more", units::per_second(*samples_per_second, "samples"))
-        }
-        Remedy::FewerAccelerators { accelerators, instead_of } => {
-            let fewer = units::counted(u64::from(*accelerators), "accelerator");
-            format!("{fewer} instead of {instead_of}")
-        }
-        Remedy::Advice { advice, .. } => advice.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,7 +176,6 @@ mod tests {
             &[
                 "NO: 50 % AU of the 90 % asked, storage-bound",
                 "Needs 40 MB/s, gets 20 MB/s (50 %); 100 % of the wait is reading",
-                "Would help (estimated): 20 MB/s more storage, or 1 accelerator instead of 2",
             ],
         );
         check(
@@ -211,7 +183,6 @@ mod tests {
             &[
                 "NO: 25 % AU of the 90 % asked, over its one step, storage-bound",
                 "Needs 40 MB/s, gets 10 MB/s (25 %); 100 % of the wait is reading",
-                "Would help (estimated): 30 MB/s more storage",
             ],
         );
         check(
@@ -219,7 +190,6 @@ mod tests {
             &[
                 "NO: 25 % AU of the 90 % asked, over all 3 steps, storage-bound",
                 "Needs 40 MB/s, gets 10 MB/s (25 %); 100 % of the wait is reading",
-                "Would help (estimated): 30 MB/s more storage",
             ],
         );
     }
@@ -248,17 +218,15 @@ mod tests {
         (stopped.complete, stopped.plan.train.epochs) = (false, 3);
         stopped.stopped_because = Some("interrupted".into());
         let measured = "Needs 20 MB/s, gets 10 MB/s (50 %); measured 50 % AU of the 90 % asked";
-        let help = "Would help: run again to the end";
-        check(&stopped, &["UNKNOWN: interrupted, 1 of 3 epochs are there", measured, help]);
+        check(&stopped, &["UNKNOWN: interrupted, 1 of 3 epochs are there", measured]);
         stopped.stopped_because = None;
         let why = "1 of 3 epochs are there: it was killed, or is still going on";
-        check(&stopped, &[&format!("UNKNOWN: incomplete, {why}"), measured, help]);
+        check(&stopped, &[&format!("UNKNOWN: incomplete, {why}"), measured]);
         let mut cached = starved(1);
         cached.epochs[0].host.process_device_read_bytes = Some(0);
         cached.epochs[0].host.resident_before_bytes = Some(80_000_000);
-        let help = "Would help: use `--cold`, or a dataset of at least five times the memory";
         let why = "UNKNOWN: cache-fed, 80 MB were read, 0 B of them from the device";
-        check(&cached, &[why, measured, help]);
+        check(&cached, &[why, measured]);
         let mut nothing = starved(1);
         nothing.epochs.clear();
         check(&nothing, &["UNKNOWN: invalid, no step was finished"]);

@@ -8,6 +8,7 @@ pub mod finding;
 pub mod comparison;
 pub mod recommendation;
 pub mod schedule;
+pub mod advice;
 pub mod answer;
 pub mod search;
 pub mod untold;

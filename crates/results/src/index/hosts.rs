@@ -76,15 +76,11 @@ fn joined(parts: &[&Run]) -> Run {
         let number = if name.ends_with("_per_second") { of.iter().sum() } else { mean(&of)? };
         Some((name.clone(), number))
     });
-    let mut doubts: Vec<Doubt> = Vec::new();
-    for doubt in parts.iter().flat_map(|part| &part.doubts) {
-        if doubts.iter().all(|other| other.name != doubt.name) {
-            doubts.push(doubt.clone());
-        }
-    }
     let memory = parts.iter().map(|part| part.memory_bytes).sum::<Option<u64>>();
     let accelerators = parts.iter().map(|part| part.accelerators).sum::<Option<u32>>();
-    let mut settings = first.settings.clone();
+    // A host may have lost its config.
+    let fullest = parts.iter().max_by_key(|part| part.settings.len()).unwrap_or(&parts[0]);
+    let mut settings = fullest.settings.clone();
     if let Some(accelerators) = accelerators {
         settings.insert(ACCELERATORS.into(), accelerators.to_string());
     }
@@ -96,6 +92,8 @@ fn joined(parts: &[&Run]) -> Run {
         memory_bytes: memory,
         dataset_use: DatasetUse { memory_bytes: memory, ..first.dataset_use.clone() },
         accelerators,
+        read_threads: fullest.read_threads,
+        overrides: fullest.overrides.clone(),
         value: match (&*first.parameter, accelerators) {
             ("processes", Some(accelerators)) => accelerators.to_string(),
             _ => first.value.clone(),
@@ -104,18 +102,37 @@ fn joined(parts: &[&Run]) -> Run {
         values: values.collect(),
         series: series.collect(),
         reported: reported.collect(),
-        step_times: StepTimeSummary {
-            load_s_per_step: mean_of(&|part| part.step_times.load_s_per_step),
-            compute_s_per_step: mean_of(&|part| part.step_times.compute_s_per_step),
-            load_percent: mean_of(&|part| part.step_times.load_percent),
-            excluded_percent: mean_of(&|part| part.step_times.excluded_percent),
-            barrier_percent: mean_of(&|part| part.step_times.barrier_percent),
-            ..StepTimeSummary::default()
-        },
+        step_times: step_times(parts),
         first_step_s: mean_of(&|part| part.first_step_s),
         phases: Vec::new(),
-        doubts,
+        doubts: doubts_of(parts),
         record: None,
         ..first.clone()
     }
+}
+
+fn step_times(parts: &[&Run]) -> StepTimeSummary {
+    let of = |value: fn(&StepTimeSummary) -> Option<f64>| {
+        let values = parts.iter().map(|part| value(&part.step_times));
+        mean(&values.collect::<Option<Vec<f64>>>()?)
+    };
+    StepTimeSummary {
+        load_s_per_step: of(|times| times.load_s_per_step),
+        compute_s_per_step: of(|times| times.compute_s_per_step),
+        load_percent: of(|times| times.load_percent),
+        excluded_percent: of(|times| times.excluded_percent),
+        barrier_percent: of(|times| times.barrier_percent),
+        ..StepTimeSummary::default()
+    }
+}
+
+/// Each once, as the first host that deserves it has it.
+fn doubts_of(parts: &[&Run]) -> Vec<Doubt> {
+    let mut doubts: Vec<Doubt> = Vec::new();
+    for doubt in parts.iter().flat_map(|part| &part.doubts) {
+        if doubts.iter().all(|other| other.name != doubt.name) {
+            doubts.push(doubt.clone());
+        }
+    }
+    doubts
 }

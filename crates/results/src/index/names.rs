@@ -39,12 +39,14 @@ pub(super) fn complete(runs: &mut [Run]) {
     let is_submitted = |run: &Run| run.submission.is_some() && run.is_result();
     let alike = grouped(runs, is_submitted, |run| (run.study_key(), run.accelerators));
     for members in alike.into_values().collect::<Vec<_>>() {
-        let Some(&known) = members.iter().find(|&&index| is_known(&runs[index])) else { continue };
-        let (settings, read_threads) = (runs[known].settings.clone(), runs[known].read_threads);
+        let fullest = members.iter().max_by_key(|&&index| runs[index].settings.len());
+        let Some(&fullest) = fullest else { continue };
+        let (settings, read_threads) = (runs[fullest].settings.clone(), runs[fullest].read_threads);
         for &index in &members {
-            if !is_known(&runs[index]) {
-                runs[index].settings.clone_from(&settings);
-                runs[index].read_threads = runs[index].read_threads.or(read_threads);
+            let run = &mut runs[index];
+            if run.settings.iter().all(|(key, value)| settings.get(key) == Some(value)) {
+                run.settings.clone_from(&settings);
+                run.read_threads = run.read_threads.or(read_threads);
             }
         }
     }

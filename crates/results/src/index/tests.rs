@@ -317,6 +317,9 @@ fn runs_of_a_system_whose_configs_are_gone_are_grouped_with_the_others() {
         fs::write(hydra.join("overrides.yaml"), "- ++workload.dataset.num_files_train=168\n")
             .unwrap();
         if number < 4 {
+            fs::remove_file(hydra.join("config.yaml")).unwrap();
+        }
+        if number < 2 {
             fs::remove_dir_all(hydra).unwrap();
         }
     }

@@ -5,6 +5,7 @@ mod network;
 mod cpu;
 mod facts;
 mod proc;
+mod busiest;
 mod sample;
 mod dentries;
 mod environment;

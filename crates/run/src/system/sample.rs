@@ -1,5 +1,6 @@
 //! The machine during an epoch: device bytes, CPU time, page cache, clock.
 
+use super::busiest::ProcessTimes;
 use super::facts::meminfo;
 use super::proc::{Proc, Totals};
 use crate::clock::Clock;
@@ -12,6 +13,7 @@ const CLOCK_STEP_MIN_NS: u64 = 1_000_000;
 pub struct Sampler {
     proc: Proc,
     at_start: Totals,
+    others: ProcessTimes,
     meminfo: Vec<(String, String)>,
     clock: Clock,
     clock_step_ns: i64,
@@ -22,6 +24,7 @@ impl Sampler {
     pub fn start(device: Option<&str>, clock: Clock) -> Self {
         let mut proc = Proc::open(device);
         Sampler {
+            others: ProcessTimes::now(),
             at_start: proc.totals(),
             proc,
             meminfo: meminfo(),
@@ -41,6 +44,7 @@ impl Sampler {
             device_write_bytes: added.counts.device_written_bytes,
             process_cpu_ns: added.counts.process_cpu_ns,
             cpu_busy_share: added.cpu_busy_share(),
+            busiest_other: ProcessTimes::now().busiest_since(&self.others),
             clock_step_ns: Some(if is_stepped { step_ns } else { 0 }),
             meminfo: self.meminfo,
             ..HostEpoch::default()

@@ -8,6 +8,7 @@ use crate::{messages, progress};
 use anyhow::Context;
 use feedrate_analysis::precision::mean_looked_at;
 use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::doubt::PAGE_CACHE;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{Better, DURATION_S, Metric, NotMeasurable, Unit};
 use feedrate_measure::record::file::write_atomically;
@@ -118,7 +119,9 @@ impl<'a> Hunt<'a> {
         self.times_s.entry(number).or_default().push(took_s);
         let verdict = summary.verdict.name;
         if !tells(&summary) {
-            let lines = answer::lines(&summary.answer, &summary.verdict, &summary.doubts);
+            let mut lines = answer::lines(&summary.answer, &summary.verdict, &summary.doubts);
+            let page_cache = summary.doubts.iter().find(|doubt| doubt.name == PAGE_CACHE);
+            lines.extend(page_cache.map(|doubt| doubt.advice.clone()));
             let memory = match summary.answer.kind {
                 AnswerKind::Unknown => "",
                 _ => "memory served it; ",

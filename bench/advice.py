@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Runs of which it is known what would help, and what `feedrate advise` says first: prints a table and the share that is right, exits 1 below
+`--least`. Then the ten applications: what their analyses found must be among the advice, and what does nothing must be told to do nothing.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+from harness import FEEDRATE, ROOT, WORKLOADS, Failed, run_child
+
+COMPUTE_S = 0.04
+SAMPLE_BYTES = 262144
+# Has no page cache that could feed the run.
+MEMORY = ["storage.storage_type=memory"]
+ONE_THREAD = ["reader.read_threads=1"]
+NOTHING = {None}
+ON_STORAGE = {"storage", "striping", "engine", "stage"}
+# Points of utilisation that a change brings which does nothing, at most.
+USELESS_POINTS = 3
+BURN = "import os\nwhile True: os.getpid()"
+
+
+@dataclass
+class Case:
+    """What is emulated, mildly and severely, and what is right to advise."""
+
+    overrides: Callable[[int], list]
+    right: set
+    accelerators: int = 2
+    wrong: frozenset = frozenset()
+    burners: tuple = (0, 0)
+
+
+def slow_disk(severity):
+    """A share of the bytes that are needed."""
+    rate = [0.7, 0.4][severity] * 2 * SAMPLE_BYTES / COMPUTE_S
+    return [*MEMORY, f"storage.throttle.bytes_per_second={rate}"]
+
+
+def latency(severity):
+    return [*MEMORY, *ONE_THREAD, f"storage.delay.read_seconds={[0.06, 0.15][severity]}"]
+
+
+def tiny_files(severity):
+    tiny = ["dataset.num_files_train=200", "dataset.record_length_bytes=4096", "reader.batch_size=8"]
+    return [*MEMORY, *ONE_THREAD, *tiny, f"storage.delay.open_seconds={[0.008, 0.02][severity]}"]
+
+
+def slow_decode(severity):
+    return [*MEMORY, *ONE_THREAD, f"reader.preprocess_time={[0.06, 0.15][severity]}"]
+
+
+def text(severity):
+    """Numbers as text, which take longer to parse than a step computes."""
+    csv = ["dataset.format=csv", "dataset.num_files_train=12", f"train.computation_time={[0.008, 0.004][severity]}"]
+    return [*MEMORY, *ONE_THREAD, *csv]
+
+
+def small_requests(severity):
+    return [*MEMORY, "reader.transfer_size=4096", f"storage.delay.read_seconds={[0.002, 0.005][severity]}"]
+
+
+def amplification(severity):
+    """Chunks of several samples, of which each read wants one."""
+    samples = [16, 32][severity]
+    hdf5 = ["dataset.format=hdf5", "dataset.compression=gzip", "dataset.num_samples_per_file=256"]
+    hdf5 += ["dataset.num_files_train=1", "reader.batch_size=8"]
+    shape = ["dataset.record_dims=[4,4096]", "dataset.record_element_type=uint8"]
+    chunks = [f"dataset.hdf5.chunk_dims=[{samples},4,4096]", "reader.sample_shuffle=seed"]
+    rate = 2 * 2 * 8 * 16384 / COMPUTE_S
+    return [*MEMORY, *hdf5, *shape, *chunks, f"storage.throttle.bytes_per_second={rate}"]
+
+
+def same_bytes(severity):
+    """Storage for one accelerator, from which each reads all."""
+    hdf5 = ["dataset.format=hdf5", "dataset.num_samples_per_file=50", "dataset.num_files_train=1"]
+    rate = [2.5, 1.3][severity] * SAMPLE_BYTES / COMPUTE_S
+    throttle = f"storage.throttle.bytes_per_second={rate}"
+    return [*MEMORY, *hdf5, "reader.file_access=same", throttle]
+
+
+def checkpoint_storm(severity):
+    files = ", ".join(["67108864"] * [1, 4][severity])
+    saved = ["workflow.checkpoint=True", "checkpoint.type=all_ranks", "checkpoint.steps_between_checkpoints=5"]
+    return [*MEMORY, *saved, f"checkpoint.file_sizes=[{files}]", "checkpoint.fsync=true"]
+
+
+def small_cache(severity):
+    """Files that were just written, and more that the page cache gives than a device could."""
+    return [f"train.computation_time={[COMPUTE_S, COMPUTE_S / 2][severity]}"]
+
+
+def slow_accelerator(severity):
+    return [*MEMORY, f"train.slow_accelerators={{1: {[1.5, 3][severity]}}}"]
+
+
+def burnt_processors(_):
+    """Text, which is parsed in time where nobody else runs."""
+    csv = ["dataset.format=csv", "dataset.record_length_bytes=32768"]
+    return [*MEMORY, *csv]
+
+
+def fed(severity):
+    return [*MEMORY, f"train.computation_time={[0.08, COMPUTE_S][severity]}"]
+
+
+# By what is emulated: the first advice that is right, and what must not be among the advice.
+CASES = {
+    "slow disk": Case(slow_disk, {"storage", "fewer_accelerators"}),
+    "latency": Case(latency, {"read_threads", "transfer_size"}),
+    "many tiny files": Case(tiny_files, {"shards", "samples_per_file"}),
+    "slow decode": Case(slow_decode, {"decode_threads", "binary_format"}),
+    "text": Case(text, {"binary_format", "decode_threads"}),
+    "4 KiB requests": Case(small_requests, {"transfer_size"}),
+    "amplification": Case(amplification, {"chunk_is_sample", "binary_format"}),
+    "all ranks the same bytes": Case(same_bytes, {"broadcast", "stage"}, accelerators=4),
+    "checkpoint storm": Case(checkpoint_storm, {"asynchronous_checkpoints", "rank_local_checkpoints"}),
+    "cache-fed": Case(small_cache, {"run_again"}, wrong=ON_STORAGE),
+    "one slow accelerator": Case(slow_accelerator, {"slow_accelerator"}, wrong=ON_STORAGE),
+    "CPU burnt by others": Case(burnt_processors, {"other_processes", "decode_threads"}, 2, burners=(4, 8)),
+    "fed": Case(fed, NOTHING),
+}
+
+
+@dataclass
+class Application:
+    """A bundled workload made small, on a storage that makes it wait."""
+
+    small: list
+    found: set
+    # Changes that its analysis suggested and that do nothing.
+    useless: tuple = ()
+    accelerators: int = 2
+
+
+LATENCY = "storage.delay.read_seconds="
+APPLICATIONS = {
+    "imagenet_cnn": Application(
+        ["dataset.num_files_train=16", "dataset.num_samples_per_file=100", "reader.read_threads=1", "reader.batch_size=20",
+         "train.computation_time=0.01", LATENCY + "0.004"],
+        {"read_threads", "transfer_size"},
+        ("reader.prefetch_size=16", "dataset.num_files_train=8 dataset.num_samples_per_file=200"),
+    ),
+    "cosmic_tagger": Application(
+        ["dataset.num_samples_per_file=128", "reader.batch_size=8", "train.computation_time=0.3", LATENCY + "0.002"],
+        {"chunk_is_sample", "broadcast"},
+    ),
+    "ffn": Application(
+        ["dataset.num_samples_per_file=256", "train.computation_time=0.02", LATENCY + "0.03"],
+        {"contiguous_shards", "read_threads", "stage"},
+    ),
+    "climate_segmentation": Application(
+        ["train.epochs=4", "train.computation_time=0.005", "checkpoint.checkpoint_after_epoch=4", LATENCY + "0.01"],
+        {"whole_file"},
+    ),
+    "cosmoflow_io": Application(
+        ["dataset.num_files_train=4", "dataset.num_samples_per_file=8", "train.computation_time=0.05", LATENCY + "0.004"],
+        {"read_threads", "transfer_size"},
+        ("reader.prefetch_size=8",),
+    ),
+    "candle_nt3": Application(
+        ["dataset.num_samples_per_file=40", "reader.batch_size=4", "train.epochs=2", "train.computation_time=0.05"],
+        {"binary_format"},
+    ),
+    "l2hmc": Application(
+        ["dataset.num_samples_per_file=6400", "train.computation_time=0.02", "checkpoint.steps_between_checkpoints=5",
+         "checkpoint.fsync=true"],
+        {"asynchronous_checkpoints"},
+    ),
+    "bert_mrpc": Application(
+        ["dataset.num_samples_per_file=1800", "train.computation_time=0.004", LATENCY + "0.004"],
+        {"transfer_size", "read_on_demand"},
+        accelerators=1,
+    ),
+    "mma_adsp": Application(
+        [*MEMORY, "dataset.num_samples_per_file=640", "train.epochs=20", "train.computation_time=0.02"], NOTHING, accelerators=1
+    ),
+    "frnn": Application(
+        ["dataset.num_files_train=64", "train.computation_time=0.02", LATENCY + "0.05"],
+        {"read_threads"},
+        ("reader.prefetch_size=8",),
+    ),
+}
+
+
+def main():
+    arguments = parse_arguments()
+    told, right, count = collections.defaultdict(list), 0, 0
+    for _ in range(arguments.rounds):
+        for name, case in wanted(CASES, arguments.only):
+            for severity in range(2):
+                names, is_right = judged(arguments, case, severity)
+                told[name].append(names[0] or "nothing")
+                right, count = right + is_right, count + 1
+                if not is_right:
+                    severe = ["mild", "severe"][severity]
+                    print(f"{name}, {severe}: {', '.join(map(str, names))}", file=sys.stderr)
+    print(case_table(told))
+    share = right / max(count, 1)
+    if count:
+        print(f"\n{right} of {count} right, {100 * share:.1f} %")
+    lines, is_found = applications(arguments)
+    if lines:
+        print("\n".join(["", "| application | advice | useless |", "|---|---|---|", *lines]))
+    sys.exit(0 if is_found and (not count or share >= arguments.least) else 1)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
+    parser.add_argument("--least", type=float, default=0.9, help="the least share of labelled cases that is right (0.9)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each labelled case (3)")
+    parser.add_argument("--only", help="cases and applications whose name has this")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
+    arguments = parser.parse_args()
+    if not arguments.binary.exists():
+        sys.exit(f"error: there is no {arguments.binary}\n  hint: run `cargo build --release`")
+    arguments.binary, arguments.data = arguments.binary.resolve(), arguments.data.resolve() / "advice"
+    return arguments
+
+
+def wanted(rows, only):
+    return [(name, row) for name, row in rows.items() if not only or only in name]
+
+
+def judged(arguments, case, severity):
+    """The names of what is advised, and whether the first one is right."""
+    try:
+        with burning(case.burners[severity]), kept_run(
+            arguments, WORKLOADS / "verdicts.yaml", case.overrides(severity), case.accelerators
+        ) as (_, run):
+            names = advised(arguments, run)
+    except Failed as error:
+        return [f"failed: {error}"], False
+    return names, names[0] in case.right and not case.wrong.intersection(names)
+
+
+@contextlib.contextmanager
+def burning(count):
+    """Processes that take all the CPU they get."""
+    children = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+@contextlib.contextmanager
+def kept_run(arguments, workload, overrides, accelerators):
+    """What a run tells, and its folder, as long as it is looked at."""
+    results = arguments.data / "results"
+    argv = [arguments.binary, "run", workload, *overrides, "-n", accelerators, "--data", arguments.data]
+    try:
+        told = json.loads(run_child([*argv, "--results", results, "--quiet", "--json"]).stdout)
+        yield told, next(results.rglob("record.json")).parent
+    finally:
+        shutil.rmtree(results, ignore_errors=True)
+
+
+def advised(arguments, run):
+    advice = json.loads(run_child([arguments.binary, "advise", run, "--json"]).stdout)["advice"]
+    return [one["name"] for one in advice] or [None]
+
+
+def case_table(told):
+    lines = ["| emulated | right | first advice |", "|---|---|---|"] if told else []
+    for name, firsts in told.items():
+        right = " or ".join(sorted(one or "nothing" for one in CASES[name].right))
+        counts = ", ".join(f"{first} × {count}" for first, count in collections.Counter(firsts).items())
+        lines.append(f"| {name} | {right} | {counts} |")
+    return "\n".join(lines)
+
+
+def applications(arguments):
+    lines, is_found = [], True
+    for name, application in wanted(APPLICATIONS, arguments.only):
+        try:
+            with kept_run(arguments, name, application.small, application.accelerators) as (_, run):
+                names = advised(arguments, run)
+            effects = [effect(arguments, name, application, change) for change in application.useless]
+        except Failed as error:
+            names, effects = [f"failed: {error}"], []
+        is_useless = all("no effect" in told for told in effects)
+        is_found &= bool(application.found.intersection(names)) and is_useless
+        lines.append(f"| {name} | {', '.join(one or 'nothing' for one in names)} | {'; '.join(effects)} |")
+    return lines, is_found
+
+
+def effect(arguments, name, application, change):
+    """What a change does to the utilisation over all steps, of runs in turns."""
+    changes = [[], change.split()]
+    au = [[all_steps_percent(arguments, name, application, overrides) for overrides in changes] for _ in range(3)]
+    before, after = (statistics.median(column) for column in zip(*au))
+    is_useless = after - before <= USELESS_POINTS
+    return f"{change}: {'no effect' if is_useless else 'it helps'} ({before:.1f} to {after:.1f} %)"
+
+
+def all_steps_percent(arguments, name, application, overrides):
+    with kept_run(arguments, name, [*application.small, *overrides], application.accelerators) as (told, _):
+        return told["au"]["all_steps_percent"]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+//! A record with what follows from it, as rules look at it, and the few figures that several of them share. No rule.
+
+use crate::predict::{Pipeline, PipelineChange, Prediction, StorageModel};
+use feedrate_measure::answer::Answer;
+use feedrate_measure::derived::Derived;
+use feedrate_measure::doubt::Doubt;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::{COMPUTE_S, DELIVERED_WHOLE, DURATION_S};
+use feedrate_measure::record::System;
+use feedrate_measure::waits::{WaitCause, Waits};
+use feedrate_spec::plan::Plan;
+
+/// A storage that delivers this share of its bandwidth is held up by it.
+const SATURATED_SHARE: f64 = 0.7;
+/// Reading threads that feed have this share of their time to spare.
+const SPARE_SHARE: f64 = 0.1;
+/// Threads of one accelerator that are advised at most.
+const THREADS_MAX: u32 = 64;
+
+/// A run that asks for advice.
+pub struct Case<'a> {
+    /// Its record, and its metrics.
+    pub derived: &'a Derived<'a>,
+    /// Whether its accelerators were fed.
+    pub answer: &'a Answer,
+    /// Reasons not to believe its numbers.
+    pub doubts: &'a [Doubt],
+    /// `None` where the record does not tell.
+    pub pipeline: Option<Pipeline>,
+    waits: Option<Waits>,
+}
+
+/// Limit of the reads of a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadLimit {
+    Latency,
+    Bandwidth,
+    /// The record allows both.
+    Either,
+}
+
+/// Seconds of one thread for a sample, and the samples.
+pub(super) struct SampleTimes {
+    pub(super) open_s: f64,
+    pub(super) read_s: f64,
+    pub(super) decode_s: f64,
+    pub(super) reads: f64,
+    pub(super) opens: f64,
+}
+
+impl SampleTimes {
+    pub(super) fn all_s(&self) -> f64 {
+        self.open_s + self.read_s + self.decode_s
+    }
+}
+
+impl<'a> Case<'a> {
+    /// The case of a record whose answer is known.
+    pub fn new(derived: &'a Derived<'a>, answer: &'a Answer, doubts: &'a [Doubt]) -> Self {
+        let pipeline = Pipeline::new(derived.record).ok();
+        Case { derived, answer, doubts, pipeline, waits: Waits::new(derived) }
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.derived.record.plan
+    }
+
+    pub(super) fn predict(&self, plan: &Plan, changes: &[PipelineChange]) -> Option<Prediction> {
+        self.pipeline.as_ref()?.predict(plan, changes).ok()
+    }
+
+    /// Computed by an accelerator over the run, in the mean.
+    pub(super) fn compute_s(&self) -> f64 {
+        self.derived.value(&COMPUTE_S).unwrap_or(0.0)
+    }
+
+    /// Seconds of the longest wait, in all, where its cause is one of `causes`.
+    pub(super) fn lost_s(&self, causes: &[WaitCause]) -> Option<f64> {
+        let waits = self.waits?;
+        let cause = waits.main_part()?.cause;
+        causes.contains(&cause).then_some(match cause {
+            WaitCause::Open => waits.open_s,
+            WaitCause::Read => waits.read_s,
+            WaitCause::Decode => waits.decode_s,
+            WaitCause::Skew => waits.skew_s,
+        })
+    }
+
+    pub(super) fn data_s(&self) -> Option<f64> {
+        Some(self.waits?.data_s())
+    }
+
+    /// `None` where nothing was read.
+    pub(super) fn sample(&self) -> Option<SampleTimes> {
+        let io = &self.derived.io;
+        let samples = io.samples as f64;
+        (samples > 0.0 && io.reads > 0).then(|| SampleTimes {
+            open_s: io.open_ns as f64 / 1e9 / samples,
+            read_s: io.read_ns as f64 / 1e9 / samples,
+            decode_s: io.decode_ns as f64 / 1e9 / samples,
+            reads: io.reads as f64 / samples,
+            opens: io.opens as f64 / samples,
+        })
+    }
+
+    /// Mean bytes of a read.
+    pub(super) fn request_bytes(&self) -> Option<f64> {
+        let io = &self.derived.io;
+        (io.reads > 0).then(|| io.read_bytes as f64 / io.reads as f64)
+    }
+
+    /// Payload of a sample in the mean.
+    pub(super) fn sample_bytes(&self) -> f64 {
+        let dataset = &self.plan().dataset;
+        let samples = dataset.files_train.saturating_mul(dataset.samples_per_file).max(1);
+        self.derived.dataset_bytes as f64 / samples as f64
+    }
+
+    /// Time of an accelerator's compute for a sample.
+    pub(super) fn compute_of_sample_s(&self) -> Option<f64> {
+        let samples = self.derived.io.samples as f64 / f64::from(self.plan().accelerators.max(1));
+        (samples > 0.0 && self.compute_s() > 0.0).then(|| self.compute_s() / samples)
+    }
+
+    /// Threads of an accelerator that would keep it fed, if each of them took no longer than now: the utilisation law.
+    pub(super) fn threads_needed(&self) -> Option<u32> {
+        let threads = self.sample()?.all_s() / self.compute_of_sample_s()? / (1.0 - SPARE_SHARE);
+        Some((threads.ceil() as u32).clamp(1, THREADS_MAX))
+    }
+
+    /// Share of their time in which the threads had something to do.
+    pub(super) fn busy_share(&self) -> Option<f64> {
+        let io = &self.derived.io;
+        let threads = self.plan().readers() * self.plan().loader.workers.max(1);
+        let all_s = f64::from(threads) * self.derived.value(&DURATION_S)?;
+        (all_s > 0.0).then(|| (io.open_ns + io.read_ns + io.decode_ns) as f64 / 1e9 / all_s)
+    }
+
+    /// Logical CPUs that the run may use.
+    pub(super) fn cores(&self) -> u32 {
+        self.derived.record.machines().iter().map(|machine: &System| machine.cpus).sum()
+    }
+
+    /// The limit of reads: by what stands for the storage, or by each storage that explains the record.
+    pub(super) fn read_limit(&self) -> ReadLimit {
+        let Some(delivered) = self.derived.value(&DELIVERED_WHOLE) else {
+            return ReadLimit::Either;
+        };
+        let processes = self.derived.record.processes.len().max(1) as f64;
+        let emulated = self.plan().storage.throttle_bytes_per_second.map(|rate| rate * processes);
+        let is_full = |rate: f64| rate * SATURATED_SHARE <= delivered;
+        if emulated.is_some_and(is_full) {
+            return ReadLimit::Bandwidth;
+        }
+        if self.derived.reads_are_emulated() {
+            return ReadLimit::Latency;
+        }
+        let Some(pipeline) = &self.pipeline else { return ReadLimit::Either };
+        let is_bandwidth = |model: &StorageModel| model.bytes_per_second.is_some_and(is_full);
+        let models = std::iter::once(&pipeline.storage.best).chain(&pipeline.storage.others);
+        let full = models.clone().filter(|model| is_bandwidth(model)).count();
+        match full {
+            0 => ReadLimit::Latency,
+            all if all == models.count() => ReadLimit::Bandwidth,
+            _ => ReadLimit::Either,
+        }
+    }
+}
+
+/// A file of shards is about as long.
+const SHARD_BYTES: f64 = (64 << 20) as f64;
+/// Shards for each reading thread, at least: fewer cannot be shuffled or shared out.
+const SHARDS_EACH_MIN: u64 = 4;
+
+/// The same samples in fewer files, and how many files and opens there were. `None` where files are large or few.
+pub(super) fn fewer_files(case: &Case) -> Option<(Vec<String>, Facts)> {
+    let (plan, dataset) = (case.plan(), &case.plan().dataset);
+    let (files, each) = (dataset.files_train, dataset.samples_per_file.max(1));
+    let threads = u64::from(plan.accelerators) * u64::from(plan.loader.workers.max(1));
+    let file_bytes = case.sample_bytes() * each as f64;
+    let most = (SHARD_BYTES / file_bytes.max(1.0)) as u64;
+    let most = most.min(files / (SHARDS_EACH_MIN * threads));
+    // Without a rest no sample is added.
+    let joined = (2..=most.min(1 << 16)).rev().find(|joined| files % joined == 0)?;
+    let evidence = Facts::new()
+        .with("files", files)
+        .with("file_bytes", file_bytes as u64)
+        .with("opened_files", case.derived.io.opens)
+        .with("open_s", case.derived.io.open_ns as f64 / 1e9 / case.derived.io.opens.max(1) as f64)
+        .with("shards", files / joined)
+        .with("shard_samples", each * joined);
+    let overrides = vec![
+        format!("dataset.num_files_train={}", files / joined),
+        format!("dataset.num_samples_per_file={}", each * joined),
+    ];
+    Some((overrides, evidence))
+}

@@ -1,0 +1,39 @@
+//! A sample lies in many chunks, each of which is a read.
+
+use super::{Case, Cost, Proposal, Risk, Rule};
+use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::waits::WaitCause;
+use feedrate_spec::plan::layout::Layout;
+
+pub(super) static RULE: Rule = Rule {
+    name: "chunk_is_sample",
+    source: "I/O analysis of cosmic_tagger with Darshan; drishti for HDF5",
+    answers: &[AnswerKind::No],
+    propose,
+    #[cfg(test)]
+    fires: super::tests::small_chunks,
+};
+
+fn propose(case: &Case) -> Option<Proposal> {
+    let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Decode])?;
+    let dataset = &case.plan().dataset;
+    let chunk_elements: u64 = dataset.encoding.chunk_dims.iter().product();
+    let chunk_bytes = chunk_elements * dataset.element.bytes();
+    let sample = case.sample()?;
+    let is_split = !dataset.encoding.chunk_dims.is_empty()
+        && (2 * chunk_bytes) as f64 <= case.sample_bytes()
+        && 2.0 <= sample.reads;
+    if !is_split {
+        return None;
+    }
+    let dims = Layout::new(dataset).shape(0).dims;
+    let dims: Vec<String> = dims.as_slice().iter().map(u64::to_string).collect();
+    let overrides = [format!("dataset.hdf5.chunk_dims=[1,{}]", dims.join(","))];
+    let evidence = Facts::new()
+        .with("chunk_bytes", chunk_bytes)
+        .with("sample_bytes", case.sample_bytes() as u64)
+        .with("reads_per_sample", sample.reads);
+    let proposal = RULE.proposal(&overrides, lost_s, evidence);
+    Some(Proposal { cost: Cost::Dataset, risk: Risk::Amplification, ..proposal })
+}

@@ -1,0 +1,41 @@
+//! Each accelerator skips what the others read, so that no two of its reads follow one another.
+
+use super::{Case, Proposal, Risk, Rule};
+use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
+use feedrate_measure::waits::WaitCause;
+use feedrate_spec::plan::FileAccess;
+
+/// Share of the reads that follow another.
+const CONSECUTIVE_SHARE_MAX: f64 = 0.5;
+/// Share of the same, above which reads go forwards.
+const SEQUENTIAL_SHARE_MIN: f64 = 0.9;
+
+pub(super) static RULE: Rule = Rule {
+    name: "contiguous_shards",
+    source: "I/O analysis of ffn with Darshan; drishti P11 to P14",
+    answers: &[AnswerKind::No],
+    propose,
+    #[cfg(test)]
+    fires: super::tests::samples_in_turn,
+};
+
+fn propose(case: &Case) -> Option<Proposal> {
+    let lost_s = case.lost_s(&[WaitCause::Read])?;
+    let consecutive = case.derived.value(&CONSECUTIVE)?;
+    let sequential = case.derived.value(&SEQUENTIAL)?;
+    let (plan, loader) = (case.plan(), &case.plan().loader);
+    let is_in_turn = plan.accelerators > 1
+        && loader.file_access == FileAccess::Shared
+        && loader.group_accelerators <= 1;
+    let skips = consecutive <= CONSECUTIVE_SHARE_MAX && SEQUENTIAL_SHARE_MIN <= sequential;
+    (is_in_turn && skips).then(|| {
+        let evidence = Facts::new()
+            .with("all_accelerators", plan.accelerators)
+            .with("consecutive_percent", 100.0 * consecutive)
+            .with("sequential_percent", 100.0 * sequential);
+        let overrides = ["reader.file_access=multi".into()];
+        Proposal { risk: Risk::Shuffling, ..RULE.proposal(&overrides, lost_s, evidence) }
+    })
+}

@@ -1,0 +1,51 @@
+//! Decoding takes the time: more threads, as far as there are cores for them.
+
+use super::{Case, Cost, Proposal, Risk, Rule};
+use crate::predict::{PipelineChange, Scale};
+use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::waits::WaitCause;
+
+pub(super) static RULE: Rule = Rule {
+    name: "decode_threads",
+    source: "tf.data and Plumber: parallelism by the cost of each stage",
+    answers: &[AnswerKind::No],
+    propose,
+    #[cfg(test)]
+    fires: super::tests::slow_decode,
+};
+
+fn propose(case: &Case) -> Option<Proposal> {
+    let lost_s = case.lost_s(&[WaitCause::Decode])?;
+    let (loader, sample) = (&case.plan().loader, case.sample()?);
+    let threads = loader.decode_threads.unwrap_or(loader.workers);
+    let needed = case.threads_needed()?;
+    let accelerators = case.plan().accelerators.max(1);
+    let fit = needed.min((case.cores() / accelerators).max(1));
+    let evidence = Facts::new()
+        .with("decode_s", sample.decode_s)
+        .with("threads", threads)
+        .with("needed_threads", needed)
+        .with("cores", case.cores());
+    if fit > threads.max(1) {
+        let mut overrides = vec![format!("reader.read_threads={}", fit.max(loader.workers))];
+        overrides
+            .extend(loader.decode_threads.map(|_| format!("reader.computation_threads={fit}")));
+        let proposal = RULE.proposal(&overrides, lost_s, evidence);
+        return Some(Proposal { cost: Cost::Processors, risk: Risk::Memory, ..proposal });
+    }
+    let is_short = threads.max(1) < needed;
+    is_short.then(|| {
+        let faster = f64::from(threads.max(1)) / f64::from(needed);
+        let lacks =
+            1.0 / case.compute_of_sample_s().unwrap_or(f64::INFINITY) * f64::from(accelerators);
+        let evidence = evidence
+            .with("lacks_cores", (needed - threads.max(1)) * accelerators)
+            .with("needed_samples_per_second", lacks);
+        Proposal {
+            cost: Cost::Hardware,
+            changes: vec![PipelineChange::DecodeTime(Scale::Times(faster))],
+            ..RULE.proposal(&[], lost_s, evidence)
+        }
+    })
+}

@@ -1,0 +1,38 @@
+//! Fewer accelerators would be fed by the rate that the storage delivers.
+
+use super::case::ReadLimit;
+use super::{Case, Cost, Proposal, Rule};
+use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::AU_SUSTAINED;
+use feedrate_measure::waits::WaitCause;
+
+pub(super) static RULE: Rule = Rule {
+    name: "fewer_accelerators",
+    source: "feedrate; MLPerf Storage counts the accelerators that are fed",
+    answers: &[AnswerKind::No],
+    propose,
+    #[cfg(test)]
+    fires: super::tests::slow_disk,
+};
+
+fn propose(case: &Case) -> Option<Proposal> {
+    let lost_s = case.lost_s(&[WaitCause::Read])?;
+    let answer = case.answer;
+    let (needed, delivered) =
+        answer.needed_bytes_per_second.zip(answer.delivered_bytes_per_second)?;
+    let instead_of = case.plan().accelerators;
+    let fed = (f64::from(instead_of) * delivered / needed) as u32;
+    // Who waits for latency has threads of his own; and a stock that each fills first says little.
+    let is_shared =
+        case.read_limit() != ReadLimit::Latency && answer.au_kind == Some(AU_SUSTAINED.id.name());
+    (is_shared && (1..instead_of).contains(&fed)).then(|| {
+        let evidence = Facts::new()
+            .with("fed_accelerators", fed)
+            .with("instead_of", instead_of)
+            .with("delivered_bytes_per_second", delivered)
+            .with("needed_bytes_per_second", needed);
+        let overrides = [format!("accelerators={fed}")];
+        Proposal { cost: Cost::Accelerators, ..RULE.proposal(&overrides, lost_s, evidence) }
+    })
+}

@@ -1,0 +1,47 @@
+//! The processors are busy with something else.
+
+use super::{Case, Cost, Proposal, Rule};
+use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::DURATION_S;
+use feedrate_measure::record::System;
+use feedrate_measure::waits::WaitCause;
+
+/// Less than this share of all processors is no reason.
+const OTHERS_SHARE_MIN: f64 = 0.25;
+/// From here on whoever needs a processor waits for one.
+const BUSY_SHARE_MIN: f64 = 0.9;
+
+pub(super) static RULE: Rule = Rule {
+    name: "other_processes",
+    source: "tf.data and Plumber: CPU saturation of the client",
+    answers: &[AnswerKind::No],
+    propose,
+    #[cfg(test)]
+    fires: super::tests::others_compute,
+};
+
+fn propose(case: &Case) -> Option<Proposal> {
+    // Whoever waits for a storage waits without a processor.
+    let lost_s = case.lost_s(&[WaitCause::Decode, WaitCause::Skew])?;
+    let record = case.derived.record;
+    let cpus: u32 = record.machines().iter().map(System::all_cpus).sum();
+    let busy_share = record.epochs.iter().map(|epoch| epoch.host.cpu_busy_share);
+    let busy_share = busy_share.sum::<Option<f64>>()? / record.epochs.len() as f64;
+    let own_s = case.derived.sum_of_host(|host| host.process_cpu_ns)? as f64 / 1e9;
+    let own = own_s / case.derived.value(&DURATION_S)?;
+    let others = busy_share * f64::from(cpus) - own;
+    let is_burnt = BUSY_SHARE_MIN <= busy_share && OTHERS_SHARE_MIN * f64::from(cpus) <= others;
+    let busiest = record.epochs.iter().filter_map(|epoch| epoch.host.busiest_other.as_ref());
+    let busiest = busiest.max_by_key(|other| other.cpu_ns);
+    is_burnt.then(|| {
+        let evidence = Facts::new()
+            .with("all_cores", cpus)
+            .with("busy_percent", 100.0 * busy_share)
+            .with("own", own)
+            .with("others", others)
+            .with_known("process", busiest.map(|other| other.name.as_str()))
+            .with_known("process_id", busiest.map(|other| other.id.to_string()));
+        Proposal { cost: Cost::Processors, ..RULE.proposal(&[], lost_s, evidence) }
+    })
+}

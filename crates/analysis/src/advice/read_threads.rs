@@ -1,0 +1,33 @@
+//! The threads of an accelerator wait for the storage, one request each: the smallest number of threads that feeds it.
+
+use super::case::ReadLimit;
+use super::{Case, Proposal, Risk, Rule};
+use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::IN_FLIGHT;
+use feedrate_measure::waits::WaitCause;
+
+pub(super) static RULE: Rule = Rule {
+    name: "read_threads",
+    source: "Little's law; Chien et al. (2018), threads 2.3 to 7.8 times; I/O analyses of frnn and cosmoflow",
+    answers: &[AnswerKind::No],
+    propose,
+    #[cfg(test)]
+    fires: super::tests::latency,
+};
+
+fn propose(case: &Case) -> Option<Proposal> {
+    let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open])?;
+    let sample = case.sample()?;
+    let (threads, needed) = (case.plan().loader.workers, case.threads_needed()?);
+    let is_bandwidth = sample.open_s < sample.read_s && case.read_limit() == ReadLimit::Bandwidth;
+    (threads < needed && !is_bandwidth).then(|| {
+        let evidence = Facts::new()
+            .with("threads", threads)
+            .with("sample_s", sample.all_s())
+            .with_known("compute_s", case.compute_of_sample_s())
+            .with_known("in_flight", case.derived.value(&IN_FLIGHT));
+        let overrides = [format!("reader.read_threads={needed}")];
+        Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
+    })
+}

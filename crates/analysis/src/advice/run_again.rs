@@ -1,0 +1,30 @@
+//! The run does not tell whether the storage feeds the accelerators: another one would.
+
+use super::{Case, Cost, Proposal, Rule};
+use feedrate_measure::answer::{AnswerKind, UnknownBecause};
+use feedrate_measure::doubt::{Doubt, PAGE_CACHE, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    name: "run_again",
+    source: "feedrate; MLPerf Storage's rule of five times the memory",
+    answers: &[AnswerKind::Unknown],
+    propose,
+    #[cfg(test)]
+    fires: super::tests::from_memory,
+};
+
+fn propose(case: &Case) -> Option<Proposal> {
+    let is_cause = |doubt: &&Doubt| match case.answer.unknown_because {
+        Some(UnknownBecause::CacheFed) => doubt.name == PAGE_CACHE,
+        _ => doubt.severity == Severity::Invalid,
+    };
+    let doubt = case.doubts.iter().find(is_cause).filter(|doubt| !doubt.advice.is_empty());
+    doubt.map(|doubt| {
+        let evidence = doubt
+            .facts
+            .clone()
+            .with("why", doubt.evidence.as_str())
+            .with("remedy", doubt.advice.as_str());
+        Proposal { lost_s: None, cost: Cost::Run, ..RULE.proposal(&[], 0.0, evidence) }
+    })
+}

@@ -1,0 +1,345 @@
+//! Each rule where it fires, what is the first choice where, and the contract of the table.
+
+use super::*;
+use feedrate_measure::answer::Answer;
+use feedrate_measure::derived::Derived;
+use feedrate_measure::doubt;
+use feedrate_measure::example::{block, epoch, plan, record};
+use feedrate_measure::record::access::{FilesRead, Follows};
+use feedrate_measure::record::{
+    CheckpointRecord, HostEpoch, IoCounters, Mount, OtherProcess, Record, StepCauses,
+};
+use feedrate_measure::verdict;
+use feedrate_spec::plan::{CheckpointPlan, FileAccess};
+use feedrate_spec::workload::{Override, Strictness, TimeSpec, parse};
+use std::collections::BTreeSet;
+
+/// Two accelerators that wait half of each of 40 steps of 200 ms for a read of 2 MB.
+fn starved() -> Record {
+    let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; 2];
+    let mut record = record(plan(2, 40), vec![epoch(1, blocks)]);
+    record.plan.dataset.record_bytes = 2e6;
+    record.plan.dataset.record_dims = vec![2_000_000];
+    record.plan.loader.piece_bytes = 4 << 20;
+    record.plan.storage.throttle_bytes_per_second = Some(20e6);
+    // The threads have no time to spare.
+    each_io(&mut record, |io| {
+        io.read_ns *= 2;
+        io.access.samples_read = io.samples;
+    });
+    record.plan.train.compute = TimeSpec::Constant { mean: 0.1 };
+    record
+}
+
+/// Runs what asks for the advice on a record.
+fn with<T>(record: &Record, ask: impl Fn(&Case) -> T) -> T {
+    let derived = Derived::new(record);
+    let doubts = doubt::doubts(&derived);
+    let answer = Answer::new(&derived, &doubts, &verdict::judge(&derived, &doubts));
+    ask(&Case::new(&derived, &answer, &doubts))
+}
+
+/// Names of rules, the first choice first.
+fn advised(change: impl Fn(&mut Record)) -> Vec<&'static str> {
+    let mut record = starved();
+    change(&mut record);
+    with(&record, |case| would_help(case).iter().map(|one| one.rule).collect())
+}
+
+fn each_io(record: &mut Record, change: impl Fn(&mut IoCounters)) {
+    for epoch in &mut record.epochs {
+        epoch.accelerators.iter_mut().for_each(|accelerator| change(&mut accelerator.io));
+    }
+}
+
+fn each_causes(record: &mut Record, change: fn(&mut StepCauses)) {
+    record.epochs.iter_mut().filter_map(|epoch| epoch.causes.as_mut()).for_each(change);
+}
+
+/// Each read waits, however much it brings.
+pub(super) fn latency(record: &mut Record) {
+    record.plan.storage.throttle_bytes_per_second = None;
+    record.plan.storage.read_delay_s = 0.2;
+}
+
+pub(super) fn slow_disk(record: &mut Record) {
+    record.plan.storage.throttle_bytes_per_second = Some(20e6);
+}
+
+fn opens(record: &mut Record) {
+    each_io(record, |io| (io.open_ns, io.read_ns) = (io.read_ns, 1000));
+    each_causes(record, |causes| std::mem::swap(&mut causes.open_ns, &mut causes.read_ns));
+    latency(record);
+}
+
+pub(super) fn tiny_files(record: &mut Record) {
+    opens(record);
+    record.plan.dataset.record_bytes = 4096.0;
+    record.plan.dataset.record_dims = vec![64, 64];
+    record.plan.dataset.files_train = 4096;
+}
+
+pub(super) fn small_files(record: &mut Record) {
+    tiny_files(record);
+    record.plan.dataset.samples_per_file = 4;
+}
+
+fn in_requests(record: &mut Record, bytes: u64, follows: Follows) {
+    each_io(record, |io| {
+        io.reads = io.read_bytes / bytes;
+        (0..io.reads).for_each(|_| io.access.read(bytes, follows));
+        io.access.samples_read = io.samples;
+        (io.access.payload_samples, io.access.payload_bytes) = (io.samples, io.read_bytes);
+    });
+    record.plan.loader.piece_bytes = bytes;
+}
+
+pub(super) fn small_requests(record: &mut Record) {
+    in_requests(record, 4096, Follows::Next);
+    record.plan.storage.throttle_bytes_per_second = None;
+    record.plan.storage.throttle_latency_s = 0.001;
+}
+
+pub(super) fn all_read_the_same(record: &mut Record) {
+    record.plan.loader.file_access = FileAccess::Same;
+    let read =
+        FilesRead { unique_bytes: 80_000_000, overlap_bytes: 80_000_000, files_by_ranks: vec![] };
+    record.epochs[0].files_read = Some(read);
+}
+
+pub(super) fn small_chunks(record: &mut Record) {
+    in_requests(record, 4096, Follows::Next);
+    record.plan.loader.piece_bytes = 4 << 20;
+    record.plan.dataset.encoding.chunk_dims = vec![1, 4096];
+}
+
+pub(super) fn samples_in_turn(record: &mut Record) {
+    in_requests(record, 100_000, Follows::Ahead);
+    record.plan.loader.piece_bytes = 4 << 20;
+    record.plan.loader.file_access = FileAccess::Shared;
+}
+
+pub(super) fn many_reads_of_a_small_file(record: &mut Record) {
+    in_requests(record, 100, Follows::Ahead);
+    record.plan.loader.piece_bytes = 4 << 20;
+    let read = FilesRead { unique_bytes: 4600, overlap_bytes: 0, files_by_ranks: vec![] };
+    record.epochs[0].files_read = Some(read);
+    record.plan.dataset.files_train = 1;
+    each_io(record, |io| io.opens = 1);
+    latency(record);
+}
+
+pub(super) fn slow_decode(record: &mut Record) {
+    each_io(record, |io| (io.decode_ns, io.read_ns) = (io.read_ns, 1000));
+    each_causes(record, |causes| std::mem::swap(&mut causes.decode_ns, &mut causes.read_ns));
+}
+
+pub(super) fn text(record: &mut Record) {
+    slow_decode(record);
+    in_requests(record, 1 << 18, Follows::Next);
+    each_io(record, |io| io.access.payload_bytes = io.read_bytes / 4);
+}
+
+/// Threads wait for room half of the time.
+pub(super) fn no_room(record: &mut Record) {
+    each_io(record, |io| io.read_ns /= 2);
+}
+
+pub(super) fn copies(record: &mut Record) {
+    record.plan.storage.throttle_bytes_per_second = None;
+    record.epochs[0].host = HostEpoch {
+        process_device_read_bytes: Some(160_000_000),
+        resident_before_bytes: Some(0),
+        cpu_busy_share: Some(0.85),
+        ..HostEpoch::default()
+    };
+}
+
+pub(super) fn from_memory(record: &mut Record) {
+    copies(record);
+    record.epochs[0].host.process_device_read_bytes = Some(0);
+    record.epochs[0].host.resident_before_bytes = Some(160_000_000);
+}
+
+pub(super) fn one_stripe(record: &mut Record) {
+    let striping = Some("stripe_count: 1 stripe_size: 1048576 pattern: raid0".to_string());
+    record.system.data_mount = Some(Mount { striping, ..Mount::default() });
+    record.plan.dataset.samples_per_file = 64;
+}
+
+pub(super) fn many_epochs(record: &mut Record) {
+    let again = record.epochs[0].clone();
+    record.epochs.extend((2..5).map(|number| {
+        let mut next = again.clone();
+        next.number = number;
+        next
+    }));
+    record.plan.train.epochs = 4;
+}
+
+pub(super) fn checkpoint_storm(record: &mut Record) {
+    let saved = CheckpointRecord {
+        start_ns: 8_000_000_000,
+        end_ns: 10_000_000_000,
+        bytes: 1 << 30,
+        ..CheckpointRecord::default()
+    };
+    record.epochs[0].checkpoints = vec![saved];
+    let alone = feedrate_measure::example::checkpoints_alone(3).plan.checkpoint.unwrap();
+    record.plan.checkpoint = Some(CheckpointPlan { alone: None, ..alone });
+}
+
+/// The second accelerator computes as long as the first waits and computes.
+pub(super) fn one_is_slow(record: &mut Record) {
+    let blocks =
+        |load, compute, barrier| vec![block(0, &[(load, compute, barrier, 2_000_000); 40])];
+    record.epochs = vec![epoch(1, vec![blocks(1, 100, 100), blocks(1, 200, 0)])];
+    record.plan.metric.au_target_percent = 99.9;
+}
+
+pub(super) fn others_compute(record: &mut Record) {
+    slow_decode(record);
+    record.epochs[0].host = HostEpoch {
+        cpu_busy_share: Some(0.98),
+        process_cpu_ns: Some(8_000_000_000),
+        busiest_other: Some(OtherProcess { id: 7, name: "burn".into(), cpu_ns: 50_000_000_000 }),
+        ..HostEpoch::default()
+    };
+}
+
+#[test]
+fn each_rule_fires_and_its_overrides_are_keys() {
+    for rule in RULES {
+        let mut record = starved();
+        (rule.fires)(&mut record);
+        let found = with(&record, |case| {
+            assert!(rule.answers.contains(&case.answer.kind), "{}: {:?}", rule.name, case.answer);
+            (rule.propose)(case)
+        });
+        let proposal = found.unwrap_or_else(|| panic!("{} is silent", rule.name));
+        assert_eq!(proposal.rule, rule.name);
+        assert_ne!(
+            serde_json::to_value(&proposal.evidence).unwrap(),
+            serde_json::json!({}),
+            "{}",
+            rule.name
+        );
+        let overrides: Vec<Override> =
+            proposal.overrides.iter().map(|text| Override::parse(text).unwrap()).collect();
+        if let Err(problems) = parse("w", "model: {name: w}", &overrides, Strictness::Error) {
+            panic!("{}: {:?}: {problems}", rule.name, proposal.overrides);
+        }
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
+    assert_eq!(names.len(), RULES.len());
+    assert!(RULES.iter().all(|rule| !rule.source.is_empty()));
+}
+
+#[test]
+fn a_fed_run_is_advised_nothing() {
+    for rule in RULES {
+        let mut record = starved();
+        (rule.fires)(&mut record);
+        record.plan.metric.au_target_percent = 1.0;
+        record.epochs[0].checkpoints.clear();
+        let is_fed = with(&record, |case| case.answer.fed == Some(true));
+        let found = with(&record, |case| would_help(case).len());
+        // What memory served is unknown, whatever was asked.
+        assert!(!is_fed || found == 0, "{}", rule.name);
+    }
+}
+
+#[track_caller]
+fn first(expected: &[&str], change: fn(&mut Record)) {
+    let advised = advised(change);
+    let known = advised.first().copied().unwrap_or("nothing");
+    assert!(expected.contains(&known), "{advised:?}");
+}
+
+#[test]
+fn the_first_choice_is_about_the_cause() {
+    first(&["fewer_accelerators", "storage"], slow_disk);
+    first(&["read_threads", "transfer_size"], latency);
+    first(&["shards"], tiny_files);
+    first(&["binary_format"], text);
+    first(&["binary_format", "decode_threads"], slow_decode);
+    first(&["transfer_size"], small_requests);
+    first(&["broadcast"], all_read_the_same);
+    first(&["asynchronous_checkpoints"], |record| {
+        checkpoint_storm(record);
+        record.plan.metric.au_target_percent = 1.0;
+    });
+    first(&["chunk_is_sample"], small_chunks);
+}
+
+#[test]
+fn where_the_storage_is_not_the_cause_nothing_is_said_of_it() {
+    assert_eq!(advised(from_memory), ["run_again"]);
+    assert_eq!(advised(one_is_slow), ["slow_accelerator"]);
+    assert_eq!(advised(others_compute)[0], "other_processes");
+    assert!(!advised(others_compute).contains(&"storage"));
+}
+
+#[test]
+fn prefetch_is_not_for_threads_that_are_busy() {
+    assert!(!advised(latency).contains(&"prefetch"));
+    assert!(advised(no_room).contains(&"prefetch"));
+}
+
+#[test]
+fn who_is_named_is_who_did_it() {
+    let mut record = starved();
+    one_is_slow(&mut record);
+    let slow = with(&record, |case| would_help(case).remove(0).evidence);
+    assert_eq!(
+        slow.render("{accelerator} {last_percent} {compute_s} {others_compute_s}"),
+        "1 100.0 % 200 ms 100 ms"
+    );
+    let mut record = starved();
+    others_compute(&mut record);
+    let other = with(&record, |case| would_help(case).remove(0).evidence);
+    assert_eq!(
+        other.render("{process} ({process_id}) {others:.1} of {all_cores}"),
+        "burn (7) 6.8 of 8 cores"
+    );
+}
+
+/// A thread reads for 200 ms what is computed in 100: three threads, with a tenth to spare.
+#[test]
+fn threads_are_the_fewest_that_feed() {
+    let mut record = starved();
+    latency(&mut record);
+    for (threads, times) in [("reader.read_threads=3", 1), ("reader.read_threads=5", 2)] {
+        each_io(&mut record, |io| io.read_ns *= times);
+        let found = with(&record, would_help);
+        let of_rule = found.iter().find(|one| one.rule == "read_threads").unwrap();
+        assert_eq!(of_rule.overrides, [threads]);
+    }
+}
+
+#[test]
+fn what_is_predicted_to_do_nothing_is_not_advised() {
+    let mut record = starved();
+    latency(&mut record);
+    let unchanged = with(&record, |case| advise(case, &|_| Some(case.plan().clone())));
+    assert!(unchanged.iter().all(|one| one.proposal.overrides.is_empty()), "{unchanged:?}");
+    let changed = with(&record, |case| {
+        let plan_of = |overrides: &[String]| {
+            let mut plan = case.plan().clone();
+            let threads =
+                overrides.first().and_then(|one| one.strip_prefix("reader.read_threads="));
+            plan.loader.workers = threads.map_or(1, |threads| threads.parse().unwrap());
+            Some(plan)
+        };
+        advise(case, &plan_of)
+    });
+    let first = &changed[0];
+    assert_eq!(first.proposal.rule, "read_threads");
+    assert!(first.prediction.unwrap().au_percent > 90.0, "{first:?}");
+    let impossible = with(&record, |case| advise(case, &|_| None));
+    assert!(impossible.is_empty(), "{impossible:?}");
+}

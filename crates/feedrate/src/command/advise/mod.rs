@@ -1,0 +1,187 @@
+//! `feedrate advise`: what would help a run, the best first, each with its evidence, what it is predicted to bring, and a command.
+
+mod try_out;
+
+use crate::changed::Changeable;
+use crate::cli::DataArguments;
+use crate::exit::{Exit, refuse};
+use crate::probe::Probes;
+use crate::{interrupt, messages, resolve, results, text, time};
+use clap::Args;
+use feedrate_analysis::advice::{self, Advice, Case, RULES};
+use feedrate_measure::derived::Derived;
+use feedrate_measure::record::Record;
+use feedrate_measure::summary::Summary;
+use feedrate_report::words::advice as words;
+use feedrate_results::load_run;
+use feedrate_results::trials::Outcome;
+use feedrate_run::driver::Signals;
+use feedrate_spec::plan::Cache;
+use serde_json::{Value, json};
+use std::cell::LazyCell;
+use std::path::{Path, PathBuf};
+use try_out::TryOut;
+
+/// Columns of a change in the table; its command has all of it.
+const CHANGE_WIDTH: usize = 48;
+
+/// `feedrate advise`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Of the folder of a run it is the record that is looked at, and nothing is run; a workload is run once, as `feedrate run` would.
+
+  feedrate advise results/w/2026-11-22-10-00-00
+  feedrate advise imagenet_cnn -n 4 --scale 0.01 --cold")]
+pub(super) struct AdviseArguments {
+    #[command(flatten)]
+    data: DataArguments,
+    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+    /// Drop the dataset from the page cache before each epoch, and check that it is gone.
+    #[arg(long)]
+    cold: bool,
+    /// Read the dataset into the page cache before the first epoch, and check that it is there.
+    #[arg(long, conflicts_with = "cold")]
+    warm: bool,
+    /// Run the workload and each change in turns, cold or warm as it was, until it is decided what each brings; then the best two together.
+    #[arg(long = "try")]
+    try_out: bool,
+    /// With `--try`, begin no run that would probably end later than this: `90`, `10m`, `2h`.
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    budget: String,
+}
+
+/// A piece of advice, and the command that follows it: none where it is no change of the workload.
+struct Advised {
+    advice: Advice,
+    command: Option<String>,
+}
+
+/// Look at a run, or run a workload and look at that.
+pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
+    let data = &arguments.data;
+    if resolve::is_run(&data.workload)
+        && (!data.overrides.is_empty() || data.accelerators.is_some())
+    {
+        let message = format!("the run in `{}` is over, and is advised as it was", data.workload);
+        return refuse(message, "`feedrate whatif` predicts changes; `feedrate run` makes them");
+    }
+    let cache = match (arguments.cold, arguments.warm) {
+        (true, _) => Cache::Cold,
+        (false, true) => Cache::Warm,
+        (false, false) => Cache::AsIs,
+    };
+    let budget_s = time::seconds("--budget", &arguments.budget)?;
+    let (of, record) = Changeable::find(data, cache)?;
+    let signals = LazyCell::new(interrupt::signals);
+    let (run_dir, record) = match record {
+        Some(record) => (data.workload.clone(), record),
+        None => baseline(arguments, &of, &signals)?,
+    };
+    let (summary, derived) = (Summary::new(&record), Derived::new(&record));
+    let opening = words::opening(&summary.answer, &derived);
+    let rows = advised(&of, &Case::new(&derived, &summary.answer, &summary.doubts));
+    if arguments.try_out && !rows.is_empty() {
+        let results = arguments.results.as_deref();
+        let advice = rows.into_iter().map(|row| row.advice).collect();
+        let (of, record, opening, signals) = (&of, &record, &opening, &*signals);
+        return TryOut { of, record, opening, advice, budget_s, results, signals }.run();
+    }
+    if data.json {
+        messages::print_json(json!({
+            "run_dir": run_dir,
+            "workload": summary.workload,
+            "fed": summary.answer.fed,
+            "au_percent": summary.answer.au_percent,
+            "verdict": summary.answer.verdict,
+            "says": opening,
+            "advice": rows.iter().map(as_json).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        let results = format!("Results: {run_dir}");
+        messages::print_page(&[opening, page(&summary, &rows), results].join("\n\n"))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// Run the workload as it is: the folder of the run, and its record.
+fn baseline(
+    arguments: &AdviseArguments,
+    of: &Changeable,
+    signals: &Signals,
+) -> anyhow::Result<(String, Record)> {
+    let workload = of.resolve(&[])?.workload;
+    let root = results::root(arguments.results.as_deref(), &workload)?;
+    let folder = results::make_folder(&root, "advise-")?;
+    let probes = Probes { folder: &folder, cache: of.cache(), signals };
+    let run_dir = probes.run(of.data.clone(), "baseline")?.run_dir.unwrap_or_default();
+    let record = load_run(Path::new(&run_dir))?;
+    Ok((run_dir, record))
+}
+
+fn advised(of: &Changeable, case: &Case) -> Vec<Advised> {
+    let plan_of = |overrides: &[String]| of.plan(overrides).ok();
+    let found = advice::advise(case, &plan_of).into_iter();
+    let rows = found.map(|advice| {
+        let overrides = &advice.proposal.overrides;
+        let command = (!overrides.is_empty()).then(|| of.command(overrides));
+        Advised { advice, command }
+    });
+    rows.collect()
+}
+
+fn as_json(row: &Advised) -> Value {
+    let Advice { proposal, prediction } = &row.advice;
+    let source = RULES.iter().find(|rule| rule.name == proposal.rule).map(|rule| rule.source);
+    json!({
+        "name": proposal.rule,
+        "overrides": proposal.overrides,
+        "change": words::change(proposal),
+        "predicted_percent": prediction.map(|of| of.au_percent),
+        "interval": prediction.map(|of| of.interval),
+        "lost_s": proposal.lost_s,
+        "why": words::why(proposal),
+        "evidence": proposal.evidence,
+        "cost": proposal.cost,
+        "risk": proposal.risk,
+        "source": source,
+        "command": row.command,
+        "tried": null,
+        "outcome": Outcome::NotTried,
+        "reason": null,
+    })
+}
+
+fn page(summary: &Summary, rows: &[Advised]) -> String {
+    if rows.is_empty() {
+        return match summary.answer.fed {
+            Some(true) => "Nothing is advised: the accelerators were fed.".into(),
+            _ => "No rule finds what would help.".into(),
+        };
+    }
+    let cells = rows.iter().enumerate().map(|(at, row)| {
+        let Advice { proposal, prediction } = &row.advice;
+        let [low, high] = prediction.map_or([0.0; 2], |of| of.interval);
+        let predicted = text::known(*prediction, |of| {
+            let span =
+                if high - low < 0.1 { String::new() } else { format!(" [{low:.0}, {high:.0}]") };
+            format!("{:.0} %{span}", of.au_percent)
+        });
+        let lost = text::known(proposal.lost_s, feedrate_spec::units::seconds);
+        let change = text::cut(&words::change(proposal), CHANGE_WIDTH);
+        [format!("{}.", at + 1), change, predicted, lost]
+    });
+    let mut parts = vec![text::table(["", "Change", "Predicted AU", "Waited"], cells)];
+    for (at, row) in rows.iter().enumerate() {
+        let proposal = &row.advice.proposal;
+        let mut lines =
+            format!("{}. {} ({})", at + 1, words::why(proposal), words::price(proposal));
+        if let Some(command) = &row.command {
+            lines += &format!("\n   {command}");
+        }
+        parts.push(lines);
+    }
+    let (table, reasons) = (parts.remove(0), parts.join("\n"));
+    format!("{table}\n\n{reasons}")
+}

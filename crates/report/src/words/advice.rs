@@ -1,0 +1,303 @@
+//! Advice in words, once for terminals, pages and `Would help:`. Decides nothing.
+
+use feedrate_analysis::advice::{Cost, Proposal, Risk};
+use feedrate_measure::answer::{Answer, AnswerKind};
+use feedrate_measure::derived::Derived;
+use feedrate_measure::metric::IN_FLIGHT;
+use feedrate_measure::verdict::Bound;
+use feedrate_spec::units;
+
+/// Columns of the line of a run.
+const LINE_WIDTH: usize = 80;
+
+/// Templates of a rule: what to do where no key does it, and why. See `Facts::render`.
+struct RuleWords {
+    rule: &'static str,
+    change: &'static str,
+    why: &'static str,
+}
+
+const fn words(rule: &'static str, change: &'static str, why: &'static str) -> RuleWords {
+    RuleWords { rule, change, why }
+}
+
+const RULES: &[RuleWords] = &[
+    words("run_again", "{remedy}", "{why}"),
+    words(
+        "slow_accelerator",
+        "look at accelerator {accelerator}",
+        "accelerator {accelerator} came last in {last_percent:.0} % of the steps[: it computes {compute_s} a step, the others {others_compute_s}]",
+    ),
+    words(
+        "other_processes",
+        "[stop {process}, or have |have ]more cores, or fewer threads that decode",
+        "{all_cores} were {busy_percent:.0} % busy, others than this run with {others:.1} of them[, most of all {process} (process {process_id})]",
+    ),
+    words(
+        "asynchronous_checkpoints",
+        "",
+        "training waited {stall_s} for {checkpoints} of {checkpoint_bytes}, {run_percent:.0} % of the run[; {sync_percent:.0} % of the writing was sync]",
+    ),
+    words(
+        "broadcast",
+        "",
+        "{overlap_percent:.0} % of the bytes are read by several of {all_accelerators}: {read_bytes} were read[ of {unique_bytes}]",
+    ),
+    words(
+        "transfer_size",
+        "",
+        "{reads_per_sample:.1} requests of {request_bytes} for a sample, each of them {read_s}",
+    ),
+    words(
+        "chunk_is_sample",
+        "",
+        "a sample of {sample_bytes} lies in chunks of {chunk_bytes}, {reads_per_sample:.1} reads",
+    ),
+    words(
+        "contiguous_shards",
+        "",
+        "{consecutive_percent:.0} % of the reads follow the one before: each of {all_accelerators} skips the samples of the others",
+    ),
+    words(
+        "shards",
+        "",
+        "each sample is a file, of {file_bytes}, and an open takes {open_s}: {shards} files instead of {files}",
+    ),
+    words(
+        "samples_per_file",
+        "",
+        "a file has {file_bytes}, and an open takes {open_s}: {shards} files instead of {files}",
+    ),
+    words(
+        "whole_file",
+        "read each file in one request",
+        "a file of {file_bytes} is read in {reads_per_open:.0} requests of {request_bytes}",
+    ),
+    words(
+        "binary_format",
+        "",
+        "decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}[; {amplification:.1} bytes are read to one of payload]",
+    ),
+    words(
+        "decode_threads",
+        "{lacks_cores} more cores that decode",
+        "decoding a sample takes {decode_s}: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}",
+    ),
+    words(
+        "read_threads",
+        "",
+        "a sample takes a thread {sample_s}[, its compute {compute_s}][; {in_flight:.1} reads are in flight]",
+    ),
+    words(
+        "prefetch",
+        "",
+        "the reading threads are busy {busy_percent:.0} % of the time and wait for room: {in_flight_batches} at most are in flight",
+    ),
+    words(
+        "engine",
+        "",
+        "requests of {request_bytes} take {read_s} each by {engine}, {cached_percent:.0} % of the bytes were in the page cache",
+    ),
+    words(
+        "fewer_accelerators",
+        "",
+        "{delivered_bytes_per_second} are delivered, and {instead_of} accelerators need {needed_bytes_per_second}",
+    ),
+    words(
+        "storage",
+        "[reads in {wanted_read_s} instead of {read_s}|opens in {wanted_open_s} instead of {open_s}|{lacks} more storage]",
+        "the storage lacks [{lacks_files_per_second:.0} opens/s|{lacks_bytes_per_second}, {lacks_reads_per_second:.0} reads/s]",
+    ),
+    words(
+        "striping",
+        "stripe the files over more targets (lfs setstripe -c -1)",
+        "files of {file_bytes} have {stripes} stripe: {layout}",
+    ),
+    words(
+        "read_at_start",
+        "",
+        "the {dataset_bytes} of the dataset fit into {memory_bytes} of memory; reading them takes {load_s}, which is worth it from {break_even:.1} epochs on",
+    ),
+];
+
+fn rendered(proposal: &Proposal, template: fn(&RuleWords) -> &'static str) -> String {
+    let row = RULES.iter().find(|row| row.rule == proposal.rule);
+    row.map_or_else(String::new, |row| proposal.evidence.render(template(row)))
+}
+
+/// `reader.read_threads=4`, or what to do where no key does it.
+pub fn change(proposal: &Proposal) -> String {
+    if proposal.overrides.is_empty() {
+        return rendered(proposal, |row| row.change);
+    }
+    proposal.overrides.join(" ")
+}
+
+/// Evidence of the record for it.
+pub fn why(proposal: &Proposal) -> String {
+    rendered(proposal, |row| row.why)
+}
+
+/// Price and side effect of a change.
+pub fn price(proposal: &Proposal) -> String {
+    let cost = match proposal.cost {
+        Cost::Setting => "a setting",
+        Cost::Processors => "processor time",
+        Cost::Memory => "memory",
+        Cost::Dataset => "a dataset written anew",
+        Cost::Accelerators => "fewer accelerators at a time",
+        Cost::Hardware => "other hardware",
+        Cost::Run => "another run",
+        Cost::Attention => "a look at it",
+    };
+    let risk = match proposal.risk {
+        Risk::None => "",
+        Risk::Memory => "; more memory",
+        Risk::Shuffling => "; samples are shuffled less",
+        Risk::Amplification => "; parts of samples cost whole ones",
+        Risk::LaterCheckpoint => "; a crash loses more, as a checkpoint is whole later",
+        Risk::OneReader => "; one slow reader holds up all",
+        Risk::LateStart => "; the first step waits for the reading",
+        Risk::NoPageCache => "; the page cache serves nobody",
+    };
+    format!("{cost}{risk}")
+}
+
+/// The line of a run: as many changes as fit, one at least.
+pub fn would_help(proposals: &[Proposal]) -> Option<String> {
+    let (first, rest) = proposals.split_first()?;
+    // Another run is no estimate.
+    let estimated = if first.cost == Cost::Run { "" } else { " (estimated)" };
+    let mut line = format!("Would help{estimated}: {}", change(first));
+    for more in rest.iter().map(change) {
+        let longer = format!("{line}, or {more}");
+        if longer.chars().count() > LINE_WIDTH {
+            break;
+        }
+        line = longer;
+    }
+    Some(line)
+}
+
+/// `imagenet_cnn: 31 % AU, storage-bound: one request of 256 KiB in flight at 4.1 ms`.
+pub fn opening(answer: &Answer, derived: &Derived) -> String {
+    let name = &derived.record.plan.workload;
+    let Some(au) = answer.au_percent else {
+        return format!("{name}: {}", answer.kind.name());
+    };
+    let bound = match (answer.kind, answer.unknown_because) {
+        (AnswerKind::Unknown, Some(because)) => because.name(),
+        _ => answer.verdict.name(),
+    };
+    let pipeline = pipeline(answer.verdict, derived).map(|text| format!(": {text}"));
+    format!("{name}: {au:.0} % AU, {bound}{}", pipeline.unwrap_or_default())
+}
+
+/// Times of the slow part, where that is reading, opening or decoding.
+fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
+    let io = &derived.io;
+    let each = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
+    let facts = match bound {
+        Bound::StorageBound => {
+            let in_flight = derived.value(&IN_FLIGHT)?;
+            let requests = match in_flight.round() as u64 {
+                0 | 1 => "one request".to_string(),
+                many => format!("{many} requests"),
+            };
+            let bytes = units::bytes_binary(io.read_bytes.checked_div(io.reads)?);
+            format!(
+                "{requests} of {bytes} in flight at {}",
+                units::seconds(each(io.read_ns, io.reads)?)
+            )
+        }
+        Bound::MetadataBound => {
+            format!("an open takes {}", units::seconds(each(io.open_ns, io.opens)?))
+        }
+        Bound::DecodeBound => {
+            format!("decoding a sample takes {}", units::seconds(each(io.decode_ns, io.samples)?))
+        }
+        _ => return None,
+    };
+    Some(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_analysis::advice::{self, Case, would_help as proposals};
+    use feedrate_measure::example::{block, epoch, plan, record};
+    use feedrate_measure::record::Record;
+    use feedrate_measure::summary::Summary;
+
+    /// Two accelerators that wait half of their time for reads of 2 MB.
+    fn starved() -> Record {
+        let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; 2];
+        let mut record = record(plan(2, 40), vec![epoch(1, blocks)]);
+        // The threads have no time to spare.
+        record.epochs[0].accelerators.iter_mut().for_each(|one| one.io.read_ns *= 2);
+        record
+    }
+
+    #[track_caller]
+    fn check(record: &Record, expected: Option<&str>, expected_opening: &str) {
+        let (summary, derived) = (Summary::new(record), Derived::new(record));
+        let found = proposals(&Case::new(&derived, &summary.answer, &summary.doubts));
+        assert_eq!(would_help(&found).as_deref(), expected);
+        assert_eq!(opening(&summary.answer, &derived), expected_opening);
+        for proposal in found {
+            let texts = [change(&proposal), why(&proposal), price(&proposal)];
+            assert!(
+                texts.iter().all(|text| !text.is_empty() && !text.contains(['{', '['])),
+                "{texts:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_rule_has_words() {
+        let known: Vec<&str> = RULES.iter().map(|row| row.rule).collect();
+        let rules: Vec<&str> = advice::RULES.iter().map(|rule| rule.name).collect();
+        assert_eq!(known, rules);
+    }
+
+    #[test]
+    fn what_would_help_is_a_line() {
+        let mut of_disk = starved();
+        of_disk.plan.storage.throttle_bytes_per_second = Some(20e6);
+        check(
+            &of_disk,
+            Some("Would help (estimated): accelerators=1, or 20 MB/s more storage"),
+            "example: 50 % AU, storage-bound: 2 requests of 1.9 MiB in flight at 200 ms",
+        );
+        let mut of_latency = starved();
+        of_latency.plan.storage.read_delay_s = 0.2;
+        check(
+            &of_latency,
+            Some("Would help (estimated): reader.read_threads=3"),
+            "example: 50 % AU, storage-bound: 2 requests of 1.9 MiB in flight at 200 ms",
+        );
+    }
+
+    #[test]
+    fn who_is_fed_is_told_of_no_help() {
+        let mut fed = starved();
+        fed.plan.metric.au_target_percent = 45.0;
+        check(&fed, None, "example: 50 % AU, compute-bound");
+    }
+
+    #[test]
+    fn a_run_that_does_not_tell_is_to_be_run_again() {
+        let mut cached = starved();
+        cached.epochs[0].host.process_device_read_bytes = Some(0);
+        cached.epochs[0].host.resident_before_bytes = Some(160_000_000);
+        check(
+            &cached,
+            Some("Would help: use `--cold`, or a dataset of at least five times the memory"),
+            "example: 50 % AU, cache-fed",
+        );
+        let mut stopped = starved();
+        stopped.complete = false;
+        let head = "example: 50 % AU, incomplete";
+        check(&stopped, Some("Would help: run again to the end"), head);
+    }
+}

@@ -1,0 +1,69 @@
+//! The process that used most processor time beside this one. What may not be looked at is left out.
+
+use feedrate_measure::record::OtherProcess;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Processor time of each process, in ticks of the kernel, and its name.
+pub(super) struct ProcessTimes(BTreeMap<u32, (String, u64)>);
+
+impl ProcessTimes {
+    /// Look at all but this process.
+    pub(super) fn now() -> Self {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let others = ids.filter(|id| *id != std::process::id());
+        let times = others.filter_map(|id| {
+            let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            Some((id, parse(&stat)?))
+        });
+        ProcessTimes(times.collect())
+    }
+
+    /// That which used most since `before`; `None` where none used any.
+    pub(super) fn busiest_since(&self, before: &ProcessTimes) -> Option<OtherProcess> {
+        let used = self.0.iter().map(|(id, (name, ticks))| {
+            // A number that was given to another process since has used less.
+            let were = before.0.get(id).map_or(0, |of| of.1);
+            (ticks.checked_sub(were).unwrap_or(*ticks), id, name)
+        });
+        let (ticks, id, name) = used.max().filter(|of| of.0 > 0)?;
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        Some(OtherProcess { id: *id, name: name.clone(), cpu_ns: ticks * tick_ns })
+    }
+}
+
+/// Name and times of a line of `/proc/PID/stat`; the name may hold anything, parentheses too.
+fn parse(stat: &str) -> Option<(String, u64)> {
+    let (before, after) = stat.rsplit_once(')')?;
+    let name = before.split_once('(')?.1;
+    // Fields 14 and 15 of all, user and system; the third follows the name.
+    let mut fields = after.split_whitespace().skip(11);
+    let [user, system]: [u64; 2] = [fields.next()?.parse().ok()?, fields.next()?.parse().ok()?];
+    Some((name.into(), user + system))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_a_name_and_two_times() {
+        let stat = "42 (a (b) c) R 1 42 42 0 -1 4194304 91 0 0 0 250 17 0 0 20 0 1 0 12 34 56";
+        assert_eq!(parse(stat), Some(("a (b) c".into(), 267)));
+        assert_eq!(parse("42 (cut) R 1"), None);
+    }
+
+    #[test]
+    fn whoever_used_most_since_is_named() {
+        let times = |all: [(u32, u64); 3]| {
+            ProcessTimes(all.map(|(id, ticks)| (id, (format!("p{id}"), ticks))).into())
+        };
+        let before = times([(1, 1000), (2, 50), (3, 500)]);
+        // The third is another process with an old number.
+        let busiest = times([(1, 1010), (2, 90), (3, 20)]).busiest_since(&before).unwrap();
+        assert_eq!((busiest.id, busiest.name.as_str()), (2, "p2"));
+        assert!(0 < busiest.cpu_ns);
+        assert_eq!(before.busiest_since(&before), None);
+    }
+}
