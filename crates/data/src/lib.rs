@@ -16,6 +16,7 @@ pub mod names;
 pub mod lock;
 mod foreign;
 pub mod removal;
+pub mod stage;
 pub mod generate;
 pub mod verify;
 

@@ -1,5 +1,5 @@
 //! Lock of a dataset, on a file in its folder; released when its holder dies. Exclusive for whoever makes, completes or
-//! removes the dataset; shared by those who read it.
+//! removes the dataset; shared by those who read it. A folder of checkpoints is locked as one.
 
 use crate::storage::StorageError;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -293,7 +293,7 @@ fn runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<File
 }
 
 /// Fowler, Noll, Vo: FNV-1a of 128 bits.
-fn fnv1a_128(bytes: &[u8]) -> u128 {
+pub(crate) fn fnv1a_128(bytes: &[u8]) -> u128 {
     const OFFSET_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     bytes.iter().fold(OFFSET_BASIS, |hash, &byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))

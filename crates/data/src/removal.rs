@@ -226,7 +226,8 @@ fn go_through(
 }
 
 impl OwnFound {
-    fn add(&mut self, stranger: String) {
+    /// Name one more of others, while there are few.
+    pub fn add(&mut self, stranger: String) {
         if self.strangers.len() < NAMED_MAX {
             self.strangers.push(stranger);
         }

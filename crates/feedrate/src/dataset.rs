@@ -295,12 +295,12 @@ pub(crate) fn is_in_folder(plan: &Plan) -> bool {
     kind.is_some_and(|kind| kind.member.has(Ability::InFolder))
 }
 
-fn engine_of(plan: &Plan) -> Option<&'static dyn engine::Engine> {
+pub(crate) fn engine_of(plan: &Plan) -> Option<&'static dyn engine::Engine> {
     plan.storage.engine.as_deref().and_then(engine::find)
 }
 
 /// Whether the engine reads samples, not the bytes of files.
-fn serves_samples(plan: &Plan) -> bool {
+pub(crate) fn serves_samples(plan: &Plan) -> bool {
     engine_of(plan).is_some_and(|engine| engine.member().has(Ability::ServesSamples))
 }
 

@@ -2,13 +2,17 @@
 
 use crate::dataset::OpenDataset;
 use crate::exit::of_ranks;
+use crate::launch::decided;
 use crate::results::{self, Results};
 use crate::sharing::Sharing;
-use crate::{interrupt, messages, progress};
+use crate::staging::{Reads, Staging, folder_under_test};
+use crate::{dataset_lock, interrupt, messages, progress};
 use anyhow::Context;
+use feedrate_data::lock::DatasetLock;
 use feedrate_engine::job::ReadJob;
 use feedrate_measure::dlio::IOSTAT;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
+use feedrate_run::checkpoint::refuse_strangers;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
 use feedrate_run::driver::{RealDriver, RunError, Signals, WorkProgress};
@@ -78,6 +82,7 @@ impl Execution<'_> {
     pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&OpenDataset>) -> anyhow::Result<()> {
         let outcome = self.save().and_then(|()| {
             let clock = self.meet()?;
+            let _lock = self.take_checkpoints(plan)?;
             match dataset {
                 Some(dataset) => self.train(plan, dataset, clock),
                 None => self.write_checkpoints(plan, clock),
@@ -143,10 +148,35 @@ impl Execution<'_> {
         Ok(clock)
     }
 
+    /// Take the folder of the run's checkpoints, where nothing of others may be in their way.
+    fn take_checkpoints(&self, plan: &Plan) -> anyhow::Result<Option<DatasetLock>> {
+        let Some(checkpoint) = &plan.checkpoint else { return Ok(None) };
+        let mut lock = None;
+        decided(&*self.ranks.comm, || {
+            lock = dataset_lock::of_checkpoints(checkpoint)?;
+            Ok(refuse_strangers(plan)?)
+        })?;
+        Ok(lock)
+    }
+
     fn train(&mut self, plan: &Plan, dataset: &OpenDataset, clock: Clock) -> anyhow::Result<()> {
+        let mut staging = Staging::begin(plan, dataset, self.ranks, clock, self.signals)?;
+        let outcome = self.train_on(plan, dataset, clock, staging.as_mut());
+        let ended = staging.map_or(Ok(()), |staging| staging.end(&mut self.record));
+        outcome.and(ended)
+    }
+
+    fn train_on(
+        &mut self,
+        plan: &Plan,
+        dataset: &OpenDataset,
+        clock: Clock,
+        mut staging: Option<&mut Staging<'_>>,
+    ) -> anyhow::Result<()> {
         let (ranks, signals) = (self.ranks, self.signals);
         let (own, trusts) = (&ranks.own, dataset.trusts_plan);
-        let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals)?;
+        let read_at = staging.as_deref_mut();
+        let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals, read_at)?;
         self.record.compute_spins = session::may_spin(ranks, system::idle_cores());
         let job = ReadJob::new(plan, own.clone(), sharing.storage()?, trusts)?;
         let mut training = self.driver(&mut sharing, job, clock)?;
@@ -155,7 +185,8 @@ impl Execution<'_> {
             let job = ReadJob::for_evaluations(plan, own.clone(), sharing.storage()?, trusts)?;
             evaluation = job.map(|job| self.driver(&mut sharing, job, clock)).transpose()?;
         }
-        let outcome = self.epochs(plan, dataset, clock, &mut training, &mut evaluation);
+        let reads = Reads { dataset, staging: staging.as_deref() };
+        let outcome = self.epochs(plan, reads, clock, &mut training, &mut evaluation);
         if outcome.is_ok() && self.record.complete {
             sharing.completed();
         }
@@ -179,7 +210,7 @@ impl Execution<'_> {
     fn epochs(
         &mut self,
         plan: &Plan,
-        dataset: &OpenDataset,
+        reads: Reads<'_>,
         clock: Clock,
         training: &mut RealDriver,
         evaluation: &mut Option<RealDriver>,
@@ -189,6 +220,7 @@ impl Execution<'_> {
         let line = progress::training(live, plan.train.epochs_run(), silent);
         let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
         let work: Vec<_> = work.map(RealDriver::progress).collect();
+        let copying = reads.staging.map_or(Ok(None), Staging::copying)?;
         let outcome = self.measured(
             plan,
             clock,
@@ -196,8 +228,9 @@ impl Execution<'_> {
             |talk, record| talk.epoch(record),
             |session, record| {
                 let training = Training {
-                    storage: Arc::clone(&dataset.storage),
-                    preparation: dataset.preparation,
+                    storage: reads.storage(),
+                    preparation: reads.preparation(),
+                    copying,
                     driver: &mut *training,
                     evaluation: evaluation.as_mut(),
                 };
@@ -206,7 +239,7 @@ impl Execution<'_> {
         );
         line.finish_and_clear();
         let left_behind = evaluation.iter().chain([&*training]).flat_map(RealDriver::left_behind);
-        interrupt::tell_hung(self.signals, left_behind.map(|file| dataset.folder.join(file)));
+        interrupt::tell_hung(self.signals, left_behind.map(|file| reads.folder().join(file)));
         outcome
     }
 
@@ -317,7 +350,8 @@ pub(crate) fn new_record(
 ) -> Record {
     // Under test is the dataset's folder, or the checkpoints' where there is none.
     let checkpoints = plan.checkpoint.as_ref().map(|checkpoint| Path::new(&checkpoint.folder));
-    let folder = dataset.map_or(checkpoints, |dataset| Some(&dataset.folder));
+    let folder =
+        dataset.map_or(checkpoints, |dataset| Some(folder_under_test(plan, &dataset.folder)));
     Record {
         version: RECORD_VERSION,
         program: concat!("feedrate ", env!("CARGO_PKG_VERSION")).into(),

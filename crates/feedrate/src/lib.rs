@@ -19,6 +19,7 @@ mod launch;
 mod results;
 mod dataset_lock;
 mod dataset;
+mod staging;
 mod sharing;
 mod execute;
 mod summary;

@@ -5,10 +5,12 @@ use crate::exit::{Exit, UsageError};
 use crate::text;
 use anstream::{AutoStream, ColorChoice};
 use feedrate_data::error::DatasetError;
+use feedrate_data::stage::StageError;
 use feedrate_data::storage::StorageError;
 use feedrate_engine::job::ReadError;
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_report::output::with_schema;
+use feedrate_run::checkpoint::CheckpointError;
 use feedrate_run::driver::RunError;
 use feedrate_spec::escape;
 use feedrate_spec::problem::Problems;
@@ -136,7 +138,9 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
         }
         hint(cause, RecordFileError::hint)
             .or_else(|| hint(cause, DatasetError::hint))
+            .or_else(|| hint(cause, StageError::hint))
             .or_else(|| hint(cause, RunError::hint))
+            .or_else(|| hint(cause, CheckpointError::hint))
             .or_else(|| hint(cause, ReadError::hint))
             .or_else(|| hint(cause, StorageError::hint))
             .or_else(|| hint(cause, StdoutError::hint))

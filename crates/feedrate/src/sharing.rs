@@ -1,6 +1,7 @@
 //! The storage that the processes of a run read from: each from its own, from another's, or all together from one.
 
 use crate::dataset::OpenDataset;
+use crate::staging::Staging;
 use anyhow::Context;
 use feedrate_data::storage::ReadStorage;
 use feedrate_run::clock::Clock;
@@ -35,6 +36,7 @@ impl<'a> Sharing<'a> {
         ranks: &'a Ranks,
         clock: Clock,
         signals: &'a Signals,
+        staging: Option<&mut Staging>,
     ) -> anyhow::Result<Self> {
         let (rank, size) = (ranks.comm.rank(), ranks.comm.size());
         let LoaderPlan { group_accelerators: group, file_access, .. } = plan.loader;
@@ -42,8 +44,10 @@ impl<'a> Sharing<'a> {
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
         let plan = ranks.storage(&plan.storage, &read_for);
-        let own = (file_access != FileAccess::Mpio)
-            .then(|| layers::emulated(&plan, dataset.storage.clone(), clock, &signals.stop));
+        let own = (file_access != FileAccess::Mpio).then(|| {
+            let own = layers::emulated(&plan, dataset.storage.clone(), clock, &signals.stop);
+            staging.map_or(Arc::clone(&own), |staging| staging.reads(own))
+        });
         let complete = Arc::default();
         Ok(Sharing { dataset, ranks, clock, signals, plan, own, collective, complete })
     }

@@ -14,7 +14,7 @@ use feedrate_measure::metric::{
     STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW, Shown, UNIQUE_BYTES,
 };
 use feedrate_measure::phase::{Phase, PhaseKind};
-use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
+use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record, StagingSummary};
 use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
 use feedrate_report::words::{advice, answer as words};
 use feedrate_spec::units;
@@ -135,6 +135,7 @@ fn figures(summary: &Summary, record: &Record) -> String {
     rows.extend(access(figures).map(|access| ("Access", access)));
     rows.extend(calls(figures).map(|calls| ("I/O calls", calls)));
     rows.extend(files(figures).map(|files| ("Files", files)));
+    rows.extend(summary.staging.as_ref().map(|all| ("Staged", staging(all))));
     rows.extend(summary.evaluation.as_ref().map(|all| ("Evaluation", evaluation(all))));
     if let Some(checkpoint) = &summary.checkpoint {
         rows.extend(checkpoint.save.as_ref().map(|all| ("Saved", checkpoints(all))));
@@ -147,6 +148,24 @@ fn figures(summary: &Summary, record: &Record) -> String {
     let own = METRICS.iter().filter(|metric| metric.shown == Shown::OwnLine);
     rows.extend(own.map(|metric| (metric.title, known(figures, metric))));
     text::rows(&rows)
+}
+
+fn staging(staging: &StagingSummary) -> String {
+    let files =
+        |files, bytes| format!("{} of {}", units::counted(files, "file"), units::bytes(bytes));
+    let mut words =
+        vec![format!("{} copied into {}", files(staging.files, staging.bytes), staging.folder)];
+    words.extend(staging.copy_s.map(|s| format!("{} before training", units::seconds(s))));
+    words.extend(staging.bytes_per_second.map(units::bytes_per_second));
+    words.extend(staging.first_read_s.map(|s| format!("{} of workers' time", units::seconds(s))));
+    if staging.kept_files > 0 {
+        words.push(format!("{} were there", files(staging.kept_files, staging.kept_bytes)));
+    }
+    if staging.original_opens > 0 {
+        let opens = units::counted(staging.original_opens, "open");
+        words.push(format!("{opens} of files that found no room"));
+    }
+    words.join(" · ")
 }
 
 fn evaluation(evaluation: &EvaluationSummary) -> String {

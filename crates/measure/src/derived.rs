@@ -53,7 +53,7 @@ impl<'a> Derived<'a> {
 
     /// Whether a delay stands for the storage in opens, or throttle and delays for all of it.
     pub fn opens_are_emulated(&self) -> bool {
-        let storage = &self.record.plan.storage;
+        let storage = self.record.plan.storage_of_steps();
         let opens_s = self.io.opens as f64 * (storage.delay_s + storage.open_delay_s);
         let all_ns = self.io.open_ns + self.io.read_ns;
         is_half(opens_s, self.io.open_ns) || is_half(opens_s + self.emulated_reads_s(), all_ns)
@@ -62,7 +62,7 @@ impl<'a> Derived<'a> {
     /// Time of all readers in the throttle and the delays of reads.
     fn emulated_reads_s(&self) -> f64 {
         let plan = &self.record.plan;
-        let storage = &plan.storage;
+        let storage = plan.storage_of_steps();
         let readers = f64::from(plan.readers()) * f64::from(plan.loader.workers.max(1));
         // Readers beyond the places wait until those before them are through; each process has a place.
         let processes = self.record.processes.len() as u32;
@@ -117,6 +117,7 @@ mod tests {
     use super::*;
     use crate::example::simple;
     use crate::record::Process;
+    use feedrate_spec::plan::{StagePlan, StageWhen};
 
     /// Twenty reads of 20 MB in all, which took 10 s, 4 MB of them from the device.
     fn check(change: impl Fn(&mut Record), is_emulated: bool, cached_share: Option<f64>) {
@@ -146,6 +147,16 @@ mod tests {
     fn a_throttle_or_delay_that_takes_half_the_time_is_the_storage() {
         check(|r| r.plan.storage.throttle_bytes_per_second = Some(4e6), true, None);
         check(|r| r.plan.storage.throttle_bytes_per_second = Some(4.1e6), false, Some(0.8));
+        let copied = |r: &mut Record| {
+            r.plan.storage.throttle_bytes_per_second = Some(4e6);
+            r.plan.stage = Some(StagePlan {
+                folder: "/fast".into(),
+                when: StageWhen::Start,
+                limit_bytes: None,
+                keep: false,
+            });
+        };
+        check(copied, false, Some(0.8));
         check(|r| r.plan.storage.throttle_latency_s = 0.25, true, None);
         check(|r| r.plan.storage.throttle_latency_s = 0.24, false, Some(0.8));
         check(|r| r.plan.storage.delay_s = 0.25, true, None);

@@ -2,7 +2,9 @@
 
 use crate::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use crate::record::timeline::{Column, Timeline, samples_in};
-use crate::record::{AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record};
+use crate::record::{
+    AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record, StagingSpan,
+};
 use crate::window::{Scope, seconds};
 use feedrate_spec::names;
 use serde::Serialize;
@@ -16,6 +18,8 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum PhaseKind {
+        /// While the dataset was copied before training.
+        Staging = "staging",
         /// From the first step's start to the last one's end, checkpoints between its steps included.
         Epoch = "epoch",
         /// The same of an evaluation.
@@ -39,7 +43,7 @@ names! {
 pub struct Phase {
     /// Its kind.
     pub phase: PhaseKind,
-    /// Number of the epoch, or the one before the evaluation, or the checkpoint's.
+    /// Number of the epoch, or the one before the evaluation or after the staging, or the checkpoint's.
     pub epoch: u32,
     /// Whether the checkpoint was saved or loaded; `None` of others.
     pub checkpoint: Option<CheckpointKind>,
@@ -90,10 +94,10 @@ struct TimeRange {
     end_ns: u64,
 }
 
-/// Every phase of a record, epoch by epoch: the epoch, its checkpoints, its evaluation.
+/// Every phase of a record: staging, then epoch by epoch the epoch, its checkpoints, its evaluation.
 pub fn phases(record: &Record) -> Vec<Phase> {
     let view = View::new(record);
-    let mut rows = Vec::new();
+    let mut rows: Vec<Phase> = view.staging().into_iter().collect();
     for epoch in &record.epochs {
         rows.push(view.whole(PhaseKind::Epoch, epoch));
         for checkpoint in &epoch.checkpoints {
@@ -184,6 +188,16 @@ impl<'a> View<'a> {
         checkpoints.sort_by_key(|span| span.start_ns);
         let middles_ns = record.timeline.as_ref().map(Timeline::middles_ns);
         View { record, middles_ns: middles_ns.unwrap_or_default(), blocks, checkpoints }
+    }
+
+    fn staging(&self) -> Option<Phase> {
+        let staging = self.record.staging.as_ref()?;
+        let StagingSpan { start_ns, end_ns } = staging.before_training?;
+        let span = TimeRange { start_ns, end_ns };
+        Some(Phase {
+            delivered_bytes_per_second: per_second(staging.bytes, span.ns()),
+            ..self.phase(PhaseKind::Staging, 1, None, span)
+        })
     }
 
     fn whole(&self, kind: PhaseKind, epoch: &EpochRecord) -> Phase {

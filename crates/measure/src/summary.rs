@@ -8,7 +8,7 @@ use crate::derived::Derived;
 use crate::doubt::{self, Doubt};
 use crate::metric::{self, METRICS, Metric, NotMeasurable, Quantiles, Values};
 use crate::phase::{self, Phase};
-use crate::record::{EpochRecord, HostEpoch, Record};
+use crate::record::{EpochRecord, HostEpoch, Record, StagingSummary};
 use crate::verdict::{self, Verdict};
 use crate::window::{Scope, seconds};
 use serde::{Serialize, Serializer};
@@ -38,8 +38,11 @@ pub struct Summary {
     pub answer: Answer,
     /// The same for each epoch.
     pub per_epoch: Vec<EpochSummary>,
-    /// Epochs, evaluations, and before, during and after checkpoints.
+    /// Staging, epochs, evaluations, and before, during and after checkpoints.
     pub phases: Vec<Phase>,
+    /// The copy that was read instead of the dataset; only where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staging: Option<StagingSummary>,
     /// The evaluations; `null` where there were none.
     pub evaluation: Option<EvaluationSummary>,
     /// The checkpoints; `null` where there were none.
@@ -125,6 +128,7 @@ impl Summary {
             verdict,
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::new(record, epoch)).collect(),
             phases: phase::phases(record),
+            staging: record.staging.as_ref().map(StagingSummary::new),
             evaluation: record.of_evaluations().as_ref().map(EvaluationSummary::new),
             checkpoint: CheckpointSummary::new(record),
             complete: record.complete,

@@ -137,7 +137,12 @@ impl StudyFiles {
     }
 
     fn text(&self) -> Result<String, FilesError> {
-        read_text(&self.csv).map_err(failed("read", &self.csv))
+        // Its state lies beside it: a pipe is none, and would be waited for.
+        let text = match self.csv.metadata() {
+            Ok(about) if !about.is_file() => Err(io::Error::other("it is no file")),
+            _ => read_text(&self.csv),
+        };
+        text.map_err(failed("read", &self.csv))
     }
 
     fn parse(&self, text: &str) -> Result<Table, FilesError> {
@@ -262,6 +267,15 @@ mod tests {
         );
         drop(lock);
         files.lock().unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_no_study_and_is_not_waited_for() {
+        let (_folder, files) = study("");
+        fs::remove_file(&files.csv).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&files.csv).status();
+        assert!(made.unwrap().success());
+        assert!(files.table().unwrap_err().to_string().contains("it is no file"));
     }
 
     fn mark_first(table: &mut Table) -> bool {

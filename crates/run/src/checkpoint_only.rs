@@ -130,7 +130,12 @@ impl Session<'_> {
 /// Put the files of a checkpoint out of the page cache; what is not on the disk yet would stay, so it is synced first.
 fn evict(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
-        let file = File::open(entry?.path())?;
+        let path = entry?.path();
+        // A pipe of others would be waited for.
+        if !fs::metadata(&path)?.is_file() {
+            continue;
+        }
+        let file = File::open(path)?;
         file.sync_data()?;
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
     }

@@ -10,11 +10,12 @@ use crate::driver::{Epoch, FileRange, RealDriver, RunError, Signals, from_messag
 use crate::page_cache::{Before, PageCache};
 use crate::ranks::Ranks;
 use crate::system::{Sampler, TimelineSampler};
+use feedrate_data::stage::{Copied, StageError};
 use feedrate_data::storage::Storage;
-use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
+use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record, StagingRecord, StagingSpan};
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{CheckpointPlan, Plan};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -44,11 +45,25 @@ pub struct Training<'d> {
     pub storage: Arc<dyn Storage>,
     /// Files that were opened already.
     pub preparation: Preparation,
+    /// Copies files before the first epoch; `None` where none are to be copied then.
+    pub copying: Option<Copying>,
     /// Reads for the epochs.
     pub driver: &'d mut RealDriver,
     /// For evaluations, over their own files, where there are any.
     pub evaluation: Option<&'d mut RealDriver>,
 }
+
+/// The copying of a dataset, of this process's share.
+pub struct Copying {
+    /// The copy's folder.
+    pub folder: String,
+    /// When it was begun.
+    pub begun_ns: u64,
+    /// Copies, until it is told to end.
+    pub work: CopyWork,
+}
+
+type CopyWork = Box<dyn FnOnce(&AtomicBool) -> Result<Copied, StageError> + Send>;
 
 /// One thread at a time has it.
 type SharedCache = Arc<Mutex<PageCache>>;
@@ -110,7 +125,13 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
         record: &mut Record,
     ) -> Result<RunOutcome, RunError> {
-        let Training { storage, preparation, driver, mut evaluation } = training;
+        let Training { storage, preparation, copying, driver, mut evaluation } = training;
+        if let Some(copying) = copying {
+            self.copy(copying, record)?;
+            if self.is_interrupted() {
+                return Ok(RunOutcome::Interrupted);
+            }
+        }
         let (layout, wanted) = (Layout::new(&self.plan.dataset), self.plan.train.cache);
         let interrupted = Arc::clone(&self.signals.interrupted);
         let mut cache = PageCache::new(layout, storage, wanted, interrupted);
@@ -136,6 +157,34 @@ impl Session<'_> {
             }
         }
         Ok(RunOutcome::Complete)
+    }
+
+    /// Copy the dataset, all processes together.
+    fn copy(&self, copying: Copying, record: &mut Record) -> Result<(), RunError> {
+        let Copying { folder, begun_ns: start_ns, work } = copying;
+        let interrupted = Arc::clone(&self.signals.interrupted);
+        let copied = TimelineSampler::apart(self.timeline, || {
+            aside(&self.signals.leave, move || work(&interrupted))
+        });
+        let copied = copied.map_err(|source| RunError::Thread { worker: 0, workers: 1, source })?;
+        let mut parts = vec![copied.ok_or(CommError::Stopped)??];
+        if !self.is_interrupted() {
+            self.ranks.comm.barrier()?;
+            parts = self.ranks.gather(&parts[0])?;
+        }
+        let span = StagingSpan { start_ns, end_ns: self.clock.now_ns() };
+        let all = StagingRecord { folder, before_training: Some(span), ..StagingRecord::default() };
+        record.staging = Some(parts.iter().fold(all, |all, part| {
+            let Copied { files, bytes, kept_files, kept_bytes } = *part;
+            all.with(&StagingRecord {
+                files,
+                bytes,
+                kept_files,
+                kept_bytes,
+                ..StagingRecord::default()
+            })
+        }));
+        Ok(())
     }
 
     /// Train for one epoch that finds the machine as `before`. Returns its steps.
@@ -290,13 +339,10 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
     ) -> Result<(), RunError> {
         let Some(plan) = &self.plan.checkpoint else { return Ok(()) };
-        let step = match plan.steps_between {
-            Some(between) if steps.is_multiple_of(between) => steps,
-            // DLIO counts one step too many here (`main.py:393`).
-            None if plan.is_due(epoch) => steps + 1,
-            _ => return Ok(()),
-        };
-        self.save(saver, CheckpointDue { epoch, steps, step })
+        match plan.step_after_epoch(epoch, steps) {
+            Some(step) => self.save(saver, CheckpointDue { epoch, steps, step }),
+            None => Ok(()),
+        }
     }
 
     /// Save a checkpoint, unless the run is to stop.

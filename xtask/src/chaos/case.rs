@@ -1,6 +1,6 @@
 //! One case: a folder of its own, draws of its own, the programs in it, and strangers to be left alone.
 
-use super::child::{Ended, LEAVES_WITHIN, Running, left_in};
+use super::child::{DONE_WITHIN, Ended, LEAVES_WITHIN, Running, left_in};
 use super::random::Random;
 use super::strangers::Strangers;
 use anyhow::{Context, Result, ensure};
@@ -153,10 +153,28 @@ impl Drop for Case<'_> {
 fn is_of_something_torn(path: &Path) -> bool {
     let is_whole = |folder: &Path| {
         let record = fs::read_to_string(folder.join("record.json")).unwrap_or_default();
-        folder.join("manifest.json").exists() || record.contains("\"complete\":true")
+        folder.join("manifest.json").exists()
+            || manifest_beside(folder).exists()
+            || record.contains("\"complete\":true")
     };
     path.to_string_lossy().contains("/incomplete/")
         || !path.ancestors().skip(1).take(2).any(is_whole)
+}
+
+/// That of a checkpoint in `folder`.
+pub(super) fn manifest_beside(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    folder.with_file_name(format!(".{name}.manifest.json"))
+}
+
+/// Wait until something holds that must come.
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
+    let start = Instant::now();
+    while !holds() {
+        ensure!(start.elapsed() < DONE_WITHIN, "never: {what}");
+        sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 fn mount(arguments: &[&str], folder: &Path) -> Result<()> {

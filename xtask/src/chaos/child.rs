@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Time in which a program that was told to stop has left.
 pub(super) const LEAVES_WITHIN: Duration = Duration::from_secs(15);
 /// Time in which any other work is done, on a busy machine as well.
-const DONE_WITHIN: Duration = Duration::from_secs(120);
+pub(super) const DONE_WITHIN: Duration = Duration::from_secs(120);
 /// A process that wants more memory of its own aborts.
 const MEMORY_BYTES: u64 = 1 << 30;
 
@@ -60,6 +60,17 @@ impl Running {
 
     pub(super) fn is_over(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// Whether it, or a process that it started, has opened this pipe or waits for its other end.
+    pub(super) fn is_at(&self, pipe: &Path) -> bool {
+        let below = descendants(self.pid()).into_iter().map(|(pid, _)| pid);
+        below.chain([self.pid()]).any(|pid| {
+            let fds = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
+            let mut fds = fds.into_iter().flatten().flatten();
+            stacks(pid).contains("wait_for_partner")
+                || fds.any(|fd| fs::read_link(fd.path()).is_ok_and(|file| file == pipe))
+        })
     }
 
     /// Said on stderr up to now.
@@ -169,9 +180,19 @@ pub(super) fn left_in(folder: &Path) -> Vec<String> {
     pids.map(|pid: i32| format!("{pid} {}", command_line(pid))).collect()
 }
 
+/// Whether a process has not ended, waited for or not.
+pub(super) fn is_alive(pid: Pid) -> bool {
+    stat(pid.as_raw_nonzero().get(), 0).is_some_and(|state| !matches!(&*state, "Z" | "X"))
+}
+
 fn parent_pid(pid: i32) -> Option<i32> {
+    stat(pid, 1)?.parse().ok()
+}
+
+/// A field of `/proc/PID/stat`, counted from 0 behind the name.
+fn stat(pid: i32, field: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    stat.rsplit_once(')')?.1.split_whitespace().nth(field).map(String::from)
 }
 
 fn command_line(pid: i32) -> String {

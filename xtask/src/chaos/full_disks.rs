@@ -134,7 +134,7 @@ fn told_results_are_there(case: &Case, ended: &Ended) -> Result<()> {
 fn shared_memory(case: &Case, size_kb: u64) -> Result<u32> {
     case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
     let mount = format!(
-        "mount -t tmpfs -o size={size_kb}k tmpfs /dev/shm && head -c 1G /dev/zero > /dev/shm/filler 2>&1; exec \"$@\""
+        "mount -t tmpfs -o size={size_kb}k tmpfs /dev/shm || exit 99; head -c 1G /dev/zero > /dev/shm/filler 2>&1; exec \"$@\""
     );
     let own = case.program("feedrate").display().to_string();
     let filled =

@@ -5,6 +5,7 @@ use super::case::{Case, copy_tree, files_below, workload};
 use super::child::{Ended, LEAVES_WITHIN};
 use super::mutate;
 use anyhow::{Context, Result, ensure};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,10 @@ pub(super) static CLASS: Class = Class {
 };
 
 const FOLDERS_OF_A_CASE: u32 = 10;
+/// Fields in which each case forges lines, in turn: all cases together reach each.
+const FIELDS_OF_A_CASE: u64 = 3;
+/// Words of the machine about itself, kept and not shown.
+const NOT_SHOWN: [&str; 2] = ["\"host_cpuinfo\"", "\"host_meminfo\""];
 
 const STUDY: &str = "\
 model,epochs,processes,overrides,run
@@ -63,7 +68,52 @@ fn run(case: &mut Case) -> Result<u32> {
     for round in 0..FOLDERS_OF_A_CASE {
         one(case).with_context(|| format!("round {round}"))?;
     }
-    Ok(FOLDERS_OF_A_CASE)
+    let fields = shown_fields(case)?;
+    for turn in 0..FIELDS_OF_A_CASE {
+        let of = (case.seed - 1) * FIELDS_OF_A_CASE + turn;
+        let (path, at) = &fields[of as usize % fields.len()];
+        let whole = fs::read(path)?;
+        let mut content = whole.clone();
+        mutate::forge_at(&mut content, *at, &mut case.random);
+        fs::write(path, content)?;
+        let run = run_of(path);
+        let commands = COMMANDS.len() * 2;
+        read_by(case, path, "is forged", (0..commands).map(|n| command(n, "results", &run)))?;
+        fs::write(path, whole)?;
+    }
+    Ok(FOLDERS_OF_A_CASE + FIELDS_OF_A_CASE as u32)
+}
+
+/// Where the values of fields begin, each once: among our results, and where DLIO's alone are read.
+fn shown_fields(case: &Case) -> Result<Vec<(PathBuf, usize)>> {
+    let (mut fields, mut seen) = (Vec::new(), BTreeSet::new());
+    for path in case.files("results").into_iter().filter(|path| !case.strangers.has(path)) {
+        let text = fs::read_to_string(&path)?;
+        let name = path.file_name().unwrap_or_default().to_owned();
+        let is_json = path.to_string_lossy().ends_with(".json");
+        let values = mutate::values(text.as_bytes()).into_iter();
+        for at in values.filter(|at| !is_json || text[..*at].ends_with('"')) {
+            let before = &text[..at];
+            let key = before.rsplit(['{', ',', '\n']).next().unwrap_or(before);
+            let opened = before.rsplit_once('{').filter(|(_, inside)| !inside.contains('}'));
+            let outside =
+                opened.map_or("", |(outside, _)| outside.trim_end().trim_end_matches(':'));
+            let is_shown = !NOT_SHOWN.iter().any(|name| outside.ends_with(name));
+            let is_dlio = path.parent().is_some_and(|run| run.ends_with("b"));
+            if is_shown && seen.insert((is_dlio, name.clone(), key.trim().to_string())) {
+                fields.push((path.clone(), at));
+            }
+        }
+    }
+    ensure!(fields.len() > 50, "only {} fields are shown", fields.len());
+    Ok(fields)
+}
+
+/// The folder of the run that a file belongs to.
+fn run_of(path: &Path) -> String {
+    let folder = path.parent().unwrap_or(path);
+    let run = if folder.ends_with(".hydra") { folder.parent().unwrap_or(folder) } else { folder };
+    run.to_string_lossy().into_owned()
 }
 
 fn one(case: &mut Case) -> Result<()> {
@@ -75,17 +125,31 @@ fn one(case: &mut Case) -> Result<()> {
     let path = files.swap_remove(i);
     let whole = fs::read(&path)?;
     let how = lie(case, &path, &whole)?;
+    let run = run_of(&path);
+    let commands = [(); 4].map(|()| {
+        let folder = case.random.pick(&["results", &run]).to_string();
+        command(case.random.below(COMMANDS.len() * 2), &folder, &run)
+    });
+    read_by(case, &path, how, commands)?;
+    let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
+    fs::write(&path, whole)?;
+    Ok(())
+}
+
+/// Commands read a file that lies, and change nothing.
+fn read_by(
+    case: &Case,
+    path: &Path,
+    how: &str,
+    commands: impl IntoIterator<Item = Vec<String>>,
+) -> Result<()> {
     let before = bytes_of(&case.path("results"));
-    let run = path.parent().unwrap_or(&path).to_string_lossy().into_owned();
-    for _ in 0..4 {
-        let arguments = command(case, &run);
+    for arguments in commands {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let ended = case.start_feedrate(&arguments)?.wait_for(LEAVES_WITHIN);
         ended.and_then(is_decent).with_context(|| format!("{} {how}", path.display()))?;
     }
     ensure!(before == bytes_of(&case.path("results")), "results were changed by reading them");
-    let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
-    fs::write(&path, whole)?;
     Ok(())
 }
 
@@ -130,25 +194,34 @@ fn lie(case: &mut Case, path: &Path, whole: &[u8]) -> Result<&'static str> {
     })
 }
 
-/// One of the commands that read results.
-fn command(case: &mut Case, run: &str) -> Vec<String> {
-    let folder = case.random.pick(&["results", run]).to_string();
-    let plot = case.random.pick(PLOTS);
-    let words: &[&str] = match case.random.below(12) {
-        0 => &["analyze", &folder],
-        1 => &["analyze", &folder, "--json"],
-        2 => &["analyze", "study.csv", "--all"],
-        3 => &["compare", "whole", &folder],
-        4 => &["compare", run, "whole/dlio/a", "--json"],
-        5 => &["report", &folder],
-        6 => &["report", "study.csv", "--json"],
-        7 => &["show", run],
-        8 => &["show", run, "--json"],
-        9 => &["plot", plot, &folder, "--output", "plot.svg", "--force"],
-        10 => &["study", "status", "study.csv"],
-        _ => &["study", "show", "study.csv", "*", "--json"],
-    };
-    words.iter().map(ToString::to_string).collect()
+/// Commands that read results, in words and as JSON where they have it; `FOLDER`, `RUN`, and a run that is `ANOTHER`.
+const COMMANDS: &[&[&str]] = &[
+    &["analyze", "FOLDER"],
+    &["analyze", "study.csv", "--all"],
+    &["compare", "ANOTHER", "RUN"],
+    &["report", "FOLDER"],
+    &["report", "study.csv"],
+    &["show", "RUN"],
+    &["study", "status", "study.csv"],
+    &["study", "show", "study.csv", "*"],
+    &["clean", "FOLDER"],
+    &["plot", "PLOT", "FOLDER", "--output", "plot.svg", "--force"],
+];
+
+/// Command number `n`, of twice as many as there are: each in words, and another way.
+fn command(n: usize, folder: &str, run: &str) -> Vec<String> {
+    let words = COMMANDS[n % COMMANDS.len()];
+    let another = if run.contains("/dlio/") { "whole/workload/1" } else { "whole/dlio/a" };
+    let plot = PLOTS[n % PLOTS.len()];
+    let named = words.iter().map(|word| match *word {
+        "FOLDER" => folder,
+        "RUN" => run,
+        "ANOTHER" => another,
+        "PLOT" => plot,
+        word => word,
+    });
+    let json = (n >= COMMANDS.len() && words[0] != "plot").then_some("--json");
+    named.chain(json).map(String::from).collect()
 }
 
 /// No panic, an exit code of ours, JSON that is JSON, and no control characters.

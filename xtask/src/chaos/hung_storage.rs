@@ -1,14 +1,12 @@
 //! A read that never comes back: who is told to stop leaves.
 
 use super::Class;
-use super::case::{Case, workload};
+use super::case::{Case, until, workload};
 use super::child::LEAVES_WITHIN;
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::process::Command;
-use std::thread::sleep;
-use std::time::Duration;
 
 pub(super) static CLASS: Class = Class {
     name: "hung_storage",
@@ -61,7 +59,7 @@ fn run(case: &mut Case) -> Result<u32> {
         None
     };
     let mut hangs = case.start(words[0], &words[1..])?;
-    sleep(Duration::from_millis(500));
+    until("an open of the pipe", || hangs.is_over() || hangs.is_at(&pipe))?;
     case.pass(500);
     // One that refuses a pipe among its data has ended.
     let refused = hangs.is_over();

@@ -1,7 +1,7 @@
 //! Writes of checkpoints that are killed: what looks whole is whole, what is not is refused, and the next run goes on.
 
 use super::Class;
-use super::case::{Case, json};
+use super::case::{Case, json, manifest_beside, until};
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::fs;
@@ -70,9 +70,7 @@ fn run(case: &mut Case) -> Result<u32> {
     for _ in 0..KILLS {
         let before = case.files("checkpoints").len();
         let mut writer = case.start_feedrate(&[&first[..], &how].concat())?;
-        while case.files("checkpoints").len() <= before && !writer.is_over() {
-            std::thread::yield_now();
-        }
+        until("a checkpoint", || case.files("checkpoints").len() > before || writer.is_over())?;
         case.pass(80);
         writer.signal(case.random.pick(&[Signal::KILL, Signal::KILL, Signal::KILL, Signal::TERM]));
         writer.wait()?.with_code(&[130, 137])?;
@@ -89,21 +87,21 @@ fn run(case: &mut Case) -> Result<u32> {
     Ok(KILLS)
 }
 
-/// Every file that the manifest of a checkpoint names has its length and checksum.
+/// Every file that the manifest of a checkpoint names has its length and checksum, wherever there is one.
 fn are_as_they_look(case: &Case) -> Result<()> {
-    for path in case.files("checkpoints") {
-        if path.ends_with("manifest.json") {
-            is_whole(&path).with_context(|| path.display().to_string())?;
+    for folder in fs::read_dir(case.path("checkpoints"))? {
+        let folder = folder?.path();
+        if manifest_beside(&folder).exists() {
+            is_whole(&folder).with_context(|| folder.display().to_string())?;
         }
     }
     Ok(())
 }
 
-fn is_whole(manifest: &Path) -> Result<()> {
-    let told = json(manifest)?;
+fn is_whole(folder: &Path) -> Result<()> {
+    let told = json(&manifest_beside(folder))?;
     for (name, file) in told["files"].as_object().context("a manifest names files")? {
-        let content =
-            fs::read(manifest.with_file_name(name)).with_context(|| format!("lost: {name}"))?;
+        let content = fs::read(folder.join(name)).with_context(|| format!("lost: {name}"))?;
         let same = file["bytes"] == content.len() && file["crc32"] == crc32fast::hash(&content);
         ensure!(same, "torn: {name}");
     }
@@ -113,7 +111,7 @@ fn is_whole(manifest: &Path) -> Result<()> {
 /// As many as are whole are read, and the first that is not is refused.
 fn reads_what_is_whole(case: &Case, first: &[&str]) -> Result<()> {
     let manifest = |step: u64| -> PathBuf {
-        case.path(&format!("checkpoints/global_epoch1_step{step}/manifest.json"))
+        manifest_beside(&case.path(&format!("checkpoints/global_epoch1_step{step}")))
     };
     let whole = (1..).take_while(|step| manifest(*step).exists()).count();
     for (reads, code) in [(whole, 0), (whole + 1, 1)] {

@@ -2,7 +2,7 @@
 
 use super::Class;
 use super::case::{Case, json, workload};
-use super::child::{LEAVES_WITHIN, Running, children, descendants};
+use super::child::{LEAVES_WITHIN, Running, children, descendants, is_alive};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(super) static CLASS: Class = Class {
     name: "kill_studies",
     what: "kills of runners, supervisors and runs",
-    cases: 40,
+    cases: 45,
     short: 3,
     at_once: 2,
     run,
@@ -55,19 +55,14 @@ fn run(case: &mut Case) -> Result<u32> {
     let datasets = case.random.pick(&["keep", "make-room", "delete-unneeded"]);
     let arguments =
         ["study", "run", "study.csv", "--quiet-wait", "0", "--retry", "--datasets", datasets];
+    let mut kills = 0;
     for _ in 0..KILLS {
-        let mut runner = case.start_feedrate(&arguments)?;
+        let runner = case.start_feedrate(&arguments)?;
         case.pass(900);
         if case.random.chance(50) {
-            plant_in_datasets(case)?;
+            plant_in_datasets(case, "")?;
         }
-        let told = hit(case, &runner);
-        let stops_runner = told.is_some_and(|signal| signal != Signal::KILL);
-        if stops_runner && !runner.is_over() {
-            runner.wait_for(LEAVES_WITHIN)?.with_code(&[0, 1, 130])?;
-        } else {
-            runner.wait()?.with_code(&[0, 1, 130, 137])?;
-        }
+        kills += hit(case, runner)?;
     }
     case.feedrate(&arguments)?.with_code(&[0]).context("a study that goes on")?;
     is_right(case)?;
@@ -79,40 +74,52 @@ fn run(case: &mut Case) -> Result<u32> {
         }
     }
     case.feedrate(&["study", "status", "study.csv"])?.with_code(&[0])?;
-    Ok(KILLS)
+    // Among files of others nothing new is made; that they stay is seen at the end.
+    plant_in_datasets(case, "train")?;
+    case.write("study.csv", STUDY)?;
+    let runner = case.start_feedrate(&arguments)?;
+    case.pass(900);
+    kills += hit(case, runner)?;
+    case.feedrate(&arguments)?.with_code(&[0, 1])?;
+    Ok(kills)
 }
 
-/// Strangers in the folders of datasets that are whole.
-fn plant_in_datasets(case: &mut Case) -> Result<()> {
+/// Strangers in the folders of datasets, or below.
+fn plant_in_datasets(case: &mut Case, below: &str) -> Result<()> {
     for path in case.files("data") {
         if path.ends_with("manifest.json") {
-            let folder = path.with_file_name("");
+            let folder = path.with_file_name(below);
             case.strangers.plant(&folder, &mut case.random)?;
         }
     }
     Ok(())
 }
 
-/// Kill one of them, or runner and supervisor; the signal, where the runner is told as well.
-fn hit(case: &mut Case, runner: &Running) -> Option<Signal> {
+/// Hit one of them, or two, and wait for the end: the process that was started, the one behind it that does its work, the
+/// supervisors, their runs. Says how many blows of one moment hit any that lived: one or none.
+fn hit(case: &mut Case, runner: Running) -> Result<u32> {
     let signal = case.random.pick(&[Signal::KILL, Signal::KILL, Signal::TERM, Signal::INT]);
-    let supervisors: Vec<Pid> = pids(children(runner.pid()));
-    let all = pids(descendants(runner.pid()));
-    let whom = case.random.below(4);
-    let others: &[Pid] = match whom {
-        0 => &[],
-        1 | 2 => &supervisors,
-        _ => all.get(supervisors.len()..).unwrap_or_default(),
+    let first = vec![runner.pid()];
+    let below = |of: &[Pid]| pids(of.iter().flat_map(|pid| children(*pid)).collect());
+    let behind = below(&first);
+    let supervisors = below(&behind);
+    let runs = pids(supervisors.iter().flat_map(|pid| descendants(*pid)).collect());
+    let (whom, is_told) = match case.random.below(5) {
+        0 => (first, true),
+        1 => ([first, supervisors].concat(), true),
+        2 => (behind, true),
+        3 => (supervisors, false),
+        _ => (runs, false),
     };
-    for pid in others {
-        // It may have ended meanwhile.
-        let _ = kill_process(*pid, signal);
+    let lived = whom.iter().filter(|pid| is_alive(**pid) && kill_process(**pid, signal).is_ok());
+    let kills = u32::from(lived.count() > 0);
+    if is_told && kills > 0 && signal != Signal::KILL {
+        // By the signal itself, where it came before anybody listens.
+        runner.wait_for(LEAVES_WITHIN)?.with_code(&[0, 1, 130, 143])?;
+    } else {
+        runner.wait()?.with_code(&[0, 1, 130, 137])?;
     }
-    if whom < 2 {
-        runner.signal(signal);
-        return Some(signal);
-    }
-    None
+    Ok(kills)
 }
 
 fn pids(processes: Vec<(Pid, String)>) -> Vec<Pid> {

@@ -102,13 +102,23 @@ fn replace_value(content: &mut Vec<u8>, random: &mut Random) {
 
 /// Put control characters into a text that is a value, of JSON or of YAML.
 fn forge(content: &mut Vec<u8>, random: &mut Random) {
+    let values = values(content);
+    if !values.is_empty() {
+        let at = random.pick(&values);
+        forge_at(content, at, random);
+    }
+}
+
+/// Where values begin that may be texts.
+pub(super) fn values(content: &[u8]) -> Vec<usize> {
     let is_value = |i: &usize| {
         let before = &content[..*i];
         before.ends_with(b"\": \"") || before.ends_with(b"\":\"") || before.ends_with(b": ")
     };
-    let values: Vec<usize> = (0..=content.len()).filter(is_value).collect();
-    if !values.is_empty() {
-        let at = random.pick(&values);
-        content.splice(at..at, random.pick(CONTROL).bytes());
-    }
+    (0..=content.len()).filter(is_value).collect()
+}
+
+/// Put control characters there.
+pub(super) fn forge_at(content: &mut Vec<u8>, at: usize, random: &mut Random) {
+    content.splice(at..at, random.pick(CONTROL).bytes());
 }

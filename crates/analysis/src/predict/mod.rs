@@ -179,7 +179,7 @@ impl Pipeline {
     ) -> Result<Prediction, Untold> {
         let mut changed = plan.clone();
         let mut cost = self.cost(plan)?;
-        let mut model = rest.behind(StorageModel::emulated(&plan.storage));
+        let mut model = rest.behind(StorageModel::emulated(&plan.storage_of_steps()));
         for change in changes {
             change.apply(&mut model, &mut cost, &mut changed);
         }

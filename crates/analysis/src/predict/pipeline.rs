@@ -132,7 +132,7 @@ impl Pipeline {
     fn fit(&mut self, derived: &Derived, times: &[EpochTimes]) -> Result<(), Untold> {
         let plan = self.with_compute(&self.plan);
         let cost = self.cost(&plan)?;
-        let emulated = StorageModel::emulated(&plan.storage);
+        let emulated = StorageModel::emulated(&plan.storage_of_steps());
         let known = StorageModel { open_s: self.open_s.unwrap_or_default(), ..emulated };
         let reads = Reads {
             io: &derived.io,
@@ -167,6 +167,10 @@ impl Pipeline {
     pub(super) fn cost(&self, plan: &Plan) -> Result<SampleCost, Untold> {
         let (was, is) = (&self.plan, plan);
         if was.dataset.format != is.dataset.format || was.dataset.encoding != is.dataset.encoding {
+            return Err(Untold::OtherFiles);
+        }
+        // Nothing is known of the storage that a copy would lie on.
+        if was.stage != is.stage {
             return Err(Untold::OtherFiles);
         }
         if is.loader.file_access == FileAccess::Mpio {

@@ -276,4 +276,13 @@ fn records_that_tell_nothing_are_refused() {
     let mut case = WhatIf { changed: case.changed, ..case };
     case.base.dataset.format = "npy".into();
     assert_eq!(case.predict(), Err(Untold::OtherFiles));
+    let staged = |plan: &mut Plan| {
+        let (folder, when) = ("/fast".into(), feedrate_spec::plan::StageWhen::Start);
+        let (limit_bytes, keep) = (None, false);
+        let stage = feedrate_spec::plan::StagePlan { folder, when, limit_bytes, keep };
+        plan.stage = Some(stage);
+    };
+    let mut case = WhatIf::of_plan(2, storage(10.0, None, None), staged);
+    case.base.stage = None;
+    assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows where the copy would lie");
 }

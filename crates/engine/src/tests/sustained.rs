@@ -25,6 +25,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         evaluations: vec![],
         timeline: None,
         study: None,
+        staging: None,
         asked: None,
         epochs: vec![EpochRecord {
             number: 1,

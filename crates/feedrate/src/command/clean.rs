@@ -1,5 +1,5 @@
-//! `feedrate clean`: datasets and results of feedrate, shown first and removed if told so. Removes nothing that no manifest and no
-//! record names.
+//! `feedrate clean`: datasets, results and checkpoints of feedrate, shown first and removed if told so. Removes nothing that no
+//! manifest and no record names.
 
 use super::study::datasets::CLAIM;
 use crate::dlio::report_name;
@@ -8,6 +8,7 @@ use crate::messages::{self, StdoutError};
 use crate::results::RunFolder;
 use crate::text;
 use clap::{Args, ValueEnum};
+use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
 use feedrate_data::manifest;
 use feedrate_data::names::{OwnFileVisit, OwnFiles};
 use feedrate_data::removal::{self, OwnFound, Removal};
@@ -15,6 +16,7 @@ use feedrate_data::storage::{self, StorageError};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::{leftovers, load_run};
+use feedrate_run::checkpoint;
 use feedrate_spec::units;
 use serde::Serialize;
 use serde_json::json;
@@ -27,19 +29,19 @@ const DEPTH_MAX: usize = 32;
 /// `feedrate clean`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of a dataset those files go that its manifest names, of a run those that its record names, and folders that are empty then. Whatever else \
+Of a dataset or checkpoint those files go that its manifest names, of a run those that its record names, and folders that are empty then. Whatever else \
 lies there stays, and is named. Links are not followed.
 
-  feedrate clean data results
+  feedrate clean data results checkpoints
   feedrate clean data --only datasets --yes")]
 pub(super) struct CleanArguments {
-    /// Folder of a dataset or of a run, or any folder above them.
+    /// Folder of a dataset, of a run or of checkpoints, or any folder above them.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
     /// Remove what is shown.
     #[arg(long)]
     yes: bool,
-    /// Leave the other kind out.
+    /// Leave the other kinds out.
     #[arg(long, value_name = "KIND")]
     only: Option<CleanKind>,
     /// One JSON object on stdout.
@@ -55,6 +57,8 @@ enum CleanKind {
     Datasets,
     /// The folders of runs.
     Results,
+    /// Folders of checkpoints.
+    Checkpoints,
 }
 
 /// One of them.
@@ -76,7 +80,10 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
     for folder in &arguments.folders {
         if !folder.is_dir() {
             let message = format!("there is no folder `{}`", folder.display());
-            return refuse(message, "give folders of datasets or results, or any above them");
+            return refuse(
+                message,
+                "give folders of datasets, results or checkpoints, or any above them",
+            );
         }
         find(&folder.canonicalize()?, 0, &mut found);
     }
@@ -90,6 +97,7 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
         let item = match kind {
             CleanKind::Datasets => dataset(folder, arguments.yes),
             CleanKind::Results => results(folder, arguments.yes),
+            CleanKind::Checkpoints => checkpoints(folder, arguments.yes),
         };
         match item {
             Ok(item) => items.extend(item),
@@ -104,13 +112,16 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
     Ok(if arguments.yes && items.iter().any(|item| item.in_use) { Exit::Unmet } else { Exit::Fine })
 }
 
-/// All below `folder`, of which only names are read.
+/// All below `folder`, of which only names are read, and manifests of checkpoints.
 fn find(folder: &Path, depth: usize, found: &mut Vec<(CleanKind, PathBuf)>) {
     if folder.join(manifest::FILE_NAME).is_file() {
         found.push((CleanKind::Datasets, folder.to_path_buf()));
     }
     if folder.join(RECORD_FILE).is_file() {
         found.push((CleanKind::Results, folder.to_path_buf()));
+    }
+    if checkpoint::are_in(folder) {
+        found.push((CleanKind::Checkpoints, folder.to_path_buf()));
     }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if depth < DEPTH_MAX && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -126,12 +137,34 @@ fn dataset(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> 
     if !removes {
         return Ok(seen.map(|seen| CleanItem::new(kind, folder, seen, false)));
     }
-    let holder = format!("`feedrate clean` of process {}", std::process::id());
-    Ok(match removal::remove_folder(&folder, &[CLAIM], &holder)? {
+    Ok(match removal::remove_folder(&folder, &[CLAIM], &holder())? {
         Removal::NotOurs => None,
         Removal::InUse { .. } => seen.map(|seen| CleanItem::new(kind, folder, seen, true)),
         Removal::Removed(found) => Some(CleanItem::new(kind, folder, found, false)),
     })
+}
+
+fn holder() -> String {
+    format!("`feedrate clean` of process {}", std::process::id())
+}
+
+/// `None` where others have removed them meanwhile.
+fn checkpoints(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
+    let kind = CleanKind::Checkpoints;
+    let is_locked = || DatasetLock::try_acquire(&folder, LockAccess::Exclusive, &holder());
+    let lock = match removes.then(is_locked).transpose()? {
+        Some(LockAttempt::Busy { .. }) => {
+            let found = checkpoint::clean(&folder, false)?;
+            return Ok(Some(CleanItem::new(kind, folder, found, true)));
+        }
+        Some(LockAttempt::Held(lock)) => Some(lock),
+        Some(LockAttempt::Unsupported { .. }) | None => None,
+    };
+    let found = checkpoint::clean(&folder, removes)?;
+    if let Some(lock) = lock {
+        lock.remove()?;
+    }
+    Ok((found.files > 0).then(|| CleanItem::new(kind, folder, found, false)))
 }
 
 /// `None` where no record of ours can be read.
@@ -201,6 +234,7 @@ fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutErr
             match item.kind {
                 CleanKind::Datasets => "dataset".to_string(),
                 CleanKind::Results => "results".to_string(),
+                CleanKind::Checkpoints => "checkpoints".to_string(),
             },
             item.folder.display().to_string(),
             item.files.to_string(),

@@ -1,6 +1,6 @@
 //! What lies in the files of checkpoints, and what is left of them when a run is killed.
 
-use crate::harness::{TINY, Test, venv_python};
+use crate::harness::{TINY, Test, until, venv_python};
 use feedrate_run::checkpoint;
 use feedrate_run::clock::Clock;
 use feedrate_run::ranks::Ranks;
@@ -25,11 +25,11 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 /// The folders of checkpoints, with epoch and step.
 fn folders(test: &Test) -> Vec<(PathBuf, u32, u64)> {
     let Ok(folders) = std::fs::read_dir(test.path("checkpoints")) else { return Vec::new() };
-    let numbered = folders.map(|folder| {
+    let numbered = folders.filter_map(|folder| {
         let path = folder.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let numbers = name.strip_prefix("global_epoch").unwrap().split_once("_step").unwrap();
-        (path, numbers.0.parse().unwrap(), numbers.1.parse().unwrap())
+        let numbers = name.strip_prefix("global_epoch")?.split_once("_step").unwrap();
+        Some((path, numbers.0.parse().unwrap(), numbers.1.parse().unwrap()))
     });
     numbered.collect()
 }
@@ -162,14 +162,15 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        while folders(&test).len() == before && run.try_wait().unwrap().is_none() {
-            std::thread::yield_now();
-        }
+        until("a checkpoint", || {
+            folders(&test).len() != before || run.try_wait().unwrap().is_some()
+        });
         std::thread::sleep(Duration::from_micros(round * 7919 % 40_000));
         run.kill().unwrap();
         run.wait().unwrap();
         for (folder, epoch, step) in folders(&test) {
-            let looks_whole = folder.join("manifest.json").exists();
+            let name = folder.file_name().unwrap().to_string_lossy();
+            let looks_whole = folder.with_file_name(format!(".{name}.manifest.json")).exists();
             let loaded =
                 checkpoint::load(&plan, Clock::new(), epoch, step, &Ranks::alone(1), &NEVER);
             match loaded {

@@ -1,6 +1,6 @@
 //! Checkpoints: their files, sizes, and what is refused.
 
-use crate::harness::{TINY, Test};
+use crate::harness::{Mounted, TINY, Test};
 use feedrate_engine::loader::LOADERS;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,19 +17,30 @@ const LLAMA: [&str; 9] = [
     "train.epochs=1",
 ];
 
-/// Name and bytes of each file of the only checkpoint, but for its manifest.
+/// Name and bytes of each file of the only checkpoint.
 fn files(test: &Test) -> BTreeMap<String, u64> {
-    let mut folders = std::fs::read_dir(test.path("checkpoints")).unwrap();
-    let folder = folders.next().unwrap().unwrap().path();
-    assert!(folders.next().is_none());
-    assert!(folder.file_name().unwrap().to_string_lossy().starts_with("global_epoch1_step"));
+    let name = checkpoints(test).pop().unwrap();
+    assert!(name.starts_with("global_epoch1_step"), "{name}");
+    let folder = test.path("checkpoints").join(&name);
+    let beside = std::fs::read_dir(test.path("checkpoints")).unwrap();
+    let mut beside: Vec<_> = beside.map(|entry| entry.unwrap().file_name()).collect();
+    beside.sort();
+    let manifest = format!(".{name}.manifest.json");
+    assert_eq!(beside, [".feedrate.lock", &*manifest, &*name]);
     let files = std::fs::read_dir(folder).unwrap().map(|file| {
         let file = file.unwrap();
         (file.file_name().to_string_lossy().into_owned(), file.metadata().unwrap().len())
     });
-    let mut files: BTreeMap<String, u64> = files.collect();
-    assert!(files.remove("manifest.json").is_some(), "{files:?}");
-    files
+    files.collect()
+}
+
+/// Names of the folders of all checkpoints.
+fn checkpoints(test: &Test) -> Vec<String> {
+    let entries = std::fs::read_dir(test.path("checkpoints")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    names
 }
 
 #[test]
@@ -158,12 +169,8 @@ fn checkpoints_by_steps_cut_an_epoch_into_blocks() {
                 "reader.batch_size=1",
                 "--verify",
             ]);
-            let mut found: Vec<String> = std::fs::read_dir(test.path("checkpoints"))
-                .unwrap()
-                .map(|folder| folder.unwrap().file_name().to_string_lossy().replace("global_", ""))
-                .collect();
-            found.sort();
-            assert_eq!(found, folders);
+            let expected: Vec<_> = folders.iter().map(|name| format!("global_{name}")).collect();
+            assert_eq!(checkpoints(&test), expected);
             let record = test.path(json["run_dir"].as_str().unwrap()).join("record.json");
             let record: serde_json::Value =
                 serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
@@ -192,7 +199,12 @@ fn a_checkpoint_that_cannot_be_written_ends_the_run() {
         "reader.batch_size=1",
         "checkpoint.steps_between_checkpoints=3",
     ];
-    test.feedrate(&settings).refuses(1, &["cannot write checkpoint", "what was measured is in"]);
+    let told = ["cannot write checkpoint `./checkpoints", "nothing was measured"];
+    test.feedrate(&settings).refuses(1, &told);
+    std::fs::remove_file(test.path("checkpoints")).unwrap();
+    let _full = Mounted::tmpfs(&test.path("checkpoints/global_epoch1_step6"), "size=4k");
+    let told = ["global_epoch1_step6`: it has ", "only 4", "what was measured is in"];
+    test.feedrate(&settings).refuses(1, &told);
     test.feedrate(&[
         "run",
         "workload.yaml",

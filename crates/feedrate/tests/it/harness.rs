@@ -1,8 +1,10 @@
 //! A folder for one test, and the program run in it.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Removed with its folder when dropped.
@@ -151,6 +153,21 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.0).status();
     }
+}
+
+/// Wait until something holds that must come soon, on a busy machine as well.
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+pub(crate) fn signal(name: &str, process: impl Display) {
+    let process = process.to_string();
+    assert!(Command::new("kill").args([name, &process]).status().unwrap().success());
 }
 
 /// The Python of `.venv`, which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`.

@@ -1,6 +1,6 @@
 //! Storage that does not answer: whoever is told to stop says which file is waited for, keeps what was measured, and leaves.
 
-use crate::harness::{Answer, TINY, Test};
+use crate::harness::{Answer, TINY, Test, signal, until};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -19,9 +19,16 @@ fn start(test: &Test, arguments: &[&str]) -> Child {
     test.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// Have the program, with all that it starts, begin files with this in their name and never get further.
+pub(crate) fn hang_writes<'c>(test: &Test, command: &'c mut Command, at: &str) -> &'c mut Command {
+    hang(&test.path("hung"));
+    command.env("LD_PRELOAD", test.library("hang.c"));
+    command.env("HANGS_AT", at).env("HANGS_IN", test.path("hung"))
+}
+
 /// Whether a thread of this process, or of one that it started, is in a call that its storage does not answer: it waits for the
 /// other end of a pipe with a name.
-fn hangs(process: u32) -> bool {
+pub(crate) fn hangs(process: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     tasks.into_iter().any(|task| {
         let text = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
@@ -30,22 +37,32 @@ fn hangs(process: u32) -> bool {
     })
 }
 
-fn signal(name: &str, process: u32) {
-    let process = process.to_string();
-    assert!(Command::new("kill").args([name, &process]).status().unwrap().success());
-}
-
 /// Interrupt it, once it hangs, as one does who has no patience.
 fn interrupt(mut child: Child) -> Answer {
-    while !hangs(child.id()) {
+    until("a call that hangs", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
-        std::thread::yield_now();
-    }
-    while child.try_wait().unwrap().is_none() {
-        signal("-TERM", child.id());
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+        hangs(child.id())
+    });
+    leaves(&mut child, "-TERM");
     Answer::of(&child.wait_with_output().unwrap())
+}
+
+/// Signal it until it is gone.
+fn leaves(child: &mut Child, name: &str) {
+    until("its end", || {
+        let is_gone = child.try_wait().unwrap().is_some();
+        if !is_gone {
+            signal(name, child.id());
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        is_gone
+    });
+}
+
+fn start_writing(test: &Test, arguments: &[&str], hangs_at: &str) -> Child {
+    let mut command = test.command(arguments);
+    let command = hang_writes(test, &mut command, hangs_at);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// The record of the only run.
@@ -83,12 +100,10 @@ fn a_run_whose_reads_hang_keeps_what_it_measured() {
 fn a_run_whose_checkpoint_hangs_keeps_the_steps_before() {
     for mode in ["checkpoint.asynchronous=true", "checkpoint.asynchronous=false"] {
         let test = generated();
-        let part = "checkpoints/global_epoch1_step1/manifest.json";
-        hang(&test.path(part));
         let steps = ["workflow.checkpoint=true", "checkpoint.steps_between_checkpoints=1"];
         let run = [&["run", "workload.yaml", mode, "model.model_size=1000"][..], &steps].concat();
-        let answer = interrupt(start(&test, &run));
-        answer.refuses(130, &["warning: still waiting for `", part, "error: interrupted"]);
+        let answer = interrupt(start_writing(&test, &run, "step1.manifest"));
+        answer.refuses(130, &["warning: still waiting for `", "/hung`", "error: interrupted"]);
         let record = record(&test);
         assert_eq!(record["stopped_because"], "interrupted");
         let blocks = &record["epochs"][0]["accelerators"][0]["blocks"];
@@ -99,13 +114,11 @@ fn a_run_whose_checkpoint_hangs_keeps_the_steps_before() {
 #[test]
 fn checkpoints_alone_that_hang_can_be_left() {
     let test = Test::with(TINY);
-    let part = "checkpoints/global_epoch1_step2/manifest.json";
-    hang(&test.path(part));
     let alone = ["workflow.train=false", "workflow.checkpoint=true", "model.model_size=1000"];
     let run =
         [&["run", "workload.yaml", "checkpoint.num_checkpoints_write=3"][..], &alone].concat();
-    let answer = interrupt(start(&test, &run));
-    answer.refuses(130, &["still waiting for `", part]);
+    let answer = interrupt(start_writing(&test, &run, "step2.feedrate-begun"));
+    answer.refuses(130, &["still waiting for `", "/hung`"]);
     let record = record(&test);
     assert_eq!(record["epochs"][0]["checkpoints"].as_array().unwrap().len(), 1);
 }
@@ -159,26 +172,17 @@ fn a_search_whose_run_hangs_can_be_left() {
 #[test]
 fn a_process_that_cannot_end_holds_nobody_up() {
     let test = generated();
-    let child = start(&test, &["run", "workload.yaml", "storage.delay_seconds=3600"]);
-    let behind = loop {
-        let children = format!("/proc/{0}/task/{0}/children", child.id());
-        let children = fs::read_to_string(children).unwrap();
-        if let Some(behind) = children.split_whitespace().next() {
-            break behind.parse().unwrap();
-        }
-        std::thread::yield_now();
+    let mut child = start(&test, &["run", "workload.yaml", "storage.delay_seconds=3600"]);
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let behind = || {
+        let children = fs::read_to_string(&children).unwrap();
+        children.split_whitespace().next().map(str::to_string)
     };
-    while test.files_below("results", "record.json").is_empty() {
-        std::thread::yield_now();
-    }
-    signal("-STOP", behind);
-    let mut child = child;
-    while child.try_wait().unwrap().is_none() {
-        signal("-INT", child.id());
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    until("a process behind it", || behind().is_some());
+    let behind = behind().unwrap();
+    until("a run", || !test.files_below("results", "record.json").is_empty());
+    signal("-STOP", &behind);
+    leaves(&mut child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    while Path::new(&format!("/proc/{behind}")).exists() {
-        std::thread::yield_now();
-    }
+    until("its end too", || !Path::new(&format!("/proc/{behind}")).exists());
 }

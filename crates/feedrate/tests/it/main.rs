@@ -68,6 +68,8 @@ mod study;
 mod hung;
 /// Those that read for each other, or together.
 mod sharing;
+
+mod staging;
 /// What a tracer sees of them.
 mod traced;
 /// Results read back, and doubted.

@@ -2,7 +2,7 @@
 //! installs; fails without.
 
 use crate::dlio_benchmark::with_workloads;
-use crate::harness::{Answer, Test};
+use crate::harness::{Answer, Test, until};
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -168,9 +168,7 @@ fn a_generation_that_is_interrupted_on_one_rank_is_interrupted_on_all() {
         command.args(["workload=tiny", "++workload.dataset.num_files_train=3000000", GENERATED]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let running = command.spawn().unwrap();
-        while !fs::read_dir(test.path("data/train")).is_ok_and(|mut files| files.next().is_some()) {
-            std::thread::yield_now();
-        }
+        until("a file", || !test.data_files("").is_empty());
         let pid = fs::read_to_string(test.path("pid")).unwrap();
         assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success());
         let answer = Answer::of(&running.wait_with_output().unwrap());
@@ -209,10 +207,10 @@ fn a_rank_that_is_stopped_is_named_and_ends_all() {
         command.args(["conf/workload/tiny.yaml", "train.epochs=100000", "--run-dir", "out"]);
         command.args(["reader.batch_size=1", "--quiet"]);
         let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        while !test.path("out/record.json").exists() {
+        until("a record", || {
             assert_eq!(running.try_wait().unwrap(), None, "it ended before it began");
-            std::thread::yield_now();
-        }
+            test.path("out/record.json").exists()
+        });
         let pid = fs::read_to_string(test.path(&format!("pid{stopped}"))).unwrap();
         assert!(Command::new("kill").args(["-STOP", pid.trim()]).status().unwrap().success());
         let answer = Answer::of(&running.wait_with_output().unwrap());

@@ -167,24 +167,60 @@ fn a_checkpoint_of_others_is_neither_written_over_nor_removed() {
         "checkpoint.steps_between_checkpoints=1",
         "checkpoint.keep_last=1",
     ];
-    let theirs = ["manifest.json", "model_states-0.pt", "thesis.txt"];
-    for place in [0, 1] {
-        let test = Test::with(TINY);
-        let folder = test.path("checkpoints/global_epoch1_step1");
-        strangers(&folder, &theirs[place..place + 1]);
-        let answer = test.feedrate(&[&["run", "workload.yaml"][..], &checkpoint].concat());
-        answer.refuses(1, &[theirs[place], "no manifest says that feedrate wrote it", "hint:"]);
-        are_there(&folder, &theirs[place..place + 1]);
-        assert_eq!(contents(&folder).len(), 1);
-    }
+    let (first, second) = ("checkpoints/global_epoch1_step1", "checkpoints/global_epoch2_step2");
     let test = Test::with(TINY);
-    let folder = test.path("checkpoints/global_epoch1_step1");
-    strangers(&folder, &theirs[2..]);
+    let theirs = ["thesis.txt", "manifest.json"];
+    strangers(&test.path(first), &theirs);
     for _ in 0..2 {
         test.run_json(&checkpoint);
-        are_there(&folder, &theirs[2..]);
-        assert_eq!(contents(&folder).len(), 1, "ours gave way to the next");
+        are_there(&test.path(first), &theirs);
+        assert_eq!(contents(&test.path(first)).len(), 2, "ours gave way to the next");
     }
+    // All is told before the first epoch, but for what lies where none is to be written.
+    let test = Test::with(TINY);
+    let theirs =
+        [".global_epoch1_step1.manifest.json", "global_epoch2_step2", "global_epoch3_step1"];
+    strangers(&test.path("checkpoints"), &theirs);
+    strangers(&test.path(first), &["model_states-0.pt"]);
+    let answer = test.feedrate(&[&["run", "workload.yaml"][..], &checkpoint].concat());
+    let told =
+        [&format!("{first}/model_states-0.pt"), &format!("checkpoints/{}", theirs[0]), second]
+            .map(|path| format!("`./{path}`"))
+            .join(", ");
+    answer.refuses(1, &[&told, "lie where", "no manifest says that feedrate wrote them", "hint:"]);
+    assert!(answer.stderr.contains("nothing was measured"), "{}", answer.stderr);
+    are_there(&test.path("checkpoints"), &theirs);
+    are_there(&test.path(first), &["model_states-0.pt"]);
+    assert_eq!(contents(&test.path("checkpoints")).len(), 5, "and the lock");
+}
+
+#[test]
+fn clean_knows_checkpoints() {
+    let test = Test::with(TINY);
+    let checkpoint = ["workflow.checkpoint=true", "checkpoint.steps_between_checkpoints=1"];
+    test.run_json(&checkpoint);
+    let theirs = ["global_epoch1_step2/thesis.txt", "global_epoch9_step9/model_states-0.pt"];
+    strangers(&test.path("checkpoints"), &theirs);
+    let before = contents(&test.path("checkpoints"));
+    let clean = |more: &[&str]| {
+        let answer = test.feedrate(&[&["clean", ".", "--json"][..], more].concat());
+        let mut told: Value = serde_json::from_str(&answer.stdout).unwrap();
+        told["items"].take()
+    };
+    let only = ["--only", "checkpoints"];
+    let shown = clean(&only);
+    // One file and a manifest each, of two epochs of two steps.
+    assert_eq!((&shown[0]["kind"], &shown[0]["files"]), (&"checkpoints".into(), &8.into()));
+    assert_eq!(
+        shown[0]["stays"],
+        serde_json::json!(["global_epoch1_step2/thesis.txt", "global_epoch9_step9"])
+    );
+    assert_eq!(contents(&test.path("checkpoints")), before);
+    assert_eq!(clean(&["--only", "checkpoints", "--yes"]), shown, "as it was shown");
+    are_there(&test.path("checkpoints"), &theirs);
+    assert_eq!(contents(&test.path("checkpoints")).len(), 2);
+    assert!(clean(&only).as_array().unwrap().is_empty());
+    assert_eq!(clean(&[]).as_array().unwrap().len(), 2, "the dataset and the results");
 }
 
 #[test]

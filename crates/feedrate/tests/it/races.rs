@@ -1,14 +1,14 @@
 //! Several processes in one place at once: each with its own results, one of them with the dataset.
 
 use crate::dlio_benchmark::with_workloads;
-use crate::harness::{Answer, TINY, Test};
+use crate::harness::{Answer, TINY, Test, signal, until};
+use crate::hung::{hang_writes, hangs};
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 /// Starts in the background, with its output kept.
 fn start(command: &mut Command) -> Child {
@@ -109,19 +109,6 @@ fn until_said(child: &mut Child, words: &str) {
     thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
 }
 
-#[track_caller]
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::yield_now();
-    }
-}
-
-fn signal(name: &str, process: &str) {
-    assert!(Command::new("kill").args([name, process]).status().unwrap().success());
-}
-
 /// The only dataset below `data`.
 fn dataset_of(test: &Test) -> PathBuf {
     let datasets: Vec<_> = fs::read_dir(test.path("data")).unwrap().collect();
@@ -158,18 +145,13 @@ fn a_run_waits_for_who_makes_its_dataset() {
 
 #[test]
 fn a_dataset_whose_maker_was_killed_is_completed_by_who_waits() {
-    let large = TINY.replace("4096", "8000000").replace("4\n", "2\n");
-    let test = Test::with(&large);
-    let mut first = start(&mut test.command(&["generate", "workload.yaml"]));
-    let begun = || {
-        let manifests = test.data_files("manifest.json");
-        manifests.iter().any(|path| fs::read_to_string(path).unwrap().contains("\"generating\""))
-    };
-    until("a generation", begun);
+    let test = Test::with(TINY);
+    // It comes to its sixth file, and no further.
+    let mut first = test.command(&["generate", "workload.yaml"]);
+    let mut first = start(hang_writes(&test, &mut first, "img_5_of_8"));
+    until("a generation", || hangs(first.id()));
     let holder = fs::read_to_string(dataset_of(&test).join(LOCK_FILE)).unwrap();
     let maker = holder.split(' ').nth(1).unwrap();
-    signal("-STOP", maker);
-    assert!(begun(), "it was quicker than the test");
     let mut second = start(&mut test.command(&["run", "workload.yaml"]));
     until_said(&mut second, &format!("process {maker} on "));
     signal("-KILL", maker);
@@ -237,4 +219,49 @@ fn a_file_system_without_locks_is_told() {
     answer.warns(&["cannot be locked (Function not implemented (os error 38))"]);
     is_whole(&test);
     assert!(dataset_of(&test).join(LOCK_FILE).exists());
+}
+
+/// Two that share a folder of checkpoints would tear each other's.
+#[test]
+fn a_run_that_would_write_the_checkpoints_of_another_is_refused() {
+    let test = Test::with(TINY);
+    let training = ["run", "workload.yaml", "workflow.checkpoint=true"];
+    let alone = ["run", "workload.yaml", "workflow.checkpoint=true", "workflow.train=false"];
+    let counts = |writes: &str, reads: &str| {
+        [
+            format!("checkpoint.num_checkpoints_write={writes}"),
+            format!("checkpoint.num_checkpoints_read={reads}"),
+        ]
+    };
+    let asks = |counts: &[String; 2]| {
+        let all: Vec<&str> = alone.into_iter().chain(counts.iter().map(String::as_str)).collect();
+        test.feedrate(&all)
+    };
+    assert_eq!(asks(&counts("1", "0")).code, 0);
+    let mut first = test.command(&training);
+    let mut first = start(hang_writes(&test, &mut first, "model_states-0"));
+    until("a checkpoint", || hangs(first.id()));
+    let before = test.files_below("checkpoints", "");
+    for answer in [test.feedrate(&training), asks(&counts("0", "1"))] {
+        let told = ["the folder of checkpoints `./checkpoints/` is in use: process ", "hint: wait"];
+        answer.refuses(1, &told);
+        assert!(answer.stderr.contains("nothing was measured"), "{}", answer.stderr);
+    }
+    assert_eq!(test.files_below("checkpoints", ""), before);
+    let clean = test.feedrate(&["clean", "checkpoints", "--yes"]);
+    assert_eq!(clean.code, 3, "{}", clean.stderr);
+    assert!(clean.stdout.contains("in use"), "{}", clean.stdout);
+    assert_eq!(test.files_below("checkpoints", ""), before);
+    signal("-KILL", first.id());
+    first.wait().unwrap();
+    let next = test.feedrate(&training);
+    assert_eq!(next.code, 0, "a lock whose holder died is free: {}", next.stderr);
+    // Many may read.
+    let folder = test.path("checkpoints");
+    let reader = hold(&folder, LockAccess::Shared);
+    assert_eq!(asks(&counts("0", "1")).code, 0);
+    asks(&counts("1", "0")).refuses(1, &["is in use: runs read it"]);
+    drop(reader);
+    assert_eq!(test.feedrate(&["clean", "checkpoints", "--yes"]).code, 0);
+    assert!(!folder.exists());
 }

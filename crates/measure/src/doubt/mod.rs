@@ -99,6 +99,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
     ),
     &noticed(
+        "staged",
+        Severity::Note,
+        "Samples were read from a copy of the dataset, not where it lies: steps say what the copy's storage gives.",
+    ),
+    &noticed(
         "emulated",
         Severity::Note,
         "Storage or accelerators were made slower than they are: the numbers are of what was emulated.",

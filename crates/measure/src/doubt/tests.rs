@@ -131,6 +131,7 @@ fn known_doubts_are_passed_on_once() {
         "checkpoint_not_reached",
         "evaluation_not_reached",
         "samples_in_memory",
+        "staged",
         "emulated",
         "raw_checkpoint",
         "checkpoints_exceed_disk",

@@ -10,12 +10,14 @@ pub mod file;
 mod asked;
 mod causes;
 mod hosts;
+mod staging;
 mod study;
 #[cfg(test)]
 mod tests;
 
 pub use self::asked::AskedData;
 pub use self::causes::{Stall, StepCauses};
+pub use self::staging::{StagingRecord, StagingSpan, StagingSummary};
 pub use self::study::StudyRun;
 
 use self::access::{Access, BINS, FilesRead, add_bins};
@@ -58,6 +60,9 @@ pub struct Record {
     pub compute_spins: bool,
     /// Whether time was simulated.
     pub simulated: bool,
+    /// The copy that was read instead of the dataset; `None` where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staging: Option<StagingRecord>,
     /// Epochs, in order.
     pub epochs: Vec<EpochRecord>,
     /// Evaluations, in order; each has the number of the epoch that it came after.
@@ -92,6 +97,7 @@ impl Record {
             ended: self.ended.clone(),
             stopped_because: self.stopped_because.clone(),
             epochs: self.evaluations.clone(),
+            staging: None,
             evaluations: Vec::new(),
             timeline: None,
             doubts: Vec::new(),

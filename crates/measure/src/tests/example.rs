@@ -43,6 +43,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             open_delay_s: 0.0,
             read_delay_s: 0.0,
         },
+        stage: None,
         loader: LoaderPlan {
             kind: "pytorch".into(),
             batch_size: 1,
@@ -224,6 +225,7 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         stopped_because: None,
         compute_spins: false,
         simulated: false,
+        staging: None,
         epochs,
         evaluations: vec![],
         timeline: None,

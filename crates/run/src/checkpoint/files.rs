@@ -2,11 +2,12 @@
 //! Shared by all that touch a checkpoint's files. Knows no format.
 
 use feedrate_data::storage::NameKind;
+use feedrate_spec::part::create_part;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Files from this length on have their blocks reserved: ext4 writes two to three times as fast then.
@@ -20,10 +21,13 @@ pub(super) trait FileSystem: Sync {
     /// Space for files below `folder`.
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
-    /// An empty file that will have `bytes` bytes.
-    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn OutputFile>>;
+    /// An empty file that will have `bytes` bytes, under a name of its own until it gets `path`.
+    fn create_part(&self, path: &Path, bytes: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)>;
 
-    /// A file that is there, from its start, and its length.
+    /// Names in a folder; none where it is not there.
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
+
+    /// A file that is there, from its start, and its length. What is no file has none, and is not waited for.
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
 
     /// Kind of what has this name, links not followed; `None` where nothing has.
@@ -35,7 +39,7 @@ pub(super) trait FileSystem: Sync {
     /// Remove a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Remove a folder, unless something is in it.
+    /// Remove a folder, unless something is in it, or it is a mount point.
     fn remove_empty_folder(&self, folder: &Path) -> io::Result<()>;
 
     /// Make the names in a folder stay as they are.
@@ -71,27 +75,38 @@ impl FileSystem for SystemFiles {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn OutputFile>> {
-        // A link here would lead to a file of somebody else.
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = File::create_new(path)?;
+    fn create_part(&self, path: &Path, bytes: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let (part, file) = create_part(&name, std::process::id(), |name| {
+            let part = path.with_file_name(name);
+            File::create_new(&part).map(|file| (part, file))
+        })?;
         if bytes >= RESERVED_BYTES_MIN {
             // Where the file system has no such thing, blocks are found as they are written.
             let reserved = fallocate(&file, FallocateFlags::empty(), 0, bytes);
             if reserved == Err(Errno::NOSPC) {
+                let _ = fs::remove_file(&part);
                 return Err(io::ErrorKind::StorageFull.into());
             }
         }
-        Ok(Box::new(file))
+        Ok((part, Box::new(file)))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }
 
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
-        let file = File::open(path)?;
-        let bytes = file.metadata()?.len();
-        Ok((Box::new(file), bytes))
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        }
+        Ok((Box::new(file), found.len()))
     }
 
     fn kind(&self, path: &Path) -> io::Result<Option<NameKind>> {
@@ -108,7 +123,16 @@ impl FileSystem for SystemFiles {
 
     fn remove_empty_folder(&self, folder: &Path) -> io::Result<()> {
         match fs::remove_dir(folder) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::DirectoryNotEmpty
+                        | io::ErrorKind::NotFound
+                        | io::ErrorKind::ResourceBusy
+                ) =>
+            {
+                Ok(())
+            }
             done => done,
         }
     }

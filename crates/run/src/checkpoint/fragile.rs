@@ -2,6 +2,7 @@
 
 use super::files::{FileSystem, OutputFile};
 use feedrate_data::storage::NameKind;
+use feedrate_spec::part::create_part;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -92,13 +93,26 @@ impl FileSystem for FragileFiles {
         Ok(u64::MAX)
     }
 
-    fn create(&self, path: &Path, _: u64) -> io::Result<Box<dyn OutputFile>> {
+    fn create_part(&self, path: &Path, _: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
         let mut state = self.state.lock().unwrap();
         state.operate()?;
         let file = state.files.len();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let part = create_part(name, 7, |name| {
+            let part = path.with_file_name(name);
+            let is_taken = state.names.contains_key(&part);
+            if is_taken { Err(io::ErrorKind::AlreadyExists.into()) } else { Ok(part) }
+        })?;
         state.files.push((Vec::new(), Vec::new()));
-        state.names.insert(path.to_owned(), file);
-        Ok(Box::new(Open { state: self.state.clone(), file }))
+        state.names.insert(part.clone(), file);
+        Ok((part, Box::new(Open { state: self.state.clone(), file })))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let state = self.state.lock().unwrap();
+        let inside = state.names.keys().filter_map(|path| path.strip_prefix(folder).ok());
+        let names = inside.filter_map(|path| Some(path.iter().next()?.to_str()?.to_string()));
+        Ok(names.collect())
     }
 
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {

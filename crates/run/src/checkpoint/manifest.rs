@@ -1,16 +1,12 @@
-//! The manifest of a checkpoint: `manifest.json`, which comes last. A checkpoint without it is not whole; one whose files
-//! are not what it says is refused.
+//! The manifest of a checkpoint, which comes last. A checkpoint without it is not whole; one whose files are not what it says is
+//! refused.
 
 use feedrate_spec::plan::state::StateFile;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Its name. It ends in nothing that a framework's loader looks for.
-pub(super) const NAME: &str = "manifest.json";
-/// Names the files of a checkpoint that is being written, so that another run knows them for ours whenever this one ends.
-pub(super) const BEGUN: &str = "feedrate-begun.json";
-/// The name of either of them while it is written.
-pub(super) const UNFINISHED: &str = "feedrate-unfinished.part";
+/// The longest that is read.
+pub(super) const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 /// Raised when a field changes meaning.
 const VERSION: u32 = 1;
 

@@ -9,9 +9,12 @@ mod manifest;
 mod pt;
 mod safetensors;
 mod raw;
+mod step;
 mod folder;
 mod saver;
+mod all;
 
+pub use all::{are_in, clean, refuse_strangers};
 pub(crate) use folder::folder;
 pub use folder::load;
 pub use saver::{CheckpointDue, Saved, Saver};
@@ -22,6 +25,9 @@ use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::state::StateFile;
 use std::io;
 use std::path::PathBuf;
+
+/// So many files of others are named.
+const NAMED_MAX: usize = 10;
 
 /// How a model's state lies in a file.
 pub trait Checkpoint: Sync {
@@ -63,11 +69,20 @@ pub enum CheckpointError {
         /// The system's reason.
         source: io::Error,
     },
-    /// Something of others has the name of one of its files.
-    #[error("`{}` lies where a checkpoint is to be written, and no manifest says that feedrate wrote it", path.display())]
-    Stranger {
-        /// Its path.
-        path: PathBuf,
+    /// Things of others have names of files that are to be written.
+    #[error("{} where checkpoints are to be written, and no manifest says that feedrate wrote {}",
+        lying(paths), if paths.len() == 1 { "it" } else { "them" })]
+    Strangers {
+        /// All of them.
+        paths: Vec<PathBuf>,
+    },
+    /// Another run writes, reads or removes checkpoints there.
+    #[error("the folder of checkpoints `{}` is in use: {}", folder.display(), holder.as_deref().unwrap_or("somebody has it"))]
+    Busy {
+        /// That of all checkpoints.
+        folder: PathBuf,
+        /// Who and since when, in its own words.
+        holder: Option<String>,
     },
     /// The processes of the run lost each other.
     #[error(transparent)]
@@ -101,15 +116,29 @@ impl CheckpointError {
                 }
                 _ => None,
             },
-            CheckpointError::Stranger { .. } => {
-                Some("move it elsewhere, or point `checkpoint.checkpoint_folder` at another folder")
-            }
+            CheckpointError::Strangers { .. } => Some(
+                "move what is yours elsewhere, or point `checkpoint.checkpoint_folder` at another folder",
+            ),
+            CheckpointError::Busy { .. } => Some(
+                "wait until it ends, or point `checkpoint.checkpoint_folder` at another folder",
+            ),
             CheckpointError::Comm(error) => error.hint(),
             CheckpointError::Damaged { .. } => Some(
                 "it is not the checkpoint that was asked for, or not whole: load another, or write it anew",
             ),
         }
     }
+}
+
+/// `a`, `b` and 7 more lie
+fn lying(paths: &[PathBuf]) -> String {
+    let named: Vec<_> =
+        paths.iter().take(NAMED_MAX).map(|path| format!("`{}`", path.display())).collect();
+    let more = match paths.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more} {}", named.join(", "), if paths.len() == 1 { "lies" } else { "lie" })
 }
 
 #[cfg(test)]

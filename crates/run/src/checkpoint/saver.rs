@@ -3,7 +3,7 @@
 
 use super::CheckpointError;
 use super::files::SystemFiles;
-use super::folder::{CheckpointFolder, WrittenPart, own};
+use super::folder::{CheckpointFolder, WrittenPart, folder, own};
 use super::manifest::CheckpointFile;
 use crate::aside::{Aside, aside};
 use crate::clock::Clock;
@@ -13,7 +13,6 @@ use feedrate_measure::record::{CheckpointKind, CheckpointRecord};
 use feedrate_spec::plan::CheckpointPlan;
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -49,8 +48,8 @@ pub struct Saver {
     leave: Arc<AtomicBool>,
 }
 
-/// Folders that this run wrote, and only those, the oldest first.
-type WholeFolders = VecDeque<PathBuf>;
+/// Epoch and step of those that this run wrote, and only those, the oldest first.
+type WholeFolders = VecDeque<(u32, u64)>;
 
 struct InBackground {
     due: CheckpointDue,
@@ -123,7 +122,7 @@ impl Saver {
     }
 
     fn not_begun(&self, due: CheckpointDue, source: io::Error) -> CheckpointError {
-        CheckpointError::Write { path: folder_of(&self.plan, self.clock, due).path, source }
+        CheckpointError::Write { path: folder(&self.plan, due.epoch, due.step), source }
     }
 
     /// Wait for the checkpoint that is being written, if there is one.
@@ -212,12 +211,13 @@ fn complete(
     whole: &mut WholeFolders,
 ) -> Result<(), CheckpointError> {
     own.complete(entries)?;
-    whole.retain(|older| *older != own.path);
-    whole.push_back(own.path.clone());
+    let newest = (own.at.epoch, own.at.step);
+    whole.retain(|older| *older != newest);
+    whole.push_back(newest);
     let kept = keep_last.map_or(usize::MAX, |kept| kept as usize);
     while whole.len() > kept {
-        if let Some(oldest) = whole.pop_front() {
-            own.remove(&oldest)?;
+        if let Some((epoch, step)) = whole.pop_front() {
+            own.remove(epoch, step)?;
         }
     }
     Ok(())

@@ -67,6 +67,11 @@ fn load_from(
     CheckpointFolder::new(files, plan, Clock::new(), 1, 5).load(0..plan.state.writers())
 }
 
+/// Of the checkpoint of epoch 1 and step 5.
+fn manifest_of(plan: &CheckpointPlan) -> std::path::PathBuf {
+    Path::new(&plan.folder).join(".global_epoch1_step5.manifest.json")
+}
+
 fn save(plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
     save_to(&SystemFiles, plan)
 }
@@ -132,41 +137,42 @@ fn what_was_written_loads_whoever_wrote_it() {
 
 #[test]
 fn what_is_not_whole_is_refused_by_file_and_reason() {
-    let folder = tempfile::tempdir().unwrap();
+    let root = tempfile::tempdir().unwrap();
     for format in CHECKPOINTS {
         let name = format.member().name;
-        let plan = plan(folder.path(), name, false);
-        let inside = super::folder(&plan, 1, 5);
-        let file = format!("model_states-1.{name}");
+        let plan = plan(root.path(), name, false);
+        let (manifest, inside) = (manifest_of(&plan), super::folder(&plan, 1, 5));
+        let file = inside.join(format!("model_states-1.{name}"));
         let flip = |bytes: &mut Vec<u8>| bytes[5000] ^= 1;
         let shorten = |bytes: &mut Vec<u8>| bytes.truncate(5000);
         let lengthen = |bytes: &mut Vec<u8>| bytes.push(0);
         type Harm<'a> = &'a dyn Fn(&mut Vec<u8>);
+        let fresh = || {
+            let _ = (std::fs::remove_dir_all(&inside), std::fs::remove_file(&manifest));
+            save(&plan).unwrap();
+        };
         for (path, harm, words) in [
-            (file.as_str(), &flip as Harm, "its checksum is"),
+            (&file, &flip as Harm, "its checksum is"),
             (&file, &shorten, "it has 5000 bytes of"),
             (&file, &lengthen, "bytes of"),
-            ("manifest.json", &|bytes| bytes.truncate(100), "EOF"),
+            (&manifest, &|bytes| bytes.truncate(100), "EOF"),
         ] {
-            save(&plan).unwrap();
-            let path = inside.join(path);
-            let mut bytes = std::fs::read(&path).unwrap();
+            fresh();
+            let mut bytes = std::fs::read(path).unwrap();
             harm(&mut bytes);
-            std::fs::write(&path, bytes).unwrap();
+            std::fs::write(path, bytes).unwrap();
             let error = load_all(&plan, 0).unwrap_err();
             let told = error.to_string();
             assert!(told.contains(words) && told.contains(path.to_str().unwrap()), "{told}");
             assert!(error.hint().is_some());
-            std::fs::remove_dir_all(&inside).unwrap();
         }
-        for (gone, words) in [(file.as_str(), "it is missing"), ("manifest.json", "not whole")] {
-            save(&plan).unwrap();
-            std::fs::remove_file(inside.join(gone)).unwrap();
+        for (gone, words) in [(&file, "it is missing"), (&manifest, "not whole")] {
+            fresh();
+            std::fs::remove_file(gone).unwrap();
             let told = load_all(&plan, 0).unwrap_err().to_string();
-            assert!(told.contains(words) && told.contains(gone), "{told}");
-            std::fs::remove_dir_all(&inside).unwrap();
+            assert!(told.contains(words) && told.contains(gone.to_str().unwrap()), "{told}");
         }
-        save(&plan).unwrap();
+        fresh();
         let mut other = plan.clone();
         other.state.model_bytes += 1;
         let told = load_all(&other, 0).unwrap_err().to_string();
@@ -188,7 +194,46 @@ fn a_file_of_another_length_is_refused_before_it_is_read() {
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
     let told = load_all(&plan, 0).unwrap_err().to_string();
-    assert!(told.contains("it has 0 bytes of"), "{told}");
+    assert!(told.contains("it is no regular file"), "{told}");
+    let manifest = std::fs::OpenOptions::new().write(true).open(manifest_of(&plan)).unwrap();
+    manifest.set_len(1 << 42).unwrap();
+    let told = load_all(&plan, 0).unwrap_err().to_string();
+    assert!(told.contains("it has 4398046511104 bytes, more than"), "{told}");
+    save(&plan).unwrap_err();
+}
+
+fn pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Whoever opens one waits for somebody who writes to it.
+#[test]
+fn a_pipe_under_a_name_of_ours_is_not_waited_for() {
+    let temporary = tempfile::tempdir().unwrap();
+    let plan = plan(temporary.path(), "raw", false);
+    let inside = super::folder(&plan, 1, 5);
+    let begun = temporary.path().join(".global_epoch1_step5.feedrate-begun.json");
+    for path in [manifest_of(&plan), begun, inside.join("model_states-1.raw")] {
+        save(&plan).unwrap();
+        let _ = std::fs::remove_file(&path);
+        pipe(&path);
+        let error = save(&plan).unwrap_err();
+        assert!(matches!(error, CheckpointError::Strangers { paths } if paths.contains(&path)));
+        let loaded = load_all(&plan, 0);
+        assert_eq!(loaded.is_ok(), path.to_str().unwrap().contains("begun"), "{path:?}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_dir_all(&inside).unwrap();
+    }
+    // Where older versions had theirs.
+    for name in ["manifest.json", "feedrate-begun.json"] {
+        let _ = std::fs::remove_dir_all(&inside);
+        std::fs::create_dir_all(&inside).unwrap();
+        pipe(&inside.join(name));
+        assert!(load_all(&plan, 0).is_err());
+        save(&plan).unwrap();
+        load_all(&plan, 0).unwrap();
+        assert!(inside.join(name).symlink_metadata().is_ok());
+    }
 }
 
 /// Power fails after every number of operations, over an older checkpoint of the same name and over none. Of what was not
@@ -244,22 +289,26 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     let inside = super::folder(&plan, 1, 5);
-    let refused = |name: &str| {
+    let refused = |path: &Path| {
         let error = save(&plan).unwrap_err();
-        assert!(matches!(&error, CheckpointError::Stranger { path } if path.ends_with(name)));
         assert!(error.hint().is_some());
+        let CheckpointError::Strangers { paths } = error else { panic!("{error}") };
+        assert_eq!(paths, [path]);
     };
-    for name in ["manifest.json", "model_states-1.raw", "model_states-1.part"] {
+    let mine = br#"{"mine":1}"#;
+    for path in [manifest_of(&plan), inside.join("model_states-1.raw")] {
         std::fs::create_dir_all(&inside).unwrap();
-        std::fs::write(inside.join(name), r#"{"mine":1}"#).unwrap();
-        refused(name);
-        assert_eq!(std::fs::read(inside.join(name)).unwrap(), br#"{"mine":1}"#);
-        assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 1);
-        std::fs::remove_dir_all(&inside).unwrap();
+        std::fs::write(&path, mine).unwrap();
+        refused(&path);
+        assert_eq!(std::fs::read(&path).unwrap(), mine);
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
     }
-    // Over our own; a file of others beside it, and one of another plan of ours.
+    // Over our own; files of others beside it, and one of another plan of ours.
     save(&plan).unwrap();
-    std::fs::write(inside.join("thesis.txt"), "mine").unwrap();
+    let beside = ["thesis.txt", "manifest.json", "model_states-1.part", ".a.7-0.part"];
+    beside.iter().for_each(|name| std::fs::write(inside.join(name), mine).unwrap());
     let fewer = |plan: &CheckpointPlan| {
         let mut fewer = plan.clone();
         (fewer.state.ranks, fewer.state.data) = (2, 2);
@@ -271,30 +320,93 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
     assert!(names() < before && !inside.join("model_states-2.raw").exists());
     save(&plan).unwrap();
     assert_eq!(names(), before);
-    assert!(inside.join("thesis.txt").exists());
-    // Changed since, or copied from another step.
-    std::fs::write(inside.join("model_states-0.raw"), "mine").unwrap();
-    refused("model_states-0.raw");
-    std::fs::rename(&inside, super::folder(&plan, 1, 6)).unwrap();
-    let mut other = CheckpointFolder::new(&SystemFiles, &plan, Clock::new(), 1, 6);
-    other.begin().unwrap_err();
+    for name in beside {
+        assert_eq!(std::fs::read(inside.join(name)).unwrap(), mine);
+    }
+    // Changed since.
+    let file = inside.join("model_states-0.raw");
+    std::fs::write(&file, "mine").unwrap();
+    refused(&file);
     // A link leads to what others have.
+    std::fs::remove_file(&file).unwrap();
     save(&plan).unwrap();
-    let (file, moved) = (inside.join("model_states-0.raw"), temporary.path().join("moved"));
+    let moved = temporary.path().join("moved");
     std::fs::rename(&file, &moved).unwrap();
     std::os::unix::fs::symlink(&moved, &file).unwrap();
-    refused("model_states-0.raw");
-    std::fs::rename(&moved, &file).unwrap();
+    refused(&file);
+    std::fs::remove_file(&file).unwrap();
     let thesis = temporary.path().join("thesis.txt");
     std::fs::write(&thesis, "mine").unwrap();
-    for name in ["model_states-0.part", "feedrate-unfinished.part", "feedrate-begun.json"] {
-        std::os::unix::fs::symlink(&thesis, inside.join(name)).unwrap();
-        refused(name);
-        assert_eq!(std::fs::read(&thesis).unwrap(), b"mine");
-        std::fs::remove_file(inside.join(name)).unwrap();
+    let begun = temporary.path().join(".global_epoch1_step5.feedrate-begun.json");
+    std::os::unix::fs::symlink(&thesis, &begun).unwrap();
+    refused(&begun);
+    std::fs::remove_file(begun).unwrap();
+    std::fs::rename(&inside, temporary.path().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &inside).unwrap();
+    refused(&inside);
+    assert_eq!(std::fs::read(&thesis).unwrap(), b"mine");
+}
+
+/// Those of older versions, whose manifest lies among the files.
+#[test]
+fn a_checkpoint_of_an_older_version_is_read_written_over_and_removed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let plan = plan(temporary.path(), "raw", false);
+    let inside = super::folder(&plan, 1, 5);
+    let older = || {
+        save(&plan).unwrap();
+        std::fs::rename(manifest_of(&plan), inside.join("manifest.json")).unwrap();
+    };
+    older();
+    load_all(&plan, 0).unwrap();
+    std::fs::write(inside.join("thesis.txt"), "mine").unwrap();
+    older();
+    save(&plan).unwrap();
+    assert!(!inside.join("manifest.json").exists());
+    older();
+    let begun = r#"{"files":["model_states-0.raw","torn"]}"#;
+    for (name, text) in [("torn", ""), ("feedrate-begun.json", begun)] {
+        std::fs::write(inside.join(name), text).unwrap();
     }
-    std::fs::write(inside.join("model_states-0.part"), "mine").unwrap();
-    refused("model_states-0.part");
+    let found = clean(temporary.path(), false).unwrap();
+    // With one that was torn, and both that name them.
+    assert_eq!(found.files, plan.total_files + 3);
+    assert_eq!(found.strangers, ["global_epoch1_step5/thesis.txt"]);
+    assert!(are_in(temporary.path()));
+    clean(temporary.path(), true).unwrap();
+    assert!(!are_in(temporary.path()));
+    assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
+}
+
+/// However far it came, what is left is ours, and does not look whole.
+#[test]
+fn a_removal_that_was_broken_off_can_be_gone_on_with() {
+    let plan = plan(Path::new("/c"), "raw", false);
+    let mut is_done = false;
+    for operations in 0..100 {
+        let files = FragileFiles::default();
+        let remove =
+            || CheckpointFolder::new(&files, &plan, Clock::new(), 1, 6).remove(1, 5).is_ok();
+        let left = || files.list(Path::new("/c")).unwrap();
+        for saves_next in [true, false] {
+            save_to(&files, &plan).unwrap();
+            files.fail_after(operations);
+            is_done = remove();
+            files.fail_after(u64::MAX);
+            assert_eq!(left().is_empty(), is_done, "{operations}: {:?}", left());
+            if saves_next {
+                save_to(&files, &plan).unwrap();
+                load_from(&files, &plan).unwrap();
+            }
+        }
+        assert!(remove());
+        assert!(left().is_empty(), "{operations}: {:?}", left());
+        if is_done {
+            break;
+        }
+    }
+    assert!(is_done);
 }
 
 /// Left by a run that was killed: ours, whenever that was.
@@ -339,6 +451,12 @@ fn checkpoints_differ_and_none_is_taken_for_another() {
         load_all(&plan, 0).unwrap();
         std::fs::remove_dir_all(folder(&plan, 1, 5)).unwrap();
         std::fs::rename(folder(&plan, 1, 6), folder(&plan, 1, 5)).unwrap();
+        match load_all(&plan, 0) {
+            Ok(_) => assert!(ones, "equal bytes are equal"),
+            Err(error) => assert!(error.to_string().contains("its checksum is"), "{error}"),
+        }
+        let of_other = temporary.path().join(".global_epoch1_step6.manifest.json");
+        std::fs::rename(of_other, manifest_of(&plan)).unwrap();
         let told = load_all(&plan, 0).unwrap_err().to_string();
         assert!(told.contains("it is of epoch 1 and step 6"), "{told}");
     }
@@ -349,7 +467,7 @@ fn a_checkpoint_of_an_older_version_that_does_not_say_which_it_is_loads() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     save(&plan).unwrap();
-    let manifest = folder(&plan, 1, 5).join("manifest.json");
+    let manifest = manifest_of(&plan);
     let text = std::fs::read(&manifest).unwrap();
     let mut json: serde_json::Value = serde_json::from_slice(&text).unwrap();
     let fields = json.as_object_mut().unwrap();

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::CheckpointError;
 use crate::comm::{CommError, End};
+use feedrate_data::stage::StageError;
 use feedrate_data::storage::StorageError;
 use feedrate_engine::job::ReadError;
 
@@ -14,6 +15,9 @@ pub enum RunError {
     /// A checkpoint could not be written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The dataset could not be copied.
+    #[error("cannot copy the dataset: {0}")]
+    Stage(#[from] StageError),
     /// The processes of the run lost each other.
     #[error(transparent)]
     Comm(#[from] CommError),
@@ -76,6 +80,7 @@ impl RunError {
         match self {
             RunError::Read(error) => error.hint(),
             RunError::Checkpoint(error) => error.hint(),
+            RunError::Stage(error) => error.hint(),
             RunError::Memory { .. } => {
                 Some("use fewer accelerators or `reader.read_threads`, or raise `vm.max_map_count`")
             }

@@ -46,7 +46,8 @@ pub(super) struct Shared {
     pub(super) decoders: Vec<Gate>,
 }
 
-/// A worker as the conductor sees it.
+/// A worker as the conductor sees it. Each writes its own with every sample: none shares a cache line, or a pair of them, with another.
+#[repr(align(128))]
 #[derive(Default)]
 pub(super) struct WorkerHandle {
     pub(super) idle: AtomicBool,

@@ -111,6 +111,15 @@ pub fn environment(asker: &Asker<'_>) -> Environment {
     }
 }
 
+/// Bytes that can be written to `folder`, which need not be there: in memory no more than is available.
+pub fn room_bytes(folder: &Path) -> Option<u64> {
+    let mount = mount_of(folder)?;
+    let (free_bytes, file_system) = (mount.free_bytes, mount.file_system);
+    let is_memory = ["tmpfs", "ramfs"].contains(&&*file_system);
+    let available = if is_memory { below(Path::new("/")).memory_available_bytes } else { None };
+    Some(available.map_or(free_bytes, |bytes| bytes.min(free_bytes)))
+}
+
 /// As far as files below `root` tell.
 fn below(root: &Path) -> Environment {
     let (proc, kernel) = (root.join("proc"), root.join("sys/kernel/mm/transparent_hugepage"));

@@ -16,7 +16,7 @@ mod iostat;
 mod waited_for;
 
 pub use dentries::{drop_mark, drop_metadata};
-pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment};
+pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment, room_bytes};
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use iostat::Iostat;

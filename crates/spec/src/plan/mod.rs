@@ -40,6 +40,9 @@ pub struct Plan {
     pub dataset: DatasetPlan,
     /// Where the dataset lies and what slows it down.
     pub storage: StoragePlan,
+    /// Where it is copied to, and read from then; `None` reads it where it lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<StagePlan>,
     /// How samples are read.
     pub loader: LoaderPlan,
     /// Epochs, steps, compute.
@@ -175,6 +178,29 @@ pub struct StoragePlan {
     /// Added to each read beside that, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_delay_s: f64,
+}
+
+/// A copy of the dataset on each machine, which is read instead of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagePlan {
+    /// `reader.stage`: the folder that the copy's folder lies in.
+    pub folder: String,
+    /// When it is made.
+    pub when: StageWhen,
+    /// Bytes of it on a machine, at most.
+    pub limit_bytes: Option<u64>,
+    /// Whether it stays when the run ends.
+    pub keep: bool,
+}
+
+/// When files are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StageWhen {
+    /// All before training.
+    Start,
+    /// Each when it is read first.
+    FirstRead,
 }
 
 /// How samples are read.
@@ -407,6 +433,32 @@ impl Plan {
         self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.alone.is_some())
     }
 
+    /// Whether the run writes a checkpoint whose folder is called after `epoch` and `step`.
+    pub fn writes_checkpoint(&self, epoch: u32, step: u64) -> bool {
+        let Some(checkpoint) = &self.checkpoint else { return false };
+        if let Some(alone) = &checkpoint.alone {
+            return epoch == 1 && (1..=alone.writes).contains(&step);
+        }
+        let is_run = (1..=self.train.epochs_run()).contains(&epoch);
+        let steps = self.train.steps_in_epoch(epoch.max(1));
+        is_run
+            && match checkpoint.steps_between {
+                Some(between) => (1..=steps).contains(&step) && step.is_multiple_of(between),
+                None => checkpoint.step_after_epoch(epoch, steps) == Some(step),
+            }
+    }
+
+    /// The storage that steps read from: of copies made before training nothing is emulated.
+    pub fn storage_of_steps(&self) -> StoragePlan {
+        let StoragePlan { kind, engine, .. } = self.storage.clone();
+        match &self.stage {
+            Some(stage) if stage.when == StageWhen::Start => {
+                StoragePlan { kind, engine, ..StoragePlan::default() }
+            }
+            _ => self.storage.clone(),
+        }
+    }
+
     /// Accelerators that read, for themselves or for their group.
     pub fn readers(&self) -> u32 {
         self.accelerators.div_ceil(self.loader.group_accelerators.max(1))
@@ -423,6 +475,15 @@ impl CheckpointPlan {
         match self.steps_between {
             Some(steps) => epochs.map(|epoch| train.steps_in_epoch(epoch) / steps.max(1)).sum(),
             None => epochs.filter(|&epoch| self.is_due(epoch)).count() as u64,
+        }
+    }
+
+    /// The step after which the checkpoint that is due at the end of an epoch of so many steps is called.
+    pub fn step_after_epoch(&self, epoch: u32, steps: u64) -> Option<u64> {
+        match self.steps_between {
+            Some(between) => steps.is_multiple_of(between).then_some(steps),
+            // DLIO counts one step too many here (`main.py:393`).
+            None => self.is_due(epoch).then_some(steps + 1),
         }
     }
 

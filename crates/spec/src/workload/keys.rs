@@ -359,6 +359,14 @@ keys! {
             "Keep whole batches in memory, as a framework does, instead of reading in pieces.";
         reader_read_at_start: bool = Flag, "reader.read_at_start", "false", "",
             "Read all of the first epoch before its first step, as applications do that load their data at start.";
+        reader_stage: Option<String> = OptionalText, "reader.stage", "null", "",
+            "Copy the dataset into a folder of each machine, or with `memory` into its shared memory (`/dev/shm`), and read the copy.";
+        reader_stage_when: String = StageMoment, "reader.stage_when", "start", "",
+            "Copy all of it before training (`start`), or each file when it is read first (`first_read`).";
+        reader_stage_limit: Option<u64> = OptionalBytes, "reader.stage_limit", "null", "bytes",
+            "Bytes that a copy may have on each machine: with `start` a larger dataset is refused, with `first_read` the other files are read where they are.";
+        reader_stage_keep: bool = Flag, "reader.stage_keep", "false", "",
+            "Leave the copy when the run ends, for the next run of the same dataset.";
         reader_collective_size: u32 = Count32, "reader.collective_size", "0", "accelerators",
             "Accelerators of a group of which one reads for all, with `file_access: collective` or `broadcast`; 0 is all of them.";
         checkpoint_format: Option<String> = OptionalText, "checkpoint.format", "null", "",

@@ -33,6 +33,7 @@ impl Builder<'_> {
             self.raw_checkpoint(plan),
             checkpoints_exceed_disk(plan, context),
             samples_in_memory(plan),
+            staged(plan),
             emulated(plan, self.request.processes.unwrap_or(1)),
             workers_outnumber_shards(plan),
             shared_gpu(plan, context),
@@ -210,6 +211,12 @@ fn samples_in_memory(plan: &Plan) -> Option<PlanDoubt> {
     let advice =
         "look at the first epoch, or use `reader.read_type=on_demand`, to judge the storage";
     kept.then(|| doubt("samples_in_memory", evidence.into(), advice))
+}
+
+fn staged(plan: &Plan) -> Option<PlanDoubt> {
+    let stage = plan.stage.as_ref()?;
+    let advice = "the numbers are those of the copy: leave `reader.stage` out to judge where the dataset lies";
+    Some(doubt("staged", format!("samples are read from a copy in `{}`", stage.folder), advice))
 }
 
 fn doubt(name: &str, evidence: String, advice: &str) -> PlanDoubt {

@@ -136,6 +136,7 @@ impl Builder<'_> {
             (dataset.files_train, dataset.files_eval) = (0, 0);
         }
         let storage = self.storage();
+        let stage = self.stage(&storage);
         let mut loader = self.loader(context, accelerators);
         let train = self.train(&dataset, &loader, accelerators);
         let train = self.compute(train, context);
@@ -153,6 +154,7 @@ impl Builder<'_> {
             accelerators,
             dataset,
             storage,
+            stage,
             loader,
             checkpoint: self.checkpoint(&train, accelerators),
             evaluation,

@@ -2,7 +2,10 @@
 
 use super::Builder;
 use crate::catalog::{Ability, Member};
-use crate::plan::{Cache, StoragePlan};
+use crate::plan::{Cache, StagePlan, StageWhen, StoragePlan};
+
+/// Name of the memory that all processes of a machine share, and the folder that it is.
+const SHARED_MEMORY: (&str, &str) = ("memory", "/dev/shm");
 
 impl Builder<'_> {
     pub(super) fn storage(&mut self) -> StoragePlan {
@@ -27,6 +30,48 @@ impl Builder<'_> {
             open_delay_s: self.w.storage_delay_open_seconds,
             read_delay_s: self.w.storage_delay_read_seconds,
         }
+    }
+
+    pub(super) fn stage(&mut self, storage: &StoragePlan) -> Option<StagePlan> {
+        const KEY: &str = "reader.stage";
+        let Some(folder) = &self.w.reader_stage else {
+            for key in ["reader.stage_when", "reader.stage_limit", "reader.stage_keep"] {
+                self.in_vain(key, "without `reader.stage` nothing is copied");
+            }
+            return None;
+        };
+        if !self.trains() {
+            return None;
+        }
+        let at_start = self.w.reader_stage_when == "start";
+        let kind = &storage.kind;
+        if self.catalog.storage(kind).is_some_and(|storage| !storage.has(Ability::InFolder)) {
+            let message = format!("storage `{kind}` has no folder of files that could be copied");
+            self.error(KEY, message, "leave it out");
+        }
+        if self.reads_through_mpi() {
+            let message =
+                "MPI-IO reads one file for all machines, and each would have its own copy";
+            self.error(KEY, message.into(), "use another `reader.file_access`, or leave it out");
+        }
+        let engine = storage.engine.as_deref().and_then(|name| self.catalog.engine(name));
+        if !at_start && engine.is_some_and(|engine| engine.has(Ability::ServesSamples)) {
+            let message = "its engine serves samples, and files are copied byte by byte";
+            self.error("reader.stage_when", message.into(), "use `start`");
+        }
+        if folder.is_empty() {
+            let hint = "name a folder, or `memory`";
+            self.error(KEY, "a folder without a name".into(), hint);
+        }
+        Some(StagePlan {
+            folder: match SHARED_MEMORY {
+                (name, memory) if folder == name => memory.into(),
+                _ => folder.clone(),
+            },
+            when: if at_start { StageWhen::Start } else { StageWhen::FirstRead },
+            limit_bytes: self.w.reader_stage_limit,
+            keep: self.w.reader_stage_keep,
+        })
     }
 
     fn concurrency(&mut self) -> Option<u32> {

@@ -1,0 +1,479 @@
+//! A copy of a dataset in a folder of its own on this machine, which is read instead of it. A manifest there says what it is a copy
+//! of and how long its files are: what has other names or lengths is somebody else's, and stays.
+
+mod claims;
+mod error;
+#[cfg(test)]
+mod tests;
+
+pub use claims::Reader;
+pub use error::StageError;
+
+use self::claims::{COUNTER, Claim, READERS};
+use self::error::is_full;
+use crate::error::DatasetError;
+use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
+use crate::manifest::{FileRun, Manifest, fnv1a_128};
+use crate::names::{FileNames, OwnFileVisit, OwnFiles};
+use crate::piece::Piece;
+use crate::removal::{OwnFound, look_at, remove_files};
+use crate::storage::engine::{ENGINES, Engine};
+use crate::storage::{self, ReadStorage, Storage, StorageError};
+use crate::walk::{FileShare, Watch, for_each};
+use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::layout::Layout;
+use serde::{Deserialize, Serialize};
+use std::io::{self, ErrorKind};
+use std::iter::repeat_n;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Name of the manifest in the copy's folder.
+const MANIFEST_FILE: &str = "stage.json";
+/// Stretches of it are locked by those who copy or read; it begins with the bytes that are copied, or about to be.
+const CLAIMS_FILE: &str = ".feedrate.stage";
+/// Version of the manifest's own form.
+const VERSION: u32 = 1;
+/// A request of those who copy.
+const REQUEST_BYTES: usize = 4 << 20;
+
+/// A dataset and the folder of its copy.
+pub struct Stage {
+    plan: DatasetPlan,
+    layout: Layout,
+    source: PathBuf,
+    folder: PathBuf,
+    storage: Arc<dyn Storage>,
+    limit_bytes: Option<u64>,
+}
+
+/// Files of a dataset as they are now.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// Length of all files.
+    pub bytes: u64,
+    files: Option<Vec<FileRun>>,
+    fingerprint: String,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct StageManifest {
+    feedrate_stage: u32,
+    source: PathBuf,
+    /// Stands for settings, lengths and times of change.
+    fingerprint: String,
+    /// The machine's run that its files are known to be whole in; `None` once they are durable.
+    boot_id: Option<String>,
+    /// Lengths of the dataset's files; `None` where that would be a long list.
+    files: Option<Vec<FileRun>>,
+}
+
+/// Files that were copied, and those that a run before had copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Copied {
+    pub files: u64,
+    pub bytes: u64,
+    pub kept_files: u64,
+    pub kept_bytes: u64,
+}
+
+/// The end of a file that was read first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstRead {
+    /// So many bytes were copied.
+    Copied(u64),
+    /// Another had copied it.
+    There,
+    /// The limit, or the device, leaves no room for it.
+    NoRoom,
+    /// The run is to stop.
+    Stopped,
+}
+
+impl Stage {
+    /// The copy of the dataset of `plan` in `source` that lies, or is to lie, in a folder in `place`, read by `engine`.
+    ///
+    /// # Errors
+    /// `place` cannot be used.
+    pub fn new(
+        plan: &DatasetPlan,
+        source: &Path,
+        place: &Path,
+        engine: Option<&'static dyn Engine>,
+        limit_bytes: Option<u64>,
+    ) -> Result<Self, StageError> {
+        let absolute = |path: &Path| {
+            std::path::absolute(path).map_err(|error| StorageError::new("find", path, error))
+        };
+        let (source, place) = (absolute(source)?, absolute(place)?);
+        let settings = Manifest::fingerprint_of(plan);
+        let name = fnv1a_128(format!("{settings}\n{}", source.display()).as_bytes());
+        let folder = place.join(format!("stage-{}-{:.12}", plan.format, format!("{name:032x}")));
+        let engine = engine.unwrap_or(ENGINES[0]);
+        let storage = Arc::from(storage::open_by("file", &folder, engine)?);
+        let (plan, layout) = (plan.clone(), Layout::new(plan));
+        Ok(Stage { plan, layout, source, folder, storage, limit_bytes })
+    }
+
+    /// Where the copy lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The copy's files.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// Files of the dataset for training.
+    pub fn files_train(&self) -> u64 {
+        self.layout.files_train()
+    }
+
+    /// Look at the dataset's files, each once.
+    ///
+    /// # Errors
+    /// One is missing.
+    pub fn survey(&self) -> Result<Survey, StageError> {
+        let mut survey = Survey { bytes: 0, files: Some(Vec::new()), fingerprint: String::new() };
+        let mut hash = fnv1a_128(Manifest::fingerprint_of(&self.plan).as_bytes());
+        self.names()?.each(&mut |parts, _| {
+            let mut run = FileRun { files: 1, bytes: 0, data_bytes: None };
+            for (at, path) in parts.iter().enumerate() {
+                let path = self.source.join(path);
+                let file = path.metadata();
+                let file = file.map_err(|error| StorageError::new("open", &path, error))?;
+                let told =
+                    [file.len() as i64, file.mtime(), file.mtime_nsec()].map(i64::to_le_bytes);
+                hash = fnv1a_128(&[&hash.to_le_bytes()[..], &told.concat()].concat());
+                run.bytes = run.bytes.saturating_add(file.len());
+                if at == 0 && parts.len() > 1 {
+                    run.data_bytes = Some(file.len());
+                }
+            }
+            survey.bytes = survey.bytes.saturating_add(run.bytes);
+            FileRun::push(&mut survey.files, run);
+            Ok(())
+        })?;
+        survey.fingerprint = format!("{hash:032x}");
+        Ok(survey)
+    }
+
+    /// Take the copy's folder, for one process of the machine: `holder` is told to others. A copy of the same dataset stays there, one of
+    /// another state of it is removed. `room_bytes` is what can be written there; where `whole` is wanted, less is refused.
+    ///
+    /// # Errors
+    /// See [`StageError`]. Nothing of ours is left then that was not there before.
+    pub fn begin(
+        &self,
+        survey: &Survey,
+        whole: bool,
+        room_bytes: Option<u64>,
+        boot_id: &str,
+        holder: &str,
+    ) -> Result<DatasetLock, StageError> {
+        if let Some(limit_bytes) = self.limit_bytes.filter(|&limit| whole && survey.bytes > limit) {
+            return Err(StageError::Limit { bytes: survey.bytes, limit_bytes });
+        }
+        let folder = self.folder.clone();
+        let lock = match DatasetLock::try_acquire(&folder, LockAccess::Exclusive, holder)? {
+            LockAttempt::Held(lock) => lock,
+            LockAttempt::Busy { holder } => return Err(StageError::Busy { folder, holder }),
+            LockAttempt::Unsupported { reason } => {
+                return Err(StageError::NoLock { folder, reason });
+            }
+        };
+        let is_new = self.manifest()?.is_none();
+        match self.take(survey, whole, room_bytes, boot_id) {
+            Ok(()) => Ok(lock),
+            Err(refused) => {
+                if is_new {
+                    self.remove(lock)?;
+                }
+                Err(refused)
+            }
+        }
+    }
+
+    fn take(
+        &self,
+        survey: &Survey,
+        whole: bool,
+        room_bytes: Option<u64>,
+        boot_id: &str,
+    ) -> Result<(), StageError> {
+        let mut there_bytes = 0;
+        match self.manifest()? {
+            None => {
+                let names = self.storage.list("")?;
+                self.refuse(names.into_iter().filter(|name| name != LOCK_FILE))?;
+            }
+            Some(found) => {
+                let is_same = found.source == self.source
+                    && found.fingerprint == survey.fingerprint
+                    && found.boot_id.is_none_or(|boot| boot == boot_id);
+                let copies = self.copies(found.files)?;
+                let left = if is_same {
+                    copies.sweep(&*self.storage)?;
+                    look_at(&copies, &*self.storage)?
+                } else {
+                    let removed = remove_files(&copies, &*self.storage)?;
+                    OwnFound { bytes: 0, ..removed }
+                };
+                there_bytes = left.bytes;
+                self.refuse(left.strangers)?;
+            }
+        }
+        let needed_bytes = survey.bytes.saturating_sub(there_bytes);
+        match room_bytes {
+            Some(free_bytes) if whole && free_bytes < needed_bytes => {
+                let folder = self.folder.clone();
+                return Err(StageError::NoSpace { folder, needed_bytes, free_bytes });
+            }
+            _ => {}
+        }
+        self.write_manifest(survey, Some(boot_id.into()))?;
+        for folder in self.names()?.folders() {
+            self.storage.make_dir(&folder)?;
+        }
+        let claims = self.claims()?;
+        let written = claims.write_all_at(&there_bytes.to_le_bytes(), 0);
+        Ok(written.map_err(|error| self.error("write", error))?)
+    }
+
+    fn refuse(&self, strangers: impl IntoIterator<Item = String>) -> Result<(), StageError> {
+        let folder = self.folder.clone();
+        match strangers.into_iter().next() {
+            Some(path) => Err(StageError::Strangers { folder, path }),
+            None => Ok(()),
+        }
+    }
+
+    /// Copy files of a share, with so many threads. `evict` drops each from the page cache before.
+    ///
+    /// # Errors
+    /// One cannot be read or written.
+    pub fn copy(
+        &self,
+        original: &dyn ReadStorage,
+        evict: Option<&dyn Storage>,
+        share: FileShare,
+        threads: usize,
+        watch: &Watch,
+    ) -> Result<Copied, StageError> {
+        let names = self.names()?;
+        let [kept_files, kept_bytes] = [0; 2].map(AtomicU64::new);
+        let [files, bytes] = [0; 2].map(AtomicU64::new);
+        let memory = || (Piece::new(REQUEST_BYTES), String::new(), String::new());
+        for_each(share.files(self.layout.files()), threads, watch, memory, |memory, i| {
+            let (buffer, data_path, path) = memory;
+            self.layout.write_path(share.file(i), data_path);
+            for part in names.format.parts {
+                part.write_path(data_path, path);
+                if let Some(there_bytes) = self.kept_bytes(path)? {
+                    kept_files.fetch_add(1, Relaxed);
+                    kept_bytes.fetch_add(there_bytes, Relaxed);
+                    watch.bytes_done(there_bytes);
+                    continue;
+                }
+                evict.map_or(Ok(()), |storage| storage.evict(path))?;
+                let told = |bytes| {
+                    watch.bytes_done(bytes);
+                    watch.is_over()
+                };
+                if let Some(copied_bytes) = self.copy_file(original, path, buffer, &told)? {
+                    files.fetch_add(1, Relaxed);
+                    bytes.fetch_add(copied_bytes, Relaxed);
+                }
+            }
+            Ok::<(), StageError>(())
+        })?;
+        Ok(Copied {
+            files: files.into_inner(),
+            bytes: bytes.into_inner(),
+            kept_files: kept_files.into_inner(),
+            kept_bytes: kept_bytes.into_inner(),
+        })
+    }
+
+    /// Length of the copy of a file, where there is a whole one.
+    fn kept_bytes(&self, path: &str) -> Result<Option<u64>, StageError> {
+        let Some(bytes) = self.storage.stat(path)? else { return Ok(None) };
+        Ok((self.source_bytes(path)? == bytes).then_some(bytes))
+    }
+
+    fn source_bytes(&self, path: &str) -> Result<u64, StorageError> {
+        let path = self.source.join(path);
+        let bytes = path.metadata().map(|file| file.len());
+        bytes.map_err(|error| StorageError::new("open", path, error))
+    }
+
+    /// Copy a file that nobody has copied, and that has room; processes and threads that want the same one wait. Once `stop` is set it is
+    /// left.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn first_read(
+        &self,
+        original: &dyn ReadStorage,
+        path: &str,
+        stop: &AtomicBool,
+    ) -> Result<FirstRead, StageError> {
+        // Beyond the places that have another meaning.
+        let place = READERS + 1 + (fnv1a_128(path.as_bytes()) as u64 >> 2) as i64;
+        let _mine = self.claim(place, Claim::Alone)?;
+        if self.storage.stat(path)?.is_some() {
+            return Ok(FirstRead::There);
+        }
+        let bytes = self.source_bytes(path)?;
+        if !self.reserve(bytes)? {
+            return Ok(FirstRead::NoRoom);
+        }
+        let mut buffer = Piece::new(REQUEST_BYTES.min(bytes.max(1) as usize));
+        let is_over = |_bytes| stop.load(Relaxed);
+        match self.copy_file(original, path, &mut buffer, &is_over) {
+            Ok(Some(bytes)) => Ok(FirstRead::Copied(bytes)),
+            Ok(None) => Ok(FirstRead::Stopped),
+            Err(StageError::Storage(error)) if is_full(&error) => Ok(FirstRead::NoRoom),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Count `bytes` to those of the copy, if it may have them.
+    fn reserve(&self, bytes: u64) -> Result<bool, StageError> {
+        let Some(limit_bytes) = self.limit_bytes else { return Ok(true) };
+        let claims = self.claim(COUNTER, Claim::Alone)?;
+        let mut word = [0; 8];
+        claims.read_exact_at(&mut word, 0).map_err(|error| self.error("read", error))?;
+        let all_bytes = u64::from_le_bytes(word).saturating_add(bytes);
+        if all_bytes > limit_bytes {
+            return Ok(false);
+        }
+        let written = claims.write_all_at(&all_bytes.to_le_bytes(), 0);
+        written.map_err(|error| self.error("write", error))?;
+        Ok(true)
+    }
+
+    /// Its bytes; `None` where `is_over` ended it, which hears of each piece.
+    fn copy_file(
+        &self,
+        original: &dyn ReadStorage,
+        path: &str,
+        buffer: &mut [u8],
+        is_over: &dyn Fn(u64) -> bool,
+    ) -> Result<Option<u64>, StageError> {
+        let file = original.open(path)?;
+        let copied = (|| {
+            let (bytes, mut offset) = (original.len(&file)?, 0);
+            let mut copy = self.storage.create(path)?;
+            while offset < bytes {
+                let read = original.read_at(&file, offset, buffer)?;
+                if read == 0 {
+                    break;
+                }
+                copy.write(&buffer[..read])?;
+                offset += read as u64;
+                if is_over(read as u64) && offset < bytes {
+                    return Ok(None);
+                }
+            }
+            if offset != bytes {
+                return Err(StageError::Changed { path: path.into() });
+            }
+            copy.commit()?;
+            Ok(Some(bytes))
+        })();
+        original.close(file);
+        copied
+    }
+
+    /// All files are copied: make them outlive the machine's run.
+    ///
+    /// # Errors
+    /// The storage refused.
+    pub fn complete(&self, survey: &Survey) -> Result<(), StageError> {
+        self.storage.sync_all()?;
+        self.write_manifest(survey, None)
+    }
+
+    /// Remove the copy, and its folder unless files of others lie there, which are told.
+    ///
+    /// # Errors
+    /// The storage refused.
+    pub fn remove(&self, lock: DatasetLock) -> Result<OwnFound, StageError> {
+        let mut found = OwnFound::default();
+        if let Some(manifest) = self.manifest()? {
+            found = remove_files(&self.copies(manifest.files)?, &*self.storage)?;
+            self.storage.remove(CLAIMS_FILE)?;
+            self.storage.remove(MANIFEST_FILE)?;
+        }
+        lock.remove()?;
+        Ok(found)
+    }
+
+    fn names(&self) -> Result<FileNames<'_>, DatasetError> {
+        FileNames::new(&self.plan, &self.layout)
+    }
+
+    fn copies(&self, files: Option<Vec<FileRun>>) -> Result<Copies<'_>, DatasetError> {
+        Ok(Copies { names: self.names()?, files })
+    }
+
+    /// `None` where there is none of ours that can be read.
+    fn manifest(&self) -> Result<Option<StageManifest>, StageError> {
+        let path = self.folder.join(MANIFEST_FILE);
+        match std::fs::read(&path) {
+            Ok(text) => {
+                let read = serde_json::from_slice(&text).ok();
+                Ok(read.filter(|manifest: &StageManifest| manifest.feedrate_stage == VERSION))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StorageError::new("read", path, error).into()),
+        }
+    }
+
+    fn write_manifest(&self, survey: &Survey, boot_id: Option<String>) -> Result<(), StageError> {
+        let manifest = StageManifest {
+            feedrate_stage: VERSION,
+            source: self.source.clone(),
+            fingerprint: survey.fingerprint.clone(),
+            boot_id,
+            files: survey.files.clone(),
+        };
+        let text = serde_json::to_vec(&manifest);
+        let text = text.map_err(|error| self.error("write", io::Error::other(error)))?;
+        let mut file = self.storage.create(MANIFEST_FILE)?;
+        file.write(&text)?;
+        file.sync()?;
+        Ok(file.commit()?)
+    }
+
+    fn error(&self, action: &'static str, error: io::Error) -> StorageError {
+        StorageError::new(action, self.folder.join(CLAIMS_FILE), error)
+    }
+}
+
+/// The copy's files in its folder.
+struct Copies<'s> {
+    names: FileNames<'s>,
+    files: Option<Vec<FileRun>>,
+}
+
+impl OwnFiles for Copies<'_> {
+    fn folders(&self) -> Vec<String> {
+        self.names.folders()
+    }
+
+    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+        let runs = self.files.iter().flatten();
+        let mut lengths = runs.flat_map(|run| repeat_n(*run, run.files as usize));
+        self.names.each(&mut |parts, _| visit(parts, lengths.next()))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        [LOCK_FILE, CLAIMS_FILE, MANIFEST_FILE].contains(&path) || self.names.has(path)
+    }
+}

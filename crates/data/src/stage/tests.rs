@@ -1,0 +1,225 @@
+//! Copies of a small dataset: what is read of the dataset, what is left, and what is not ours.
+
+use super::*;
+use crate::format;
+use crate::storage::Handle;
+use feedrate_spec::shape::Encoding;
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Mutex;
+use tempfile::TempDir;
+
+const FILES: u64 = 6;
+const FILE_BYTES: usize = 5000;
+
+/// A dataset of files of equal length in `data`, to be copied to `stage`.
+struct Place {
+    folder: TempDir,
+}
+
+/// Counts opens and bytes of each file.
+struct Counted {
+    inner: Box<dyn Storage>,
+    opens: Mutex<BTreeMap<String, u64>>,
+    bytes: AtomicU64,
+}
+
+impl ReadStorage for Counted {
+    fn open(&self, path: &str) -> Result<Handle, StorageError> {
+        *self.opens.lock().unwrap().entry(path.into()).or_default() += 1;
+        self.inner.open(path)
+    }
+
+    fn len(&self, file: &Handle) -> Result<u64, StorageError> {
+        self.inner.len(file)
+    }
+
+    fn read_at(&self, file: &Handle, at: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+        let read = self.inner.read_at(file, at, buffer)?;
+        self.bytes.fetch_add(read as u64, Relaxed);
+        Ok(read)
+    }
+
+    fn close(&self, file: Handle) {
+        self.inner.close(file);
+    }
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Place { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(place.path("data/train")).unwrap();
+        for (i, path) in place.paths().into_iter().enumerate() {
+            fs::write(place.path("data").join(path), vec![i as u8; FILE_BYTES]).unwrap();
+        }
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn plan() -> DatasetPlan {
+        DatasetPlan {
+            format: "npz".into(),
+            extension: "npz".into(),
+            files_train: FILES,
+            samples_per_file: 1,
+            prefix: "img".into(),
+            record_bytes: 4096.0,
+            encoding: Encoding::default(),
+            ..DatasetPlan::default()
+        }
+    }
+
+    fn paths(&self) -> Vec<String> {
+        let layout = Layout::new(&Place::plan());
+        let mut path = String::new();
+        let paths = (0..FILES).map(|file| {
+            layout.write_path(file, &mut path);
+            path.clone()
+        });
+        paths.collect()
+    }
+
+    fn original(&self) -> Counted {
+        let inner = storage::open("file", &self.path("data")).unwrap();
+        Counted { inner, opens: Mutex::default(), bytes: AtomicU64::new(0) }
+    }
+
+    fn stage(&self, limit_bytes: Option<u64>) -> Stage {
+        let (data, stage) = (self.path("data"), self.path("stage"));
+        Stage::new(&Place::plan(), &data, &stage, None, limit_bytes).unwrap()
+    }
+
+    fn copied(&self, stage: &Stage) -> Vec<String> {
+        let mut paths = self.paths();
+        paths.retain(|path| stage.storage().stat(path).unwrap() == Some(FILE_BYTES as u64));
+        paths
+    }
+}
+
+fn begin(stage: &Stage, whole: bool) -> Result<DatasetLock, StageError> {
+    stage.begin(&stage.survey()?, whole, Some(1 << 30), "this boot", "a test")
+}
+
+fn copy(stage: &Stage, original: &dyn ReadStorage, share: FileShare) -> Copied {
+    let never = AtomicBool::new(false);
+    stage.copy(original, None, share, 3, &Watch::new(&|_, _| {}, &never)).unwrap()
+}
+
+#[test]
+fn shares_copy_each_file_once_and_nothing_is_left_but_what_is_not_ours() {
+    assert!(format::find("npz").is_some());
+    let place = Place::new();
+    let (stage, original) = (place.stage(None), place.original());
+    let lock = begin(&stage, true).unwrap();
+    assert!(matches!(begin(&place.stage(None), true), Err(StageError::Busy { .. })));
+    for index in 0..2 {
+        let copied = copy(&stage, &original, FileShare { index, of: 2 });
+        assert_eq!((copied.files, copied.bytes, copied.kept_files), (3, 15_000, 0));
+    }
+    assert_eq!(place.copied(&stage), place.paths());
+    assert_eq!(original.opens.lock().unwrap().values().collect::<Vec<_>>(), [&1; FILES as usize]);
+    assert_eq!(original.bytes.load(Relaxed), FILES * FILE_BYTES as u64);
+    fs::write(stage.folder().join("train/thesis.txt"), "mine").unwrap();
+    let changed = stage.folder().join(&place.paths()[0]);
+    fs::write(&changed, "mine").unwrap();
+    let found = stage.remove(lock).unwrap();
+    assert_eq!((found.files, found.strangers.len()), (5, 2), "{found:?}");
+    assert_eq!(fs::read(changed).unwrap(), b"mine");
+    assert!(matches!(begin(&stage, true), Err(StageError::Strangers { .. })));
+    assert!(!stage.folder().join(LOCK_FILE).exists());
+}
+
+#[test]
+fn what_was_broken_off_is_gone_on_from_unless_the_dataset_or_the_machine_is_another() {
+    let place = Place::new();
+    let (stage, original) = (place.stage(None), place.original());
+    drop(begin(&stage, true).unwrap());
+    copy(&stage, &original, FileShare { index: 0, of: 2 });
+    let part = stage.folder().join("train/.img_1_of_6.npz.99-0.part");
+    fs::write(&part, "half of it").unwrap();
+    drop(begin(&stage, true).unwrap());
+    assert!(!part.exists());
+    let copied = copy(&stage, &original, FileShare::ALL);
+    assert_eq!((copied.files, copied.kept_files), (3, 3));
+    assert_eq!(original.opens.lock().unwrap().len(), FILES as usize);
+    let survey = stage.survey().unwrap();
+    let other_boot = |_| stage.begin(&survey, true, None, "another boot", "a test").unwrap();
+    drop(other_boot(()));
+    assert_eq!(place.copied(&stage).len(), 0, "what is not durable may be torn");
+    copy(&stage, &original, FileShare::ALL);
+    stage.complete(&survey).unwrap();
+    drop(other_boot(()));
+    assert_eq!(place.copied(&stage).len(), FILES as usize);
+    let newer = fs::File::options().write(true).open(place.path("data").join(&place.paths()[0]));
+    newer.unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    drop(begin(&stage, true).unwrap());
+    assert_eq!(place.copied(&stage).len(), 0, "the dataset changed");
+}
+
+#[test]
+fn no_room_is_refused_before_anything_is_written() {
+    let place = Place::new();
+    let bytes = FILES * FILE_BYTES as u64;
+    let limited = place.stage(Some(bytes - 1));
+    assert!(matches!(begin(&limited, true), Err(StageError::Limit { .. })));
+    let stage = place.stage(Some(bytes));
+    let survey = stage.survey().unwrap();
+    let begun = |whole, room| stage.begin(&survey, whole, Some(room), "this boot", "a test");
+    assert!(matches!(
+        begun(true, bytes - 1),
+        Err(StageError::NoSpace { needed_bytes, .. }) if needed_bytes == bytes
+    ));
+    assert!(!stage.folder().exists());
+    begun(false, 0).unwrap();
+}
+
+#[test]
+fn files_that_many_open_first_are_copied_once_up_to_the_limit() {
+    let place = Place::new();
+    let original = place.original();
+    let stage = place.stage(Some(4 * FILE_BYTES as u64));
+    let _lock = begin(&stage, false).unwrap();
+    let never = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for path in place.paths() {
+                    stage.first_read(&original, &path, &never).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(place.copied(&stage), place.paths()[..4]);
+    assert_eq!(original.opens.lock().unwrap().values().collect::<Vec<_>>(), [&1; 4]);
+    let of = |file: usize| stage.first_read(&original, &place.paths()[file], &never).unwrap();
+    assert_eq!((of(0), of(5)), (FirstRead::There, FirstRead::NoRoom));
+}
+
+#[test]
+fn a_file_that_is_not_whole_has_no_name() {
+    let place = Place::new();
+    let (stage, original) = (place.stage(None), place.original());
+    let _lock = begin(&stage, false).unwrap();
+    let path = &place.paths()[0];
+    let longer = vec![1; 3 * REQUEST_BYTES];
+    fs::write(place.path("data").join(path), longer).unwrap();
+    let stopped = AtomicBool::new(true);
+    assert_eq!(stage.first_read(&original, path, &stopped).unwrap(), FirstRead::Stopped);
+    assert_eq!(fs::read_dir(stage.folder().join("train")).unwrap().count(), 0);
+    assert!(original.bytes.load(Relaxed) <= REQUEST_BYTES as u64, "it ends soon");
+}
+
+#[test]
+fn those_who_read_are_seen_until_they_end() {
+    let place = Place::new();
+    let stage = place.stage(None);
+    let _lock = begin(&stage, true).unwrap();
+    assert!(!stage.is_read());
+    let readers = [stage.reader().unwrap(), place.stage(None).reader().unwrap()];
+    assert!(stage.is_read());
+    drop(readers);
+    assert!(!stage.is_read());
+}

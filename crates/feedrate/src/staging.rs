@@ -1,0 +1,269 @@
+//! The copy of a dataset that a run reads instead of it: one on each machine, taken by its first process, made by all of them, and removed
+//! by the first when none reads it any more.
+
+use crate::dataset::{self, OpenDataset};
+use crate::dataset_lock::own_words;
+use crate::launch::decided;
+use crate::messages;
+use anyhow::{Context, bail};
+use feedrate_data::lock::{DatasetLock, LockAccess};
+use feedrate_data::stage::{Reader, Stage, Survey};
+use feedrate_data::storage::{self, ReadStorage, Storage};
+use feedrate_data::walk::{FileShare, Watch};
+use feedrate_measure::record::{Record, StagingRecord};
+use feedrate_run::clock::Clock;
+use feedrate_run::comm::RankNode;
+use feedrate_run::driver::Signals;
+use feedrate_run::layers::{self, FirstReads};
+use feedrate_run::ranks::Ranks;
+use feedrate_run::session::{Copying, Preparation};
+use feedrate_run::system;
+use feedrate_spec::plan::{Cache, Plan, PlanDoubt, StagePlan, StageWhen};
+use feedrate_spec::units;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The other processes of a machine that end with this one may read the copy so much longer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks whether they do.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The copy, in one process.
+pub(crate) struct Staging<'a> {
+    plan: &'a Plan,
+    wanted: &'a StagePlan,
+    dataset: &'a OpenDataset,
+    ranks: &'a Ranks,
+    clock: Clock,
+    signals: &'a Signals,
+    begun_ns: u64,
+    stage: Arc<Stage>,
+    /// Kept by the process that takes and removes it for its machine.
+    taken: Option<Taken>,
+    reader: Reader,
+    /// Where files are copied as they are read first.
+    first_reads: Option<Arc<FirstReads>>,
+}
+
+struct Taken {
+    lock: DatasetLock,
+    survey: Survey,
+    /// The folder that the copy's lies in, if it was made for it.
+    made: Option<PathBuf>,
+}
+
+/// A dataset, or the copy that is read instead of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Reads<'a> {
+    pub(crate) dataset: &'a OpenDataset,
+    pub(crate) staging: Option<&'a Staging<'a>>,
+}
+
+/// The folder that is under test: the dataset's, or the one that it is copied to before training.
+pub(crate) fn folder_under_test<'a>(plan: &'a Plan, dataset: &'a Path) -> &'a Path {
+    let stage = plan.stage.as_ref().filter(|stage| stage.when == StageWhen::Start);
+    stage.map_or(dataset, |stage| Path::new(&stage.folder))
+}
+
+impl<'a> Staging<'a> {
+    /// Take the copy that `plan` asks for, on all machines or on none; `None` where it asks for none.
+    pub(crate) fn begin(
+        plan: &'a Plan,
+        dataset: &'a OpenDataset,
+        ranks: &'a Ranks,
+        clock: Clock,
+        signals: &'a Signals,
+    ) -> anyhow::Result<Option<Self>> {
+        let Some(wanted) = &plan.stage else { return Ok(None) };
+        let begun_ns = clock.now_ns();
+        let place = Path::new(&wanted.folder);
+        let engine = dataset::engine_of(plan);
+        let stage = Stage::new(&plan.dataset, &dataset.folder, place, engine, wanted.limit_bytes);
+        let own = stage.map_err(anyhow::Error::from).and_then(|stage| {
+            let taken = ranks.is_first_of_node().then(|| Taken::new(&stage, wanted)).transpose()?;
+            Ok((stage, taken))
+        });
+        let own = own.with_context(|| format!("cannot copy the dataset into `{}`", wanted.folder));
+        let told = ranks.gather(&own.as_ref().err().map(messages::told))?;
+        let mut others = told.into_iter().enumerate().skip(1);
+        let other = others.find_map(|(rank, refused)| Some((rank, refused?)));
+        let (own, refused) = match own {
+            Ok(own) => (Some(own), None),
+            Err(refused) => (None, Some(refused)),
+        };
+        let agreed = decided(&*ranks.comm, || match (refused, other) {
+            (Some(refused), _) => Err(refused),
+            (None, Some((rank, refused))) => bail!("rank {rank}: {refused}"),
+            (None, None) => Ok(()),
+        });
+        let Some((stage, taken)) = own else {
+            agreed?;
+            bail!("this process has no copy");
+        };
+        if let Err(refused) = agreed {
+            taken.map_or(Ok(()), |taken| taken.give_back(&stage))?;
+            return Err(refused);
+        }
+        if ranks.is_first() && messages::is_live() && wanted.when == StageWhen::Start {
+            messages::say(format!("copying the dataset into `{}`", stage.folder().display()));
+        }
+        let reader = stage.reader()?;
+        let stage = Arc::new(stage);
+        let first_reads = None;
+        Ok(Some(Staging {
+            plan,
+            wanted,
+            dataset,
+            ranks,
+            clock,
+            signals,
+            begun_ns,
+            stage,
+            taken,
+            reader,
+            first_reads,
+        }))
+    }
+
+    /// The storage that jobs read, where `original` is the dataset at its cost.
+    pub(crate) fn reads(&mut self, original: Arc<dyn ReadStorage>) -> Arc<dyn ReadStorage> {
+        if self.wanted.when == StageWhen::Start {
+            return self.stage.storage().clone();
+        }
+        let bare = Arc::clone(&self.dataset.storage);
+        let (stage, stop) = (Arc::clone(&self.stage), Arc::clone(&self.signals.stop));
+        let first_reads = Arc::new(FirstReads::new(stage, original, bare, self.clock, stop));
+        self.first_reads = Some(Arc::clone(&first_reads));
+        first_reads
+    }
+
+    /// The copying of this process's share before training. Threads are as many as read for its accelerators.
+    pub(crate) fn copying(&self) -> anyhow::Result<Option<Copying>> {
+        if self.wanted.when != StageWhen::Start {
+            return Ok(None);
+        }
+        let Staging { plan, ranks, signals, .. } = *self;
+        let bytes: Arc<dyn Storage> = if dataset::serves_samples(plan) {
+            Arc::from(storage::open(&plan.storage.kind, &self.dataset.folder)?)
+        } else {
+            Arc::clone(&self.dataset.storage)
+        };
+        let own = u64::from(ranks.own.start)..u64::from(ranks.own.end);
+        let share = ranks.storage(&plan.storage, &own);
+        let original = layers::emulated(&share, bytes.clone(), self.clock, &signals.interrupted);
+        let RankNode { local_rank, local_size, .. } = ranks.comm.node();
+        let share = FileShare { index: local_rank.into(), of: local_size.into() };
+        let threads = ranks.own.len() * plan.loader.workers.max(1) as usize;
+        let evict = (plan.train.cache == Cache::Cold).then_some(bytes);
+        let stage = Arc::clone(&self.stage);
+        Ok(Some(Copying {
+            folder: stage.folder().display().to_string(),
+            begun_ns: self.begun_ns,
+            work: Box::new(move |interrupted| {
+                let watch = Watch::new(&|_, _| {}, interrupted);
+                stage.copy(&*original, evict.as_deref(), share, threads, &watch)
+            }),
+        }))
+    }
+
+    /// No process reads the copy any more, or will soon not: write down what it cost, and remove it unless it is to stay.
+    pub(crate) fn end(self, record: &mut Record) -> anyhow::Result<()> {
+        let Staging { wanted, ranks, stage, taken, reader, first_reads, .. } = self;
+        let own = first_reads.map(|first_reads| first_reads.told());
+        let parts = if record.complete { ranks.gather(&own)? } else { vec![own] };
+        let all = parts.into_iter().flatten().reduce(|all, part| all.with(&part));
+        if let (Some(all), true) = (all, ranks.is_first()) {
+            record.doubts.extend(partly(&all));
+            record.staging = Some(all);
+        }
+        drop(reader);
+        let Some(taken) = taken else { return Ok(()) };
+        let until = Instant::now() + PATIENCE;
+        while stage.is_read() && Instant::now() < until {
+            thread::sleep(LOOK);
+        }
+        if wanted.keep {
+            return Ok(stage.complete(&taken.survey)?);
+        }
+        taken.give_back(&stage)
+    }
+}
+
+impl Taken {
+    fn new(stage: &Stage, wanted: &StagePlan) -> anyhow::Result<Self> {
+        let survey = stage.survey()?;
+        let place = stage.folder().parent().unwrap_or(stage.folder());
+        let room_bytes = system::room_bytes(place);
+        let made = (!place.exists()).then(|| place.to_path_buf());
+        let boot_id = system::drop_mark().map(|mark| mark.boot_id).unwrap_or_default();
+        let whole = wanted.when == StageWhen::Start;
+        let holder = own_words(LockAccess::Exclusive);
+        let lock = stage.begin(&survey, whole, room_bytes, &boot_id, &holder);
+        let lock = lock.inspect_err(|_| remove_made(made.as_deref()))?;
+        Ok(Taken { lock, survey, made })
+    }
+
+    fn give_back(self, stage: &Stage) -> anyhow::Result<()> {
+        let found = stage.remove(self.lock)?;
+        for path in found.strangers {
+            let path = stage.folder().join(path);
+            messages::say(format!(
+                "warning: `{}` is no file of the copy: it stays",
+                path.display()
+            ));
+        }
+        remove_made(self.made.as_deref());
+        Ok(())
+    }
+}
+
+fn remove_made(folder: Option<&Path>) {
+    if let Some(folder) = folder {
+        // Others may use it by now.
+        let _ = std::fs::remove_dir(folder);
+    }
+}
+
+/// Not all samples came from the copy.
+fn partly(staging: &StagingRecord) -> Option<PlanDoubt> {
+    let StagingRecord { folder, original_opens, .. } = staging;
+    let opens = units::counted(*original_opens, "open");
+    (*original_opens > 0).then(|| PlanDoubt {
+        name: "staged".into(),
+        evidence: format!(
+            "samples are read from a copy in `{folder}`; {opens} of files that found no room there went to the dataset"
+        ),
+        advice: "raise `reader.stage_limit` or free space there for a whole copy, or leave `reader.stage` out".into(),
+    })
+}
+
+impl Reads<'_> {
+    /// The files that are read, without what they are made to cost.
+    pub(crate) fn storage(&self) -> Arc<dyn Storage> {
+        match self.staging {
+            None => Arc::clone(&self.dataset.storage),
+            Some(Staging { first_reads: Some(first_reads), .. }) => first_reads.clone(),
+            Some(staging) => Arc::clone(staging.stage.storage()),
+        }
+    }
+
+    /// Files of them that were opened or made.
+    pub(crate) fn preparation(&self) -> Preparation {
+        match self.staging {
+            Some(staging) if staging.first_reads.is_none() => {
+                Preparation { opens: 0, opened_files: staging.stage.files_train() }
+            }
+            _ => self.dataset.preparation,
+        }
+    }
+
+    /// Where they lie.
+    pub(crate) fn folder(&self) -> &Path {
+        match self.staging {
+            Some(staging) if staging.first_reads.is_none() => staging.stage.folder(),
+            _ => &self.dataset.folder,
+        }
+    }
+}

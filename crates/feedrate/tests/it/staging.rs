@@ -1,0 +1,282 @@
+//! Datasets that are copied, and read from their copies: whole before training, or file by file.
+
+use crate::harness::{Answer, Mounted, TINY, Test};
+use crate::mpi::LAUNCHERS;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const STAGE: &str = "reader.stage=stage";
+const FIRST_READ: &str = "reader.stage_when=first_read";
+
+/// The record of a run that went well.
+#[track_caller]
+fn record(test: &Test, summary: &Value) -> Value {
+    let path = test.path(summary["run_dir"].as_str().unwrap()).join("record.json");
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// All files below a folder, by their paths from it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() { folders.push(entry) } else { files.push(entry) }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn data_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = files(folder);
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "npz"));
+    files
+}
+
+fn bytes_of(files: &[PathBuf]) -> u64 {
+    files.iter().map(|file| file.metadata().unwrap().len()).sum()
+}
+
+#[test]
+fn a_dataset_is_copied_once_and_read_from_its_copy() {
+    let test = Test::with(TINY);
+    test.run_json(&["train.epochs=1"]);
+    let originals = data_files(&test.path("data"));
+    let summary = test.run_json(&[
+        STAGE,
+        "train.epochs=3",
+        "storage.delay.open_seconds=0.05",
+        "workflow.evaluation=false",
+    ]);
+    let staging = &summary["staging"];
+    assert_eq!(staging["files"], originals.len());
+    assert_eq!(staging["bytes"], bytes_of(&originals));
+    let copy_s = staging["copy_s"].as_f64().unwrap();
+    let threads =
+        1.0_f64.max(record(&test, &summary)["plan"]["loader"]["workers"].as_f64().unwrap());
+    assert!(copy_s >= originals.len() as f64 * 0.05 / threads, "the copy costs opens: {copy_s}");
+    let slowest = summary["latency"]["open"]["max_s"].as_f64().unwrap();
+    assert!(slowest < 0.05, "no open of the epochs does: {slowest}");
+    let phase = &summary["phases"][0];
+    assert_eq!((&phase["phase"], &phase["epoch"]), (&"staging".into(), &1.into()));
+    assert_eq!(phase["duration_s"], staging["copy_s"]);
+    let doubts = summary["doubts"].as_array().unwrap();
+    assert!(doubts.iter().any(|doubt| doubt["name"] == "staged" && doubt["severity"] == "note"));
+    assert!(!test.path("stage").exists(), "the copy goes with the run");
+    assert_eq!(data_files(&test.path("data")), originals);
+    let run = summary["run_dir"].as_str().unwrap();
+    let shown = test.feedrate(&["show", run]);
+    assert!(
+        shown.stdout.contains("Staged") && shown.stdout.contains("staging"),
+        "{}",
+        shown.stdout
+    );
+    let timeline = fs::read_to_string(test.path(run).join("phases.csv")).unwrap();
+    assert!(timeline.lines().nth(1).unwrap().starts_with("staging,"), "{timeline}");
+}
+
+#[test]
+fn files_are_copied_when_they_are_opened_first() {
+    let test = Test::with(TINY);
+    let more =
+        [STAGE, FIRST_READ, "train.epochs=3", "reader.read_threads=3", "reader.stage_keep=true"];
+    let summary = test.run_json(&more);
+    let originals = data_files(&test.path("data"));
+    let staging = &summary["staging"];
+    assert_eq!(
+        (&staging["files"], &staging["original_opens"]),
+        (&originals.len().into(), &0.into())
+    );
+    assert_eq!(staging["bytes"], bytes_of(&originals));
+    assert!(staging["copy_s"].is_null() && staging["first_read_s"].as_f64().unwrap() > 0.0);
+    let copies = data_files(&test.path("stage"));
+    assert_eq!(copies.len(), originals.len());
+    for (copy, original) in copies.iter().zip(&originals) {
+        assert_eq!(fs::read(copy).unwrap(), fs::read(original).unwrap(), "{}", copy.display());
+    }
+    // A kept copy is used, and goes with the next run that does not keep it.
+    let summary = test.run_json(&[STAGE, FIRST_READ, "train.epochs=1"]);
+    assert_eq!(summary["staging"]["files"], 0);
+    assert_eq!(files(&test.path("stage")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_is_beyond_the_limit_is_refused_before_training_or_read_where_it_lies() {
+    let test = Test::with(TINY);
+    test.run_json(&["train.epochs=1"]);
+    let originals = data_files(&test.path("data"));
+    let limit = format!("reader.stage_limit={}", bytes_of(&originals[..2]));
+    let answer = test.feedrate(&["run", "workload.yaml", STAGE, &limit]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    assert!(answer.stderr.contains("`reader.stage_limit`"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("hint: raise `reader.stage_limit`"), "{}", answer.stderr);
+    assert!(!test.path("stage").exists());
+    let summary = test.run_json(&[STAGE, FIRST_READ, &limit, "train.epochs=2"]);
+    assert_eq!(summary["staging"]["files"], 2);
+    assert!(summary["staging"]["original_opens"].as_u64().unwrap() > 0);
+    let doubts = summary["doubts"].as_array().unwrap();
+    let staged = doubts.iter().find(|doubt| doubt["name"] == "staged").unwrap();
+    assert!(staged["evidence"].as_str().unwrap().contains("found no room"), "{staged}");
+}
+
+#[test]
+fn what_cannot_be_copied_is_refused_before_a_run() {
+    let test = Test::with(TINY);
+    let plan = |more: &[&str]| test.feedrate(&[&["plan", "workload.yaml"], more].concat());
+    plan(&[STAGE, "storage.storage_type=memory"])
+        .refuses(2, &["reader.stage", "no folder of files"]);
+    plan(&["reader.stage=''"]).refuses(2, &["reader.stage", "without a name"]);
+    plan(&[STAGE, "reader.file_access=mpio"]).refuses(2, &["reader.stage", "MPI-IO"]);
+    let library = ["dataset.format=hdf5", "storage.engine=libhdf5"];
+    plan(&[&library[..], &[STAGE, FIRST_READ]].concat()).refuses(2, &["use `start`"]);
+    assert_eq!(plan(&[&library[..], &[STAGE]].concat()).code, 0);
+    let alone = plan(&["reader.stage_keep=true"]);
+    assert!(alone.code == 0 && alone.stderr.contains("nothing is copied"), "{}", alone.stderr);
+}
+
+#[test]
+fn what_lies_in_the_folder_of_a_copy_stays() {
+    let test = Test::with(TINY);
+    test.run_json(&[STAGE, "reader.stage_keep=true", "train.epochs=1"]);
+    let copy = fs::read_dir(test.path("stage")).unwrap().next().unwrap().unwrap().path();
+    fs::write(copy.join("train/thesis.txt"), "mine").unwrap();
+    let answer = test.feedrate(&["run", "workload.yaml", STAGE, "train.epochs=1"]);
+    assert!(answer.code == 1 && answer.stderr.contains("thesis.txt"), "{}", answer.stderr);
+    assert_eq!(fs::read(copy.join("train/thesis.txt")).unwrap(), b"mine");
+    fs::remove_file(copy.join("train/thesis.txt")).unwrap();
+    // Of another length, it is no file of ours.
+    let changed = data_files(&copy)[0].clone();
+    fs::write(&changed, "mine").unwrap();
+    let answer = test.feedrate(&["run", "workload.yaml", STAGE, "train.epochs=1"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    assert_eq!(fs::read(&changed).unwrap(), b"mine");
+    // Where somebody has a folder of the name, it is left alone.
+    fs::remove_dir_all(&copy).unwrap();
+    fs::create_dir_all(copy.join("train")).unwrap();
+    let answer = test.feedrate(&["run", "workload.yaml", STAGE, "train.epochs=1"]);
+    assert!(answer.code == 1 && answer.stderr.contains("`train` lies in"), "{}", answer.stderr);
+    assert_eq!(files(&copy), Vec::<PathBuf>::new());
+}
+
+/// Run until a file is copied, and end it by `signal`.
+fn ended_amid_copies(test: &Test, signal: &str, more: &[&str]) {
+    let arguments =
+        [&["run", "workload.yaml", STAGE, "storage.delay.open_seconds=1"], more].concat();
+    let mut child = test.command(&arguments).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while !test.path("stage").exists() || data_files(&test.path("stage")).is_empty() {
+        assert!(Instant::now() < until && child.try_wait().unwrap().is_none(), "nothing is copied");
+    }
+    let id = child.id().to_string();
+    assert!(test.program("kill", &[signal, &id]).status().unwrap().success());
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_run_that_is_killed_amid_copies_is_gone_on_from_and_one_interrupted_leaves_none() {
+    let test = Test::with(TINY);
+    test.run_json(&["train.epochs=1"]);
+    let originals = data_files(&test.path("data"));
+    ended_amid_copies(&test, "-KILL", &[]);
+    // Those who work end with the one that is waited for.
+    let until = Instant::now() + Duration::from_secs(30);
+    let summary = loop {
+        let answer =
+            test.feedrate(&["run", "workload.yaml", STAGE, "train.epochs=1", "--verify", "--json"]);
+        if answer.code == 0 {
+            break serde_json::from_str::<Value>(&answer.stdout).unwrap();
+        }
+        assert!(answer.stderr.contains("another run has the copy"), "{}", answer.stderr);
+        assert!(Instant::now() < until, "{}", answer.stderr);
+    };
+    let [copied, kept] =
+        ["files", "kept_files"].map(|key| summary["staging"][key].as_u64().unwrap());
+    assert!(kept > 0 && copied + kept == originals.len() as u64, "{}", summary["staging"]);
+    assert_eq!(files(&test.path("stage")), Vec::<PathBuf>::new());
+    ended_amid_copies(&test, "-INT", &[]);
+    assert_eq!(files(&test.path("stage")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_dataset_that_changed_is_copied_anew() {
+    let test = Test::with(TINY);
+    let keep = [STAGE, "reader.stage_keep=true", "train.epochs=1"];
+    let first = test.run_json(&keep);
+    let again = test.run_json(&keep);
+    let count = |summary: &Value, key: &str| summary["staging"][key].as_u64().unwrap();
+    assert_eq!((count(&again, "files"), count(&again, "kept_files")), (0, count(&first, "files")));
+    let changed = data_files(&test.path("data"))[0].clone();
+    fs::write(&changed, fs::read(&changed).unwrap()).unwrap();
+    let anew = test.run_json(&keep);
+    assert_eq!((count(&anew, "files"), count(&anew, "kept_files")), (count(&first, "files"), 0));
+}
+
+/// Files that others made are copied by their names, sidecars and all.
+#[test]
+fn datasets_of_others_are_copied_too() {
+    for format in ["hdf5", "webdataset", "indexed_binary"] {
+        let test = Test::with(TINY);
+        let format_key = format!("dataset.format={format}");
+        test.run_json(&[&format_key, "train.epochs=1"]);
+        let folder = fs::read_dir(test.path("data")).unwrap().next().unwrap().unwrap().path();
+        fs::rename(folder, test.path("theirs")).unwrap();
+        fs::remove_file(test.path("theirs/manifest.json")).unwrap();
+        fs::remove_file(test.path("theirs/.feedrate.lock")).unwrap();
+        let originals = files(&test.path("theirs"));
+        for when in ["reader.stage_when=start", FIRST_READ] {
+            let more =
+                ["--foreign", "--data", "theirs", &format_key, STAGE, when, "train.epochs=2"];
+            let summary = test.run_json(&more);
+            assert_eq!(summary["staging"]["files"], originals.len(), "{format}, {when}");
+            assert!(!test.path("stage").exists());
+        }
+        assert_eq!(files(&test.path("theirs")), originals);
+    }
+}
+
+#[test]
+fn a_device_without_room_is_refused_before_training_or_holds_what_it_can() {
+    let test = Test::with(TINY);
+    let more = ["dataset.record_length_bytes=65536", "train.epochs=1"];
+    test.run_json(&more);
+    fs::create_dir(test.path("small")).unwrap();
+    let _small = Mounted::tmpfs(&test.path("small"), "size=300k");
+    let stage = ["run", "workload.yaml", "reader.stage=small", "--json"];
+    let answer = test.feedrate(&[&stage[..], &more].concat());
+    answer.refuses(1, &["the copy needs", "has room for", "hint: free space there"]);
+    assert_eq!(files(&test.path("small")), Vec::<PathBuf>::new());
+    let answer = test.feedrate(&[&stage[..], &more, &[FIRST_READ, "--verify"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let files_copied = summary["staging"]["files"].as_u64().unwrap();
+    assert!((1..8).contains(&files_copied), "{}", summary["staging"]);
+    assert_eq!(files(&test.path("small")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn ranks_of_a_machine_share_one_copy() {
+    let test = Test::with(TINY);
+    test.run_json(&["train.epochs=1"]);
+    let originals = data_files(&test.path("data"));
+    let own = env!("CARGO_BIN_EXE_feedrate");
+    for (program, first) in LAUNCHERS {
+        for when in ["reader.stage_when=start", FIRST_READ] {
+            let run =
+                [own, "run", "workload.yaml", STAGE, when, "train.epochs=2", "--verify", "--json"];
+            let arguments = [&["60", program], first, &["2"], &run].concat();
+            let answer = Answer::of(&test.program("timeout", &arguments).output().unwrap());
+            assert_eq!(answer.code, 0, "{}", answer.stderr);
+            let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
+            assert_eq!(
+                summary["staging"]["files"],
+                originals.len(),
+                "{when}: {}",
+                summary["staging"]
+            );
+            assert_eq!(summary["staging"]["bytes"], bytes_of(&originals));
+            assert!(!test.path("stage").exists(), "{when}");
+        }
+    }
+}
