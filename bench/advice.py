@@ -90,8 +90,8 @@ def same_bytes(severity):
 
 def checkpoint_storm(severity):
     files = ", ".join(["67108864"] * [1, 4][severity])
-    saved = ["workflow.checkpoint=True", "checkpoint.type=all_ranks", "checkpoint.steps_between_checkpoints=5"]
-    return [*MEMORY, *saved, f"checkpoint.file_sizes=[{files}]", "checkpoint.fsync=true"]
+    saved = ["dataset.format=synthetic", "workflow.checkpoint=True", "checkpoint.type=all_ranks", "checkpoint.steps_between_checkpoints=5"]
+    return [*saved, f"checkpoint.file_sizes=[{files}]", "checkpoint.fsync=true"]
 
 
 def small_cache(severity):
@@ -260,12 +260,15 @@ def burning(count):
 def kept_run(arguments, workload, overrides, accelerators):
     """What a run tells, and its folder, as long as it is looked at."""
     results = arguments.data / "results"
-    argv = [arguments.binary, "run", workload, *overrides, "-n", accelerators, "--data", arguments.data]
+    checkpoints = arguments.data / "checkpoints"
+    argv = [arguments.binary, "run", workload, *overrides, f"++workload.checkpoint.checkpoint_folder={checkpoints}"]
+    argv += ["-n", accelerators, "--data", arguments.data]
     try:
         told = json.loads(run_child([*argv, "--results", results, "--quiet", "--json"]).stdout)
         yield told, next(results.rglob("record.json")).parent
     finally:
         shutil.rmtree(results, ignore_errors=True)
+        shutil.rmtree(checkpoints, ignore_errors=True)
 
 
 def advised(arguments, run):

@@ -1,10 +1,14 @@
-//! A sample lies in many chunks, each of which is a read.
+//! A sample lies in many chunks, each of which is a read; or in a chunk with others, which are read with it.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::layout::Layout;
+
+/// Bytes read to one of samples.
+const AMPLIFICATION_MIN: f64 = 2.0;
 
 pub(super) static RULE: Rule = Rule {
     name: "chunk_is_sample",
@@ -24,7 +28,10 @@ fn propose(case: &Case) -> Option<Proposal> {
     let is_split = !dataset.encoding.chunk_dims.is_empty()
         && (2 * chunk_bytes) as f64 <= case.sample_bytes()
         && 2.0 <= sample.reads;
-    if !is_split {
+    let amplification = case.derived.value(&AMPLIFICATION);
+    let is_shared = case.sample_bytes() * 2.0 <= chunk_bytes as f64
+        && amplification.is_some_and(|times| AMPLIFICATION_MIN <= times);
+    if !is_split && !is_shared {
         return None;
     }
     let dims = Layout::new(dataset).shape(0).dims;
@@ -33,7 +40,8 @@ fn propose(case: &Case) -> Option<Proposal> {
     let evidence = Facts::new()
         .with("chunk_bytes", chunk_bytes)
         .with("sample_bytes", case.sample_bytes() as u64)
-        .with("reads_per_sample", sample.reads);
+        .with("reads_per_sample", sample.reads)
+        .with_known("amplification", if is_shared { amplification } else { None });
     let proposal = RULE.proposal(&overrides, lost_s, evidence);
     Some(Proposal { cost: Cost::Dataset, risk: Risk::Amplification, ..proposal })
 }

@@ -12,6 +12,9 @@ const OTHERS_SHARE_MIN: f64 = 0.25;
 /// From here on whoever needs a processor waits for one.
 const BUSY_SHARE_MIN: f64 = 0.9;
 
+/// Decoding that lasts no longer than so many times what was asked for waits for no processor.
+const AS_ASKED_TIMES: f64 = 1.1;
+
 pub(super) static RULE: Rule = Rule {
     name: "other_processes",
     source: "tf.data and Plumber: CPU saturation of the client",
@@ -24,6 +27,12 @@ pub(super) static RULE: Rule = Rule {
 fn propose(case: &Case) -> Option<Proposal> {
     // Whoever waits for a storage waits without a processor.
     let lost_s = case.lost_s(&[WaitCause::Decode, WaitCause::Skew])?;
+    // What was asked for takes as long on an idle machine.
+    let sample = case.sample()?;
+    let asked_s = case.plan().loader.preprocess.mean_s();
+    if 0.0 < asked_s && sample.decode_s <= AS_ASKED_TIMES * asked_s {
+        return None;
+    }
     let record = case.derived.record;
     let cpus: u32 = record.machines().iter().map(System::all_cpus).sum();
     let busy_share = record.epochs.iter().map(|epoch| epoch.host.cpu_busy_share);

@@ -343,3 +343,31 @@ fn what_is_predicted_to_do_nothing_is_not_advised() {
     let impossible = with(&record, |case| advise(case, &|_| None));
     assert!(impossible.is_empty(), "{impossible:?}");
 }
+
+#[test]
+fn chunks_of_many_samples_that_are_read_whole_are_to_be_of_one() {
+    let read = |read_bytes: u64| {
+        advised(|record| {
+            record.plan.dataset.encoding.chunk_dims = vec![16, 2_000_000];
+            each_io(record, |io| {
+                (io.access.payload_samples, io.access.payload_bytes) =
+                    (io.samples, io.samples * 2_000_000);
+                io.read_bytes = io.samples * read_bytes;
+            });
+        })
+    };
+    assert!(read(32_000_000).contains(&"chunk_is_sample"));
+    assert!(!read(2_000_000).contains(&"chunk_is_sample"));
+}
+
+#[test]
+fn decoding_that_lasts_as_asked_for_is_no_fault_of_others() {
+    let first = |preprocess_s: f64| {
+        advised(|record| {
+            others_compute(record);
+            record.plan.loader.preprocess = TimeSpec::Constant { mean: preprocess_s };
+        })
+    };
+    assert_eq!(first(0.05)[0], "other_processes");
+    assert!(!first(0.2).contains(&"other_processes"));
+}

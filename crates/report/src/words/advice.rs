@@ -51,7 +51,7 @@ const RULES: &[RuleWords] = &[
     words(
         "chunk_is_sample",
         "",
-        "a sample of {sample_bytes} lies in chunks of {chunk_bytes}, {reads_per_sample:.1} reads",
+        "a sample of {sample_bytes} lies in chunks of {chunk_bytes}, {reads_per_sample:.1} reads[; {amplification:.1} bytes are read to one of samples]",
     ),
     words(
         "contiguous_shards",
