@@ -124,9 +124,12 @@ impl<'a> Trials<'a> {
                     && [Outcome::NotTried, Outcome::NotDecided].contains(&outcome)
             });
             let open: Vec<usize> = open.collect();
-            let turn = [against].into_iter().chain(open.iter().copied());
-            let next = turn.min_by_key(|&place| self.all[place].runs.len());
-            let Some(next) = next.filter(|_| !open.is_empty()) else { return Ok(false) };
+            if open.is_empty() {
+                return Ok(false);
+            }
+            // Of those with equally many runs the first is the one that is compared with.
+            let turn = [against].into_iter().chain(open);
+            let next = turn.min_by_key(|&place| self.all[place].runs.len()).unwrap_or(against);
             if !self.run(next)? {
                 return Ok(true);
             }
@@ -252,7 +255,7 @@ impl MadeData {
 }
 
 impl Drop for MadeData {
-    /// Of datasets what their manifests name goes, and folders that are empty then.
+    /// Removes what manifests name, and folders that are empty then.
     fn drop(&mut self) {
         let Some(root) = &self.0 else { return };
         let holder = format!("trials of process {}", std::process::id());

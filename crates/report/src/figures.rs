@@ -14,8 +14,8 @@ pub(super) fn figures(data: &Data) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
     for plot in PLOTS {
         let name = plot.member.name.to_string();
         match plot.figure(data, None) {
-            // Only searches are asked for one.
-            Err(_) if plot.needs == Needs::Search => {}
+            // Only searches and diagnoses are asked for one.
+            Err(_) if matches!(plot.needs, Needs::Search | Needs::Diagnosis) => {}
             Err(Missing { message, hint }) => not_drawn.push(NotDrawn { name, why: message, hint }),
             Ok(drawn) => {
                 let [svg, dark] = [Theme::Light, Theme::Dark]

@@ -1,12 +1,13 @@
 //! A report of results, whoever wrote them: reads the folders that were asked for, and puts together what others say of them. Decides nothing about
 //! what a number means.
 
+use crate::ceilings;
 use crate::figures::figures;
 use crate::methods;
 use crate::opening::opening;
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
-use crate::report::{Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
+use crate::report::{FindingFigure, Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
 use crate::told::{recommended, told};
 use crate::words::{self, search};
 use feedrate_analysis::advice::{Case, would_help};
@@ -15,6 +16,7 @@ use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::verdict;
+use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
@@ -58,7 +60,7 @@ pub fn of_index(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError>
 fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report {
     let FoundRuns { data, others, left_out } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
-    let (designs, searches) = (data.designs, data.searches);
+    let (designs, searches, diagnoses) = (data.designs, data.searches, data.diagnoses);
     let results = data.runs.into_iter().zip(levels);
     let all = results.chain(others.into_iter().map(|run| (run, BTreeMap::new())));
     let mut runs: Vec<ReportedRun> = all
@@ -93,6 +95,10 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
         ..Report::default()
     };
     report.opening = searches.iter().flat_map(search::lines).collect();
+    report.opening.extend(diagnoses.iter().map(|of| FindingFigure {
+        name: "Ceilings".into(),
+        value: format!("{}: {}", of.workload, ceilings::answer(of)),
+    }));
     report.opening.extend(opening(&report));
     report
 }
@@ -110,7 +116,8 @@ pub fn plot_data(
     if overview.is_some() {
         return Ok((Data { overview, ..Data::default() }, Vec::new()));
     }
-    let records_max = if needs == Needs::Records { usize::MAX } else { 0 };
+    let needs_records = matches!(needs, Needs::Records | Needs::Diagnosis);
+    let records_max = if needs_records { usize::MAX } else { 0 };
     let FoundRuns { data, others, mut left_out } =
         FoundRuns::read(paths, &ReadOptions { threads, records_max })?;
     let mut unused: Vec<&Run> = data.runs.iter().chain(&others).collect();
@@ -187,11 +194,28 @@ impl FoundRuns {
             .map(|one| LeftOut { path: one.path.display().to_string().into(), ..one })
             .collect();
         Ok(FoundRuns {
-            data: Data { runs, designs, searches, overview: None, folders },
+            data: Data {
+                diagnoses: diagnoses(&runs),
+                runs,
+                designs,
+                searches,
+                overview: None,
+                folders,
+            },
             others,
             left_out,
         })
     }
+}
+
+/// Each of them once.
+fn diagnoses(runs: &[Run]) -> Vec<Diagnosis> {
+    let mut found = Vec::new();
+    for run in runs.iter().filter(|run| run.is_own()) {
+        let of = run.record.as_ref().and_then(|of| Diagnosis::beside(&run.path, &of.plan));
+        found.extend(of.filter(|of| !found.contains(of)));
+    }
+    found
 }
 
 fn source_of(run: &Run, paths: &[PathBuf]) -> usize {

@@ -3,6 +3,7 @@
 pub mod table;
 mod number;
 pub mod draw;
+pub mod ceilings;
 pub mod plot;
 pub mod middle;
 pub mod report;

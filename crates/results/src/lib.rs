@@ -13,6 +13,7 @@ pub mod state;
 pub mod leftovers;
 pub mod overview;
 pub mod search;
+pub mod diagnosis;
 pub mod trials;
 pub mod run;
 pub mod relations;

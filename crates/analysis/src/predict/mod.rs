@@ -129,8 +129,8 @@ impl PipelineChange {
 
 /// Points of utilisation between the least and the most that the record allows, from which on nothing is predicted.
 const SPAN_MAX_PERCENT: f64 = 30.0;
-/// Points by which runs of the same differ.
-const NOISE_PERCENT: f64 = 1.5;
+/// Points by which runs on the same storage differ: one that is emulated, one that is not.
+const NOISE_PERCENT: [f64; 2] = [1.5, 3.0];
 /// Points of doubt for each by which a change moves the utilisation.
 const DOUBT_OF_CHANGE: f64 = 0.05;
 
@@ -199,7 +199,7 @@ impl Pipeline {
         let au_percent = miniature::au_percent(&epochs);
         let sum = |value: fn(&EpochTimes) -> f64| epochs.iter().map(value).sum::<f64>();
         let samples_per_second = samples * sum(|one| one.steps) / sum(|one| one.length_s);
-        let doubt = NOISE_PERCENT
+        let doubt = NOISE_PERCENT[usize::from(!self.is_emulated)]
             + residual.missed_percent.abs() / 2.0
             + DOUBT_OF_CHANGE * (au_percent - self.au_percent).abs();
         let is_fed = plan.metric.au_target_percent <= au_percent;

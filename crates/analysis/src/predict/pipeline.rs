@@ -43,6 +43,8 @@ pub struct Pipeline {
     pub au_percent: f64,
     /// The storages that explain these times.
     pub storage: FittedStorage,
+    /// Whether it was a throttle or delays that reads waited for.
+    pub(super) is_emulated: bool,
     /// Whether the cores had hardly a moment to spare.
     cores_are_busy: bool,
     /// The plan that was run.
@@ -118,6 +120,7 @@ impl Pipeline {
             requests_in_flight: io.read_ns as f64 / 1e9 / length_s,
             au_percent: miniature::au_percent(&times),
             storage: FittedStorage::default(),
+            is_emulated: derived.reads_are_emulated(),
             cores_are_busy: false,
             plan: plan.clone(),
             models: Vec::new(),
@@ -139,18 +142,14 @@ impl Pipeline {
             read_s: self.read_s.unwrap_or_default(),
             bytes: self.request_bytes,
             threads: plan.readers() * plan.loader.workers.max(1),
-            known: if derived.reads_are_emulated() {
+            known: if self.is_emulated {
                 known
             } else {
                 StorageModel { open_s: known.open_s, ..StorageModel::default() }
             },
         };
         let scene = Scene { plan: &plan, cost: &cost, model: &known, cores: self.cores };
-        let rests = if derived.reads_are_emulated() {
-            reads.rest(scene)?
-        } else {
-            reads.explained(scene)?
-        };
+        let rests = if self.is_emulated { reads.rest(scene)? } else { reads.explained(scene)? };
         for mut rest in rests {
             rest.open_s = known.open_s - emulated.open_s;
             let model = rest.behind(emulated);
@@ -177,9 +176,12 @@ impl Pipeline {
             return Err(Untold::CollectiveReads);
         }
         let [bytes_were, bytes] = [was, is].map(mean_sample_bytes);
-        let [pieces_were, pieces] = [(bytes_were, was), (bytes, is)]
-            .map(|(bytes, plan)| (bytes / plan.loader.piece_bytes.max(1) as f64).ceil());
         let grows = bytes / bytes_were.max(1.0);
+        // Headers are read with the payload, or count as reads beside it.
+        let pieces =
+            |bytes: f64, plan: &Plan| (bytes / plan.loader.piece_bytes.max(1) as f64).ceil();
+        let pieces_were = pieces(self.sample_bytes, was);
+        let pieces = pieces(self.sample_bytes * grows, is);
         // A file kept open serves all its samples; else each sample opens it.
         let samples_were = was.dataset.samples_per_file.max(1) as f64;
         let keeps_open = samples_were > 1.0 && self.opens_per_sample < 0.5;

@@ -141,7 +141,7 @@ struct WhatIf {
 
 impl WhatIf {
     /// `change` of a workload of so many threads.
-    fn of_plan(workers: u32, storage: SimulatedStorage, change: impl Fn(&mut Plan)) -> Self {
+    fn on_plan(workers: u32, storage: SimulatedStorage, change: impl Fn(&mut Plan)) -> Self {
         let of = |plan: &mut Plan| {
             threads(workers)(plan);
             change(plan);
@@ -156,13 +156,13 @@ impl WhatIf {
     }
 
     /// A change of the storage below the same workload.
-    fn of_storage(
+    fn on_storage(
         workers: u32,
         storage: SimulatedStorage,
         change: PipelineChange,
         changed: SimulatedStorage,
     ) -> Self {
-        WhatIf { changes: vec![change], changed, ..WhatIf::of_plan(workers, storage, |_| {}) }
+        WhatIf { changes: vec![change], changed, ..WhatIf::on_plan(workers, storage, |_| {}) }
     }
 
     fn predict(&self) -> Result<Prediction, Untold> {
@@ -188,32 +188,32 @@ fn changed_runs_are_what_was_predicted() {
     let in_turn = storage(10.0, None, Some(2));
     for workers in [1, 2, 4] {
         for storage in [latency, pipe, in_turn] {
-            WhatIf::of_plan(workers, storage, |_| {}).check();
-            WhatIf::of_plan(workers, storage, |plan| plan.train.compute = constant(0.08)).check();
-            WhatIf::of_plan(workers, storage, |plan| plan.train.steps_per_epoch = 1000).check();
+            WhatIf::on_plan(workers, storage, |_| {}).check();
+            WhatIf::on_plan(workers, storage, |plan| plan.train.compute = constant(0.08)).check();
+            WhatIf::on_plan(workers, storage, |plan| plan.train.steps_per_epoch = 1000).check();
         }
     }
-    WhatIf::of_plan(4, latency, threads(1)).check();
-    WhatIf::of_plan(4, latency, threads(8)).check();
-    WhatIf::of_plan(4, pipe, threads(16)).check();
-    WhatIf::of_plan(8, in_turn, threads(1)).check();
-    WhatIf::of_plan(4, pipe, |plan| plan.accelerators = 4).check();
-    WhatIf::of_plan(4, latency, |plan| plan.accelerators = 4).check();
-    WhatIf::of_plan(4, latency, |plan| plan.loader.batch_size = 64).check();
-    WhatIf::of_plan(4, latency, |plan| plan.loader.kind = "pytorch".into()).check();
+    WhatIf::on_plan(4, latency, threads(1)).check();
+    WhatIf::on_plan(4, latency, threads(8)).check();
+    WhatIf::on_plan(4, pipe, threads(16)).check();
+    WhatIf::on_plan(8, in_turn, threads(1)).check();
+    WhatIf::on_plan(4, pipe, |plan| plan.accelerators = 4).check();
+    WhatIf::on_plan(4, latency, |plan| plan.accelerators = 4).check();
+    WhatIf::on_plan(4, latency, |plan| plan.loader.batch_size = 64).check();
+    WhatIf::on_plan(4, latency, |plan| plan.loader.kind = "pytorch".into()).check();
     let twice = Scale::Times(2.0);
     let half = Scale::Times(0.5);
-    WhatIf::of_storage(4, latency, PipelineChange::Latency(half), storage(5.0, None, None)).check();
+    WhatIf::on_storage(4, latency, PipelineChange::Latency(half), storage(5.0, None, None)).check();
     let faster = storage(0.0, Some(200.0), None);
-    WhatIf::of_storage(4, pipe, PipelineChange::Bandwidth(Scale::Value(200e6)), faster).check();
+    WhatIf::on_storage(4, pipe, PipelineChange::Bandwidth(Scale::Value(200e6)), faster).check();
     let wider = storage(10.0, None, Some(4));
-    WhatIf::of_storage(8, in_turn, PipelineChange::Concurrency(twice), wider).check();
+    WhatIf::on_storage(8, in_turn, PipelineChange::Concurrency(twice), wider).check();
 }
 
 /// One reader that waits 10 ms: four wait as long, side by side or one after another.
 #[test]
 fn where_the_record_leaves_it_open_the_run_that_tells_is_named() {
-    let told = WhatIf::of_plan(1, storage(10.0, None, None), threads(4)).predict();
+    let told = WhatIf::on_plan(1, storage(10.0, None, None), threads(4)).predict();
     let Err(Untold::LatencyOrBandwidth { least_percent, most_percent, tell_by }) = told else {
         panic!("{told:?}")
     };
@@ -221,20 +221,39 @@ fn where_the_record_leaves_it_open_the_run_that_tells_is_named() {
     assert_eq!(tell_by, TellBy::MoreReadingThreads);
     let unseen = PipelineChange::Concurrency(Scale::Times(2.0));
     let latency = storage(10.0, None, None);
-    let told = WhatIf::of_storage(4, latency, unseen, latency).predict();
+    let told = WhatIf::on_storage(4, latency, unseen, latency).predict();
     assert_eq!(told, Err(Untold::NotSeen { key: "storage.concurrency" }));
 }
 
-/// The plan says how the storage is emulated, so that nothing is left open.
+/// The plan says how the storage is emulated, so that nothing is left open: neither by one request in flight, nor by one size.
 #[test]
 fn an_emulated_storage_is_known() {
-    let emulates = |plan: &mut Plan| plan.storage.throttle_latency_s = 10.0 * MS;
-    let case = WhatIf::of_plan(1, storage(10.0, None, None), threads(4));
-    let [base, changed] = [case.base, case.plan].map(|mut plan| {
-        emulates(&mut plan);
-        plan
-    });
-    WhatIf { base, plan: changed, ..WhatIf::of_plan(1, storage(10.0, None, None), |_| {}) }.check();
+    for change in [
+        (|plan| plan.loader.workers = 4) as fn(&mut Plan),
+        |plan| plan.loader.piece_bytes = 250_000,
+        |plan| (plan.loader.workers, plan.loader.piece_bytes) = (8, 125_000),
+    ] {
+        let emulates = |mut plan: Plan| {
+            plan.storage.throttle_latency_s = 10.0 * MS;
+            plan
+        };
+        let case = WhatIf::on_plan(1, storage(10.0, None, None), change);
+        WhatIf { base: emulates(case.base), plan: emulates(case.plan), ..case }.check();
+    }
+}
+
+/// A buffer that is filled before the first step, and an epoch that is read at start.
+#[test]
+fn steps_that_wait_for_many_batches_are_predicted() {
+    for held in [10, 59] {
+        let holds = |plan: &mut Plan| {
+            (plan.loader.held_batches, plan.loader.held_at_start) = (held, held);
+        };
+        let pipe = storage(0.0, Some(300.0), None);
+        let mut case = WhatIf::on_plan(4, pipe, holds);
+        case.plan.loader.batches_in_flight += held;
+        case.check();
+    }
 }
 
 #[test]
@@ -244,15 +263,15 @@ fn decoding_shares_the_cores() {
         cores: Some(cores),
         ..SimulatedStorage::default()
     };
-    WhatIf::of_plan(2, decodes(16), threads(8)).check();
-    WhatIf::of_plan(2, decodes(16), |plan| {
+    WhatIf::on_plan(2, decodes(16), threads(8)).check();
+    WhatIf::on_plan(2, decodes(16), |plan| {
         threads(8)(plan);
         plan.accelerators = 8;
     })
     .check();
     let half = PipelineChange::DecodeTime(Scale::Times(0.5));
     let faster = SimulatedStorage { decode_bytes_per_second: Some(200e6), ..decodes(16) };
-    WhatIf::of_storage(1, decodes(16), half, faster).check();
+    WhatIf::on_storage(1, decodes(16), half, faster).check();
 }
 
 #[test]
@@ -272,7 +291,7 @@ fn records_that_tell_nothing_are_refused() {
     };
     assert_eq!(told(cached), Err(Untold::ServedFromMemory));
     let case =
-        WhatIf::of_plan(2, storage(10.0, None, None), |plan| plan.dataset.format = "csv".into());
+        WhatIf::on_plan(2, storage(10.0, None, None), |plan| plan.dataset.format = "csv".into());
     let mut case = WhatIf { changed: case.changed, ..case };
     case.base.dataset.format = "npy".into();
     assert_eq!(case.predict(), Err(Untold::OtherFiles));
@@ -282,7 +301,7 @@ fn records_that_tell_nothing_are_refused() {
         let stage = feedrate_spec::plan::StagePlan { folder, when, limit_bytes, keep };
         plan.stage = Some(stage);
     };
-    let mut case = WhatIf::of_plan(2, storage(10.0, None, None), staged);
+    let mut case = WhatIf::on_plan(2, storage(10.0, None, None), staged);
     case.base.stage = None;
     assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows where the copy would lie");
 }

@@ -14,6 +14,7 @@ mod groups;
 mod compare;
 mod report;
 mod scale;
+mod diagnose;
 mod plot;
 mod list;
 mod describe;
@@ -71,6 +72,8 @@ enum Command {
     Report(report::ReportArguments),
     /// Find the largest number of accelerators that the storage feeds for certain, and why it feeds no more.
     Scale(scale::ScaleArguments),
+    /// Measure the ceilings of storage, loader and decoding, beside what is needed, and name the largest drop.
+    Diagnose(diagnose::DiagnoseArguments),
     /// Draw a plot of runs or of a study, as SVG or PNG.
     Plot(plot::PlotArguments),
     /// List workloads, formats, storages, engines, loaders, launches, designs, plots, keys, metrics or doubts.
@@ -101,6 +104,7 @@ impl Arguments {
                 | Command::Verify(_)
                 | Command::Scale(_)
                 | Command::Tune(_)
+                | Command::Diagnose(_)
                 | Command::Advise(_)
                 | Command::Study(study::StudyCommand::Run(_))
         )
@@ -123,6 +127,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Compare(a) => compare::compare(a),
         Command::Report(a) => report::report(a),
         Command::Scale(a) => scale::scale(a),
+        Command::Diagnose(a) => diagnose::diagnose(a),
         Command::Plot(a) => plot::plot(a),
         Command::List(a) => list::list(a),
         Command::Describe(a) => describe::describe(a),

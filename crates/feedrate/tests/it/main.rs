@@ -80,6 +80,7 @@ mod compare;
 mod report;
 /// The largest number that holds.
 mod scale;
+mod diagnose;
 /// What others have filled with anything.
 mod hostile;
 /// What is printed, and by whom it is heard.

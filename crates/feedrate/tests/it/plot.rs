@@ -24,8 +24,8 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
         let name = plot["name"].as_str().unwrap();
         let (path, expected) = match name {
             "timeline" => (one.as_str(), 0),
-            // It needs a search, and `scale` has its own tests.
-            "search" => ("results", 2),
+            // They need a search or a diagnosis, and `scale` and `diagnose` have their own tests.
+            "search" | "ceilings" => ("results", 2),
             _ => ("results", 0),
         };
         let file = format!("{name}.svg");

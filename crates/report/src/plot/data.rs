@@ -5,6 +5,7 @@ use crate::draw::figure::Figure;
 use feedrate_analysis::design::Design;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::SAMPLES_WHOLE;
+use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::overview::Overview;
 use feedrate_results::place::INCOMPLETE;
 use feedrate_results::run::{Activity, FolderNames, Run};
@@ -21,6 +22,8 @@ pub struct Data {
     pub designs: Vec<Design>,
     /// Searches whose folders were given.
     pub searches: Vec<SearchResult>,
+    /// Those beside runs whose records there are.
+    pub diagnoses: Vec<Diagnosis>,
     /// The state of a study.
     pub overview: Option<Overview>,
     /// Every folder with results, used or not.

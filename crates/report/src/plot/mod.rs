@@ -8,6 +8,7 @@ mod block;
 mod response;
 mod caption;
 mod search;
+pub mod ceilings;
 mod against;
 mod scaling;
 mod factor_levels;
@@ -34,6 +35,7 @@ use feedrate_spec::catalog::Member;
 /// Every plot, in the order that help shows them.
 pub static PLOTS: &[&Plot] = &[
     &search::PLOT,
+    &ceilings::PLOT,
     &against::AU_PROCESSES,
     &against::THROUGHPUT_PROCESSES,
     &scaling::PLOT,
@@ -105,6 +107,8 @@ pub enum Needs {
     Records,
     /// The answer of a search.
     Search,
+    /// Diagnoses beside the records of runs.
+    Diagnosis,
     /// The rows of a study, or how far the runs of folders came.
     Progress,
 }

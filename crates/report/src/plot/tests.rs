@@ -180,7 +180,8 @@ fn data_for(plot: &Plot, workload: &str) -> Data {
         _ => {}
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
-    Data { overview, searches: vec![search(workload)], ..drawn_from(runs) }
+    let (searches, diagnoses) = (vec![search(workload)], vec![crate::ceilings::example(workload)]);
+    Data { overview, searches, diagnoses, ..drawn_from(runs) }
 }
 
 /// 1, 2 and 4 accelerators: certain, open, and certain not to be fed.
@@ -285,6 +286,7 @@ fn axes_have_their_units() {
                 "fails",
             ],
         ),
+        ("ceilings", vec!["Samples per second", "file system", "needed", "largest drop"]),
         ("au_processes", vec!["AU, all steps (%)", "Processes (emulated accelerators)"]),
         (
             "throughput_processes",
@@ -380,7 +382,7 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
         let overview = data.overview.take();
         let data = Data { overview, ..drawn_from(data.runs) };
         match (plot.member.name, figure(plot, &data)) {
-            ("factor_levels" | "main_effects" | "scaling" | "search", answer) => {
+            ("factor_levels" | "main_effects" | "scaling" | "search" | "ceilings", answer) => {
                 drop(answer.unwrap_err())
             }
             _ => {
@@ -395,12 +397,12 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
 fn hostile_names_are_only_names() {
     let name = "</text><script>alert(\"1\")</script>&amp;\u{0}\u{202e}";
     for plot in PLOTS {
-        let Data { mut runs, overview, searches, .. } = data_for(plot, name);
+        let Data { mut runs, overview, searches, diagnoses, .. } = data_for(plot, name);
         for run in &mut runs {
             let loader = format!("{name}{}", run.settings["dataset.format"]);
             run.settings.insert("loader.kind".into(), loader);
         }
-        let data = Data { overview, searches, ..drawn_from(runs) };
+        let data = Data { overview, searches, diagnoses, ..drawn_from(runs) };
         let figure = figure(plot, &data).unwrap();
         let svg = draw(&figure, &Look::default()).svg;
         let tree =

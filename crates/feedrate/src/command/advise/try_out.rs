@@ -17,7 +17,7 @@ use feedrate_run::driver::Signals;
 use feedrate_spec::units;
 use std::path::Path;
 
-/// What is tried, and how long.
+/// Advice to be tried, and how long.
 pub(super) struct TryOut<'a> {
     pub(super) of: &'a Changeable,
     pub(super) record: &'a Record,

@@ -1,0 +1,476 @@
+//! Measures ceilings: runs of the workload with one part replaced, and plain reads and opens of its files. Nothing of it is kept as a run.
+
+use super::passes::{Passes, PerSample, run};
+use crate::dataset::{OpenDataset, needs_files};
+use crate::{catalog, progress};
+use feedrate_data::generate::Generated;
+use feedrate_data::storage::engine::{self, ENGINES, Engine};
+use feedrate_data::storage::{self, ReadStorage, Storage};
+use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung};
+use feedrate_run::driver::Signals;
+use feedrate_run::probe::{Operations, PlainFile, PlainReads, Probe};
+use feedrate_run::session::Preparation;
+use feedrate_run::system;
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::{Cache, FileAccess, Plan, StoragePlan};
+use feedrate_spec::workload::{Shuffle, TimeSpec};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Bytes of a large read, and how many at once.
+const LARGE_BYTES: u64 = 4 << 20;
+const LARGE_IN_FLIGHT: u32 = 16;
+/// Bytes that a worker reads of a file one after another, where samples are not shuffled.
+const STRETCH_BYTES: u64 = 16 << 20;
+/// The part of the dataset that is read has so many bytes, so many files and so many steps.
+const PART_BYTES: f64 = 512e6;
+const PART_FILES_MAX: u64 = 2048;
+const PART_STEPS_MIN: u64 = 4;
+/// Files that plain reads hold open.
+const OPEN_FILES_MAX: usize = 512;
+/// Files that are looked at to see whether they left the page cache.
+const LOOKED_AT_MAX: usize = 64;
+/// Share of the files that may still be there.
+const RESIDENT_SHARE_MAX: f64 = 0.05;
+/// Time ends a run that need not be cold, not its epochs.
+const EPOCHS: u32 = 1000;
+/// The first files of a dataset, of which ceilings are measured.
+pub(super) struct Part<'a> {
+    /// A run of one epoch of them that computes nothing.
+    plan: Plan,
+    /// Mean work of `reader.preprocess_time` on a sample.
+    preprocess_s: f64,
+    dataset: &'a OpenDataset,
+    /// Empty where nothing lies on a storage.
+    pub(super) files: Vec<PlainFile>,
+    signals: &'a Signals,
+    limit: Duration,
+    quiet: bool,
+    /// Cores that may decode.
+    pub(super) cores: u32,
+    /// Throttle or delays stand for the storage in reads.
+    is_emulated: bool,
+}
+
+impl<'a> Part<'a> {
+    /// The first files of the dataset of `plan`; each ceiling is measured for `limit`.
+    pub(super) fn new(
+        plan: &Plan,
+        dataset: &'a OpenDataset,
+        signals: &'a Signals,
+        limit: Duration,
+        quiet: bool,
+    ) -> anyhow::Result<Self> {
+        let mut own = plan.clone();
+        (own.checkpoint, own.evaluation, own.iostat_devices) = (None, None, None);
+        own.stage = None;
+        (own.timeline, own.loader.in_memory) = (false, false);
+        own.train.epochs = 1;
+        (own.train.total_steps, own.train.on_devices) = (None, None);
+        own.train.compute = TimeSpec::None;
+        let all = plan.dataset.files_train.max(1);
+        let estimate = catalog::estimate(plan);
+        let file_bytes = (estimate.file_bytes / estimate.files.max(1)).max(1) as f64;
+        let steps = plan.train.steps_per_epoch.max(1);
+        let for_steps = (PART_STEPS_MIN.saturating_mul(all)).div_ceil(steps);
+        let for_bytes = ((PART_BYTES / file_bytes) as u64).min(PART_FILES_MAX);
+        let files = for_bytes.max(for_steps).clamp(1, all);
+        own.dataset.named_train.get_or_insert(all);
+        own.dataset.files_train = files;
+        let share = u128::from(steps) * u128::from(files) / u128::from(all);
+        own.train.steps_per_epoch = share.max(1) as u64;
+        let mut lengths = Vec::new();
+        if needs_files(plan, &*dataset.storage) {
+            let layout = Layout::new(&own.dataset);
+            for file in 0..files {
+                let mut path = String::new();
+                layout.write_path(file, &mut path);
+                if let Some(bytes) = dataset.storage.stat(&path)? {
+                    lengths.push(PlainFile { path, bytes });
+                }
+            }
+        }
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        Ok(Part {
+            preprocess_s: own.loader.preprocess.mean_s(),
+            is_emulated: emulates_reads(&own.storage),
+            plan: own,
+            dataset,
+            files: lengths,
+            signals,
+            limit,
+            quiet,
+            cores,
+        })
+    }
+
+    /// All ceilings, in their order, and what a sample costs; `None` once the user has had enough.
+    pub(super) fn all(&self) -> anyhow::Result<Option<(Vec<Ceiling>, Option<PerSample>)>> {
+        let loader = self.passes(Rung::Loader, &self.plan, self.dataset, Cache::Cold)?;
+        let per_sample = loader.per_sample();
+        let mut all = vec![
+            self.device(per_sample)?,
+            self.file_system(per_sample)?,
+            self.opens(per_sample)?,
+            self.loader_null(per_sample)?,
+            self.decode(per_sample)?,
+            self.loader_warm(per_sample)?,
+        ];
+        // Where the files did not leave memory, it is the same as out of the page cache.
+        let from_memory = all[1].not_measured == Some(NotMeasured::StaysInMemory);
+        all.push(if from_memory {
+            Ceiling::not_measured(Rung::Loader, NotMeasured::StaysInMemory)
+        } else {
+            self.of_passes(Rung::Loader, &loader, per_sample)
+        });
+        let is_whole = !self.signals.interrupted.load(Relaxed);
+        Ok(is_whole.then_some((all, per_sample)))
+    }
+
+    fn device(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+        let in_flight = LARGE_IN_FLIGHT.max(self.workers());
+        let how = PlainReads {
+            request_bytes: LARGE_BYTES,
+            stretch_bytes: LARGE_BYTES,
+            shuffled: false,
+            again: false,
+        };
+        let direct = ENGINES.iter().find(|of| of.member().has(Ability::BypassesPageCache));
+        if let Some(storage) = direct.and_then(|engine| self.past_the_cache(*engine)) {
+            return self.reads(Rung::Device, storage, true, how, in_flight, per_sample);
+        }
+        self.reads(Rung::Device, self.bytes_of_files()?, false, how, in_flight, per_sample)
+    }
+
+    fn file_system(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+        let Some(PerSample { request_bytes, .. }) = per_sample else {
+            return Ok(self.untold(Rung::FileSystem));
+        };
+        let shuffled = self.plan.loader.sample_shuffle != Shuffle::Off
+            && self.plan.dataset.samples_per_file > 1;
+        let request_bytes = request_bytes.round().max(1.0) as u64;
+        let stretch_bytes = if shuffled { request_bytes } else { STRETCH_BYTES };
+        let is_direct = engine_of(&self.plan.storage)
+            .is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
+        let storage = self.bytes_of_files()?;
+        let how = PlainReads { request_bytes, stretch_bytes, shuffled, again: false };
+        self.reads(Rung::FileSystem, storage, is_direct, how, self.workers(), per_sample)
+    }
+
+    /// Plain reads of all files, again and again until time is over.
+    fn reads(
+        &self,
+        name: Rung,
+        storage: Arc<dyn Storage>,
+        is_direct: bool,
+        how: PlainReads,
+        in_flight: u32,
+        per_sample: Option<PerSample>,
+    ) -> anyhow::Result<Ceiling> {
+        if self.files.is_empty() {
+            return Ok(Ceiling::not_measured(name, NotMeasured::NoFiles));
+        }
+        let _line = self.line(name);
+        let read_from = match (is_direct, self.is_emptied()?) {
+            _ if !storage.member().has(Ability::PageCache) => ReadFrom::Storage,
+            (true, _) => ReadFrom::Direct,
+            (false, true) => ReadFrom::Cold,
+            (false, false) if self.is_emulated => ReadFrom::Emulated,
+            (false, false) => return Ok(Ceiling::not_measured(name, NotMeasured::StaysInMemory)),
+        };
+        let files = &self.files[..self.files.len().min(OPEN_FILES_MAX)];
+        let is_cold = read_from == ReadFrom::Cold;
+        let how = PlainReads { again: !is_cold, ..how };
+        let sum = self.until_over(|limit| {
+            if is_cold {
+                self.evict()?;
+            }
+            Ok(self.probe(storage.clone(), files, in_flight, limit).reads(how)?)
+        })?;
+        let Some(rate) = per_second(sum.bytes as f64, sum.ns) else {
+            return Ok(Ceiling::not_measured(name, NotMeasured::TooSlow));
+        };
+        let is_device = matches!(read_from, ReadFrom::Direct | ReadFrom::Cold);
+        let samples = per_sample.map(|of| {
+            rate / if is_device && !self.is_emulated { of.device_bytes } else { of.bytes }
+        });
+        Ok(Ceiling {
+            bytes_per_second: Some(rate),
+            request_bytes: per_second(sum.bytes as f64, sum.count * 1_000_000_000),
+            read_from: Some(read_from),
+            ..self.measured(name, samples, per_sample, sum.ns, in_flight)
+        })
+    }
+
+    fn opens(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+        if self.files.is_empty() {
+            return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::NoFiles));
+        }
+        let _line = self.line(Rung::Opens);
+        let in_flight = self.workers();
+        let storage = self.dataset.storage.clone();
+        let sum = self.probe(storage, &self.files, in_flight, self.limit).opens()?;
+        let Some(rate) = per_second(sum.count as f64, sum.ns) else {
+            return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::TooSlow));
+        };
+        let samples = per_sample.filter(|of| of.opens > 0.0).map(|of| rate / of.opens);
+        let own = self.measured(Rung::Opens, samples, per_sample, sum.ns, in_flight);
+        Ok(Ceiling { own_per_second: Some(rate), ..own })
+    }
+
+    /// No storage, and so nothing to decode.
+    fn loader_null(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+        let mut plan = self.plan.clone();
+        plan.dataset.format = "null".into();
+        plan.storage = StoragePlan { kind: "null".into(), ..StoragePlan::default() };
+        plan.loader.preprocess = TimeSpec::None;
+        let storage = storage::open("null", &self.dataset.folder)?;
+        let dataset = OpenDataset { trusts_plan: true, ..self.beside(storage) };
+        let passes = self.passes(Rung::LoaderNull, &plan, &dataset, Cache::AsIs)?;
+        Ok(self.of_passes(Rung::LoaderNull, &passes, per_sample))
+    }
+
+    /// One worker, which has a core to itself.
+    fn decode(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+        let mut plan = self.plan.clone();
+        let loader = &mut plan.loader;
+        (plan.accelerators, loader.workers, loader.group_accelerators) = (1, 1, 1);
+        (loader.decode_threads, loader.preprocess) = (None, TimeSpec::None);
+        if matches!(loader.file_access, FileAccess::Same | FileAccess::Mpio) {
+            loader.file_access = FileAccess::Multi;
+        }
+        plan.train.slow_accelerators.clear();
+        plan.storage = unhindered(&plan.storage);
+        let passes = self.passes(Rung::Decode, &plan, self.dataset, Cache::AsIs)?;
+        let samples = passes.io.samples as f64;
+        let decode_s = passes.io.decode_ns as f64 / 1e9 / samples;
+        if !decode_s.is_finite() {
+            return Ok(Ceiling::not_measured(Rung::Decode, NotMeasured::TooSlow));
+        }
+        let readers = f64::from(self.plan.readers());
+        let at_once = self.plan.loader.decode_threads.map_or(f64::INFINITY, f64::from) * readers;
+        let workers = f64::from(self.workers());
+        let by_cores = f64::from(self.cores).min(at_once).min(workers) / decode_s;
+        let by_workers = workers / (decode_s + self.preprocess_s);
+        let rate = by_cores.min(by_workers);
+        if !rate.is_finite() {
+            return Ok(Ceiling::not_measured(Rung::Decode, NotMeasured::NothingDecoded));
+        }
+        let own = self.measured(Rung::Decode, Some(rate), per_sample, passes.ns, self.workers());
+        Ok(Ceiling { own_per_second: (decode_s > 0.0).then(|| 1.0 / decode_s), ..own })
+    }
+
+    /// Neither storage nor what is emulated of it.
+    fn loader_warm(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+        let name = Rung::LoaderWarm;
+        let bytes: u64 = self.files.iter().map(|file| file.bytes).sum();
+        let why = match system::memory_bytes() {
+            _ if self.files.is_empty() => Some(NotMeasured::NoFiles),
+            _ if !self.dataset.storage.member().has(Ability::PageCache) => {
+                Some(NotMeasured::NoPageCache)
+            }
+            Some(memory_bytes) if memory_bytes / 2 < bytes => Some(NotMeasured::NotKept),
+            _ => None,
+        };
+        if let Some(why) = why {
+            return Ok(Ceiling::not_measured(name, why));
+        }
+        let mut plan = self.plan.clone();
+        plan.storage = unhindered(&plan.storage);
+        let engine = engine_of(&plan.storage).unwrap_or(ENGINES[0]);
+        let cached =
+            if engine.member().has(Ability::BypassesPageCache) { ENGINES[0] } else { engine };
+        plan.storage.engine = Some(cached.member().name.into());
+        let dataset =
+            self.beside(storage::open_by(&plan.storage.kind, &self.dataset.folder, cached)?);
+        let passes = self.passes(name, &plan, &dataset, Cache::Warm)?;
+        if passes.doubts.iter().any(|doubt| doubt == "not_warm") {
+            return Ok(Ceiling::not_measured(name, NotMeasured::NotKept));
+        }
+        Ok(self.of_passes(name, &passes, per_sample))
+    }
+
+    /// Runs of `plan`, one after another until time is over, each from a page cache as `cache` says.
+    fn passes(
+        &self,
+        name: Rung,
+        plan: &Plan,
+        dataset: &OpenDataset,
+        cache: Cache,
+    ) -> anyhow::Result<Passes> {
+        let _line = self.line(name);
+        let (mut plan, is_cold) = (plan.clone(), cache == Cache::Cold);
+        // A run would drop dentries and inodes of the whole machine.
+        plan.train.cache = if is_cold { Cache::AsIs } else { cache };
+        plan.train.epochs = if is_cold { 1 } else { EPOCHS };
+        let mut all = Passes::default();
+        self.until_over(|limit| {
+            if is_cold {
+                self.evict()?;
+            }
+            let (record, elapsed) = run(&plan, dataset, limit, self.signals)?;
+            plan.train.cache = Cache::AsIs;
+            Ok(Operations { ns: all.add(&record, elapsed), ..Operations::default() })
+        })?;
+        Ok(all)
+    }
+
+    /// Do it again until the times of all sum up, or it takes too long.
+    fn until_over(
+        &self,
+        mut act: impl FnMut(Duration) -> anyhow::Result<Operations>,
+    ) -> anyhow::Result<Operations> {
+        let (begun, mut all) = (Instant::now(), Vec::new());
+        loop {
+            let sum: Operations = all.iter().copied().sum();
+            let left = self.limit.saturating_sub(Duration::from_nanos(sum.ns));
+            let is_late = self.limit * 2 <= begun.elapsed() && !all.is_empty();
+            if left < self.limit / 20 || is_late || self.signals.interrupted.load(Relaxed) {
+                return Ok(sum);
+            }
+            all.push(act(left)?);
+        }
+    }
+
+    fn probe<'p>(
+        &'p self,
+        storage: Arc<dyn ReadStorage>,
+        files: &'p [PlainFile],
+        in_flight: u32,
+        limit: Duration,
+    ) -> Probe<'p> {
+        let (plan, interrupted) = (&self.plan.storage, &*self.signals.interrupted);
+        Probe { storage, plan, files, in_flight, limit, interrupted }
+    }
+
+    fn of_passes(&self, name: Rung, passes: &Passes, per_sample: Option<PerSample>) -> Ceiling {
+        let Some(rate) = per_second(passes.samples as f64, passes.ns) else {
+            return Ceiling::not_measured(name, NotMeasured::TooSlow);
+        };
+        self.measured(name, Some(rate), per_sample, passes.ns, self.workers())
+    }
+
+    fn measured(
+        &self,
+        name: Rung,
+        samples_per_second: Option<f64>,
+        per_sample: Option<PerSample>,
+        ns: u64,
+        in_flight: u32,
+    ) -> Ceiling {
+        let bytes = samples_per_second.zip(per_sample).map(|of| of.0 * of.1.bytes);
+        Ceiling {
+            name,
+            samples_per_second,
+            bytes_per_second: bytes,
+            own_per_second: None,
+            measured_s: Some(ns as f64 / 1e9),
+            in_flight: Some(in_flight),
+            request_bytes: None,
+            read_from: None,
+            not_measured: None,
+        }
+    }
+
+    /// It rests on a run in which nothing ended, or in which nothing is read.
+    fn untold(&self, name: Rung) -> Ceiling {
+        let has_files = !self.files.is_empty();
+        let why = if has_files { NotMeasured::SizesNotKnown } else { NotMeasured::NoFiles };
+        Ceiling::not_measured(name, why)
+    }
+
+    /// Reading threads of all accelerators.
+    fn workers(&self) -> u32 {
+        self.plan.readers().saturating_mul(self.plan.loader.workers.max(1))
+    }
+
+    /// The dataset's files on another storage.
+    fn beside(&self, storage: Box<dyn Storage>) -> OpenDataset {
+        OpenDataset {
+            folder: self.dataset.folder.clone(),
+            storage: Arc::from(storage),
+            trusts_plan: self.dataset.trusts_plan,
+            generated: Generated::default(),
+            preparation: Preparation::default(),
+            lock: None,
+        }
+    }
+
+    /// A storage whose engine reads bytes, the plan's own where it does.
+    fn bytes_of_files(&self) -> anyhow::Result<Arc<dyn Storage>> {
+        let engine = engine_of(&self.plan.storage);
+        let serves_samples = engine.is_some_and(|of| of.member().has(Ability::ServesSamples));
+        if !serves_samples {
+            return Ok(Arc::clone(&self.dataset.storage));
+        }
+        let StoragePlan { kind, .. } = &self.plan.storage;
+        Ok(Arc::from(storage::open(kind, &self.dataset.folder)?))
+    }
+
+    /// The files past the page cache, where a first read works.
+    fn past_the_cache(&self, engine: &'static dyn Engine) -> Option<Arc<dyn Storage>> {
+        if !self.dataset.storage.member().has(Ability::Engines) {
+            return None;
+        }
+        let folder = &self.dataset.folder;
+        let storage = storage::open_by(&self.plan.storage.kind, folder, engine).ok()?;
+        let file = storage.open(&self.files.first()?.path).ok()?;
+        let come = storage.read_at(&file, 0, &mut [0; 1]);
+        storage.close(file);
+        come.is_ok().then(|| Arc::from(storage))
+    }
+
+    /// Drop these files, and nothing else, from the page cache.
+    fn evict(&self) -> anyhow::Result<()> {
+        for file in &self.files {
+            self.dataset.storage.evict(&file.path)?;
+        }
+        Ok(())
+    }
+
+    /// Whether they leave it.
+    fn is_emptied(&self) -> anyhow::Result<bool> {
+        self.evict()?;
+        let (mut resident, mut bytes) = (0, 0);
+        for file in self.files.iter().take(LOOKED_AT_MAX) {
+            let Some(own) = self.dataset.storage.resident_bytes(&file.path)? else { continue };
+            (resident, bytes) = (resident + own, bytes + file.bytes);
+        }
+        Ok(resident as f64 <= RESIDENT_SHARE_MAX * bytes as f64)
+    }
+
+    fn line(&self, name: Rung) -> Line {
+        Line(progress::waiting(&format!("measuring: {}", name.name()), self.quiet))
+    }
+}
+
+/// A live line, gone when dropped.
+struct Line(indicatif::ProgressBar);
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn per_second(amount: f64, ns: u64) -> Option<f64> {
+    (amount > 0.0 && ns > 0).then(|| amount * 1e9 / ns as f64)
+}
+
+fn engine_of(plan: &StoragePlan) -> Option<&'static dyn Engine> {
+    plan.engine.as_deref().and_then(engine::find)
+}
+
+/// The same storage without what is emulated of it.
+fn unhindered(plan: &StoragePlan) -> StoragePlan {
+    let (kind, engine) = (plan.kind.clone(), plan.engine.clone());
+    StoragePlan { kind, engine, ..StoragePlan::default() }
+}
+
+/// Whether throttle or delays stand for the storage in reads.
+fn emulates_reads(plan: &StoragePlan) -> bool {
+    let waits_s = plan.throttle_latency_s + plan.delay_s + plan.read_delay_s;
+    plan.throttle_bytes_per_second.is_some() || waits_s > 0.0
+}

@@ -1,0 +1,190 @@
+//! `feedrate diagnose`: the ceilings of a workload side by side, what is needed, and the part that loses the most of it.
+
+mod ceilings;
+mod passes;
+
+use crate::cli::DataArguments;
+use crate::dataset::{self, Files};
+use crate::exit::{Exit, UsageError, refuse};
+use crate::output::{refuse_there, write_output};
+use crate::resolve::{Resolved, resolve};
+use crate::{interrupt, messages, results, text, time};
+use anyhow::Context;
+use ceilings::Part;
+use clap::Args;
+use feedrate_measure::record::file::write_atomically;
+use feedrate_report::ceilings as words;
+use feedrate_report::draw::{Look, draw};
+use feedrate_report::plot::ceilings as picture;
+use feedrate_results::diagnosis::{
+    Ceiling, DIAGNOSIS_FILE, DIAGNOSIS_FOLDER, Diagnosis, Rung, largest_drop,
+};
+use feedrate_run::ranks::Ranks;
+use feedrate_run::system;
+use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::units;
+use passes::PerSample;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// `feedrate diagnose`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each ceiling is measured where all other parts cost nothing: by runs of the workload with one part replaced, and by plain reads and opens of \
+its files. The first files of the dataset are read; these, and nothing else, are dropped from the page cache. Emulated storages count as the storage.")]
+pub(super) struct DiagnoseArguments {
+    #[command(flatten)]
+    data: DataArguments,
+    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+    /// Time for all measurements together, beside making the dataset: `90`, `1m`.
+    #[arg(long, value_name = "TIME", default_value = "30")]
+    budget: String,
+    /// Write the picture here too, as SVG.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace the picture if it is there.
+    #[arg(long)]
+    force: bool,
+}
+
+/// The least time for a ceiling.
+const LEAST: Duration = Duration::from_millis(50);
+/// From this share of a sample's bytes on it is told that the page cache gives them again.
+const AGAIN_SHARE: f64 = 0.05;
+
+/// Measure, and tell.
+pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
+    let data = &arguments.data;
+    let each_s = time::seconds("--budget", &arguments.budget)? / Rung::ALL.len() as f64;
+    let limit = Duration::try_from_secs_f64(each_s);
+    let Some(limit) = limit.ok().filter(|limit| *limit >= LEAST) else {
+        let hint = "each ceiling needs a moment: `30`, `1m`";
+        return refuse(format!("`--budget {}` is no time to measure in", arguments.budget), hint);
+    };
+    if let Some(out) = &arguments.out {
+        refuse_picture(out, arguments.force)?;
+    }
+    let request = Request { processes: Some(1), ..Request::default() };
+    let Resolved { plan, workload, data_root } = resolve(data, request)?;
+    if plan.is_checkpoints_alone() {
+        return refuse("the workload reads no dataset", "`feedrate run` measures its checkpoints");
+    }
+    let signals = interrupt::signals();
+    system::raise_open_files();
+    let files = if data.foreign { Files::Foreign } else { Files::Generated };
+    let choice = dataset::choose(&plan, &data_root, files)?;
+    let ranks = Ranks::alone(plan.accelerators);
+    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, data.quiet, &signals)?;
+    let dataset = dataset.context("the workload reads no dataset")?;
+    let (started, begun) = (results::wall_now(), Instant::now());
+    let part = Part::new(&plan, &dataset, &signals, limit, data.quiet)?;
+    let Some((ceilings, per_sample)) = part.all()? else {
+        messages::say("interrupted: no diagnosis was written");
+        return Ok(Exit::Interrupted);
+    };
+    let took_s = begun.elapsed().as_secs_f64();
+    let diagnosis = diagnosis(&plan, &part, ceilings, per_sample, started, took_s);
+    let root = results::root(arguments.results.as_deref(), &workload)?;
+    let model = root.join(results::file_name(&plan.model));
+    let folder = results::make_folder(&model, DIAGNOSIS_FOLDER)?;
+    let picture = picture::figure(&[&diagnosis]).map(|of| draw(&of, &Look::default()).svg);
+    if let Some(svg) = &picture {
+        write_atomically(&folder.join("ceilings.svg"), svg.as_bytes())?;
+    }
+    let told = serde_json::to_value(&diagnosis)?;
+    write_atomically(&folder.join(DIAGNOSIS_FILE), told.to_string().as_bytes())?;
+    if let (Some(out), Some(svg)) = (&arguments.out, &picture) {
+        write_output(out, svg.as_bytes(), arguments.force)?;
+    }
+    if data.json {
+        messages::print_json(told)?;
+    } else {
+        messages::print_page(&page(&diagnosis, &folder))?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn refuse_picture(out: &Path, force: bool) -> Result<(), UsageError> {
+    if out.extension().is_none_or(|ending| !ending.eq_ignore_ascii_case("svg")) {
+        let hint = "`feedrate plot ceilings` draws PNG, of the folder of a run beside it";
+        return refuse(format!("`--out {}` is no `.svg`", out.display()), hint);
+    }
+    refuse_there(out, force)
+}
+
+fn diagnosis(
+    plan: &Plan,
+    part: &Part<'_>,
+    ceilings: Vec<Ceiling>,
+    per_sample: Option<PerSample>,
+    started: String,
+    took_s: f64,
+) -> Diagnosis {
+    // All wait for the slowest.
+    let slowest = plan.train.slow_accelerators.iter().map(|of| of.1).fold(1.0, f64::max);
+    let step_s = plan.train.compute.mean_s() * slowest;
+    let step_samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
+    let needed = (step_s > 0.0).then(|| step_samples / step_s);
+    Diagnosis {
+        workload: plan.workload.clone(),
+        accelerators: plan.accelerators,
+        needed_samples_per_second: needed,
+        needed_bytes_per_second: needed.zip(per_sample).map(|of| of.0 * of.1.bytes),
+        largest_drop: largest_drop(&ceilings, needed),
+        ceilings,
+        bytes_per_sample: per_sample.map(|of| of.bytes),
+        device_bytes_per_sample: per_sample.map(|of| of.device_bytes),
+        opens_per_sample: per_sample.map(|of| of.opens),
+        files: part.files.len() as u64,
+        file_bytes: part.files.iter().map(|file| file.bytes).sum(),
+        cores: part.cores,
+        took_s,
+        started,
+        dataset: plan.dataset.clone(),
+        storage: plan.storage.clone(),
+        loader: plan.loader.clone(),
+    }
+}
+
+fn page(of: &Diagnosis, folder: &Path) -> String {
+    let answer = format!("{}: {}", of.workload, words::answer(of));
+    let known = |rate: Option<f64>| text::known(rate, |rate| units::per_second(rate, ""));
+    let known = |rate| known(rate).trim_end_matches(" /s").to_string();
+    let bytes = |rate| text::known(rate, units::bytes_per_second_rounded);
+    let mut rows: Vec<[String; 5]> = Vec::new();
+    for one in &of.ceilings {
+        rows.push([
+            words::name(one.name).into(),
+            known(one.samples_per_second),
+            bytes(one.bytes_per_second),
+            text::known(one.measured_s, units::seconds),
+            words::how(one),
+        ]);
+    }
+    let (samples, rate) = (of.needed_samples_per_second, of.needed_bytes_per_second);
+    let who = if samples.is_some() { "no accelerator waits" } else { "nothing is computed" };
+    rows.push(["needed".into(), known(samples), bytes(rate), "-".into(), who.into()]);
+    let table = text::table_of_numbers(
+        ["ceiling", "samples/s", "bytes/s", "measured", "how"],
+        rows,
+        &[1, 2, 3],
+    );
+    let read = format!(
+        "Read: {} of {}, by {}, in {}",
+        units::counted(of.files, "file"),
+        units::bytes(of.file_bytes),
+        units::counted(of.accelerators.into(), "accelerator"),
+        units::seconds(of.took_s)
+    );
+    let again = of.bytes_per_sample.zip(of.device_bytes_per_sample);
+    let again = again.filter(|of| of.1 < (1.0 - AGAIN_SHARE) * of.0).map(|of| {
+        let [all, device] = [of.0, of.1].map(|bytes| units::bytes(bytes as u64));
+        format!(
+            "\nA sample reads {all}, of which the device gives {device} and the page cache the rest"
+        )
+    });
+    let read = read + &again.unwrap_or_default();
+    format!("{answer}\n\n{table}\n\n{read}\nResults: {}", folder.display())
+}

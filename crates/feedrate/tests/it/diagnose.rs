@@ -1,0 +1,177 @@
+//! `feedrate diagnose`: ceilings of storages of known cost, in memory, where the part that was made slow has to be named.
+
+use crate::harness::Test;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+/// 10 000 samples of 65 536 bytes are needed in a second.
+const FAST: &str = "\
+model:
+  name: fast
+framework: pytorch
+dataset:
+  data_folder: data
+  format: raw
+  num_files_train: 64
+  record_length_bytes: 65536
+reader:
+  data_loader: pytorch
+  batch_size: 4
+  read_threads: 2
+train:
+  computation_time: 0.0004
+storage:
+  storage_type: memory
+";
+
+fn diagnosed(test: &Test, more: &[&str]) -> Value {
+    let mut arguments = vec!["diagnose", "workload.yaml", "--json", "--budget", "1.4"];
+    arguments.extend(more);
+    let answer = test.feedrate(&arguments);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    serde_json::from_str(&answer.stdout).unwrap()
+}
+
+/// Samples per second of a ceiling.
+#[track_caller]
+fn rate(told: &Value, name: &str) -> f64 {
+    let ceilings = told["ceilings"].as_array().unwrap();
+    let of = ceilings.iter().find(|of| of["name"] == name).unwrap();
+    of["samples_per_second"].as_f64().unwrap_or_else(|| panic!("{name}: {told}"))
+}
+
+#[track_caller]
+fn check_drop(more: &[&str], name: &str) -> Value {
+    let told = diagnosed(&Test::with(FAST), more);
+    assert_eq!(told["largest_drop"]["name"], name, "{told}");
+    assert_eq!(told["needed_samples_per_second"], 10_000.0);
+    told
+}
+
+#[test]
+fn a_throttle_is_the_ceiling_of_the_device() {
+    let told = check_drop(&["storage.throttle.bytes_per_second=20MB/s"], "device");
+    // Where time cuts a run short, some reads are of samples that are none.
+    let bytes = told["bytes_per_sample"].as_f64().unwrap();
+    assert!((65536.0..80_000.0).contains(&bytes), "{told}");
+    for of in ["device", "file_system"] {
+        let (ceiling, own) = (rate(&told, of) * bytes, 20e6);
+        // No read ends before it is served; a machine that has no core to give may let some wait.
+        assert!(ceiling <= own && 0.6 * own <= ceiling, "{of}: {told}");
+    }
+    let others = ["opens", "loader_null", "decode"].map(|of| rate(&told, of));
+    assert!(others.iter().all(|other| rate(&told, "device") < *other), "{told}");
+    assert!(rate(&told, "loader") < others[1], "{told}");
+    assert_eq!(told["schema"], 1);
+    // Memory has no page cache, which is told and is not 0.
+    let warm = &told["ceilings"][5];
+    assert_eq!((&warm["name"], &warm["samples_per_second"]), (&json!("loader_warm"), &Value::Null));
+    assert_eq!(
+        (&warm["not_measured"], &warm["measured_s"]),
+        (&json!("no_page_cache"), &Value::Null)
+    );
+}
+
+#[test]
+fn the_part_that_was_made_slow_is_named() {
+    // Two readers at a time wait 10 ms for each read, sixteen wait side by side.
+    let latency = ["storage.throttle.latency_seconds=0.01", "train.computation_time=0.003"];
+    let told = diagnosed(&Test::with(FAST), &latency);
+    assert_eq!(told["largest_drop"]["name"], "file_system", "{told}");
+    assert!(rate(&told, "file_system") <= 200.0, "{told}");
+    let told = check_drop(&["storage.delay.open_seconds=0.02"], "opens");
+    assert!(rate(&told, "opens") <= 100.0 && 100.0 < rate(&told, "file_system"), "{told}");
+    let told = check_drop(&["reader.preprocess_time=0.02"], "decode");
+    assert!(rate(&told, "decode") <= 100.0 && 100.0 < rate(&told, "loader_null"), "{told}");
+    assert!(rate(&told, "loader") < rate(&told, "loader_null"), "{told}");
+    // What is needed is known before anything runs: 4 samples a minute, of each of two accelerators.
+    let fed = diagnosed(&Test::with(FAST), &["-n", "2", "train.computation_time=60"]);
+    assert_eq!(fed["largest_drop"], Value::Null);
+    assert_eq!(fed["needed_samples_per_second"], 8.0 / 60.0);
+}
+
+#[test]
+fn what_cannot_be_measured_is_null_and_says_why() {
+    let test = Test::with(FAST);
+    let more = ["dataset.format=synthetic", "train.computation_time=0"];
+    let told = diagnosed(&test, &more);
+    for of in &told["ceilings"].as_array().unwrap()[..3] {
+        assert_eq!(of["not_measured"], "no_files", "{told}");
+        assert_eq!(of["bytes_per_second"], Value::Null);
+    }
+    assert_eq!(told["needed_samples_per_second"], Value::Null);
+    assert!(rate(&told, "loader_null") > 0.0);
+    for (more, words) in [
+        (vec!["--budget", "0"], ["--budget 0", "hint:"]),
+        (vec!["--out", "a.png"], ["`--out a.png`", "hint:"]),
+        (vec!["--out", "workload.svg"], ["is there already", "--force"]),
+    ] {
+        test.write("workload.svg", "mine");
+        test.feedrate(&[&["diagnose", "workload.yaml"], &more[..]].concat()).refuses(2, &words);
+    }
+    assert_eq!(fs::read(test.path("workload.svg")).unwrap(), b"mine");
+}
+
+/// Names, bytes and times of all files of a dataset.
+fn state(test: &Test) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
+    let files = test.data_files("").into_iter();
+    files
+        .map(|path| {
+            let modified = path.metadata().unwrap().modified().unwrap();
+            (path.clone(), (fs::read(&path).unwrap(), modified))
+        })
+        .collect()
+}
+
+#[test]
+fn files_stay_as_they_are_and_the_report_of_a_run_has_the_ceilings() {
+    let test = Test::with(FAST);
+    let file = ["storage.storage_type=local_fs", "dataset.format=npz"];
+    let told = diagnosed(&test, &[&file[..], &["--out", "ceilings.svg"]].concat());
+    assert!(rate(&told, "decode") > 0.0, "{told}");
+    let svg = fs::read_to_string(test.path("ceilings.svg")).unwrap();
+    assert!(svg.contains("largest drop") || told["largest_drop"].is_null(), "{svg}");
+    let data = test.data_files("manifest.json");
+    let folder = data[0].parent().unwrap().to_path_buf();
+    // Files of others, in which nothing of ours lies.
+    for own in test.data_files("").iter().filter(|file| file.parent() == Some(&folder)) {
+        fs::remove_file(own).unwrap();
+    }
+    let before = state(&test);
+    let foreign = ["--foreign", "--data", folder.to_str().unwrap()];
+    diagnosed(&test, &[&file[..], &foreign].concat());
+    assert!(state(&test) == before, "a file of others was changed");
+    test.run_json(&[&file[..], &foreign].concat());
+    let run_dir = test.files_below("results", "record.json")[0].parent().unwrap().to_path_buf();
+    let answer = test.feedrate(&["report", run_dir.to_str().unwrap(), "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let opening = report["opening"].as_array().unwrap();
+    assert!(opening.iter().any(|line| line["name"] == "Ceilings"), "{report}");
+    let figures = report["figures"].as_array().unwrap();
+    assert!(figures.iter().any(|figure| figure["name"] == "ceilings"));
+    // Another way of reading is another diagnosis.
+    test.run_json(
+        &[&file[..], &foreign, &["reader.read_threads=1", "--run-dir", "other"]].concat(),
+    );
+    let answer = test.feedrate(&["report", "other", "--json"]);
+    assert!(!answer.stdout.contains("\"Ceilings\""), "{}", answer.stdout);
+}
+
+#[test]
+fn the_page_fits_on_a_screen_and_opens_with_the_answer() {
+    let test = Test::with(FAST);
+    let more = ["diagnose", "workload.yaml", "--budget", "1.4", "reader.preprocess_time=0.02"];
+    let answer = test.feedrate(&more);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let lines: Vec<&str> = answer.stdout.lines().collect();
+    assert!(lines[0].starts_with("workload: the largest drop is at decode: "), "{}", lines[0]);
+    assert!(lines.len() <= 24, "{}", answer.stdout);
+    let table = &lines[2..11];
+    assert!(table.iter().all(|line| line.chars().count() <= 80), "{}", answer.stdout);
+    let written = test.files_below("results", "diagnosis.json");
+    assert_eq!(written.len(), 1);
+    assert!(written[0].with_file_name("ceilings.svg").exists());
+}

@@ -1,0 +1,73 @@
+//! Ceilings of a workload side by side, and what is needed: a diagnosis as a picture.
+
+use super::data::Data;
+use super::{Make, Missing, Needs, Plot};
+use crate::ceilings as words;
+use crate::draw::figure::{
+    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
+};
+use feedrate_results::diagnosis::Diagnosis;
+use feedrate_spec::catalog::Member;
+
+pub(super) static PLOT: Plot = Plot {
+    member: Member {
+        name: "ceilings",
+        summary: "How many samples per second each part is good for where the others cost nothing, as `feedrate diagnose` found beside a run, and what is needed",
+        abilities: &[],
+    },
+    needs: Needs::Diagnosis,
+    make: Make::Figure(of_runs),
+};
+
+fn of_runs(data: &Data) -> Result<Figure, Missing> {
+    let found: Vec<&Diagnosis> = data.diagnoses.iter().collect();
+    figure(&found).ok_or_else(|| {
+        Missing::new(
+            "no diagnosis lies beside these runs",
+            "make one with `feedrate diagnose`, with the workload and the results of the runs",
+        )
+    })
+}
+
+/// A panel for each; `None` where nothing was measured.
+pub fn figure(all: &[&Diagnosis]) -> Option<Figure> {
+    let panels: Vec<Panel> = all.iter().filter_map(|of| panel(of)).collect();
+    let says: Vec<String> =
+        all.iter().map(|of| format!("{}: {}.", of.workload, words::answer(of))).collect();
+    (!panels.is_empty()).then(|| Figure {
+        title: "Ceilings: each part where the others cost nothing".into(),
+        caption: format!("Each mark is one measurement. {}", says.join(" ")),
+        columns: panels.len().min(2),
+        panels,
+        naming: Naming::Key,
+    })
+}
+
+fn panel(of: &Diagnosis) -> Option<Panel> {
+    let known = of.ceilings.iter().filter_map(|one| Some((one.name, one.samples_per_second?)));
+    let known: Vec<_> = known.collect();
+    let names: Vec<String> = known.iter().map(|one| words::name(one.0).to_string()).collect();
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    for rate in known.iter().map(|one| one.1).chain(of.needed_samples_per_second) {
+        (least, most) = (least.min(rate), most.max(rate));
+    }
+    let drop = of.largest_drop.map(|drop| drop.name);
+    let mut layers = Vec::new();
+    if let Some(needed) = of.needed_samples_per_second {
+        let ends = [-0.5, known.len() as f64 - 0.5].map(|y| Point::at(needed, y));
+        layers.push(Layer::series("needed", Tone::Open, Style::Dashes, ends.into()));
+    }
+    for (label, tone, is_drop) in
+        [("ceiling", Tone::Hue(0), false), ("largest drop", Tone::Bad, true)]
+    {
+        let own = known.iter().enumerate().filter(|at| (Some(at.1.0) == drop) == is_drop);
+        let points: Vec<Point> = own.map(|at| Point::at(at.1.1, at.0 as f64)).collect();
+        if !points.is_empty() {
+            layers.push(Layer::series(label, tone, Style::Marks, points));
+        }
+    }
+    let range = AxisRange::AtLeast(least / 2.0, most * 2.0);
+    let x = Axis::new("Samples per second", Scale::Log10, range);
+    let y = Axis::categories("", names);
+    (most > 0.0).then(|| Panel::from_axes(None, Axes { x, y, layers, aspect: 0.7 }))
+}

@@ -1,0 +1,301 @@
+//! The ceilings of a workload on a storage: how fast each part of the way of a sample is where the others cost nothing, and the part that
+//! loses the most of what is needed. Differential runs, as of DS-Analyzer (Mohan et al., VLDB 2021). No sentence.
+
+use feedrate_measure::record::file::read_bounded;
+use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
+use feedrate_spec::{escape, names};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The file in the folder of a diagnosis.
+pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
+/// How the names of such folders begin.
+pub const DIAGNOSIS_FOLDER: &str = "diagnose-";
+/// The longest that is read.
+const BYTES_MAX: u64 = 1 << 20;
+
+names! {
+    /// A part of the way of a sample, in the order in which ceilings are compared: each may be no faster than those before.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Rung {
+        /// Large plain reads, many at once.
+        Device = "device",
+        /// Plain reads of the workload's size, as many at once as it makes.
+        FileSystem = "file_system",
+        /// Opening and closing, as many at once as the workload does.
+        Opens = "opens",
+        /// A run whose reads cost nothing and are not decoded.
+        LoaderNull = "loader_null",
+        /// Decoding and emulated preprocessing by as many workers and cores as there are, from a run of one worker.
+        Decode = "decode",
+        /// A run out of the page cache.
+        LoaderWarm = "loader_warm",
+        /// A run from the storage.
+        Loader = "loader",
+    }
+}
+
+/// Where the bytes of plain reads came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadFrom {
+    /// Past the page cache, with `O_DIRECT`.
+    Direct,
+    /// From a page cache that was emptied of the files.
+    Cold,
+    /// As the files lay: throttle and delays stand for the storage.
+    Emulated,
+    /// There is no page cache to tell of.
+    Storage,
+}
+
+/// Reason why a ceiling has no figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotMeasured {
+    /// The workload has no files on a storage.
+    NoFiles,
+    /// The files stay in memory.
+    StaysInMemory,
+    /// The storage has no page cache.
+    NoPageCache,
+    /// The page cache does not keep so much.
+    NotKept,
+    /// No operation, or step, ended in its time.
+    TooSlow,
+    /// Nothing was decoded that takes time.
+    NothingDecoded,
+    /// It rests on the sizes of reads of a run that was too slow.
+    SizesNotKnown,
+}
+
+/// The rate of one part where the others cost nothing. What is not known is `null`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// The part.
+    pub name: Rung,
+    /// Samples that it is good for.
+    pub samples_per_second: Option<f64>,
+    /// Bytes that read calls return for these.
+    pub bytes_per_second: Option<f64>,
+    /// Opens, of [`Rung::Opens`]; samples of one core, of [`Rung::Decode`].
+    pub own_per_second: Option<f64>,
+    /// How long it was measured.
+    pub measured_s: Option<f64>,
+    /// Operations at once.
+    pub in_flight: Option<u32>,
+    /// Bytes of a read, on average.
+    pub request_bytes: Option<f64>,
+    /// Where plain reads came from.
+    pub read_from: Option<ReadFrom>,
+    /// Reason why there are no figures.
+    pub not_measured: Option<NotMeasured>,
+}
+
+/// The part that loses the most.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LargestDrop {
+    /// The part.
+    pub name: Rung,
+    /// The least of what is needed and of the ceilings before; of these alone where nothing is needed.
+    pub from_samples_per_second: f64,
+    /// Its ceiling.
+    pub to_samples_per_second: f64,
+    /// The difference, of what is needed, else of the first ceiling.
+    pub lost_percent: f64,
+}
+
+/// Ceilings side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// The workload's name.
+    pub workload: String,
+    /// Emulated accelerators.
+    pub accelerators: u32,
+    /// Samples such that no accelerator waits; `null` where nothing is computed.
+    pub needed_samples_per_second: Option<f64>,
+    /// Their bytes.
+    pub needed_bytes_per_second: Option<f64>,
+    /// By [`Rung`].
+    pub ceilings: Vec<Ceiling>,
+    /// `null` where no ceiling is below what is needed.
+    pub largest_drop: Option<LargestDrop>,
+    /// Bytes that read calls return for a sample.
+    pub bytes_per_sample: Option<f64>,
+    /// Bytes of these that came from the device, where it tells; the page cache gave the others again.
+    pub device_bytes_per_sample: Option<f64>,
+    /// Files that are opened for a sample.
+    pub opens_per_sample: Option<f64>,
+    /// Files that were read, the first of the dataset.
+    pub files: u64,
+    /// Their bytes.
+    pub file_bytes: u64,
+    /// Cores that decoding may use.
+    pub cores: u32,
+    /// How long all took, beside making the dataset.
+    pub took_s: f64,
+    /// When it began, in local time.
+    pub started: String,
+    /// The plan's files.
+    pub dataset: DatasetPlan,
+    /// The storage they lie on.
+    pub storage: StoragePlan,
+    /// The way they are read.
+    pub loader: LoaderPlan,
+}
+
+impl Ceiling {
+    /// Without figures.
+    pub fn not_measured(name: Rung, why: NotMeasured) -> Self {
+        Ceiling {
+            name,
+            samples_per_second: None,
+            bytes_per_second: None,
+            own_per_second: None,
+            measured_s: None,
+            in_flight: None,
+            request_bytes: None,
+            read_from: None,
+            not_measured: Some(why),
+        }
+    }
+}
+
+/// The part at which the least of all before falls the most; `None` where none falls below what is needed.
+pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<LargestDrop> {
+    let known = ceilings.iter().filter_map(|of| Some((of.name, of.samples_per_second?)));
+    let known: Vec<(Rung, f64)> = known.collect();
+    let all = needed.or(known.first().map(|of| of.1)).filter(|all| *all > 0.0)?;
+    let (mut from, mut largest) = (all, None::<LargestDrop>);
+    for (name, to) in known {
+        if to < from {
+            let lost_percent = 100.0 * (from - to) / all;
+            let (from_samples_per_second, to_samples_per_second) = (from, to);
+            let own =
+                LargestDrop { name, from_samples_per_second, to_samples_per_second, lost_percent };
+            largest = largest.filter(|of| of.lost_percent >= lost_percent).or(Some(own));
+            from = to;
+        }
+    }
+    largest
+}
+
+impl Diagnosis {
+    /// That of a folder; `None` where there is none that can be read.
+    pub fn read(folder: &Path) -> Option<Self> {
+        let bytes = read_bounded(&folder.join(DIAGNOSIS_FILE), BYTES_MAX).ok()?;
+        serde_json::from_slice(&escape::json_texts(&bytes)).ok()
+    }
+
+    /// The newest of a run of this plan: in its folder, or beside it.
+    pub fn beside(run_dir: &Path, plan: &Plan) -> Option<Self> {
+        let around = run_dir.parent().into_iter().flat_map(folders);
+        let all = std::iter::once(run_dir.to_path_buf()).chain(around);
+        let found = all.filter_map(|folder| Diagnosis::read(&folder)).filter(|of| of.is_of(plan));
+        found.max_by(|a, b| a.started.cmp(&b.started))
+    }
+
+    /// Whether runs of `plan` read the same in the same way. Compute and number of steps may differ.
+    fn is_of(&self, plan: &Plan) -> bool {
+        self.accelerators == plan.accelerators
+            && self.dataset == plan.dataset
+            && self.storage == plan.storage
+            && self.loader == plan.loader
+    }
+}
+
+/// A folder itself, and those of diagnoses in it.
+fn folders(around: &Path) -> Vec<PathBuf> {
+    let mut found = vec![around.to_path_buf()];
+    let inside = around.read_dir().into_iter().flatten().flatten();
+    let own = inside.filter(|of| of.file_name().to_string_lossy().starts_with(DIAGNOSIS_FOLDER));
+    found.extend(own.map(|of| of.path()));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ceilings(rates: [Option<f64>; 7]) -> Vec<Ceiling> {
+        let all = Rung::ALL.into_iter().zip(rates);
+        let mut ceilings = Vec::new();
+        for (name, samples_per_second) in all {
+            let none = Ceiling::not_measured(name, NotMeasured::NoFiles);
+            ceilings.push(Ceiling { samples_per_second, ..none });
+        }
+        ceilings
+    }
+
+    /// Name, from, to and percentage.
+    #[track_caller]
+    fn check(
+        rates: [Option<f64>; 7],
+        needed: Option<f64>,
+        expected: Option<(Rung, f64, f64, f64)>,
+    ) {
+        let drop = largest_drop(&ceilings(rates), needed);
+        let told = drop.map(|of| {
+            (of.name, of.from_samples_per_second, of.to_samples_per_second, of.lost_percent)
+        });
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_largest_drop_is_the_step_that_costs_most_of_what_is_needed() {
+        let ladder = [900.0, 400.0, 5000.0, 1e6, 300.0, 290.0, 150.0].map(Some);
+        check(ladder, Some(1000.0), Some((Rung::FileSystem, 900.0, 400.0, 50.0)));
+        check(ladder, Some(350.0), Some((Rung::Loader, 290.0, 150.0, 40.0)));
+        // The device alone is far too slow, whatever comes after.
+        check(ladder, Some(5000.0), Some((Rung::Device, 5000.0, 900.0, 82.0)));
+        check(ladder, Some(150.0), None);
+        // Without a need the first ceiling is all there is to lose.
+        check(ladder, None, Some((Rung::FileSystem, 900.0, 400.0, 500.0 / 9.0)));
+        let unknown = [None, Some(400.0), None, None, Some(100.0), None, Some(90.0)];
+        check(unknown, Some(500.0), Some((Rung::Decode, 400.0, 100.0, 60.0)));
+        check([None; 7], Some(500.0), None);
+        check([None; 7], None, None);
+    }
+
+    #[test]
+    fn a_diagnosis_is_found_beside_runs_that_read_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = feedrate_measure::example::plan(2, 8);
+        let of = |started: &str| Diagnosis {
+            workload: plan.workload.clone(),
+            accelerators: 2,
+            needed_samples_per_second: None,
+            needed_bytes_per_second: None,
+            ceilings: ceilings([None; 7]),
+            largest_drop: None,
+            bytes_per_sample: None,
+            device_bytes_per_sample: None,
+            opens_per_sample: None,
+            files: 1,
+            file_bytes: 1,
+            cores: 2,
+            took_s: 1.0,
+            started: started.into(),
+            dataset: plan.dataset.clone(),
+            storage: plan.storage.clone(),
+            loader: plan.loader.clone(),
+        };
+        let run_dir = folder.path().join("run");
+        assert_eq!(Diagnosis::beside(&run_dir, &plan), None);
+        for name in ["1", "2"] {
+            let own = folder.path().join(format!("{DIAGNOSIS_FOLDER}{name}"));
+            std::fs::create_dir(&own).unwrap();
+            let text = serde_json::to_string(&of(name)).unwrap();
+            std::fs::write(own.join(DIAGNOSIS_FILE), text).unwrap();
+        }
+        assert_eq!(Diagnosis::beside(&run_dir, &plan), Some(of("2")));
+        let mut other = plan.clone();
+        other.loader.workers += 1;
+        assert_eq!(Diagnosis::beside(&run_dir, &other), None);
+        let longer = plan.train.epochs + 1;
+        other = plan.clone();
+        other.train.epochs = longer;
+        assert!(Diagnosis::beside(&run_dir, &other).is_some());
+    }
+}
