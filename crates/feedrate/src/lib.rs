@@ -26,6 +26,7 @@ mod summary;
 mod gate;
 mod probe;
 mod changed;
+mod trials;
 mod dlio;
 mod command;
 

@@ -6,6 +6,7 @@ mod plan;
 mod verify;
 mod show;
 mod whatif;
+mod tune;
 mod advise;
 mod postprocess;
 mod analyze;
@@ -54,6 +55,8 @@ enum Command {
     Show(show::ShowArguments),
     /// Predict from the record of a run what a change would bring.
     Whatif(whatif::WhatifArguments),
+    /// Find the cheapest setting of reading that is as good as the best.
+    Tune(tune::TuneArguments),
     /// Say what would help a run, the best first, each with its evidence and what it is predicted to bring.
     Advise(advise::AdviseArguments),
     /// Write the report that DLIO's postprocessor makes of a run.
@@ -100,6 +103,7 @@ impl Arguments {
                 | Command::Generate(_)
                 | Command::Verify(_)
                 | Command::Scale(_)
+                | Command::Tune(_)
                 | Command::Diagnose(_)
                 | Command::Advise(_)
                 | Command::Study(study::StudyCommand::Run(_))
@@ -116,6 +120,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Verify(a) => verify::verify(a),
         Command::Show(a) => show::show(a),
         Command::Whatif(a) => whatif::whatif(a),
+        Command::Tune(a) => tune::tune(a),
         Command::Advise(a) => advise::advise(a),
         Command::Postprocess(a) => postprocess::postprocess(a),
         Command::Analyze(a) => analyze::analyze(a),

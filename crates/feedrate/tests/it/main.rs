@@ -16,6 +16,8 @@ mod describe;
 mod members;
 /// Changed runs, predicted.
 mod whatif;
+/// Changed runs, tried.
+mod trials;
 /// What happens to datasets.
 mod data;
 /// What others have where feedrate writes.

@@ -1,10 +1,12 @@
 //! `feedrate advise`: what would help a run, the best first, each with its evidence, what it is predicted to bring, and a command.
 
+mod try_out;
+
 use crate::changed::Changeable;
 use crate::cli::DataArguments;
 use crate::exit::{Exit, refuse};
 use crate::probe::Probes;
-use crate::{interrupt, messages, resolve, results, text};
+use crate::{interrupt, messages, resolve, results, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, RULES};
 use feedrate_measure::derived::Derived;
@@ -13,9 +15,12 @@ use feedrate_measure::summary::Summary;
 use feedrate_report::words::advice as words;
 use feedrate_results::load_run;
 use feedrate_results::trials::Outcome;
+use feedrate_run::driver::Signals;
 use feedrate_spec::plan::Cache;
 use serde_json::{Value, json};
+use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
+use try_out::TryOut;
 
 /// Columns of a change in the table; its command has all of it.
 const CHANGE_WIDTH: usize = 48;
@@ -39,6 +44,12 @@ pub(super) struct AdviseArguments {
     /// Read the dataset into the page cache before the first epoch, and check that it is there.
     #[arg(long, conflicts_with = "cold")]
     warm: bool,
+    /// Run the workload and each change in turns, cold or warm as it was, until it is decided what each brings; then the best two together.
+    #[arg(long = "try")]
+    try_out: bool,
+    /// With `--try`, begin no run that would probably end later than this: `90`, `10m`, `2h`.
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    budget: String,
 }
 
 /// A piece of advice, and the command that follows it: none where it is no change of the workload.
@@ -61,14 +72,22 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         (false, true) => Cache::Warm,
         (false, false) => Cache::AsIs,
     };
+    let budget_s = time::seconds("--budget", &arguments.budget)?;
     let (of, record) = Changeable::find(data, cache)?;
+    let signals = LazyCell::new(interrupt::signals);
     let (run_dir, record) = match record {
         Some(record) => (data.workload.clone(), record),
-        None => baseline(arguments, &of)?,
+        None => baseline(arguments, &of, &signals)?,
     };
     let (summary, derived) = (Summary::new(&record), Derived::new(&record));
     let opening = words::opening(&summary.answer, &derived);
     let rows = advised(&of, &Case::new(&derived, &summary.answer, &summary.doubts));
+    if arguments.try_out && !rows.is_empty() {
+        let results = arguments.results.as_deref();
+        let advice = rows.into_iter().map(|row| row.advice).collect();
+        let (of, record, opening, signals) = (&of, &record, &opening, &*signals);
+        return TryOut { of, record, opening, advice, budget_s, results, signals }.run();
+    }
     if data.json {
         messages::print_json(json!({
             "run_dir": run_dir,
@@ -87,11 +106,15 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
 }
 
 /// Run the workload as it is: the folder of the run, and its record.
-fn baseline(arguments: &AdviseArguments, of: &Changeable) -> anyhow::Result<(String, Record)> {
+fn baseline(
+    arguments: &AdviseArguments,
+    of: &Changeable,
+    signals: &Signals,
+) -> anyhow::Result<(String, Record)> {
     let workload = of.resolve(&[])?.workload;
     let root = results::root(arguments.results.as_deref(), &workload)?;
     let folder = results::make_folder(&root, "advise-")?;
-    let probes = Probes { folder: &folder, cache: of.cache(), signals: &interrupt::signals() };
+    let probes = Probes { folder: &folder, cache: of.cache(), signals };
     let run_dir = probes.run(of.data.clone(), "baseline")?.run_dir.unwrap_or_default();
     let record = load_run(Path::new(&run_dir))?;
     Ok((run_dir, record))
