@@ -16,6 +16,8 @@ const SATURATED_SHARE: f64 = 0.7;
 const SPARE_SHARE: f64 = 0.1;
 /// Threads of one accelerator that are advised at most.
 const THREADS_MAX: u32 = 64;
+/// Share of the machine's memory that a dataset may take.
+const MEMORY_SHARE_MAX: f64 = 0.5;
 
 /// A run that asks for advice.
 pub struct Case<'a> {
@@ -114,6 +116,12 @@ impl<'a> Case<'a> {
         let dataset = &self.plan().dataset;
         let samples = dataset.files_train.saturating_mul(dataset.samples_per_file).max(1);
         self.derived.dataset_bytes as f64 / samples as f64
+    }
+
+    /// `None` where it is not known how much memory there is.
+    pub(super) fn fits_into_memory(&self) -> Option<bool> {
+        let memory_bytes = self.derived.record.system.memory_bytes? as f64;
+        Some(self.derived.dataset_bytes as f64 <= MEMORY_SHARE_MAX * memory_bytes)
     }
 
     /// Time of an accelerator's compute for a sample.

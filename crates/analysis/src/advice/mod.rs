@@ -24,6 +24,7 @@ mod fewer_accelerators;
 mod storage;
 mod striping;
 mod read_at_start;
+mod stage;
 #[cfg(test)]
 mod tests;
 
@@ -59,6 +60,7 @@ pub static RULES: &[&Rule] = &[
     &storage::RULE,
     &striping::RULE,
     &read_at_start::RULE,
+    &stage::RULE,
 ];
 
 /// So much is advised at most.
@@ -115,6 +117,8 @@ names! {
         Processors = "processors",
         /// Memory.
         Memory = "memory",
+        /// Room on a disk of the machine.
+        LocalDisk = "local_disk",
         /// The dataset is written anew.
         Dataset = "dataset",
         /// Less is trained at a time.

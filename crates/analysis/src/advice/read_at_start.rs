@@ -5,9 +5,6 @@ use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 
-/// Share of the machine's memory.
-const MEMORY_SHARE_MAX: f64 = 0.5;
-
 pub(super) static RULE: Rule = Rule {
     name: "read_at_start",
     source: "I/O analyses of candle_nt3 and mma_adsp; CoorDL (VLDB'21)",
@@ -20,19 +17,19 @@ pub(super) static RULE: Rule = Rule {
 fn propose(case: &Case) -> Option<Proposal> {
     case.lost_s(&[WaitCause::Read, WaitCause::Open, WaitCause::Decode])?;
     let (record, plan) = (case.derived.record, case.plan());
-    let memory_bytes = record.system.memory_bytes? as f64;
+    let memory_bytes = record.system.memory_bytes?;
     let epochs = record.epochs.len() as f64;
     let threads = f64::from(plan.readers() * plan.loader.workers.max(1));
     let io = &case.derived.io;
     let load_s = (io.open_ns + io.read_ns + io.decode_ns) as f64 / 1e9 / threads / epochs;
     let stall_s = case.data_s()? / epochs;
     let break_even = load_s / stall_s;
-    let fits = case.derived.dataset_bytes as f64 <= MEMORY_SHARE_MAX * memory_bytes;
-    let is_possible = fits && !plan.loader.in_memory && !plan.loader.is_broadcast();
+    let is_possible =
+        case.fits_into_memory()? && !plan.loader.in_memory && !plan.loader.is_broadcast();
     (is_possible && stall_s > 0.0 && break_even < epochs).then(|| {
         let evidence = Facts::new()
             .with("dataset_bytes", case.derived.dataset_bytes)
-            .with("memory_bytes", memory_bytes as u64)
+            .with("memory_bytes", memory_bytes)
             .with("load_s", load_s)
             .with("break_even", break_even)
             .with("epochs", record.epochs.len());

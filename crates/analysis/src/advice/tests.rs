@@ -177,6 +177,11 @@ pub(super) fn many_epochs(record: &mut Record) {
     record.plan.train.epochs = 4;
 }
 
+pub(super) fn larger_than_memory(record: &mut Record) {
+    many_epochs(record);
+    record.system.memory_bytes = Some(1 << 20);
+}
+
 pub(super) fn checkpoint_storm(record: &mut Record) {
     let saved = CheckpointRecord {
         start_ns: 8_000_000_000,

@@ -27,11 +27,14 @@ fn propose(case: &Case) -> Option<Proposal> {
     let file_bytes = bytes / case.plan().dataset.files_train.max(1) as f64;
     let reads_each = io.reads as f64 / io.opens.max(1) as f64;
     let is_small = file_bytes <= FILE_BYTES_MAX && 2.0 * case.request_bytes()? <= file_bytes;
-    (is_small && READS_MIN <= reads_each).then(|| {
+    let is_new = case.plan().stage.is_none();
+    (is_new && is_small && READS_MIN <= reads_each).then(|| {
         let evidence = Facts::new()
             .with("file_bytes", file_bytes as u64)
             .with("reads_per_open", reads_each)
             .with("request_bytes", case.request_bytes().unwrap_or(0.0) as u64);
-        Proposal { cost: Cost::Attention, ..RULE.proposal(&[], lost_s, evidence) }
+        // A copy is made by large reads, each file once.
+        let overrides = ["reader.stage=memory".to_string()];
+        Proposal { cost: Cost::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })
 }

@@ -70,7 +70,7 @@ const RULES: &[RuleWords] = &[
     ),
     words(
         "whole_file",
-        "read each file in one request",
+        "",
         "a file of {file_bytes} is read in {reads_per_open:.0} requests of {request_bytes}",
     ),
     words(
@@ -118,6 +118,11 @@ const RULES: &[RuleWords] = &[
         "",
         "the {dataset_bytes} of the dataset fit into {memory_bytes} of memory; reading them takes {load_s}, which is worth it from {break_even:.1} epochs on",
     ),
+    words(
+        "stage",
+        "reader.stage=DIR, a folder of a local disk",
+        "each epoch reads the {dataset_bytes} again; copying them takes {copy_s}, which is worth it from {break_even:.1} epochs on",
+    ),
 ];
 
 fn rendered(proposal: &Proposal, template: fn(&RuleWords) -> &'static str) -> String {
@@ -144,6 +149,7 @@ pub fn price(proposal: &Proposal) -> String {
         Cost::Setting => "a setting",
         Cost::Processors => "processor time",
         Cost::Memory => "memory",
+        Cost::LocalDisk => "room on a local disk",
         Cost::Dataset => "a dataset written anew",
         Cost::Accelerators => "fewer accelerators at a time",
         Cost::Hardware => "other hardware",
