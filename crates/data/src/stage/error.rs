@@ -46,7 +46,7 @@ pub enum StageError {
     Busy {
         /// The copy's folder.
         folder: PathBuf,
-        /// The holder, as in [`LockAttempt::Busy`].
+        /// The holder, as in [`Busy`](crate::lock::LockAttempt::Busy).
         holder: Option<String>,
     },
     /// Others could not be kept out.
