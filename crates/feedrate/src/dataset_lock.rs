@@ -7,6 +7,7 @@ use feedrate_data::storage::StorageError;
 use feedrate_run::checkpoint::CheckpointError;
 use feedrate_run::system;
 use feedrate_spec::plan::CheckpointPlan;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,30 +29,19 @@ pub(crate) fn wait(
     let own = own_words(access);
     let mut is_told = false;
     loop {
-        match DatasetLock::try_acquire(folder, access, &own)? {
-            LockAttempt::Held(lock) => {
-                warn_of_mount(folder, access);
-                return Ok(Some(lock));
-            }
-            LockAttempt::Unsupported { reason } => {
-                warn(folder, access, &format!("cannot be locked ({reason})"));
-                return Ok(None);
-            }
-            LockAttempt::Busy { holder } => {
-                if interrupted.load(Relaxed) {
-                    return Err(DatasetError::Busy { holder });
-                }
-                if !is_told {
-                    let holder = holder.unwrap_or_else(|| "somebody has it".into());
-                    messages::say(format!(
-                        "waiting for the dataset in `{}`: {holder}",
-                        folder.display()
-                    ));
-                    is_told = true;
-                }
-                thread::sleep(WAIT);
-            }
+        let holder = match attempt(folder, access, &own)? {
+            ControlFlow::Break(lock) => return Ok(lock),
+            ControlFlow::Continue(holder) => holder,
+        };
+        if interrupted.load(Relaxed) {
+            return Err(DatasetError::Busy { holder });
         }
+        if !is_told {
+            let holder = holder.unwrap_or_else(|| "somebody has it".into());
+            messages::say(format!("waiting for the dataset in `{}`: {holder}", folder.display()));
+            is_told = true;
+        }
+        thread::sleep(WAIT);
     }
 }
 
@@ -67,21 +57,33 @@ pub(crate) fn of_checkpoints(
         |error: StorageError| CheckpointError::Write { path: error.path, source: error.source };
     let (own, begun) = (own_words(access), Instant::now());
     loop {
-        match DatasetLock::try_acquire(folder, access, &own).map_err(refused)? {
-            LockAttempt::Held(lock) => {
-                warn_of_mount(folder, access);
-                return Ok(Some(lock));
-            }
-            LockAttempt::Unsupported { reason } => {
-                warn(folder, access, &format!("cannot be locked ({reason})"));
-                return Ok(None);
-            }
-            LockAttempt::Busy { .. } if begun.elapsed() < DYING => thread::sleep(WAIT),
-            LockAttempt::Busy { holder } => {
+        match attempt(folder, access, &own).map_err(refused)? {
+            ControlFlow::Break(lock) => return Ok(lock),
+            ControlFlow::Continue(_) if begun.elapsed() < DYING => thread::sleep(WAIT),
+            ControlFlow::Continue(holder) => {
                 return Err(CheckpointError::Busy { folder: folder.to_path_buf(), holder });
             }
         }
     }
+}
+
+/// Take the lock, `None` where there are no locks; goes on with the holder where another has it. Says where others are not kept out.
+fn attempt(
+    folder: &Path,
+    access: LockAccess,
+    own: &str,
+) -> Result<ControlFlow<Option<DatasetLock>, Option<String>>, StorageError> {
+    Ok(match DatasetLock::try_acquire(folder, access, own)? {
+        LockAttempt::Held(lock) => {
+            warn_of_mount(folder, access);
+            ControlFlow::Break(Some(lock))
+        }
+        LockAttempt::Unsupported { reason } => {
+            warn(folder, access, &format!("cannot be locked ({reason})"));
+            ControlFlow::Break(None)
+        }
+        LockAttempt::Busy { holder } => ControlFlow::Continue(holder),
+    })
 }
 
 /// On some mounts a lock is known to its own machine alone.
