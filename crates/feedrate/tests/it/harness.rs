@@ -78,7 +78,7 @@ impl Test {
         arguments.extend(more);
         let answer = self.feedrate(&arguments);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
-        serde_json::from_str(&answer.stdout).unwrap()
+        answer.json()
     }
 
     /// What a script of this folder prints, run by `python` in the test's own folder; it must succeed.
@@ -189,6 +189,12 @@ impl Answer {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
+    }
+
+    /// All of stdout.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// Went well, with every word on stderr.

@@ -28,10 +28,6 @@ storage:
     bytes_per_second: 19005440
 ";
 
-fn json(answer: &Answer) -> Value {
-    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
-}
-
 /// Where the storage feeds `knee` and no more, nothing else may be certain; noise may leave the numbers beside it open, which is told.
 #[track_caller]
 fn check_knee(report: &Value, code: i32, knee: u64) {
@@ -51,7 +47,7 @@ fn check_knee(report: &Value, code: i32, knee: u64) {
 fn a_planted_knee_is_found() {
     let test = Test::with(KNEE);
     let answer = test.feedrate(&["scale", "workload.yaml", "--au", "90", "--max", "16", "--json"]);
-    let report = json(&answer);
+    let report = answer.json();
     check_knee(&report, answer.code, 6);
     let runs = report["runs"].as_u64().unwrap();
     assert!(runs <= 20, "{runs}");
@@ -89,7 +85,7 @@ fn a_planted_knee_is_found() {
     let kept = test.path(report["results"].as_str().unwrap()).join("scale.json");
     let kept: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();
     assert_eq!(kept["certain"], report["certain"]);
-    let page = json(&test.feedrate(&["report", report["results"].as_str().unwrap(), "--json"]));
+    let page = test.feedrate(&["report", report["results"].as_str().unwrap(), "--json"]).json();
     assert_eq!(page["opening"][0]["name"], "Answer");
     let answer = page["opening"][0]["value"].as_str().unwrap();
     assert!(answer.contains("at ≥ 90 % AU"), "{answer}");
@@ -117,7 +113,7 @@ fn what_the_budget_leaves_open_is_told() {
 fn a_dry_run_tells_runs_bytes_and_time() {
     let test = Test::with(KNEE);
     let all = ["scale", "workload.yaml", "--au", "90", "--max", "16", "--dry-run", "--quiet"];
-    let told = json(&test.feedrate(&[&all[..], &["--json"]].concat()));
+    let told = test.feedrate(&[&all[..], &["--json"]].concat()).json();
     // 128 samples of 64 KiB; 8 steps of 16 accelerators read each once, 50 steps of one 50 of them.
     assert_eq!(told["dataset_bytes"], 128 * 65536);
     assert_eq!(told["read_bytes_per_run"], serde_json::json!([50 * 65536, 128 * 65536]));
@@ -135,7 +131,7 @@ fn a_run_out_of_memory_ends_the_search() {
     let arguments = ["scale", "workload.yaml", "--au", "90", "--max", "4", "--json"];
     test.feedrate(&["generate", "workload.yaml", "dataset.num_files_train=32"]);
     let answer = test.feedrate(&arguments);
-    let report = json(&answer);
+    let report = answer.json();
     // Its files were written a moment ago.
     let stopped = report["stopped"].as_str().unwrap();
     assert!(stopped.contains("run 1: 1 accelerator says nothing of the storage"), "{stopped}");
@@ -163,7 +159,7 @@ fn other_keys_and_responses_can_be_scaled() {
     );
     // A duration is good when it is short; eight files end the search at batches of eight.
     let asked = ["--response", "duration_s", "--at-least", "1000", "--json"];
-    let report = json(&test.feedrate(&[&scale[..], &asked, &fast].concat()));
+    let report = test.feedrate(&[&scale[..], &asked, &fast].concat()).json();
     assert_eq!(
         (report["certain"].as_u64(), report["runs"].as_u64()),
         (Some(8), Some(5)),
@@ -174,7 +170,7 @@ fn other_keys_and_responses_can_be_scaled() {
     // The smallest that does, from below.
     let asked = ["--response", "duration_s", "--au", "1000", "--find", "smallest", "--json"];
     let one = ["--max", "1"];
-    let report = json(&test.feedrate(&[&scale[..], &asked, &one, &fast].concat()));
+    let report = test.feedrate(&[&scale[..], &asked, &one, &fast].concat()).json();
     assert_eq!(
         (report["certain"].as_u64(), report["runs"].as_u64()),
         (Some(1), Some(2)),

@@ -1,6 +1,6 @@
 //! `feedrate advise --try` and `feedrate tune`: changes that are run against the workload.
 
-use crate::harness::{Answer, Test};
+use crate::harness::Test;
 use serde_json::Value;
 
 /// One reading thread waits 4 ms for each of 4 reads of a batch that is computed on for 8 ms.
@@ -25,16 +25,12 @@ storage:
     read_seconds: 0.004
 ";
 
-fn json(answer: &Answer) -> Value {
-    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
-}
-
 #[test]
 fn advice_is_tried_and_what_was_made_for_it_is_removed() {
     let test = Test::with(LATENCY);
     let answer = test.feedrate(&["advise", "workload.yaml", "--try", "--budget", "40s", "--json"]);
     assert!([0, 4].contains(&answer.code), "{answer:?}");
-    let report = json(&answer);
+    let report = answer.json();
     let baseline = report["baseline"]["mean_percent"].as_f64().unwrap();
     let advice = report["advice"].as_array().unwrap();
     let helps = advice.iter().find(|of| of["outcome"] == "helps");
@@ -61,7 +57,7 @@ fn the_cheapest_setting_of_the_best_is_found_in_few_runs() {
     let arguments = ["tune", "workload.yaml", "--keys", keys, "--budget", "40s", "--json"];
     let answer = test.feedrate(&arguments);
     assert!([0, 4].contains(&answer.code), "{answer:?}");
-    let report = json(&answer);
+    let report = answer.json();
     let tried = report["tried"].as_array().unwrap();
     let mean = |of: &Value| of["tried"]["mean_percent"].as_f64().unwrap_or(0.0);
     let own = tried.iter().find(|of| of["overrides"].as_array().unwrap().is_empty()).unwrap();
