@@ -76,9 +76,7 @@ impl Changeable {
         }
         data
     }
-}
 
-impl Changeable {
     /// The run in a folder of that name, else a workload.
     pub(crate) fn find(
         data: &DataArguments,

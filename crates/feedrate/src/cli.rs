@@ -2,8 +2,32 @@
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
+use feedrate_spec::plan::Cache;
 use std::ffi::OsStr;
 use std::path::PathBuf;
+
+/// State of the page cache before the epochs.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct CacheArguments {
+    /// Drop the dataset from the page cache before each epoch, check that it is gone, and drop dentries and inodes where that is
+    /// allowed.
+    #[arg(long)]
+    pub(crate) cold: bool,
+    /// Read the dataset into the page cache before the first epoch, and check that it is there.
+    #[arg(long, conflicts_with = "cold")]
+    pub(crate) warm: bool,
+}
+
+impl CacheArguments {
+    /// As a plan has it.
+    pub(crate) fn cache(self) -> Cache {
+        match (self.cold, self.warm) {
+            (true, _) => Cache::Cold,
+            (false, true) => Cache::Warm,
+            (false, false) => Cache::AsIs,
+        }
+    }
+}
 
 /// The workload, the folder of its data, its scale.
 #[derive(Clone, Debug, Args)]

@@ -1,6 +1,6 @@
 //! `feedrate run`: generate what is missing, train, say whether the storage kept up.
 
-use crate::cli::{DataArguments, LaunchArguments};
+use crate::cli::{CacheArguments, DataArguments, LaunchArguments};
 use crate::dataset::{self, Choice, Files};
 use crate::execute::{self, Execution, Talk};
 use crate::exit::{Exit, Interrupted, refuse};
@@ -17,7 +17,7 @@ use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::plan::{Cache, Plan, Request};
+use feedrate_spec::plan::{Plan, Request};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,13 +38,8 @@ pub(super) struct RunArguments {
     /// The run's place in its study, as JSON, for its record.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) study: Option<PathBuf>,
-    /// Drop the dataset from the page cache before each epoch, check that it is gone, and drop dentries and inodes where that is
-    /// allowed.
-    #[arg(long)]
-    pub(super) cold: bool,
-    /// Read the dataset into the page cache before the first epoch, and check that it is there.
-    #[arg(long, conflicts_with = "cold")]
-    pub(super) warm: bool,
+    #[command(flatten)]
+    pub(super) cache: CacheArguments,
     /// Compare every byte read with what generation wrote.
     #[arg(long)]
     pub(super) verify: bool,
@@ -61,20 +56,15 @@ impl RunArguments {
         [
             ("--results", resolve::text(self.results.as_deref())),
             ("--run-dir", resolve::text(self.run_dir.as_deref())),
-            ("--cold", Some(self.cold.to_string())),
-            ("--warm", Some(self.warm.to_string())),
+            ("--cold", Some(self.cache.cold.to_string())),
+            ("--warm", Some(self.cache.warm.to_string())),
             ("--verify", Some(self.verify.to_string())),
         ]
     }
 
     /// Its wishes for a plan of so many processes.
     pub(super) fn request(&self, processes: u32) -> Request {
-        let cache = match (self.cold, self.warm) {
-            (true, _) => Cache::Cold,
-            (false, true) => Cache::Warm,
-            (false, false) => Cache::AsIs,
-        };
-        let processes = Some(processes);
+        let (processes, cache) = (Some(processes), self.cache.cache());
         Request { processes, cache, verify: self.verify, ..Request::default() }
     }
 }

@@ -3,7 +3,7 @@
 mod try_out;
 
 use crate::changed::Changeable;
-use crate::cli::DataArguments;
+use crate::cli::{CacheArguments, DataArguments};
 use crate::exit::{Exit, refuse};
 use crate::probe::Probes;
 use crate::{interrupt, messages, resolve, results, text, time};
@@ -16,7 +16,6 @@ use feedrate_report::words::advice as words;
 use feedrate_results::load_run;
 use feedrate_results::trials::Outcome;
 use feedrate_run::driver::Signals;
-use feedrate_spec::plan::Cache;
 use serde_json::{Value, json};
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -38,12 +37,8 @@ pub(super) struct AdviseArguments {
     /// Folder that results go to [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
-    /// Drop the dataset from the page cache before each epoch, and check that it is gone.
-    #[arg(long)]
-    cold: bool,
-    /// Read the dataset into the page cache before the first epoch, and check that it is there.
-    #[arg(long, conflicts_with = "cold")]
-    warm: bool,
+    #[command(flatten)]
+    cache: CacheArguments,
     /// Run the workload and each change in turns, cold or warm as it was, until it is decided what each brings; then the best two together.
     #[arg(long = "try")]
     try_out: bool,
@@ -67,13 +62,8 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         let message = format!("the run in `{}` is over, and is advised as it was", data.workload);
         return refuse(message, "`feedrate whatif` predicts changes; `feedrate run` makes them");
     }
-    let cache = match (arguments.cold, arguments.warm) {
-        (true, _) => Cache::Cold,
-        (false, true) => Cache::Warm,
-        (false, false) => Cache::AsIs,
-    };
     let budget_s = time::seconds("--budget", &arguments.budget)?;
-    let (of, record) = Changeable::find(data, cache)?;
+    let (of, record) = Changeable::find(data, arguments.cache.cache())?;
     let signals = LazyCell::new(interrupt::signals);
     let (run_dir, record) = match record {
         Some(record) => (data.workload.clone(), record),
