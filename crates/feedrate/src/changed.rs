@@ -77,7 +77,7 @@ impl Changeable {
         data
     }
 
-    /// The run in a folder of that name, else a workload.
+    /// The run in a folder of that name, else a workload. A `cache` that is asked for is that of its next runs.
     pub(crate) fn find(
         data: &DataArguments,
         cache: Cache,
@@ -86,7 +86,11 @@ impl Changeable {
             return Ok((Self::of_workload(data, cache)?, None));
         }
         let record = load_run(Path::new(&data.workload))?;
-        Ok((Self::of_run(&data.workload, &record, data)?, Some(record)))
+        let mut of = Self::of_run(&data.workload, &record, data)?;
+        if cache != Cache::AsIs {
+            of.request.cache = cache;
+        }
+        Ok((of, Some(record)))
     }
 
     /// Take what `run` would be given.
@@ -94,6 +98,20 @@ impl Changeable {
         let source = resolve::find(&data.workload)?;
         let request = Request { processes: Some(1), cache, ..Request::default() };
         Ok(Changeable { source, data: data.clone(), request })
+    }
+
+    /// Refuse the run of several processes: what is run again is one.
+    pub(crate) fn refuse_processes(&self) -> anyhow::Result<()> {
+        match self.request.processes {
+            Some(processes) if processes > 1 => refuse(
+                format!(
+                    "the run in `{}` had {processes} processes, and trials have one",
+                    self.data.workload
+                ),
+                "give the workload itself, with as many accelerators: `-n`",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// State of the page cache before its epochs.

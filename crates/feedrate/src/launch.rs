@@ -110,6 +110,22 @@ pub(crate) fn together(
     })
 }
 
+/// Refuse to be one of several processes of a `command` that starts its runs by itself. One of them tells; the others have the code to end with.
+pub(crate) fn refuse_company(command: &str) -> anyhow::Result<Option<Exit>> {
+    let launched = mpi::launched(|name| std::env::var(name).ok());
+    let Some(Launched { rank, size, .. }) = launched else { return Ok(None) };
+    match (rank, size) {
+        (1.., _) => Ok(Some(Exit::Usage)),
+        (0, Some(2..)) => refuse(
+            format!(
+                "`feedrate {command}` makes its runs by itself, and was started several times over"
+            ),
+            "start it without mpirun or srun; `-n` says how many accelerators there are",
+        ),
+        _ => Ok(None),
+    }
+}
+
 /// Refuse to begin where the processes were asked for different things.
 fn agree(comm: &dyn Comm, asked: impl FnOnce() -> Asked) -> anyhow::Result<()> {
     if comm.size() == 1 {

@@ -9,10 +9,12 @@ use crate::resolve::Resolved;
 use crate::{catalog, messages, progress, results};
 use anyhow::Context;
 use feedrate_analysis::precision::CONFIDENCE;
-use feedrate_analysis::trial;
+use feedrate_analysis::trial::{self, MATTERS_POINTS};
 use feedrate_data::manifest;
 use feedrate_data::removal::{self, Removal};
-use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, Metric, Unit};
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, DEVICE_BYTES, DURATION_S, LOGICAL_BYTES, Metric, Unit,
+};
 use feedrate_measure::stats;
 use feedrate_measure::summary::Summary;
 use feedrate_results::trials::{Outcome, Tried};
@@ -24,12 +26,25 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// More runs would not decide it either.
-const RUNS_EACH_MAX: usize = 8;
+pub(crate) const RUNS_EACH_MAX: usize = 8;
 /// Time that a process takes beside its run.
 const START_S: f64 = 1.0;
 
 /// The workload itself, by its place among the trials.
 pub(crate) const BASELINE: usize = 0;
+
+/// What trials are judged by.
+#[derive(Clone, Copy)]
+pub(crate) struct Response {
+    /// More of it is better.
+    pub(crate) metric: &'static Metric,
+    /// A difference that matters to nobody, beside a mean.
+    pub(crate) matters: fn(f64) -> f64,
+}
+
+/// Utilisation over all steps.
+pub(crate) const UTILISATION: Response =
+    Response { metric: &AU_ALL_STEPS, matters: |_| MATTERS_POINTS };
 
 /// A change, and the runs with it.
 pub(crate) struct Trial {
@@ -43,6 +58,8 @@ pub(crate) struct Trial {
     pub(crate) hindrance: Option<String>,
     /// Where its dataset is made, where it needs one of its own.
     own_root: Option<PathBuf>,
+    /// Memory is meant to serve it.
+    is_copied: bool,
     longest_s: f64,
 }
 
@@ -51,8 +68,11 @@ pub(crate) struct Trials<'a> {
     of: &'a Changeable,
     probes: Probes<'a>,
     budget_s: f64,
+    response: Response,
     quiet: bool,
     begun: Instant,
+    /// The first run is expected to take so long.
+    first_s: f64,
     unchanged: Resolved,
     made: MadeData,
     all: Vec<Trial>,
@@ -60,23 +80,36 @@ pub(crate) struct Trials<'a> {
 
 impl<'a> Trials<'a> {
     /// Nothing but the workload itself is to be tried yet. The budget begins now.
+    ///
+    /// # Errors
+    /// The workload cannot be planned, or its run had several processes.
     pub(crate) fn new(
         of: &'a Changeable,
         probes: Probes<'a>,
         budget_s: f64,
-        quiet: bool,
+        response: Response,
     ) -> anyhow::Result<Self> {
+        of.refuse_processes()?;
         let unchanged = of.resolve(&[])?;
         let (begun, made) = (Instant::now(), MadeData::default());
+        let (quiet, first_s, all) = (of.data.quiet, 0.0, Vec::new());
         let mut of =
-            Trials { of, probes, budget_s, quiet, begun, unchanged, made, all: Vec::new() };
+            Trials { of, probes, budget_s, response, quiet, begun, first_s, unchanged, made, all };
         of.add("as it is", &[]);
         Ok(of)
     }
 
+    /// A run without any change took so long.
+    pub(crate) fn expect(&mut self, run_s: f64) {
+        self.first_s = run_s + START_S;
+    }
+
     /// One more change. Returns its place.
     pub(crate) fn add(&mut self, name: &str, change: &[String]) -> usize {
-        let (own_root, hindrance) = match self.own_root(change) {
+        let resolved = self.of.resolve(change);
+        let plan = resolved.as_ref().ok().map(|of| &of.plan);
+        let is_copied = plan.is_some_and(|plan| plan.stage.is_some() || plan.loader.in_memory);
+        let (own_root, hindrance) = match resolved.and_then(|of| self.own_root(&of)) {
             Ok(root) => (root, None),
             Err(error) => (None, Some(why_not(&error))),
         };
@@ -87,6 +120,7 @@ impl<'a> Trials<'a> {
             runs: Vec::new(),
             hindrance,
             own_root,
+            is_copied,
             longest_s: 0.0,
         });
         self.all.len() - 1
@@ -107,20 +141,33 @@ impl<'a> Trials<'a> {
         self.begun.elapsed().as_secs_f64()
     }
 
-    /// Conclusion so far about a change against another.
-    pub(crate) fn outcome(&self, against: usize, place: usize) -> Outcome {
-        let [without, with] = [against, place].map(|place| self.all[place].values(&AU_ALL_STEPS));
-        trial::outcome(&without, &with)
+    /// Of the response, over the runs of a trial.
+    pub(crate) fn mean(&self, place: usize) -> Option<f64> {
+        stats::mean(&self.all[place].values(self.response.metric))
     }
 
-    /// Run the trials at `places` and what they are compared `against` in turns, until each is decided. Says whether time was too short for that.
-    pub(crate) fn decide(&mut self, against: usize, places: &[usize]) -> anyhow::Result<bool> {
+    /// Conclusion so far about a change against another.
+    pub(crate) fn outcome(&self, against: usize, place: usize) -> Outcome {
+        let Response { metric, matters } = self.response;
+        let [without, with] = [against, place].map(|place| self.all[place].values(metric));
+        let matters = stats::mean(&without).map_or(0.0, matters);
+        trial::outcome(&without, &with, matters)
+    }
+
+    /// Run the trials at `places` and what they are compared `against` in turns, until each is decided or has so many runs. Says whether time was too
+    /// short for that.
+    pub(crate) fn decide(
+        &mut self,
+        against: usize,
+        places: &[usize],
+        runs_max: usize,
+    ) -> anyhow::Result<bool> {
         loop {
             let open = places.iter().copied().filter(|&place| {
                 let trial = &self.all[place];
                 let outcome = self.outcome(against, place);
                 trial.hindrance.is_none()
-                    && trial.runs.len() < RUNS_EACH_MAX
+                    && trial.runs.len() < runs_max
                     && [Outcome::NotTried, Outcome::NotDecided].contains(&outcome)
             });
             let open: Vec<usize> = open.collect();
@@ -138,9 +185,7 @@ impl<'a> Trials<'a> {
 
     /// Run the one at `place` once. Says whether there was time to.
     pub(crate) fn run(&mut self, place: usize) -> anyhow::Result<bool> {
-        let longest_s = self.all[place].longest_s;
-        let expected_s = if longest_s > 0.0 { longest_s } else { self.all[BASELINE].longest_s };
-        if self.budget_s < self.took_s() + expected_s {
+        if self.budget_s < self.took_s() + self.expected_s(place) {
             return Ok(false);
         }
         let number = self.count() + 1;
@@ -164,10 +209,9 @@ impl<'a> Trials<'a> {
         let own_s = summary.figures.value(&DURATION_S).unwrap_or(f64::INFINITY) + START_S;
         trial.longest_s = trial.longest_s.max(begun.elapsed().as_secs_f64().min(own_s));
         let au = summary.figures.value(&AU_ALL_STEPS);
-        let is_warmed = summary.answer.is_memory_served && place != BASELINE;
         trial.runs.push(summary);
         let au = au.with_context(|| format!("{what} has no utilisation: nothing was computed"))?;
-        if is_warmed && !self.all[BASELINE].is_memory_served() {
+        if self.is_warmed(place) {
             let why = "memory served it, and not the run without it: try `--cold`";
             self.all[place].hindrance = Some(why.into());
         }
@@ -178,24 +222,38 @@ impl<'a> Trials<'a> {
         Ok(true)
     }
 
+    /// Whether memory gave a change what a device gave the workload without it.
+    fn is_warmed(&self, place: usize) -> bool {
+        let [without, with] = [BASELINE, place].map(|place| self.all[place].device_share());
+        let both = without.zip(with);
+        !self.all[place].is_copied
+            && both.is_some_and(|(without, with)| with < 0.5 && 0.5 <= without)
+    }
+
+    /// Time that the next run at `place` probably takes.
+    pub(crate) fn expected_s(&self, place: usize) -> f64 {
+        let known = [self.all[place].longest_s, self.all[BASELINE].longest_s, self.first_s];
+        known.into_iter().find(|&run_s| run_s > 0.0).unwrap_or(0.0)
+    }
+
     /// Where the dataset of a change is made; `None` where it is that of the workload, or is there already.
-    fn own_root(&mut self, change: &[String]) -> anyhow::Result<Option<PathBuf>> {
-        let Resolved { plan, data_root, .. } = self.of.resolve(change)?;
+    fn own_root(&mut self, changed: &Resolved) -> anyhow::Result<Option<PathBuf>> {
+        let Resolved { plan, data_root, .. } = changed;
         if is_same(&plan.dataset, &self.unchanged.plan.dataset) {
             return Ok(None);
         }
         if self.of.data.foreign {
             anyhow::bail!("it needs other files than those that others made");
         }
-        if !is_in_folder(&plan) {
+        if !is_in_folder(plan) {
             return Ok(None);
         }
         let is_dataset = data_root.join(manifest::FILE_NAME).exists();
-        if !is_dataset && dataset::folder(&plan, &data_root)?.join(manifest::FILE_NAME).exists() {
+        if !is_dataset && dataset::folder(plan, data_root)?.join(manifest::FILE_NAME).exists() {
             return Ok(None);
         }
-        let beside = if is_dataset { data_root.parent().unwrap_or(&data_root) } else { &data_root };
-        refuse_without_room(&plan, beside)?;
+        let beside = if is_dataset { data_root.parent().unwrap_or(data_root) } else { data_root };
+        refuse_without_room(plan, beside)?;
         self.made.root(beside).map(Some)
     }
 }
@@ -217,8 +275,11 @@ impl Trial {
         })
     }
 
-    fn is_memory_served(&self) -> bool {
-        self.runs.iter().any(|run| run.answer.is_memory_served)
+    /// Share of the bytes that a device gave; `None` where that is not known.
+    fn device_share(&self) -> Option<f64> {
+        let [device, read] =
+            [&DEVICE_BYTES, &LOGICAL_BYTES].map(|of| stats::mean(&self.values(of)));
+        device.zip(read).map(|(device, read)| device / read)
     }
 }
 

@@ -12,6 +12,8 @@ const BYTES_MAX: u64 = 16 << 20;
 
 /// Name of the best two changes together.
 pub const COMBINATION: &str = "combination";
+/// Name of a change that the user asked for.
+pub const ASKED: &str = "asked";
 
 names! {
     /// Conclusion from the runs of a change, against those without it.
@@ -59,6 +61,9 @@ pub struct TriedAdvice {
     pub name: String,
     /// Keys of the workload with their values.
     pub overrides: Vec<String>,
+    /// The same, or in words what to do where no key does it.
+    #[serde(default)]
+    pub change: String,
     /// `null` where the record does not tell.
     pub predicted_percent: Option<f64>,
     /// Range of the prediction.
@@ -69,8 +74,11 @@ pub struct TriedAdvice {
     pub outcome: Outcome,
     /// Reason why it was not tried, or is not decided.
     pub reason: Option<String>,
-    /// The command that runs it.
-    pub command: String,
+    /// Epochs from which on the copy of the dataset that it makes is worth its time, by the runs; `null` where it makes none.
+    #[serde(default)]
+    pub break_even_epochs: Option<f64>,
+    /// The command that runs it; `null` where no key does it.
+    pub command: Option<String>,
 }
 
 /// Runs of one setting.

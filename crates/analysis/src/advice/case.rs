@@ -14,8 +14,6 @@ use feedrate_spec::plan::Plan;
 const SATURATED_SHARE: f64 = 0.7;
 /// Reading threads that feed have this share of their time to spare.
 const SPARE_SHARE: f64 = 0.1;
-/// Threads of one accelerator that are advised at most.
-const THREADS_MAX: u32 = 64;
 /// Share of the machine's memory that a dataset may take.
 const MEMORY_SHARE_MAX: f64 = 0.5;
 
@@ -133,7 +131,7 @@ impl<'a> Case<'a> {
     /// Threads of an accelerator that would keep it fed, if each of them took no longer than now: the utilisation law.
     pub(super) fn threads_needed(&self) -> Option<u32> {
         let threads = self.sample()?.all_s() / self.compute_of_sample_s()? / (1.0 - SPARE_SHARE);
-        Some((threads.ceil() as u32).clamp(1, THREADS_MAX))
+        Some((threads.ceil() as u32).max(1))
     }
 
     /// Share of their time in which the threads had something to do.

@@ -27,6 +27,7 @@ mod bench;
 
 use crate::cli::DataArguments;
 use crate::exit::Exit;
+use crate::launch;
 use clap::{ArgMatches, Parser, Subcommand};
 
 /// Can this storage feed these accelerators, and if not, why not and what would help?
@@ -109,10 +110,26 @@ impl Arguments {
                 | Command::Study(study::StudyCommand::Run(_))
         )
     }
+
+    /// The name of a command that makes its runs by itself, one at a time.
+    fn lone(&self) -> Option<&'static str> {
+        match &self.command {
+            Command::Scale(_) => Some("scale"),
+            Command::Tune(_) => Some("tune"),
+            Command::Diagnose(_) => Some("diagnose"),
+            Command::Advise(_) => Some("advise"),
+            _ => None,
+        }
+    }
 }
 
 /// Do what was asked; `matches` tell what of it the user gave, and what is a default.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
+    if let Some(command) = arguments.lone()
+        && let Some(exit) = launch::refuse_company(command)?
+    {
+        return Ok(exit);
+    }
     match &arguments.command {
         Command::Run(a) => run::run(a),
         Command::Generate(a) => generate::generate(a),

@@ -1,7 +1,8 @@
 //! `feedrate advise --try` and `feedrate tune`: changes that are run against the workload.
 
-use crate::harness::Test;
+use crate::harness::{Answer, Test, signal, until};
 use serde_json::Value;
+use std::process::{Command, Stdio};
 
 /// One reading thread waits 4 ms for each of 4 reads of a batch that is computed on for 8 ms.
 const LATENCY: &str = "\
@@ -28,7 +29,8 @@ storage:
 #[test]
 fn advice_is_tried_and_what_was_made_for_it_is_removed() {
     let test = Test::with(LATENCY);
-    let answer = test.feedrate(&["advise", "workload.yaml", "--try", "--budget", "40s", "--json"]);
+    let more = ["--also", "dataset.format=tfrecord", "--budget", "40s", "--json"];
+    let answer = test.feedrate(&[&["advise", "workload.yaml", "--try"][..], &more].concat());
     assert!([0, 4].contains(&answer.code), "{answer:?}");
     let report = answer.json();
     let baseline = report["baseline"]["mean_percent"].as_f64().unwrap();
@@ -41,13 +43,99 @@ fn advice_is_tried_and_what_was_made_for_it_is_removed() {
         let is_tried = of["outcome"] != "not_tried";
         assert_eq!(of["tried"].is_null(), !is_tried, "{of}");
         assert!(is_tried || of["reason"].is_string(), "{of}");
+        let change = of["change"].as_str().unwrap();
+        assert!(of["command"].is_string() || change.contains("instead of"), "{of}");
     }
+    let asked = advice.iter().find(|of| of["name"] == "asked").unwrap();
+    assert_eq!(asked["overrides"][0], "dataset.format=tfrecord", "{asked}");
+    assert!(asked["tried"]["n"].as_u64() >= Some(1), "{asked}");
     let left: Vec<_> = std::fs::read_dir(test.path("data")).unwrap().flatten().collect();
     assert!(
         left.iter().all(|of| !of.file_name().to_string_lossy().starts_with("trials-")),
         "{left:?}"
     );
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// Of files that others made, and of a budget that no run fits into.
+#[test]
+fn what_cannot_be_tried_says_why() {
+    let test = Test::with(LATENCY);
+    let made = test.run_json(&["--data", "made"]);
+    assert!(made["run_dir"].is_string());
+    let folder = std::fs::read_dir(test.path("made")).unwrap().next().unwrap().unwrap().path();
+    std::fs::rename(folder.join("train"), test.path("train")).unwrap();
+    let foreign = ["--foreign", "--data", ".", "--also", "dataset.format=hdf5"];
+    let arguments = ["advise", "workload.yaml", "--try", "--budget", "0", "--json"];
+    let answer = test.feedrate(&[&arguments[..], &foreign].concat());
+    assert_eq!(answer.code, 4, "{answer:?}");
+    let report = answer.json();
+    assert_eq!((&report["runs"], &report["baseline"]), (&0.into(), &Value::Null), "{report}");
+    assert!(report["stopped"].as_str().unwrap().starts_with("a run takes about "), "{report}");
+    for of in report["advice"].as_array().unwrap() {
+        let why = match of["name"].as_str().unwrap() {
+            "asked" => "other files than those that others made",
+            "storage" => "the storage lacks ",
+            _ => "a run takes about ",
+        };
+        let reason = of["reason"].as_str().unwrap();
+        assert!(of["outcome"] == "not_tried" && reason.contains(why), "{of}");
+    }
+}
+
+#[test]
+fn what_runs_by_itself_is_refused_to_several_processes() {
+    let test = Test::with(LATENCY);
+    for command in ["advise", "tune", "diagnose", "scale"] {
+        let ranks = [0, 1].map(|rank: i32| {
+            let more: &[&str] = if command == "scale" { &["--au", "50"] } else { &[] };
+            let mut ranked = test.command(&[&[command, "workload.yaml"], more].concat());
+            ranked.env("OMPI_COMM_WORLD_RANK", rank.to_string()).env("OMPI_COMM_WORLD_SIZE", "2");
+            Answer::of(&ranked.output().unwrap())
+        });
+        ranks[0].refuses(2, &["several times over", "-n"]);
+        assert_eq!((ranks[1].code, ranks[1].stderr.as_str()), (2, ""), "{command}");
+    }
+    assert!(!test.path("results").exists());
+}
+
+#[test]
+fn a_tuning_that_is_interrupted_tells_what_is_known() {
+    let test = Test::with(LATENCY);
+    let mut command = test.command(&["tune", "workload.yaml", "--results", "out"]);
+    let command: &mut Command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let second_run = || {
+        let folder = std::fs::read_dir(test.path("out")).ok()?.next()?.ok()?.path();
+        folder.join("run-2.sh").exists().then_some(())
+    };
+    until("a second run", || second_run().is_some());
+    signal("-INT", child.id());
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, 130, "{answer:?}");
+    assert!(answer.stdout.contains("as it is"), "{answer:?}");
+    assert!(answer.stdout.contains("Stopped: the runs were interrupted"), "{answer:?}");
+}
+
+#[test]
+fn accelerators_that_are_fed_are_counted() {
+    let test = Test::with(LATENCY);
+    // Four reads at a time, of 4 ms: enough for a batch of four in 8 ms of each of two accelerators.
+    let few = [
+        "reader.read_threads=4",
+        "storage.throttle.concurrency=4",
+        "storage.delay.read_seconds=0",
+        "storage.throttle.latency_seconds=0.004",
+        "metric.au=0.6",
+    ];
+    let goal = ["--goal", "accelerators", "--max", "3", "--keys", "reader.prefetch_size", "--json"];
+    let answer = test.feedrate(&[&["tune", "workload.yaml"], &few[..], &goal[..]].concat());
+    assert!([0, 4].contains(&answer.code), "{answer:?}");
+    let report = answer.json();
+    let fed = report["best"]["fed_accelerators"].as_u64().unwrap();
+    assert!((1..=3).contains(&fed), "{report}");
+    let command = report["command"].as_str().unwrap();
+    assert!(command.contains(&format!("accelerators={fed}")), "{report}");
 }
 
 #[test]

@@ -30,7 +30,10 @@ const CHANGE_WIDTH: usize = 48;
 Of the folder of a run it is the record that is looked at, and nothing is run; a workload is run once, as `feedrate run` would.
 
   feedrate advise results/w/2026-11-22-10-00-00
-  feedrate advise imagenet_cnn -n 4 --scale 0.01 --cold")]
+  feedrate advise imagenet_cnn -n 4 --scale 0.01 --cold
+  feedrate advise my.yaml --try --also reader.prefetch_size=16 --also 'dataset.format=hdf5 reader.read_threads=4'
+
+Exit codes: 0 told; 1 a run failed; 2 bad usage or workload; 4 tried, and something is not decided; 130 interrupted, with the table so far.")]
 pub(super) struct AdviseArguments {
     #[command(flatten)]
     data: DataArguments,
@@ -42,6 +45,9 @@ pub(super) struct AdviseArguments {
     /// Run the workload and each change in turns, cold or warm as it was, until it is decided what each brings; then the best two together.
     #[arg(long = "try")]
     try_out: bool,
+    /// With `--try`, a change to be tried too, whether it is advised or not; several keys in quotes. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE", requires = "try_out")]
+    also: Vec<String>,
     /// With `--try`, begin no run that would probably end later than this: `90`, `10m`, `2h`.
     #[arg(long, value_name = "TIME", default_value = "10m")]
     budget: String,
@@ -64,6 +70,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     }
     let budget_s = time::seconds("--budget", &arguments.budget)?;
     let (of, record) = Changeable::find(data, arguments.cache.cache())?;
+    let also = asked_for(&of, &arguments.also)?;
     let signals = LazyCell::new(interrupt::signals);
     let (run_dir, record) = match record {
         Some(record) => (data.workload.clone(), record),
@@ -72,11 +79,11 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let (summary, derived) = (Summary::new(&record), Derived::new(&record));
     let opening = words::opening(&summary.answer, &derived);
     let rows = advised(&of, &Case::new(&derived, &summary.answer, &summary.doubts));
-    if arguments.try_out && !rows.is_empty() {
+    if arguments.try_out && !(rows.is_empty() && also.is_empty()) {
         let results = arguments.results.as_deref();
         let advice = rows.into_iter().map(|row| row.advice).collect();
         let (of, record, opening, signals) = (&of, &record, &opening, &*signals);
-        return TryOut { of, record, opening, advice, budget_s, results, signals }.run();
+        return TryOut { of, record, opening, advice, also, budget_s, results, signals }.run();
     }
     if data.json {
         messages::print_json(json!({
@@ -93,6 +100,16 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         messages::print_page(&[opening, page(&summary, &rows), results].join("\n\n"))?;
     }
     Ok(Exit::Fine)
+}
+
+/// Changes of `--also`, each of which can be planned.
+fn asked_for(of: &Changeable, also: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
+    let changes = also.iter().map(|text| {
+        let overrides: Vec<String> = text.split_whitespace().map(str::to_string).collect();
+        of.plan(&overrides)?;
+        Ok(overrides)
+    });
+    changes.collect()
 }
 
 /// Run the workload as it is: the folder of the run, and its record.

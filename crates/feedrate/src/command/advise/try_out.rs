@@ -3,19 +3,26 @@
 use crate::changed::Changeable;
 use crate::exit::{Exit, Interrupted};
 use crate::probe::Probes;
-use crate::trials::{BASELINE, Trials};
+use crate::trials::{BASELINE, RUNS_EACH_MAX, Trial, Trials, UTILISATION};
 use crate::{messages, results, text};
-use feedrate_analysis::advice::Advice;
+use feedrate_analysis::advice::{Advice, Cost, Proposal};
 use feedrate_analysis::predict::{Pipeline, Prediction};
-use feedrate_measure::metric::Unit;
+use feedrate_analysis::trial::MATTERS_POINTS;
+use feedrate_measure::derived::Derived;
+use feedrate_measure::metric::{DURATION_S, Unit};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::write_atomically;
+use feedrate_measure::stats;
+use feedrate_report::words::advice as words;
 use feedrate_results::trials::{
-    COMBINATION, Outcome, TRIALS_FILE, TrialsResult, Tried, TriedAdvice,
+    ASKED, COMBINATION, Outcome, TRIALS_FILE, TrialsResult, Tried, TriedAdvice,
 };
 use feedrate_run::driver::Signals;
 use feedrate_spec::units;
 use std::path::Path;
+
+/// Runs of each change before the best two are tried together; what is not decided then is run again after that.
+const RUNS_EACH_FIRST: usize = 3;
 
 /// Advice to be tried, and how long.
 pub(super) struct TryOut<'a> {
@@ -23,17 +30,20 @@ pub(super) struct TryOut<'a> {
     pub(super) record: &'a Record,
     pub(super) opening: &'a str,
     pub(super) advice: Vec<Advice>,
+    /// Changes that the user asked for.
+    pub(super) also: Vec<Vec<String>>,
     pub(super) budget_s: f64,
     pub(super) results: Option<&'a Path>,
     pub(super) signals: &'a Signals,
 }
 
-/// A change, and its place among the trials; none where it is no change of the workload.
+/// A change, and its place among the trials, or the reason why it has none.
 struct Candidate {
     name: String,
     overrides: Vec<String>,
+    change: String,
     prediction: Option<Prediction>,
-    place: Option<usize>,
+    place: Result<usize, String>,
 }
 
 impl TryOut<'_> {
@@ -43,18 +53,17 @@ impl TryOut<'_> {
         let root = results::root(self.results, &self.of.resolve(&[])?.workload)?;
         let folder = results::make_folder(&root, "advise-")?;
         let probes = Probes { folder: &folder, cache: self.of.cache(), signals: self.signals };
-        let mut trials = Trials::new(self.of, probes, self.budget_s, data.quiet)?;
-        let mut candidates = Vec::new();
-        for Advice { proposal, prediction } in &self.advice {
-            let overrides = proposal.overrides.clone();
-            let place =
-                (!overrides.is_empty()).then(|| trials.add(&overrides.join(" "), &overrides));
-            let name = proposal.rule.to_string();
-            candidates.push(Candidate { name, overrides, prediction: *prediction, place });
-        }
+        let mut trials = Trials::new(self.of, probes, self.budget_s, UTILISATION)?;
+        trials.expect(Derived::new(self.record).value(&DURATION_S).unwrap_or_default());
+        let mut candidates = self.candidates(&mut trials);
         let tried = self.try_all(&mut trials, &mut candidates);
         let stopped = match &tried {
-            Ok(is_short) => is_short.then(|| "the budget is spent".to_string()),
+            Ok(false) => None,
+            Ok(true) if trials.count() == 0 => {
+                let run = units::seconds(trials.expected_s(BASELINE));
+                Some(format!("a run takes about {run}, which is more than the budget"))
+            }
+            Ok(true) => Some("the budget is spent".into()),
             Err(error) if error.is::<Interrupted>() => Some("the trials were interrupted".into()),
             Err(error) => Some(crate::changed::why_not(error)),
         };
@@ -67,7 +76,38 @@ impl TryOut<'_> {
         }
         tried?;
         let is_open = |of: &TriedAdvice| of.outcome == Outcome::NotDecided;
-        Ok(if result.advice.iter().any(is_open) { Exit::Undecided } else { Exit::Fine })
+        let is_open = result.stopped.is_some() || result.advice.iter().any(is_open);
+        Ok(if is_open { Exit::Undecided } else { Exit::Fine })
+    }
+
+    /// What is advised, and what was asked for beside it.
+    fn candidates(&self, trials: &mut Trials<'_>) -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for Advice { proposal, prediction } in &self.advice {
+            let overrides = proposal.overrides.clone();
+            let place = match &overrides[..] {
+                [] => Err(untried(proposal)),
+                overrides => Ok(trials.add(&overrides.join(" "), overrides)),
+            };
+            let (name, change) = (proposal.rule.to_string(), words::change(proposal));
+            candidates.push(Candidate { name, overrides, change, prediction: *prediction, place });
+        }
+        for overrides in &self.also {
+            if !candidates.iter().any(|of| of.overrides == *overrides) {
+                candidates.push(self.candidate(ASKED, overrides.clone(), trials));
+            }
+        }
+        candidates
+    }
+
+    /// A change that no rule advises as it is.
+    fn candidate(&self, name: &str, overrides: Vec<String>, trials: &mut Trials<'_>) -> Candidate {
+        let change = overrides.join(" ");
+        let place = Ok(trials.add(&change, &overrides));
+        let plan = self.of.plan(&overrides).ok();
+        let prediction =
+            plan.and_then(|plan| Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok());
+        Candidate { name: name.into(), overrides, change, prediction, place }
     }
 
     /// Each by itself, then the best two together. Says whether time was too short.
@@ -76,8 +116,8 @@ impl TryOut<'_> {
         trials: &mut Trials<'_>,
         candidates: &mut Vec<Candidate>,
     ) -> anyhow::Result<bool> {
-        let places: Vec<usize> = candidates.iter().filter_map(|of| of.place).collect();
-        let is_short = trials.decide(BASELINE, &places)?;
+        let places: Vec<usize> = candidates.iter().filter_map(|of| of.place.clone().ok()).collect();
+        let is_short = trials.decide(BASELINE, &places, RUNS_EACH_FIRST)?;
         let helping = helping(trials, candidates);
         let keys = |of: &Candidate| {
             let keys = of.overrides.iter().filter_map(|text| text.split('=').next());
@@ -88,18 +128,16 @@ impl TryOut<'_> {
                 |second: &&&Candidate| keys(first).iter().all(|key| !keys(second).contains(key));
             helping[at + 1..].iter().find(apart).map(|second| (*first, *second))
         });
-        let Some((first, second)) = both else { return Ok(is_short) };
+        let Some((first, second)) = both else {
+            return Ok(trials.decide(BASELINE, &places, RUNS_EACH_MAX)? || is_short);
+        };
         let overrides = [first.overrides.clone(), second.overrides.clone()].concat();
-        let place = trials.add(&overrides.join(" "), &overrides);
-        let single = first.place.unwrap_or(BASELINE);
-        let prediction = self
-            .of
-            .plan(&overrides)
-            .ok()
-            .and_then(|plan| Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok());
-        let name = COMBINATION.to_string();
-        candidates.push(Candidate { name, overrides, prediction, place: Some(place) });
-        Ok(trials.decide(single, &[place])? || is_short)
+        let single = *first.place.as_ref().unwrap_or(&BASELINE);
+        let both = self.candidate(COMBINATION, overrides, trials);
+        let both_place: Vec<usize> = both.place.clone().into_iter().collect();
+        candidates.push(both);
+        let is_short = trials.decide(single, &both_place, RUNS_EACH_MAX)? || is_short;
+        Ok(trials.decide(BASELINE, &places, RUNS_EACH_MAX)? || is_short)
     }
 
     fn result(
@@ -114,7 +152,10 @@ impl TryOut<'_> {
             workload: self.record.plan.workload.clone(),
             asked: data.words(),
             baseline: trials.at(BASELINE).tried(),
-            advice: candidates.iter().map(|of| self.advised(trials, of)).collect(),
+            advice: candidates
+                .iter()
+                .map(|of| self.advised(trials, of, stopped.as_deref()))
+                .collect(),
             stopped,
             runs: trials.count(),
             took_s: trials.took_s(),
@@ -122,44 +163,65 @@ impl TryOut<'_> {
         }
     }
 
-    fn advised(&self, trials: &Trials<'_>, of: &Candidate) -> TriedAdvice {
-        let trial = of.place.map(|place| trials.at(place));
+    fn advised(&self, trials: &Trials<'_>, of: &Candidate, stopped: Option<&str>) -> TriedAdvice {
+        let trial = of.place.as_ref().ok().map(|&place| trials.at(place));
         let tried = trial.and_then(|trial| trial.tried());
         let hindrance = trial.and_then(|trial| trial.hindrance.clone());
-        let outcome = match (of.place, &hindrance) {
-            (None, _) => Outcome::NotTried,
-            (Some(_), Some(_)) if tried.is_some() => Outcome::NotDecided,
-            (Some(place), _) => trials.outcome(BASELINE, place),
+        let outcome = match (&of.place, &hindrance) {
+            (Err(_), _) => Outcome::NotTried,
+            (Ok(_), Some(_)) if tried.is_some() => Outcome::NotDecided,
+            (Ok(place), _) => trials.outcome(BASELINE, *place),
         };
-        let reason = match outcome {
+        let reason = match (&of.place, outcome) {
+            (Err(why), _) => Some(why.clone()),
             _ if hindrance.is_some() => hindrance,
-            Outcome::NotTried if of.place.is_none() => Some("it is no key of the workload".into()),
-            Outcome::NotTried => Some("no time was left".into()),
-            Outcome::NotDecided => Some("the runs differ too much, or are too few".into()),
+            (_, Outcome::NotTried) => Some(stopped.unwrap_or("no time was left").into()),
+            (_, Outcome::NotDecided) => Some("the runs differ too much, or are too few".into()),
             _ => None,
         };
         TriedAdvice {
             name: of.name.clone(),
             overrides: of.overrides.clone(),
+            change: of.change.clone(),
             predicted_percent: of.prediction.map(|of| of.au_percent),
             interval: of.prediction.map(|of| of.interval),
             tried,
             outcome,
             reason,
-            command: self.of.command(&of.overrides),
+            break_even_epochs: trial.and_then(|trial| break_even(trials.at(BASELINE), trial)),
+            command: of.place.is_ok().then(|| self.of.command(&of.overrides)),
         }
     }
 }
 
+/// The reason why advice is not tried that no key of the workload follows.
+fn untried(proposal: &Proposal) -> String {
+    let what = match proposal.cost {
+        Cost::LocalDisk => "name the folder, `--also reader.stage=DIR`",
+        _ => "no key of the workload does that",
+    };
+    format!("{}; {what}", words::why(proposal))
+}
+
+/// Epochs from which on a copy is worth it, by the epochs without and with it.
+fn break_even(without: &Trial, with: &Trial) -> Option<f64> {
+    let epoch_s = |trial: &Trial| {
+        let epochs = trial.runs.first()?.epochs;
+        Some(stats::mean(&trial.values(&DURATION_S))? / epochs as f64)
+    };
+    let staging = with.runs.iter().find_map(|run| run.staging.as_ref())?;
+    staging.break_even_epochs(epoch_s(without)?, epoch_s(with)?)
+}
+
 fn mean(trials: &Trials<'_>, of: &Candidate) -> f64 {
-    let tried = of.place.and_then(|place| trials.at(place).tried());
-    tried.map_or(f64::NEG_INFINITY, |of: Tried| of.mean_percent)
+    let mean = of.place.as_ref().ok().and_then(|&place| trials.mean(place));
+    mean.unwrap_or(f64::NEG_INFINITY)
 }
 
 /// Those that help for certain, the best first.
 fn helping<'c>(trials: &Trials<'_>, candidates: &'c [Candidate]) -> Vec<&'c Candidate> {
     let helps = |of: &&Candidate| {
-        of.place.is_some_and(|place| {
+        of.place.as_ref().is_ok_and(|&place| {
             trials.at(place).hindrance.is_none()
                 && trials.outcome(BASELINE, place) == Outcome::Helps
         })
@@ -169,15 +231,22 @@ fn helping<'c>(trials: &Trials<'_>, candidates: &'c [Candidate]) -> Vec<&'c Cand
     helping
 }
 
-/// The one to use, by its place: both together only where they are better than the better of them for certain.
+/// The one to use, by its place: the first of those as good as the best, for the cheapest come first; both together only where they are better than that
+/// for certain.
 fn best(trials: &Trials<'_>, candidates: &[Candidate]) -> Option<usize> {
     let helping = helping(trials, candidates);
-    let single = helping.iter().find(|of| of.name != COMBINATION)?;
-    let both = helping.iter().find(|of| of.name == COMBINATION);
-    let (single_place, both_place) = (single.place?, both.and_then(|of| of.place));
-    let is_better = |place: &usize| trials.outcome(single_place, *place) == Outcome::Helps;
-    let best = both_place.filter(is_better).unwrap_or(single_place);
-    candidates.iter().position(|of| of.place == Some(best))
+    let is_single = |of: &&&Candidate| of.name != COMBINATION;
+    let most = mean(trials, helping.iter().find(is_single)?);
+    let as_good = |of: &&Candidate| {
+        let is_helping = helping.iter().any(|one| one.place == of.place);
+        is_helping && of.name != COMBINATION && most - MATTERS_POINTS <= mean(trials, of)
+    };
+    let place = |of: &Candidate| of.place.clone().ok();
+    let single = place(candidates.iter().find(as_good)?)?;
+    let both = helping.iter().find(|of| of.name == COMBINATION).and_then(|of| place(of));
+    let is_better = |both: &usize| trials.outcome(single, *both) == Outcome::Helps;
+    let best = both.filter(is_better).unwrap_or(single);
+    candidates.iter().position(|of| of.place == Ok(best))
 }
 
 fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
@@ -192,21 +261,28 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
         ["as it is".into(), "-".into(), au(of.baseline), runs(of.baseline), String::new()];
     let mut rows = vec![no_change];
     let mut notes = Vec::new();
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for (at, row) in of.advice.iter().enumerate() {
-        let change = match row.overrides.join("\n") {
+        let change = match &row.change {
             _ if row.name == COMBINATION => "the best two together".to_string(),
-            none if none.is_empty() => row.name.clone(),
-            overrides => overrides,
+            change => change.replace(' ', if row.overrides.is_empty() { " " } else { "\n" }),
         };
         let outcome = if best == Some(at) { "best" } else { row.outcome.name() };
-        notes.extend(
-            row.reason
-                .as_ref()
-                .map(|why| format!("{} {}: {why}", change.replace('\n', " "), row.outcome.name())),
-        );
+        let told = change.replace('\n', " ");
+        if let Some(why) = &row.reason {
+            let why = format!("{}: {why}", row.outcome.name());
+            match reasons.iter_mut().find(|(of, _)| *of == why) {
+                Some((_, changes)) => changes.push(told.clone()),
+                None => reasons.push((why, vec![told.clone()])),
+            }
+        }
+        notes.extend(row.break_even_epochs.map(|epochs| {
+            format!("{told}: the copy is worth its time from {epochs:.1} epochs on")
+        }));
         let predicted = text::known(row.predicted_percent, |percent| format!("{percent:.0} %"));
         rows.push([change, predicted, au(row.tried), runs(row.tried), outcome.into()]);
     }
+    notes.extend(reasons.iter().map(|(why, changes)| format!("{} {why}", changes.join(", "))));
     let useless = |of: &&TriedAdvice| [Outcome::NoEffect, Outcome::Hurts].contains(&of.outcome);
     let withdrawn = of.advice.iter().filter(useless).filter(|of| of.name != COMBINATION);
     let withdrawn: Vec<String> = withdrawn.map(|of| of.overrides.join(" ")).collect();
@@ -219,7 +295,7 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
     if !notes.is_empty() {
         parts.push(notes.join("\n"));
     }
-    parts.extend(best.map(|at| of.advice[at].command.clone()));
+    parts.extend(best.and_then(|at| of.advice[at].command.clone()));
     let (counted, took) = (units::counted(of.runs, "run"), units::seconds(of.took_s));
     parts.push(format!("{counted} in {took}\nResults: {}", of.results));
     parts.join("\n\n")

@@ -17,6 +17,7 @@ use feedrate_spec::plan::Cache;
 use feedrate_spec::units;
 use hunt::Hunt;
 use range::SearchRange;
+pub(super) use range::largest;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;

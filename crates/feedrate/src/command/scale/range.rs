@@ -204,7 +204,11 @@ impl<'a> SearchRange<'a> {
 }
 
 /// The largest number from `from` to `max` at which something holds that holds at all smaller ones, if there is one.
-fn largest(from: u64, max: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
+pub(in crate::command) fn largest(
+    from: u64,
+    max: u64,
+    mut holds: impl FnMut(u64) -> bool,
+) -> Option<u64> {
     let mut low = Some(from).filter(|&from| holds(from))?;
     let mut high = low.saturating_mul(2).min(max);
     while low < high && holds(high) {

@@ -1,0 +1,101 @@
+//! `feedrate tune`: the cheapest setting within 2 % of the best. Takes the arguments, and has the setting looked for and told.
+
+mod grid;
+mod told;
+mod tuning;
+
+use crate::changed::Changeable;
+use crate::cli::DataArguments;
+use crate::exit::Exit;
+use crate::probe::Probes;
+use crate::trials::{Response, Trials};
+use crate::{interrupt, messages, results, time};
+use clap::{Args, ValueEnum};
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
+use feedrate_spec::plan::Cache;
+use grid::{TuneGrid, tuned_keys};
+use std::path::PathBuf;
+use told::Told;
+use tuning::{SHARE, TuneEnd, Tuning};
+
+/// `feedrate tune`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The settings are predicted from one run of the workload as it is. Those that promise most for what they take are run, then those that the best of \
+them promises; the better half of all again, and the last two until they are told apart. Of settings within 2 % of the best the answer is the one with \
+the fewest threads, then with the fewest keys to set, then with the least memory.
+
+Keys: reader.read_threads (1 to 64 for each accelerator), reader.prefetch_size, reader.transfer_size, storage.engine, dataset.format.
+
+Exit codes: 0 a setting was found; 1 a run failed; 2 bad usage or workload; 4 it is not certain; 130 interrupted, with the table so far.")]
+pub(super) struct TuneArguments {
+    #[command(flatten)]
+    data: DataArguments,
+    /// Goal to tune for.
+    #[arg(long, value_enum, default_value_t = TuneGoal::Au)]
+    goal: TuneGoal,
+    /// With `--goal accelerators`, the largest number that is tried.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
+    max: u64,
+    /// Keys to tune, with commas between them.
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    keys: Vec<String>,
+    /// Begin no run that would probably end later than this: `90`, `30m`, `2h`.
+    #[arg(long, value_name = "TIME", default_value = "20m")]
+    budget: String,
+    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+    /// Drop the dataset from the page cache before each run, and check that it is gone.
+    #[arg(long)]
+    cold: bool,
+}
+
+/// A goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TuneGoal {
+    /// Utilisation over all steps.
+    Au,
+    /// Samples per second.
+    Throughput,
+    /// Accelerators that reach the workload's `metric.au` over all steps. Settings are compared at the most that any is predicted to feed;
+    /// then it is measured how many the last two feed.
+    Accelerators,
+}
+
+impl TuneGoal {
+    /// Runs with equally many accelerators are compared by it.
+    fn metric(self) -> &'static Metric {
+        match self {
+            TuneGoal::Au | TuneGoal::Accelerators => &AU_ALL_STEPS,
+            TuneGoal::Throughput => &SAMPLES_WHOLE,
+        }
+    }
+}
+
+/// Tune, and tell.
+pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
+    let budget_s = time::seconds("--budget", &arguments.budget)?;
+    let keys = tuned_keys(&arguments.keys)?;
+    let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
+    let (of, _) = Changeable::find(&arguments.data, cache)?;
+    let root = results::root(arguments.results.as_deref(), &of.resolve(&[])?.workload)?;
+    let (grid, goal) = (TuneGrid::new(&keys, &of)?, arguments.goal);
+    let folder = results::make_folder(&root, "tune-")?;
+    let signals = interrupt::signals();
+    let probes = Probes { folder: &folder, cache: of.cache(), signals: &signals };
+    let response = Response { metric: goal.metric(), matters: |mean| SHARE * mean };
+    let trials = Trials::new(&of, probes, budget_s, response)?;
+    let (max, runners) = (arguments.max, Vec::new());
+    let mut tuning = Tuning { goal, max, of: &of, grid, trials, runners, at: None };
+    let ended = tuning.run();
+    if !tuning.runners.is_empty() {
+        let told = Told { tuning: &tuning, ended: &ended, folder: &folder };
+        if arguments.data.json {
+            messages::print_json(told.json())?;
+        } else {
+            messages::print_page(&told.page())?;
+        }
+    }
+    Ok(if ended? == TuneEnd::Certain { Exit::Fine } else { Exit::Undecided })
+}
