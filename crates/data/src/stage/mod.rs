@@ -64,7 +64,7 @@ pub struct Survey {
 struct StageManifest {
     feedrate_stage: u32,
     source: PathBuf,
-    /// Of the dataset; `None` in copies of before.
+    /// Settings of the dataset; `None` in copies of before.
     #[serde(default)]
     settings: Option<DatasetPlan>,
     /// Stands for settings, lengths and times of change.
