@@ -126,6 +126,9 @@ impl DatasetError {
             DatasetError::OtherDataset { .. } => {
                 "point `--data` (`dataset.data_folder`) elsewhere, or change the workload to what lies there"
             }
+            DatasetError::OtherVersion(_) => {
+                "`feedrate run` reads it as it is; to compare it, remove it with `feedrate clean DIR --yes`, and generate it again"
+            }
             DatasetError::OlderIncomplete { .. } => {
                 "remove the dataset with `feedrate clean DIR --yes`, and generate it again"
             }
@@ -140,16 +143,15 @@ impl DatasetError {
             }
             DatasetError::Changed { .. } => "generate it again: what is right is kept",
             DatasetError::TooFew { .. } => {
-                "set `dataset.num_files_train` and `dataset.num_files_eval` to what is there"
+                "set `dataset.num_files_train` and `dataset.num_files_eval` to what is there; files of other names take links named as DLIO names them (docs/guide/advice.md)"
             }
             DatasetError::NoFile { .. } => {
-                "numbers of files and subfolders are part of the names: set them to what is there"
+                "numbers of files and subfolders are part of the names: set them to what is there, or give links such names (docs/guide/advice.md)"
             }
             DatasetError::Format { .. } => {
                 "set `dataset.format` and `dataset.num_samples_per_file` to what is there"
             }
             DatasetError::NoFormat(_)
-            | DatasetError::OtherVersion(_)
             | DatasetError::Busy { .. }
             | DatasetError::Cancelled { .. } => return None,
         })

@@ -15,7 +15,7 @@ use feedrate_measure::record::file::write_atomically;
 use feedrate_measure::stats;
 use feedrate_report::words::advice as words;
 use feedrate_results::trials::{
-    ASKED, COMBINATION, Outcome, TRIALS_FILE, TrialsResult, Tried, TriedAdvice,
+    ASKED, COMBINATION, Outcome, TRIALS_FILE, TRIALS_FOLDER, TrialsResult, Tried, TriedAdvice,
 };
 use feedrate_run::driver::Signals;
 use feedrate_spec::units;
@@ -51,7 +51,7 @@ impl TryOut<'_> {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
         let data = &self.of.data;
         let root = results::root(self.results, &self.of.resolve(&[])?.workload)?;
-        let folder = results::make_folder(&root, "advise-")?;
+        let folder = results::make_folder(&root, TRIALS_FOLDER)?;
         let probes = Probes { folder: &folder, cache: self.of.cache(), signals: self.signals };
         let mut trials = Trials::new(self.of, probes, self.budget_s, UTILISATION)?;
         trials.expect(Derived::new(self.record).value(&DURATION_S).unwrap_or_default());
@@ -68,12 +68,14 @@ impl TryOut<'_> {
             Err(error) => Some(crate::changed::why_not(error)),
         };
         let result = self.result(&trials, &candidates, stopped, &folder);
-        write_atomically(&folder.join(TRIALS_FILE), serde_json::to_string(&result)?.as_bytes())?;
+        let text = serde_json::to_string(&result)?;
+        let kept = write_atomically(&folder.join(TRIALS_FILE), text.as_bytes());
         if data.json {
             messages::print_json(serde_json::to_value(&result)?)?;
         } else {
             messages::print_page(&page(self.opening, &result, best(&trials, &candidates)))?;
         }
+        kept?;
         tried?;
         let is_open = |of: &TriedAdvice| of.outcome == Outcome::NotDecided;
         let is_open = result.stopped.is_some() || result.advice.iter().any(is_open);
@@ -151,6 +153,7 @@ impl TryOut<'_> {
         TrialsResult {
             workload: self.record.plan.workload.clone(),
             asked: data.words(),
+            plan: Some(self.record.plan.clone()),
             baseline: trials.at(BASELINE).tried(),
             advice: candidates
                 .iter()
@@ -263,12 +266,8 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
     let mut notes = Vec::new();
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for (at, row) in of.advice.iter().enumerate() {
-        let change = match &row.change {
-            _ if row.name == COMBINATION => "the best two together".to_string(),
-            change => change.replace(' ', if row.overrides.is_empty() { " " } else { "\n" }),
-        };
+        let told = words::tried_change(row);
         let outcome = if best == Some(at) { "best" } else { row.outcome.name() };
-        let told = change.replace('\n', " ");
         if let Some(why) = &row.reason {
             let why = format!("{}: {why}", row.outcome.name());
             match reasons.iter_mut().find(|(of, _)| *of == why) {
@@ -280,11 +279,12 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
             format!("{told}: the copy is worth its time from {epochs:.1} epochs on")
         }));
         let predicted = text::known(row.predicted_percent, |percent| format!("{percent:.0} %"));
+        let is_one = row.name == COMBINATION || row.overrides.is_empty();
+        let change = if is_one { told } else { row.overrides.join("\n") };
         rows.push([change, predicted, au(row.tried), runs(row.tried), outcome.into()]);
     }
     notes.extend(reasons.iter().map(|(why, changes)| format!("{} {why}", changes.join(", "))));
-    let useless = |of: &&TriedAdvice| [Outcome::NoEffect, Outcome::Hurts].contains(&of.outcome);
-    let withdrawn = of.advice.iter().filter(useless).filter(|of| of.name != COMBINATION);
+    let withdrawn = of.advice.iter().filter(|of| of.is_withdrawn() && of.name != COMBINATION);
     let withdrawn: Vec<String> = withdrawn.map(|of| of.overrides.join(" ")).collect();
     if !withdrawn.is_empty() {
         notes.push(format!("Withdrawn: {}", withdrawn.join(", ")));

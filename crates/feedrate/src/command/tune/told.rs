@@ -134,6 +134,7 @@ impl Told<'_> {
             "decided": self.is_certain(),
             "stopped": self.stopped(),
             "compared_at_accelerators": tuning.at,
+            "fed_accelerators": best.fed,
             "settings": tuning.grid.count(),
             "runs": tuning.trials.count(),
             "took_s": tuning.trials.took_s(),
@@ -149,6 +150,7 @@ impl Told<'_> {
         json!({
             "overrides": runner.setting.overrides,
             "predicted": runner.predicted,
+            "predicted_percent": runner.predicted.filter(|_| self.tuning.goal == TuneGoal::Au),
             "tried": trial.tried(),
             "samples_per_second": stats::mean(&trial.values(&SAMPLES_WHOLE)),
             "fed_accelerators": runner.fed,
