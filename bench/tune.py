@@ -28,25 +28,25 @@ THREADS, PREFETCH, PIECES = LEVELS
 # Name: the storage and the workload, and the keys that are tuned.
 CASES = {
     "latency, small requests": (
-        [f"{THREADS}=3", f"{PIECES}=64KiB", "storage.delay.read_seconds=0.03"],
+        [f"{THREADS}=3", f"{PIECES}=64KiB", "storage.delay.read_seconds=0.01"],
         [THREADS, PIECES],
     ),
     "throttled, small requests": (
-        [f"{THREADS}=3", f"{PIECES}=16KiB", "storage.throttle.bytes_per_second=40e6", "storage.throttle.latency_seconds=0.004"],
+        [f"{THREADS}=3", f"{PIECES}=16KiB", "storage.throttle.bytes_per_second=60e6", "storage.throttle.latency_seconds=0.002"],
         [THREADS, PIECES],
     ),
     "expensive opens": (
-        [f"{THREADS}=3", f"{PREFETCH}=1", "storage.delay.open_seconds=0.05", "storage.delay.read_seconds=0.005"],
+        [f"{THREADS}=3", f"{PREFETCH}=1", "storage.delay.open_seconds=0.02", "storage.delay.read_seconds=0.002"],
         [THREADS, PREFETCH],
     ),
     "slow decode": (
-        [f"{THREADS}=3", f"{PREFETCH}=1", "reader.preprocess_time=0.06", "storage.delay.read_seconds=0.002"],
+        [f"{THREADS}=3", f"{PREFETCH}=1", "reader.preprocess_time=0.02", "storage.delay.read_seconds=0.002"],
         [THREADS, PREFETCH],
     ),
 }
 
 # Settings of the exhaustive search that are run again, and how often.
-FINALISTS, ROUNDS = 3, 5
+FINALISTS, ROUNDS = 3, 3
 NEAR_SHARE = 0.02
 RUNS_SHARE = 0.25
 
@@ -89,7 +89,7 @@ def utilisation(arguments, storage, setting):
 
 def feedrate(arguments, command, words):
     argv = [arguments.binary, command, WORKLOADS / "predict.yaml", *words]
-    argv += ["--data", arguments.data, "--results", arguments.data / "results", "--quiet", "--json"]
+    argv += ["train.computation_time=0.02", "--data", arguments.data, "--results", arguments.data / "results", "--quiet", "--json"]
     try:
         done = subprocess.run([str(word) for word in argv], cwd=ROOT, capture_output=True, text=True)
         # A setting that is not certain is compared too.
