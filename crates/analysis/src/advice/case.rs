@@ -180,6 +180,23 @@ const SHARD_BYTES: f64 = (64 << 20) as f64;
 /// Shards for each reading thread, at least: fewer cannot be shuffled or shared out.
 const SHARDS_EACH_MIN: u64 = 4;
 
+/// Opens that cost this share of what reading does are what small files are waited for.
+const OPENS_SHARE_MIN: f64 = 0.5;
+/// Files up to here are small for every storage.
+pub(super) const TINY_BYTES: f64 = 65_536.0;
+
+/// Seconds that files are waited for rather than what is in them: opens, and where files are tiny, the one read of each.
+pub(super) fn lost_to_files_s(case: &Case) -> Option<f64> {
+    let sample = case.sample()?;
+    let each_bytes = case.derived.io.read_bytes as f64 / case.derived.io.opens.max(1) as f64;
+    let are_tiny = each_bytes <= TINY_BYTES
+        && OPENS_SHARE_MIN * sample.read_s <= sample.open_s
+        && case.read_limit() != ReadLimit::Bandwidth;
+    let causes =
+        if are_tiny { &[WaitCause::Open, WaitCause::Read][..] } else { &[WaitCause::Open] };
+    case.lost_s(causes)
+}
+
 /// The same samples in fewer files, and how many files and opens there were. `None` where files are large or few.
 pub(super) fn fewer_files(case: &Case) -> Option<(Vec<String>, Facts)> {
     let (plan, dataset) = (case.plan(), &case.plan().dataset);
