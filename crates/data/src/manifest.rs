@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "manifest.json";
 /// Version of the manifest's own form.
 const VERSION: u32 = 1;
 /// The longest manifest that is read.
-const BYTES_MAX: u64 = 16 << 20;
+pub(crate) const BYTES_MAX: u64 = 16 << 20;
 /// Datasets of more runs of equal lengths name none.
 const RUNS_MAX: u64 = 1 << 16;
 
@@ -151,6 +151,10 @@ impl Manifest {
     /// The storage refused, what is there is no manifest, or it is somebody else's.
     pub fn read(storage: &dyn Storage) -> Result<Option<Self>, DatasetError> {
         let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
+        if bytes == 0 {
+            // Pipes have no length either, and would be waited for.
+            return Err(broken("it is empty".into()));
+        }
         if bytes > BYTES_MAX {
             return Err(broken(format!("it has {bytes} bytes, more than {BYTES_MAX}")));
         }

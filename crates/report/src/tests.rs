@@ -2,11 +2,12 @@
 
 use crate::experiment::experiments;
 use crate::gather::of_results;
+use crate::opening;
 use crate::output;
 use crate::report::*;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::example::{block, checkpoint, epoch, plan, record, simple};
-use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Provenance, Value};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, Provenance, Value};
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};
 use feedrate_results::import::fake::Fake;
@@ -47,6 +48,21 @@ fn a_drift_is_told_of_records_that_name_no_order() {
     let drift = report.findings.iter().find(|one| one.kind == FindingKind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
     assert!(says.contains("from the first repeated run to the last [−"), "{:?}", report.findings);
+}
+
+#[test]
+fn who_passes_as_reported_alone_is_named_first() {
+    let mut one = run("2", 68.6);
+    one.run.bar_percent = Some(70.0);
+    let windowed = Value { number: 70.3, provenance: Provenance::Measured };
+    one.run.values.insert(AU_WINDOWED.id, windowed);
+    let mut report = Report { runs: vec![one, run("4", 90.0)], ..Report::default() };
+    let artefacts = |report: &Report| opening::opening(report)[1].value.clone();
+    let says = artefacts(&report);
+    let expected = "1 of 1 run reaches the bar as reported and not over all steps: 70.3 % and 68.6 % of 70 % (";
+    assert!(says.starts_with(expected), "{says}");
+    report.runs[0].run.bar_percent = Some(68.0);
+    assert_eq!(artefacts(&report), "none was seen");
 }
 
 #[test]

@@ -59,12 +59,14 @@ impl TryOut<'_> {
             Err(error) => Some(crate::changed::why_not(error)),
         };
         let result = self.result(&trials, &candidates, stopped, &folder);
-        write_atomically(&folder.join(TRIALS_FILE), serde_json::to_string(&result)?.as_bytes())?;
+        let text = serde_json::to_string(&result)?;
+        let kept = write_atomically(&folder.join(TRIALS_FILE), text.as_bytes());
         if data.json {
             messages::print_json(serde_json::to_value(&result)?)?;
         } else {
             messages::print_page(&page(self.opening, &result, best(&trials, &candidates)))?;
         }
+        kept?;
         tried?;
         let is_open = |of: &TriedAdvice| of.outcome == Outcome::NotDecided;
         Ok(if result.advice.iter().any(is_open) { Exit::Undecided } else { Exit::Fine })
