@@ -175,7 +175,7 @@ APPLICATIONS = {
         {"binary_format"},
     ),
     "l2hmc": Application(
-        ["dataset.num_samples_per_file=6400", "train.computation_time=0.02", "checkpoint.steps_between_checkpoints=5",
+        ["dataset.num_samples_per_file=6400", "train.computation_time=0.04", "checkpoint.steps_between_checkpoints=10",
          "checkpoint.fsync=true"],
         {"asynchronous_checkpoints"},
     ),

@@ -430,6 +430,38 @@ fn others_that_leave_the_processors_to_whoever_decodes_are_not_named() {
     assert_eq!(cached, ["other_processes", "run_again"]);
 }
 
+/// Opens are half of the wait. Threads would save the rest too, which is nothing that shards are about.
+#[test]
+fn what_a_prediction_saves_beyond_the_wait_for_it_does_not_count() {
+    let mut record = starved();
+    tiny_files(&mut record);
+    each_io(&mut record, |io| {
+        (io.open_ns, io.read_ns) = (io.open_ns / 100 * 52, io.open_ns / 100 * 48)
+    });
+    let share =
+        |ns: &mut Vec<u64>, percent: u64| ns.iter_mut().for_each(|ns| *ns = *ns / 100 * percent);
+    for causes in record.epochs.iter_mut().filter_map(|epoch| epoch.causes.as_mut()) {
+        causes.read_ns = causes.open_ns.clone();
+        share(&mut causes.open_ns, 52);
+        share(&mut causes.read_ns, 48);
+    }
+    let plan_of = |case: &Case, overrides: &[String]| {
+        let mut plan = case.plan().clone();
+        for change in overrides {
+            match change.split_once('=')? {
+                ("reader.read_threads", threads) => plan.loader.workers = threads.parse().ok()?,
+                ("dataset.format", format) => plan.dataset.format = format.into(),
+                _ => {}
+            }
+        }
+        Some(plan)
+    };
+    let found = with(&record, |case| advise(case, &|overrides| plan_of(case, overrides)));
+    let names: Vec<&str> = found.iter().map(|one| one.proposal.rule).collect();
+    assert_eq!(names[..2], ["shards", "read_threads"], "{found:?}");
+    assert!(found[1].prediction.unwrap().au_percent > 75.0, "{:?}", found[1].prediction);
+}
+
 /// One of two reads of a sample is of the header, which 63 of 64 need not read.
 #[test]
 fn headers_cost_what_is_read_again_of_them() {
