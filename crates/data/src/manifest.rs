@@ -176,17 +176,10 @@ impl Manifest {
         }
         let manifest: Manifest =
             serde_json::from_value(value).map_err(|error| broken(error.to_string()))?;
-        let settings = &manifest.settings;
-        if let Some(beyond) = settings.beyond_all_bounds() {
-            return Err(broken(beyond));
+        match refusal(&manifest.settings) {
+            Some(reason) => Err(broken(reason)),
+            None => Ok(Some(manifest)),
         }
-        // Files are named by these: none may lie outside the dataset's folder.
-        for (what, name) in [("prefix", &settings.prefix), ("extension", &settings.extension)] {
-            if !is_part_of_name(name) {
-                return Err(broken(format!("its {what} `{name}` is no part of a file's name")));
-            }
-        }
-        Ok(Some(manifest))
     }
 
     /// Write it to the root of `storage`, durably, in place of the one that is there.
@@ -268,6 +261,15 @@ fn object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {
         Ok(Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
     }
+}
+
+/// A reason not to name files by settings that were read: none may lie outside the dataset's folder.
+pub(crate) fn refusal(settings: &DatasetPlan) -> Option<String> {
+    let names = [("prefix", &settings.prefix), ("extension", &settings.extension)];
+    let other = names.into_iter().find(|(_, name)| !is_part_of_name(name));
+    let other =
+        other.map(|(what, name)| format!("its {what} `{name}` is no part of a file's name"));
+    settings.beyond_all_bounds().or(other)
 }
 
 fn broken(reason: String) -> DatasetError {

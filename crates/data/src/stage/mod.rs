@@ -3,6 +3,7 @@
 
 mod claims;
 mod error;
+mod left;
 #[cfg(test)]
 mod tests;
 
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Name of the manifest in the copy's folder.
-const MANIFEST_FILE: &str = "stage.json";
+pub const MANIFEST_FILE: &str = "stage.json";
 /// Stretches of it are locked by those who copy or read; it begins with the bytes that are copied, or about to be.
 const CLAIMS_FILE: &str = ".feedrate.stage";
 /// Version of the manifest's own form.
@@ -63,6 +64,9 @@ pub struct Survey {
 struct StageManifest {
     feedrate_stage: u32,
     source: PathBuf,
+    /// Settings of the dataset; `None` in copies of before.
+    #[serde(default)]
+    settings: Option<DatasetPlan>,
     /// Stands for settings, lengths and times of change.
     fingerprint: String,
     /// The machine's run that its files are known to be whole in; `None` once they are durable.
@@ -426,23 +430,15 @@ impl Stage {
         Ok(Copies { names: self.names()?, files })
     }
 
-    /// `None` where there is none of ours that can be read.
     fn manifest(&self) -> Result<Option<StageManifest>, StageError> {
-        // A pipe has no length, and would be waited for.
-        match self.storage.stat(MANIFEST_FILE)? {
-            Some(1..=BYTES_MAX) => {}
-            _ => return Ok(None),
-        }
-        let path = self.folder.join(MANIFEST_FILE);
-        let text = std::fs::read(&path).map_err(|error| StorageError::new("read", path, error))?;
-        let read = serde_json::from_slice(&text).ok();
-        Ok(read.filter(|manifest: &StageManifest| manifest.feedrate_stage == VERSION))
+        StageManifest::read(&*self.storage, &self.folder)
     }
 
     fn write_manifest(&self, survey: &Survey, boot_id: Option<String>) -> Result<(), StageError> {
         let manifest = StageManifest {
             feedrate_stage: VERSION,
             source: self.source.clone(),
+            settings: Some(self.plan.clone()),
             fingerprint: survey.fingerprint.clone(),
             boot_id,
             files: survey.files.clone(),
@@ -457,6 +453,21 @@ impl Stage {
 
     fn error(&self, action: &'static str, error: io::Error) -> StorageError {
         StorageError::new(action, self.folder.join(CLAIMS_FILE), error)
+    }
+}
+
+impl StageManifest {
+    /// `None` where there is none of ours that can be read.
+    fn read(storage: &dyn Storage, folder: &Path) -> Result<Option<Self>, StageError> {
+        // A pipe has no length, and would be waited for.
+        match storage.stat(MANIFEST_FILE)? {
+            Some(1..=BYTES_MAX) => {}
+            _ => return Ok(None),
+        }
+        let path = folder.join(MANIFEST_FILE);
+        let text = std::fs::read(&path).map_err(|error| StorageError::new("read", path, error))?;
+        let read = serde_json::from_slice(&text).ok();
+        Ok(read.filter(|manifest: &StageManifest| manifest.feedrate_stage == VERSION))
     }
 }
 
