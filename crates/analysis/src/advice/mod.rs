@@ -151,7 +151,7 @@ names! {
         Amplification = "amplification",
         /// A checkpoint is whole later, so that a crash loses more.
         LaterCheckpoint = "later_checkpoint",
-        /// What lies on a machine is lost with it.
+        /// A machine that breaks takes it along.
         LostWithMachine = "lost_with_machine",
         /// Who reads for others holds them up.
         OneReader = "one_reader",
