@@ -2,6 +2,7 @@
 
 use crate::predict::{Pipeline, PipelineChange, Prediction, StorageModel};
 use feedrate_measure::answer::Answer;
+use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
 use feedrate_measure::facts::Facts;
@@ -219,4 +220,40 @@ pub(super) fn fewer_files(case: &Case) -> Option<(Vec<String>, Facts)> {
         format!("dataset.num_samples_per_file={}", each * joined),
     ];
     Some((overrides, evidence))
+}
+
+/// Share of the run that waiting for checkpoints is worth a change from.
+const STALL_SHARE_MIN: f64 = 0.1;
+
+/// Training that waits for checkpoints for a large part of a run.
+pub(super) struct CheckpointStall {
+    pub(super) all_s: f64,
+    /// As much of it as training meanwhile would take.
+    pub(super) hidden_s: f64,
+    pub(super) evidence: Facts,
+}
+
+impl CheckpointStall {
+    pub(super) fn new(case: &Case) -> Option<Self> {
+        let record = case.derived.record;
+        let saved = CheckpointSummary::new(record)?.save?;
+        let ends = record
+            .epochs
+            .iter()
+            .flat_map(|epoch| epoch.checkpoints.iter().map(|one| one.end_ns).chain([epoch.end_ns]));
+        let all_ns = ends.max()?.checked_sub(record.epochs.first()?.start_ns)?;
+        let run_s = all_ns as f64 / 1e9;
+        let trains_s = (run_s - saved.stall_s).max(0.0);
+        let evidence = Facts::new()
+            .with("checkpoints", saved.count)
+            .with("checkpoint_bytes", saved.bytes)
+            .with("stall_s", saved.stall_s)
+            .with("run_percent", 100.0 * saved.stall_s / run_s)
+            .with("trains_s", trains_s / saved.count as f64)
+            .with_known("duration_s", saved.duration_s)
+            .with_known("sync_percent", saved.fsync_share.map(|share| 100.0 * share));
+        let hidden_s = saved.stall_s.min(trains_s);
+        let stall = CheckpointStall { all_s: saved.stall_s, hidden_s, evidence };
+        (STALL_SHARE_MIN * run_s <= saved.stall_s).then_some(stall)
+    }
 }

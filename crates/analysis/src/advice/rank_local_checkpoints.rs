@@ -1,6 +1,6 @@
 //! Training waits for checkpoints: a disk of each machine's own takes them sooner than a storage that all share.
 
-use super::asynchronous_checkpoints::CheckpointStall;
+use super::case::CheckpointStall;
 use super::{Case, Cost, Proposal, Risk, Rule};
 use feedrate_measure::answer::AnswerKind;
 
