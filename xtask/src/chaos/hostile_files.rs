@@ -132,7 +132,7 @@ fn lie(case: &mut Case) -> Result<(PathBuf, Vec<u8>, bool)> {
     Ok((path, whole, lies))
 }
 
-/// Of a dataset, or of a checkpoint, whose name begins with that of its folder.
+/// Whether it is one of a dataset, or of a checkpoint, whose name begins with that of its folder.
 fn is_manifest(path: &Path) -> bool {
     path.to_string_lossy().ends_with("manifest.json")
 }
