@@ -33,7 +33,7 @@ const START_S: f64 = 1.0;
 /// The workload itself, by its place among the trials.
 pub(crate) const BASELINE: usize = 0;
 
-/// What trials are judged by.
+/// A metric that trials are judged by.
 #[derive(Clone, Copy)]
 pub(crate) struct Response {
     /// More of it is better.
@@ -141,7 +141,7 @@ impl<'a> Trials<'a> {
         self.begun.elapsed().as_secs_f64()
     }
 
-    /// Of the response, over the runs of a trial.
+    /// Mean of the response over the runs of a trial.
     pub(crate) fn mean(&self, place: usize) -> Option<f64> {
         stats::mean(&self.all[place].values(self.response.metric))
     }

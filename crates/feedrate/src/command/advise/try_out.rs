@@ -5,7 +5,7 @@ use crate::exit::{Exit, Interrupted};
 use crate::probe::Probes;
 use crate::trials::{BASELINE, RUNS_EACH_MAX, Trial, Trials, UTILISATION};
 use crate::{messages, results, text};
-use feedrate_analysis::advice::{Advice, Cost, Proposal};
+use feedrate_analysis::advice::{Advice, Proposal};
 use feedrate_analysis::predict::{Pipeline, Prediction};
 use feedrate_analysis::trial::MATTERS_POINTS;
 use feedrate_measure::derived::Derived;
@@ -82,7 +82,7 @@ impl TryOut<'_> {
         Ok(if is_open { Exit::Undecided } else { Exit::Fine })
     }
 
-    /// What is advised, and what was asked for beside it.
+    /// Changes that are advised, and those that were asked for.
     fn candidates(&self, trials: &mut Trials<'_>) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for Advice { proposal, prediction } in &self.advice {
@@ -199,11 +199,11 @@ impl TryOut<'_> {
 
 /// The reason why advice is not tried that no key of the workload follows.
 fn untried(proposal: &Proposal) -> String {
-    let what = match proposal.cost {
-        Cost::LocalDisk => "name the folder, `--also reader.stage=DIR`",
-        _ => "no key of the workload does that",
-    };
-    format!("{}; {what}", words::why(proposal))
+    let (why, change) = (words::why(proposal), words::change(proposal));
+    match change.split_once("=DIR") {
+        Some((key, _)) => format!("{why}; `--also {key}=DIR` tries it, with a folder of yours"),
+        None => format!("{why}; no key of the workload does that"),
+    }
 }
 
 /// Epochs from which on a copy is worth it, by the epochs without and with it.

@@ -147,10 +147,11 @@ impl Told<'_> {
 
     fn setting(&self, runner: &Runner) -> Value {
         let trial = self.tuning.trials.at(runner.place);
+        let is_au = self.tuning.goal == TuneGoal::Au;
         json!({
             "overrides": runner.setting.overrides,
             "predicted": runner.predicted,
-            "predicted_percent": runner.predicted.filter(|_| self.tuning.goal == TuneGoal::Au),
+            "predicted_percent": if is_au { runner.predicted } else { None },
             "tried": trial.tried(),
             "samples_per_second": stats::mean(&trial.values(&SAMPLES_WHOLE)),
             "fed_accelerators": runner.fed,

@@ -100,7 +100,7 @@ impl Tuning<'_> {
         &self.grid.own.plan
     }
 
-    /// What the record of the last run at a place foretells.
+    /// Predictions from the record of the last run at a place.
     fn pipeline(&self, place: usize) -> anyhow::Result<Pipeline> {
         let run_dir = self.trials.at(place).runs.last().and_then(|run| run.run_dir.as_ref());
         let record = load_run(Path::new(run_dir.context("the run left no folder")?))?;
@@ -108,7 +108,7 @@ impl Tuning<'_> {
         Pipeline::new(&record).map_err(refusal)
     }
 
-    /// What a setting is predicted to reach, in the unit of the goal.
+    /// Predicted for a setting, in the unit of the goal.
     fn promise(&self, pipeline: &Pipeline, setting: &TuneSetting) -> Option<f64> {
         let predict = |plan: &Plan| pipeline.predict(plan, &[]).ok();
         let predicted = predict(&setting.plan)?;
@@ -129,8 +129,10 @@ impl Tuning<'_> {
 
     /// Settings that were not run and promise most for what they take: more than the best that was run, or as much for less.
     fn promising(&self, pipeline: &Pipeline, count: usize) -> Vec<TuneSetting> {
-        let best = self.runners.first().filter(|_| 1 < self.runners.len());
-        let best = best.and_then(|of| Some((self.trials.mean(of.place)?, of.setting.cost)));
+        let best = self.runners.first().and_then(|of| {
+            let reached = self.trials.mean(of.place)?;
+            (1 < self.runners.len()).then_some((reached, of.setting.cost))
+        });
         let is_run = |of: &TuneSetting| {
             self.runners.iter().any(|runner| runner.setting.overrides == of.overrides)
         };
@@ -144,7 +146,8 @@ impl Tuning<'_> {
                 reached * least < *promise
             })
         });
-        let own = self.runners.first().and_then(|of| of.predicted).filter(|_| best.is_none());
+        let own = self.runners.first().and_then(|of| of.predicted);
+        let own = if best.is_none() { own } else { None };
         let mut chosen = frontier(gains.collect(), own.unwrap_or(f64::NEG_INFINITY), count);
         if chosen.is_empty() && best.is_none() {
             // Whatever is run tells more.
