@@ -27,7 +27,7 @@ const CHOSEN_OF: usize = 12;
 const CHOSEN: [usize; 2] = [2, 8];
 /// How often the best run so far predicts what else to run, and so much of it.
 const SECOND_THOUGHTS: usize = 2;
-const SECOND_CHOSEN: usize = 2;
+const SECOND_CHOSEN: usize = 1;
 /// Runs of one setting to find how many accelerators it feeds, at most.
 const CLIMB_RUNS_MAX: u64 = 24;
 
@@ -169,7 +169,7 @@ impl Tuning<'_> {
             if self.trials.at(place).runs.is_empty() && !self.trials.run(place)? {
                 return Ok(false);
             }
-            self.rank();
+            self.rank(self.runners.len());
         }
         Ok(true)
     }
@@ -227,25 +227,23 @@ impl Tuning<'_> {
                     return Ok(false);
                 }
             }
-            self.rank();
+            self.rank(left);
         }
         let [first, second, ..] = &self.runners[..] else { return Ok(true) };
         let is_short = self.trials.decide(first.place, &[second.place], RUNS_EACH_MAX)?;
-        self.rank();
+        self.rank(2);
         Ok(!is_short)
     }
 
-    /// The cheapest of those near the best comes first, then the best; the others by what they reach.
-    fn rank(&mut self) {
+    /// Order the first `count`: the cheapest of those near the best comes first, then the best; the others by what they reach.
+    fn rank(&mut self, count: usize) {
         let (trials, runners) = (&self.trials, &mut self.runners);
         let reached = |of: &Runner| match of.fed {
             Some(fed) => fed as f64,
             None if trials.at(of.place).hindrance.is_some() => f64::NEG_INFINITY,
             None => trials.mean(of.place).unwrap_or(f64::NEG_INFINITY),
         };
-        // Only the last two are compared by the accelerators that they feed.
-        let count = runners.iter().filter(|of| of.fed.is_some()).count();
-        let runners = if count > 0 { &mut runners[..count] } else { &mut runners[..] };
+        let runners = &mut runners[..count];
         runners.sort_by(|a, b| reached(b).total_cmp(&reached(a)));
         let Some(best) = runners.first().map(reached) else { return };
         let good = runners.iter().enumerate().filter(|(_, of)| best * (1.0 - SHARE) <= reached(of));
@@ -262,7 +260,7 @@ impl Tuning<'_> {
                 other => end = other,
             }
         }
-        self.rank();
+        self.rank(self.runners.len().min(2));
         Ok(end)
     }
 
