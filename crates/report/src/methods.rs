@@ -99,8 +99,9 @@ fn varied(workload: &str, runs: Runs) -> Option<String> {
 /// Overrides that all runs of a workload share.
 fn overridden(workload: &str, runs: Runs) -> Option<String> {
     let (first, rest) = runs.split_first()?;
-    let is_shared = |text: &&String| rest.iter().all(|one| one.run.overrides.contains(text));
-    let shared = quoted(first.run.overrides.iter().filter(is_shared).map(String::as_str));
+    let shared = first.run.overrides.iter();
+    let shared = shared.filter(|text| rest.iter().all(|one| one.run.overrides.contains(text)));
+    let shared = quoted(shared.map(String::as_str));
     (!shared.is_empty()).then(|| format!("All runs of `{workload}` set {shared}."))
 }
 

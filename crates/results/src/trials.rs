@@ -1,14 +1,12 @@
 //! Changes of a workload that were tried against it, as the folder of the trials keeps them.
 
-use feedrate_measure::record::file::read_bounded;
-use feedrate_spec::{escape, names};
+use crate::place::read_json;
+use feedrate_spec::names;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The file in the folder of the trials.
 pub const TRIALS_FILE: &str = "advice.json";
-/// The longest that is read.
-const BYTES_MAX: u64 = 16 << 20;
 
 /// Name of the best two changes together.
 pub const COMBINATION: &str = "combination";
@@ -87,7 +85,6 @@ pub struct Tried {
 impl TrialsResult {
     /// That of a folder; `None` where there is none, or one that another version wrote.
     pub fn read(folder: &Path) -> Option<Self> {
-        let bytes = read_bounded(&folder.join(TRIALS_FILE), BYTES_MAX).ok()?;
-        serde_json::from_slice(&escape::json_texts(&bytes)).ok()
+        read_json(&folder.join(TRIALS_FILE))
     }
 }

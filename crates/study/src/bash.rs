@@ -13,8 +13,8 @@ pub fn script(head: &str, prologue: &[String], body: &str) -> String {
 
 /// `text` as one word of bash.
 pub fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=+,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:=+,@%".contains(c));
+    if is_plain && !text.is_empty() {
         return text.to_string();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
