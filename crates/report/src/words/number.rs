@@ -46,9 +46,15 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// p, and how many tests it is corrected for.
-pub(crate) fn chance(p: f64, tests: usize) -> String {
+pub fn chance(p: f64, tests: usize) -> String {
     let p = if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") };
     if tests == 1 { p } else { format!("{p}, corrected for {tests} tests") }
+}
+
+/// `96.9 % [95.5 %, 98.2 %]`, without ends where there are none.
+pub fn with_ends(middle: f64, ends: Option<(f64, f64)>, text: impl Fn(f64) -> String) -> String {
+    let ends = ends.map(|(low, high)| format!(" [{}, {}]", text(low), text(high)));
+    text(middle) + &ends.unwrap_or_default()
 }
 
 /// `71 %`, `less than 1 %`.

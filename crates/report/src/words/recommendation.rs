@@ -1,6 +1,6 @@
 //! The best of the tested configurations, in sentences.
 
-use super::number::{list, two_digits};
+use super::number::{list, two_digits, with_ends};
 use feedrate_analysis::recommendation::{Configuration, ConfigurationMean, Recommendation};
 use feedrate_measure::metric::Unit;
 use feedrate_spec::units::counted;
@@ -61,8 +61,7 @@ fn reached(of: &Configuration) -> String {
 }
 
 fn written(of: &ConfigurationMean, unit: Unit) -> String {
-    let ends = of.interval.map(|one| format!(" [{}, {}]", unit.text(one.low), unit.text(one.high)));
-    format!("{}{}", unit.text(of.middle), ends.unwrap_or_default())
+    with_ends(of.middle, of.interval.map(|one| (one.low, one.high)), |value| unit.text(value))
 }
 
 fn ties(of: &Recommendation) -> String {
