@@ -2,8 +2,7 @@
 
 use crate::hook::hooks;
 use crate::table::Table;
-use feedrate_measure::record::file::{RecordFileError, read_text, sync_folder};
-use feedrate_spec::part::create_part_of;
+use feedrate_measure::record::file::{RecordFileError, create_part_of, read_text, sync_folder};
 use feedrate_spec::problem::Problems;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -1,8 +1,6 @@
 //! Names of files that are not whole yet: `train/a.npz` is written as `train/.a.npz.4711-0.part`, which no other process does.
 
-use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
 
 /// Have `create` make a new file under a name that process `process` may write `name` under, in the same folder.
 ///
@@ -20,18 +18,6 @@ pub fn create_part<T>(
             created => return created,
         }
     }
-}
-
-/// Create the file under which `path` is written until it is whole, and which nobody else writes to.
-///
-/// # Errors
-/// The folder refuses.
-pub fn create_part_of(path: &Path) -> io::Result<(File, PathBuf)> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    create_part(&name, std::process::id(), |name| {
-        let part = path.with_file_name(name);
-        File::create_new(&part).map(|file| (file, part))
-    })
 }
 
 /// The name of the file whose writing was broken off and left `name`: of `.a.npz.4711-0.part`, `a.npz`.

@@ -6,7 +6,7 @@
 use super::engine::Engine;
 use super::{Handle, NameKind, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
-use feedrate_spec::part::create_part_of;
+use feedrate_spec::part::create_part;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
@@ -127,7 +127,12 @@ impl Storage for FileSystem {
 
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
         let path = self.root.join(path);
-        match create_part_of(&path) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let created = create_part(&name, std::process::id(), |name| {
+            let part = path.with_file_name(name);
+            File::create_new(&part).map(|file| (file, part))
+        });
+        match created {
             Ok((file, part)) => Ok(Box::new(PartFile { file, part: Some(part), path })),
             Err(error) => Err(StorageError::new("create", path, error)),
         }

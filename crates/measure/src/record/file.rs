@@ -2,7 +2,7 @@
 
 use super::{Block, RECORD_VERSION, Record};
 use feedrate_spec::escape;
-use feedrate_spec::part::{create_part_of, part_of};
+use feedrate_spec::part::{create_part, part_of};
 use feedrate_spec::plan::RECORDED_STEPS_MAX;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -156,6 +156,18 @@ pub fn write_all_atomically(
         }
     }
     result
+}
+
+/// Create the file under which `path` is written until it is whole, and which nobody else writes to.
+///
+/// # Errors
+/// The folder refuses.
+pub fn create_part_of(path: &Path) -> io::Result<(File, PathBuf)> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    create_part(&name, std::process::id(), |name| {
+        let part = path.with_file_name(name);
+        File::create_new(&part).map(|file| (file, part))
+    })
 }
 
 /// Remove what processes that were killed have left of `path`. Nobody else may be writing it.

@@ -8,7 +8,11 @@ use feedrate_spec::units::counted;
 /// Say what did best, what it takes, and what was not tried; a sentence each.
 pub fn sentences(of: &Recommendation) -> Vec<String> {
     let Some((first, others)) = of.best.split_first() else { return Vec::new() };
-    let mut says = vec![format!("most throughput: {}{}", reached(first), ties(of))];
+    let ties = match of.not_told_apart {
+        0 => String::new(),
+        others => format!("; not told apart from {others} of {} others", of.tested - 1),
+    };
+    let mut says = vec![format!("most throughput: {}{ties}", reached(first))];
     says.extend(costs(first));
     match others {
         [] if of.is_au_known => says.push("none of the others has a higher AU".into()),
@@ -62,13 +66,6 @@ fn reached(of: &Configuration) -> String {
 
 fn written(of: &ConfigurationMean, unit: Unit) -> String {
     with_ends(of.middle, of.interval.map(|one| (one.low, one.high)), |value| unit.text(value))
-}
-
-fn ties(of: &Recommendation) -> String {
-    match of.not_told_apart {
-        0 => String::new(),
-        others => format!("; not told apart from {} of {} others", others, of.tested - 1),
-    }
 }
 
 fn costs(of: &Configuration) -> Option<String> {

@@ -2,7 +2,7 @@
 //! Shared by all that touch a checkpoint's files. Knows no format.
 
 use feedrate_data::storage::NameKind;
-use feedrate_spec::part::create_part_of;
+use feedrate_measure::record::file::create_part_of;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};

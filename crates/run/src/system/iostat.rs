@@ -1,7 +1,7 @@
 //! The machine second by second, in the form of `iostat -mdxtcy -o JSON`. Reads `/proc` itself, on a thread of its own: nobody who
 //! trains waits for it.
 
-use feedrate_spec::part::create_part_of;
+use feedrate_measure::record::file::create_part_of;
 use rustix::system::uname;
 use serde_json::{Value, json};
 use std::fs::{self, File};
