@@ -1,7 +1,7 @@
 //! The middle of replicates, with its interval.
 
+use crate::number::with_ends;
 use crate::table::TableCell;
-use crate::words::number::with_ends;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::Metric;
 use serde::Serialize;

@@ -60,7 +60,7 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// What a command wrote in its folder; `None` where there is none that can be read.
+/// The result that a command wrote in its folder; `None` where there is none that can be read.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let bytes = read_bounded(path, BYTES_MAX).ok()?;
     serde_json::from_slice(&escape::json_texts(&bytes)).ok()

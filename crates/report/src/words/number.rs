@@ -1,5 +1,6 @@
 //! Numbers and lists as sentences have them: as many digits as the interval bears out. Judges nothing.
 
+pub use crate::number::with_ends;
 use feedrate_analysis::finding::{EffectSize, EffectUnit};
 
 /// Figures after the point that an interval of this width bears out.
@@ -49,12 +50,6 @@ pub(super) fn quoted(name: &str) -> String {
 pub fn chance(p: f64, tests: usize) -> String {
     let p = if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") };
     if tests == 1 { p } else { format!("{p}, corrected for {tests} tests") }
-}
-
-/// `96.9 % [95.5 %, 98.2 %]`, without ends where there are none.
-pub fn with_ends(middle: f64, ends: Option<(f64, f64)>, text: impl Fn(f64) -> String) -> String {
-    let ends = ends.map(|(low, high)| format!(" [{}, {}]", text(low), text(high)));
-    text(middle) + &ends.unwrap_or_default()
 }
 
 /// `71 %`, `less than 1 %`.
