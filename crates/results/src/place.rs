@@ -2,7 +2,9 @@
 
 use crate::experiment::Experiment;
 use crate::row::Row;
-use feedrate_measure::record::file::sync_folder;
+use feedrate_measure::record::file::{read_bounded, sync_folder};
+use feedrate_spec::escape;
+use serde::de::DeserializeOwned;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -54,6 +56,15 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
         }
     }
     Err(ErrorKind::AlreadyExists.into())
+}
+
+/// The longest file of ours beside runs that is read.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// The content of a JSON file of ours; `None` where there is none, where it is no file, or one that another version wrote.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let bytes = read_bounded(path, BYTES_MAX).ok()?;
+    serde_json::from_slice(&escape::json_texts(&bytes)).ok()
 }
 
 /// A folder itself, and those in it whose names begin so.
