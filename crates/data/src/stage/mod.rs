@@ -214,7 +214,9 @@ impl Stage {
         match self.manifest()? {
             None => {
                 // One that was killed may have begun its manifest.
-                let is_own = |name: &str| name == LOCK_FILE || part_of(name) == Some(MANIFEST_FILE);
+                let is_own = |name: &str| {
+                    [LOCK_FILE, CLAIMS_FILE].contains(&name) || part_of(name) == Some(MANIFEST_FILE)
+                };
                 let names = self.storage.list("")?;
                 self.refuse(names.into_iter().filter(|name| !is_own(name)))?;
                 self.copies(None)?.sweep(&*self.storage)?;

@@ -40,6 +40,11 @@ const RULES: &[RuleWords] = &[
         "training waited {stall_s} for {checkpoints} of {checkpoint_bytes}, {run_percent:.0} % of the run[; {sync_percent:.0} % of the writing was sync]",
     ),
     words(
+        "rank_local_checkpoints",
+        "checkpoint.checkpoint_folder=DIR, on a disk of each machine",
+        "training waited {stall_s}, {run_percent:.0} % of the run, for {checkpoints} of {checkpoint_bytes}[; each takes {duration_s}, and the training between them {trains_s}]",
+    ),
+    words(
         "broadcast",
         "",
         "{overlap_percent:.0} % of the bytes are read by several of {all_accelerators}: {read_bytes} were read[ of {unique_bytes}]",
@@ -70,6 +75,11 @@ const RULES: &[RuleWords] = &[
         "a file has {file_bytes}, and an open takes {open_s}: {shards} files instead of {files}",
     ),
     words(
+        "header_once",
+        "",
+        "{opened_files} were opened, of {files}, each with its header: samples are shuffled over all of them",
+    ),
+    words(
         "whole_file",
         "",
         "a file of {file_bytes} is read in {reads_per_open:.0} requests of {request_bytes}",
@@ -77,7 +87,7 @@ const RULES: &[RuleWords] = &[
     words(
         "binary_format",
         "",
-        "decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}[; {amplification:.1} bytes are read to one of payload]",
+        "[decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}|files of {format} hold more than samples][; {amplification:.1} bytes are read to one of payload]",
     ),
     words(
         "decode_threads",
@@ -163,6 +173,7 @@ pub fn price(proposal: &Proposal) -> String {
         Risk::Shuffling => "; samples are shuffled less",
         Risk::Amplification => "; parts of samples cost whole ones",
         Risk::LaterCheckpoint => "; a crash loses more, as a checkpoint is whole later",
+        Risk::LostWithMachine => "; lost with the machine",
         Risk::OneReader => "; one slow reader holds up all",
         Risk::LateStart => "; the first step waits for the reading",
         Risk::NoPageCache => "; the page cache serves nobody",
