@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub const INCOMPLETE: &str = "incomplete";
 /// Folder of runs whose row was set back.
 pub const SUPERSEDED: &str = "superseded";
+/// The longest that is read of what a command wrote.
+const BYTES_MAX: u64 = 16 << 20;
 
 /// The folder of all runs of a row's experiment.
 pub fn experiment_dir(results: &Path, row: &Row, rows: &[Row]) -> PathBuf {
@@ -58,10 +60,7 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// The longest file of ours beside runs that is read.
-const BYTES_MAX: u64 = 16 << 20;
-
-/// The content of a JSON file of ours; `None` where there is none, where it is no file, or one that another version wrote.
+/// The result that a command wrote in its folder; `None` where there is none that can be read.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let bytes = read_bounded(path, BYTES_MAX).ok()?;
     serde_json::from_slice(&escape::json_texts(&bytes)).ok()
