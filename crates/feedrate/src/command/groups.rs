@@ -30,12 +30,12 @@ pub(super) fn page(groups: &[ResultGroup]) -> Option<String> {
     let first = groups.first()?;
     let has_systems = groups.iter().any(|group| group.submission.is_some());
     let has_workloads = groups.iter().any(|group| group.workload != first.workload);
-    let shown = |column: &usize| match column {
+    let columns = (0..HEADER.len()).filter(|column| match column {
         0 => has_systems,
         1 => has_workloads,
         _ => true,
-    };
-    let columns: Vec<usize> = (0..HEADER.len()).filter(shown).collect();
+    });
+    let columns: Vec<usize> = columns.collect();
     let numbers: Vec<usize> =
         (0..columns.len()).filter(|&at| [3, 4, 5, 7].contains(&columns[at])).collect();
     let rows = groups.iter().take(GROUPS_MAX).map(|group| {
@@ -62,7 +62,6 @@ fn row(group: &ResultGroup) -> [String; 10] {
         Some(Bound::AtMost) => "≤ ",
         Some(Bound::AtLeast) => "≥ ",
     };
-    let percent = |value: Option<f64>| text::known(value, |percent| format!("{percent:.1}"));
     let name = |of: &str| text::cut(of, NAME_MAX);
     [
         system(group.submission.as_ref()),
@@ -70,7 +69,7 @@ fn row(group: &ResultGroup) -> [String; 10] {
         name(&varied),
         text::known(group.accelerators, |count| count.to_string()),
         text::known(group.bar_percent, |bar| format!("{bar}")),
-        percent(group.reported_percent),
+        text::known(group.reported_percent, |percent| format!("{percent:.1}")),
         passes(group.passes_reported, group.left_out),
         text::known(group.all_steps_percent, |all| format!("{side}{all:.1}")),
         passes(group.passes_all_steps, group.left_out),
