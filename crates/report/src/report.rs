@@ -11,6 +11,7 @@ use feedrate_measure::metric::{
 };
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{OtherNumber, Run};
+use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
 use feedrate_spec::units::MIB;
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -33,6 +34,8 @@ pub struct Report {
     pub findings: Vec<FindingText>,
     /// One for each workload with several configurations.
     pub recommendations: Vec<RecommendationText>,
+    /// Changes that were tried for workloads of these runs; else, of a single run, those that are predicted to help.
+    pub advice: Vec<ReportAdvice>,
     /// The worst first.
     pub doubts: Vec<SeenDoubt>,
     /// In the order of reading.
@@ -171,6 +174,36 @@ pub struct BestConfiguration {
     pub samples_per_second: Middle,
     pub au_all_steps_percent: Middle,
     pub n: usize,
+}
+
+/// Changes that are advised for a workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReportAdvice {
+    /// The workload.
+    pub workload: String,
+    /// In sentences.
+    pub says: Vec<String>,
+    /// The folder of the trials; `null` where nothing was tried.
+    pub trials: Option<String>,
+    /// The workload without any change, as it was tried.
+    pub baseline: Option<Tried>,
+    /// As they are advised.
+    pub changes: Vec<ReportChange>,
+}
+
+/// A change, what it is predicted to bring, and what it brought.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReportChange {
+    /// In words.
+    pub change: String,
+    /// Evidence of the record for it; of what was tried the reason why it is not decided.
+    pub why: Option<String>,
+    /// Whether the runs take it back.
+    #[serde(rename = "withdrawn")]
+    pub is_withdrawn: bool,
+    /// As data.
+    #[serde(flatten)]
+    pub of: TriedAdvice,
 }
 
 /// A name and what is said of it.
@@ -344,6 +377,17 @@ pub struct Method {
     pub says: String,
     /// To be typed, one a line.
     pub commands: Vec<String>,
+}
+
+impl ReportAdvice {
+    /// Commands of the changes that help, where they were tried; else of all.
+    pub fn commands(&self) -> Vec<&str> {
+        let is_kept = |row: &&ReportChange| {
+            let is_kept = self.trials.is_none() || row.of.outcome == Outcome::Helps;
+            is_kept && !row.of.overrides.is_empty()
+        };
+        self.changes.iter().filter(is_kept).map(|row| row.of.command.as_str()).collect()
+    }
 }
 
 impl Report {

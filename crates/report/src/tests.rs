@@ -4,6 +4,7 @@ use crate::experiment::experiments;
 use crate::gather::of_results;
 use crate::opening;
 use crate::output;
+use crate::replan::NO_CHANGES;
 use crate::report::*;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
 use feedrate_measure::example::{block, checkpoint, epoch, plan, record, simple};
@@ -45,7 +46,7 @@ fn a_drift_is_told_of_records_that_name_no_order() {
             },
         );
     }
-    let mut report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let mut report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let told = "from the first repeated run to the last [−";
     let drift = report.findings.iter().find(|one| one.kind == FindingKind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
@@ -145,7 +146,7 @@ fn own_records_come_to_runs_doubts_and_methods() {
         save_steps(folder.path(), &name, &steps, study(batch, replicate));
     }
     save(folder.path(), "broken", |record| record.complete = false);
-    let report = of_results(&[folder.path().into()], Some(folder.path()), 2).unwrap();
+    let report = of_results(&[folder.path().into()], Some(folder.path()), 2, NO_CHANGES).unwrap();
     let unused: Vec<&str> = report.runs.iter().filter_map(|run| run.unused()).collect();
     assert_eq!((report.runs.len(), unused), (5, vec!["incomplete_run"]));
     let first = &report.runs[0];
@@ -186,7 +187,7 @@ fn of_several_sources_each_run_has_its_own() {
         record.plan.storage.throttle_bytes_per_second = Some(16e6);
     });
     let paths = [folder.path().join("before"), folder.path().join("after")];
-    let report = of_results(&paths, None, 1).unwrap();
+    let report = of_results(&paths, None, 1, NO_CHANGES).unwrap();
     assert!(report.has_several_sources());
     assert_eq!(experiments(&report).len(), 2);
     let method = |name: &str| report.methods.iter().find(|method| method.name == name).unwrap();
@@ -210,8 +211,12 @@ fn what_follows_the_source_is_not_left_out() {
         }
     }
     let paths = ["before", "after"].map(|name| folder.path().join(name));
-    let says: Vec<String> =
-        of_results(&paths, None, 1).unwrap().findings.into_iter().map(|one| one.says).collect();
+    let says: Vec<String> = of_results(&paths, None, 1, NO_CHANGES)
+        .unwrap()
+        .findings
+        .into_iter()
+        .map(|one| one.says)
+        .collect();
     assert!(says.iter().any(|says| says.contains("not the same storage")), "{says:#?}");
     assert!(!says.iter().any(|says| says.contains("must not be used")), "{says:#?}");
 }
@@ -219,7 +224,10 @@ fn what_follows_the_source_is_not_left_out() {
 #[test]
 fn there_is_no_report_on_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(of_results(&[folder.path().into()], None, 1), Err(RunsError::Nothing(_))));
+    assert!(matches!(
+        of_results(&[folder.path().into()], None, 1, NO_CHANGES),
+        Err(RunsError::Nothing(_))
+    ));
 }
 
 #[test]
@@ -234,7 +242,7 @@ fn findings_are_data_too() {
             });
         }
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let object = serde_json::to_value(&report).unwrap();
     let findings = object["findings"].as_array().unwrap();
     let is_effect = |one: &&serde_json::Value| one["kind"] == "effect";
@@ -277,7 +285,7 @@ fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
             std::fs::write(config, text).unwrap();
         }
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let of_shuffle = |one: &&FindingText| one.factors.contains(&"file_shuffle".to_string());
     let about: Vec<&FindingText> = report.findings.iter().filter(of_shuffle).collect();
     assert_eq!(about.len(), 1, "{:#?}", report.findings);
@@ -307,7 +315,7 @@ fn findings_of_several_workloads_name_theirs() {
             record.plan.loader.batch_size = 1 + at as u64 % 2;
         });
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let says: Vec<&str> = report.findings.iter().map(|one| one.says.as_str()).collect();
     assert!(
         says.iter().all(|one| ["a: ", "b: ", "a, b: "].iter().any(|name| one.starts_with(name))),
@@ -327,7 +335,7 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
             record.plan.dataset.format = format.into();
         });
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let levels: Vec<&str> = report.runs.iter().map(|run| run.factors["format"].as_str()).collect();
     assert_eq!(levels, ["npz", "npz", "png", "png"]);
     let experiments = experiments(&report);
@@ -362,7 +370,7 @@ fn each_experiment_is_told_by_epoch_and_around_checkpoints() {
         std::fs::create_dir_all(folder.path().join(name)).unwrap();
         file::write(&folder.path().join(name), &record(plan(1, 8), vec![first, second])).unwrap();
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let object: serde_json::Value =
         serde_json::from_str(&(output::find("json").unwrap().write)(&report)).unwrap();
     let one = &object["experiments"][0];
@@ -400,7 +408,7 @@ fn a_process_count_that_cannot_be_is_none() {
     std::fs::create_dir(&broken).unwrap();
     std::fs::write(broken.join("4294967294_output.json"), "{}").unwrap();
     std::fs::write(broken.join("summary.json"), "{").unwrap();
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     assert_eq!(report.runs.len(), 2);
     let text = (output::find("csv").unwrap().write)(&report);
     assert!(!text.contains("429496"), "{text}");

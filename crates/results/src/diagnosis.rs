@@ -1,11 +1,12 @@
 //! The ceilings of a workload on a storage: how fast each part of the way of a sample is where the others cost nothing, and the part that
 //! loses the most of what is needed. Differential runs, as of DS-Analyzer (Mohan et al., VLDB 2021). No sentence.
 
+use crate::place::with_those_inside;
 use feedrate_measure::record::file::read_bounded;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
 use feedrate_spec::{escape, names};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The file in the folder of a diagnosis.
 pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
@@ -190,7 +191,8 @@ impl Diagnosis {
 
     /// The newest of a run of this plan: in its folder, or beside it.
     pub fn beside(run_dir: &Path, plan: &Plan) -> Option<Self> {
-        let around = run_dir.parent().into_iter().flat_map(folders);
+        let around = run_dir.parent().into_iter();
+        let around = around.flat_map(|around| with_those_inside(around, DIAGNOSIS_FOLDER));
         let all = std::iter::once(run_dir.to_path_buf()).chain(around);
         let found = all.filter_map(|folder| Diagnosis::read(&folder)).filter(|of| of.is_of(plan));
         found.max_by(|a, b| a.started.cmp(&b.started))
@@ -203,15 +205,6 @@ impl Diagnosis {
             && self.storage == plan.storage
             && self.loader == plan.loader
     }
-}
-
-/// A folder itself, and those of diagnoses in it.
-fn folders(around: &Path) -> Vec<PathBuf> {
-    let mut found = vec![around.to_path_buf()];
-    let inside = around.read_dir().into_iter().flatten().flatten();
-    let own = inside.filter(|of| of.file_name().to_string_lossy().starts_with(DIAGNOSIS_FOLDER));
-    found.extend(own.map(|of| of.path()));
-    found
 }
 
 #[cfg(test)]

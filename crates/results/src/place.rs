@@ -56,6 +56,13 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
+/// A folder itself, and those in it whose names begin so.
+pub(crate) fn with_those_inside(around: &Path, prefix: &str) -> Vec<PathBuf> {
+    let inside = around.read_dir().into_iter().flatten().flatten();
+    let own = inside.filter(|of| of.file_name().to_string_lossy().starts_with(prefix));
+    std::iter::once(around.to_path_buf()).chain(own.map(|of| of.path())).collect()
+}
+
 /// `None` where there is no such file.
 pub(crate) fn absent<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     match read {

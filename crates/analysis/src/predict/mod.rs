@@ -83,6 +83,9 @@ pub enum Untold {
     ServedFromMemory,
     /// The files of the changed plan are others, and nobody knows what reading and decoding them takes: a run of it would tell.
     OtherFiles,
+    /// Samples come from the files in another order, and nobody knows how often files are opened and headers read then: a run of it would
+    /// tell.
+    OtherOrder,
     /// All processes read together, which is not modelled: a run of it would tell.
     CollectiveReads,
     /// Whether requests wait for the storage's latency or for its bandwidth: what explains the record allows anything between. A run with

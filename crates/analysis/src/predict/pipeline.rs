@@ -7,6 +7,7 @@ use super::{Untold, miniature};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_spec::plan::{FileAccess, Plan};
+use feedrate_spec::workload::Shuffle;
 
 /// A record's pipeline: service times by stage, requests in flight, workers, and the storage that explains them.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,6 +172,10 @@ impl Pipeline {
         // Nothing is known of the storage that a copy would lie on.
         if was.stage != is.stage {
             return Err(Untold::OtherFiles);
+        }
+        let is_shuffled = |plan: &Plan| plan.loader.sample_shuffle != Shuffle::Off;
+        if is.dataset.samples_per_file > 1 && is_shuffled(was) != is_shuffled(is) {
+            return Err(Untold::OtherOrder);
         }
         if is.loader.file_access == FileAccess::Mpio {
             return Err(Untold::CollectiveReads);

@@ -13,6 +13,9 @@ pub fn why(of: &Untold) -> String {
         Untold::OtherFiles => {
             "other files would be read, and the record does not tell what they take".into()
         }
+        Untold::OtherOrder => {
+            "samples would come from the files in another order, and the record does not tell how often files are opened then".into()
+        }
         Untold::CollectiveReads => "all processes read together, which is not modelled".into(),
         Untold::LatencyOrBandwidth { least_percent, most_percent, .. } => format!(
             "the record does not tell whether reads wait for latency or for bandwidth: anything from {least_percent:.0} % to {most_percent:.0} % AU fits"
@@ -30,7 +33,7 @@ pub fn run_that_tells(of: &Untold) -> String {
             "a run with `--cold`, or of a dataset of at least five times the memory, would tell"
                 .into()
         }
-        Untold::OtherFiles => "a run with this change would tell".into(),
+        Untold::OtherFiles | Untold::OtherOrder => "a run with this change would tell".into(),
         Untold::CollectiveReads => {
             "a run with this change, or one without `reader.file_access=mpio`, would tell".into()
         }
