@@ -72,8 +72,7 @@ impl Changeable {
         let mut data = self.data.clone();
         data.overrides.extend(change.iter().cloned());
         // The option would decide over the key.
-        let is_number = |text: &String| text.starts_with(ACCELERATORS_IS);
-        if change.iter().any(is_number) {
+        if change.iter().any(|text| text.starts_with(ACCELERATORS_IS)) {
             data.accelerators = None;
         }
         data

@@ -365,11 +365,12 @@ fn link(from: &Path, to: &Path) -> Option<String> {
 
 /// Percent-encoded (RFC 3986), so that nothing but a name is left.
 fn escaped(name: &[u8]) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let one = |byte: u8| {
-        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    name.iter().copied().map(one).collect()
+    let bytes = name.iter().map(|byte| match byte {
+        b'-' | b'_' | b'.' | b'~' => char::from(*byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(*byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    bytes.collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The five lines that a report opens with: what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides nothing
 //! that findings and doubts do not say.
 
-use crate::report::{FindingFigure, FindingNumber, FindingText, Report, ReportedRun, Support};
+use crate::report::{FindingFigure, FindingNumber, Report, ReportedRun, Support};
 use crate::words::number::list;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
 use feedrate_analysis::findings::MARGIN;
@@ -92,10 +92,9 @@ fn artefacts(report: &Report) -> String {
     let both: Vec<(&ReportedRun, f64, f64)> = both.collect();
     let all = counted(both.len() as u64, "run");
     let alone: Vec<_> = both.iter().filter(|of| passes_as_reported_alone(&of.0.run)).collect();
-    let apart = |of: &&(&ReportedRun, f64, f64)| ARTEFACT_POINTS <= (of.1 - of.2).abs();
-    let far = both.iter().filter(apart).count();
-    let worst = both.iter().filter(apart);
-    let worst = worst.max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
+    let apart = both.iter().map(|(_, reported, whole)| (reported - whole).abs());
+    let far = apart.filter(|points| ARTEFACT_POINTS <= *points).count();
+    let worst = both.iter().max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
     let mut parts = Vec::new();
     if let Some((one, reported, whole)) = alone.first() {
         let (count, bar) = (alone.len(), one.run.bar_percent.unwrap_or_default());
@@ -105,15 +104,18 @@ fn artefacts(report: &Report) -> String {
             one.run.short_path()
         ));
     }
-    if let Some((one, reported, whole)) = worst {
+    if let Some((one, reported, whole)) = worst
+        && 0 < far
+    {
         parts.push(format!(
             "the AU reported of {far} of {all} is not that of all their steps: at worst {reported:.1} % for {whole:.1} % (`{}`)",
             one.run.short_path()
         ));
     }
-    let is_artefact =
-        |one: &&FindingText| matches!(one.kind, FindingKind::Artefact | FindingKind::Superlinear);
-    parts.extend(report.findings.iter().find(is_artefact).map(|one| one.says.clone()));
+    let mut found = report.findings.iter();
+    let found =
+        found.find(|one| matches!(one.kind, FindingKind::Artefact | FindingKind::Superlinear));
+    parts.extend(found.map(|one| one.says.clone()));
     if parts.is_empty() { "none was seen".into() } else { parts.join("; ") }
 }
 
@@ -122,9 +124,10 @@ fn holds(report: &Report) -> String {
         FindingKind::Effect | FindingKind::Drift => one.numbers.iter().any(matters),
         kind => matches!(kind, FindingKind::Scaling | FindingKind::NoEffect),
     });
-    let shown = |support| claims.clone().find(move |one| one.support == support);
+    let [shown, doubted] = [Support::Shown, Support::Doubted]
+        .map(|support| claims.clone().find(|one| one.support == support));
     let bar = bar(report).into_iter();
-    let parts: Vec<String> = match (shown(Support::Shown), shown(Support::Doubted)) {
+    let parts: Vec<String> = match (shown, doubted) {
         (Some(found), _) => std::iter::once(found.says.clone()).chain(bar).collect(),
         (None, Some(found)) => {
             let says = format!("{} (with doubts: {})", found.says, found.doubts.join(", "));

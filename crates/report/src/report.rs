@@ -2,7 +2,7 @@
 
 use crate::middle::Middle;
 use crate::table::ReportTable;
-use feedrate_analysis::finding::{EffectUnit, FindingKind};
+use feedrate_analysis::finding::{EffectSize, FindingKind};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
@@ -103,26 +103,13 @@ pub struct FindingText {
 pub struct FindingNumber {
     /// The quantity: `8 against 4`.
     pub of: String,
-    /// Its unit.
-    pub unit: EffectUnit,
-    /// The estimate.
-    pub value: f64,
+    /// The number.
+    #[serde(flatten)]
+    pub effect: EffectSize,
     /// The furthest from measured of the values behind it.
     pub provenance: Option<Provenance>,
-    /// Lower end of its interval.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
     /// How often such an interval holds the truth, as a share; `null` without one.
     pub confidence: Option<f64>,
-    /// Runs on the side that has fewer.
-    pub n: usize,
-    /// Chance of so much if there were nothing; corrected by Holm's method for all `tests` of the response.
-    pub p: Option<f64>,
-    /// Tests that p is corrected for.
-    pub tests: Option<usize>,
-    /// Share of the variation of the response, in percent.
-    pub share_percent: Option<f64>,
 }
 
 /// Whether a finding holds.
@@ -321,7 +308,6 @@ impl ReportedRun {
 impl Serialize for ReportedRun {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let run = &self.run;
-        let mib_per_second = |rate: Option<f64>| rate.map(|rate| rate / MIB);
         let object = json!({
             "path": run.path.display().to_string(),
             "link": self.link,
@@ -347,8 +333,8 @@ impl Serialize for ReportedRun {
                 "samples_per_second": run.metric(&SAMPLES_WHOLE),
                 "bytes_per_second": run.metric(&DELIVERED_WHOLE),
                 "is_estimated": self.is_estimated(),
-                "windowed_mib_per_second": mib_per_second(run.metric(&NOMINAL_WINDOWED)),
-                "windowed_stdev_mib_per_second": mib_per_second(self.stdev(&NOMINAL_WINDOWED)),
+                "windowed_mib_per_second": run.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
+                "windowed_stdev_mib_per_second": self.stdev(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
             },
             "doubts": self.doubts(),
             "unused": self.unused(),

@@ -295,7 +295,7 @@ fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
     let is_effect =
         |one: &&FindingText| one.kind == FindingKind::Effect && one.factors == ["read_threads"];
     let effect = report.findings.iter().find(is_effect).unwrap();
-    assert_eq!(effect.numbers[0].n, 3, "{}", effect.says);
+    assert_eq!(effect.numbers[0].effect.n, 3, "{}", effect.says);
     let of_response = |name: &str| {
         let mut all = report.findings.iter();
         all.find(|one| one.response == Some(name) && !one.numbers.is_empty()).unwrap()

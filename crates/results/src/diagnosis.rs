@@ -1,10 +1,9 @@
 //! The ceilings of a workload on a storage: how fast each part of the way of a sample is where the others cost nothing, and the part that
 //! loses the most of what is needed. Differential runs, as of DS-Analyzer (Mohan et al., VLDB 2021). No sentence.
 
-use crate::place::with_those_inside;
-use feedrate_measure::record::file::read_bounded;
+use crate::place::{read_json, with_those_inside};
+use feedrate_spec::names;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
-use feedrate_spec::{escape, names};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -12,8 +11,6 @@ use std::path::Path;
 pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
 /// How the names of such folders begin.
 pub const DIAGNOSIS_FOLDER: &str = "diagnose-";
-/// The longest that is read.
-const BYTES_MAX: u64 = 1 << 20;
 
 names! {
     /// A part of the way of a sample, in the order in which ceilings are compared: each may be no faster than those before.
@@ -185,8 +182,7 @@ pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<Largest
 impl Diagnosis {
     /// That of a folder; `None` where there is none that can be read.
     pub fn read(folder: &Path) -> Option<Self> {
-        let bytes = read_bounded(&folder.join(DIAGNOSIS_FILE), BYTES_MAX).ok()?;
-        serde_json::from_slice(&escape::json_texts(&bytes)).ok()
+        read_json(&folder.join(DIAGNOSIS_FILE))
     }
 
     /// The newest of a run of this plan: in its folder, or beside it.

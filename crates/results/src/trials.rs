@@ -1,9 +1,8 @@
 //! Changes of a workload that were tried against it, as the folder of the trials keeps them.
 
-use crate::place::with_those_inside;
-use feedrate_measure::record::file::read_bounded;
+use crate::place::{read_json, with_those_inside};
+use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
-use feedrate_spec::{escape, names};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,6 @@ pub const TRIALS_FILE: &str = "advice.json";
 pub const TRIALS_FOLDER: &str = "advise-";
 /// So far above the folder of a run, at most, trials of its workload are looked for: beside the folders of the workload's own runs.
 const LEVELS: usize = 4;
-/// The longest that is read.
-const BYTES_MAX: u64 = 16 << 20;
 
 /// Name of the best two changes together.
 pub const COMBINATION: &str = "combination";
@@ -104,8 +101,7 @@ impl TriedAdvice {
 impl TrialsResult {
     /// That of a folder; `None` where there is none, or one that another version wrote.
     pub fn read(folder: &Path) -> Option<Self> {
-        let bytes = read_bounded(&folder.join(TRIALS_FILE), BYTES_MAX).ok()?;
-        serde_json::from_slice(&escape::json_texts(&bytes)).ok()
+        read_json(&folder.join(TRIALS_FILE))
     }
 
     /// All trials of what runs of these folders and plans ran, by the names of their folders: those that made such a run, and those of the

@@ -110,10 +110,10 @@ impl Stage {
         engine: Option<&'static dyn Engine>,
         limit_bytes: Option<u64>,
     ) -> Result<Self, StageError> {
-        let absolute = |path: &Path| {
+        let [source, place] = [source, place].map(|path| {
             std::path::absolute(path).map_err(|error| StorageError::new("find", path, error))
-        };
-        let (source, place) = (absolute(source)?, absolute(place)?);
+        });
+        let (source, place) = (source?, place?);
         let settings = Manifest::fingerprint_of(plan);
         let name = fnv1a_128(format!("{settings}\n{}", source.display()).as_bytes());
         let folder = place.join(format!("stage-{}-{:.12}", plan.format, format!("{name:032x}")));
@@ -343,8 +343,7 @@ impl Stage {
             return Ok(FirstRead::NoRoom);
         }
         let mut buffer = Piece::new(REQUEST_BYTES.min(bytes.max(1) as usize));
-        let is_over = |_bytes| stop.load(Relaxed);
-        match self.copy_file(original, path, &mut buffer, &is_over) {
+        match self.copy_file(original, path, &mut buffer, &|_bytes| stop.load(Relaxed)) {
             Ok(Some(bytes)) => Ok(FirstRead::Copied(bytes)),
             Ok(None) => Ok(FirstRead::Stopped),
             Err(StageError::Storage(error)) if is_full(&error) => Ok(FirstRead::NoRoom),

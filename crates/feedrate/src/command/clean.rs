@@ -172,8 +172,8 @@ fn copies(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
 /// `None` where others have removed them meanwhile.
 fn checkpoints(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
     let kind = CleanKind::Checkpoints;
-    let is_locked = || DatasetLock::try_acquire(&folder, LockAccess::Exclusive, &holder());
-    let lock = match removes.then(is_locked).transpose()? {
+    let lock = removes.then(|| DatasetLock::try_acquire(&folder, LockAccess::Exclusive, &holder()));
+    let lock = match lock.transpose()? {
         Some(LockAttempt::Busy { .. }) => {
             let found = checkpoint::clean(&folder, false)?;
             return Ok(Some(CleanItem::new(kind, folder, found, true)));

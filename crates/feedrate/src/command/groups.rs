@@ -27,8 +27,8 @@ pub(super) fn page(groups: &[ResultGroup]) -> Option<String> {
     ];
     let has_workloads = names[1];
     let name_max = NAME_MAX[usize::from(1 < names.iter().filter(|is_told| **is_told).count())];
-    let shown = |column: &usize| names.get(*column).copied().unwrap_or(true);
-    let columns: Vec<usize> = (0..HEADER.len()).filter(shown).collect();
+    let columns = (0..HEADER.len()).filter(|column| names.get(*column).copied().unwrap_or(true));
+    let columns: Vec<usize> = columns.collect();
     let numbers: Vec<usize> =
         (0..columns.len()).filter(|&at| [3, 4, 5, 7].contains(&columns[at])).collect();
     let rows = used.iter().take(GROUPS_MAX).map(|group| {
@@ -61,14 +61,13 @@ fn row(group: &ResultGroup, name_max: usize) -> [String; 10] {
         Some(Bound::AtMost) => "≤ ",
         Some(Bound::AtLeast) => "≥ ",
     };
-    let percent = |value: Option<f64>| text::known(value, |percent| format!("{percent:.1}"));
     [
         system(group.submission.as_ref(), name_max),
         text::cut(&group.workload, name_max),
         text::cut(&varied(group), name_max),
         text::known(group.accelerators, |count| count.to_string()),
         text::known(group.bar_percent, |bar| format!("{bar}")),
-        percent(group.reported_percent),
+        text::known(group.reported_percent, |percent| format!("{percent:.1}")),
         short(group.passes_reported),
         text::known(group.all_steps_percent, |all| format!("{side}{all:.1}")),
         short(group.passes_all_steps),

@@ -102,13 +102,9 @@ pub(super) fn read(
 ) -> Imported {
     let mut unreadable = Vec::new();
     let hydra = config::subfolder(folder);
-    let config = match settings
-        .map(|name| folder.join(name))
-        .or(hydra.as_ref().map(|(_, path)| path.clone()))
-    {
-        Some(path) => Config::read(&path, &mut unreadable),
-        None => Config::default(),
-    };
+    let asked = settings.map(|name| folder.join(name));
+    let asked = asked.or(hydra.as_ref().map(|(_, path)| path.clone()));
+    let config = asked.map(|path| Config::read(&path, &mut unreadable)).unwrap_or_default();
     let config = config.or_of_metadata(folder, names);
     let reported = json::read(folder, SUMMARY, &mut unreadable).map(Reported::new);
     let mut steps = Steps::read(folder, names);
