@@ -3,9 +3,9 @@
 use crate::experiment::{ReportedExperiment, SaveMiddles, experiments};
 use crate::middle::Middle;
 use crate::number::{megabytes, percent, significant};
-use crate::opening::passes;
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
+use crate::words::answer::passes;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, SAMPLES_WHOLE,
 };

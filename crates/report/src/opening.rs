@@ -164,15 +164,6 @@ fn bar(report: &Report) -> Option<String> {
     (0 < of.yes + of.no).then_some(says)
 }
 
-/// `5 of 6`: how many runs reach the bar.
-pub fn passes(of: Passes) -> String {
-    match (of.yes + of.no, of.unknown) {
-        (0, _) => "unknown".into(),
-        (known, 0) => format!("{} of {known}", of.yes),
-        (known, unknown) => format!("{} of {known}, {unknown} unknown", of.yes),
-    }
-}
-
 fn why_nothing(report: &Report) -> String {
     if report.runs.iter().filter(|one| one.unused().is_none()).count() == 1 {
         return ": there is one".into();

@@ -1,7 +1,7 @@
 //! The part of `feedrate analyze` that holds groups of runs to the utilisation that was asked for.
 
 use crate::text;
-use feedrate_report::opening::passes;
+use feedrate_report::words::answer::passes;
 use feedrate_results::groups::{CheckpointGroup, Passes, ResultGroup};
 use feedrate_results::import::Bound;
 use feedrate_results::run::Submission;
