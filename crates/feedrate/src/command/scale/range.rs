@@ -6,7 +6,7 @@ use crate::exit::{UsageError, refuse};
 use crate::resolve::{Resolved, resolve, resolve_silently};
 use crate::{catalog, messages};
 use feedrate_measure::metric::{AU_SUSTAINED, Metric, sustained_needs_steps};
-use feedrate_spec::plan::{Cache, Plan, Request};
+use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
 
@@ -222,7 +222,7 @@ pub(in crate::command) fn largest(
 }
 
 fn request(arguments: &ScaleArguments) -> Request {
-    let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
+    let cache = arguments.cache.cache();
     Request { processes: Some(1), cache, ..Request::default() }
 }
 

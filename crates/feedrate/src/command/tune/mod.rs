@@ -5,14 +5,13 @@ mod told;
 mod tuning;
 
 use crate::changed::Changeable;
-use crate::cli::DataArguments;
+use crate::cli::{CacheArguments, DataArguments};
 use crate::exit::Exit;
 use crate::probe::Probes;
 use crate::trials::{Response, Trials};
 use crate::{interrupt, messages, results, time};
 use clap::{Args, ValueEnum};
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
-use feedrate_spec::plan::Cache;
 use grid::{TuneGrid, tuned_keys};
 use std::path::PathBuf;
 use told::Told;
@@ -46,9 +45,8 @@ pub(super) struct TuneArguments {
     /// Folder that results go to [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
-    /// Drop the dataset from the page cache before each run, and check that it is gone.
-    #[arg(long)]
-    cold: bool,
+    #[command(flatten)]
+    cache: CacheArguments,
 }
 
 /// A goal.
@@ -77,8 +75,7 @@ impl TuneGoal {
 pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
     let budget_s = time::seconds("--budget", &arguments.budget)?;
     let keys = tuned_keys(&arguments.keys)?;
-    let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
-    let (of, _) = Changeable::find(&arguments.data, cache)?;
+    let (of, _) = Changeable::find(&arguments.data, arguments.cache.cache())?;
     let root = results::root(arguments.results.as_deref(), &of.resolve(&[])?.workload)?;
     let (grid, goal) = (TuneGrid::new(&keys, &of)?, arguments.goal);
     let folder = results::make_folder(&root, "tune-")?;
