@@ -1,5 +1,6 @@
 //! Where a folder is mounted, and on what device.
 
+use super::limits;
 use feedrate_measure::record::Mount;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,6 +18,7 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
         .filter_map(parse)
         .filter(|mount| existing.starts_with(&mount.point))
         .max_by_key(|mount| mount.point.len())?;
+    mount.read_limits = limits::of_reads(&mountinfo, &device);
     mount.device = device;
     let space = rustix::fs::statvfs(&existing).ok()?;
     mount.free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
@@ -66,7 +68,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
 }
 
 /// One line of mountinfo (proc_pid_mountinfo(5)): fields up to ` - `, then type, source, super options.
-fn parse(line: &str) -> Option<Mount> {
+pub(super) fn parse(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
     let mut right = right.split(' ');
