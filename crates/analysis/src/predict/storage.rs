@@ -211,21 +211,21 @@ impl Reads<'_> {
         Ok((model, simulated))
     }
 
-    /// How far simulated reads are from those of the record: the mean, how it is spread over the time that they took, and the fastest.
+    /// How far simulated reads are from those of the record: the mean, and how it is spread.
     fn misfit(self, simulated: &Simulated) -> f64 {
-        let apart = |a: f64, b: f64| (a / b).ln().abs();
-        let (found, real) = (&simulated.read_latency, &self.io.read_latency);
-        let mut sum = apart(simulated.read_s.max(1e-9), self.read_s);
-        let of = |latency: &Histogram| -> Option<[f64; 4]> {
-            let middle_ns = of_time(latency, 0.5)?;
-            let least_ns = latency.counts().first()?.0 as f64;
-            let each_ns = [Some(least_ns), of_time(latency, 0.1), of_time(latency, 0.9)];
-            Some([middle_ns, each_ns[0]?, each_ns[1]?, each_ns[2]?])
+        let apart =
+            |a: Option<f64>, b: Option<f64>| a.zip(b).map_or(0.0, |(a, b)| (a / b).ln().abs());
+        let least = |latency: &Histogram| latency.counts().first().map(|&(ns, _)| ns as f64);
+        let at = |latency: &Histogram, q: f64| latency.quantile(q).map(|ns| ns as f64);
+        let relative = |latency: &Histogram, value: Option<f64>| {
+            let middle = at(latency, 0.5).filter(|&middle| middle > 0.0)?;
+            value.map(|value| (value / middle).max(0.01))
         };
-        let Some((found, real)) = of(found).zip(of(real)) else { return sum };
-        let relative = |of: &[f64; 4], at: usize| (of[at] / of[0]).max(0.01);
-        for at in 1..4 {
-            sum += 0.25 * apart(relative(&found, at), relative(&real, at));
+        let (found, real) = (&simulated.read_latency, &self.io.read_latency);
+        let mut sum = apart(Some(simulated.read_s), Some(self.read_s));
+        sum += 0.25 * apart(relative(found, least(found)), relative(real, least(real)));
+        for q in [0.1, 0.9] {
+            sum += 0.25 * apart(relative(found, at(found, q)), relative(real, at(real, q)));
         }
         sum
     }
@@ -268,21 +268,6 @@ impl Slices {
             () => Slices::Seen,
         }
     }
-}
-
-/// The duration that reads do not exceed that took a share `q` of the time of all.
-fn of_time(latency: &Histogram, q: f64) -> Option<f64> {
-    let counts = latency.counts();
-    let time = |&(ns, count): &(u64, u64)| ns as f64 * count as f64;
-    let all: f64 = counts.iter().map(time).sum();
-    let mut below = 0.0;
-    counts
-        .iter()
-        .find(|one| {
-            below += time(one);
-            q * all <= below
-        })
-        .map(|one| one.0 as f64)
 }
 
 /// Coefficient of variation.
