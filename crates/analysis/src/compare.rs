@@ -277,18 +277,12 @@ impl<'a> ExperimentRuns<'a> {
 
 fn grouped<'a>(side: &'a Runs, apart: &BTreeSet<&str>) -> BTreeMap<Settings, ExperimentRuns<'a>> {
     let mut groups: BTreeMap<Settings, ExperimentRuns> = BTreeMap::new();
-    let settings = |run: &Run| {
+    for (at, run) in side.all().enumerate() {
         let mut settings = run.settings.clone();
         settings.retain(|key, _| !apart.contains(key.as_str()));
-        settings
-    };
-    for run in &side.runs {
-        groups.entry(settings(run)).or_default().runs.push(run);
+        let of = groups.entry(settings).or_default();
+        if at < side.runs.len() { of.runs.push(run) } else { of.invalid.push(run) }
     }
-    for run in &side.invalid {
-        groups.entry(settings(run)).or_default().invalid.push(run);
-    }
-    // Those of one turn stay in the order of their start.
     groups.values_mut().for_each(|of| of.runs.sort_by_key(|run| turn(run)));
     groups
 }

@@ -255,13 +255,15 @@ pub struct Noise {
 }
 
 /// A number of a finding.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EffectSize {
     /// The quantity.
+    #[serde(skip)]
     pub of: Quantity,
     /// Its unit.
     pub unit: EffectUnit,
     /// The estimate.
+    #[serde(rename = "value")]
     pub estimate: f64,
     /// Lower end of its interval.
     pub low: Option<f64>,

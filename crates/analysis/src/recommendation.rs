@@ -102,14 +102,13 @@ fn recommend(whole: &Design, runs: &[&Run]) -> Option<Recommendation> {
     if design.cells.len() < 2 {
         return None;
     }
-    let rates = |cell: &DesignCell| values(cell, runs, &SAMPLES_WHOLE);
     let mut all: Vec<(Configuration, &DesignCell)> = Vec::new();
     for cell in &design.cells {
         all.push((Configuration::new(&design, cell, runs)?, cell));
     }
     all.sort_by(|a, b| b.0.throughput.middle.total_cmp(&a.0.throughput.middle));
-    let others: Vec<Option<f64>> =
-        all[1..].iter().map(|(_, cell)| chance(&rates(all[0].1), &rates(cell))).collect();
+    let rates: Vec<_> = all.iter().map(|(_, cell)| values(cell, runs, &SAMPLES_WHOLE)).collect();
+    let others: Vec<Option<f64>> = rates[1..].iter().map(|own| chance(&rates[0], own)).collect();
     let known: Vec<f64> = others.iter().copied().flatten().collect();
     let told_apart = holm(&known).into_iter().filter(|p| *p < ALPHA).count();
     let is_au_known = all.iter().all(|(one, _)| one.au_percent.is_some());

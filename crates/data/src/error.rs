@@ -126,6 +126,9 @@ impl DatasetError {
             DatasetError::OtherDataset { .. } => {
                 "point `--data` (`dataset.data_folder`) elsewhere, or change the workload to what lies there"
             }
+            DatasetError::OtherVersion(_) => {
+                "`feedrate run` reads it as it is; to compare it, remove it with `feedrate clean DIR --yes`, and generate it again"
+            }
             DatasetError::OlderIncomplete { .. } => {
                 "remove the dataset with `feedrate clean DIR --yes`, and generate it again"
             }
@@ -149,7 +152,6 @@ impl DatasetError {
                 "set `dataset.format` and `dataset.num_samples_per_file` to what is there"
             }
             DatasetError::NoFormat(_)
-            | DatasetError::OtherVersion(_)
             | DatasetError::Busy { .. }
             | DatasetError::Cancelled { .. } => return None,
         })

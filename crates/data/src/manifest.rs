@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "manifest.json";
 /// Version of the manifest's own form.
 const VERSION: u32 = 1;
 /// The longest manifest that is read.
-const BYTES_MAX: u64 = 16 << 20;
+pub(crate) const BYTES_MAX: u64 = 16 << 20;
 /// Datasets of more runs of equal lengths name none.
 const RUNS_MAX: u64 = 1 << 16;
 
@@ -151,6 +151,10 @@ impl Manifest {
     /// The storage refused, what is there is no manifest, or it is somebody else's.
     pub fn read(storage: &dyn Storage) -> Result<Option<Self>, DatasetError> {
         let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
+        if bytes == 0 {
+            // Pipes have no length either, and would be waited for.
+            return Err(broken("it is empty".into()));
+        }
         if bytes > BYTES_MAX {
             return Err(broken(format!("it has {bytes} bytes, more than {BYTES_MAX}")));
         }
@@ -172,17 +176,10 @@ impl Manifest {
         }
         let manifest: Manifest =
             serde_json::from_value(value).map_err(|error| broken(error.to_string()))?;
-        let settings = &manifest.settings;
-        if let Some(beyond) = settings.beyond_all_bounds() {
-            return Err(broken(beyond));
+        match refusal(&manifest.settings) {
+            Some(reason) => Err(broken(reason)),
+            None => Ok(Some(manifest)),
         }
-        // Files are named by these: none may lie outside the dataset's folder.
-        for (what, name) in [("prefix", &settings.prefix), ("extension", &settings.extension)] {
-            if !is_part_of_name(name) {
-                return Err(broken(format!("its {what} `{name}` is no part of a file's name")));
-            }
-        }
-        Ok(Some(manifest))
     }
 
     /// Write it to the root of `storage`, durably, in place of the one that is there.
@@ -264,6 +261,15 @@ fn object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {
         Ok(Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
     }
+}
+
+/// A reason not to name files by settings that were read: none may lie outside the dataset's folder.
+pub(crate) fn refusal(settings: &DatasetPlan) -> Option<String> {
+    let names = [("prefix", &settings.prefix), ("extension", &settings.extension)];
+    let other = names.into_iter().find(|(_, name)| !is_part_of_name(name));
+    let other =
+        other.map(|(what, name)| format!("its {what} `{name}` is no part of a file's name"));
+    settings.beyond_all_bounds().or(other)
 }
 
 fn broken(reason: String) -> DatasetError {

@@ -75,12 +75,14 @@ pub(crate) fn compare(ranks: &[Asked]) -> Result<(), UsageError> {
 fn different(own: &BTreeMap<String, String>, first: &BTreeMap<String, String>) -> Vec<String> {
     let names: BTreeSet<&String> = own.keys().chain(first.keys()).collect();
     let differ = names.into_iter().filter(|&name| own.get(name) != first.get(name));
-    let value = |of: &BTreeMap<String, String>, name| {
-        of.get(name).map_or("not given".to_string(), |value| format!("`{}`", value.trim_end()))
-    };
-    let told =
-        |name| format!("`{name}` is {} on rank 0 and {}", value(first, name), value(own, name));
-    differ.map(told).collect()
+    let told = differ.map(|name| {
+        let [first, own] = [first, own].map(|of| {
+            let value = of.get(name);
+            value.map_or("not given".to_string(), |value| format!("`{}`", value.trim_end()))
+        });
+        format!("`{name}` is {first} on rank 0 and {own}")
+    });
+    told.collect()
 }
 
 #[cfg(test)]

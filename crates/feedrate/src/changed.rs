@@ -6,7 +6,9 @@ use crate::messages;
 use crate::probe::cache_flag;
 use crate::resolve::{self, Resolved, WorkloadSource};
 use feedrate_measure::record::{AskedData, Record};
+use feedrate_report::replan::Replan;
 use feedrate_results::load_run;
+use feedrate_results::run::Run;
 use feedrate_spec::plan::{Cache, Plan, Request};
 use feedrate_study::bash;
 use std::path::Path;
@@ -70,8 +72,7 @@ impl Changeable {
         let mut data = self.data.clone();
         data.overrides.extend(change.iter().cloned());
         // The option would decide over the key.
-        let is_number = |text: &String| text.starts_with(ACCELERATORS_IS);
-        if change.iter().any(is_number) {
+        if change.iter().any(|text| text.starts_with(ACCELERATORS_IS)) {
             data.accelerators = None;
         }
         data
@@ -110,6 +111,23 @@ impl Changeable {
         words.extend(cache_flag(self.cache()).map(str::to_string));
         bash::command(&words)
     }
+}
+
+impl Replan for Changeable {
+    fn plan(&self, overrides: &[String]) -> Option<Plan> {
+        Changeable::plan(self, overrides).ok()
+    }
+
+    fn command(&self, overrides: &[String]) -> String {
+        Changeable::command(self, overrides)
+    }
+}
+
+/// A run of ours whose record there is, with changes; `None` where its settings do not make it again.
+pub(crate) fn replan(run: &Run) -> Option<Box<dyn Replan>> {
+    let folder = run.path.display().to_string();
+    let of = Changeable::of_run(&folder, run.record.as_ref()?, &DataArguments::from_name(&folder));
+    Some(Box::new(of.ok()?))
 }
 
 /// The reason why there is no plan, on one line.

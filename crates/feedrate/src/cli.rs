@@ -144,8 +144,8 @@ pub(crate) fn given<A: Args>(matches: &ArgMatches) -> Vec<(String, Option<String
 
 /// Equal as text or as a number.
 fn is_same(one: &OsStr, other: &OsStr) -> bool {
-    let number = |text: &OsStr| text.to_str()?.parse::<f64>().ok();
-    one == other || number(one).is_some_and(|one| number(other) == Some(one))
+    let [number, other_number] = [one, other].map(|text| text.to_str()?.parse::<f64>().ok());
+    one == other || (number.is_some() && number == other_number)
 }
 
 /// A value as the command line has it.

@@ -55,7 +55,8 @@ pub(crate) struct Execution<'a> {
 
 /// Results that could not be written where they belong.
 pub(crate) struct Unsaved {
-    error: anyhow::Error,
+    /// The reason.
+    pub(crate) error: anyhow::Error,
     /// Folder for temporary files that has all of them; `None` where they could not be written there either.
     pub(crate) elsewhere: Option<PathBuf>,
 }

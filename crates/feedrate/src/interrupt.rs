@@ -61,11 +61,14 @@ fn signals_until(last_words: Duration) -> Signals {
 pub(crate) fn pass_on(hand_on: impl Fn(i32) + Send + 'static) {
     let wanted = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&wanted);
-    let on_signal = move |signal| {
-        told.store(true, Relaxed);
-        hand_on(signal);
-    };
-    listen(wanted, on_signal, |_| thread::sleep(LAST_WORDS + 2 * LAST_WORDS_BEHIND));
+    listen(
+        wanted,
+        move |signal| {
+            told.store(true, Relaxed);
+            hand_on(signal);
+        },
+        |_| thread::sleep(LAST_WORDS + 2 * LAST_WORDS_BEHIND),
+    );
 }
 
 /// Call `on_signal` with each signal, and `leave` when it is time to, with whether there was a signal; then end the process. `wanted`

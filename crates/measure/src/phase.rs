@@ -5,7 +5,7 @@ use crate::record::timeline::{Column, Timeline, samples_in};
 use crate::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record, StagingSpan,
 };
-use crate::window::{Scope, seconds};
+use crate::window::{Scope, seconds, share};
 use feedrate_spec::names;
 use serde::Serialize;
 use std::ops::Range;
@@ -419,10 +419,6 @@ fn blocks_of(epoch: &EpochRecord) -> impl Iterator<Item = TimeRange> {
 
 fn overlap_ns(a: TimeRange, b: TimeRange) -> u64 {
     a.end_ns.min(b.end_ns).saturating_sub(a.start_ns.max(b.start_ns))
-}
-
-fn share(part: u64, all: u64) -> Option<f64> {
-    (all > 0).then(|| part as f64 / all as f64)
 }
 
 fn per_second(amount: u64, ns: u64) -> Option<f64> {

@@ -7,30 +7,32 @@ use crate::facts::Facts;
 use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, STALL_SKEW};
 use crate::record::Record;
 use crate::waits::{WaitCause, Waits};
-use feedrate_spec::units;
+use feedrate_spec::{names, units};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Bottleneck of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bound {
-    /// Reading held the accelerators up.
-    StorageBound,
-    /// Opening, asking lengths and closing did.
-    MetadataBound,
-    /// Checking, decoding and handing over on this machine did.
-    DecodeBound,
-    /// The accelerators were fed: compute is what takes the time.
-    ComputeBound,
-    /// They waited for each other.
-    BarrierBound,
-    /// Most bytes came from memory, so that nothing is known about the storage.
-    CacheFed,
-    /// Checkpoints were all there was: nothing was trained.
-    CheckpointsOnly,
-    /// There is no result to judge.
-    Invalid,
+names! {
+    /// Bottleneck of a run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Bound {
+        /// Reading held the accelerators up.
+        StorageBound = "storage-bound",
+        /// Opening, asking lengths and closing did.
+        MetadataBound = "metadata-bound",
+        /// Checking, decoding and handing over on this machine did.
+        DecodeBound = "decode-bound",
+        /// The accelerators were fed: compute is what takes the time.
+        ComputeBound = "compute-bound",
+        /// They waited for each other.
+        BarrierBound = "barrier-bound",
+        /// Most bytes came from memory, so that nothing is known about the storage.
+        CacheFed = "cache-fed",
+        /// Checkpoints were all there was: nothing was trained.
+        CheckpointsOnly = "checkpoints-only",
+        /// There is no result to judge.
+        Invalid = "invalid",
+    }
 }
 
 /// A bound and why.
@@ -43,52 +45,28 @@ pub struct Verdict {
 }
 
 impl Bound {
-    /// All of them, in their order.
-    pub const ALL: [Bound; 8] = [
-        Bound::StorageBound,
-        Bound::MetadataBound,
-        Bound::DecodeBound,
-        Bound::ComputeBound,
-        Bound::BarrierBound,
-        Bound::CacheFed,
-        Bound::CheckpointsOnly,
-        Bound::Invalid,
-    ];
-
-    /// As in JSON.
-    pub fn name(self) -> &'static str {
-        self.text().0
-    }
-
-    /// Name, and template of the reason: see [`Facts::render`].
-    fn text(self) -> (&'static str, &'static str) {
+    /// Template of the reason: see [`Facts::render`].
+    fn reason(self) -> &'static str {
         match self {
-            Bound::StorageBound => (
-                "storage-bound",
-                "Reading was {part_percent:.0} % of the wait for data ({part_s}): {read_bytes} were read{from}.",
-            ),
-            Bound::MetadataBound => (
-                "metadata-bound",
-                "Opening and closing was {part_percent:.0} % of the wait for data ({part_s}): {opened_files} were opened for {read_bytes}.",
-            ),
-            Bound::DecodeBound => (
-                "decode-bound",
-                "Checking and decoding was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{from}.",
-            ),
-            Bound::ComputeBound => (
-                "compute-bound",
-                "The storage kept up with the {target_percent:.0} % asked for: {read_bytes} were read{from}.",
-            ),
-            Bound::BarrierBound => (
-                "barrier-bound",
-                "They waited longer for the slowest among them than for data{slowest}.",
-            ),
-            Bound::CacheFed => (
-                "cache-fed",
-                "{read_bytes} were read{from}: memory served the rest, and nothing is shown about the storage.",
-            ),
-            Bound::CheckpointsOnly => ("checkpoints-only", ""),
-            Bound::Invalid => ("invalid", ""),
+            Bound::StorageBound => {
+                "Reading was {part_percent:.0} % of the wait for data ({part_s}): {read_bytes} were read{from}."
+            }
+            Bound::MetadataBound => {
+                "Opening and closing was {part_percent:.0} % of the wait for data ({part_s}): {opened_files} were opened for {read_bytes}."
+            }
+            Bound::DecodeBound => {
+                "Checking and decoding was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{from}."
+            }
+            Bound::ComputeBound => {
+                "The storage kept up with the {target_percent:.0} % asked for: {read_bytes} were read{from}."
+            }
+            Bound::BarrierBound => {
+                "They waited longer for the slowest among them than for data{slowest}."
+            }
+            Bound::CacheFed => {
+                "{read_bytes} were read{from}: memory served the rest, and nothing is shown about the storage."
+            }
+            Bound::CheckpointsOnly | Bound::Invalid => "",
         }
     }
 }
@@ -115,7 +93,7 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     };
     let template = format!(
         "An accelerator computed for {{compute_s}}, waited {{data_s}} {for_what}. {}",
-        name.text().1
+        name.reason()
     );
     Verdict { name, evidence: facts(name, derived, &waits).render(&template) }
 }

@@ -154,6 +154,11 @@ pub fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
+/// `None` of nothing.
+pub(crate) fn share(part: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| part as f64 / all as f64)
+}
+
 fn positive(ns: u64) -> Option<u64> {
     (ns > 0).then_some(ns)
 }

@@ -1,6 +1,6 @@
 //! The figures of a report: every plot that its runs have enough for, drawn on a light and a dark ground.
 
-use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, PanelContent, Scale};
+use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, PanelContent, Scale, Series, Style};
 use crate::draw::{Look, Theme, draw};
 use crate::number::significant;
 use crate::plot::data::Data;
@@ -69,7 +69,11 @@ fn values(drawn: &Figure) -> ReportTable {
         every => format!("{}, one point of {every}", drawn.title),
     };
     let [x, y] = [x.unwrap_or("x"), y.unwrap_or("y")];
-    let columns = ["Panel", "Series", x, y, "95 % interval", "n"];
+    let is_band = |series: &Series| series.style == Style::Band;
+    let has_band = drawn.panels.iter().flat_map(Panel::all_series).any(is_band);
+    // What a record leaves open is no interval of 95 %.
+    let interval = if has_band { "Interval" } else { "95 % interval" };
+    let columns = ["Panel", "Series", x, y, interval, "n"];
     ReportTable::from_text(title, columns, rows).without_empty_columns()
 }
 

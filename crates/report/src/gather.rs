@@ -1,13 +1,18 @@
 //! A report of results, whoever wrote them: reads the folders that were asked for, and puts together what others say of them. Decides nothing about
 //! what a number means.
 
+use crate::advice;
 use crate::ceilings;
 use crate::figures::figures;
 use crate::methods;
 use crate::opening::opening;
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
-use crate::report::{FindingFigure, Report, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source};
+use crate::plot::whatif;
+use crate::replan::{NO_CHANGES, ReplanOf};
+use crate::report::{
+    FindingFigure, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source,
+};
 use crate::told::{recommended, told};
 use crate::words::{self, search};
 use feedrate_analysis::advice::{Case, would_help};
@@ -25,6 +30,7 @@ use feedrate_results::row::Row;
 use feedrate_results::run::{Reason, Run, Settings};
 use feedrate_results::search::SearchResult;
 use feedrate_results::state::StudyState;
+use feedrate_results::trials::TrialsResult;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -33,7 +39,7 @@ use std::path::{Component, Path, PathBuf};
 const DETAILED_MAX: usize = 64;
 
 /// Report on all results below `paths`, each a folder or a study's CSV, read by so many threads. Links to records start from the folder `from`;
-/// without one there are none.
+/// without one there are none. What can be planned anew by `replan` is predicted.
 ///
 /// # Errors
 /// There is nothing to report on.
@@ -41,12 +47,14 @@ pub fn of_results(
     paths: &[PathBuf],
     from: Option<&Path>,
     threads: usize,
+    replan: ReplanOf<'_>,
 ) -> Result<Report, RunsError> {
     let options = ReadOptions { threads, records_max: DETAILED_MAX };
     let mut found = FoundRuns::read(paths, &options)?;
     found.data.overview = overview(paths)?;
+    found.data.curves = whatif::curves(&found.data, replan);
     let (figures, not_drawn) = figures(&found.data);
-    Ok(Report { figures, not_drawn, ..concluded(found, paths, from) })
+    Ok(Report { figures, not_drawn, ..concluded(found, paths, from, replan) })
 }
 
 /// Conclusions from runs that were read, without figures.
@@ -54,10 +62,15 @@ pub fn of_results(
 /// # Errors
 /// The CSV of their study cannot be read.
 pub fn of_index(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError> {
-    Ok(concluded(FoundRuns::new(index, paths)?, paths, None))
+    Ok(concluded(FoundRuns::new(index, paths)?, paths, None, NO_CHANGES))
 }
 
-fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report {
+fn concluded(
+    found: FoundRuns,
+    paths: &[PathBuf],
+    from: Option<&Path>,
+    replan: ReplanOf<'_>,
+) -> Report {
     let FoundRuns { data, others, left_out } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
     let (designs, searches, diagnoses) = (data.designs, data.searches, data.diagnoses);
@@ -81,8 +94,14 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
     let results: Vec<&Run> = results.collect();
     let made: Vec<&ReportedRun> = runs.iter().filter(|one| one.run.is_result()).collect();
     let used: Vec<&ReportedRun> = runs.iter().filter(|one| one.unused().is_none()).collect();
+    let trials = TrialsResult::of_runs(runs.iter().filter(|one| one.run.is_own()).map(|one| {
+        let plan = one.run.record.as_ref().map(|record| &record.plan);
+        (one.run.path.as_path(), plan)
+    }));
+    let (answer, predicted) = alone(&runs, &trials, replan);
     let mut report = Report {
-        answer: answer(&runs),
+        answer,
+        advice: trials.iter().map(advice::tried).chain(predicted).collect(),
         findings: told(&runs, &designs, &results),
         recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
@@ -99,6 +118,10 @@ fn concluded(found: FoundRuns, paths: &[PathBuf], from: Option<&Path>) -> Report
         name: "Ceilings".into(),
         value: format!("{}: {}", of.workload, ceilings::answer(of)),
     }));
+    report.opening.extend(trials.iter().map(|of| FindingFigure {
+        name: "Advice".into(),
+        value: format!("{}: {}", of.workload, words::advice::tried(of).join("; ")),
+    }));
     report.opening.extend(opening(&report));
     report
 }
@@ -111,15 +134,19 @@ pub fn plot_data(
     paths: &[PathBuf],
     needs: Needs,
     threads: usize,
+    replan: ReplanOf<'_>,
 ) -> Result<(Data, Vec<LeftOut>), RunsError> {
     let overview = if needs == Needs::Progress { overview(paths)? } else { None };
     if overview.is_some() {
         return Ok((Data { overview, ..Data::default() }, Vec::new()));
     }
-    let needs_records = matches!(needs, Needs::Records | Needs::Diagnosis);
+    let needs_records = matches!(needs, Needs::Records | Needs::Diagnosis | Needs::Predictions);
     let records_max = if needs_records { usize::MAX } else { 0 };
-    let FoundRuns { data, others, mut left_out } =
+    let FoundRuns { mut data, others, mut left_out } =
         FoundRuns::read(paths, &ReadOptions { threads, records_max })?;
+    if needs == Needs::Predictions {
+        data.curves = whatif::curves(&data, replan);
+    }
     let mut unused: Vec<&Run> = data.runs.iter().chain(&others).collect();
     unused.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
     for run in unused {
@@ -199,6 +226,7 @@ impl FoundRuns {
                 runs,
                 designs,
                 searches,
+                curves: Vec::new(),
                 overview: None,
                 folders,
             },
@@ -271,17 +299,34 @@ fn file_of(run: &Run) -> PathBuf {
     file.map_or(run.path.clone(), |name| run.path.join(name))
 }
 
-/// That of a single run whose record there is, with all doubts that are known here.
-fn answer(runs: &[ReportedRun]) -> Option<ReportAnswer> {
-    let [ReportedRun { run, .. }] = runs else { return None };
-    let record = if run.is_own() { run.record.as_deref()? } else { return None };
+/// The answer of a single run whose record there is, with all doubts that are known here, and what is predicted to help it, where nobody tried
+/// that. What trials take back does not help.
+fn alone(
+    runs: &[ReportedRun],
+    trials: &[TrialsResult],
+    replan: ReplanOf<'_>,
+) -> (Option<ReportAnswer>, Option<ReportAdvice>) {
+    let [ReportedRun { run, .. }] = runs else { return (None, None) };
+    let record = if run.is_own() { run.record.as_deref() } else { None };
+    let Some(record) = record else { return (None, None) };
     let derived = Derived::new(record);
     let verdict = verdict::judge(&derived, &run.doubts);
     let answer = Answer::new(&derived, &run.doubts, &verdict);
     let mut says = words::answer::lines(&answer, &verdict, &run.doubts);
-    let helps = would_help(&Case::new(&derived, &answer, &run.doubts));
+    let case = Case::new(&derived, &answer, &run.doubts);
+    let mut helps = would_help(&case);
+    let withdrawn: Vec<&Vec<String>> = trials
+        .iter()
+        .flat_map(|of| &of.advice)
+        .filter(|row| row.is_withdrawn())
+        .map(|row| &row.overrides)
+        .collect();
+    helps.retain(|one| one.overrides.is_empty() || !withdrawn.contains(&&one.overrides));
     says.extend(words::advice::would_help(&helps));
-    Some(ReportAnswer { says, answer })
+    let replanned = if trials.is_empty() { replan(run) } else { None };
+    let run_dir = run.path.display().to_string();
+    let predicted = replanned.and_then(|of| advice::predicted(&case, &run_dir, &*of));
+    (Some(ReportAnswer { says, answer }), predicted)
 }
 
 /// Each doubt once, the worst first, then those of most runs.
@@ -319,11 +364,12 @@ fn link(from: &Path, to: &Path) -> Option<String> {
 
 /// Percent-encoded (RFC 3986), so that nothing but a name is left.
 fn escaped(name: &[u8]) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let one = |byte: u8| {
-        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    name.iter().copied().map(one).collect()
+    let bytes = name.iter().map(|byte| match byte {
+        b'-' | b'_' | b'.' | b'~' => char::from(*byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(*byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    bytes.collect()
 }
 
 #[cfg(test)]

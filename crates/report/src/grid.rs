@@ -56,16 +56,15 @@ pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
     let shown: Vec<usize> = shown.collect();
     let mut tables = Vec::new();
     if 1 < epochs {
-        let of_epoch = |one: &ReportedExperiment, epoch: usize| one.epochs.get(epoch).copied();
         tables.push(by_epoch(
             report,
             &all,
             &shown,
             "AU of all steps (%) by epoch",
-            |one, epoch| of_epoch(one, epoch).map(|of| of.au_all_steps_percent.cell(percent)),
+            |one, epoch| one.epochs.get(epoch).map(|of| of.au_all_steps_percent.cell(percent)),
         ));
         tables.push(by_epoch(report, &all, &shown, "Samples/s by epoch", |one, epoch| {
-            of_epoch(one, epoch).map(|of| of.samples_per_second.cell(significant))
+            one.epochs.get(epoch).map(|of| of.samples_per_second.cell(significant))
         }));
     }
     let saving: Vec<&ReportedExperiment> = all.iter().filter(|one| one.saves.is_some()).collect();
@@ -156,8 +155,8 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
 fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun]) {
     let text = ColumnKind::Text;
     if report.has_several_sources() {
-        let source = |one: &&ReportedRun| report.sources.get(one.source);
-        let paths = runs.iter().map(|one| source(one).map_or("", |source| source.path.as_str()));
+        let sources = runs.iter().map(|one| report.sources.get(one.source));
+        let paths = sources.map(|source| source.map_or("", |source| source.path.as_str()));
         table.add("Source", text, paths);
     }
     table.add("Workload", text, runs.iter().map(|one| &one.run.workload));
@@ -201,7 +200,7 @@ fn is_varied_otherwise(report: &Report) -> bool {
 
 /// Levels of factors that have no column.
 fn other_levels(one: &ReportedRun) -> String {
-    let has_column = |name: &str| ["processes", "source", &one.run.parameter].contains(&name);
-    let rest = one.factors.iter().filter(|(name, _)| !has_column(name));
+    let columns = ["processes", "source", &one.run.parameter];
+    let rest = one.factors.iter().filter(|(name, _)| !columns.contains(&name.as_str()));
     rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>().join(", ")
 }

@@ -7,6 +7,7 @@ use crate::table::ReportTable;
 use crate::words::schedule::schedule;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_results::run::ROWS;
+use feedrate_spec::escape::bash_word;
 use feedrate_spec::units::{self, counted};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,8 +100,9 @@ fn varied(workload: &str, runs: Runs) -> Option<String> {
 /// Overrides that all runs of a workload share.
 fn overridden(workload: &str, runs: Runs) -> Option<String> {
     let (first, rest) = runs.split_first()?;
-    let is_shared = |text: &&String| rest.iter().all(|one| one.run.overrides.contains(text));
-    let shared = quoted(first.run.overrides.iter().filter(is_shared).map(String::as_str));
+    let shared = first.run.overrides.iter();
+    let shared = shared.filter(|text| rest.iter().all(|one| one.run.overrides.contains(text)));
+    let shared = quoted(shared.map(String::as_str));
     (!shared.is_empty()).then(|| format!("All runs of `{workload}` set {shared}."))
 }
 
@@ -284,10 +286,10 @@ fn again(runs: Runs) -> Method {
     let mut commands = Vec::new();
     for one in runs.iter().filter(|one| is_own(one)) {
         let command = match &one.run.study {
-            Some(study) => format!("feedrate study run {}", shell(&study.study)),
+            Some(study) => format!("feedrate study run {}", bash_word(&study.study)),
             None => {
                 let accelerators = one.run.settings.get("accelerators").map_or("1", String::as_str);
-                format!("feedrate run {} -n {accelerators}", shell(&one.run.workload))
+                format!("feedrate run {} -n {accelerators}", bash_word(&one.run.workload))
             }
         };
         if !commands.contains(&command) {
@@ -304,15 +306,6 @@ fn again(runs: Runs) -> Method {
         says.push("What runs of DLIO were asked for is in the folder that Hydra left in theirs (`.hydra` or `dlio_config`).");
     }
     Method { name: "Again".into(), says: says.join(" "), commands }
-}
-
-/// A word of a shell.
-fn shell(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:%@=,".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// The rows that say when checkpoints are written, not in which format or whether.

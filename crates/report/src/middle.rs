@@ -1,5 +1,6 @@
 //! The middle of replicates, with its interval.
 
+use crate::number::with_ends;
 use crate::table::TableCell;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::Metric;
@@ -17,12 +18,9 @@ pub struct Middle {
 impl Middle {
     /// `95.0 [94.1, 95.9]`, or `95.0` of one run.
     pub(super) fn cell(&self, text: fn(Option<f64>) -> String) -> TableCell {
-        let middle = text(self.estimate);
-        let written = match self.interval {
-            Some((low, high)) => format!("{middle} [{}, {}]", text(Some(low)), text(Some(high))),
-            None => middle,
-        };
-        TableCell { text: written, value: self.estimate }
+        let written =
+            self.estimate.map(|of| with_ends(of, self.interval, |value| text(Some(value))));
+        TableCell { text: written.unwrap_or_else(|| text(None)), value: self.estimate }
     }
 
     /// The middle of values of `metric`, or of something that varies as it does.

@@ -30,6 +30,12 @@ fn decimals(value: Option<f64>, places: usize) -> String {
         .map_or(UNKNOWN.into(), |value| format!("{value:.places$}"))
 }
 
+/// `96.9 % [95.5 %, 98.2 %]`, without ends where there are none.
+pub fn with_ends(middle: f64, ends: Option<(f64, f64)>, text: impl Fn(f64) -> String) -> String {
+    let ends = ends.map(|(low, high)| format!(" [{}, {}]", text(low), text(high)));
+    text(middle) + &ends.unwrap_or_default()
+}
+
 /// `2` before `10`, numbers before words.
 pub(super) fn by_value(a: &str, b: &str) -> Ordering {
     match (a.parse::<f64>(), b.parse::<f64>()) {

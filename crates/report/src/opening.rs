@@ -1,11 +1,12 @@
 //! The five lines that a report opens with: what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides nothing
 //! that findings and doubts do not say.
 
-use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
+use crate::report::{FindingFigure, Report, ReportedRun, Support};
 use crate::words::number::list;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_results::groups::passes_as_reported_alone;
 use feedrate_results::run::Reason;
 use feedrate_spec::units::counted;
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ fn unusable(report: &Report) -> String {
     });
     let invalid: Vec<(&ReportedRun, &str)> = invalid.collect();
     let mut says = match (invalid.len(), counted(results.len() as u64, "run")) {
+        (0, _) if results.is_empty() => "no run trained".into(),
         (0, all) => format!("none of {all} is invalid{}", warned(&results)),
         (some, all) if some <= NAMED_MAX => {
             let named =
@@ -58,7 +60,7 @@ fn unusable(report: &Report) -> String {
         says += &format!("; {others} more trained nothing or were put aside");
     }
     if !report.left_out.is_empty() {
-        says += &format!("; {} cannot be read", counted(report.left_out.len() as u64, "folder"));
+        says += &format!("; {} left out", counted(report.left_out.len() as u64, "folder"));
     }
     says
 }
@@ -87,21 +89,32 @@ fn artefacts(report: &Report) -> String {
         Some((one, one.run.reported_au_percent()?, one.run.metric(&AU_ALL_STEPS)?))
     });
     let both: Vec<(&ReportedRun, f64, f64)> = both.collect();
-    let apart = |of: &&(&ReportedRun, f64, f64)| ARTEFACT_POINTS <= (of.1 - of.2).abs();
-    let far = both.iter().filter(apart).count();
-    let worst = both.iter().filter(apart);
-    let worst = worst.max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
+    let all = counted(both.len() as u64, "run");
+    let alone: Vec<_> = both.iter().filter(|of| passes_as_reported_alone(&of.0.run)).collect();
+    let apart = both.iter().map(|(_, reported, whole)| (reported - whole).abs());
+    let far = apart.filter(|points| ARTEFACT_POINTS <= *points).count();
+    let worst = both.iter().max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
     let mut parts = Vec::new();
-    if let Some((one, reported, whole)) = worst {
+    if let Some((one, reported, whole)) = alone.first() {
+        let (count, bar) = (alone.len(), one.run.bar_percent.unwrap_or_default());
+        let reach = if count == 1 { "reaches" } else { "reach" };
         parts.push(format!(
-            "the AU reported of {far} of {} is not that of all their steps: at worst {reported:.1} % for {whole:.1} % (`{}`)",
-            counted(both.len() as u64, "run"),
+            "{count} of {all} {reach} the bar as reported and not over all steps: {reported:.1} % and {whole:.1} % of {bar} % (`{}`)",
             one.run.short_path()
         ));
     }
-    let is_artefact =
-        |one: &&FindingText| matches!(one.kind, FindingKind::Artefact | FindingKind::Superlinear);
-    parts.extend(report.findings.iter().find(is_artefact).map(|one| one.says.clone()));
+    if let Some((one, reported, whole)) = worst
+        && 0 < far
+    {
+        parts.push(format!(
+            "the AU reported of {far} of {all} is not that of all their steps: at worst {reported:.1} % for {whole:.1} % (`{}`)",
+            one.run.short_path()
+        ));
+    }
+    let mut found = report.findings.iter();
+    let found =
+        found.find(|one| matches!(one.kind, FindingKind::Artefact | FindingKind::Superlinear));
+    parts.extend(found.map(|one| one.says.clone()));
     if parts.is_empty() { "none was seen".into() } else { parts.join("; ") }
 }
 
@@ -112,8 +125,9 @@ fn holds(report: &Report) -> String {
             FindingKind::Effect | FindingKind::Scaling | FindingKind::NoEffect | FindingKind::Drift
         )
     });
-    let shown = |support| claims.clone().find(move |one| one.support == support);
-    match (shown(Support::Shown), shown(Support::Doubted)) {
+    let [shown, doubted] = [Support::Shown, Support::Doubted]
+        .map(|support| claims.clone().find(|one| one.support == support));
+    match (shown, doubted) {
         (Some(found), _) => found.says.clone(),
         (None, Some(found)) => format!("{} (with doubts: {})", found.says, found.doubts.join(", ")),
         (None, None) => format!("no difference between runs is shown{}", why_nothing(report)),

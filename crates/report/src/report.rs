@@ -2,7 +2,7 @@
 
 use crate::middle::Middle;
 use crate::table::ReportTable;
-use feedrate_analysis::finding::{EffectUnit, FindingKind};
+use feedrate_analysis::finding::{EffectSize, FindingKind};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
@@ -11,6 +11,7 @@ use feedrate_measure::metric::{
 };
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{OtherNumber, Run};
+use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
 use feedrate_spec::units::MIB;
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -33,6 +34,8 @@ pub struct Report {
     pub findings: Vec<FindingText>,
     /// One for each workload with several configurations.
     pub recommendations: Vec<RecommendationText>,
+    /// Changes that were tried for workloads of these runs; else, of a single run, those that are predicted to help.
+    pub advice: Vec<ReportAdvice>,
     /// The worst first.
     pub doubts: Vec<SeenDoubt>,
     /// In the order of reading.
@@ -100,26 +103,13 @@ pub struct FindingText {
 pub struct FindingNumber {
     /// The quantity: `8 against 4`.
     pub of: String,
-    /// Its unit.
-    pub unit: EffectUnit,
-    /// The estimate.
-    pub value: f64,
+    /// The number.
+    #[serde(flatten)]
+    pub effect: EffectSize,
     /// The furthest from measured of the values behind it.
     pub provenance: Option<Provenance>,
-    /// Lower end of its interval.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
     /// How often such an interval holds the truth, as a share; `null` without one.
     pub confidence: Option<f64>,
-    /// Runs on the side that has fewer.
-    pub n: usize,
-    /// Chance of so much if there were nothing; corrected by Holm's method for all `tests` of the response.
-    pub p: Option<f64>,
-    /// Tests that p is corrected for.
-    pub tests: Option<usize>,
-    /// Share of the variation of the response, in percent.
-    pub share_percent: Option<f64>,
 }
 
 /// Whether a finding holds.
@@ -171,6 +161,36 @@ pub struct BestConfiguration {
     pub samples_per_second: Middle,
     pub au_all_steps_percent: Middle,
     pub n: usize,
+}
+
+/// Changes that are advised for a workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReportAdvice {
+    /// The workload.
+    pub workload: String,
+    /// In sentences.
+    pub says: Vec<String>,
+    /// The folder of the trials; `null` where nothing was tried.
+    pub trials: Option<String>,
+    /// The workload without any change, as it was tried.
+    pub baseline: Option<Tried>,
+    /// As they are advised.
+    pub changes: Vec<ReportChange>,
+}
+
+/// A change, what it is predicted to bring, and what it brought.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReportChange {
+    /// In words.
+    pub change: String,
+    /// Evidence of the record for it; of what was tried the reason why it is not decided.
+    pub why: Option<String>,
+    /// Whether the runs take it back.
+    #[serde(rename = "withdrawn")]
+    pub is_withdrawn: bool,
+    /// As data.
+    #[serde(flatten)]
+    pub of: TriedAdvice,
 }
 
 /// A name and what is said of it.
@@ -288,7 +308,6 @@ impl ReportedRun {
 impl Serialize for ReportedRun {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let run = &self.run;
-        let mib_per_second = |rate: Option<f64>| rate.map(|rate| rate / MIB);
         let object = json!({
             "path": run.path.display().to_string(),
             "link": self.link,
@@ -314,8 +333,8 @@ impl Serialize for ReportedRun {
                 "samples_per_second": run.metric(&SAMPLES_WHOLE),
                 "bytes_per_second": run.metric(&DELIVERED_WHOLE),
                 "is_estimated": self.is_estimated(),
-                "windowed_mib_per_second": mib_per_second(run.metric(&NOMINAL_WINDOWED)),
-                "windowed_stdev_mib_per_second": mib_per_second(self.stdev(&NOMINAL_WINDOWED)),
+                "windowed_mib_per_second": run.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
+                "windowed_stdev_mib_per_second": self.stdev(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
             },
             "doubts": self.doubts(),
             "unused": self.unused(),
@@ -344,6 +363,17 @@ pub struct Method {
     pub says: String,
     /// To be typed, one a line.
     pub commands: Vec<String>,
+}
+
+impl ReportAdvice {
+    /// Commands of the changes that help, where they were tried; else of all.
+    pub fn commands(&self) -> Vec<&str> {
+        let is_kept = |row: &&ReportChange| {
+            let is_kept = self.trials.is_none() || row.of.outcome == Outcome::Helps;
+            is_kept && !row.of.overrides.is_empty()
+        };
+        self.changes.iter().filter(is_kept).map(|row| row.of.command.as_str()).collect()
+    }
 }
 
 impl Report {

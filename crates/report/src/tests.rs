@@ -2,11 +2,13 @@
 
 use crate::experiment::experiments;
 use crate::gather::of_results;
+use crate::opening;
 use crate::output;
+use crate::replan::NO_CHANGES;
 use crate::report::*;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::example::{block, checkpoint, epoch, plan, record, simple};
-use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Provenance, Value};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, Provenance, Value};
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};
 use feedrate_results::import::fake::Fake;
@@ -43,10 +45,25 @@ fn a_drift_is_told_of_records_that_name_no_order() {
             },
         );
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let drift = report.findings.iter().find(|one| one.kind == FindingKind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
     assert!(says.contains("from the first repeated run to the last [−"), "{:?}", report.findings);
+}
+
+#[test]
+fn who_passes_as_reported_alone_is_named_first() {
+    let mut one = run("2", 68.6);
+    one.run.bar_percent = Some(70.0);
+    let windowed = Value { number: 70.3, provenance: Provenance::Measured };
+    one.run.values.insert(AU_WINDOWED.id, windowed);
+    let mut report = Report { runs: vec![one, run("4", 90.0)], ..Report::default() };
+    let artefacts = |report: &Report| opening::opening(report)[1].value.clone();
+    let says = artefacts(&report);
+    let expected = "1 of 1 run reaches the bar as reported and not over all steps: 70.3 % and 68.6 % of 70 % (";
+    assert!(says.starts_with(expected), "{says}");
+    report.runs[0].run.bar_percent = Some(68.0);
+    assert_eq!(artefacts(&report), "none was seen");
 }
 
 #[test]
@@ -114,7 +131,7 @@ fn own_records_come_to_runs_doubts_and_methods() {
         save_steps(folder.path(), &name, &steps, study(batch, replicate));
     }
     save(folder.path(), "broken", |record| record.complete = false);
-    let report = of_results(&[folder.path().into()], Some(folder.path()), 2).unwrap();
+    let report = of_results(&[folder.path().into()], Some(folder.path()), 2, NO_CHANGES).unwrap();
     let unused: Vec<&str> = report.runs.iter().filter_map(|run| run.unused()).collect();
     assert_eq!((report.runs.len(), unused), (5, vec!["incomplete_run"]));
     let first = &report.runs[0];
@@ -155,7 +172,7 @@ fn of_several_sources_each_run_has_its_own() {
         record.plan.storage.throttle_bytes_per_second = Some(16e6);
     });
     let paths = [folder.path().join("before"), folder.path().join("after")];
-    let report = of_results(&paths, None, 1).unwrap();
+    let report = of_results(&paths, None, 1, NO_CHANGES).unwrap();
     assert!(report.has_several_sources());
     assert_eq!(experiments(&report).len(), 2);
     let method = |name: &str| report.methods.iter().find(|method| method.name == name).unwrap();
@@ -179,8 +196,12 @@ fn what_follows_the_source_is_not_left_out() {
         }
     }
     let paths = ["before", "after"].map(|name| folder.path().join(name));
-    let says: Vec<String> =
-        of_results(&paths, None, 1).unwrap().findings.into_iter().map(|one| one.says).collect();
+    let says: Vec<String> = of_results(&paths, None, 1, NO_CHANGES)
+        .unwrap()
+        .findings
+        .into_iter()
+        .map(|one| one.says)
+        .collect();
     assert!(says.iter().any(|says| says.contains("not the same storage")), "{says:#?}");
     assert!(!says.iter().any(|says| says.contains("must not be used")), "{says:#?}");
 }
@@ -188,7 +209,10 @@ fn what_follows_the_source_is_not_left_out() {
 #[test]
 fn there_is_no_report_on_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(of_results(&[folder.path().into()], None, 1), Err(RunsError::Nothing(_))));
+    assert!(matches!(
+        of_results(&[folder.path().into()], None, 1, NO_CHANGES),
+        Err(RunsError::Nothing(_))
+    ));
 }
 
 #[test]
@@ -203,7 +227,7 @@ fn findings_are_data_too() {
             });
         }
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let object = serde_json::to_value(&report).unwrap();
     let findings = object["findings"].as_array().unwrap();
     let is_effect = |one: &&serde_json::Value| one["kind"] == "effect";
@@ -246,7 +270,7 @@ fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
             std::fs::write(config, text).unwrap();
         }
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let of_shuffle = |one: &&FindingText| one.factors.contains(&"file_shuffle".to_string());
     let about: Vec<&FindingText> = report.findings.iter().filter(of_shuffle).collect();
     assert_eq!(about.len(), 1, "{:#?}", report.findings);
@@ -256,7 +280,7 @@ fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
     let is_effect =
         |one: &&FindingText| one.kind == FindingKind::Effect && one.factors == ["read_threads"];
     let effect = report.findings.iter().find(is_effect).unwrap();
-    assert_eq!(effect.numbers[0].n, 3, "{}", effect.says);
+    assert_eq!(effect.numbers[0].effect.n, 3, "{}", effect.says);
     let of_response = |name: &str| {
         let mut all = report.findings.iter();
         all.find(|one| one.response == Some(name) && !one.numbers.is_empty()).unwrap()
@@ -276,7 +300,7 @@ fn findings_of_several_workloads_name_theirs() {
             record.plan.loader.batch_size = 1 + at as u64 % 2;
         });
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let says: Vec<&str> = report.findings.iter().map(|one| one.says.as_str()).collect();
     assert!(
         says.iter().all(|one| ["a: ", "b: ", "a, b: "].iter().any(|name| one.starts_with(name))),
@@ -296,7 +320,7 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
             record.plan.dataset.format = format.into();
         });
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let levels: Vec<&str> = report.runs.iter().map(|run| run.factors["format"].as_str()).collect();
     assert_eq!(levels, ["npz", "npz", "png", "png"]);
     let experiments = experiments(&report);
@@ -331,7 +355,7 @@ fn each_experiment_is_told_by_epoch_and_around_checkpoints() {
         std::fs::create_dir_all(folder.path().join(name)).unwrap();
         file::write(&folder.path().join(name), &record(plan(1, 8), vec![first, second])).unwrap();
     }
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     let object: serde_json::Value =
         serde_json::from_str(&(output::find("json").unwrap().write)(&report)).unwrap();
     let one = &object["experiments"][0];
@@ -369,7 +393,7 @@ fn a_process_count_that_cannot_be_is_none() {
     std::fs::create_dir(&broken).unwrap();
     std::fs::write(broken.join("4294967294_output.json"), "{}").unwrap();
     std::fs::write(broken.join("summary.json"), "{").unwrap();
-    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
     assert_eq!(report.runs.len(), 2);
     let text = (output::find("csv").unwrap().write)(&report);
     assert!(!text.contains("429496"), "{text}");

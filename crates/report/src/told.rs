@@ -7,7 +7,7 @@ use crate::report::{
     Support,
 };
 use crate::words::finding::{caveat, quantity, sentence};
-use crate::words::number::chance;
+use crate::words::number::{chance, with_ends};
 use crate::words::recommendation::sentences;
 use feedrate_analysis::design::Design;
 use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity};
@@ -110,20 +110,14 @@ fn number(of: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) -> Fin
     let values = metric.map(|metric| runs.iter().filter_map(|one| one.run.provenance(metric)));
     FindingNumber {
         of: quantity(&of.of),
-        unit: of.unit,
-        value: of.estimate,
+        effect: of.clone(),
         provenance: values.and_then(Iterator::max),
-        low: of.low,
-        high: of.high,
         confidence: of.confidence(),
-        n: of.n,
-        p: of.p,
-        tests: of.tests,
-        share_percent: of.share_percent,
     }
 }
 
-fn figure(of: &FindingNumber) -> FindingFigure {
+fn figure(number: &FindingNumber) -> FindingFigure {
+    let of = &number.effect;
     let unit = match of.unit {
         EffectUnit::Ratio => "ratio",
         EffectUnit::Points => "difference in points",
@@ -133,11 +127,8 @@ fn figure(of: &FindingNumber) -> FindingFigure {
         EffectUnit::Seconds => "s",
         EffectUnit::Response => "value",
     };
-    let mut value = significant(Some(of.value));
-    if let Some((low, high)) = of.low.zip(of.high) {
-        value += &format!(" [{}, {}]", significant(Some(low)), significant(Some(high)));
-    }
-    if let Some(provenance) = of.provenance.filter(|of| *of != Provenance::Measured) {
+    let mut value = with_ends(of.estimate, of.low.zip(of.high), |value| significant(Some(value)));
+    if let Some(provenance) = number.provenance.filter(|of| *of != Provenance::Measured) {
         value += &format!(", {}", provenance.name());
     }
     value += &format!(", n = {}", of.n);
@@ -147,5 +138,5 @@ fn figure(of: &FindingNumber) -> FindingFigure {
     if let Some(share) = of.share_percent {
         value += &format!(", {share:.1} % of the variation");
     }
-    FindingFigure { name: format!("{unit}, {}", of.of), value }
+    FindingFigure { name: format!("{unit}, {}", number.of), value }
 }

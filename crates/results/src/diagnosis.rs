@@ -1,18 +1,16 @@
 //! The ceilings of a workload on a storage: how fast each part of the way of a sample is where the others cost nothing, and the part that
 //! loses the most of what is needed. Differential runs, as of DS-Analyzer (Mohan et al., VLDB 2021). No sentence.
 
-use feedrate_measure::record::file::read_bounded;
+use crate::place::{read_json, with_those_inside};
+use feedrate_spec::names;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
-use feedrate_spec::{escape, names};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The file in the folder of a diagnosis.
 pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
 /// How the names of such folders begin.
 pub const DIAGNOSIS_FOLDER: &str = "diagnose-";
-/// The longest that is read.
-const BYTES_MAX: u64 = 1 << 20;
 
 names! {
     /// A part of the way of a sample, in the order in which ceilings are compared: each may be no faster than those before.
@@ -184,13 +182,13 @@ pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<Largest
 impl Diagnosis {
     /// That of a folder; `None` where there is none that can be read.
     pub fn read(folder: &Path) -> Option<Self> {
-        let bytes = read_bounded(&folder.join(DIAGNOSIS_FILE), BYTES_MAX).ok()?;
-        serde_json::from_slice(&escape::json_texts(&bytes)).ok()
+        read_json(&folder.join(DIAGNOSIS_FILE))
     }
 
     /// The newest of a run of this plan: in its folder, or beside it.
     pub fn beside(run_dir: &Path, plan: &Plan) -> Option<Self> {
-        let around = run_dir.parent().into_iter().flat_map(folders);
+        let around = run_dir.parent().into_iter();
+        let around = around.flat_map(|around| with_those_inside(around, DIAGNOSIS_FOLDER));
         let all = std::iter::once(run_dir.to_path_buf()).chain(around);
         let found = all.filter_map(|folder| Diagnosis::read(&folder)).filter(|of| of.is_of(plan));
         found.max_by(|a, b| a.started.cmp(&b.started))
@@ -203,15 +201,6 @@ impl Diagnosis {
             && self.storage == plan.storage
             && self.loader == plan.loader
     }
-}
-
-/// A folder itself, and those of diagnoses in it.
-fn folders(around: &Path) -> Vec<PathBuf> {
-    let mut found = vec![around.to_path_buf()];
-    let inside = around.read_dir().into_iter().flatten().flatten();
-    let own = inside.filter(|of| of.file_name().to_string_lossy().starts_with(DIAGNOSIS_FOLDER));
-    found.extend(own.map(|of| of.path()));
-    found
 }
 
 #[cfg(test)]

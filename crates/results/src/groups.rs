@@ -1,9 +1,10 @@
 //! Runs of one experiment against the bar that is set for it: as they report themselves, and over all steps.
 
 use crate::import::Bound;
-use crate::run::{Run, Submission, grouped};
+use crate::run::{Activity, Run, Submission, grouped};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::stats::mean;
+use feedrate_spec::units::GIB;
 use serde::Serialize;
 
 /// Runs of one source, system, workload, accelerators and setting, of those that may be used.
@@ -43,22 +44,69 @@ pub struct Passes {
     pub unknown: usize,
 }
 
-/// The groups, in the order of their first runs. `bar_percent`: for all of them, whatever was asked.
-pub fn result_groups(runs: &[Run], bar_percent: Option<f64>) -> Vec<ResultGroup> {
+/// Whether a run reaches its bar as it reports itself, and not over all steps.
+pub fn passes_as_reported_alone(run: &Run) -> bool {
+    let Some(bar) = run.bar_percent else { return false };
+    run.reported_au_percent().is_some_and(|own| bar <= own)
+        && reaches_over_all_steps(run, bar) == Some(false)
+}
+
+/// The groups, in the order of their first runs.
+pub fn result_groups(runs: &[Run]) -> Vec<ResultGroup> {
     let mut groups: Vec<Vec<usize>> =
         grouped(runs, Run::is_result, Run::experiment_key).into_values().collect();
     groups.sort_unstable();
-    groups.iter().map(|members| group(runs, members, bar_percent)).collect()
+    groups.iter().map(|members| group(runs, members)).collect()
 }
 
-fn group(runs: &[Run], members: &[usize], bar_percent: Option<f64>) -> ResultGroup {
+/// Runs of one source, system, workload and accelerators that wrote or read checkpoints and trained nothing. Means of what those report that report it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "as in `Run`")]
+pub struct CheckpointGroup {
+    pub source: String,
+    pub submission: Option<Submission>,
+    pub workload: String,
+    pub accelerators: Option<u32>,
+    /// As indexes.
+    pub runs: Vec<usize>,
+    pub bytes: Option<f64>,
+    pub written_bytes_per_second: Option<f64>,
+    pub read_bytes_per_second: Option<f64>,
+}
+
+/// Their groups, in the order of their first runs.
+pub fn checkpoint_groups(runs: &[Run]) -> Vec<CheckpointGroup> {
+    let is_one = |run: &Run| run.activity == Activity::Checkpoints;
+    let mut groups: Vec<Vec<usize>> =
+        grouped(runs, is_one, Run::experiment_key).into_values().collect();
+    groups.sort_unstable();
+    let groups = groups.into_iter().map(|members| {
+        let first = &runs[members[0]];
+        let told = |key: &str| {
+            let told = members.iter().filter_map(|&index| runs[index].reported.get(key));
+            mean(&told.filter(|gib| 0.0 < **gib).map(|gib| gib * GIB).collect::<Vec<f64>>())
+        };
+        CheckpointGroup {
+            source: first.source.clone(),
+            submission: first.submission.clone(),
+            workload: first.workload.clone(),
+            accelerators: first.accelerators,
+            bytes: told("checkpoint_size_GB"),
+            written_bytes_per_second: told("save_checkpoint_io_mean_GB_per_second"),
+            read_bytes_per_second: told("load_checkpoint_io_mean_GB_per_second"),
+            runs: members,
+        }
+    });
+    groups.collect()
+}
+
+fn group(runs: &[Run], members: &[usize]) -> ResultGroup {
     let first = &runs[members[0]];
     let used: Vec<usize> =
         members.iter().copied().filter(|&index| runs[index].unusable.is_none()).collect();
-    let own = first
+    let bar_percent = first
         .bar_percent
         .filter(|bar| members.iter().all(|&index| runs[index].bar_percent == Some(*bar)));
-    let bar_percent = bar_percent.or(own);
     let of = |value: &dyn Fn(&Run) -> Option<f64>| {
         let values = used.iter().map(|&index| value(&runs[index]));
         mean(&values.collect::<Option<Vec<f64>>>()?)
@@ -119,9 +167,8 @@ mod tests {
     use feedrate_measure::metric::{Provenance, Value};
     use std::path::Path;
 
-    fn groups(root: &Path, bar_percent: Option<f64>) -> Vec<ResultGroup> {
-        let index = RunIndex::read(&[root.into()], &ReadOptions::default()).unwrap();
-        result_groups(&index.runs, bar_percent)
+    fn runs(root: &Path) -> Vec<Run> {
+        RunIndex::read(&[root.into()], &ReadOptions::default()).unwrap().runs
     }
 
     /// 40 steps of 0.3 s, of which the first waits for `first` seconds and all others 0.02 s.
@@ -143,7 +190,10 @@ mod tests {
             run(warm, start_s).publish(folder.path(), &name("one"));
             run(cold, start_s + 9000.0).publish(folder.path(), &name("two"));
         }
-        let found = groups(folder.path(), None);
+        let mut runs = runs(folder.path());
+        let alone: Vec<bool> = runs.iter().map(passes_as_reported_alone).collect();
+        assert_eq!(alone, [false, false, true, true]);
+        let found = result_groups(&runs);
         let [one, two] = &found[..] else { panic!("{found:?}") };
         assert_eq!(one.submission.as_ref().map(|of| of.system.as_str()), Some("one"));
         assert_eq!(
@@ -158,7 +208,36 @@ mod tests {
         assert!((two.all_steps_percent.unwrap() - 80.645_161).abs() < 1e-2);
         // 2.4 s in units of 4 × 0.3 s.
         assert!((two.first_step_units.unwrap() - 2.0).abs() < 1e-3, "{two:?}");
-        assert_eq!(groups(folder.path(), Some(94.0))[0].passes_reported, all(0, 2));
+        runs.iter_mut().for_each(|run| run.bar_percent = Some(94.0));
+        assert_eq!(result_groups(&runs)[0].passes_reported, all(0, 2));
+    }
+
+    #[test]
+    fn checkpoints_of_a_system_are_one_group_whoever_wrote_and_read_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = r#""save_checkpoint_io_mean_GB_per_second": NaN"#;
+        let told = [
+            ("a", r#""checkpoint_size_GB": 1.0, "save_checkpoint_io_mean_GB_per_second": 2.0"#),
+            ("b", r#""checkpoint_size_GB": 1.0, "load_checkpoint_io_mean_GB_per_second": 4.0"#),
+        ];
+        for (name, told) in told {
+            let name = format!("closed/x/results/y/checkpointing/llama3-8b/{name}");
+            let run = Fake { train: false, ..Fake::default() }.write(folder.path(), &name);
+            let edit = |file: &str, from: &str, to: &str| {
+                let text = std::fs::read_to_string(run.join(file)).unwrap();
+                assert!(text.contains(from), "{text}");
+                std::fs::write(run.join(file), text.replace(from, to)).unwrap();
+            };
+            edit(".hydra/config.yaml", "checkpoint: false", "checkpoint: true");
+            edit("summary.json", none, told);
+        }
+        let found = checkpoint_groups(&runs(folder.path()));
+        let [one] = &found[..] else { panic!("{found:?}") };
+        let rates = (one.written_bytes_per_second, one.read_bytes_per_second);
+        assert_eq!(
+            (one.runs.len(), one.bytes, rates),
+            (2, Some(GIB), (Some(2.0 * GIB), Some(4.0 * GIB)))
+        );
     }
 
     #[test]

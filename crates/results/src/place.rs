@@ -2,7 +2,9 @@
 
 use crate::experiment::Experiment;
 use crate::row::Row;
-use feedrate_measure::record::file::sync_folder;
+use feedrate_measure::record::file::{read_bounded, sync_folder};
+use feedrate_spec::escape;
+use serde::de::DeserializeOwned;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub const INCOMPLETE: &str = "incomplete";
 /// Folder of runs whose row was set back.
 pub const SUPERSEDED: &str = "superseded";
+/// The longest that is read of what a command wrote.
+const BYTES_MAX: u64 = 16 << 20;
 
 /// The folder of all runs of a row's experiment.
 pub fn experiment_dir(results: &Path, row: &Row, rows: &[Row]) -> PathBuf {
@@ -54,6 +58,19 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
         }
     }
     Err(ErrorKind::AlreadyExists.into())
+}
+
+/// The result that a command wrote in its folder; `None` where there is none that can be read.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let bytes = read_bounded(path, BYTES_MAX).ok()?;
+    serde_json::from_slice(&escape::json_texts(&bytes)).ok()
+}
+
+/// A folder itself, and those in it whose names begin so.
+pub(crate) fn with_those_inside(around: &Path, prefix: &str) -> Vec<PathBuf> {
+    let inside = around.read_dir().into_iter().flatten().flatten();
+    let own = inside.filter(|of| of.file_name().to_string_lossy().starts_with(prefix));
+    std::iter::once(around.to_path_buf()).chain(own.map(|of| of.path())).collect()
 }
 
 /// `None` where there is no such file.

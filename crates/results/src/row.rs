@@ -5,7 +5,7 @@ use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::canonical_key;
 
 /// One run that is asked for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// A bundled workload, or a YAML file.
     pub model: String,
@@ -34,19 +34,7 @@ pub struct Row {
 impl Row {
     /// A pending run of `model`.
     pub fn new(model: impl Into<String>, accelerators: u32) -> Self {
-        Row {
-            model: model.into(),
-            epochs: None,
-            accelerators,
-            settings: Vec::new(),
-            replicate: None,
-            block: None,
-            order: None,
-            seed: None,
-            scale: None,
-            note: String::new(),
-            done: false,
-        }
+        Row { model: model.into(), accelerators, ..Row::default() }
     }
 
     /// Key of the run: its settings, replicate and block. Rows of the same key ask for the same run again; order and note

@@ -1,8 +1,8 @@
 //! The result of a search for the largest or smallest number at which a response holds, as its folder keeps it.
 
-use feedrate_measure::record::file::read_bounded;
+use crate::place::read_json;
 use feedrate_measure::stats::Interval;
-use feedrate_spec::{escape, names};
+use feedrate_spec::names;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -11,8 +11,6 @@ pub const ACCELERATORS: &str = "accelerators";
 
 /// The file in the folder of a search.
 pub const SEARCH_FILE: &str = "scale.json";
-/// The longest that is read.
-const BYTES_MAX: u64 = 16 << 20;
 
 names! {
     /// The number that is looked for.
@@ -119,7 +117,6 @@ pub struct SearchedNumber {
 impl SearchResult {
     /// That of a folder; `None` of one that is of no search, or of one that another version wrote.
     pub fn read(folder: &Path) -> Option<Self> {
-        let bytes = read_bounded(&folder.join(SEARCH_FILE), BYTES_MAX).ok()?;
-        serde_json::from_slice(&escape::json_texts(&bytes)).ok()
+        read_json(&folder.join(SEARCH_FILE))
     }
 }

@@ -310,8 +310,9 @@ fn number<T: FromStr>(
         return Ok(None);
     }
     let value = without_fraction(text).parse().ok().filter(is_allowed);
-    let problem = || Problem::error(column, format!("`{text}` is no number that can stand here"));
-    value.map(Some).ok_or_else(problem)
+    value
+        .map(Some)
+        .ok_or_else(|| Problem::error(column, format!("`{text}` is no number that can stand here")))
 }
 
 /// `2.0` is 2: as spreadsheets and data frames write a column with empty cells.

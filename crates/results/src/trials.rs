@@ -1,14 +1,18 @@
 //! Changes of a workload that were tried against it, as the folder of the trials keeps them.
 
-use feedrate_measure::record::file::read_bounded;
-use feedrate_spec::{escape, names};
+use crate::place::{read_json, with_those_inside};
+use feedrate_spec::names;
+use feedrate_spec::plan::Plan;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// The file in the folder of the trials.
 pub const TRIALS_FILE: &str = "advice.json";
-/// The longest that is read.
-const BYTES_MAX: u64 = 16 << 20;
+/// How the names of such folders begin.
+pub const TRIALS_FOLDER: &str = "advise-";
+/// So far above the folder of a run, at most, trials of its workload are looked for: beside the folders of the workload's own runs.
+const LEVELS: usize = 4;
 
 /// Name of the best two changes together.
 pub const COMBINATION: &str = "combination";
@@ -38,6 +42,9 @@ pub struct TrialsResult {
     pub workload: String,
     /// The workload, or the run, that was changed, and the overrides it had.
     pub asked: Vec<String>,
+    /// Its plan without any change; `None` in older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
     /// Without any change.
     pub baseline: Option<Tried>,
     /// Changes, the best first, and the best two together.
@@ -84,10 +91,79 @@ pub struct Tried {
     pub n: u64,
 }
 
+impl TriedAdvice {
+    /// Whether the runs take it back: it brings nothing, or less than nothing.
+    pub fn is_withdrawn(&self) -> bool {
+        matches!(self.outcome, Outcome::NoEffect | Outcome::Hurts)
+    }
+}
+
 impl TrialsResult {
     /// That of a folder; `None` where there is none, or one that another version wrote.
     pub fn read(folder: &Path) -> Option<Self> {
-        let bytes = read_bounded(&folder.join(TRIALS_FILE), BYTES_MAX).ok()?;
-        serde_json::from_slice(&escape::json_texts(&bytes)).ok()
+        read_json(&folder.join(TRIALS_FILE))
+    }
+
+    /// All trials of what runs of these folders and plans ran, by the names of their folders: those that made such a run, and those of the
+    /// same plan that lie in a folder above it. `results` is the folder as it was found.
+    pub fn of_runs<'a>(runs: impl Iterator<Item = (&'a Path, Option<&'a Plan>)>) -> Vec<Self> {
+        let runs: Vec<_> = runs.collect();
+        let above = runs.iter().flat_map(|(path, _)| path.ancestors().take(LEVELS));
+        let above: BTreeSet<&Path> = above.collect();
+        let folders = above.into_iter().flat_map(|above| with_those_inside(above, TRIALS_FOLDER));
+        let folders: BTreeSet<PathBuf> = folders.collect();
+        let mut found = Vec::new();
+        for folder in folders {
+            let Some(of) = TrialsResult::read(&folder) else { continue };
+            let is_of = |(path, plan): &(&Path, Option<&Plan>)| {
+                path.starts_with(&folder) || (plan.is_some() && *plan == of.plan.as_ref())
+            };
+            if runs.iter().any(is_of) {
+                found.push(TrialsResult { results: folder.display().to_string(), ..of });
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::example::plan;
+
+    #[test]
+    fn trials_are_found_by_the_runs_they_made_and_by_those_of_their_plan() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("results");
+        let mut of = TrialsResult {
+            workload: "w".into(),
+            asked: vec!["w".into()],
+            plan: Some(plan(2, 8)),
+            baseline: None,
+            advice: Vec::new(),
+            stopped: None,
+            runs: 0,
+            took_s: 0.0,
+            results: "elsewhere".into(),
+        };
+        for (name, own) in [("advise-1", Some(plan(2, 8))), ("advise-2", None)] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+            of.plan = own;
+            let text = serde_json::to_string(&of).unwrap();
+            std::fs::write(root.join(name).join(TRIALS_FILE), text).unwrap();
+        }
+        let check = |run: &str, plan: Option<Plan>, expected: &[&str]| {
+            let run = root.join(run);
+            let found = TrialsResult::of_runs([(run.as_path(), plan.as_ref())].into_iter());
+            let found: Vec<String> = found.into_iter().map(|of| of.results).collect();
+            let expected: Vec<String> =
+                expected.iter().map(|name| root.join(name).display().to_string()).collect();
+            assert_eq!(found, expected, "{}", run.display());
+        };
+        check("w/2026", Some(plan(2, 8)), &["advise-1"]);
+        check("w/2026", Some(plan(4, 8)), &[]);
+        check("w/2026", None, &[]);
+        check("advise-2/w/2026", None, &["advise-2"]);
+        check("advise-2/w/2026", Some(plan(2, 8)), &["advise-1", "advise-2"]);
     }
 }

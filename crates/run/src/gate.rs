@@ -1,4 +1,4 @@
-//! Lets so many through at once; the others wait, first come first served. Only where fewer threads may decode than read, or fewer reads are served than begun.
+//! Lets so many through at once; the others wait, first come first served. Only where fewer threads may decode than read, fewer reads are served than begun, or a worker reads for others.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -58,6 +58,15 @@ pub fn json_texts(json: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
+/// `text` as one word of bash.
+pub fn bash_word(text: &str) -> String {
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:=+,@%".contains(c));
+    if is_plain && !text.is_empty() {
+        return text.to_string();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 /// Noncharacters that mark something within one program.
 const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fddf}';
 

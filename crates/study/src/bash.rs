@@ -1,5 +1,7 @@
 //! The writer of bash scripts: every script that feedrate writes has its head, its prologue and its quoting from here. Runs nothing.
 
+pub use feedrate_spec::escape::bash_word as quoted;
+
 /// A script: `head`, lines of comments and of `#SBATCH`, then the user's `prologue`, then `body`.
 pub fn script(head: &str, prologue: &[String], body: &str) -> String {
     let prologue = if prologue.is_empty() {
@@ -9,15 +11,6 @@ pub fn script(head: &str, prologue: &[String], body: &str) -> String {
         format!("# Modules may use variables that are not set.\nset +u\n{lines}\nset -u\n")
     };
     format!("#!/usr/bin/env bash\n{head}set -euo pipefail\n{prologue}{body}\n")
-}
-
-/// `text` as one word of bash.
-pub fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=+,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_string();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// `words` as a command of bash.

@@ -85,8 +85,8 @@ impl StudyFactor {
 
 /// So many numbers from `low` to `high`, both among them.
 pub(crate) fn steps(low: f64, high: f64, scale: Spacing, count: u32, whole: bool) -> Vec<String> {
-    let share = |i: u32| f64::from(i) / f64::from(count - 1);
-    (0..count).map(|i| text(spaced(low, high, scale, share(i)), whole)).collect()
+    let shares = (0..count).map(|i| f64::from(i) / f64::from(count - 1));
+    shares.map(|share| text(spaced(low, high, scale, share), whole)).collect()
 }
 
 fn spaced(low: f64, high: f64, scale: Spacing, share: f64) -> f64 {

@@ -84,7 +84,7 @@ fn datasets(case: &mut Case, format: &str, samples: &str) -> Result<()> {
     case.feedrate(&generate)?.with_code(&[0])?;
     for _ in 0..FILES_OF_A_CASE {
         let (path, whole, lies) = lie(case)?;
-        let is_data = !path.ends_with("manifest.json");
+        let is_data = !is_manifest(&path);
         let codes: &[i32] = if is_data && lies { &[1, 2] } else { &[0, 1, 2] };
         ends(case, &[&["verify", "workload.yaml"], &chosen[..]].concat(), codes, &path)?;
         let more: &[&str] =
@@ -105,7 +105,7 @@ fn checkpoints(case: &mut Case, format: &str) -> Result<()> {
     case.feedrate(&[&first[..], &write].concat())?.with_code(&[0])?;
     for _ in 0..FILES_OF_A_CASE {
         let (path, whole, lies) = lie(case)?;
-        let is_data = !path.ends_with("manifest.json");
+        let is_data = !is_manifest(&path);
         let codes: &[i32] = if is_data && lies { &[1] } else { &[0, 1] };
         ends(case, &[&first[..], &read].concat(), codes, &path)?;
         fs::write(&path, whole)?;
@@ -122,7 +122,7 @@ fn lie(case: &mut Case) -> Result<(PathBuf, Vec<u8>, bool)> {
     let path = files.swap_remove(i);
     let whole = fs::read(&path)?;
     let mut content = whole.clone();
-    if path.ends_with("manifest.json") && case.random.chance(70) {
+    if is_manifest(&path) && case.random.chance(70) {
         mutate::text(&mut content, &mut case.random);
     } else {
         mutate::bytes(&mut content, &mut case.random);
@@ -130,6 +130,11 @@ fn lie(case: &mut Case) -> Result<(PathBuf, Vec<u8>, bool)> {
     fs::write(&path, &content)?;
     let lies = content != whole;
     Ok((path, whole, lies))
+}
+
+/// Whether it is one of a dataset, or of a checkpoint, whose name begins with that of its folder.
+fn is_manifest(path: &Path) -> bool {
+    path.to_string_lossy().ends_with("manifest.json")
 }
 
 fn ends(case: &Case, arguments: &[&str], codes: &[i32], lying: &Path) -> Result<()> {

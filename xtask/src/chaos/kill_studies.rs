@@ -97,7 +97,7 @@ fn plant_in_datasets(case: &mut Case, below: &str) -> Result<()> {
 
 /// Hit one of them, or two, and wait for the end: the process that was started, the one behind it that does its work, the
 /// supervisors, their runs. Says how many blows of one moment hit any that lived: one or none.
-fn hit(case: &mut Case, runner: Running) -> Result<u32> {
+pub(super) fn hit(case: &mut Case, runner: Running) -> Result<u32> {
     let signal = case.random.pick(&[Signal::KILL, Signal::KILL, Signal::TERM, Signal::INT]);
     let first = vec![runner.pid()];
     let below = |of: &[Pid]| pids(of.iter().flat_map(|pid| children(*pid)).collect());
@@ -115,9 +115,9 @@ fn hit(case: &mut Case, runner: Running) -> Result<u32> {
     let kills = u32::from(lived.count() > 0);
     if is_told && kills > 0 && signal != Signal::KILL {
         // By the signal itself, where it came before anybody listens.
-        runner.wait_for(LEAVES_WITHIN)?.with_code(&[0, 1, 130, 143])?;
+        runner.wait_for(LEAVES_WITHIN)?.with_code(&[0, 1, 4, 130, 143])?;
     } else {
-        runner.wait()?.with_code(&[0, 1, 130, 137])?;
+        runner.wait()?.with_code(&[0, 1, 4, 130, 137])?;
     }
     Ok(kills)
 }

@@ -12,6 +12,7 @@ mod race_generation;
 mod runs_at_once;
 mod full_disks;
 mod hung_storage;
+mod cut_trials;
 mod lost_ranks;
 mod mutate;
 mod hostile_files;
@@ -53,6 +54,7 @@ static CLASSES: &[&Class] = &[
     &runs_at_once::CLASS,
     &full_disks::CLASS,
     &hung_storage::CLASS,
+    &cut_trials::CLASS,
     &lost_ranks::CLASS,
     &hostile_files::CLASS,
     &hostile_results::CLASS,

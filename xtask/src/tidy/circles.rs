@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) static NO_FILE_CIRCLES: Check = Check {
     rule: "no files of a crate use each other in a circle",
     advice: "move what both need into a file below them",
-    find: no_file_circles,
+    find: |repo| {
+        repo.packages().into_iter().flat_map(|package| circles_in(repo, package)).collect()
+    },
 };
 
 /// Imports that are followed from one module to the next.
@@ -19,10 +21,6 @@ const IMPORTS_MAX: usize = 8;
 type Module = Vec<String>;
 /// The modules that a module uses.
 type Uses = BTreeMap<Module, BTreeSet<Module>>;
-
-fn no_file_circles(repo: &Repo) -> Vec<Violation> {
-    repo.packages().into_iter().flat_map(|package| circles_in(repo, package)).collect()
-}
 
 fn circles_in(repo: &Repo, package: &str) -> Vec<Violation> {
     let files: Vec<(Module, &SourceFile)> = repo

@@ -93,34 +93,32 @@ fn sibling_paths(family: &str, file: &SourceFile) -> Vec<(String, usize)> {
 pub(super) static NAMES_NOT_COMPARED: Check = Check {
     rule: "nobody outside a family compares a member's name",
     advice: "declare an ability in the family's `mod.rs`, and ask for it",
-    find: names_not_compared,
+    find: |repo| {
+        let mut findings = Vec::new();
+        let names = member_names(repo);
+        for file in repo.live_rust() {
+            let tokens = file.live_tokens();
+            for (i, token) in tokens.iter().enumerate() {
+                let families = names.get(token.literal.as_str());
+                let is_strange = families.is_some_and(|families| {
+                    families.iter().all(|folder| !file.path.starts_with(folder))
+                });
+                if is_strange && is_compared(tokens, i) {
+                    findings.push(Violation::new(
+                        &file.path,
+                        token.line,
+                        format!("compares {}", token.literal),
+                    ));
+                }
+            }
+        }
+        findings
+    },
 };
 
 /// Members' names that YAML has for other things.
 const AMBIGUOUS_NAMES: &[&str] =
     &["\"none\"", "\"null\"", "\"file\"", "\"broadcast\"", "\"shards\"", "\"transfer_size\""];
-
-fn names_not_compared(repo: &Repo) -> Vec<Violation> {
-    let mut findings = Vec::new();
-    let names = member_names(repo);
-    for file in repo.live_rust() {
-        let tokens = file.live_tokens();
-        for (i, token) in tokens.iter().enumerate() {
-            let families = names.get(token.literal.as_str());
-            let is_strange = families.is_some_and(|families| {
-                families.iter().all(|folder| !file.path.starts_with(folder))
-            });
-            if is_strange && is_compared(tokens, i) {
-                findings.push(Violation::new(
-                    &file.path,
-                    token.line,
-                    format!("compares {}", token.literal),
-                ));
-            }
-        }
-    }
-    findings
-}
 
 /// Names of rows below the folders of families, with those folders.
 fn member_names(repo: &Repo) -> BTreeMap<&str, Vec<&'static str>> {
@@ -150,25 +148,25 @@ const MEETING_POINTS: &[(&str, &str)] =
 pub(super) static FORMAT_AND_STORAGE_APART: Check = Check {
     rule: "formats and storages do not import each other",
     advice: "a format asks for byte ranges and is fed bytes; whoever drives it talks to the storage",
-    find: format_and_storage_apart,
-};
-
-fn format_and_storage_apart(repo: &Repo) -> Vec<Violation> {
-    let mut findings = Vec::new();
-    for (own, other) in [("format", "storage"), ("storage", "format")] {
-        let folder = format!("crates/data/src/{own}/");
-        let strangers = repo.live_rust().filter(|file| {
-            file.path.starts_with(&folder)
-                && MEETING_POINTS.iter().all(|(path, _)| *path != file.path)
-        });
-        for file in strangers {
-            let paths = used_paths(file).into_iter();
-            let strange = paths.filter(|(path, _)| path.first().is_some_and(|used| used == other));
-            findings.extend(
-                strange
-                    .map(|(_, line)| Violation::new(&file.path, line, format!("names `{other}`"))),
-            );
+    find: |repo| {
+        let mut findings = Vec::new();
+        for (own, other) in [("format", "storage"), ("storage", "format")] {
+            let folder = format!("crates/data/src/{own}/");
+            let strangers = repo.live_rust().filter(|file| {
+                file.path.starts_with(&folder)
+                    && MEETING_POINTS.iter().all(|(path, _)| *path != file.path)
+            });
+            for file in strangers {
+                let paths = used_paths(file).into_iter();
+                let strange =
+                    paths.filter(|(path, _)| path.first().is_some_and(|used| used == other));
+                findings.extend(
+                    strange.map(|(_, line)| {
+                        Violation::new(&file.path, line, format!("names `{other}`"))
+                    }),
+                );
+            }
         }
-    }
-    findings
-}
+        findings
+    },
+};

@@ -1,6 +1,6 @@
 //! The rule about crates: who may depend on whom, read from their manifests.
 
-use super::repo::{Repo, SourceFile};
+use super::repo::SourceFile;
 use super::{Check, Violation};
 
 /// The crates that each crate may use: the arrows of ARCHITECTURE.md.
@@ -24,13 +24,11 @@ pub(super) static CRATE_DIRECTIONS: Check = Check {
     rule: "crates depend only on the crates below them",
     advice: "move the shared piece down into `spec`, or pass it in as a value; a new crate needs a row in \
              xtask/src/tidy/layout.rs and a paragraph in ARCHITECTURE.md",
-    find: crate_directions,
+    find: |repo| {
+        let manifests = repo.files().iter().filter(|file| file.path.ends_with("/Cargo.toml"));
+        manifests.flat_map(wrong_arrows).collect()
+    },
 };
-
-fn crate_directions(repo: &Repo) -> Vec<Violation> {
-    let manifests = repo.files().iter().filter(|file| file.path.ends_with("/Cargo.toml"));
-    manifests.flat_map(wrong_arrows).collect()
-}
 
 fn wrong_arrows(manifest: &SourceFile) -> Vec<Violation> {
     let Some(name) = manifest.package().strip_prefix("crates/") else { return Vec::new() };

@@ -9,12 +9,8 @@ pub(super) static MODULE_ORDER: Check = Check {
     rule: "a module uses only modules listed before it in lib.rs",
     advice: "the `mod` list is the reading order: move the `mod` line up, or move what is needed down into an \
              earlier module",
-    find: module_order,
+    find: |repo| repo.packages().into_iter().flat_map(|package| order_in(repo, package)).collect(),
 };
-
-fn module_order(repo: &Repo) -> Vec<Violation> {
-    repo.packages().into_iter().flat_map(|package| order_in(repo, package)).collect()
-}
 
 fn order_in(repo: &Repo, package: &str) -> Vec<Violation> {
     let root =
@@ -100,27 +96,25 @@ fn add_group(
 pub(super) static NO_DEAD_FILE: Check = Check {
     rule: "every Rust file is compiled",
     advice: "add the `mod` line, or delete the file: git remembers it",
-    find: no_dead_file,
+    find: |repo| {
+        let mut reached: HashSet<String> = HashSet::new();
+        let mut open: Vec<String> =
+            repo.rust().filter(|file| is_root(repo, file)).map(|f| f.path.clone()).collect();
+        while let Some(path) = open.pop() {
+            let Some(file) = repo.file(&path) else { continue };
+            if !reached.insert(path) {
+                continue;
+            }
+            let folder = children_folder(repo, file);
+            for module in declared(file.tokens()) {
+                open.push(format!("{folder}/{module}.rs"));
+                open.push(format!("{folder}/{module}/mod.rs"));
+            }
+        }
+        let dead = repo.rust().filter(|file| !reached.contains(&file.path));
+        dead.map(|file| Violation::new(&file.path, 1, "no `mod` line leads to it")).collect()
+    },
 };
-
-fn no_dead_file(repo: &Repo) -> Vec<Violation> {
-    let mut reached: HashSet<String> = HashSet::new();
-    let mut open: Vec<String> =
-        repo.rust().filter(|file| is_root(repo, file)).map(|f| f.path.clone()).collect();
-    while let Some(path) = open.pop() {
-        let Some(file) = repo.file(&path) else { continue };
-        if !reached.insert(path) {
-            continue;
-        }
-        let folder = children_folder(repo, file);
-        for module in declared(file.tokens()) {
-            open.push(format!("{folder}/{module}.rs"));
-            open.push(format!("{folder}/{module}/mod.rs"));
-        }
-    }
-    let dead = repo.rust().filter(|file| !reached.contains(&file.path));
-    dead.map(|file| Violation::new(&file.path, 1, "no `mod` line leads to it")).collect()
-}
 
 /// Where cargo starts: a library, a binary, a test, a bench, an example, a build script.
 fn is_root(repo: &Repo, file: &SourceFile) -> bool {

@@ -1,6 +1,5 @@
 //! Rules about one file at a time: its header, its length, what it leaves behind.
 
-use super::repo::Repo;
 use super::{Check, Violation};
 
 const FILE_LINES_MAX: usize = 500;
@@ -9,49 +8,43 @@ const REASON: &str = "Long because";
 pub(super) static FILES_SAY_WHAT_THEY_ARE: Check = Check {
     rule: "every Rust file opens with `//!`",
     advice: "say in one to five lines what the file is and what it must not do",
-    find: files_say_what_they_are,
+    find: |repo| {
+        let silent = repo.rust().filter(|file| !file.text.starts_with("//! "));
+        silent.map(|file| Violation::new(&file.path, 1, "does not open with `//! `")).collect()
+    },
 };
-
-fn files_say_what_they_are(repo: &Repo) -> Vec<Violation> {
-    let silent = repo.rust().filter(|file| !file.text.starts_with("//! "));
-    silent.map(|file| Violation::new(&file.path, 1, "does not open with `//! `")).collect()
-}
 
 pub(super) static SHORT_FILES: Check = Check {
     rule: "no file over 500 lines without a reason",
     advice: "split it, or say in its top comment `Long because …`",
-    find: short_files,
+    find: |repo| {
+        let long = repo.rust().filter(|file| file.text.lines().count() > FILE_LINES_MAX);
+        long.filter(|file| {
+            file.text.lines().all(|line| !line.starts_with("//!") || !line.contains(REASON))
+        })
+        .map(|file| Violation::new(&file.path, 1, format!("{} lines", file.text.lines().count())))
+        .collect()
+    },
 };
-
-fn short_files(repo: &Repo) -> Vec<Violation> {
-    let long = repo.rust().filter(|file| file.text.lines().count() > FILE_LINES_MAX);
-    long.filter(|file| {
-        file.text.lines().all(|line| !line.starts_with("//!") || !line.contains(REASON))
-    })
-    .map(|file| Violation::new(&file.path, 1, format!("{} lines", file.text.lines().count())))
-    .collect()
-}
 
 pub(super) static NO_LOOSE_ENDS: Check = Check {
     rule: "what is left to do has an issue number",
     advice: "do it now, or file an issue and write its number: `TODO(#12)`",
-    find: no_loose_ends,
-};
-
-fn no_loose_ends(repo: &Repo) -> Vec<Violation> {
-    let mut findings = Vec::new();
-    let scripts = [".py", ".sh", ".toml", ".yaml", ".yml", ".ci/run"];
-    for (path, line, text) in repo.lines() {
-        if scripts.iter().any(|suffix| path.ends_with(suffix)) {
-            push_loose_end(path, line, text, &mut findings);
-        } else if path.ends_with(".rs")
-            && let Some((_, comment)) = text.split_once("//")
-        {
-            push_loose_end(path, line, comment, &mut findings);
+    find: |repo| {
+        let mut findings = Vec::new();
+        let scripts = [".py", ".sh", ".toml", ".yaml", ".yml", ".ci/run"];
+        for (path, line, text) in repo.lines() {
+            if scripts.iter().any(|suffix| path.ends_with(suffix)) {
+                push_loose_end(path, line, text, &mut findings);
+            } else if path.ends_with(".rs")
+                && let Some((_, comment)) = text.split_once("//")
+            {
+                push_loose_end(path, line, comment, &mut findings);
+            }
         }
-    }
-    findings
-}
+        findings
+    },
+};
 
 fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Violation>) {
     for word in ["TODO", "FIXME"] {
@@ -69,33 +62,30 @@ fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Violat
 pub(super) static NO_MERGE_MARKS: Check = Check {
     rule: "no file holds two versions of itself",
     advice: "keep one side of the merge, or both in one, and delete the marks",
-    find: no_merge_marks,
+    find: |repo| {
+        let marks = ["<<<<<<< ", ">>>>>>> "];
+        let lines =
+            repo.lines().filter(|(_, _, line)| marks.iter().any(|mark| line.starts_with(mark)));
+        lines.map(|(path, line, _)| Violation::new(path, line, "a mark of a merge")).collect()
+    },
 };
-
-fn no_merge_marks(repo: &Repo) -> Vec<Violation> {
-    let marks = ["<<<<<<< ", ">>>>>>> "];
-    let lines = repo.lines().filter(|(_, _, line)| marks.iter().any(|mark| line.starts_with(mark)));
-    lines.map(|(path, line, _)| Violation::new(path, line, "a mark of a merge")).collect()
-}
 
 pub(super) static NO_MACHINE_PATHS: Check = Check {
     rule: "no file names a place on somebody's machine",
     advice: "write a path relative to the workspace, or a placeholder such as `DIR`",
-    find: no_machine_paths,
-};
-
-fn no_machine_paths(repo: &Repo) -> Vec<Violation> {
-    let mut findings = Vec::new();
-    for (path, number, line) in repo.lines() {
-        for folder in ["root", "work", "home"] {
-            let place = format!("/{folder}");
-            if line.match_indices(&place).any(|(at, _)| is_absolute(line, at, place.len())) {
-                findings.push(Violation::new(path, number, format!("`{place}/`")));
+    find: |repo| {
+        let mut findings = Vec::new();
+        for (path, number, line) in repo.lines() {
+            for folder in ["root", "work", "home"] {
+                let place = format!("/{folder}");
+                if line.match_indices(&place).any(|(at, _)| is_absolute(line, at, place.len())) {
+                    findings.push(Violation::new(path, number, format!("`{place}/`")));
+                }
             }
         }
-    }
-    findings
-}
+        findings
+    },
+};
 
 /// At the start of a path, not in the middle of `a/b/c` or of an address.
 fn is_absolute(line: &str, at: usize, len: usize) -> bool {

@@ -1,5 +1,7 @@
-//! Turning the bytes of files into samples takes the time: text, or compression.
+//! Turning the bytes of files into samples takes the time: text, or compression. Or files hold more bytes than their samples, or must be read
+//! as a whole for each.
 
+use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Cost, Proposal, Risk, Rule};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
@@ -7,8 +9,12 @@ use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::shape::Compression;
 
+/// Samples as they lie in memory, each to be read alone.
+const FORMAT: &str = "hdf5";
 /// Numbers as text take several bytes to one.
 const TEXT_BYTES_MIN: f64 = 1.5;
+/// Bytes read to one of samples, from which on reading fewer is worth other files.
+const AMPLIFICATION_MIN: f64 = 2.0;
 /// Checksums and copies are faster than this; whatever is slower parses or decompresses.
 const DECODED_BYTES_PER_SECOND_MAX: f64 = 4e8;
 
@@ -22,7 +28,39 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let lost_s = case.lost_s(&[WaitCause::Decode])?;
+    if case.plan().dataset.format == FORMAT && !is_compressed(case) {
+        return None;
+    }
+    case.lost_s(&[WaitCause::Decode]).map_or_else(
+        || fewer_bytes(case, case.lost_s(&[WaitCause::Read])?),
+        |lost_s| decoded_sooner(case, lost_s),
+    )
+}
+
+fn is_compressed(case: &Case) -> bool {
+    case.plan().dataset.encoding.compression != Compression::None
+}
+
+/// Files of which a sample takes more bytes than it has.
+fn fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
+    let dataset = &case.plan().dataset;
+    let amplification = case.derived.value(&AMPLIFICATION)?;
+    // What is read beside a sample there is of its chunk.
+    let is_chunked = !dataset.encoding.chunk_dims.is_empty();
+    // Where each request waits, those of few bytes wait as long.
+    let read_bytes = amplification * case.sample_bytes();
+    let are_bytes = case.read_limit() != ReadLimit::Latency || TINY_BYTES <= read_bytes;
+    (!is_chunked && are_bytes && AMPLIFICATION_MIN <= amplification).then(|| {
+        let evidence = Facts::new()
+            .with("amplification", amplification)
+            .with("format", dataset.format.as_str());
+        let lost_s = lost_s * (1.0 - 1.0 / amplification);
+        let proposal = RULE.proposal(&[format!("dataset.format={FORMAT}")], lost_s, evidence);
+        Proposal { cost: Cost::Dataset, ..proposal }
+    })
+}
+
+fn decoded_sooner(case: &Case, lost_s: f64) -> Option<Proposal> {
     let (plan, sample) = (case.plan(), case.sample()?);
     let own_s = sample.decode_s - plan.loader.preprocess.mean_s();
     let decoded = case.derived.io.read_bytes as f64 / case.derived.io.samples as f64 / own_s;
@@ -30,14 +68,13 @@ fn propose(case: &Case) -> Option<Proposal> {
     let is_formats = own_s > sample.decode_s / 2.0 && decoded < DECODED_BYTES_PER_SECOND_MAX;
     let amplification = case.derived.value(&AMPLIFICATION);
     let is_text = amplification.is_some_and(|ratio| TEXT_BYTES_MIN <= ratio);
-    let is_compressed = plan.dataset.encoding.compression != Compression::None;
     if !is_formats {
         return None;
     }
-    let overrides = if is_compressed && !is_text {
+    let overrides = if is_compressed(case) && !is_text {
         ["dataset.compression=none".to_string()]
     } else {
-        ["dataset.format=hdf5".to_string()]
+        [format!("dataset.format={FORMAT}")]
     };
     let evidence = Facts::new()
         .with_known("amplification", amplification)

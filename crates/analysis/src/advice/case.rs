@@ -2,6 +2,7 @@
 
 use crate::predict::{Pipeline, PipelineChange, Prediction, StorageModel};
 use feedrate_measure::answer::Answer;
+use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
 use feedrate_measure::facts::Facts;
@@ -179,6 +180,23 @@ const SHARD_BYTES: f64 = (64 << 20) as f64;
 /// Shards for each reading thread, at least: fewer cannot be shuffled or shared out.
 const SHARDS_EACH_MIN: u64 = 4;
 
+/// Opens that cost this share of what reading does are what small files are waited for.
+const OPENS_SHARE_MIN: f64 = 0.5;
+/// Files up to here are small for every storage.
+pub(super) const TINY_BYTES: f64 = 65_536.0;
+
+/// Seconds that files are waited for rather than what is in them: opens, and where files are tiny, the one read of each.
+pub(super) fn lost_to_files_s(case: &Case) -> Option<f64> {
+    let sample = case.sample()?;
+    let each_bytes = case.derived.io.read_bytes as f64 / case.derived.io.opens.max(1) as f64;
+    let are_tiny = each_bytes <= TINY_BYTES
+        && OPENS_SHARE_MIN * sample.read_s <= sample.open_s
+        && case.read_limit() != ReadLimit::Bandwidth;
+    let causes =
+        if are_tiny { &[WaitCause::Open, WaitCause::Read][..] } else { &[WaitCause::Open] };
+    case.lost_s(causes)
+}
+
 /// The same samples in fewer files, and how many files and opens there were. `None` where files are large or few.
 pub(super) fn fewer_files(case: &Case) -> Option<(Vec<String>, Facts)> {
     let (plan, dataset) = (case.plan(), &case.plan().dataset);
@@ -201,4 +219,40 @@ pub(super) fn fewer_files(case: &Case) -> Option<(Vec<String>, Facts)> {
         format!("dataset.num_samples_per_file={}", each * joined),
     ];
     Some((overrides, evidence))
+}
+
+/// Share of the run that waiting for checkpoints is worth a change from.
+const STALL_SHARE_MIN: f64 = 0.1;
+
+/// Training that waits for checkpoints for a large part of a run.
+pub(super) struct CheckpointStall {
+    pub(super) all_s: f64,
+    /// As much of it as training meanwhile would take.
+    pub(super) hidden_s: f64,
+    pub(super) evidence: Facts,
+}
+
+impl CheckpointStall {
+    pub(super) fn new(case: &Case) -> Option<Self> {
+        let record = case.derived.record;
+        let saved = CheckpointSummary::new(record)?.save?;
+        let ends = record
+            .epochs
+            .iter()
+            .flat_map(|epoch| epoch.checkpoints.iter().map(|one| one.end_ns).chain([epoch.end_ns]));
+        let all_ns = ends.max()?.checked_sub(record.epochs.first()?.start_ns)?;
+        let run_s = all_ns as f64 / 1e9;
+        let trains_s = (run_s - saved.stall_s).max(0.0);
+        let evidence = Facts::new()
+            .with("checkpoints", saved.count)
+            .with("checkpoint_bytes", saved.bytes)
+            .with("stall_s", saved.stall_s)
+            .with("run_percent", 100.0 * saved.stall_s / run_s)
+            .with("trains_s", trains_s / saved.count as f64)
+            .with_known("duration_s", saved.duration_s)
+            .with_known("sync_percent", saved.fsync_share.map(|share| 100.0 * share));
+        let hidden_s = saved.stall_s.min(trains_s);
+        let stall = CheckpointStall { all_s: saved.stall_s, hidden_s, evidence };
+        (STALL_SHARE_MIN * run_s <= saved.stall_s).then_some(stall)
+    }
 }

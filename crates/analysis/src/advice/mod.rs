@@ -8,12 +8,14 @@ mod run_again;
 mod slow_accelerator;
 mod other_processes;
 mod asynchronous_checkpoints;
+mod rank_local_checkpoints;
 mod broadcast;
 mod transfer_size;
 mod chunk_is_sample;
 mod contiguous_shards;
 mod shards;
 mod samples_per_file;
+mod header_once;
 mod whole_file;
 mod binary_format;
 mod decode_threads;
@@ -44,12 +46,14 @@ pub static RULES: &[&Rule] = &[
     &slow_accelerator::RULE,
     &other_processes::RULE,
     &asynchronous_checkpoints::RULE,
+    &rank_local_checkpoints::RULE,
     &broadcast::RULE,
     &transfer_size::RULE,
     &chunk_is_sample::RULE,
     &contiguous_shards::RULE,
     &shards::RULE,
     &samples_per_file::RULE,
+    &header_once::RULE,
     &whole_file::RULE,
     &binary_format::RULE,
     &decode_threads::RULE,
@@ -147,6 +151,8 @@ names! {
         Amplification = "amplification",
         /// A checkpoint is whole later, so that a crash loses more.
         LaterCheckpoint = "later_checkpoint",
+        /// A machine that breaks takes it along.
+        LostWithMachine = "lost_with_machine",
         /// Who reads for others holds them up.
         OneReader = "one_reader",
         /// The first step waits for all that is read at start.
@@ -205,7 +211,8 @@ pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<A
         let saved = both.map(|(is, was)| {
             case.compute_s() * 100.0 * (1.0 / was.au_percent - 1.0 / is.au_percent)
         });
-        saved.or(advice.proposal.lost_s)
+        // More than was waited for what a change is about it does not save, however far off a prediction is.
+        saved.into_iter().chain(advice.proposal.lost_s).reduce(f64::min)
     });
     found
 }

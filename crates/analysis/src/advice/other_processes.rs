@@ -1,7 +1,7 @@
 //! The processors are busy with something else.
 
 use super::{Case, Cost, Proposal, Rule};
-use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::answer::{AnswerKind, UnknownBecause};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::DURATION_S;
 use feedrate_measure::record::System;
@@ -14,31 +14,46 @@ const BUSY_SHARE_MIN: f64 = 0.9;
 
 /// Decoding that lasts no longer than so many times what was asked for waits for no processor.
 const AS_ASKED_TIMES: f64 = 1.1;
+/// Work that has a processor lasts about as long as the processor time it takes.
+const DELAYED_TIMES: f64 = 1.5;
 
 pub(super) static RULE: Rule = Rule {
     name: "other_processes",
     source: "tf.data and Plumber: CPU saturation of the client",
-    answers: &[AnswerKind::No],
+    answers: &[AnswerKind::No, AnswerKind::Unknown],
     propose,
     #[cfg(test)]
     fires: super::tests::others_compute,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    // Whoever waits for a storage waits without a processor.
-    let lost_s = case.lost_s(&[WaitCause::Decode, WaitCause::Skew])?;
+    let (derived, is_cached) = (case.derived, case.derived.is_memory_served());
+    let is_starved = case.answer.au_percent? < case.answer.asked_percent;
+    let is_of_memory = case.answer.unknown_because == Some(UnknownBecause::CacheFed) && is_starved;
+    if case.answer.kind == AnswerKind::Unknown && !is_of_memory {
+        return None;
+    }
+    // Whoever waits for a storage waits without a processor; what memory serves is copied by one.
+    let causes = [WaitCause::Decode, WaitCause::Skew, WaitCause::Read];
+    let lost_s = case.lost_s(if is_cached { &causes } else { &causes[..2] })?;
     // What was asked for takes as long on an idle machine.
     let sample = case.sample()?;
     let asked_s = case.plan().loader.preprocess.mean_s();
     if 0.0 < asked_s && sample.decode_s <= AS_ASKED_TIMES * asked_s {
         return None;
     }
-    let record = case.derived.record;
+    let record = derived.record;
     let cpus: u32 = record.machines().iter().map(System::all_cpus).sum();
     let busy_share = record.epochs.iter().map(|epoch| epoch.host.cpu_busy_share);
     let busy_share = busy_share.sum::<Option<f64>>()? / record.epochs.len() as f64;
-    let own_s = case.derived.sum_of_host(|host| host.process_cpu_ns)? as f64 / 1e9;
-    let own = own_s / case.derived.value(&DURATION_S)?;
+    let own_s = derived.sum_of_host(|host| host.process_cpu_ns)? as f64 / 1e9;
+    let copied_s = if is_cached { sample.read_s } else { 0.0 };
+    let work_s = (sample.decode_s - asked_s + copied_s) * derived.io.samples as f64;
+    // Others of a lower priority take what nobody else wants.
+    if work_s < DELAYED_TIMES * own_s {
+        return None;
+    }
+    let own = own_s / derived.value(&DURATION_S)?;
     let others = busy_share * f64::from(cpus) - own;
     let is_burnt = BUSY_SHARE_MIN <= busy_share && OTHERS_SHARE_MIN * f64::from(cpus) <= others;
     let busiest = record.epochs.iter().filter_map(|epoch| epoch.host.busiest_other.as_ref());

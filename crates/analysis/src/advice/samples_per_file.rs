@@ -2,7 +2,6 @@
 
 use super::{Case, Cost, Proposal, Risk, Rule, case};
 use feedrate_measure::answer::AnswerKind;
-use feedrate_measure::waits::WaitCause;
 
 pub(super) static RULE: Rule = Rule {
     name: "samples_per_file",
@@ -14,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let lost_s = case.lost_s(&[WaitCause::Open])?;
+    let lost_s = case::lost_to_files_s(case)?;
     let (overrides, evidence) = case::fewer_files(case)?;
     if case.plan().dataset.samples_per_file <= 1 {
         return None;

@@ -11,7 +11,7 @@ use feedrate_measure::record::{
 };
 use feedrate_measure::verdict;
 use feedrate_spec::plan::{CheckpointPlan, FileAccess};
-use feedrate_spec::workload::{Override, Strictness, TimeSpec, parse};
+use feedrate_spec::workload::{Override, Shuffle, Strictness, TimeSpec, parse};
 use std::collections::BTreeSet;
 
 /// Two accelerators that wait half of each of 40 steps of 200 ms for a read of 2 MB.
@@ -117,6 +117,13 @@ pub(super) fn samples_in_turn(record: &mut Record) {
     in_requests(record, 100_000, Follows::Ahead);
     record.plan.loader.piece_bytes = 4 << 20;
     record.plan.loader.file_access = FileAccess::Shared;
+}
+
+pub(super) fn samples_of_all_files(record: &mut Record) {
+    record.plan.dataset.samples_per_file = 64;
+    record.plan.loader.sample_shuffle = Shuffle::Random;
+    each_io(record, |io| (io.opens, io.reads) = (io.samples, 2 * io.samples));
+    latency(record);
 }
 
 pub(super) fn many_reads_of_a_small_file(record: &mut Record) {
@@ -270,12 +277,32 @@ fn the_first_choice_is_about_the_cause() {
     first(&["fewer_accelerators", "storage"], slow_disk);
     first(&["read_threads", "transfer_size"], latency);
     first(&["shards"], tiny_files);
+    first(&["shards"], |record| {
+        tiny_files(record);
+        // A file is read for as long as it is opened, or a little longer.
+        each_io(record, |io| {
+            (io.open_ns, io.read_ns) = (io.open_ns / 2, io.open_ns);
+            io.opens = io.read_bytes / 4096;
+        });
+        each_causes(record, |causes| std::mem::swap(&mut causes.open_ns, &mut causes.read_ns));
+    });
     first(&["binary_format"], text);
+    first(&["binary_format"], |record| {
+        each_io(record, |io| {
+            (io.access.payload_samples, io.access.payload_bytes) = (io.samples, io.read_bytes / 64);
+        });
+    });
     first(&["binary_format", "decode_threads"], slow_decode);
     first(&["transfer_size"], small_requests);
     first(&["broadcast"], all_read_the_same);
     first(&["asynchronous_checkpoints"], |record| {
         checkpoint_storm(record);
+        record.plan.metric.au_target_percent = 1.0;
+    });
+    first(&["rank_local_checkpoints"], |record| {
+        checkpoint_storm(record);
+        // Training meanwhile would be over long before.
+        record.epochs[0].checkpoints[0].end_ns *= 10;
         record.plan.metric.au_target_percent = 1.0;
     });
     first(&["chunk_is_sample"], small_chunks);
@@ -354,7 +381,11 @@ fn what_is_predicted_to_do_nothing_is_not_advised() {
     record.plan.metric.au_target_percent = 1.0;
     let fed = with(&record, |case| advise(case, &|_| Some(case.plan().clone())));
     let names: Vec<&str> = fed.iter().map(|one| one.proposal.rule).collect();
-    assert_eq!(names, ["asynchronous_checkpoints"], "utilisation does not tell what it brings");
+    assert_eq!(
+        names,
+        ["asynchronous_checkpoints", "rank_local_checkpoints"],
+        "utilisation does not tell what it brings"
+    );
     record.plan.metric.au_target_percent = 90.0;
     let impossible = with(&record, |case| advise(case, &|_| None));
     assert!(impossible.is_empty(), "{impossible:?}");
@@ -374,6 +405,71 @@ fn chunks_of_many_samples_that_are_read_whole_are_to_be_of_one() {
     };
     assert!(read(32_000_000).contains(&"chunk_is_sample"));
     assert!(!read(2_000_000).contains(&"chunk_is_sample"));
+}
+
+#[test]
+fn others_that_leave_the_processors_to_whoever_decodes_are_not_named() {
+    let first = |own_s: u64| {
+        advised(|record| {
+            others_compute(record);
+            record.epochs[0].host.process_cpu_ns = Some(own_s * 1_000_000_000);
+        })
+    };
+    // Decoding took 16 s.
+    assert_eq!(first(10)[0], "other_processes");
+    assert!(!first(11).contains(&"other_processes"));
+    // Copying out of the page cache takes a processor too.
+    let cached = advised(|record| {
+        others_compute(record);
+        each_io(record, |io| (io.decode_ns, io.read_ns) = (1000, io.decode_ns));
+        each_causes(record, |causes| std::mem::swap(&mut causes.decode_ns, &mut causes.read_ns));
+        record.epochs[0].host.process_device_read_bytes = Some(0);
+        record.epochs[0].host.resident_before_bytes = Some(160_000_000);
+        record.plan.storage.throttle_bytes_per_second = None;
+    });
+    assert_eq!(cached, ["other_processes", "run_again"]);
+}
+
+/// Opens are half of the wait. Threads would save the rest too, which is nothing that shards are about.
+#[test]
+fn what_a_prediction_saves_beyond_the_wait_for_it_does_not_count() {
+    let mut record = starved();
+    tiny_files(&mut record);
+    each_io(&mut record, |io| {
+        (io.open_ns, io.read_ns) = (io.open_ns / 100 * 52, io.open_ns / 100 * 48)
+    });
+    let share =
+        |ns: &mut Vec<u64>, percent: u64| ns.iter_mut().for_each(|ns| *ns = *ns / 100 * percent);
+    for causes in record.epochs.iter_mut().filter_map(|epoch| epoch.causes.as_mut()) {
+        causes.read_ns = causes.open_ns.clone();
+        share(&mut causes.open_ns, 52);
+        share(&mut causes.read_ns, 48);
+    }
+    let plan_of = |case: &Case, overrides: &[String]| {
+        let mut plan = case.plan().clone();
+        for change in overrides {
+            match change.split_once('=')? {
+                ("reader.read_threads", threads) => plan.loader.workers = threads.parse().ok()?,
+                ("dataset.format", format) => plan.dataset.format = format.into(),
+                _ => {}
+            }
+        }
+        Some(plan)
+    };
+    let found = with(&record, |case| advise(case, &|overrides| plan_of(case, overrides)));
+    let names: Vec<&str> = found.iter().map(|one| one.proposal.rule).collect();
+    assert_eq!(names[..2], ["shards", "read_threads"], "{found:?}");
+    assert!(found[1].prediction.unwrap().au_percent > 75.0, "{:?}", found[1].prediction);
+}
+
+/// One of two reads of a sample is of the header, which 63 of 64 need not read.
+#[test]
+fn headers_cost_what_is_read_again_of_them() {
+    let mut record = starved();
+    samples_of_all_files(&mut record);
+    each_io(&mut record, |io| io.open_ns = 0);
+    let found = with(&record, |case| (header_once::RULE.propose)(case)).unwrap();
+    assert!((found.lost_s.unwrap() - 4.0 * 0.5 * 63.0 / 64.0).abs() < 1e-9, "{found:?}");
 }
 
 #[test]

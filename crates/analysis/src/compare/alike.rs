@@ -26,10 +26,8 @@ impl AlikeKey {
     /// Whether it is named by its name as a factor, or by a key of a plan or of DLIO.
     pub fn is_named(&self, names: &[&str]) -> bool {
         let row = ROWS.iter().find(|(.., name)| *name == self.name);
-        let is_own = |name: &&str| {
-            *name == self.name || row.is_some_and(|(_, plan, dlio, _)| name == plan || name == dlio)
-        };
-        names.iter().any(is_own)
+        let own = row.map_or([self.name; 3], |&(_, plan, dlio, _)| [self.name, plan, dlio]);
+        names.iter().any(|name| own.contains(name))
     }
 
     /// Whether all runs have the same; `None` where it is not known of one.

@@ -26,7 +26,7 @@ impl Runs {
         if self.runs.is_empty() { &self.invalid } else { &self.runs }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Run> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().chain(&self.invalid)
     }
 
@@ -49,16 +49,13 @@ impl Runs {
 
 /// A run that is on both sides, or a copy of one: its two folders.
 pub fn same_run<'a>(a: &'a Runs, b: &'a Runs) -> Option<(&'a Path, &'a Path)> {
-    let folder = |run: &Run| std::fs::canonicalize(&run.path).ok();
-    let is_same = |one: &Run, other: &Run| {
-        let values =
-            |run: &Run| (run.started.clone(), run.steps, run.values.clone(), run.series.clone());
-        folder(one).is_some_and(|path| folder(other) == Some(path))
-            || (one.started.is_some() && values(one) == values(other))
-    };
-    let mut pairs = a.all().flat_map(|one| b.all().map(move |other| (one, other)));
-    let found = pairs.find(|&(one, other)| is_same(one, other));
-    found.map(|(one, other)| (one.path.as_path(), other.path.as_path()))
+    let mut pairs = a.all().flat_map(|one| b.all().map(move |other| [one, other]));
+    let found = pairs.find(|pair| {
+        let [folder, other] = pair.map(|run| std::fs::canonicalize(&run.path).ok());
+        let [values, others] = pair.map(|run| (&run.started, run.steps, &run.values, &run.series));
+        (folder.is_some() && folder == other) || (values.0.is_some() && values == others)
+    });
+    found.map(|pair| (pair[0].path.as_path(), pair[1].path.as_path()))
 }
 
 /// The runs of A and of B, read by so many threads. Where some are of DLIO and some are ours, their settings are those that both have names for.
@@ -78,8 +75,7 @@ pub fn sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsErr
     for run in a.all_mut().chain(b.all_mut()).filter(|run| !run.is_own()) {
         run.settings.extend(run.hosts.map(|count| ("hosts".into(), count.to_string())));
     }
-    let is_own = |run: &Run| run.is_own();
-    if a.all().chain(b.all()).any(is_own) && !a.all().chain(b.all()).all(is_own) {
+    if a.all().chain(b.all()).any(Run::is_own) && !a.all().chain(b.all()).all(Run::is_own) {
         a.all_mut().chain(b.all_mut()).for_each(keep_common);
     }
     Ok((a, b))

@@ -51,7 +51,6 @@ impl Design {
             });
             for &at in &cell.runs {
                 let run: &Run = runs[at].borrow();
-                let setting = |key| run.settings.get(key).map(String::as_str);
                 let is_apart = size(run) != common && !has_partner && !sets_size_alone(run);
                 let size = match size(run) {
                     _ if !is_apart => SampleSize::Common,
@@ -59,7 +58,8 @@ impl Design {
                     None => SampleSize::Unknown,
                 };
                 // Which host of a submitted system has rank 0 is chance.
-                let host = if run.submission.is_none() { setting(HOST) } else { None };
+                let host = run.settings.get(HOST).map(String::as_str);
+                let host = if run.submission.is_none() { host } else { None };
                 parts.entry((origin(run), host, size)).or_default().insert(at);
             }
         }
@@ -79,11 +79,13 @@ impl Design {
                 SampleSize::Other(bytes) => Some(samples_of(*bytes)),
                 SampleSize::Unknown => Some("samples of unknown size".into()),
             });
-            let is_place = |name: &str| [SOURCE, HOST].contains(&name);
             // A part of a design is a design of its own; the whole of it stays as it is.
             let twins = if number == 1 { Twins::Apart } else { Twins::Follow };
-            let design =
-                self.selected(|factor| !is_place(&factor.name), |run| own.contains(&run), twins);
+            let design = self.selected(
+                |of| ![SOURCE, HOST].contains(&of.name.as_str()),
+                |run| own.contains(&run),
+                twins,
+            );
             Stratum { name: if number == 1 { String::new() } else { names.join(", ") }, design }
         });
         parts.collect()

@@ -81,13 +81,10 @@ impl<'a> LevelRuns<'a> {
 
     /// ln of window ÷ whole, or ÷ throughput, of each run.
     fn gaps(&self) -> Vec<f64> {
+        let whole = self.whole.map_or(&SAMPLES_WHOLE, |_| &AU_ALL_STEPS);
         let gaps = self.runs.iter().filter_map(|run| {
-            let known = |metric: &Metric| run.metric(metric).filter(|value| *value > 0.0);
-            let whole = match self.whole {
-                Some(_) => known(&AU_ALL_STEPS),
-                None => known(&SAMPLES_WHOLE),
-            };
-            Some((known(&AU_WINDOWED)? / whole?).ln())
+            let [windowed, whole] = [&AU_WINDOWED, whole].map(|metric| run.metric(metric));
+            Some((windowed.filter(|au| *au > 0.0)? / whole.filter(|value| *value > 0.0)?).ln())
         });
         gaps.collect()
     }

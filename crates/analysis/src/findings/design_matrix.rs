@@ -96,12 +96,11 @@ impl<'a> DesignMatrix<'a> {
 
     /// Level `to` against `from`; `None` where the design does not tell it.
     pub(super) fn difference(&self, factor: usize, from: usize, to: usize) -> Option<Contrast> {
-        let told = |combination: &Combination| self.is_told(combination);
-        if let Some(combination) = self.full.difference(factor, from, to).filter(told) {
-            return Some(Contrast { combination, is_additive: false });
-        }
-        let combination = self.additive.difference(factor, from, to).filter(told)?;
-        Some(Contrast { combination, is_additive: true })
+        let mut models = [(&self.full, false), (&self.additive, true)].into_iter();
+        models.find_map(|(model, is_additive)| {
+            let combination = model.difference(factor, from, to)?;
+            self.is_told(&combination).then_some(Contrast { combination, is_additive })
+        })
     }
 
     /// Whether a difference is one of two means, which lies between the values that were seen. Percentages have an end on either side, so that what chains of

@@ -30,8 +30,9 @@ fn touches(doubt: &str, response: &str) -> bool {
 /// Warnings about runs that some of these responses are touched by.
 pub(super) fn doubted(runs: &[&Run], responses: &[&Metric]) -> Vec<Caveat> {
     let doubts: BTreeSet<&str> = runs.iter().flat_map(|run| warnings(run)).collect();
-    let touched = |name: &&str| responses.iter().any(|of| touches(name, of.id.name()));
-    doubts.into_iter().filter(touched).map(|name| Caveat::RunsDoubted(name.into())).collect()
+    let touched =
+        doubts.into_iter().filter(|name| responses.iter().any(|of| touches(name, of.id.name())));
+    touched.map(|name| Caveat::RunsDoubted(name.into())).collect()
 }
 
 /// Names of warnings about a run. What is not acted on is said of the factor.

@@ -34,8 +34,9 @@ pub(super) fn over_time(group: &UsedRuns) -> Vec<Finding> {
     let (mut during, mut after) = (Vec::new(), Vec::new());
     for response in RESPONSES {
         let id = response.id.name();
-        let first = |run: &Run| first_epoch(run, response);
-        epochs.extend(PartTest::new(group, Quantity::FirstEpoch(id), response, first));
+        epochs.extend(PartTest::new(group, Quantity::FirstEpoch(id), response, |run| {
+            first_epoch(run, response)
+        }));
         let beside = |run: &Run, part: PartOf| against_before(run, response, part);
         let of = Quantity::DuringCheckpoints(id);
         during
@@ -94,8 +95,7 @@ fn against_before(run: &Run, response: &Metric, part: PartOf) -> Option<f64> {
 /// The first steps of an epoch wait as they do without a checkpoint before it: they tell nothing of checkpoints.
 fn is_in_one_epoch(run: &Run, before: &Phase, after: &Phase) -> bool {
     let mut epochs = run.phases.iter().filter(|of| of.phase == PhaseKind::Epoch);
-    let end_s = |of: &Phase| of.start_s + of.duration_s;
-    epochs.any(|of| of.start_s <= before.start_s && after.start_s < end_s(of))
+    epochs.any(|of| of.start_s <= before.start_s && after.start_s < of.start_s + of.duration_s)
 }
 
 impl<'a> PartTest<'a> {

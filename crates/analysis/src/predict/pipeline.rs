@@ -8,6 +8,7 @@ use super::{Untold, miniature};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_spec::plan::{FileAccess, Plan};
+use feedrate_spec::workload::Shuffle;
 
 /// A record's pipeline: service times by stage, requests in flight, workers, and the storage that explains them.
 #[derive(Clone, Debug, PartialEq)]
@@ -253,6 +254,10 @@ impl Pipeline {
         // Nothing is known of the storage that a copy would lie on.
         if was.stage != is.stage {
             return Err(Untold::OtherFiles);
+        }
+        let is_shuffled = |plan: &Plan| plan.loader.sample_shuffle != Shuffle::Off;
+        if is.dataset.samples_per_file > 1 && is_shuffled(was) != is_shuffled(is) {
+            return Err(Untold::OtherOrder);
         }
         // Nor of another way into it.
         if !self.is_emulated && was.storage.engine != is.storage.engine {

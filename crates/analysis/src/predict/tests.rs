@@ -8,7 +8,7 @@ use feedrate_measure::example;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::record::{EpochRecord, HostEpoch, Mount, ReadLimits, Record, System};
 use feedrate_spec::plan::FileAccess;
-use feedrate_spec::workload::TimeSpec;
+use feedrate_spec::workload::{Shuffle, TimeSpec};
 
 const MS: f64 = 1e-3;
 
@@ -400,6 +400,12 @@ fn records_that_tell_nothing_are_refused() {
     };
     let case = WhatIf::on_plan(2, storage(10.0, None, None), one_for_all);
     assert_eq!(case.predict(), Err(Untold::CollectiveReads));
+    let shuffled = |plan: &mut Plan| {
+        (plan.dataset.samples_per_file, plan.loader.sample_shuffle) = (8, Shuffle::Seed);
+    };
+    let mut case = WhatIf::on_plan(2, storage(10.0, None, None), shuffled);
+    case.base.loader.sample_shuffle = Shuffle::Off;
+    assert_eq!(case.predict(), Err(Untold::OtherOrder));
     let staged = |plan: &mut Plan| {
         let (folder, when) = ("/fast".into(), feedrate_spec::plan::StageWhen::Start);
         let (limit_bytes, keep) = (None, false);

@@ -82,8 +82,9 @@ const fn kind(
 
 impl EncodedKind {
     fn is_begun_by(&self, head: &[u8]) -> bool {
-        let has = |at: usize, bytes: &[u8]| head.get(at..at + bytes.len()) == Some(bytes);
-        !self.begins.is_empty() && self.begins.iter().all(|part| has(part.0, part.1))
+        let mut parts = self.begins.iter();
+        !self.begins.is_empty()
+            && parts.all(|&(at, bytes)| head.get(at..at + bytes.len()) == Some(bytes))
     }
 
     fn is_named(&self, extension: &[u8]) -> bool {
@@ -225,8 +226,8 @@ impl EncodedMember {
     /// Tell by the first bytes, and by the name, what it is.
     fn recognise(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let begun = KINDS.iter().find(|kind| kind.is_begun_by(&self.bytes));
-        let named = || KINDS.iter().find(|kind| kind.is_named(&self.extension));
-        match (begun.or_else(named), begun.and_then(|kind| kind.decodes)) {
+        let named = KINDS.iter().find(|kind| kind.is_named(&self.extension));
+        match (begun.or(named), begun.and_then(|kind| kind.decodes)) {
             (Some(kind), Some(decoder)) => {
                 self.state = MemberState::Gathers(kind, decoder);
                 Ok(())

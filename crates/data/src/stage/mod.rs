@@ -3,6 +3,7 @@
 
 mod claims;
 mod error;
+mod left;
 #[cfg(test)]
 mod tests;
 
@@ -13,17 +14,18 @@ use self::claims::{COUNTER, Claim, READERS};
 use self::error::is_full;
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
-use crate::manifest::{FileRun, Manifest, fnv1a_128};
+use crate::manifest::{BYTES_MAX, FileRun, Manifest, fnv1a_128};
 use crate::names::{FileNames, OwnFileVisit, OwnFiles};
 use crate::piece::Piece;
 use crate::removal::{OwnFound, look_at, remove_files};
 use crate::storage::engine::{ENGINES, Engine};
 use crate::storage::{self, ReadStorage, Storage, StorageError};
 use crate::walk::{FileShare, Watch, for_each};
+use feedrate_spec::part::part_of;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::iter::repeat_n;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -31,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Name of the manifest in the copy's folder.
-const MANIFEST_FILE: &str = "stage.json";
+pub const MANIFEST_FILE: &str = "stage.json";
 /// Stretches of it are locked by those who copy or read; it begins with the bytes that are copied, or about to be.
 const CLAIMS_FILE: &str = ".feedrate.stage";
 /// Version of the manifest's own form.
@@ -62,6 +64,9 @@ pub struct Survey {
 struct StageManifest {
     feedrate_stage: u32,
     source: PathBuf,
+    /// Settings of the dataset; `None` in copies of before.
+    #[serde(default)]
+    settings: Option<DatasetPlan>,
     /// Stands for settings, lengths and times of change.
     fingerprint: String,
     /// The machine's run that its files are known to be whole in; `None` once they are durable.
@@ -105,10 +110,10 @@ impl Stage {
         engine: Option<&'static dyn Engine>,
         limit_bytes: Option<u64>,
     ) -> Result<Self, StageError> {
-        let absolute = |path: &Path| {
+        let [source, place] = [source, place].map(|path| {
             std::path::absolute(path).map_err(|error| StorageError::new("find", path, error))
-        };
-        let (source, place) = (absolute(source)?, absolute(place)?);
+        });
+        let (source, place) = (source?, place?);
         let settings = Manifest::fingerprint_of(plan);
         let name = fnv1a_128(format!("{settings}\n{}", source.display()).as_bytes());
         let folder = place.join(format!("stage-{}-{:.12}", plan.format, format!("{name:032x}")));
@@ -208,8 +213,13 @@ impl Stage {
         let mut there_bytes = 0;
         match self.manifest()? {
             None => {
+                // One that was killed may have begun its manifest.
+                let is_own = |name: &str| {
+                    [LOCK_FILE, CLAIMS_FILE].contains(&name) || part_of(name) == Some(MANIFEST_FILE)
+                };
                 let names = self.storage.list("")?;
-                self.refuse(names.into_iter().filter(|name| name != LOCK_FILE))?;
+                self.refuse(names.into_iter().filter(|name| !is_own(name)))?;
+                self.copies(None)?.sweep(&*self.storage)?;
             }
             Some(found) => {
                 let is_same = found.source == self.source
@@ -333,8 +343,7 @@ impl Stage {
             return Ok(FirstRead::NoRoom);
         }
         let mut buffer = Piece::new(REQUEST_BYTES.min(bytes.max(1) as usize));
-        let is_over = |_bytes| stop.load(Relaxed);
-        match self.copy_file(original, path, &mut buffer, &is_over) {
+        match self.copy_file(original, path, &mut buffer, &|_bytes| stop.load(Relaxed)) {
             Ok(Some(bytes)) => Ok(FirstRead::Copied(bytes)),
             Ok(None) => Ok(FirstRead::Stopped),
             Err(StageError::Storage(error)) if is_full(&error) => Ok(FirstRead::NoRoom),
@@ -422,23 +431,15 @@ impl Stage {
         Ok(Copies { names: self.names()?, files })
     }
 
-    /// `None` where there is none of ours that can be read.
     fn manifest(&self) -> Result<Option<StageManifest>, StageError> {
-        let path = self.folder.join(MANIFEST_FILE);
-        match std::fs::read(&path) {
-            Ok(text) => {
-                let read = serde_json::from_slice(&text).ok();
-                Ok(read.filter(|manifest: &StageManifest| manifest.feedrate_stage == VERSION))
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StorageError::new("read", path, error).into()),
-        }
+        StageManifest::read(&*self.storage, &self.folder)
     }
 
     fn write_manifest(&self, survey: &Survey, boot_id: Option<String>) -> Result<(), StageError> {
         let manifest = StageManifest {
             feedrate_stage: VERSION,
             source: self.source.clone(),
+            settings: Some(self.plan.clone()),
             fingerprint: survey.fingerprint.clone(),
             boot_id,
             files: survey.files.clone(),
@@ -453,6 +454,21 @@ impl Stage {
 
     fn error(&self, action: &'static str, error: io::Error) -> StorageError {
         StorageError::new(action, self.folder.join(CLAIMS_FILE), error)
+    }
+}
+
+impl StageManifest {
+    /// `None` where there is none of ours that can be read.
+    fn read(storage: &dyn Storage, folder: &Path) -> Result<Option<Self>, StageError> {
+        // A pipe has no length, and would be waited for.
+        match storage.stat(MANIFEST_FILE)? {
+            Some(1..=BYTES_MAX) => {}
+            _ => return Ok(None),
+        }
+        let path = folder.join(MANIFEST_FILE);
+        let text = std::fs::read(&path).map_err(|error| StorageError::new("read", path, error))?;
+        let read = serde_json::from_slice(&text).ok();
+        Ok(read.filter(|manifest: &StageManifest| manifest.feedrate_stage == VERSION))
     }
 }
 

@@ -223,3 +223,19 @@ fn those_who_read_are_seen_until_they_end() {
     drop(readers);
     assert!(!stage.is_read());
 }
+
+#[test]
+fn a_manifest_that_was_broken_off_is_ours_and_one_that_is_a_pipe_is_not() {
+    let place = Place::new();
+    let stage = place.stage(None);
+    fs::create_dir_all(stage.folder()).unwrap();
+    let part = stage.folder().join(".stage.json.99-0.part");
+    fs::write(&part, "{").unwrap();
+    stage.remove(begin(&stage, true).unwrap()).unwrap();
+    assert!(!stage.folder().exists());
+    fs::create_dir_all(stage.folder()).unwrap();
+    let pipe = stage.folder().join(MANIFEST_FILE);
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(matches!(begin(&stage, true), Err(StageError::Strangers { .. })));
+    assert!(pipe.exists());
+}

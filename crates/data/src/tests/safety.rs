@@ -191,6 +191,7 @@ fn older_versions_are_read_alone() {
     let never = AtomicBool::new(false);
     let verified = verify(&plan, &Layout::new(&plan), &*storage, 1, &|_, _| {}, &never);
     assert!(matches!(verified, Err(DatasetError::OtherVersion(_))), "{verified:?}");
+    assert!(verified.unwrap_err().hint().unwrap().contains("`feedrate clean"));
     storage.remove(&path_of(&plan, 3)).unwrap();
     let refused = made(&plan, &*storage).unwrap_err();
     assert!(refused.to_string().contains(&path_of(&plan, 3)), "{refused}");
@@ -249,4 +250,14 @@ fn what_is_swept_is_not_looked_for_behind_links() {
     assert!(part.exists());
     removal::remove_folder(&dataset, &[], "a test").unwrap();
     assert_eq!((part.exists(), walkdir(&elsewhere)), (true, 13));
+}
+
+#[test]
+fn a_manifest_that_is_a_pipe_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("manifest.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let made = made(&plan("npz"), &*storage_of(folder.path()));
+    assert!(matches!(made, Err(DatasetError::BrokenManifest { .. })), "{made:?}");
+    assert!(pipe.exists());
 }

@@ -12,7 +12,7 @@ use feedrate_measure::metric::{
 use feedrate_report::gather::of_index;
 use feedrate_report::opening::FINDINGS_MAX;
 use feedrate_report::report::Report;
-use feedrate_results::groups::{ResultGroup, result_groups};
+use feedrate_results::groups::{ResultGroup, checkpoint_groups, result_groups};
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, MIB};
@@ -61,7 +61,10 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         // Runs have the numbers that they have in a report.
         found.runs.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
     }
-    let groups = result_groups(&found.runs, arguments.bar);
+    if arguments.bar.is_some() {
+        found.runs.iter_mut().for_each(|run| run.bar_percent = arguments.bar);
+    }
+    let groups = result_groups(&found.runs);
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.unread.iter();
@@ -70,6 +73,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
             "sources": sources.collect::<Value>(),
             "runs": found.runs.iter().map(object).collect::<Value>(),
             "groups": groups,
+            "checkpoints": checkpoint_groups(&found.runs),
             "left_out": left_out.collect::<Value>(),
         }))?;
     } else {
@@ -169,6 +173,7 @@ fn page(found: &RunIndex, groups: &[ResultGroup], report: &Report, detail: Detai
     let all = &found.runs;
     let mut parts = vec![opening(report, detail)];
     parts.extend(groups::page(groups));
+    parts.extend(groups::checkpoints(&checkpoint_groups(all)));
     parts.extend(findings(report, detail));
     match detail {
         Detail::Folded => {
@@ -178,7 +183,6 @@ fn page(found: &RunIndex, groups: &[ResultGroup], report: &Report, detail: Detai
         Detail::All => {
             parts.push(runs(all, report.has_several_sources()));
             parts.extend(by_doubt(all).iter().map(|(doubt, runs)| block(all, *doubt, runs)));
-            parts.extend(checkpoints(all));
             let left_out = found.unread.iter();
             parts.extend(
                 left_out.map(|one| format!("Left out: `{}`: {}", one.path.display(), one.why)),
@@ -320,27 +324,6 @@ fn row(index: usize, run: &Run) -> [String; 13] {
 
 fn number(value: Option<f64>, digits: usize) -> String {
     text::known(value, |value| format!("{value:.digits$}"))
-}
-
-/// Reported figures of checkpoints, a line for each run that has some.
-fn checkpoints(all: &[Run]) -> Option<String> {
-    let mut lines = Vec::new();
-    for (index, run) in all.iter().enumerate() {
-        let mut told: Vec<String> = Vec::new();
-        for (name, value) in &run.reported {
-            if name.contains("checkpoint") && name.contains("mean") {
-                told.push(format!("{} {value:.3}", name.replace('_', " ")));
-            }
-        }
-        if !told.is_empty() {
-            lines.push(format!("  #{} {}: {}", index + 1, run.short_path(), told.join(", ")));
-        }
-    }
-    let more = lines.len().saturating_sub(RUNS_MAX);
-    lines.truncate(RUNS_MAX);
-    lines.extend((0 < more).then(|| format!("  and {more} more with `--json`")));
-    let head = "Checkpoints as reported, whose GB are 2^30 bytes:";
-    (!lines.is_empty()).then(|| format!("{head}\n{}", lines.join("\n")))
 }
 
 /// The number of doubts, and the name of the worst.

@@ -1,4 +1,4 @@
-//! `feedrate clean`: datasets, results and checkpoints of feedrate, shown first and removed if told so. Removes nothing that no
+//! `feedrate clean`: datasets and their copies, results and checkpoints of feedrate, shown first and removed if told so. Removes nothing that no
 //! manifest and no record names.
 
 use super::study::datasets::CLAIM;
@@ -12,6 +12,7 @@ use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
 use feedrate_data::manifest;
 use feedrate_data::names::{OwnFileVisit, OwnFiles};
 use feedrate_data::removal::{self, OwnFound, Removal};
+use feedrate_data::stage::{self, Stage};
 use feedrate_data::storage::{self, StorageError};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
@@ -29,13 +30,13 @@ const DEPTH_MAX: usize = 32;
 /// `feedrate clean`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of a dataset or checkpoint those files go that its manifest names, of a run those that its record names, and folders that are empty then. Whatever else \
+Of a dataset, a copy or a checkpoint those files go that its manifest names, of a run those that its record names, and folders that are empty then. Whatever else \
 lies there stays, and is named. Links are not followed.
 
   feedrate clean data results checkpoints
   feedrate clean data --only datasets --yes")]
 pub(super) struct CleanArguments {
-    /// Folder of a dataset, of a run or of checkpoints, or any folder above them.
+    /// Folder of a dataset or its copy, of a run or of checkpoints, or any folder above them.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
     /// Remove what is shown.
@@ -55,6 +56,8 @@ pub(super) struct CleanArguments {
 enum CleanKind {
     /// Made by `generate`, or `run`.
     Datasets,
+    /// Those of datasets, which `reader.stage` makes.
+    Copies,
     /// The folders of runs.
     Results,
     /// Folders of checkpoints.
@@ -96,6 +99,7 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
         let place = format!("cannot clean `{}`", folder.display());
         let item = match kind {
             CleanKind::Datasets => dataset(folder, arguments.yes),
+            CleanKind::Copies => copies(folder, arguments.yes),
             CleanKind::Results => results(folder, arguments.yes),
             CleanKind::Checkpoints => checkpoints(folder, arguments.yes),
         };
@@ -116,6 +120,9 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
 fn find(folder: &Path, depth: usize, found: &mut Vec<(CleanKind, PathBuf)>) {
     if folder.join(manifest::FILE_NAME).is_file() {
         found.push((CleanKind::Datasets, folder.to_path_buf()));
+    }
+    if folder.join(stage::MANIFEST_FILE).is_file() {
+        found.push((CleanKind::Copies, folder.to_path_buf()));
     }
     if folder.join(RECORD_FILE).is_file() {
         found.push((CleanKind::Results, folder.to_path_buf()));
@@ -148,11 +155,25 @@ fn holder() -> String {
     format!("`feedrate clean` of process {}", std::process::id())
 }
 
+/// `None` where no manifest of ours says that it is one.
+fn copies(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
+    let kind = CleanKind::Copies;
+    let Some(copy) = Stage::left_in(&folder)? else { return Ok(None) };
+    let seen = copy.look()?;
+    let lock = || DatasetLock::try_acquire(&folder, LockAccess::Exclusive, &holder());
+    let found = match removes.then(lock).transpose()? {
+        None => seen,
+        Some(LockAttempt::Held(lock)) if !copy.is_read() => copy.remove(lock)?,
+        Some(_) => return Ok(Some(CleanItem::new(kind, folder, seen, true))),
+    };
+    Ok(Some(CleanItem::new(kind, folder, found, false)))
+}
+
 /// `None` where others have removed them meanwhile.
 fn checkpoints(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
     let kind = CleanKind::Checkpoints;
-    let is_locked = || DatasetLock::try_acquire(&folder, LockAccess::Exclusive, &holder());
-    let lock = match removes.then(is_locked).transpose()? {
+    let lock = removes.then(|| DatasetLock::try_acquire(&folder, LockAccess::Exclusive, &holder()));
+    let lock = match lock.transpose()? {
         Some(LockAttempt::Busy { .. }) => {
             let found = checkpoint::clean(&folder, false)?;
             return Ok(Some(CleanItem::new(kind, folder, found, true)));
@@ -233,6 +254,7 @@ fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutErr
         [
             match item.kind {
                 CleanKind::Datasets => "dataset".to_string(),
+                CleanKind::Copies => "copy".to_string(),
                 CleanKind::Results => "results".to_string(),
                 CleanKind::Checkpoints => "checkpoints".to_string(),
             },

@@ -12,6 +12,7 @@ use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::Provenance;
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_report::words::comparison::{note, percent, verdict};
+use feedrate_report::words::number::{chance, with_ends};
 use feedrate_results::index::LeftOut;
 use feedrate_spec::units;
 use serde_json::json;
@@ -195,7 +196,7 @@ fn block(heading: Option<&str>, finding: &ComparedResponse) -> String {
     lines.push(format!("    B - A  {}", with_interval(finding.difference, |v| apart(unit, v))));
     let ratio =
         finding.ratio.map_or("-".into(), |ratio| with_interval(ratio, |v| format!("{v:.4}")));
-    let p = finding.p.map_or(String::new(), |p| format!(", p {}", p_text(p)));
+    let p = finding.p.map_or(String::new(), |p| format!(", {}", chance(p, 1)));
     lines.push(format!("    B / A  {ratio}{p}"));
     lines.join("\n")
 }
@@ -214,11 +215,7 @@ fn side(unit: Unit, side: &Side) -> String {
 
 /// `96.9 % [95.5 %, 98.2 %]`, without ends where there are none.
 fn with_interval(of: IntervalEstimate, text: impl Fn(f64) -> String) -> String {
-    let Some(estimate) = of.estimate else { return "-".into() };
-    match (of.low, of.high) {
-        (Some(low), Some(high)) => format!("{} [{}, {}]", text(estimate), text(low), text(high)),
-        _ => text(estimate),
-    }
+    of.estimate.map_or("-".into(), |middle| with_ends(middle, of.low.zip(of.high), text))
 }
 
 /// A difference; that of percentages is in points.
@@ -228,8 +225,4 @@ fn apart(unit: Unit, value: f64) -> String {
         Unit::Percent => format!("{value:+.2} points"),
         _ => format!("{sign}{}", unit.text(value.abs())),
     }
-}
-
-fn p_text(p: f64) -> String {
-    if p < 0.0001 { "< 0.0001".into() } else { format!("= {p:.4}") }
 }

@@ -1,8 +1,10 @@
 //! The part of `feedrate analyze` that holds groups of runs to the utilisation that was asked for.
 
 use crate::text;
-use feedrate_results::groups::{Passes, ResultGroup};
+use feedrate_results::groups::{CheckpointGroup, Passes, ResultGroup};
 use feedrate_results::import::Bound;
+use feedrate_results::run::Submission;
+use feedrate_spec::units;
 
 /// Groups that are shown, at most.
 const GROUPS_MAX: usize = 40;
@@ -28,12 +30,12 @@ pub(super) fn page(groups: &[ResultGroup]) -> Option<String> {
     let first = groups.first()?;
     let has_systems = groups.iter().any(|group| group.submission.is_some());
     let has_workloads = groups.iter().any(|group| group.workload != first.workload);
-    let shown = |column: &usize| match column {
+    let columns = (0..HEADER.len()).filter(|column| match column {
         0 => has_systems,
         1 => has_workloads,
         _ => true,
-    };
-    let columns: Vec<usize> = (0..HEADER.len()).filter(shown).collect();
+    });
+    let columns: Vec<usize> = columns.collect();
     let numbers: Vec<usize> =
         (0..columns.len()).filter(|&at| [3, 4, 5, 7].contains(&columns[at])).collect();
     let rows = groups.iter().take(GROUPS_MAX).map(|group| {
@@ -51,7 +53,6 @@ pub(super) fn page(groups: &[ResultGroup]) -> Option<String> {
 }
 
 fn row(group: &ResultGroup) -> [String; 10] {
-    let submission = group.submission.as_ref();
     let varied = match group.parameter.as_str() {
         "processes" => String::new(),
         _ => format!("{} {}", group.parameter, group.value),
@@ -61,20 +62,44 @@ fn row(group: &ResultGroup) -> [String; 10] {
         Some(Bound::AtMost) => "≤ ",
         Some(Bound::AtLeast) => "≥ ",
     };
-    let percent = |value: Option<f64>| text::known(value, |percent| format!("{percent:.1}"));
     let name = |of: &str| text::cut(of, NAME_MAX);
     [
-        text::known(submission, |of| name(&format!("{}/{}", of.submitter, of.system))),
+        system(group.submission.as_ref()),
         name(&group.workload),
         name(&varied),
         text::known(group.accelerators, |count| count.to_string()),
         text::known(group.bar_percent, |bar| format!("{bar}")),
-        percent(group.reported_percent),
+        text::known(group.reported_percent, |percent| format!("{percent:.1}")),
         passes(group.passes_reported, group.left_out),
         text::known(group.all_steps_percent, |all| format!("{side}{all:.1}")),
         passes(group.passes_all_steps, group.left_out),
         text::known(group.first_step_units, |units| format!("{units:.1} ×")),
     ]
+}
+
+/// A line for each group of runs of checkpoints; `None` without any.
+pub(super) fn checkpoints(groups: &[CheckpointGroup]) -> Option<String> {
+    let known = |bytes| text::known(bytes, |bytes: f64| units::bytes(bytes as u64));
+    let rate = |rate| text::known(rate, |rate: f64| units::bytes_per_second(rate));
+    let rows = groups.iter().take(GROUPS_MAX).map(|group| {
+        [
+            system(group.submission.as_ref()),
+            text::cut(&group.workload, NAME_MAX),
+            text::known(group.accelerators, |count| count.to_string()),
+            group.runs.len().to_string(),
+            known(group.bytes),
+            rate(group.written_bytes_per_second),
+            rate(group.read_bytes_per_second),
+        ]
+    });
+    let header = ["System", "Workload", "Acc", "Runs", "Size", "Written", "Read"];
+    let table = text::table_of_numbers(header, rows, &[2, 3, 4, 5, 6]);
+    (!groups.is_empty()).then(|| format!("Checkpoints as reported, means of their runs\n{table}"))
+}
+
+fn system(submission: Option<&Submission>) -> String {
+    let name = |of: &Submission| text::cut(&format!("{}/{}", of.submitter, of.system), NAME_MAX);
+    text::known(submission, name)
 }
 
 /// How many of the runs that may be used.

@@ -1,5 +1,6 @@
 //! `feedrate plot`: a picture of runs or of a study.
 
+use crate::changed::replan;
 use crate::exit::{Exit, UsageError, refuse};
 use crate::output::{refuse_there, write_output};
 use crate::{messages, threads};
@@ -76,7 +77,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let response = response(plot, arguments.response.as_deref())?;
     let look = look(arguments)?;
     let target = target(arguments)?;
-    let found = plot_data(&arguments.paths, plot.needs, threads());
+    let found = plot_data(&arguments.paths, plot.needs, threads(), &replan);
     let (data, mut left_out) = found.map_err(UsageError::from)?;
     // How far runs came is no matter of what is doubted of them: what cannot be used is counted too.
     let is_of_values = plot.needs != Needs::Progress;

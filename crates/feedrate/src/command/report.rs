@@ -1,5 +1,6 @@
 //! `feedrate report`: what results say, as a page, a document or tables.
 
+use crate::changed::replan;
 use crate::exit::{Exit, UsageError, refuse};
 use crate::output::{refuse_there, write_output};
 use crate::{messages, threads};
@@ -45,7 +46,8 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     if let Some(target) = target {
         refuse_there(target, arguments.force)?;
     }
-    let found = of_results(results, folder.as_deref(), threads()).map_err(UsageError::from)?;
+    let found =
+        of_results(results, folder.as_deref(), threads(), &replan).map_err(UsageError::from)?;
     let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
     let report = Report {
         title: title.clone().unwrap_or_else(|| format!("Report on {}", names.join(", "))),

@@ -140,9 +140,9 @@ impl Question {
     /// With more changes behind those it has.
     fn and(&self, changes: &[&str]) -> Result<Self, UsageError> {
         let more = changes.iter().map(|text| text.to_string());
-        let is_number = |text: &str| text.starts_with(ACCELERATORS_IS);
-        let is_replaced = changes.iter().any(|text| is_number(text));
-        let own = self.changes.iter().filter(|text| !(is_replaced && is_number(text)));
+        let is_replaced = changes.iter().any(|text| text.starts_with(ACCELERATORS_IS));
+        let own = self.changes.iter();
+        let own = own.filter(|text| !(is_replaced && text.starts_with(ACCELERATORS_IS)));
         Question::read(own.cloned().chain(more).collect())
     }
 }

@@ -82,7 +82,7 @@ fn find(
         let Some(dir) = dir else { continue };
         if !dir.is_dir() {
             let message = format!("`{flag} {}` is no folder", dir.display());
-            return Err(UsageError::plain(message).into());
+            return refuse(message, "give one that has workloads as `workload/NAME.yaml`");
         }
         folders.push(dir.join("workload"));
     }
@@ -119,12 +119,16 @@ fn unknown(name: &str, packaged: &[Bundled], folders: &[PathBuf]) -> UsageError 
             names.extend(entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()));
         }
     }
-    UsageError::unknown(
-        format!("Could not find 'workload/{name}' in {}", searched.join(" and ")),
-        name,
-        names.iter().map(String::as_str),
-        "see `feedrate list workloads`; others go to `workload/NAME.yaml` of a folder, given by `--config-dir`",
-    )
+    let otherwise = match packaged {
+        [] => {
+            "put `workload/NAME.yaml` into that folder; without `--config-path` the bundled workloads are seen"
+        }
+        _ => {
+            "see `feedrate list workloads`; others go to `workload/NAME.yaml` of a folder, given by `--config-dir`"
+        }
+    };
+    let message = format!("Could not find 'workload/{name}' in {}", searched.join(" and "));
+    UsageError::unknown(message, name, names.iter().map(String::as_str), otherwise)
 }
 
 /// Hydra's own settings that matter here: the folder of the run, and its subfolder.
@@ -255,6 +259,9 @@ mod tests {
         assert_eq!((own.workload.model_name.as_str(), own.warnings.len()), ("theirs", 0));
         let told = of("unet3d_a100").err().unwrap().to_string();
         assert!(told.contains("Could not find 'workload/unet3d_a100' in `/"), "{told}");
+        let refused = of("nothing_like_it").err().unwrap();
+        let hint = refused.downcast_ref::<UsageError>().unwrap().hint.clone().unwrap();
+        assert!(hint.contains("without `--config-path`"), "{hint}");
     }
 
     #[test]

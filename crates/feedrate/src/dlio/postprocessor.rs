@@ -70,6 +70,12 @@ pub(super) fn postprocess() -> anyhow::Result<Exit> {
         Err(usage) => return messages::print_usage(&usage),
     };
     let folder = &arguments.output_folder;
+    if let Some(hydra) =
+        arguments.hydra_folder.as_ref().filter(|hydra| !folder.join(hydra).is_dir())
+    {
+        let message = format!("there is no folder `{}`", folder.join(hydra).display());
+        return refuse(message, "leave `-hf` out: the folder that is there is found");
+    }
     let record = record_in(folder, arguments.hydra_folder.as_deref())?;
     for told in arguments.that_differ(&record) {
         messages::say(format!("warning: {told}"));

@@ -1,10 +1,10 @@
 //! `feedrate diagnose`: ceilings of storages of known cost, in memory, where the part that was made slow has to be named.
 
-use crate::harness::Test;
+use crate::harness::{Answer, Mounted, Test};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// 10 000 samples of 65 536 bytes are needed in a second.
 const FAST: &str = "\
@@ -174,4 +174,17 @@ fn the_page_fits_on_a_screen_and_opens_with_the_answer() {
     let written = test.files_below("results", "diagnosis.json");
     assert_eq!(written.len(), 1);
     assert!(written[0].with_file_name("ceilings.svg").exists());
+}
+
+#[test]
+fn what_was_measured_is_told_and_kept_where_the_results_have_no_room() {
+    let test = Test::with(FAST);
+    let _full = Mounted::tmpfs(&test.path("full"), "size=4k");
+    let words = ["diagnose", "workload.yaml", "--budget", "0.7", "--results", "full/results"];
+    let answer = Answer::of(&test.command(&words).env("TMPDIR", test.path("")).output().unwrap());
+    assert!(answer.stdout.starts_with("workload: "), "{}", answer.stdout);
+    let kept = answer.stdout.lines().find_map(|line| line.strip_prefix("Results: ")).unwrap();
+    let kept = fs::read(Path::new(kept).join("diagnosis.json")).unwrap();
+    assert!(serde_json::from_slice::<Value>(&kept).unwrap()["ceilings"].is_array());
+    answer.refuses(1, &["the results are in", "No space left", "hint:"]);
 }

@@ -93,6 +93,7 @@ fn the_postprocessor_reports_runs_of_feedrate_and_of_dlio() {
     };
     report(&["-np", "1", "-bs", "99", "-hf", ".hydra"])
         .warns(&["`--batch-size 99`: the run had 4"]);
+    report(&["-hf", "nonsense"]).refuses(1, &["there is no folder", "nonsense", "hint:"]);
     let of_record = fs::read_to_string(left.join("DLIO_tiny_report.txt")).unwrap();
     assert!(of_record.contains("Epoch 2\nblock1: 2 steps"), "{of_record}");
     fs::remove_file(left.join("record.json")).unwrap();

@@ -280,3 +280,22 @@ fn ranks_of_a_machine_share_one_copy() {
         }
     }
 }
+
+#[test]
+fn a_copy_that_was_left_is_known_to_clean() {
+    let test = Test::with(TINY);
+    test.run_json(&["train.epochs=1", STAGE, "reader.stage_keep=true"]);
+    let copied = data_files(&test.path("data")).len();
+    let manifest = &test.files_below("stage", "stage.json")[0];
+    fs::write(manifest.with_file_name("thesis.txt"), "mine").unwrap();
+    let clean = |more: &[&str]| {
+        let answer = test.feedrate(&[&["clean", "stage", "--json"][..], more].concat());
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        answer.json()["items"].clone()
+    };
+    let shown = clean(&[]);
+    assert_eq!((&shown[0]["kind"], &shown[0]["files"]), (&"copies".into(), &copied.into()));
+    assert_eq!(shown[0]["stays"], serde_json::json!(["thesis.txt"]));
+    assert_eq!(clean(&["--yes"]), shown, "as it was shown");
+    assert_eq!(files(&test.path("stage")), [manifest.with_file_name("thesis.txt")]);
+}

@@ -48,6 +48,16 @@ fn advice_is_tried_and_what_was_made_for_it_is_removed() {
         "{left:?}"
     );
     assert_eq!(left.len(), 1, "{left:?}");
+    // The same outcomes stand in a report of the runs that were made.
+    let answer = test.feedrate(&["report", report["results"].as_str().unwrap(), "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let page = answer.json();
+    let [of] = &page["advice"].as_array().unwrap()[..] else { panic!("{page}") };
+    let outcome =
+        |of: &Value| (of["overrides"].clone(), of["outcome"].clone(), of["tried"].clone());
+    let told: Vec<_> = of["changes"].as_array().unwrap().iter().map(outcome).collect();
+    assert_eq!(told, advice.iter().map(outcome).collect::<Vec<_>>());
+    assert!(page["opening"].as_array().unwrap().iter().any(|line| line["name"] == "Advice"));
 }
 
 #[test]

@@ -34,24 +34,17 @@ use serde::Serialize;
 /// Every doubt of records, in the order they are shown within a severity.
 pub static DOUBTS: &[&RecordDoubt] = &[
     &incomplete_run::DOUBT,
-    &noticed(
+    &warning(
         "records_shrunk",
-        Severity::Warning,
         "Records were made smaller than the workload's: this is another workload.",
     ),
-    &noticed(
-        "not_cold",
-        Severity::Warning,
-        "The page cache should have been emptied of the dataset, and was not.",
-    ),
-    &noticed(
+    &warning("not_cold", "The page cache should have been emptied of the dataset, and was not."),
+    &warning(
         "not_warm",
-        Severity::Warning,
         "The dataset should have been in the page cache when training began, and part of it was not.",
     ),
-    &noticed(
+    &warning(
         "device_not_quiet",
-        Severity::Warning,
         "Others used the device or the processors shortly before a run of a study began, and did not end within the time that was waited.",
     ),
     &window_shorter_than_stock::DOUBT,
@@ -68,84 +61,77 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &metadata_warm::DOUBT,
     &no_step_causes::DOUBT,
     &members_not_decoded::DOUBT,
-    &noticed(
+    &note(
         "scaled",
-        Severity::Note,
         "Fewer files or samples than the workload's were used, or smaller tensors in checkpoints: epochs and checkpoints are shorter.",
     ),
-    &noticed(
+    &note(
         "dataset_subset",
-        Severity::Note,
         "The dataset has more files than the workload names, and the first of them were used: numbers are of a part of it.",
     ),
-    &noticed(
+    &note(
         "dataset_fits_page_cache",
-        Severity::Note,
         "The dataset is smaller than the memory, so that later epochs may not touch the storage; page_cache says whether that happened.",
     ),
-    &noticed(
+    &note(
         "checkpoint_not_reached",
-        Severity::Note,
         "Checkpoints are asked for, and the run ended before the first: what they cost is not in the numbers.",
     ),
-    &noticed(
+    &note(
         "evaluation_not_reached",
-        Severity::Note,
         "Evaluation is asked for, and the run ended before the first: what it costs is not in the numbers.",
     ),
-    &noticed(
+    &note(
         "samples_in_memory",
-        Severity::Note,
         "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
     ),
-    &noticed(
+    &note(
         "staged",
-        Severity::Note,
         "Samples were read from a copy of the dataset, not where it lies: steps say what the copy's storage gives.",
     ),
-    &noticed(
+    &note(
         "emulated",
-        Severity::Note,
         "Storage or accelerators were made slower than they are: the numbers are of what was emulated.",
     ),
-    &noticed(
+    &warning(
         "workers_outnumber_shards",
-        Severity::Warning,
         "Some workers had no file to read, where each reads whole files: fewer were at work than the settings say.",
     ),
-    &noticed(
+    &warning(
         "ranks_share_no_memory",
-        Severity::Warning,
         "Ranks of a machine waited for each other by the MPI library instead of memory that they share, which tells them late that a step may begin: barriers are too long.",
     ),
-    &noticed(
+    &note(
         "raw_checkpoint",
-        Severity::Note,
         "Checkpoints are the bytes of the tensors alone: their size is right, and no framework can load them.",
     ),
-    &noticed(
+    &note(
         "shared_gpu",
-        Severity::Note,
         "Emulated accelerators shared a GPU: what it shows is of all of them together, and copies of one delay another's.",
     ),
-    &noticed(
+    &warning(
         "checkpoints_exceed_disk",
-        Severity::Warning,
         "All checkpoints together are larger than what is free where they are to be written.",
     ),
     &results_on_device_under_test::DOUBT,
     &clock_step::DOUBT,
-    &noticed(
+    &warning(
         "replicates_differ",
-        Severity::Warning,
         "Runs that replicate each other by their rows were made by different plans: a workload file or a default changed in between.",
     ),
-    &noticed(
+    &note(
         "no_replicates",
-        Severity::Note,
         "A difference between runs that were made once: how far they vary from one time to the next is not known. Epochs of one run are no replicates.",
     ),
 ];
+
+const fn warning(name: &'static str, meaning: &'static str) -> RecordDoubt {
+    noticed(name, Severity::Warning, meaning)
+}
+
+const fn note(name: &'static str, meaning: &'static str) -> RecordDoubt {
+    noticed(name, Severity::Note, meaning)
+}
 
 /// Noticed while planning or running, and shown by no figure of a record: passed on with the text of whoever noticed it.
 const fn noticed(name: &'static str, severity: Severity, meaning: &'static str) -> RecordDoubt {

@@ -2,6 +2,7 @@
 
 use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::{AcceleratorEpoch, IoCounters};
+use crate::window::share;
 
 /// In ascending order.
 pub static SEQUENTIAL: Metric = Metric {
@@ -126,10 +127,6 @@ fn own_s(accelerator: &AcceleratorEpoch, ns: fn(&IoCounters) -> u64) -> f64 {
 }
 
 const ACCESS: Metric = Metric { basis: &[Basis::Reads], ..COMPOSED };
-
-fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
 
 #[cfg(test)]
 mod tests {

@@ -70,13 +70,6 @@ impl StagingRecord {
         let span = self.before_training?;
         Some(span.end_ns.saturating_sub(span.start_ns) as f64 / 1e9)
     }
-
-    /// Epochs after which the copy has paid for itself, where an epoch took `original_s` before and takes `staged_s` with it; `None`
-    /// where it never does, or where nothing, or not all of it, was copied in this run before training.
-    pub fn break_even_epochs(&self, original_s: f64, staged_s: f64) -> Option<f64> {
-        let (copy_s, saved_s) = (self.copy_s()?, original_s - staged_s);
-        (self.kept_files == 0 && saved_s > 0.0).then(|| copy_s / saved_s)
-    }
 }
 
 impl StagingSummary {
@@ -103,18 +96,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_pays_for_itself_where_epochs_become_shorter() {
+    fn a_copy_before_training_has_a_rate() {
         let span = StagingSpan { start_ns: 1_000_000_000, end_ns: 4_000_000_000 };
         let staging =
             StagingRecord { before_training: Some(span), bytes: 600, ..StagingRecord::default() };
-        assert_eq!(staging.break_even_epochs(2.5, 1.0), Some(2.0));
-        assert_eq!(staging.break_even_epochs(1.0, 1.0), None, "nothing is saved");
-        assert_eq!(staging.break_even_epochs(1.0, 2.0), None);
         assert_eq!(StagingSummary::new(&staging).bytes_per_second, Some(200.0));
-        let kept = StagingRecord { kept_files: 1, ..staging.clone() };
-        assert_eq!(kept.break_even_epochs(2.5, 1.0), None, "what it cost is another run's");
         let first_read = StagingRecord { before_training: None, ..staging };
-        assert_eq!(first_read.break_even_epochs(2.5, 1.0), None);
         assert_eq!(StagingSummary::new(&first_read).bytes_per_second, None);
     }
 }

@@ -188,7 +188,8 @@ impl Combination {
     }
 
     /// With one variance for all cells, from elsewhere: the error of an analysis of variance (Jain 1991, ch. 18.4).
-    pub fn pooled(&self, cells: &[Cell], variance: f64, freedom: f64) -> Difference {
+    #[cfg(test)]
+    pub(super) fn pooled(&self, cells: &[Cell], variance: f64, freedom: f64) -> Difference {
         let parts = self.cells().map(|at| self.weights[at].powi(2) / cells[at].values.len() as f64);
         let standard_error = (variance * parts.sum::<f64>()).sqrt();
         Difference { estimate: self.estimate(cells), standard_error, freedom }

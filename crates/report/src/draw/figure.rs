@@ -161,6 +161,8 @@ pub enum Style {
     BrokenSteps,
     /// A broken line.
     Dashes,
+    /// A line whose intervals are an area behind it.
+    Band,
 }
 
 /// Along an axis.

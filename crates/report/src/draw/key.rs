@@ -76,16 +76,16 @@ impl KeyEntry {
             Sign::Line(Style::BrokenSteps) => dashes(self.tone),
             _ => &[],
         };
+        let (left, right, half) = (at.0, at.0 + width, 0.36 * canvas.size);
+        let area = Area { left, right, top: at.1 - half, bottom: at.1 + half };
+        let pale = span_fill(canvas.palette, self.tone);
         match self.sign {
-            Sign::Area | Sign::Span => {
-                let is_span = self.sign == Sign::Span;
-                let fill = if is_span { span_fill(canvas.palette, self.tone) } else { colour };
-                let half = 0.36 * canvas.size;
-                let (left, right) = (at.0, at.0 + width);
-                let area = Area { left, right, top: at.1 - half, bottom: at.1 + half };
-                canvas.rectangle(area, fill, "");
-            }
+            Sign::Area => canvas.rectangle(area, colour, ""),
+            Sign::Span => canvas.rectangle(area, pale, ""),
             Sign::Line(style) => {
+                if style == Style::Band {
+                    canvas.rectangle(area, pale, "");
+                }
                 if !matches!(style, Style::Marks | Style::Dots) {
                     canvas.line(&ends, Stroke { dashes: broken, ..Stroke::new(colour, 1.2) });
                 }

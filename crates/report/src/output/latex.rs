@@ -2,6 +2,7 @@
 
 use super::ReportOutput;
 use super::words::written;
+use crate::advice;
 use crate::grid::{table_of_experiments, tables_over_time};
 use crate::report::Report;
 use crate::table::{ColumnKind, ReportTable};
@@ -26,6 +27,9 @@ fn write(report: &Report) -> String {
     for of in &report.recommendations {
         let says: Vec<String> = of.says.iter().map(|says| sentence(says)).collect();
         parts.push(format!("Best tested, {}: {}.", plain(&of.workload), says.join("; ")));
+    }
+    for (number, of) in (1..).zip(&report.advice) {
+        parts.push(table(&advice::table(of), &format!("tab:advice{number}")));
     }
     let experiments = ReportTable {
         title: "Utilisation (AU) and throughput: means of n runs (of rates geometric) with 95 % intervals.".into(),

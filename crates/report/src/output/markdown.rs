@@ -2,10 +2,12 @@
 
 use super::ReportOutput;
 use super::words::{glance, run_number, seen, written};
+use crate::advice;
 use crate::grid::{table_of_experiments, table_of_runs, tables_over_time};
 use crate::opening::FINDINGS_MAX;
 use crate::report::Report;
 use crate::table::{ColumnKind, ReportTable};
+use std::borrow::Borrow;
 
 pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "markdown",
@@ -35,6 +37,16 @@ fn write(report: &Report) -> String {
     for of in &report.recommendations {
         parts.push(format!("Of {}, the best of what was tested:", name(&of.workload)));
         parts.extend(of.says.iter().map(|says| format!("- {}", sentence(says))));
+    }
+    if !report.advice.is_empty() {
+        parts.push("## Advice".into());
+    }
+    for of in &report.advice {
+        parts.extend(of.says.iter().map(|says| format!("- {}", sentence(says))));
+        let advised = advice::table(of);
+        parts.push(plain(&advised.title));
+        parts.push(table(&advised));
+        parts.push(code(&of.commands()));
     }
     parts.push("## Doubts".into());
     parts.push(doubts(report));
@@ -66,11 +78,8 @@ fn write(report: &Report) -> String {
     parts.push(runs(report));
     parts.push("## Methods".into());
     for method in &report.methods {
-        let mut says = format!("**{}.** {}", plain(&method.name), sentence(&method.says));
-        if !method.commands.is_empty() {
-            says += &format!("\n\n```sh\n{}\n```", method.commands.join("\n").replace("```", ""));
-        }
-        parts.push(says);
+        parts.push(format!("**{}.** {}", plain(&method.name), sentence(&method.says)));
+        parts.push(code(&method.commands));
     }
     for of in report.setups.iter().chain([&report.configuration]) {
         if !of.rows.is_empty() {
@@ -155,6 +164,13 @@ fn runs(report: &Report) -> String {
     let folders = report.runs.iter().map(|one| one.run.path.display().to_string());
     all.add("Folder", ColumnKind::Text, folders);
     table(&all)
+}
+
+fn code<S: Borrow<str>>(commands: &[S]) -> String {
+    if commands.is_empty() {
+        return String::new();
+    }
+    format!("```sh\n{}\n```", commands.join("\n").replace("```", ""))
 }
 
 fn table(table: &ReportTable) -> String {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::report::{
-    FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportAnswer, ReportFigure,
-    ReportedRun, Seen, SeenDoubt, Source, Support,
+    FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportAdvice, ReportAnswer,
+    ReportChange, ReportFigure, ReportedRun, Seen, SeenDoubt, Source, Support,
 };
 use crate::table::ReportTable;
 use feedrate_analysis::finding::FindingKind;
@@ -14,6 +14,7 @@ use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Provenance, Value};
 use feedrate_measure::summary::Summary;
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{Reason, Run};
+use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
 
 /// A name that is markup in everything that is written here.
 const HOSTILE: &str = "</script><script>alert(1)</script>\"'&|\\[x](y)\n,$%_{}`~^#";
@@ -80,6 +81,15 @@ fn report(name: &str) -> Report {
             runs: vec![0],
             doubts: vec![name.into()],
         }],
+        advice: vec![ReportAdvice {
+            workload: name.into(),
+            says: vec![format!("tried, and helps: `{name}`")],
+            trials: Some(name.into()),
+            baseline: Some(Tried { mean_percent: 31.25, interval: None, n: 1 }),
+            changes: [Outcome::Helps, Outcome::NoEffect]
+                .map(|outcome| change(name, outcome))
+                .into(),
+        }],
         doubts: vec![SeenDoubt {
             name: name.into(),
             severity: Severity::Warning,
@@ -105,6 +115,20 @@ fn report(name: &str) -> Report {
         setups: vec![table()],
         configuration: table(),
     }
+}
+
+fn change(name: &str, outcome: Outcome) -> ReportChange {
+    let of = TriedAdvice {
+        name: name.into(),
+        overrides: vec![name.into()],
+        predicted_percent: Some(97.0),
+        interval: Some([95.25, 98.0]),
+        tried: Some(Tried { mean_percent: 62.5, interval: Some([62.0, 63.0]), n: 3 }),
+        outcome,
+        reason: None,
+        command: format!("run {} {}", name.replace('\n', " "), outcome.name()),
+    };
+    ReportChange { change: name.into(), why: None, is_withdrawn: of.is_withdrawn(), of }
 }
 
 fn written(name: &str, report: &Report) -> String {
@@ -213,4 +237,26 @@ fn json_has_everything_but_pictures() {
     assert_eq!(object["title"], HOSTILE);
     assert_eq!(object["experiments"][1]["accelerators"], serde_json::Value::Null);
     assert!(object["figures"][0].get("svg").is_none());
+}
+
+/// Figures stand beside each outcome; a command that was taken back is not offered.
+#[test]
+fn advice_has_its_outcome_wherever_there_are_tables() {
+    for name in ["html", "markdown", "latex"] {
+        let text = written(name, &report("w"));
+        let text = text.replace("{[}", "[").replace("{]}", "]").replace('\u{a0}', " ");
+        for wanted in ["withdrawn: no effect", "97.0 [95.2, 98.0]", "62.5 [62.0, 63.0]", "as it is"]
+        {
+            assert!(text.contains(wanted), "{name}: no `{wanted}` in {text}");
+        }
+        assert!(!text.contains("run w no effect"), "{name}");
+        assert_eq!(text.contains("run w helps"), name != "latex", "{name}");
+    }
+    let object: serde_json::Value = serde_json::from_str(&written("json", &report("w"))).unwrap();
+    let changes = &object["advice"][0]["changes"];
+    assert_eq!(changes[0]["outcome"], "helps");
+    assert_eq!(
+        (&changes[1]["outcome"], &changes[1]["withdrawn"]),
+        (&"no_effect".into(), &true.into())
+    );
 }

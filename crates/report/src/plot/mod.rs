@@ -9,6 +9,7 @@ mod response;
 mod caption;
 mod search;
 pub mod ceilings;
+pub mod whatif;
 mod against;
 mod scaling;
 mod factor_levels;
@@ -22,10 +23,6 @@ mod latency;
 mod status;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod compared_tests;
-#[cfg(test)]
-mod told_tests;
 
 use crate::draw::figure::Figure;
 use data::Data;
@@ -36,6 +33,7 @@ use feedrate_spec::catalog::Member;
 pub static PLOTS: &[&Plot] = &[
     &search::PLOT,
     &ceilings::PLOT,
+    &whatif::PLOT,
     &against::AU_PROCESSES,
     &against::THROUGHPUT_PROCESSES,
     &scaling::PLOT,
@@ -109,6 +107,8 @@ pub enum Needs {
     Search,
     /// Diagnoses beside the records of runs.
     Diagnosis,
+    /// Runs with their records, and what these predict.
+    Predictions,
     /// The rows of a study, or how far the runs of folders came.
     Progress,
 }

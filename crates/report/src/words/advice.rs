@@ -3,8 +3,9 @@
 use feedrate_analysis::advice::{Cost, Proposal, Risk};
 use feedrate_measure::answer::{Answer, AnswerKind};
 use feedrate_measure::derived::Derived;
-use feedrate_measure::metric::IN_FLIGHT;
+use feedrate_measure::metric::{IN_FLIGHT, Unit};
 use feedrate_measure::verdict::Bound;
+use feedrate_results::trials::{COMBINATION, Outcome, TrialsResult, Tried, TriedAdvice};
 use feedrate_spec::units;
 
 /// Columns of the line of a run.
@@ -39,6 +40,11 @@ const RULES: &[RuleWords] = &[
         "training waited {stall_s} for {checkpoints} of {checkpoint_bytes}, {run_percent:.0} % of the run[; {sync_percent:.0} % of the writing was sync]",
     ),
     words(
+        "rank_local_checkpoints",
+        "checkpoint.checkpoint_folder=DIR, on a disk of each machine",
+        "training waited {stall_s}, {run_percent:.0} % of the run, for {checkpoints} of {checkpoint_bytes}[; each takes {duration_s}, and the training between them {trains_s}]",
+    ),
+    words(
         "broadcast",
         "",
         "{overlap_percent:.0} % of the bytes are read by several of {all_accelerators}: {read_bytes} were read[ of {unique_bytes}]",
@@ -69,6 +75,11 @@ const RULES: &[RuleWords] = &[
         "a file has {file_bytes}, and an open takes {open_s}: {shards} files instead of {files}",
     ),
     words(
+        "header_once",
+        "",
+        "{opened_files} were opened, of {files}, each with its header: samples are shuffled over all of them",
+    ),
+    words(
         "whole_file",
         "",
         "a file of {file_bytes} is read in {reads_per_open:.0} requests of {request_bytes}",
@@ -76,7 +87,7 @@ const RULES: &[RuleWords] = &[
     words(
         "binary_format",
         "",
-        "decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}[; {amplification:.1} bytes are read to one of payload]",
+        "[decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}|files of {format} hold more than samples][; {amplification:.1} bytes are read to one of payload]",
     ),
     words(
         "decode_threads",
@@ -162,6 +173,7 @@ pub fn price(proposal: &Proposal) -> String {
         Risk::Shuffling => "; samples are shuffled less",
         Risk::Amplification => "; parts of samples cost whole ones",
         Risk::LaterCheckpoint => "; a crash loses more, as a checkpoint is whole later",
+        Risk::LostWithMachine => "; lost with the machine",
         Risk::OneReader => "; one slow reader holds up all",
         Risk::LateStart => "; the first step waits for the reading",
         Risk::NoPageCache => "; the page cache serves nobody",
@@ -183,6 +195,54 @@ pub fn would_help(proposals: &[Proposal]) -> Option<String> {
         line = longer;
     }
     Some(line)
+}
+
+/// A change that was tried: `reader.read_threads=4`.
+pub fn tried_change(of: &TriedAdvice) -> String {
+    match of.overrides.join(" ") {
+        _ if of.name == COMBINATION => "the best two together".into(),
+        none if none.is_empty() => of.name.clone(),
+        overrides => overrides,
+    }
+}
+
+/// Its outcome, in a few words.
+pub fn outcome(of: Outcome) -> &'static str {
+    match of {
+        Outcome::NoEffect => "withdrawn: no effect",
+        Outcome::Hurts => "withdrawn: hurts",
+        Outcome::Helps | Outcome::NotDecided | Outcome::NotTried => of.name(),
+    }
+}
+
+/// The outcome of trials: what helps, what is taken back, and whether anything was left open.
+pub fn tried(of: &TrialsResult) -> Vec<String> {
+    let all = |is_wanted: fn(&TriedAdvice) -> bool| {
+        let rows = of.advice.iter().filter(|row| is_wanted(row));
+        let rows = rows.filter_map(|row| Some((tried_name(row), utilisation(&row.tried?))));
+        rows.map(|(name, au)| format!("{name} {au}")).collect::<Vec<_>>().join(", ")
+    };
+    let without = of.baseline.map(|of| format!("; without a change {}", utilisation(&of)));
+    let helps = match all(|row| row.outcome == Outcome::Helps) {
+        none if none.is_empty() => "nothing that was tried is shown to help".into(),
+        helps => format!("helps, as tried: {helps}"),
+    };
+    let mut says = vec![helps + &without.unwrap_or_default()];
+    let withdrawn = all(TriedAdvice::is_withdrawn);
+    says.extend((!withdrawn.is_empty()).then(|| format!("withdrawn, as tried: {withdrawn}")));
+    says.extend(of.stopped.iter().map(|why| format!("not all is decided: {why}")));
+    says
+}
+
+fn tried_name(of: &TriedAdvice) -> String {
+    let change = tried_change(of);
+    if of.name == COMBINATION { change } else { format!("`{change}`") }
+}
+
+/// `97.1 % [96.8, 97.4] AU`.
+fn utilisation(of: &Tried) -> String {
+    let interval = of.interval.map(|[low, high]| format!(" [{low:.1}, {high:.1}]"));
+    format!("{}{} AU", Unit::Percent.text(of.mean_percent), interval.unwrap_or_default())
 }
 
 /// `imagenet_cnn: 31 % AU, storage-bound: one request of 256 KiB in flight at 4.1 ms`.
@@ -305,5 +365,44 @@ mod tests {
         stopped.complete = false;
         let head = "example: 50 % AU, incomplete";
         check(&stopped, Some("Would help: run again to the end"), head);
+    }
+
+    #[test]
+    fn what_was_tried_is_told_with_its_figures() {
+        let row = |name: &str, outcome, mean_percent| TriedAdvice {
+            name: name.into(),
+            overrides: vec![format!("{name}=4")],
+            predicted_percent: None,
+            interval: None,
+            tried: Some(Tried { mean_percent, interval: Some([mean_percent - 1.0, 99.0]), n: 2 }),
+            outcome,
+            reason: None,
+            command: String::new(),
+        };
+        let mut of = TrialsResult {
+            workload: "w".into(),
+            asked: Vec::new(),
+            plan: None,
+            baseline: Some(Tried { mean_percent: 31.0, interval: None, n: 1 }),
+            advice: vec![
+                row("threads", Outcome::Helps, 97.0),
+                row("prefetch", Outcome::NoEffect, 31.5),
+                row("format", Outcome::NotDecided, 40.0),
+                row(COMBINATION, Outcome::Helps, 98.0),
+            ],
+            stopped: Some("the budget is spent".into()),
+            runs: 9,
+            took_s: 1.0,
+            results: String::new(),
+        };
+        let told = [
+            "helps, as tried: `threads=4` 97.0 % [96.0, 99.0] AU, the best two together 98.0 % [97.0, 99.0] AU; without a change 31.0 % AU",
+            "withdrawn, as tried: `prefetch=4` 31.5 % [30.5, 99.0] AU",
+            "not all is decided: the budget is spent",
+        ];
+        assert_eq!(tried(&of), told);
+        of.advice.truncate(0);
+        let told = "nothing that was tried is shown to help; without a change 31.0 % AU";
+        assert_eq!(tried(&of)[0], told);
     }
 }

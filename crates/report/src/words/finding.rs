@@ -2,7 +2,7 @@
 
 use super::number::{
     against, chance, change, digits, efficiency, ends, list, plain, quoted, range, share, signed,
-    two_digits, unit,
+    two_digits, unit, with_ends,
 };
 use super::terms::{is_percent, law_name, level, the_law, title};
 use super::{inconclusive, over_time};
@@ -332,9 +332,8 @@ fn middles(finding: &Finding) -> String {
     let unit = unit.map_or(Unit::Percent, |response| response.unit);
     let text = |of: &EffectSize| {
         let name = if of.of == Quantity::Median { "median" } else { "mean (bootstrap)" };
-        let ends = [of.low.unwrap_or(f64::NAN), of.high.unwrap_or(f64::NAN)];
-        let [low, high] = ends.map(|end| unit.text(end));
-        format!("{name} {} [{low}, {high}]", unit.text(of.estimate))
+        let middle = with_ends(of.estimate, of.low.zip(of.high), |value| unit.text(value));
+        format!("{name} {middle}")
     };
     let n = finding.effects.first().map_or(0, |of| of.n as u64);
     let all: Vec<String> = finding.effects.iter().map(text).collect();

@@ -1,6 +1,6 @@
 //! The words of findings and doubts, made once for all outputs. Decides nothing.
 
-pub(crate) mod number;
+pub mod number;
 mod terms;
 mod inconclusive;
 mod over_time;

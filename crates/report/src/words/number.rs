@@ -1,5 +1,6 @@
 //! Numbers and lists as sentences have them: as many digits as the interval bears out. Judges nothing.
 
+pub use crate::number::with_ends;
 use feedrate_analysis::finding::{EffectSize, EffectUnit};
 
 /// Figures after the point that an interval of this width bears out.
@@ -46,7 +47,7 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// p, and how many tests it is corrected for.
-pub(crate) fn chance(p: f64, tests: usize) -> String {
+pub fn chance(p: f64, tests: usize) -> String {
     let p = if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") };
     if tests == 1 { p } else { format!("{p}, corrected for {tests} tests") }
 }

@@ -1,6 +1,6 @@
 //! Sentences about epochs and checkpoints: what changes while runs last.
 
-use super::number::{against, chance, list, range, two_digits};
+use super::number::{against, chance, list, range, two_digits, with_ends};
 use super::terms::title;
 use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, Quantity};
 use feedrate_analysis::precision::ALPHA;
@@ -63,13 +63,10 @@ fn part(of: &EffectSize, when: &str, other: &str) -> String {
 
 /// Seconds, or a share of the time, with its interval.
 fn amount(of: &EffectSize) -> String {
-    let text = |value: f64| match of.unit {
+    with_ends(of.estimate, of.low.zip(of.high), |value| match of.unit {
         EffectUnit::Seconds => units::seconds(value),
         _ => format!("{} %", two_digits(100.0 * value)),
-    };
-    let ends = of.low.zip(of.high);
-    let ends = ends.map(|(low, high)| format!(" [{}, {}]", text(low), text(high)));
-    format!("{}{}", text(of.estimate), ends.unwrap_or_default())
+    })
 }
 
 fn untested(finding: &Finding) -> &'static str {

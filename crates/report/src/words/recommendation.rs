@@ -1,6 +1,6 @@
 //! The best of the tested configurations, in sentences.
 
-use super::number::{list, two_digits};
+use super::number::{list, two_digits, with_ends};
 use feedrate_analysis::recommendation::{Configuration, ConfigurationMean, Recommendation};
 use feedrate_measure::metric::Unit;
 use feedrate_spec::units::counted;
@@ -8,7 +8,11 @@ use feedrate_spec::units::counted;
 /// Say what did best, what it takes, and what was not tried; a sentence each.
 pub fn sentences(of: &Recommendation) -> Vec<String> {
     let Some((first, others)) = of.best.split_first() else { return Vec::new() };
-    let mut says = vec![format!("most throughput: {}{}", reached(first), ties(of))];
+    let ties = match of.not_told_apart {
+        0 => String::new(),
+        others => format!("; not told apart from {others} of {} others", of.tested - 1),
+    };
+    let mut says = vec![format!("most throughput: {}{ties}", reached(first))];
     says.extend(costs(first));
     match others {
         [] if of.is_au_known => says.push("none of the others has a higher AU".into()),
@@ -61,15 +65,7 @@ fn reached(of: &Configuration) -> String {
 }
 
 fn written(of: &ConfigurationMean, unit: Unit) -> String {
-    let ends = of.interval.map(|one| format!(" [{}, {}]", unit.text(one.low), unit.text(one.high)));
-    format!("{}{}", unit.text(of.middle), ends.unwrap_or_default())
-}
-
-fn ties(of: &Recommendation) -> String {
-    match of.not_told_apart {
-        0 => String::new(),
-        others => format!("; not told apart from {} of {} others", others, of.tested - 1),
-    }
+    with_ends(of.middle, of.interval.map(|one| (one.low, one.high)), |value| unit.text(value))
 }
 
 fn costs(of: &Configuration) -> Option<String> {

@@ -14,6 +14,9 @@ pub fn why(of: &Untold) -> String {
             "other files would be read, or another way, and the record does not tell what that takes"
                 .into()
         }
+        Untold::OtherOrder => {
+            "samples would come from the files in another order, and the record does not tell how often files are opened then".into()
+        }
         Untold::CollectiveReads => "accelerators read together, or one for all, which is not modelled".into(),
         Untold::LatencyOrBandwidth { least_percent, most_percent, .. } => format!(
             "the record does not tell whether reads wait for latency or for bandwidth: anything from {least_percent:.0} % to {most_percent:.0} % AU fits"
@@ -31,7 +34,7 @@ pub fn run_that_tells(of: &Untold) -> String {
             "a run with `--cold`, or of a dataset of at least five times the memory, would tell"
                 .into()
         }
-        Untold::OtherFiles => "a run with this change would tell".into(),
+        Untold::OtherFiles | Untold::OtherOrder => "a run with this change would tell".into(),
         Untold::CollectiveReads => {
             "a run with this change, or one with `reader.file_access=multi`, would tell".into()
         }

@@ -6,7 +6,7 @@ use super::config::{self, Config};
 use super::json;
 use super::log::{self, Log};
 use super::machine;
-use super::names::{LOG, SUMMARY};
+use super::names::{LOG, OUTPUT, SUMMARY, rank_of};
 use super::plan::{self, AskedCounts};
 use super::reported::Reported;
 use super::steps::{self, RANKS_MAX, Rates, Steps};
@@ -93,23 +93,25 @@ const COMPUTE_LESS_MAX: f64 = 0.05;
 const COMPUTE_TIMES_MAX: f64 = 1.5;
 const COMPUTE_LATE_MAX_S: f64 = 0.05;
 
-/// Read a folder, of which `names` are the files, and its subfolder `settings` instead of the one that is looked for.
-pub(super) fn read(folder: &Path, names: &[String], settings: Option<&Path>) -> Imported {
+/// Read a folder, of which `names` are the files and `placeholders` what says that others were left out, and its subfolder `settings` instead of the one that is looked for.
+pub(super) fn read(
+    folder: &Path,
+    names: &[String],
+    placeholders: &[String],
+    settings: Option<&Path>,
+) -> Imported {
     let mut unreadable = Vec::new();
     let hydra = config::subfolder(folder);
-    let config = match settings
-        .map(|name| folder.join(name))
-        .or(hydra.as_ref().map(|(_, path)| path.clone()))
-    {
-        Some(path) => Config::read(&path, &mut unreadable),
-        None => Config::default(),
-    };
+    let asked = settings.map(|name| folder.join(name));
+    let asked = asked.or(hydra.as_ref().map(|(_, path)| path.clone()));
+    let config = asked.map(|path| Config::read(&path, &mut unreadable)).unwrap_or_default();
     let config = config.or_of_metadata(folder, names);
     let reported = json::read(folder, SUMMARY, &mut unreadable).map(Reported::new);
     let mut steps = Steps::read(folder, names);
     unreadable.append(&mut steps.unreadable);
-    let log = log::read(&folder.join(LOG));
-    if log.is_none() && names.iter().any(|name| name == LOG) {
+    let has_log = names.iter().any(|name| name == LOG);
+    let log = has_log.then(|| log::read(&folder.join(LOG))).flatten();
+    if log.is_none() && has_log {
         unreadable.push(format!("`{LOG}`: it cannot be read"));
     }
     let log = log.unwrap_or_default();
@@ -160,7 +162,10 @@ pub(super) fn read(folder: &Path, names: &[String], settings: Option<&Path>) -> 
         clock_offsets_ns: Vec::new(),
     };
     imported.add_steps(steps.epochs.into_values().collect());
-    if imported.is_published_part(&steps.with_steps, &steps.named) {
+    // What is known to lie elsewhere is not lost.
+    let left_out = placeholders.iter().filter(|name| name.ends_with(OUTPUT));
+    let left_out: BTreeSet<u32> = left_out.filter_map(|name| rank_of(name)).collect();
+    if imported.is_published_part(&steps.with_steps, &(&steps.named - &left_out)) {
         imported.add_totals(folder, names);
     }
     imported.find_missing();

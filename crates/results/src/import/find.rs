@@ -118,6 +118,9 @@ pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
     Ok((found, closed))
 }
 
+/// Beginnings of `mlpstorage`'s file of benchmarks without DLIO, which have a summary of the same name.
+const OTHER_BENCHMARKS: [&str; 4] = ["kv_cache", "kvcache", "vector_database", "vectordb"];
+
 /// Folders beside `code` in a submission to MLPerf Storage.
 const OF_SUBMISSION: [&str; 2] = ["results", "systems"];
 
@@ -188,6 +191,8 @@ impl FolderEntries {
         let hydra = config::subfolder(folder).map(|(name, _)| name);
         // A folder of configs may be of anything.
         is_dlio |= hydra.is_some_and(|name| name != config::OF_MLPERF_1);
+        let is_other = |name: &String| OTHER_BENCHMARKS.iter().any(|one| name.starts_with(one));
+        is_dlio &= !found.metadata.as_ref().is_some_and(is_other);
         found.origin = match hydra {
             _ if is_record => Some(RunOrigin::Feedrate),
             _ if !is_dlio => None,

@@ -8,6 +8,7 @@ use crate::place::absent;
 use feedrate_measure::record::file::read_bounded;
 use feedrate_spec::escape;
 use serde_json::{Map, Value};
+use std::fs::Metadata;
 use std::path::Path;
 
 /// No file that is larger is read: parsed, numbers take some twelve times their length.
@@ -25,9 +26,21 @@ pub(super) fn read(folder: &Path, name: &str, unreadable: &mut Vec<String>) -> O
     read.map_err(|error| unreadable.push(format!("`{name}`: {error}"))).ok()
 }
 
-/// The bytes of a file that is no longer than `bytes_max`; `None` where it is not there.
+/// Beginnings of what lies in the place of a file that is elsewhere: the staff of MLPerf Storage left out what was too large to publish, and git keeps such files apart.
+const PLACEHOLDERS: [&[u8]; 2] = [b"PRUNED BY ", b"version https://git-lfs.github.com/"];
+const PLACEHOLDER_BYTES_MAX: u64 = 256;
+
+/// Whether a file only says that it is not there.
+pub(super) fn is_placeholder(path: &Path) -> bool {
+    let is_short = |about: Metadata| about.is_file() && about.len() <= PLACEHOLDER_BYTES_MAX;
+    std::fs::metadata(path).is_ok_and(is_short) && bytes(path, PLACEHOLDER_BYTES_MAX).is_none()
+}
+
+/// The bytes of a file that is no longer than `bytes_max`; `None` where it is not there, or only a placeholder is.
 pub(super) fn bytes(path: &Path, bytes_max: u64) -> Option<Result<Vec<u8>, String>> {
-    absent(read_bounded(path, bytes_max)).map_err(|error| error.to_string()).transpose()
+    let read = absent(read_bounded(path, bytes_max)).map_err(|error| error.to_string());
+    let is_file = |bytes: &Vec<u8>| !PLACEHOLDERS.iter().any(|start| bytes.starts_with(start));
+    read.map(|bytes| bytes.filter(is_file)).transpose()
 }
 
 fn parse(bytes: &[u8]) -> Result<Fields, String> {

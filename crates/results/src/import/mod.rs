@@ -51,5 +51,8 @@ pub fn load_dlio(run_dir: &Path) -> Imported {
 
 /// The same, with the settings that lie in its subfolder `hydra`, where one is given.
 pub fn load_dlio_with(run_dir: &Path, hydra: Option<&Path>) -> Imported {
-    dlio::read(run_dir, &find::file_names(run_dir), hydra)
+    let names = find::file_names(run_dir).into_iter();
+    let (placeholders, names): (Vec<String>, Vec<String>) =
+        names.partition(|name| json::is_placeholder(&run_dir.join(name)));
+    dlio::read(run_dir, &names, &placeholders, hydra)
 }

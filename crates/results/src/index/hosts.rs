@@ -39,11 +39,10 @@ pub(super) fn join(runs: &mut Vec<Run>) -> Vec<usize> {
 /// Whether different hosts ran at the same time.
 fn is_one(parts: &[&Run]) -> bool {
     let hosts: BTreeSet<_> = parts.iter().filter_map(|run| run.hostname.as_deref()).collect();
-    let times = |us: fn(&Run) -> Option<i64>| parts.iter().map(move |run| us(run));
-    let last_start: Option<Vec<i64>> = times(|run| run.dataset_use.started_us).collect();
-    let first_end: Option<Vec<i64>> = times(|run| run.dataset_use.ended_us).collect();
-    let overlap = || Some(last_start?.into_iter().max()? < first_end?.into_iter().min()?);
-    1 < parts.len() && hosts.len() == parts.len() && overlap() == Some(true)
+    let times = parts.iter().map(|run| run.dataset_use.started_us.zip(run.dataset_use.ended_us));
+    let (starts, ends): (Vec<i64>, Vec<i64>) =
+        times.collect::<Option<Vec<_>>>().unwrap_or_default().into_iter().unzip();
+    1 < parts.len() && hosts.len() == parts.len() && starts.iter().max() < ends.iter().min()
 }
 
 /// Rates of hosts add up, percentages and times are their mean. What only one host could tell of all is not known.
@@ -102,27 +101,19 @@ fn joined(parts: &[&Run]) -> Run {
         values: values.collect(),
         series: series.collect(),
         reported: reported.collect(),
-        step_times: step_times(parts),
+        step_times: StepTimeSummary {
+            load_s_per_step: mean_of(&|part| part.step_times.load_s_per_step),
+            compute_s_per_step: mean_of(&|part| part.step_times.compute_s_per_step),
+            load_percent: mean_of(&|part| part.step_times.load_percent),
+            excluded_percent: mean_of(&|part| part.step_times.excluded_percent),
+            barrier_percent: mean_of(&|part| part.step_times.barrier_percent),
+            ..StepTimeSummary::default()
+        },
         first_step_s: mean_of(&|part| part.first_step_s),
         phases: Vec::new(),
         doubts: doubts_of(parts),
         record: None,
         ..first.clone()
-    }
-}
-
-fn step_times(parts: &[&Run]) -> StepTimeSummary {
-    let of = |value: fn(&StepTimeSummary) -> Option<f64>| {
-        let values = parts.iter().map(|part| value(&part.step_times));
-        mean(&values.collect::<Option<Vec<f64>>>()?)
-    };
-    StepTimeSummary {
-        load_s_per_step: of(|times| times.load_s_per_step),
-        compute_s_per_step: of(|times| times.compute_s_per_step),
-        load_percent: of(|times| times.load_percent),
-        excluded_percent: of(|times| times.excluded_percent),
-        barrier_percent: of(|times| times.barrier_percent),
-        ..StepTimeSummary::default()
     }
 }
 

@@ -100,8 +100,7 @@ fn claims_of(text: &str) -> Option<Vec<Claim>> {
 type ReadRow = fn(usize, &[String], &[String]) -> Vec<Claim>;
 
 fn form_of(heading: &[String]) -> Option<ReadRow> {
-    let has = |name: &str| heading.iter().any(|column| column == name);
-    if has("Model") && has("Procs") && has("AU (%)") {
+    if ["Model", "Procs", "AU (%)"].iter().all(|name| heading.iter().any(|of| of == name)) {
         return Some(of_study);
     }
     heading.iter().any(|column| column.ends_with(MLPERF_COUNT)).then_some(of_mlperf)

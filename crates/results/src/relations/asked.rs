@@ -153,11 +153,9 @@ fn section(settings: &Settings, section: &str, told: &[&str]) -> Settings {
 }
 
 fn reading(settings: &Settings, reader: &Settings, format: &str) -> String {
-    let number = |key: &str, default: u64| {
-        reader.get(key).and_then(|text| text.parse().ok()).unwrap_or(default)
-    };
     let is_torch = reader.get("data_loader").is_some_and(|loader| dlio_has(loader, KeepsOrder));
-    let (threads, prefetch) = (number("read_threads", 1), number("prefetch_size", 2));
+    let [threads, prefetch] = [("read_threads", 1_u64), ("prefetch_size", 2)]
+        .map(|(key, default)| reader.get(key).and_then(|of| of.parse().ok()).unwrap_or(default));
     let mut parts = reader.clone();
     parts.retain(|key, _| {
         let is_read = !NOT_READING.contains(&key.as_str());

@@ -43,13 +43,14 @@ impl CheckpointSchedule {
         reported: Option<&Reported>,
         accelerators: Option<u32>,
     ) -> Option<Self> {
-        let number = |key: &str| config.number(&[key]);
         if !config.is_known() || !config.truth("workflow.checkpoint", false) {
             return None;
         }
-        let count = |key: &str, default: f64| number(key).unwrap_or(default).max(0.0) as u64;
+        let count =
+            |key: &str, default: f64| config.number(&[key]).unwrap_or(default).max(0.0) as u64;
         let is_alone = !config.truth("workflow.train", true);
-        let steps = number("checkpoint.steps_between_checkpoints").filter(|steps| *steps > 0.0);
+        let steps = config.number(&["checkpoint.steps_between_checkpoints"]);
+        let steps = steps.filter(|steps| *steps > 0.0);
         let size_gib = reported.and_then(|reported| reported.metric("checkpoint_size_GB"));
         let is_of_all = config.text(&["checkpoint.type"]).is_some_and(|of| of == "all_ranks");
         Some(CheckpointSchedule {

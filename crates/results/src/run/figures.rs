@@ -64,10 +64,10 @@ impl Run {
             ("mean_sample_bytes", "bytes", self.mean_sample_bytes, estimated),
             ("steps_per_epoch", "steps", steps, recomputed),
         ]);
-        let read = self.reported.iter();
-        figures.extend(
-            read.map(|(name, value)| (name.as_str(), unit_of(name), Some(*value), reported)),
-        );
+        figures.extend(self.reported.iter().map(|(name, value)| {
+            let unit = UNITS.iter().find(|(end, _)| name.ends_with(end));
+            (name.as_str(), unit.map_or("", |(_, unit)| *unit), Some(*value), reported)
+        }));
         let named = figures.into_iter().map(|(name, unit, number, provenance)| OtherNumber {
             name,
             unit,
@@ -75,11 +75,6 @@ impl Run {
         });
         named.collect()
     }
-}
-
-fn unit_of(name: &str) -> &'static str {
-    let known = UNITS.iter().find(|(end, _)| name.ends_with(end));
-    known.map_or("", |(_, unit)| *unit)
 }
 
 #[cfg(test)]

@@ -178,19 +178,16 @@ fn workload(
     // Names of a submission's folders, or of a run's own.
     let above = || above.iter().take(NAMES_MAX).map(|name| &**name);
     let given = imported.config.overrides.as_deref().unwrap_or_default();
-    let named = |name: &str| (!name.is_empty()).then(|| name.to_string());
-    let logged = || {
-        let summary = imported.reported.as_ref().and_then(|all| all.text("model"));
-        imported.log.workload.clone().or(summary)
-    };
-    let by_compute = || compute_s.and_then(mlperf::workload_of_compute);
+    let named = Some(imported.plan.workload.clone()).filter(|name| !name.is_empty());
+    let logged = imported.log.workload.clone();
+    let logged = logged.or_else(|| imported.reported.as_ref()?.text("model"));
     let found = folder_names::workload(given).map(|name| (name, WorkloadSource::Overrides));
     let found = found
         .or_else(|| Some((names.workload.clone()?, WorkloadSource::Path)))
-        .or_else(|| Some((named(&imported.plan.workload)?, WorkloadSource::Config)))
+        .or_else(|| Some((named?, WorkloadSource::Config)))
         .or_else(|| Some((mlperf::workload_of_names(above())?, WorkloadSource::Path)))
-        .or_else(|| Some((logged()?, WorkloadSource::Log)))
-        .or_else(|| Some((by_compute()?, WorkloadSource::Compute)));
+        .or_else(|| Some((logged?, WorkloadSource::Log)))
+        .or_else(|| Some((mlperf::workload_of_compute(compute_s?)?, WorkloadSource::Compute)));
     found.map(|(name, from)| (mlperf::with_accelerator(&name, compute_s, above()), from))
 }
 

@@ -11,11 +11,11 @@ impl Run {
             return None;
         }
         let text = |key: &str| self.settings.get(key).map_or("", String::as_str);
-        let count = |key: &str, default: u32| text(key).parse().unwrap_or(default);
         let loader =
             [text("loader.kind"), text("framework")].into_iter().find(|one| !one.is_empty());
         let is_in_order = loader.is_some_and(|loader| dlio_has(loader, KeepsOrder));
-        let (threads, prefetch) = (count("loader.workers", 1), count("loader.prefetch_size", 2));
+        let [threads, prefetch] = [("loader.workers", 1_u32), ("loader.prefetch_size", 2)]
+            .map(|(key, default)| text(key).parse().unwrap_or(default));
         let each = prefetch.div_ceil(threads.max(1));
         let why = match key.rsplit('.').next().unwrap_or(key) {
             "file_shuffle" | "sample_shuffle" if is_in_order => {

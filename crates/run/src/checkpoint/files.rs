@@ -2,7 +2,7 @@
 //! Shared by all that touch a checkpoint's files. Knows no format.
 
 use feedrate_data::storage::NameKind;
-use feedrate_spec::part::create_part;
+use feedrate_measure::record::file::create_part_of;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -76,11 +76,7 @@ impl FileSystem for SystemFiles {
     }
 
     fn create_part(&self, path: &Path, bytes: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let (part, file) = create_part(&name, std::process::id(), |name| {
-            let part = path.with_file_name(name);
-            File::create_new(&part).map(|file| (part, file))
-        })?;
+        let (file, part) = create_part_of(path)?;
         if bytes >= RESERVED_BYTES_MIN {
             // Where the file system has no such thing, blocks are found as they are written.
             let reserved = fallocate(&file, FallocateFlags::empty(), 0, bytes);

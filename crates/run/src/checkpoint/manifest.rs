@@ -51,12 +51,12 @@ impl CheckpointManifest {
         if manifest.version != VERSION {
             return Err(format!("its version is {}, not {VERSION}", manifest.version));
         }
-        if let (Some(of_epoch), Some(of_step)) = (manifest.epoch, manifest.step)
-            && (of_epoch, of_step) != (epoch, step)
-        {
-            return Err(format!("it is of epoch {of_epoch} and step {of_step}"));
+        match (manifest.epoch, manifest.step) {
+            (None, None) => Ok(manifest),
+            own if own == (Some(epoch), Some(step)) => Ok(manifest),
+            (Some(epoch), Some(step)) => Err(format!("it is of epoch {epoch} and step {step}")),
+            _ => Err("it tells but one of epoch and step".into()),
         }
-        Ok(manifest)
     }
 }
 

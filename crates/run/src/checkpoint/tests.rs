@@ -470,10 +470,14 @@ fn a_checkpoint_of_an_older_version_that_does_not_say_which_it_is_loads() {
     let manifest = manifest_of(&plan);
     let text = std::fs::read(&manifest).unwrap();
     let mut json: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    let fields = json.as_object_mut().unwrap();
-    assert!(fields.remove("epoch").is_some() && fields.remove("step").is_some());
-    std::fs::write(&manifest, json.to_string()).unwrap();
-    load_all(&plan, 0).unwrap();
+    let mut without = |field: &str| {
+        assert!(json.as_object_mut().unwrap().remove(field).is_some());
+        std::fs::write(&manifest, json.to_string()).unwrap();
+        load_all(&plan, 0)
+    };
+    let half = without("step").unwrap_err().to_string();
+    assert!(half.contains("it tells but one of epoch and step"), "{half}");
+    without("epoch").unwrap();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Processors of the machine: how many there are, and what they are called.
 
 use super::mount::read_line;
+use feedrate_spec::units::counted;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -34,10 +35,9 @@ impl CpuTopology {
     /// `2 sockets of 16 cores`.
     pub(super) fn text(self) -> Option<String> {
         let (sockets, cores) = (self.sockets?, self.cores?);
-        let plural = |count: u32| if count == 1 { "" } else { "s" };
-        let each = cores / sockets;
+        let each = counted((cores / sockets).into(), "core");
         Some(match cores % sockets {
-            0 => format!("{sockets} socket{} of {each} core{}", plural(sockets), plural(each)),
+            0 => format!("{} of {each}", counted(sockets.into(), "socket")),
             _ => format!("{sockets} sockets, {cores} cores"),
         })
     }

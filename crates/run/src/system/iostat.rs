@@ -1,7 +1,7 @@
 //! The machine second by second, in the form of `iostat -mdxtcy -o JSON`. Reads `/proc` itself, on a thread of its own: nobody who
 //! trains waits for it.
 
-use feedrate_spec::part::create_part;
+use feedrate_measure::record::file::create_part_of;
 use rustix::system::uname;
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -36,11 +36,7 @@ impl Iostat {
         if file.exists() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let (output, part) = create_part(&name, std::process::id(), |name| {
-            let part = file.with_file_name(name);
-            Ok((File::create_new(&part)?, part))
-        })?;
+        let (output, part) = create_part_of(file)?;
         let stop = Arc::new(AtomicBool::new(false));
         let writer = IostatWriter {
             output: BufWriter::new(output),

@@ -2,7 +2,7 @@
 //! Technometrics 21, 1979); of several drawn, the one whose nearest two points are farthest apart (maximin: Johnson, Moore and
 //! Ylvisaker, J. Statistical Planning and Inference 26, 1990).
 
-use super::{DesignKind, DesignOption, DesignRequest, Laid, Point};
+use super::{DesignKind, DesignOption, DesignRequest, Laid};
 use crate::random::Random;
 use feedrate_spec::problem::Problem;
 
@@ -47,11 +47,11 @@ fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
             }
         }
     }
-    let point = |shares: &Vec<f64>| -> Point {
+    let laid = best.iter().map(|shares| {
         asked.factors.iter().zip(shares).map(|(factor, &share)| Some(factor.at(share))).collect()
-    };
+    });
     let notes = vec![format!("{points} points, the best spread of {tries} drawn by the seed")];
-    Ok(Laid { points: best.iter().map(point).collect(), notes, aliases: None })
+    Ok(Laid { points: laid.collect(), notes, aliases: None })
 }
 
 fn tries(asked: &DesignRequest, points: u64) -> Result<u32, Problem> {

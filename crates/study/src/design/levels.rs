@@ -16,7 +16,6 @@ pub(super) fn two_each(factors: &[StudyFactor], design: &str) -> Result<(), Prob
 
 /// The point with each factor high or low.
 pub(super) fn point(factors: &[StudyFactor], is_high: impl Fn(usize) -> bool) -> Point {
-    let level =
-        |(i, factor): (usize, &StudyFactor)| Some(factor.levels[usize::from(is_high(i))].clone());
-    factors.iter().enumerate().map(level).collect()
+    let factors = factors.iter().enumerate();
+    factors.map(|(i, factor)| Some(factor.levels[usize::from(is_high(i))].clone())).collect()
 }

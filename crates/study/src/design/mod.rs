@@ -94,13 +94,12 @@ impl DesignOptions {
     }
 
     fn count(&self, name: &str) -> Result<Option<u32>, Problem> {
-        let words = self.words(name);
-        let wrong = || wrong(name, words, "a whole number from 0 up");
-        match words {
-            [] => Ok(None),
-            [word] => word.parse().map(Some).map_err(|_| wrong()),
-            _ => Err(wrong()),
-        }
+        let count = match self.words(name) {
+            [] => return Ok(None),
+            [word] => word.parse().ok(),
+            _ => None,
+        };
+        count.map(Some).ok_or_else(|| wrong(name, self.words(name), "a whole number from 0 up"))
     }
 
     fn flag(&self, name: &str) -> Result<bool, Problem> {

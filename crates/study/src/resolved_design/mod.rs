@@ -106,12 +106,12 @@ impl ResolvedDesign {
             vec![format!("design: {name}. {summary}"), format!("estimates: {estimates}")];
         lines.push(format!("baseline: {}", run(&self.baseline)));
         lines.extend(self.factors.iter().map(factor_line));
-        let noted = |note: &str| rows.iter().filter(|row| row.note == note).count() as u64;
         let how = &self.arrangement;
         let mut parts =
             vec![counted(points as u64, "point"), counted(how.replicates.into(), "replicate")];
         for what in [CENTRE_POINT, SENTINEL] {
-            parts.extend(Some(noted(what)).filter(|&n| n > 0).map(|n| counted(n, what)));
+            let noted = rows.iter().filter(|row| row.note == what).count() as u64;
+            parts.extend((0 < noted).then(|| counted(noted, what)));
         }
         lines.push(format!("runs: {}: {}", rows.len(), parts.join(", ")));
         if rows.iter().all(|row| row.replicate == Some(1)) {
@@ -141,10 +141,10 @@ fn run(row: &Row) -> String {
 }
 
 fn factor_line(factor: &StudyFactor) -> String {
-    let mark = |level: &String| {
-        if factor.is_baseline(level) { format!("{level} (baseline)") } else { level.clone() }
-    };
-    let levels: Vec<String> = factor.levels.iter().map(mark).collect();
+    let mut levels = factor.levels.clone();
+    for level in levels.iter_mut().filter(|level| factor.is_baseline(level)) {
+        level.push_str(" (baseline)");
+    }
     let levels = levels.join(if factor.between { " to " } else { ", " });
     let scale = if factor.scale == Spacing::Log { ", logarithmic" } else { "" };
     let key = if factor.name == factor.key { String::new() } else { format!(" ({})", factor.key) };

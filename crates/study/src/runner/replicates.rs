@@ -73,8 +73,8 @@ impl Runner<'_> {
     /// Add a row to each experiment that is not known well enough and of which nothing is open. Returns whether any was added.
     pub(super) fn add_replicates(&mut self, rows: &[Row]) -> Result<bool, RunnerError> {
         let Some(wanted) = self.options.until else { return Ok(false) };
-        let mut value = |run_dir: &Path| self.env.value(run_dir, wanted.response);
-        let groups = groups(rows, &self.state, &mut value);
+        let env = &mut self.env;
+        let groups = groups(rows, &self.state, &mut |run_dir| env.value(run_dir, wanted.response));
         let mut added = Vec::new();
         for group in groups {
             let is_closed = group.rows.iter().all(|&index| rows[index].done);

@@ -37,11 +37,10 @@ pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool
     let id = Experiment::new(row, rows).id();
     let both = format!("{model}/{id}");
     let label = label(row, rows);
-    let matches = |pattern: &String| match pattern.strip_prefix('#') {
+    only.iter().any(|pattern| match pattern.strip_prefix('#') {
         Some(number) => number.parse() == Ok(index + 1),
         None => [&model, &id, &both, &label].iter().any(|name| is_like(pattern, name)),
-    };
-    only.iter().any(matches)
+    })
 }
 
 /// Whether `text` is `pattern`, in which `*` stands for anything.

@@ -13,6 +13,7 @@ mod supervisor;
 pub use running::wait_until_alone;
 pub use supervisor::supervise;
 
+use feedrate_spec::units;
 use rustix::process::{
     Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal, setsid,
 };
@@ -30,6 +31,9 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Lines of a failed run's messages that are told.
 const REASON_LINES: usize = 6;
+
+/// A file system with less room is full, but for what was freed as the run ended.
+const FULL_BYTES: u64 = 64 << 10;
 
 /// A run has this long to write down what it measured, where nothing else is said: somewhat longer than it takes itself to leave a
 /// storage that hangs, and to say so.
@@ -97,10 +101,18 @@ pub fn reason(messages: &Path, what: &str) -> String {
     let from = lines.iter().rposition(|line| line.starts_with("error"));
     let from = from.unwrap_or(lines.len().saturating_sub(REASON_LINES));
     let told: Vec<&str> = lines[from..].iter().take(REASON_LINES).copied().collect();
-    if told.is_empty() {
-        what.into()
-    } else {
-        format!("{what}: {}", told.join("\n").trim_start_matches("error: "))
+    if !told.is_empty() {
+        return format!("{what}: {}", told.join("\n").trim_start_matches("error: "));
+    }
+    let folder = messages.parent().unwrap_or(messages);
+    let room = rustix::fs::statvfs(folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match room {
+        // What it said may have found none.
+        Ok(bytes) if bytes < FULL_BYTES => {
+            let (folder, bytes) = (folder.display(), units::bytes(bytes));
+            format!("{what} without a message, and `{folder}` has room for {bytes} only")
+        }
+        _ => what.into(),
     }
 }
 
@@ -185,4 +197,22 @@ fn in_own_session(command: &mut Command, on_parents_death: Option<Signal>) {
     };
     // SAFETY: between fork and exec only system calls are made, and nothing is allocated.
     unsafe { command.pre_exec(prepare) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_could_not_say_why_it_failed_had_no_room_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let messages = folder.path().join("stderr");
+        let told = |messages: &Path| ScriptEnd::Exited(1).failure(messages).unwrap();
+        assert_eq!(told(&messages), "it ended with code 1");
+        // A file system on which there is never room.
+        let full = "it ended with code 1 without a message, and `/proc` has room for 0 B only";
+        assert_eq!(told(Path::new("/proc/stderr")), full);
+        std::fs::write(&messages, "a\nerror: b\n  hint: c\n").unwrap();
+        assert_eq!(told(&messages), "it ended with code 1: b\n  hint: c");
+    }
 }

@@ -21,29 +21,23 @@ pub(super) fn tell_descendants(told: &mut HashSet<i32>) {
 fn descendants() -> Vec<i32> {
     let parents: HashMap<i32, i32> = ids().filter_map(|id| Some((id, parent_of(id)?))).collect();
     let own = getpid().as_raw_nonzero().get();
-    let is_below = |mut id: i32| {
+    let below = parents.keys().filter(|id| {
         // The table was not read in one moment: a bound ends what may look like a circle.
-        for _ in 0..=parents.len() {
-            match parents.get(&id) {
-                Some(parent) if *parent == own => return true,
-                Some(parent) => id = *parent,
-                None => return false,
-            }
-        }
-        false
-    };
-    parents.keys().copied().filter(|id| is_below(*id)).collect()
+        let above = std::iter::successors(parents.get(id), |id| parents.get(id));
+        above.take(parents.len() + 1).any(|parent| *parent == own)
+    });
+    below.copied().collect()
 }
 
 /// Kill every process that carries `mark`. Returns whether there was any.
 pub(super) fn kill_marked(mark: &str) -> bool {
     let own = getpid().as_raw_nonzero().get();
     let wanted = format!("{MARK}={mark}");
-    let carries = |id: &i32| {
+    let mut marked: Vec<i32> = ids().filter(|id| *id != own).collect();
+    marked.retain(|id| {
         let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
-    };
-    let marked: Vec<i32> = ids().filter(|id| *id != own && carries(id)).collect();
+    });
     marked.iter().for_each(|id| send(*id, Signal::KILL));
     !marked.is_empty()
 }

@@ -135,11 +135,10 @@ impl Contents {
     ) -> Result<FileShape, FormatError> {
         let datasets = self.datasets.len() as u64;
         // DLIO leaves out a part's first dimension where it is 1.
-        let is_left_out = |plan: &&FileShape| match plan.dims.as_slice() {
+        let plan = wanted.expected.as_ref().filter(|plan| match plan.dims.as_slice() {
             [first, rest @ ..] => *first == datasets && rest == &self.datasets[0].dims()[1..],
             [] => false,
-        };
-        let plan = wanted.expected.as_ref().filter(is_left_out);
+        });
         let agreed = plan.map_or(found, |plan| FileShape { dims: plan.dims, ..found });
         wanted.check(&agreed)?;
         if agreed.sample_bytes() == 0 {

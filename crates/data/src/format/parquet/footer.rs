@@ -265,11 +265,11 @@ impl ColumnChunk {
         let dictionary_start = self.dictionary_start.filter(|&start| start > 0);
         let start = dictionary_start.map_or(data_start, |start| start.min(data_start));
         let lies = u64::try_from(start).ok().zip(u64::try_from(self.bytes).ok());
-        let fits = |&(start, bytes): &(u64, u64)| {
+        let fitting = lies.filter(|&(start, bytes)| {
             let its_end = start.checked_add(bytes);
             start >= MAGIC.len() as u64 && its_end.is_some_and(|its_end| its_end <= end)
-        };
-        let (start, bytes) = lies.filter(fits).ok_or_else(|| {
+        });
+        let (start, bytes) = fitting.ok_or_else(|| {
             format!("{} bytes, said to begin at {start}, do not fit the file", self.bytes)
         })?;
         if u64::try_from(self.values) != Ok(rows) {

@@ -14,7 +14,7 @@ use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
 use feedrate_report::words::advice as words;
 use feedrate_results::load_run;
-use feedrate_results::trials::Outcome;
+use feedrate_results::trials::{Outcome, TRIALS_FOLDER};
 use feedrate_run::driver::Signals;
 use serde_json::{Value, json};
 use std::cell::LazyCell;
@@ -103,7 +103,7 @@ fn baseline(
 ) -> anyhow::Result<(String, Record)> {
     let workload = of.resolve(&[])?.workload;
     let root = results::root(arguments.results.as_deref(), &workload)?;
-    let folder = results::make_folder(&root, "advise-")?;
+    let folder = results::make_folder(&root, TRIALS_FOLDER)?;
     let probes = Probes { folder: &folder, cache: of.cache(), signals };
     let run_dir = probes.run(of.data.clone(), "baseline")?.run_dir.unwrap_or_default();
     let record = load_run(Path::new(&run_dir))?;

@@ -11,7 +11,7 @@ use feedrate_measure::metric::Unit;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_results::trials::{
-    COMBINATION, Outcome, TRIALS_FILE, TrialsResult, Tried, TriedAdvice,
+    COMBINATION, Outcome, TRIALS_FILE, TRIALS_FOLDER, TrialsResult, Tried, TriedAdvice,
 };
 use feedrate_run::driver::Signals;
 use feedrate_spec::units;
@@ -41,7 +41,7 @@ impl TryOut<'_> {
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
         let data = &self.of.data;
         let root = results::root(self.results, &self.of.resolve(&[])?.workload)?;
-        let folder = results::make_folder(&root, "advise-")?;
+        let folder = results::make_folder(&root, TRIALS_FOLDER)?;
         let probes = Probes { folder: &folder, cache: self.of.cache(), signals: self.signals };
         let mut trials = Trials::new(self.of, probes, self.budget_s, data.quiet)?;
         let mut candidates = Vec::new();
@@ -59,12 +59,14 @@ impl TryOut<'_> {
             Err(error) => Some(crate::changed::why_not(error)),
         };
         let result = self.result(&trials, &candidates, stopped, &folder);
-        write_atomically(&folder.join(TRIALS_FILE), serde_json::to_string(&result)?.as_bytes())?;
+        let text = serde_json::to_string(&result)?;
+        let kept = write_atomically(&folder.join(TRIALS_FILE), text.as_bytes());
         if data.json {
             messages::print_json(serde_json::to_value(&result)?)?;
         } else {
             messages::print_page(&page(self.opening, &result, best(&trials, &candidates)))?;
         }
+        kept?;
         tried?;
         let is_open = |of: &TriedAdvice| of.outcome == Outcome::NotDecided;
         Ok(if result.advice.iter().any(is_open) { Exit::Undecided } else { Exit::Fine })
@@ -113,6 +115,7 @@ impl TryOut<'_> {
         TrialsResult {
             workload: self.record.plan.workload.clone(),
             asked: data.words(),
+            plan: Some(self.record.plan.clone()),
             baseline: trials.at(BASELINE).tried(),
             advice: candidates.iter().map(|of| self.advised(trials, of)).collect(),
             stopped,
@@ -207,8 +210,7 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
         let predicted = text::known(row.predicted_percent, |percent| format!("{percent:.0} %"));
         rows.push([change, predicted, au(row.tried), runs(row.tried), outcome.into()]);
     }
-    let useless = |of: &&TriedAdvice| [Outcome::NoEffect, Outcome::Hurts].contains(&of.outcome);
-    let withdrawn = of.advice.iter().filter(useless).filter(|of| of.name != COMBINATION);
+    let withdrawn = of.advice.iter().filter(|of| of.is_withdrawn() && of.name != COMBINATION);
     let withdrawn: Vec<String> = withdrawn.map(|of| of.overrides.join(" ")).collect();
     if !withdrawn.is_empty() {
         notes.push(format!("Withdrawn: {}", withdrawn.join(", ")));

@@ -5,6 +5,7 @@ mod passes;
 
 use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
+use crate::execute::Unsaved;
 use crate::exit::{Exit, UsageError, refuse};
 use crate::output::{refuse_there, write_output};
 use crate::resolve::{Resolved, resolve};
@@ -88,22 +89,35 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let diagnosis = diagnosis(&plan, &part, ceilings, per_sample, started, took_s);
     let root = results::root(arguments.results.as_deref(), &workload)?;
     let model = root.join(results::file_name(&plan.model));
-    let folder = results::make_folder(&model, DIAGNOSIS_FOLDER)?;
     let picture = picture::figure(&[&diagnosis]).map(|of| draw(&of, &Look::default()).svg);
-    if let Some(svg) = &picture {
-        write_atomically(&folder.join("ceilings.svg"), svg.as_bytes())?;
-    }
     let told = serde_json::to_value(&diagnosis)?;
-    write_atomically(&folder.join(DIAGNOSIS_FILE), told.to_string().as_bytes())?;
-    if let (Some(out), Some(svg)) = (&arguments.out, &picture) {
-        write_output(out, svg.as_bytes(), arguments.force)?;
-    }
+    let text = told.to_string();
+    let (folder, unsaved) = match keep(&model, &text, picture.as_deref()) {
+        Ok(folder) => (Some(folder), None),
+        Err(error) => {
+            let elsewhere = keep(&std::env::temp_dir(), &text, picture.as_deref()).ok();
+            (elsewhere.clone(), Some(Unsaved { error, elsewhere }))
+        }
+    };
     if data.json {
         messages::print_json(told)?;
     } else {
-        messages::print_page(&page(&diagnosis, &folder))?;
+        messages::print_page(&page(&diagnosis, folder.as_deref()))?;
     }
-    Ok(Exit::Fine)
+    if let (Some(out), Some(svg)) = (&arguments.out, &picture) {
+        write_output(out, svg.as_bytes(), arguments.force)?;
+    }
+    unsaved.map_or(Ok(Exit::Fine), |unsaved| Err(unsaved.into()))
+}
+
+/// Write a diagnosis into a new folder in `parent`.
+fn keep(parent: &Path, text: &str, picture: Option<&str>) -> anyhow::Result<PathBuf> {
+    let folder = results::make_folder(parent, DIAGNOSIS_FOLDER)?;
+    if let Some(svg) = picture {
+        write_atomically(&folder.join("ceilings.svg"), svg.as_bytes())?;
+    }
+    write_atomically(&folder.join(DIAGNOSIS_FILE), text.as_bytes())?;
+    Ok(folder)
 }
 
 fn refuse_picture(out: &Path, force: bool) -> Result<(), UsageError> {
@@ -148,7 +162,7 @@ fn diagnosis(
     }
 }
 
-fn page(of: &Diagnosis, folder: &Path) -> String {
+fn page(of: &Diagnosis, folder: Option<&Path>) -> String {
     let answer = format!("{}: {}", of.workload, words::answer(of));
     let known = |rate: Option<f64>| text::known(rate, |rate| units::per_second(rate, ""));
     let known = |rate| known(rate).trim_end_matches(" /s").to_string();
@@ -186,5 +200,6 @@ fn page(of: &Diagnosis, folder: &Path) -> String {
         )
     });
     let read = read + &again.unwrap_or_default();
-    format!("{answer}\n\n{table}\n\n{read}\nResults: {}", folder.display())
+    let results = folder.map(|folder| format!("\nResults: {}", folder.display()));
+    format!("{answer}\n\n{table}\n\n{read}{}", results.unwrap_or_default())
 }

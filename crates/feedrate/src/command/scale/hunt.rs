@@ -59,9 +59,8 @@ impl<'a> Hunt<'a> {
                 Ok(None) => self.keep(Some(INTERRUPTED.into()), probes.folder)?,
                 Ok(worthless) => return self.keep(worthless, probes.folder),
                 Err(error) => {
-                    let told = || messages::told(&error).replace("\n  hint: ", "; ");
-                    let is_interrupted = error.is::<Interrupted>();
-                    let why = if is_interrupted { INTERRUPTED.into() } else { told() };
+                    let told = messages::told(&error).replace("\n  hint: ", "; ");
+                    let why = if error.is::<Interrupted>() { INTERRUPTED.into() } else { told };
                     self.keep(Some(why), probes.folder)?;
                     return Err(error);
                 }
@@ -160,7 +159,8 @@ impl<'a> Hunt<'a> {
     fn result(&self, stopped: Option<String>, folder: &Path) -> SearchResult {
         let found = self.search.found();
         let failing = found.fails.and_then(|number| self.runs.get(&number));
-        let is_most = found.certain == Some(self.range.max) && self.goal_is_largest();
+        let is_most = found.certain == Some(self.range.max)
+            && Find::from(self.arguments.find) == Find::Largest;
         let why = match failing {
             Some(runs) => self.why(runs).unwrap_or_default(),
             None if is_most => self.range.why_max.clone(),
@@ -197,10 +197,9 @@ impl<'a> Hunt<'a> {
     /// Reason for which the response does not hold in one of these runs in which it does not.
     fn why(&self, runs: &[Summary]) -> Option<String> {
         let least = upwards(self.response, self.arguments.au);
-        let falls_short = |run: &&Summary| {
+        let run = self.typical(runs, |run| {
             self.value(run).is_some_and(|value| upwards(self.response, value) < least)
-        };
-        let run = self.typical(runs, falls_short)?;
+        })?;
         if self.is_judged(run) {
             let mut lines = answer::lines(&run.answer, &run.verdict, &run.doubts).into_iter();
             let first = lines.next().unwrap_or_default();
@@ -221,10 +220,6 @@ impl<'a> Hunt<'a> {
         answer.fed == Some(false)
             && answer.au_kind == Some(self.response.id.name())
             && answer.asked_percent == self.arguments.au
-    }
-
-    fn goal_is_largest(&self) -> bool {
-        Find::from(self.arguments.find) == Find::Largest
     }
 
     /// The run among some whose response is nearest to the mean.

@@ -71,8 +71,9 @@ impl Ledger {
         let mut plans = Plans::default();
         plans.make(&self.rows, &due, |row| Ok(machine.planned(row, settings)?.plan)).ok()?;
         let rows = due.iter().map(|index| &self.rows[*index]);
-        let is_whole = |row: &Row| machine.planned(row, settings).is_ok_and(|of| of.is_whole);
-        Some(plans.expected_s(&self.state, rows, is_whole))
+        Some(plans.expected_s(&self.state, rows, |row| {
+            machine.planned(row, settings).is_ok_and(|of| of.is_whole)
+        }))
     }
 
     /// A row as JSON, with what its run came to.

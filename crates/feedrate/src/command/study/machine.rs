@@ -210,9 +210,10 @@ impl RunnerEnv for ThisMachine {
 impl ThisMachine {
     /// Wait until nothing of an earlier runner measures any more; false where the user did not want to.
     pub(super) fn wait_until_alone(&self) -> anyhow::Result<bool> {
-        let mut tell = || self.reporter.say("waiting for the end of what an earlier runner began");
-        wait_until_alone(&self.files.running(), &self.signals.interrupted, &mut tell)
-            .context("cannot tell whether a run of an earlier runner goes on")
+        wait_until_alone(&self.files.running(), &self.signals.interrupted, &mut || {
+            self.reporter.say("waiting for the end of what an earlier runner began");
+        })
+        .context("cannot tell whether a run of an earlier runner goes on")
     }
 
     /// Wait for other work on this machine to end, as it disturbs the run.

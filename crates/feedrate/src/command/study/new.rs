@@ -175,8 +175,8 @@ fn value_in(workload: &Workload, key: &str) -> Option<String> {
 
 fn output(arguments: &StudyNewArguments) -> PathBuf {
     let beside = arguments.file.as_deref().and_then(Path::file_stem);
-    let named = || beside.map(|stem| Path::new(stem).with_added_extension("csv"));
-    arguments.output.clone().or_else(named).unwrap_or_else(|| NAME.into())
+    let beside = beside.map(|stem| Path::new(stem).with_added_extension("csv"));
+    arguments.output.clone().or(beside).unwrap_or_else(|| NAME.into())
 }
 
 /// A study that is there may have runs to its name: it is not touched unless that is asked for.

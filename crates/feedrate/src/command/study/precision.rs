@@ -43,9 +43,11 @@ pub(super) fn known(
     })?;
     let Ledger { rows, state, machine, .. } = ledger;
     let groups = groups(rows, state, &mut |run_dir| machine.value(run_dir, response));
-    let standing = |values: &[f64]| judge(response, values, until, u64::MAX);
-    let name = |index: usize| label(&Row { replicate: None, ..rows[index].clone() }, rows);
-    let standings = groups.iter().map(|of| (name(of.rows[0]), standing(&of.values))).collect();
+    let standings = groups.iter().map(|of| {
+        let first = Row { replicate: None, ..rows[of.rows[0]].clone() };
+        (label(&first, rows), judge(response, &of.values, until, u64::MAX))
+    });
+    let standings = standings.collect();
     let pilots: Vec<Vec<f64>> = groups.into_iter().map(|group| group.values).collect();
     let estimate = estimate(&pilots, until, difference);
     Ok(Precision { until, response, standings, difference, estimate })

@@ -30,6 +30,7 @@ fn write(report: &Report) -> String {
     let all = [
         ("findings", "Findings", sections::findings(report)),
         ("recommendation", "Recommendation", sections::recommendation(report)),
+        ("advice", "Advice", sections::advice(report)),
         ("doubts", "Doubts", sections::doubts(report)),
         ("figures", "Figures", figures::figures(report)),
         ("experiments", "Experiments", tables::experiments(report)),

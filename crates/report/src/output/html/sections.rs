@@ -3,10 +3,12 @@
 use super::super::words::seen;
 use super::tables::plain_table;
 use super::{doubt_id, links, run_links, sentence};
+use crate::advice::table;
 use crate::opening::FINDINGS_MAX;
 use crate::report::{FindingText, Report, SeenDoubt, Support};
 use feedrate_measure::doubt::Severity;
 use maud::{Markup, html};
+use std::borrow::Borrow;
 
 pub(super) fn findings(report: &Report) -> Option<Markup> {
     Some(html! {
@@ -59,6 +61,18 @@ pub(super) fn recommendation(report: &Report) -> Option<Markup> {
         }
     };
     (!report.recommendations.is_empty()).then_some(markup)
+}
+
+pub(super) fn advice(report: &Report) -> Option<Markup> {
+    let markup = html! {
+        @for of in &report.advice {
+            @let table = table(of);
+            ul { @for says in &of.says { li { (sentence(says)) } } }
+            (plain_table(&table, &table.title))
+            @if !of.commands().is_empty() { (code(&of.commands())) }
+        }
+    };
+    (!report.advice.is_empty()).then_some(markup)
 }
 
 pub(super) fn doubts(report: &Report) -> Option<Markup> {
@@ -125,17 +139,19 @@ pub(super) fn methods(report: &Report) -> Option<Markup> {
                     dt { (method.name) }
                     dd {
                         p { (sentence(&method.says)) }
-                        @if !method.commands.is_empty() {
-                            pre tabindex="0" role="region" aria-label="Commands" {
-                                code { (method.commands.join("\n")) }
-                            }
-                        }
+                        @if !method.commands.is_empty() { (code(&method.commands)) }
                     }
                 }
             }
         }
     };
     (!report.methods.is_empty()).then_some(methods)
+}
+
+fn code<S: Borrow<str>>(commands: &[S]) -> Markup {
+    html! {
+        pre tabindex="0" role="region" aria-label="Commands" { code { (commands.join("\n")) } }
+    }
 }
 
 pub(super) fn setup(report: &Report) -> Option<Markup> {

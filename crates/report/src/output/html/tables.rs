@@ -4,8 +4,7 @@ use super::doubt_id;
 use crate::grid::{table_of_experiments, table_of_runs, tables_over_time};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
-use feedrate_measure::doubt::Severity;
-use feedrate_spec::units;
+use crate::words::answer;
 use maud::{Markup, html};
 
 /// A box that scrolls by itself, so that the page does not.
@@ -134,7 +133,7 @@ fn doubts_of(report: &Report, one: &ReportedRun) -> Markup {
                 "none"
             } @else {
                 details {
-                    summary { (severities(one)) }
+                    summary { (answer::counted(&one.run.doubts)) }
                     @for name in one.doubts() {
                         @match report.doubts.iter().position(|known| known.name == name) {
                             Some(index) => a href={ "#" (doubt_id(report, index)) } { (name) },
@@ -146,20 +145,6 @@ fn doubts_of(report: &Report, one: &ReportedRun) -> Markup {
             }
         }
     }
-}
-
-/// `1 invalid, 2 warnings, 3 notes`.
-fn severities(one: &ReportedRun) -> String {
-    let mut counts = Vec::new();
-    for severity in [Severity::Invalid, Severity::Warning, Severity::Note] {
-        let own = one.run.doubts.iter().filter(|doubt| doubt.severity == severity);
-        match own.count() as u64 {
-            0 => {}
-            count if severity == Severity::Invalid => counts.push(format!("{count} invalid")),
-            count => counts.push(units::counted(count, severity.name())),
-        }
-    }
-    counts.join(", ")
 }
 
 /// A table of words, which has no tools.

@@ -126,6 +126,49 @@ fn steps_of_rank_0_alone_are_as_good() {
     assert!(run.unusable.is_none() && names(&run).contains(&"no_step_files"), "{:?}", run.doubts);
 }
 
+/// Files that were too large to be published, and the words that stand in their places.
+#[test]
+fn a_placeholder_is_no_damaged_file() {
+    let placeholders =
+        ["PRUNED BY STAFF\n", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"];
+    for text in placeholders {
+        let put = |run: &Path, name: String| fs::write(run.join(name), text).unwrap();
+        check(&together(), |run| (0..4).for_each(|rank| put(run, format!("{rank}_output.json"))));
+        check(&together(), |run| put(run, "dlio.log".into()));
+        let folder = tempfile::tempdir().unwrap();
+        let run =
+            together().write(folder.path(), "closed/x/results/y/training/w/run/20240820_162920");
+        fs::rename(run.join(".hydra"), run.join("dlio_config")).unwrap();
+        let whole = read(&run);
+        put(&run, "1_output.json".into());
+        let part = read(&run);
+        assert!(part.unusable.is_none() && names(&part).contains(&"no_step_files"), "{part:?}");
+        near(part.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
+    }
+    let (_, damaged) = both(&together(), |run| fs::write(run.join("1_output.json"), "x").unwrap());
+    assert!(names(&damaged).contains(&"unreadable_files"), "{:?}", damaged.doubts);
+}
+
+#[test]
+fn other_benchmarks_of_mlperf_are_no_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for (place, metadata) in [
+        ("kv_cache/llama3.1-8b/run/20260722_164611", "kv_cache_20260722_164611_metadata.json"),
+        ("vector_database/run/20260723_195640", "vector_database_20260723_195640_metadata.json"),
+    ] {
+        let run = root.join("closed/x/results/y").join(place);
+        fs::create_dir_all(&run).unwrap();
+        fs::write(run.join(metadata), "{}").unwrap();
+        fs::write(run.join("summary.json"), r#"{"options": {"1": {}}}"#).unwrap();
+    }
+    let (found, left_out) = find(root).unwrap();
+    assert!(found.is_empty(), "{found:?}");
+    let why: Vec<bool> =
+        left_out.iter().map(|one| one.why.contains("no results of DLIO")).collect();
+    assert_eq!(why, [true, true]);
+}
+
 #[test]
 fn a_summary_and_a_config_are_a_result_as_reported() {
     let (whole, run) = both(&together(), |run| {

@@ -59,9 +59,8 @@ impl Builder<'_> {
         let own = if is_model && self.w.framework == Framework::Pytorch { "pt" } else { "raw" };
         let name = self.w.checkpoint_format.clone().unwrap_or_else(|| own.into());
         if self.catalog.checkpoint(&name).is_none() {
-            let names: Vec<&str> = self.catalog.checkpoints.iter().map(|f| f.name).collect();
-            let message = format!("there is no checkpoint format `{name}`");
-            self.no_member("checkpoint.format", message, "formats", &names);
+            let members = self.catalog.checkpoints.iter().copied();
+            self.no_member("checkpoint.format", "checkpoint format", &name, members);
         }
         name
     }

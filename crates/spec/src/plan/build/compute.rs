@@ -10,9 +10,7 @@ impl Builder<'_> {
     pub(super) fn compute(&mut self, train: TrainPlan, context: Context) -> TrainPlan {
         let Some(name) = self.w.compute.as_deref() else { return train };
         let Some(member) = self.catalog.compute(name) else {
-            let names: Vec<&str> = self.catalog.computes.iter().map(|m| m.name).collect();
-            let message = format!("there is no compute `{name}`");
-            self.no_member("compute", message, "computes", &names);
+            self.no_member("compute", "compute", name, self.catalog.computes.iter().copied());
             return train;
         };
         if !member.has(Ability::NeedsDevices) || !self.trains() {

@@ -177,9 +177,8 @@ impl Builder<'_> {
     fn format(&mut self) {
         let name = self.w.dataset_format.clone();
         if self.catalog.format(&name).is_none() {
-            let built: Vec<&str> = self.catalog.formats.iter().map(|f| f.member.name).collect();
-            let message = format!("there is no format `{name}`");
-            self.no_member("dataset.format", message, "formats", &built);
+            let members = self.catalog.formats.iter().map(|format| format.member);
+            self.no_member("dataset.format", "format", &name, members);
         }
     }
 

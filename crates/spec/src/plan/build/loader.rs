@@ -118,9 +118,8 @@ impl Builder<'_> {
         }
         let entry = self.catalog.loader(name).copied();
         if entry.is_none() && self.trains() {
-            let built: Vec<&str> = self.catalog.loaders.iter().map(|l| l.member.name).collect();
-            let message = format!("there is no loader `{asked}`");
-            self.no_member("reader.data_loader", message, "loaders", &built);
+            let members = self.catalog.loaders.iter().map(|loader| loader.member);
+            self.no_member("reader.data_loader", "loader", asked, members);
         }
         entry
     }

@@ -13,7 +13,7 @@ use super::layout::Layout;
 use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
 };
-use crate::catalog::{Ability, Catalog};
+use crate::catalog::{Ability, Catalog, Member};
 use crate::problem::{Problem, Problems};
 use crate::units;
 use crate::workload::{Content, KEYS, Node, Workload};
@@ -217,8 +217,17 @@ impl Builder<'_> {
     }
 
     /// Refuses a name that no member of a family has.
-    fn no_member(&mut self, key: &str, message: String, family: &str, names: &[&str]) {
-        self.error(key, message, &format!("{family} there are: {}", names.join(", ")));
+    fn no_member(
+        &mut self,
+        key: &str,
+        what: &str,
+        name: &str,
+        members: impl Iterator<Item = &'static Member>,
+    ) {
+        let names: Vec<&str> = members.map(|member| member.name).collect();
+        let family = what.rsplit(' ').next().unwrap_or(what);
+        let hint = format!("{family}s there are: {}", names.join(", "));
+        self.error(key, format!("there is no {what} `{name}`"), &hint);
     }
 
     /// Whether the format can do, or needs, `ability`.

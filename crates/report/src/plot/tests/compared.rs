@@ -1,8 +1,8 @@
 //! Comparisons in plots of factors: of runs that differ in nothing else, on designs made for it.
 
-use super::tests::{drawn_from, figure, one_at_a_time, run, runs};
-use super::*;
+use super::made_up::{drawn_from, figure, one_at_a_time, run, runs};
 use crate::draw::figure::{Layer, Point, Scale, Style};
+use crate::plot::*;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::overview::{FactorCounts, LevelCounts, ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::Run;

@@ -1,9 +1,9 @@
 //! Texts of pictures and captions: names, what marks and axes are, what was held and left out.
 
-use super::tests::{drawn_from, one_at_a_time, run, set};
-use super::*;
+use super::made_up::{drawn_from, one_at_a_time, run, set};
 use crate::draw::figure::{PanelContent, Scale};
 use crate::draw::{Look, draw};
+use crate::plot::*;
 use feedrate_measure::metric::{DELIVERED_WHOLE, Provenance, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
 

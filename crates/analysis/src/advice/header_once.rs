@@ -1,0 +1,39 @@
+//! Samples are shuffled over all files, so that each opens one again and reads its header: file by file it is read once.
+
+use super::{Case, Proposal, Risk, Rule};
+use feedrate_measure::answer::AnswerKind;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::waits::WaitCause;
+use feedrate_spec::workload::Shuffle;
+
+/// Opens to a sample, from which on files are not read through.
+const OPENS_MIN: f64 = 0.5;
+
+pub(super) static RULE: Rule = Rule {
+    name: "header_once",
+    source: "I/O analysis of cosmic_tagger with Darshan, reads of its header; dfanalyzer, metadata",
+    answers: &[AnswerKind::No],
+    propose,
+    #[cfg(test)]
+    fires: super::tests::samples_of_all_files,
+};
+
+fn propose(case: &Case) -> Option<Proposal> {
+    let lost_s = case.lost_s(&[WaitCause::Open, WaitCause::Read])?;
+    let (plan, sample) = (case.plan(), case.sample()?);
+    let each = plan.dataset.samples_per_file;
+    let is_shuffled = plan.loader.sample_shuffle != Shuffle::Off && 1 < each;
+    // The first read of each open file is of its header.
+    let headers_s = sample.open_s + sample.read_s * (sample.opens / sample.reads).min(1.0);
+    let again = 1.0 - 1.0 / (sample.opens * each as f64);
+    let share = again * headers_s / (sample.open_s + sample.read_s);
+    (is_shuffled && OPENS_MIN <= sample.opens).then(|| {
+        let evidence = Facts::new()
+            .with("opened_files", case.derived.io.opens)
+            .with("files", plan.dataset.files_train)
+            .with("reads_per_sample", sample.reads);
+        let overrides = ["reader.sample_shuffle=off".into(), "reader.file_shuffle=seed".into()];
+        let proposal = RULE.proposal(&overrides, lost_s * share, evidence);
+        Proposal { risk: Risk::Shuffling, ..proposal }
+    })
+}
