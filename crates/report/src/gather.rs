@@ -189,9 +189,10 @@ impl FoundRuns {
                 run.value.clear();
             }
             // Systems of submissions are sources of their own, and what nothing tells is no workload that others have.
-            let system =
-                run.submission.as_ref().map(|of| format!("{}/{}", of.submitter, of.system));
-            let source = system.or_else(|| names.get(source_of(run, paths)).cloned());
+            let system = run.submission.as_ref().map(ToString::to_string);
+            let parts = names.get(source_of(run, paths)).cloned().into_iter().chain(system);
+            let parts: Vec<String> = parts.collect();
+            let source = (!parts.is_empty()).then(|| parts.join(", "));
             let workload = if run.is_workload_known() {
                 run.workload.clone()
             } else {
@@ -390,7 +391,7 @@ mod tests {
             let runs = found.data.runs.iter();
             runs.map(|run| run.settings[key].clone()).collect::<Vec<String>>()
         };
-        assert_eq!(of(SOURCE), ["x/one", "x/two"]);
+        assert_eq!(of(SOURCE), ["closed/x/one", "closed/x/two"]);
         let workloads = ["unknown (one/w/run_1/c1)", "unknown (two/w/run_1/c1)"];
         assert_eq!(of("workload"), workloads);
     }

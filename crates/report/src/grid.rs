@@ -5,9 +5,12 @@ use crate::middle::Middle;
 use crate::number::{megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
+use crate::words::answer::passes;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, SAMPLES_WHOLE,
 };
+use feedrate_results::groups::Passes;
+use feedrate_results::run::Submission;
 use std::collections::{BTreeMap, HashMap};
 
 /// All runs.
@@ -139,6 +142,16 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     table.add("AU all steps (%)", kind, all_steps);
     let windowed = all.iter().map(|one| one.au_windowed_percent.cell(percent));
     table.add("AU windowed (%)", kind, windowed);
+    let bar = |one: &ReportedExperiment| report.runs[one.runs[0]].run.bar_percent;
+    if all.iter().any(|one| bar(one).is_some()) {
+        let bars = all.iter().map(|one| TableCell::number(bar(one)));
+        table.add("Bar (%)", ColumnKind::Number, bars);
+        let runs = |one: &ReportedExperiment| {
+            let runs = one.runs.iter().map(|&run| &report.runs[run].run);
+            passes(Passes::over_all_steps(runs))
+        };
+        table.add("Reach it, all steps", ColumnKind::Text, all.iter().map(runs));
+    }
     if has_sustained(report) {
         let sustained = all.iter().map(|one| one.au_sustained_percent.cell(percent));
         table.add("AU sustained (%)", kind, sustained);
@@ -158,6 +171,11 @@ fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun])
         let sources = runs.iter().map(|one| report.sources.get(one.source));
         let paths = sources.map(|source| source.map_or("", |source| source.path.as_str()));
         table.add("Source", text, paths);
+    }
+    if report.runs.iter().any(|one| one.run.submission.is_some()) {
+        let systems = runs.iter().map(|one| one.run.submission.as_ref());
+        let systems = systems.map(|of| of.map_or(String::new(), Submission::to_string));
+        table.add("System", text, systems);
     }
     table.add("Workload", text, runs.iter().map(|one| &one.run.workload));
     table.add("Parameter", text, runs.iter().map(|one| &one.run.parameter));

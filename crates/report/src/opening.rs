@@ -1,12 +1,13 @@
 //! The five lines that a report opens with: what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides nothing
 //! that findings and doubts do not say.
 
-use crate::report::{FindingFigure, Report, ReportedRun, Support};
+use crate::report::{FindingFigure, FindingNumber, Report, ReportedRun, Support};
 use crate::words::number::list;
-use feedrate_analysis::finding::FindingKind;
+use feedrate_analysis::finding::{EffectUnit, FindingKind};
+use feedrate_analysis::findings::MARGIN;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
-use feedrate_results::groups::passes_as_reported_alone;
+use feedrate_results::groups::{Passes, passes_as_reported_alone};
 use feedrate_results::run::Reason;
 use feedrate_spec::units::counted;
 use std::collections::BTreeMap;
@@ -119,19 +120,48 @@ fn artefacts(report: &Report) -> String {
 }
 
 fn holds(report: &Report) -> String {
-    let claims = report.findings.iter().filter(|one| {
-        matches!(
-            one.kind,
-            FindingKind::Effect | FindingKind::Scaling | FindingKind::NoEffect | FindingKind::Drift
-        )
+    let claims = report.findings.iter().filter(|one| match one.kind {
+        FindingKind::Effect | FindingKind::Drift => one.numbers.iter().any(matters),
+        kind => matches!(kind, FindingKind::Scaling | FindingKind::NoEffect),
     });
     let [shown, doubted] = [Support::Shown, Support::Doubted]
         .map(|support| claims.clone().find(|one| one.support == support));
-    match (shown, doubted) {
-        (Some(found), _) => found.says.clone(),
-        (None, Some(found)) => format!("{} (with doubts: {})", found.says, found.doubts.join(", ")),
-        (None, None) => format!("no difference between runs is shown{}", why_nothing(report)),
+    let bar = bar(report).into_iter();
+    let parts: Vec<String> = match (shown, doubted) {
+        (Some(found), _) => std::iter::once(found.says.clone()).chain(bar).collect(),
+        (None, Some(found)) => {
+            let says = format!("{} (with doubts: {})", found.says, found.doubts.join(", "));
+            std::iter::once(says).chain(bar).collect()
+        }
+        (None, None) => {
+            let nothing = format!("no difference between runs is shown{}", why_nothing(report));
+            bar.chain([nothing]).collect()
+        }
+    };
+    parts.join("; ")
+}
+
+/// Whether anybody would act on a difference, however certain it is.
+fn matters(of: &FindingNumber) -> bool {
+    match of.unit {
+        EffectUnit::Points => 100.0 * MARGIN <= of.value.abs(),
+        EffectUnit::Ratio => MARGIN <= (of.value - 1.0).abs(),
+        _ => true,
     }
+}
+
+/// How many of others' runs reach their bar; ours have an answer each.
+fn bar(report: &Report) -> Option<String> {
+    let used = report.runs.iter().filter(|one| one.unused().is_none()).map(|one| &one.run);
+    let of = Passes::over_all_steps(used.filter(|run| !run.is_own()));
+    let reach = if of.yes == 1 { "reaches" } else { "reach" };
+    let all = counted((of.yes + of.no + of.unknown) as u64, "run");
+    let unknown = match of.unknown {
+        0 => String::new(),
+        unknown => format!(", of {unknown} it is not known"),
+    };
+    let says = format!("{} of {all} {reach} the bar over all steps{unknown}", of.yes);
+    (0 < of.yes + of.no).then_some(says)
 }
 
 fn why_nothing(report: &Report) -> String {

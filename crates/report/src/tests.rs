@@ -6,11 +6,12 @@ use crate::opening;
 use crate::output;
 use crate::replan::NO_CHANGES;
 use crate::report::*;
-use feedrate_analysis::finding::FindingKind;
+use feedrate_analysis::finding::{EffectUnit, FindingKind};
 use feedrate_measure::example::{block, checkpoint, epoch, plan, record, simple};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, Provenance, Value};
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};
+use feedrate_results::import::RunOrigin;
 use feedrate_results::import::fake::Fake;
 use feedrate_results::index::RunsError;
 use feedrate_results::run::{Reason, Run};
@@ -45,10 +46,18 @@ fn a_drift_is_told_of_records_that_name_no_order() {
             },
         );
     }
-    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let mut report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let told = "from the first repeated run to the last [−";
     let drift = report.findings.iter().find(|one| one.kind == FindingKind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
-    assert!(says.contains("from the first repeated run to the last [−"), "{:?}", report.findings);
+    assert!(says.contains(told), "{:?}", report.findings);
+    let holds = |report: &Report| opening::opening(report)[2].value.clone();
+    assert!(holds(&report).contains(told), "{}", holds(&report));
+    // However certain it is: what matters to nobody is no headline.
+    for of in report.findings.iter_mut().flat_map(|one| &mut one.numbers) {
+        of.value = if of.unit == EffectUnit::Ratio { 1.00006 } else { 0.006 };
+    }
+    assert!(!holds(&report).contains(told), "{}", holds(&report));
 }
 
 #[test]
@@ -64,6 +73,12 @@ fn who_passes_as_reported_alone_is_named_first() {
     assert!(says.starts_with(expected), "{says}");
     report.runs[0].run.bar_percent = Some(68.0);
     assert_eq!(artefacts(&report), "none was seen");
+    // Ours have an answer each; of others it is said whether they reach the bar.
+    let holds = |report: &Report| opening::opening(report)[2].value.clone();
+    assert!(!holds(&report).contains("the bar"), "{}", holds(&report));
+    report.runs.iter_mut().for_each(|one| one.run.origin = RunOrigin::Dlio);
+    let expected = "1 of 2 runs reaches the bar over all steps, of 1 it is not known; ";
+    assert!(holds(&report).starts_with(expected), "{}", holds(&report));
 }
 
 #[test]

@@ -44,11 +44,33 @@ pub struct Passes {
     pub unknown: usize,
 }
 
+impl Passes {
+    /// By the AU that runs report.
+    pub fn as_reported<'a>(runs: impl Iterator<Item = &'a Run>) -> Self {
+        Self::count(runs.map(reaches_as_reported))
+    }
+
+    /// By that of all their steps.
+    pub fn over_all_steps<'a>(runs: impl Iterator<Item = &'a Run>) -> Self {
+        Self::count(runs.map(reaches_over_all_steps))
+    }
+
+    fn count(reach: impl Iterator<Item = Option<bool>>) -> Self {
+        let mut passes = Passes::default();
+        for one in reach {
+            *match one {
+                Some(true) => &mut passes.yes,
+                Some(false) => &mut passes.no,
+                None => &mut passes.unknown,
+            } += 1;
+        }
+        passes
+    }
+}
+
 /// Whether a run reaches its bar as it reports itself, and not over all steps.
 pub fn passes_as_reported_alone(run: &Run) -> bool {
-    let Some(bar) = run.bar_percent else { return false };
-    run.reported_au_percent().is_some_and(|own| bar <= own)
-        && reaches_over_all_steps(run, bar) == Some(false)
+    [reaches_as_reported(run), reaches_over_all_steps(run)] == [Some(true), Some(false)]
 }
 
 /// The groups, in the order of their first runs.
@@ -111,17 +133,6 @@ fn group(runs: &[Run], members: &[usize]) -> ResultGroup {
         let values = used.iter().map(|&index| value(&runs[index]));
         mean(&values.collect::<Option<Vec<f64>>>()?)
     };
-    let passes = |reaches: &dyn Fn(&Run, f64) -> Option<bool>| {
-        let mut passes = Passes::default();
-        for &index in &used {
-            match bar_percent.and_then(|bar| reaches(&runs[index], bar)) {
-                Some(true) => passes.yes += 1,
-                Some(false) => passes.no += 1,
-                None => passes.unknown += 1,
-            }
-        }
-        passes
-    };
     ResultGroup {
         source: first.source.clone(),
         submission: first.submission.clone(),
@@ -134,17 +145,21 @@ fn group(runs: &[Run], members: &[usize]) -> ResultGroup {
         reported_percent: of(&Run::reported_au_percent),
         all_steps_percent: of(&|run| run.metric(&AU_ALL_STEPS)),
         bound: used.iter().find_map(|&index| runs[index].bound),
-        passes_reported: passes(&|run, bar| Some(bar <= run.reported_au_percent()?)),
-        passes_all_steps: passes(&reaches_over_all_steps),
+        passes_reported: Passes::as_reported(used.iter().map(|&index| &runs[index])),
+        passes_all_steps: Passes::over_all_steps(used.iter().map(|&index| &runs[index])),
         first_step_s: of(&|run| run.first_step_s),
         first_step_units: of(&first_step_units),
         runs: used,
     }
 }
 
+fn reaches_as_reported(run: &Run) -> Option<bool> {
+    Some(run.bar_percent? <= run.reported_au_percent()?)
+}
+
 /// A bound tells only where it lies on the bar's other side.
-fn reaches_over_all_steps(run: &Run, bar_percent: f64) -> Option<bool> {
-    let reaches = bar_percent <= run.metric(&AU_ALL_STEPS)?;
+fn reaches_over_all_steps(run: &Run) -> Option<bool> {
+    let reaches = run.bar_percent? <= run.metric(&AU_ALL_STEPS)?;
     let is_told = match run.bound {
         None => true,
         Some(Bound::AtMost) => !reaches,
@@ -242,11 +257,11 @@ mod tests {
 
     #[test]
     fn a_bound_decides_on_one_side_only() {
-        let mut run = Run { bound: Some(Bound::AtMost), ..Run::default() };
+        let mut run = Run { bound: Some(Bound::AtMost), bar_percent: Some(90.0), ..Run::default() };
         let reaches = |run: &mut Run, percent| {
             let value = Value { number: percent, provenance: Provenance::Recomputed };
             run.values.insert(AU_ALL_STEPS.id, value);
-            reaches_over_all_steps(run, 90.0)
+            reaches_over_all_steps(run)
         };
         assert_eq!((reaches(&mut run, 91.0), reaches(&mut run, 89.0)), (None, Some(false)));
         run.bound = Some(Bound::AtLeast);

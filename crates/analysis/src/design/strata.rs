@@ -112,11 +112,8 @@ fn origin(run: &Run) -> Option<String> {
     if !run.is_workload_known() {
         return Some(run.path.display().to_string());
     }
-    let submission = run.submission.as_ref();
-    let submission = submission.map(|of| format!("{}/{}/{}", of.division, of.submitter, of.system));
-    let source = run.settings.get(SOURCE).cloned();
-    let parts: Vec<String> = source.into_iter().chain(submission).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    let submission = || run.submission.as_ref().map(ToString::to_string);
+    run.settings.get(SOURCE).cloned().or_else(submission)
 }
 
 /// Whether a setting is one of the size of samples: `record_length_bytes`, its deviation.

@@ -53,15 +53,14 @@ impl Drift {
     pub(super) fn finding(self, matrix: &DesignMatrix, tests: usize) -> Option<Finding> {
         let is_possible =
             matrix.scale == ResponseScale::Logarithm || self.change.estimate.abs() <= 100.0;
-        let magnitude = matrix.scale.magnitude(self.change.estimate);
-        if ALPHA <= self.p || !is_possible || magnitude < matrix.margin() / 100.0 {
+        if ALPHA <= self.p || !is_possible {
             return None;
         }
         let (of, estimate) = (Quantity::LastRunAgainstFirst, self.change.estimate);
         let effect = matrix.scale.effect(of, estimate, Some(&self.change), self.runs);
         let mut finding = matrix.finding(FindingKind::Drift, &[], Subject::Drift, self.cells);
         finding.effects = vec![effect.tested(Some(self.p), tests)];
-        finding.magnitude = magnitude;
+        finding.magnitude = matrix.scale.magnitude(estimate);
         Some(finding)
     }
 }

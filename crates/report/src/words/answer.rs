@@ -5,6 +5,7 @@ use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::verdict::{Bound, Verdict};
 use feedrate_measure::waits::{WaitCause, WaitPart};
+use feedrate_results::groups::Passes;
 use feedrate_spec::units;
 
 /// At most two: the answer, what was needed and delivered. The first begins with [`head`].
@@ -148,6 +149,15 @@ fn wait(part: WaitPart) -> String {
         WaitCause::Skew => "for each other",
     };
     format!("{:.0} % of the wait is {cause}", part.percent)
+}
+
+/// `5 of 6`: how many runs reach the bar.
+pub fn passes(of: Passes) -> String {
+    match (of.yes + of.no, of.unknown) {
+        (0, _) => "unknown".into(),
+        (known, 0) => format!("{} of {known}", of.yes),
+        (known, unknown) => format!("{} of {known}, {unknown} unknown", of.yes),
+    }
 }
 
 #[cfg(test)]

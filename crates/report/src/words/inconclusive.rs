@@ -14,7 +14,7 @@ pub(super) fn sentence(of: &Inconclusive) -> String {
         Inconclusive::Ignored(factors) => return ignored(factors),
         Inconclusive::Apart(names) => {
             let what = format!("what differs between {}", few(names));
-            ("they are not the same storage and data", what, String::new())
+            (APART, what, String::new())
         }
         Inconclusive::OnlyLeftOut(factors) => {
             let factors: Vec<String> = factors.iter().map(with_levels).collect();
@@ -69,6 +69,8 @@ fn few(names: &[String]) -> String {
     list(&named)
 }
 
+const APART: &str =
+    "they are not the same storage and data, which `feedrate compare` holds against each other";
 const ALIASED: &str = "other factors always changed with them";
 
 fn does(factors: usize) -> &'static str {

@@ -162,14 +162,17 @@ pub(super) fn read(
         clock_offsets_ns: Vec::new(),
     };
     imported.add_steps(steps.epochs.into_values().collect());
-    // What is known to lie elsewhere is not lost.
-    let left_out = placeholders.iter().filter(|name| name.ends_with(OUTPUT));
-    let left_out: BTreeSet<u32> = left_out.filter_map(|name| rank_of(name)).collect();
-    if imported.is_published_part(&steps.with_steps, &(&steps.named - &left_out)) {
+    if imported.is_published_part(&steps.with_steps, &(&steps.named - &left_out(placeholders))) {
         imported.add_totals(folder, names);
     }
     imported.find_missing();
     imported
+}
+
+/// Ranks whose steps are known to lie elsewhere: they are not lost.
+fn left_out(placeholders: &[String]) -> BTreeSet<u32> {
+    let steps = placeholders.iter().filter(|name| name.ends_with(OUTPUT));
+    steps.filter_map(|name| rank_of(name)).collect()
 }
 
 impl Imported {

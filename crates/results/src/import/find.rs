@@ -119,7 +119,8 @@ pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
 }
 
 /// Beginnings of `mlpstorage`'s file of benchmarks without DLIO, which have a summary of the same name.
-const OTHER_BENCHMARKS: [&str; 4] = ["kv_cache", "kvcache", "vector_database", "vectordb"];
+pub(crate) const OTHER_BENCHMARKS: [&str; 4] =
+    ["kv_cache", "kvcache", "vector_database", "vectordb"];
 
 /// Folders beside `code` in a submission to MLPerf Storage.
 const OF_SUBMISSION: [&str; 2] = ["results", "systems"];

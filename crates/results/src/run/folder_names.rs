@@ -1,6 +1,7 @@
 //! Facts from names of folders and overrides: a run's workload, its accelerators, what was varied, and whether it was put aside.
 
 use crate::experiment::Experiment;
+use crate::import::OTHER_BENCHMARKS;
 use crate::place::{INCOMPLETE, SUPERSEDED};
 use crate::setting::Setting;
 use feedrate_spec::workload::KEYS;
@@ -42,7 +43,10 @@ impl FolderNames {
         }
         let experiment = parent.as_deref().and_then(Experiment::parse);
         let is_mlperf = parent.as_deref().is_some_and(|name| ["run", "datagen"].contains(&name));
-        let workload = if experiment.is_some() || is_mlperf { above.next() } else { None };
+        let mut workload = if experiment.is_some() || is_mlperf { above.next() } else { None };
+        if is_mlperf && above.any(|name| OTHER_BENCHMARKS.contains(&&*name)) {
+            workload = None;
+        }
         FolderNames { experiment, workload, put_aside }
     }
 
@@ -146,6 +150,7 @@ mod tests {
             ("batch_size,format", "4,png", None),
         );
         check("/results/training/unet3d/run/20250613", &[], ("processes", "3", Some("unet3d")));
+        check("/results/kv_cache/llama3.1-8b/run/20260722", &[], ("processes", "3", None));
         check("x", &[], ("processes", "3", None));
         check("x", &["++workload.dataset.record_length=9"], ("record_length", "9", None));
     }

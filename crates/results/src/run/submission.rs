@@ -1,6 +1,7 @@
 //! The place of a run in the results of MLPerf Storage: `closed|open/SUBMITTER/results/SYSTEM/…`.
 
 use serde::Serialize;
+use std::fmt;
 use std::path::Path;
 
 /// The submitter and system of results.
@@ -26,6 +27,13 @@ impl Submission {
             submitter: found[1].to_string(),
             system: found[3].to_string(),
         })
+    }
+}
+
+/// As in the tree: `closed/X/fast-1`.
+impl fmt::Display for Submission {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.division, self.submitter, self.system)
     }
 }
 
