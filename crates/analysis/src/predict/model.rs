@@ -42,7 +42,7 @@ impl StorageModel {
     /// The limits that a control group sets, where `of_bytes` of each byte that is read come from the device. Requests are limited as they
     /// are read where no page cache puts them together.
     pub(super) fn limited(limits: &ReadLimits, of_bytes: f64, is_direct: bool) -> Self {
-        let requests = limits.requests_per_second.filter(|_| is_direct);
+        let requests = if is_direct { limits.requests_per_second } else { None };
         StorageModel {
             bytes_per_second: limits.bytes_per_second.map(|rate| rate as f64 / of_bytes),
             request_s: requests.map_or(0.0, |rate| 1.0 / rate as f64),

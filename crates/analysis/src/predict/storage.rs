@@ -79,7 +79,7 @@ impl Reads<'_> {
         Ok(vec![rest])
     }
 
-    /// What is left of a storage whose limit is known and reached: the time of a read that found nobody before it.
+    /// Rest of a storage whose limit is known and reached: the time of a read that found nobody before it.
     pub(super) fn beside_limits(self) -> StorageModel {
         StorageModel { latency_s: self.alone_s(), ..StorageModel::default() }
     }
@@ -131,7 +131,7 @@ impl Reads<'_> {
         let pipe = StorageModel { bytes_per_second: Some(rate), ..nothing };
         let turns = StorageModel { request_s: read_s, ..nothing };
         let mut shared = if is_long { [pipe, turns] } else { [turns, pipe] };
-        let slices = Slices::of(&self.io.read_latency);
+        let slices = Slices::from_latency(&self.io.read_latency);
         let is_kept = |of: Steadiness| of.deviation_s() < SLICE_S;
         let in_slices = if self.steadiness.is_none_or(is_kept) { slices } else { Slices::None };
         let alone_s = self.alone_s();
@@ -242,7 +242,7 @@ enum Slices {
 }
 
 impl Slices {
-    fn of(latency: &Histogram) -> Self {
+    fn from_latency(latency: &Histogram) -> Self {
         let (mut reads, mut time, mut in_slices) = (0.0, 0.0, 0.0);
         // Reads that passed at once, and after each number of slices.
         let mut after = [0.0; SLICES_MAX + 1];

@@ -34,8 +34,8 @@ pub struct Mount {
 /// The rate at which a process may read of a block device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadLimits {
-    /// Of all that share the limit; `None` is no limit.
+    /// Bytes of all that share the limit; `None` is no limit.
     pub bytes_per_second: Option<u64>,
-    /// Of all that share the limit; `None` is no limit.
+    /// Requests of all that share the limit; `None` is no limit.
     pub requests_per_second: Option<u64>,
 }

@@ -55,7 +55,7 @@ fn of_groups(groups: &str, mountinfo: &str, disk: &str) -> Option<ReadLimits> {
     (limits != ReadLimits::default()).then_some(limits)
 }
 
-/// What a file says of a disk, behind its number.
+/// Words of a file on a disk, behind its number.
 fn of_disk(file: &Path, disk: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     text.lines().find_map(|line| Some(line.strip_prefix(disk)?.strip_prefix(' ')?.to_string()))
