@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The least of each kind; `None` where none is set, or none can be seen.
-pub(super) fn of_reads(mountinfo: &str, device: &str) -> Option<ReadLimits> {
+pub(super) fn of_reads(device: &str) -> Option<ReadLimits> {
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let disk = fs::read_to_string(Path::new(&block_device(device)?).join("dev")).ok()?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    of_groups(&groups, mountinfo, disk.trim())
+    of_groups(&groups, &mountinfo, disk.trim())
 }
 
 /// `groups` are the lines of `/proc/self/cgroup`.

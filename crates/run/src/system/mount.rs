@@ -1,6 +1,5 @@
 //! Where a folder is mounted, and on what device.
 
-use super::limits;
 use feedrate_measure::record::Mount;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -18,7 +17,6 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
         .filter_map(parse)
         .filter(|mount| existing.starts_with(&mount.point))
         .max_by_key(|mount| mount.point.len())?;
-    mount.read_limits = limits::of_reads(&mountinfo, &device);
     mount.device = device;
     let space = rustix::fs::statvfs(&existing).ok()?;
     mount.free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
