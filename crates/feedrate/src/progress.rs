@@ -53,6 +53,11 @@ pub(crate) fn training(live: Arc<Live>, epochs: u32, quiet: bool) -> ProgressBar
 }
 
 fn line(live: &Live, epochs: u32, bytes_per_second: Option<f64>) -> String {
+    let to_copy_bytes = live.to_copy_bytes.load(Relaxed);
+    if to_copy_bytes > 0 {
+        let copied = units::bytes(live.copied_bytes.load(Relaxed));
+        return format!("copying the dataset · {copied} of about {}", units::bytes(to_copy_bytes));
+    }
     let [load, compute, barrier] = [&live.load_ns, &live.compute_ns, &live.barrier_ns]
         .map(|counter| counter.load(Relaxed) as f64);
     let all = load + compute + barrier;
@@ -66,4 +71,18 @@ fn line(live: &Live, epochs: u32, bytes_per_second: Option<f64>) -> String {
         live.steps.load(Relaxed),
         text::known(bytes_per_second, units::bytes_per_second),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_copied_before_training_is_told_while_it_lasts() {
+        let live = Live::default();
+        assert!(line(&live, 2, None).starts_with("epoch 0/2 · step 0/0 · "));
+        live.to_copy_bytes.store(40_000_000, Relaxed);
+        live.copied_bytes.store(12_000_000, Relaxed);
+        assert_eq!(line(&live, 2, None), "copying the dataset · 12 MB of about 40 MB");
+    }
 }

@@ -4,7 +4,7 @@
 use crate::dataset::{self, OpenDataset};
 use crate::dataset_lock::own_words;
 use crate::launch::decided;
-use crate::messages;
+use crate::{catalog, messages};
 use anyhow::{Context, bail};
 use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::stage::{Reader, Stage, Survey};
@@ -22,6 +22,7 @@ use feedrate_spec::plan::{Cache, Plan, PlanDoubt, StagePlan, StageWhen};
 use feedrate_spec::units;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -158,12 +159,18 @@ impl<'a> Staging<'a> {
         let threads = ranks.own.len() * plan.loader.workers.max(1) as usize;
         let evict = (plan.train.cache == Cache::Cold).then_some(bytes);
         let stage = Arc::clone(&self.stage);
+        let live = Arc::clone(&signals.live);
+        let to_copy_bytes = catalog::estimate(plan).file_bytes / share.of;
         Ok(Some(Copying {
             folder: stage.folder().display().to_string(),
             begun_ns: self.begun_ns,
             work: Box::new(move |interrupted| {
-                let watch = Watch::new(&|_, _| {}, interrupted);
-                stage.copy(&*original, evict.as_deref(), share, threads, &watch)
+                live.to_copy_bytes.store(to_copy_bytes, Relaxed);
+                let show = |_files: u64, bytes: u64| live.copied_bytes.store(bytes, Relaxed);
+                let watch = Watch::new(&show, interrupted);
+                let copied = stage.copy(&*original, evict.as_deref(), share, threads, &watch);
+                live.to_copy_bytes.store(0, Relaxed);
+                copied
             }),
         }))
     }

@@ -1,6 +1,6 @@
 //! A record with what follows from it, as rules look at it, and the few figures that several of them share. No rule.
 
-use crate::predict::{Pipeline, PipelineChange, Prediction, StorageModel};
+use crate::predict::{Pipeline, PipelineChange, Prediction, StorageModel, Untold};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
@@ -68,8 +68,13 @@ impl<'a> Case<'a> {
         &self.derived.record.plan
     }
 
-    pub(super) fn predict(&self, plan: &Plan, changes: &[PipelineChange]) -> Option<Prediction> {
-        self.pipeline.as_ref()?.predict(plan, changes).ok()
+    /// `None` where the record has no pipeline.
+    pub(super) fn predict(
+        &self,
+        plan: &Plan,
+        changes: &[PipelineChange],
+    ) -> Option<Result<Prediction, Untold>> {
+        Some(self.pipeline.as_ref()?.predict(plan, changes))
     }
 
     /// Computed by an accelerator over the run, in the mean.
@@ -110,6 +115,12 @@ impl<'a> Case<'a> {
     pub(super) fn request_bytes(&self) -> Option<f64> {
         let io = &self.derived.io;
         (io.reads > 0).then(|| io.read_bytes as f64 / io.reads as f64)
+    }
+
+    /// Whether requests are as long as they may be. Those that are far shorter have another reason: a chunk, a record, the file's end.
+    pub(super) fn is_cut(&self) -> bool {
+        let piece_bytes = self.plan().loader.piece_bytes as f64;
+        self.request_bytes().is_some_and(|bytes| piece_bytes <= 2.0 * bytes)
     }
 
     /// Payload of a sample in the mean.
@@ -183,7 +194,7 @@ const SHARDS_EACH_MIN: u64 = 4;
 
 /// Opens that cost this share of what reading does are what small files are waited for.
 const OPENS_SHARE_MIN: f64 = 0.5;
-/// Files up to here are small for every storage.
+/// Files and requests up to here are small for every storage: drishti and dfanalyzer begin at 1 MiB, where latency shows.
 pub(super) const TINY_BYTES: f64 = 65_536.0;
 
 /// Seconds that files are waited for rather than what is in them: opens, and where files are tiny, the one read of each.

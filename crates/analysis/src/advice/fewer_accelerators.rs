@@ -1,6 +1,6 @@
 //! Fewer accelerators would be fed by the rate that the storage delivers.
 
-use super::case::ReadLimit;
+use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Cost, Proposal, Rule};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
@@ -26,7 +26,9 @@ fn propose(case: &Case) -> Option<Proposal> {
     // Who waits for latency has threads of his own; and a stock that each fills first says little.
     let is_shared =
         case.read_limit() != ReadLimit::Latency && answer.au_kind == Some(AU_SUSTAINED.id.name());
-    (is_shared && (1..instead_of).contains(&fed)).then(|| {
+    // Small requests are what is to be mended first.
+    let is_small = case.is_cut() && case.request_bytes()? <= TINY_BYTES;
+    (is_shared && !is_small && (1..instead_of).contains(&fed)).then(|| {
         let evidence = Facts::new()
             .with("fed_accelerators", fed)
             .with("instead_of", instead_of)

@@ -32,7 +32,7 @@ mod tests;
 
 pub use case::Case;
 
-use crate::predict::{PipelineChange, Prediction};
+use crate::predict::{PipelineChange, Prediction, Untold};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_spec::names;
@@ -172,6 +172,12 @@ pub struct Advice {
     pub prediction: Option<Prediction>,
 }
 
+/// Advice, and the seconds by which it is ranked.
+struct Ranked {
+    advice: Advice,
+    saved_s: f64,
+}
+
 impl Rule {
     fn proposal(&self, overrides: &[String], lost_s: f64, evidence: Facts) -> Proposal {
         Proposal {
@@ -189,32 +195,41 @@ impl Rule {
 /// Find changes that would help, the best first, at most [`ADVICE_MAX`]; nothing where the accelerators were fed and waited for no checkpoint.
 /// `plan_of` is the plan of the workload with these overrides: `None` where there can be none, and such a change is not proposed.
 pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<Advice> {
-    let unchanged = case.predict(&case.derived.record.plan, &[]);
-    let mut found: Vec<Advice> = proposals(case)
+    let unchanged = case.predict(&case.derived.record.plan, &[]).and_then(Result::ok);
+    let found = proposals(case)
         .filter_map(|proposal| {
             let plan = plan_of(&proposal.overrides)?;
             let is_change = !proposal.overrides.is_empty() || !proposal.changes.is_empty();
             // Waits outside of steps, of which fed runs are told too, count in no utilisation.
             let is_change = is_change && !is_outside_steps(&proposal);
-            let prediction = is_change.then(|| case.predict(&plan, &proposal.changes)).flatten();
+            let told = is_change.then(|| case.predict(&plan, &proposal.changes)).flatten();
+            let least_percent = told.as_ref().and_then(least_percent);
+            let prediction = told.and_then(Result::ok);
             let both = prediction.zip(unchanged);
             let is_vain =
                 both.is_some_and(|(is, was)| is.interval[1] < was.interval[1] + GAIN_MIN_POINTS);
             // What the storage lacks it lacks, whatever of it a prediction tells.
             let is_kept = !is_vain || proposal.overrides.is_empty();
-            let prediction = if is_vain { None } else { prediction };
-            is_kept.then_some(Advice { proposal, prediction })
+            let (prediction, least_percent) =
+                if is_vain { (None, None) } else { (prediction, least_percent) };
+            let saved = least_percent.zip(unchanged).map(|(is_percent, was)| {
+                case.compute_s() * 100.0 * (1.0 / was.au_percent - 1.0 / is_percent).max(0.0)
+            });
+            // More than was waited for what a change is about it does not save, however far off a prediction is.
+            let saved_s = saved.into_iter().chain(proposal.lost_s).reduce(f64::min).unwrap_or(0.0);
+            is_kept.then_some(Ranked { advice: Advice { proposal, prediction }, saved_s })
         })
         .collect();
-    rank(&mut found, |advice| {
-        let both = advice.prediction.zip(unchanged);
-        let saved = both.map(|(is, was)| {
-            case.compute_s() * 100.0 * (1.0 / was.au_percent - 1.0 / is.au_percent)
-        });
-        // More than was waited for what a change is about it does not save, however far off a prediction is.
-        saved.into_iter().chain(advice.proposal.lost_s).reduce(f64::min)
-    });
-    found
+    rank(found)
+}
+
+/// Utilisation that a change brings in any case: the least that fits a record which leaves open what reads wait for.
+fn least_percent(told: &Result<Prediction, Untold>) -> Option<f64> {
+    match told {
+        Ok(prediction) => Some(prediction.au_percent),
+        Err(Untold::LatencyOrBandwidth { least_percent, .. }) => Some(*least_percent),
+        Err(_) => None,
+    }
 }
 
 fn is_outside_steps(proposal: &Proposal) -> bool {
@@ -224,10 +239,11 @@ fn is_outside_steps(proposal: &Proposal) -> bool {
 
 /// The same without any prediction, which takes no time.
 pub fn would_help(case: &Case) -> Vec<Proposal> {
-    let mut found: Vec<Advice> =
-        proposals(case).map(|proposal| Advice { proposal, prediction: None }).collect();
-    rank(&mut found, |advice| advice.proposal.lost_s);
-    found.into_iter().map(|advice| advice.proposal).collect()
+    let found = proposals(case).map(|proposal| {
+        let saved_s = proposal.lost_s.unwrap_or(0.0);
+        Ranked { advice: Advice { proposal, prediction: None }, saved_s }
+    });
+    rank(found.collect()).into_iter().map(|advice| advice.proposal).collect()
 }
 
 fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
@@ -237,19 +253,19 @@ fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
 
 /// Those that save about as much as the best come first, in the order of their rules, then what saves less, by how much it does.
 /// Hardware is never before a setting.
-fn rank(found: &mut Vec<Advice>, saved_s: impl Fn(&Advice) -> Option<f64>) {
-    let saves = |one: &Advice| saved_s(one).unwrap_or(0.0);
-    let settings = found.iter().filter(|one| one.proposal.cost == Cost::Setting).map(saves);
+fn rank(mut found: Vec<Ranked>) -> Vec<Advice> {
+    let cost = |one: &Ranked| one.advice.proposal.cost;
+    let settings = found.iter().filter(|one| cost(one) == Cost::Setting).map(|one| one.saved_s);
     let by_setting_s = settings.reduce(f64::max).unwrap_or(f64::INFINITY);
-    let counts = |one: &Advice| match one.proposal.cost {
-        Cost::Hardware => saves(one).min(by_setting_s),
-        _ => saves(one),
+    let counts = |one: &Ranked| match cost(one) {
+        Cost::Hardware => one.saved_s.min(by_setting_s),
+        _ => one.saved_s,
     };
     let best_s = found.iter().map(counts).fold(0.0, f64::max);
-    let less_s = |one: &Advice| match counts(one) {
+    let less_s = |one: &Ranked| match counts(one) {
         as_good if best_s * AS_GOOD_SHARE <= as_good => 0.0,
         less => best_s - less,
     };
     found.sort_by(|a, b| less_s(a).total_cmp(&less_s(b)));
-    found.truncate(ADVICE_MAX);
+    found.into_iter().take(ADVICE_MAX).map(|one| one.advice).collect()
 }

@@ -415,7 +415,6 @@ fn others_that_leave_the_processors_to_whoever_decodes_are_not_named() {
             record.epochs[0].host.process_cpu_ns = Some(own_s * 1_000_000_000);
         })
     };
-    // Decoding took 16 s.
     assert_eq!(first(10)[0], "other_processes");
     assert!(!first(11).contains(&"other_processes"));
     // Copying out of the page cache takes a processor too.
@@ -447,12 +446,9 @@ fn what_a_prediction_saves_beyond_the_wait_for_it_does_not_count() {
     }
     let plan_of = |case: &Case, overrides: &[String]| {
         let mut plan = case.plan().clone();
-        for change in overrides {
-            match change.split_once('=')? {
-                ("reader.read_threads", threads) => plan.loader.workers = threads.parse().ok()?,
-                ("dataset.format", format) => plan.dataset.format = format.into(),
-                _ => {}
-            }
+        match overrides.first().and_then(|one| one.strip_prefix("reader.read_threads=")) {
+            Some(threads) => plan.loader.workers = threads.parse().ok()?,
+            None => plan.dataset.format = "other".into(),
         }
         Some(plan)
     };
@@ -460,6 +456,23 @@ fn what_a_prediction_saves_beyond_the_wait_for_it_does_not_count() {
     let names: Vec<&str> = found.iter().map(|one| one.proposal.rule).collect();
     assert_eq!(names[..2], ["shards", "read_threads"], "{found:?}");
     assert!(found[1].prediction.unwrap().au_percent > 75.0, "{:?}", found[1].prediction);
+}
+
+#[test]
+fn what_is_open_counts_for_the_least_that_fits() {
+    let tell_by = crate::predict::TellBy::MoreReadingThreads;
+    let told = Untold::LatencyOrBandwidth { least_percent: 51.0, most_percent: 97.0, tell_by };
+    assert_eq!(least_percent(&Err(told)), Some(51.0));
+}
+
+#[test]
+fn requests_that_are_cut_small_are_to_be_longer_before_anything_else() {
+    let names = advised(|record| {
+        small_requests(record);
+        record.plan.storage.throttle_latency_s = 0.0;
+        each_io(record, |io| io.opens = 40);
+    });
+    assert_eq!(names, ["transfer_size", "read_threads", "storage"]);
 }
 
 /// One of two reads of a sample is of the header, which 63 of 64 need not read.

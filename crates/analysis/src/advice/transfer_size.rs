@@ -1,6 +1,6 @@
 //! Requests are smaller than what is wanted, and each waits for the storage's latency.
 
-use super::case::ReadLimit;
+use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Proposal, Risk, Rule};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
@@ -9,8 +9,6 @@ use feedrate_measure::waits::WaitCause;
 
 /// Larger ones gain little on any storage.
 const WANTED_MAX_BYTES: u64 = 4 << 20;
-/// Requests up to here are small for every storage: drishti and dfanalyzer begin at 1 MiB, where latency shows.
-const SMALL_BYTES: f64 = 65_536.0;
 
 pub(super) static RULE: Rule = Rule {
     name: "transfer_size",
@@ -25,16 +23,14 @@ fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read])?;
     let (request_bytes, sample) = (case.request_bytes()?, case.sample()?);
     let piece_bytes = case.plan().loader.piece_bytes;
-    // Requests that are far shorter than they may be have another reason: a chunk, a record, the file's end.
-    let is_cut = piece_bytes as f64 <= 2.0 * request_bytes;
     let is_read_through = case.derived.value(&CONSECUTIVE).is_some_and(|share| 0.5 <= share);
     let wanted_bytes = if is_read_through && sample.opens < 0.5 {
         WANTED_MAX_BYTES
     } else {
         (case.sample_bytes() as u64).next_power_of_two().min(WANTED_MAX_BYTES)
     };
-    let waits = case.read_limit() != ReadLimit::Bandwidth || request_bytes <= SMALL_BYTES;
-    (is_cut && waits && 2 * piece_bytes <= wanted_bytes).then(|| {
+    let waits = case.read_limit() != ReadLimit::Bandwidth || request_bytes <= TINY_BYTES;
+    (case.is_cut() && waits && 2 * piece_bytes <= wanted_bytes).then(|| {
         let evidence = Facts::new()
             .with("request_bytes", request_bytes as u64)
             .with("reads", case.derived.io.reads)

@@ -27,7 +27,8 @@ fn propose(case: &Case) -> Option<Proposal> {
     let file_bytes = bytes / case.plan().dataset.files_train.max(1) as f64;
     let reads_each = io.reads as f64 / io.opens.max(1) as f64;
     let is_small = file_bytes <= FILE_BYTES_MAX && 2.0 * case.request_bytes()? <= file_bytes;
-    let is_new = case.plan().stage.is_none();
+    // Longer requests would do where they are as long as they may be.
+    let is_new = case.plan().stage.is_none() && !case.is_cut();
     (is_new && is_small && READS_MIN <= reads_each).then(|| {
         let evidence = Facts::new()
             .with("file_bytes", file_bytes as u64)

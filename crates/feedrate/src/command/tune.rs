@@ -2,7 +2,7 @@
 //! of them are run again, and the last two are replicated until they are told apart, so that noise does not win.
 
 use crate::changed::Changeable;
-use crate::cli::DataArguments;
+use crate::cli::{CacheArguments, DataArguments};
 use crate::exit::{Exit, UsageError, refuse};
 use crate::probe::Probes;
 use crate::trials::{BASELINE, Trials};
@@ -16,7 +16,7 @@ use feedrate_measure::stats;
 use feedrate_report::words::untold;
 use feedrate_results::load_run;
 use feedrate_results::trials::Outcome;
-use feedrate_spec::plan::{Cache, Plan};
+use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -58,9 +58,8 @@ pub(super) struct TuneArguments {
     /// Folder that results go to [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
-    /// Drop the dataset from the page cache before each run, and check that it is gone.
-    #[arg(long)]
-    cold: bool,
+    #[command(flatten)]
+    cache: CacheArguments,
 }
 
 /// A goal.
@@ -102,8 +101,7 @@ struct Runner {
 pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
     let budget_s = time::seconds("--budget", &arguments.budget)?;
     let keys = tuned_keys(&arguments.keys)?;
-    let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
-    let (of, _) = Changeable::find(&arguments.data, cache)?;
+    let (of, _) = Changeable::find(&arguments.data, arguments.cache.cache())?;
     let unchanged = of.resolve(&[])?;
     let root = results::root(arguments.results.as_deref(), &unchanged.workload)?;
     let folder = results::make_folder(&root, "tune-")?;

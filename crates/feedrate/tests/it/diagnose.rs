@@ -103,6 +103,13 @@ fn what_cannot_be_measured_is_null_and_says_why() {
     }
     assert_eq!(told["needed_samples_per_second"], Value::Null);
     assert!(rate(&told, "loader_null") > 0.0);
+    // A tmpfs has no device, though it takes O_DIRECT: reads of it by many threads are slower than the loader's.
+    let _memory = Mounted::tmpfs(&test.path("memory"), "size=64m");
+    let in_memory = ["storage.storage_type=local_fs", "dataset.format=npz", "--data", "memory"];
+    let told = diagnosed(&test, &in_memory);
+    for of in [0, 1, 6].map(|at| &told["ceilings"][at]) {
+        assert_eq!(of["not_measured"], "stays_in_memory", "{told}");
+    }
     for (more, words) in [
         (vec!["--budget", "0"], ["--budget 0", "hint:"]),
         (vec!["--out", "a.png"], ["`--out a.png`", "hint:"]),

@@ -58,6 +58,10 @@ pub struct Live {
     pub read_bytes: AtomicU64,
     /// Since the epoch began.
     pub elapsed_ns: AtomicU64,
+    /// Bytes of the dataset that this process copies; 0 while it copies nothing.
+    pub to_copy_bytes: AtomicU64,
+    /// Those that it has copied.
+    pub copied_bytes: AtomicU64,
 }
 
 /// Shared by a run and whoever started it.

@@ -175,10 +175,11 @@ impl<'a> Part<'a> {
         let _line = self.line(name);
         let read_from = match (is_direct, self.is_emptied()?) {
             _ if !storage.member().has(Ability::PageCache) => ReadFrom::Storage,
-            (true, _) => ReadFrom::Direct,
+            (true, true) => ReadFrom::Direct,
             (false, true) => ReadFrom::Cold,
-            (false, false) if self.is_emulated => ReadFrom::Emulated,
-            (false, false) => return Ok(Ceiling::not_measured(name, NotMeasured::StaysInMemory)),
+            (_, false) if self.is_emulated => ReadFrom::Emulated,
+            // A tmpfs takes O_DIRECT too, and copies from memory.
+            (_, false) => return Ok(Ceiling::not_measured(name, NotMeasured::StaysInMemory)),
         };
         let files = &self.files[..self.files.len().min(OPEN_FILES_MAX)];
         let is_cold = read_from == ReadFrom::Cold;

@@ -4,7 +4,7 @@ mod range;
 mod dry_run;
 mod hunt;
 
-use crate::cli::DataArguments;
+use crate::cli::{CacheArguments, DataArguments};
 use crate::exit::{Exit, UsageError, refuse};
 use crate::probe::Probes;
 use crate::{interrupt, messages, results, text, time};
@@ -13,7 +13,6 @@ use feedrate_measure::metric::{Metric, Unit};
 use feedrate_report::words::search as words;
 use feedrate_results::search::ACCELERATORS;
 use feedrate_results::search::{Certainty, Find, Found, SearchResult};
-use feedrate_spec::plan::Cache;
 use feedrate_spec::units;
 use hunt::Hunt;
 use range::SearchRange;
@@ -61,9 +60,8 @@ pub(super) struct ScaleArguments {
     /// Folder that results go to [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
-    /// Drop the dataset from the page cache before each run, and check that it is gone.
-    #[arg(long)]
-    cold: bool,
+    #[command(flatten)]
+    cache: CacheArguments,
 }
 
 /// Number to find.
@@ -97,7 +95,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     }
     let root = results::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let folder = results::make_folder(&root, "scale-")?;
-    let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
+    let cache = arguments.cache.cache();
     let probes = Probes { folder: &folder, cache, signals: &interrupt::signals_of_runner() };
     let result = Hunt::new(arguments, response, range, budget_s).search(&probes)?;
     if arguments.data.json {

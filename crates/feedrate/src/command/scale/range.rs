@@ -6,7 +6,7 @@ use crate::exit::{UsageError, refuse};
 use crate::resolve::{Resolved, resolve, resolve_silently};
 use crate::{catalog, messages};
 use feedrate_measure::metric::{AU_SUSTAINED, Metric, sustained_needs_steps};
-use feedrate_spec::plan::{Cache, Plan, Request};
+use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
 
@@ -218,7 +218,7 @@ fn largest(from: u64, max: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u6
 }
 
 fn request(arguments: &ScaleArguments) -> Request {
-    let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
+    let cache = arguments.cache.cache();
     Request { processes: Some(1), cache, ..Request::default() }
 }
 
