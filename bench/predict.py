@@ -3,7 +3,7 @@
 are apart, exits 1 where a target is missed.
 
 Each storage is emulated, or a disk slowed by a blkio cgroup where the kernel lets us. Predictions are made twice: from the record as
-it is, whose plan says how the storage is emulated, and blind, from one that does not.
+it is, which says how the storage is emulated or limited, and blind, from one that does not.
 """
 
 import argparse
@@ -112,21 +112,23 @@ CASES = {
     ),
 }
 
-# A disk that gives so many bytes a second, read past the page cache.
-DISK = "slowed disk"
-DISK_RATE = 13e6
-ON_DISK = ["storage.storage_type=local_fs", "storage.engine=direct", PIECES("256KiB")]
-DISK_CASE = (
-    [*ON_DISK, THREADS(4)],
-    [
-        (THREADS(1),),
-        (THREADS(8),),
-        (COMPUTE(0.08),),
-        (BATCH(8),),
-        (LOADER("pytorch"),),
-        ("-n2",),
-    ],
-)
+# Disks that give so many bytes, or requests, a second, read past the page cache: runs of some ten seconds, as their rate is
+# handed out in slices of a tenth.
+ON_DISK = ["storage.storage_type=local_fs", "storage.engine=direct", PIECES("256KiB"), "dataset.num_files_train=480"]
+DISK_CHANGES = [
+    (THREADS(1),),
+    (THREADS(8),),
+    (COMPUTE(0.08),),
+    (BATCH(8),),
+    (PIECES("64KiB"),),
+    (LOADER("pytorch"),),
+    ("-n2",),
+]
+# Name: file of the cgroup, limit, then the baseline and its changes.
+DISKS = {
+    "slowed disk": ("read_bps_device", 13e6, [*ON_DISK, THREADS(4)], DISK_CHANGES),
+    "disk of few requests": ("read_iops_device", 100, [*ON_DISK, THREADS(2)], DISK_CHANGES),
+}
 
 MEDIAN_MAX = 3.0
 NEAR = 8.0
@@ -171,21 +173,22 @@ class Runs:
             "kind": storage["kind"], "engine": storage["engine"],
             "throttle_bytes_per_second": None, "throttle_latency_s": 0.0, "delay_s": 0.0,
         }
+        (record["system"]["data_mount"] or {}).pop("read_limits", None)
         (copy / "record.json").write_text(json.dumps(record))
         return copy
 
-    def slow_disk(self, rate):
-        """Have what is run from now on read so many bytes a second of the disk below the folder; false where that cannot be."""
+    def slow_disk(self, file, rate):
+        """Have what is run from now on read that much a second of the disk below the folder; false where that cannot be."""
         parent = Path("/sys/fs/cgroup/blkio")
         device = self.folder.stat().st_dev
         try:
             self.cgroup = parent / f"feedrate-predict-{os.getpid()}"
             self.cgroup.mkdir()
             limit = f"{os.major(device)}:{os.minor(device)} {int(rate)}"
-            (self.cgroup / "blkio.throttle.read_bps_device").write_text(limit)
+            (self.cgroup / f"blkio.throttle.{file}").write_text(limit)
         except OSError as error:
             self.any_disk()
-            print(f"{DISK}: left out, the kernel lets us slow no disk: {error}", file=sys.stderr)
+            print(f"left out: the kernel lets us slow no disk: {error}", file=sys.stderr)
             return False
         return True
 
@@ -206,9 +209,10 @@ def main():
             for name, case in CASES.items():
                 if not arguments.only or name in arguments.only:
                     rows += predicted(runs, name, *case)
-            if (not arguments.only or DISK in arguments.only) and runs.slow_disk(DISK_RATE):
-                rows += predicted(runs, DISK, *DISK_CASE)
-                runs.any_disk()
+            for name, (file, rate, *case) in DISKS.items():
+                if (not arguments.only or name in arguments.only) and runs.slow_disk(file, rate):
+                    rows += predicted(runs, name, *case)
+                    runs.any_disk()
     finally:
         runs.any_disk()
         shutil.rmtree(folder, ignore_errors=True)
@@ -219,12 +223,13 @@ def main():
 
 def predicted(runs, name, baseline, changes):
     base = runs.run(baseline)
-    blind = runs.blind(base["run_dir"]) if name != DISK else None
+    blind = runs.blind(base["run_dir"])
+    nothing = NOTHING if name in CASES else []
     rows = []
     for change in changes:
         asked, really = change[0], change[-1]
         known = runs.whatif(base["run_dir"], [asked])
-        unknown = known if blind is None else runs.whatif(blind, [*NOTHING, asked])
+        unknown = runs.whatif(blind, [*nothing, asked])
         au = runs.run([*baseline, really])["au"]["all_steps_percent"]
         row = (name, asked, au, known, unknown, base["au"]["all_steps_percent"])
         print(line(row), file=sys.stderr, flush=True)
@@ -260,7 +265,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
     parser.add_argument("--rounds", type=int, default=1, help="runs of each change (1)")
-    parser.add_argument("--only", action="append", choices=[*CASES, DISK], help="this storage alone")
+    parser.add_argument("--only", action="append", choices=[*CASES, *DISKS], help="this storage alone")
     parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
     arguments = parser.parse_args()
     if not arguments.binary.exists():

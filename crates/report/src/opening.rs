@@ -143,9 +143,9 @@ fn holds(report: &Report) -> String {
 
 /// Whether anybody would act on a difference, however certain it is.
 fn matters(of: &FindingNumber) -> bool {
-    match of.unit {
-        EffectUnit::Points => 100.0 * MARGIN <= of.value.abs(),
-        EffectUnit::Ratio => MARGIN <= (of.value - 1.0).abs(),
+    match of.effect.unit {
+        EffectUnit::Points => 100.0 * MARGIN <= of.effect.estimate.abs(),
+        EffectUnit::Ratio => MARGIN <= (of.effect.estimate - 1.0).abs(),
         _ => true,
     }
 }

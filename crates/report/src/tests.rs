@@ -55,7 +55,7 @@ fn a_drift_is_told_of_records_that_name_no_order() {
     assert!(holds(&report).contains(told), "{}", holds(&report));
     // However certain it is: what matters to nobody is no headline.
     for of in report.findings.iter_mut().flat_map(|one| &mut one.numbers) {
-        of.value = if of.unit == EffectUnit::Ratio { 1.00006 } else { 0.006 };
+        of.effect.estimate = if of.effect.unit == EffectUnit::Ratio { 1.00006 } else { 0.006 };
     }
     assert!(!holds(&report).contains(told), "{}", holds(&report));
 }

@@ -164,8 +164,7 @@ impl<'a> Case<'a> {
         let Some(delivered) = self.derived.value(&DELIVERED_WHOLE) else {
             return ReadLimit::Either;
         };
-        let processes = self.derived.record.processes.len().max(1) as f64;
-        let emulated = self.plan().storage.throttle_bytes_per_second.map(|rate| rate * processes);
+        let emulated = self.plan().storage.throttle_bytes_per_second;
         let is_full = |rate: f64| rate * SATURATED_SHARE <= delivered;
         if emulated.is_some_and(is_full) {
             return ReadLimit::Bandwidth;

@@ -23,6 +23,8 @@ const SAMPLES: u64 = 3000;
 const STEPS_MIN: u64 = 12;
 /// Bytes of a simulated sample: the model's rates follow them.
 const SAMPLE_BYTES: f64 = 1e6;
+/// Accelerators that are simulated, at most: they stand for more of them on a storage as much larger.
+const READERS_MAX: u32 = 32;
 /// Reads of a simulated sample, at most.
 const READS_MAX: f64 = 8.0;
 
@@ -157,6 +159,8 @@ impl Line {
 /// How much smaller the simulated run is.
 struct Miniature {
     readers: u32,
+    /// Accelerators that one stands for.
+    readers_each: f64,
     batch: u64,
     /// Samples that one stands for.
     samples_each: f64,
@@ -167,9 +171,11 @@ struct Miniature {
 
 impl Miniature {
     fn new(plan: &Plan, cost: &SampleCost) -> Self {
-        let (loader, readers) = (&plan.loader, plan.readers().max(1));
-        let shared = if loader.is_broadcast() { 1 } else { loader.group_accelerators.max(1) };
-        let batch = loader.batch_size.max(1) * u64::from(shared.min(plan.accelerators.max(1)));
+        let loader = &plan.loader;
+        let all = plan.readers().max(1);
+        let readers = all.min(READERS_MAX);
+        let shared = loader.group_accelerators.max(1).min(plan.accelerators.max(1));
+        let batch = loader.batch_size.max(1) * u64::from(shared);
         let workers = u64::from(loader.workers.max(1));
         let ahead = u64::from(loader.batches_in_flight);
         let steps_min = (ahead + workers).max(STEPS_MIN).min(plan.train.steps_per_epoch.max(1));
@@ -184,6 +190,7 @@ impl Miniature {
         let reads = (cost.reads * samples_each).round().clamp(1.0, READS_MAX);
         Miniature {
             readers,
+            readers_each: f64::from(all) / f64::from(readers),
             batch: simulated,
             samples_each,
             reads,
@@ -268,13 +275,21 @@ impl Miniature {
             * samples
             / self.reads;
         let latency_s = together * model.latency_s + stream_s;
+        let each = self.readers_each;
+        // Fewer than one of what is shared takes as much longer.
+        let shared = |number: u32| (f64::from(number) / each).round().max(1.0);
+        let longer = |number: u32| (shared(number) * each / f64::from(number)).max(1.0);
+        let (cores, places) = (scene.cores.max(1), model.concurrency);
+        let latency_s = latency_s * places.map_or(1.0, longer);
+        let bytes_s = model.bytes_per_second.map_or(0.0, |rate| cost.bytes / rate);
         SimulatedStorage {
-            bytes_per_second: model.bytes_per_second.and_then(|is| rate(cost.bytes * samples / is)),
+            bytes_per_second: rate((bytes_s + cost.reads * model.request_s) * samples * each),
+            slice_ns: (model.slice_s * 1e9) as u64,
             latency: drawn(latency_s, model.latency_spread / together.max(1.0).sqrt()),
-            concurrency: model.concurrency,
+            concurrency: places.map(|places| shared(places) as u32),
             open: constant(cost.opens * samples * model.open_s),
-            decode_bytes_per_second: rate(cost.cpu_s * samples),
-            cores: Some(scene.cores.max(1)),
+            decode_bytes_per_second: rate(cost.cpu_s * samples * longer(cores)),
+            cores: Some(shared(cores) as u32),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod model;
 mod miniature;
+mod steadiness;
 mod storage;
 mod pipeline;
 #[cfg(test)]
@@ -25,7 +26,7 @@ use serde::Serialize;
 /// A change of what lies below the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PipelineChange {
-    /// `storage.bandwidth`: all readers together.
+    /// `storage.bandwidth`: all readers together, whether it is bytes or requests that are limited.
     Bandwidth(Scale),
     /// `storage.latency`, of a read.
     Latency(Scale),
@@ -81,12 +82,13 @@ pub enum Untold {
     NotCounted,
     /// Memory served most bytes, so that nothing is known of the storage: a run with a cold cache, or a larger dataset, would tell.
     ServedFromMemory,
-    /// The files of the changed plan are others, and nobody knows what reading and decoding them takes: a run of it would tell.
+    /// The files of the changed plan are others, or are read another way, and nobody knows what reading and decoding them takes: a run of it
+    /// would tell.
     OtherFiles,
     /// Samples come from the files in another order, and nobody knows how often files are opened and headers read then: a run of it would
     /// tell.
     OtherOrder,
-    /// All processes read together, which is not modelled: a run of it would tell.
+    /// Accelerators read together, or one for all, which is not modelled: a run of it would tell.
     CollectiveReads,
     /// Whether requests wait for the storage's latency or for its bandwidth: what explains the record allows anything between. A run with
     /// more reading threads, or with requests of another size, would tell.
@@ -131,9 +133,11 @@ impl PipelineChange {
 }
 
 /// Points of utilisation between the least and the most that the record allows, from which on nothing is predicted.
-const SPAN_MAX_PERCENT: f64 = 30.0;
+const SPAN_MAX_PERCENT: f64 = 16.0;
 /// Points by which runs on the same storage differ: one that is emulated, one that is not.
 const NOISE_PERCENT: [f64; 2] = [1.5, 3.0];
+/// Share by which Linux gives more than the limit where its threads wake late.
+const SLICED_DOUBT: f64 = 0.05;
 /// Points of doubt for each by which a change moves the utilisation.
 const DOUBT_OF_CHANGE: f64 = 0.05;
 
@@ -163,10 +167,15 @@ impl Pipeline {
         let (least_percent, most_percent) =
             among(f64::min).zip(among(f64::max)).unwrap_or_default();
         if most_percent - least_percent > SPAN_MAX_PERCENT {
+            // More threads tell nothing of what all of them share anyway.
+            let all_share = self.models.iter().all(|(rest, _)| rest.is_shared());
             let alone =
                 plan.readers() * plan.loader.workers.max(1) == 1 || self.requests_in_flight < 1.5;
-            let tell_by =
-                if alone { TellBy::MoreReadingThreads } else { TellBy::OtherTransferSize };
+            let tell_by = if alone && !all_share {
+                TellBy::MoreReadingThreads
+            } else {
+                TellBy::OtherTransferSize
+            };
             return Err(Untold::LatencyOrBandwidth { least_percent, most_percent, tell_by });
         }
         Ok(Prediction { interval, ..best })
@@ -202,18 +211,21 @@ impl Pipeline {
         let au_percent = miniature::au_percent(&epochs);
         let sum = |value: fn(&EpochTimes) -> f64| epochs.iter().map(value).sum::<f64>();
         let samples_per_second = samples * sum(|one| one.steps) / sum(|one| one.length_s);
+        let predicted_s = sum(|one| one.length_s);
+        // Either run has half a slice more or less.
+        let slices = model.slice_s / 2.0 * (1.0 / self.length_s + 1.0 / predicted_s);
+        let sliced = if model.slice_s > 0.0 { SLICED_DOUBT + slices } else { 0.0 };
         let doubt = NOISE_PERCENT[usize::from(!self.is_emulated)]
             + residual.missed_percent.abs() / 2.0
-            + DOUBT_OF_CHANGE * (au_percent - self.au_percent).abs();
+            + DOUBT_OF_CHANGE * (au_percent - self.au_percent).abs()
+            + au_percent * sliced;
         let is_fed = plan.metric.au_target_percent <= au_percent;
-        let readers = f64::from(plan.readers()) / f64::from(plan.accelerators.max(1));
-        let each = if plan.loader.is_broadcast() { readers } else { 1.0 };
         Ok(Prediction {
             au_percent,
             // No accelerator computes for longer than a run lasts.
             interval: [(au_percent - doubt).max(0.0), (au_percent + doubt).min(100.0)],
             bottleneck: if is_fed { Bound::ComputeBound } else { simulated.bound },
-            bytes_per_second: samples_per_second * cost.bytes * each,
+            bytes_per_second: samples_per_second * cost.bytes,
             samples_per_second,
         })
     }
@@ -224,7 +236,9 @@ impl PipelineChange {
     fn is_seen(self, model: &StorageModel) -> bool {
         let rates = [model.bytes_per_second, model.stream_bytes_per_second];
         match self {
-            PipelineChange::Bandwidth(Scale::Times(_)) => rates.iter().any(Option::is_some),
+            PipelineChange::Bandwidth(Scale::Times(_)) => {
+                model.request_s > 0.0 || rates.iter().any(Option::is_some)
+            }
             PipelineChange::Latency(Scale::Times(_)) => model.latency_s > 0.0,
             PipelineChange::OpenLatency(Scale::Times(_)) => model.open_s > 0.0,
             PipelineChange::Concurrency(Scale::Times(_)) => model.concurrency.is_some(),
@@ -234,8 +248,12 @@ impl PipelineChange {
 
     fn apply(self, model: &mut StorageModel, cost: &mut SampleCost, plan: &mut Plan) {
         match self {
-            PipelineChange::Bandwidth(Scale::Value(value)) => model.bytes_per_second = Some(value),
+            PipelineChange::Bandwidth(Scale::Value(value)) => {
+                (model.bytes_per_second, model.stream_bytes_per_second) = (Some(value), None);
+                model.request_s = 0.0;
+            }
             PipelineChange::Bandwidth(Scale::Times(times)) => {
+                model.request_s /= times;
                 for rate in [&mut model.bytes_per_second, &mut model.stream_bytes_per_second] {
                     *rate = rate.map(|rate| rate * times);
                 }

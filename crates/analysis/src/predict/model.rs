@@ -1,12 +1,20 @@
 //! A modelled storage, and a modelled sample. Values alone.
 
+use feedrate_measure::record::ReadLimits;
 use feedrate_spec::plan::StoragePlan;
+
+/// Linux hands out the rate of a throttled block device in slices of that length (`DFL_THROTL_SLICE`).
+pub(super) const SLICE_S: f64 = 0.1;
 
 /// A storage: the times that opens and reads take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StorageModel {
     /// All readers together, first come first served; `None` is no limit.
     pub bytes_per_second: Option<f64>,
+    /// A read's turn, all readers together, whatever its bytes: one over IOPS.
+    pub request_s: f64,
+    /// Slices in which the two are handed out, each whole at its begin, as Linux throttles block devices; 0 is evenly.
+    pub slice_s: f64,
     /// Each reader by itself; `None` is no limit.
     pub stream_bytes_per_second: Option<f64>,
     /// A read's, beside its bytes.
@@ -31,11 +39,30 @@ impl StorageModel {
         }
     }
 
+    /// The limits that a control group sets, where `of_bytes` of each byte that is read come from the device. Requests are limited as they
+    /// are read where no page cache puts them together.
+    pub(super) fn limited(limits: &ReadLimits, of_bytes: f64, is_direct: bool) -> Self {
+        let requests = if is_direct { limits.requests_per_second } else { None };
+        StorageModel {
+            bytes_per_second: limits.bytes_per_second.map(|rate| rate as f64 / of_bytes),
+            request_s: requests.map_or(0.0, |rate| 1.0 / rate as f64),
+            slice_s: SLICE_S,
+            ..StorageModel::default()
+        }
+    }
+
+    /// Whether all readers share a limit, so that more of them do not get more.
+    pub(super) fn is_shared(&self) -> bool {
+        self.bytes_per_second.is_some() || self.request_s > 0.0
+    }
+
     /// The one behind the other.
     pub(super) fn behind(self, other: StorageModel) -> Self {
         let least = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
         StorageModel {
             bytes_per_second: least(self.bytes_per_second, other.bytes_per_second),
+            request_s: self.request_s.max(other.request_s),
+            slice_s: self.slice_s.max(other.slice_s),
             latency_s: self.latency_s + other.latency_s,
             open_s: self.open_s + other.open_s,
             concurrency: self.concurrency.into_iter().chain(other.concurrency).min(),

@@ -2,6 +2,7 @@
 
 use super::miniature::{EpochTimes, Scene, Simulated, mean_sample_bytes, mean_times};
 use super::model::{SampleCost, StorageModel};
+use super::steadiness::Steadiness;
 use super::storage::{FittedStorage, Reads};
 use super::{Untold, miniature};
 use feedrate_measure::derived::Derived;
@@ -40,6 +41,8 @@ pub struct Pipeline {
     pub cpu_s: Option<f64>,
     /// Reads under way at a time, in the mean over the epochs.
     pub requests_in_flight: f64,
+    /// All epochs.
+    pub(super) length_s: f64,
     /// `au_all_steps`, as it was.
     pub au_percent: f64,
     /// The storages that explain these times.
@@ -54,6 +57,28 @@ pub struct Pipeline {
     pub(super) models: Vec<(StorageModel, Residual)>,
 }
 
+/// All processes each read, or one accelerator reads for others.
+fn reads_together(plan: &Plan) -> bool {
+    plan.loader.file_access == FileAccess::Mpio || plan.loader.is_broadcast()
+}
+
+/// Limits of the reads of a device.
+#[derive(Default)]
+struct Limits {
+    model: StorageModel,
+    reached: Reached,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Reached {
+    #[default]
+    None,
+    /// One that is known as it is.
+    Known,
+    /// One of requests, of which the page cache makes others than the reads.
+    Requests,
+}
+
 /// How a record differs from what was predicted of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Residual {
@@ -66,8 +91,14 @@ pub(super) struct Residual {
 }
 
 /// From this share of the compute time on, predicted waits are compared with those of the record by their ratio.
-const WAITS_SHARE: f64 = 0.02;
+const WAITS_SHARE: f64 = 0.25;
 
+/// Below this utilisation the loader is what is waited for.
+const FED_PERCENT: f64 = 80.0;
+/// From this share of the time of workers on, reads are what they wait for.
+const READING_SHARE: f64 = 0.7;
+/// A limit is what reads wait for from this share of it on.
+const REACHED_SHARE: f64 = 0.8;
 /// From this share of all their time on cores are busy.
 const BUSY_SHARE: f64 = 0.8;
 
@@ -90,7 +121,7 @@ impl Pipeline {
         if io.access.samples_read == 0 || io.reads == 0 {
             return Err(Untold::NotCounted);
         }
-        if plan.loader.file_access == FileAccess::Mpio {
+        if reads_together(plan) {
             return Err(Untold::CollectiveReads);
         }
         if derived.is_memory_served() {
@@ -119,6 +150,7 @@ impl Pipeline {
             decode_s: io.decode_ns as f64 / 1e9 / samples,
             cpu_s: cpu_ns.and_then(|ns| each_s(ns, io.samples)),
             requests_in_flight: io.read_ns as f64 / 1e9 / length_s,
+            length_s,
             au_percent: miniature::au_percent(&times),
             storage: FittedStorage::default(),
             is_emulated: derived.reads_are_emulated(),
@@ -137,22 +169,34 @@ impl Pipeline {
         let plan = self.with_compute(&self.plan);
         let cost = self.cost(&plan)?;
         let emulated = StorageModel::emulated(&plan.storage_of_steps());
-        let known = StorageModel { open_s: self.open_s.unwrap_or_default(), ..emulated };
-        let reads = Reads {
+        let open_s = self.open_s.unwrap_or_default();
+        let limits = self.limits(derived);
+        let mut reads = Reads {
             io: &derived.io,
             read_s: self.read_s.unwrap_or_default(),
             bytes: self.request_bytes,
             threads: plan.readers() * plan.loader.workers.max(1),
+            steadiness: Steadiness::new(derived.record),
+            waits_for_reads: self.waits_for_reads(derived),
+            requests_are_limited: false,
             known: if self.is_emulated {
-                known
+                StorageModel { open_s, ..emulated }
             } else {
-                StorageModel { open_s: known.open_s, ..StorageModel::default() }
+                StorageModel { open_s, ..limits.model }
             },
         };
-        let scene = Scene { plan: &plan, cost: &cost, model: &known, cores: self.cores };
-        let rests = if self.is_emulated { reads.rest(scene)? } else { reads.explained(scene)? };
-        for mut rest in rests {
-            rest.open_s = known.open_s - emulated.open_s;
+        let scene = Scene { plan: &plan, cost: &cost, model: &reads.known, cores: self.cores };
+        let rests = match limits.reached {
+            _ if self.is_emulated => reads.rest(scene)?,
+            Reached::Known => vec![reads.beside_limits()],
+            reached => {
+                reads.requests_are_limited = reached == Reached::Requests;
+                reads.explained(scene)?
+            }
+        };
+        for rest in rests {
+            let mut rest = rest.behind(limits.model);
+            rest.open_s = open_s - emulated.open_s;
             let model = rest.behind(emulated);
             let simulated = Scene { model: &model, ..scene }.run()?;
             self.models.push((rest, Residual::new(times, &simulated)));
@@ -161,6 +205,44 @@ impl Pipeline {
         self.storage.best = models.next().unwrap_or_default();
         self.storage.others = models.collect();
         Ok(())
+    }
+
+    /// Limits that the machine told of the device, and whether they are what reads waited for.
+    fn limits(&self, derived: &Derived) -> Limits {
+        let (record, io) = (derived.record, &derived.io);
+        let known = record.system.data_mount.as_ref().and_then(|mount| mount.read_limits);
+        let device_bytes = derived.sum_of_host(|host| host.process_device_read_bytes);
+        let Some((limits, device_bytes)) = known.zip(device_bytes) else {
+            return Limits::default();
+        };
+        if self.is_emulated || device_bytes == 0 {
+            return Limits::default();
+        }
+        // Each machine has its own device, or its own part of one.
+        let length_s = self.length_s * record.machines().len() as f64;
+        let of_bytes = device_bytes as f64 / io.read_bytes as f64;
+        let is_direct = self.plan.storage.engine.as_deref() == Some("direct");
+        let is_reached = |limit: Option<u64>, count: u64| {
+            limit.is_some_and(|limit| REACHED_SHARE * limit as f64 * length_s <= count as f64)
+        };
+        let requests = is_reached(limits.requests_per_second, io.reads);
+        let reached = match () {
+            () if is_reached(limits.bytes_per_second, device_bytes) => Reached::Known,
+            () if requests && is_direct => Reached::Known,
+            () if requests => Reached::Requests,
+            () => Reached::None,
+        };
+        let machines = record.machines().len() as f64;
+        Limits { model: StorageModel::limited(&limits, of_bytes / machines, is_direct), reached }
+    }
+
+    /// Whether samples come as fast as they can be read, each of its own: none waits in the loader, or for the one before it in its file.
+    fn waits_for_reads(&self, derived: &Derived) -> bool {
+        let (io, plan) = (&derived.io, &self.plan);
+        let of_workers_s = (io.open_ns + io.read_ns + io.decode_ns) as f64;
+        let alone =
+            plan.dataset.samples_per_file <= 1 || plan.storage.engine.as_deref() == Some("direct");
+        alone && self.au_percent < FED_PERCENT && READING_SHARE * of_workers_s <= io.read_ns as f64
     }
 
     /// A sample of `plan`, from those of the record.
@@ -177,7 +259,11 @@ impl Pipeline {
         if is.dataset.samples_per_file > 1 && is_shuffled(was) != is_shuffled(is) {
             return Err(Untold::OtherOrder);
         }
-        if is.loader.file_access == FileAccess::Mpio {
+        // Nor of another way into it.
+        if !self.is_emulated && was.storage.engine != is.storage.engine {
+            return Err(Untold::OtherFiles);
+        }
+        if reads_together(is) {
             return Err(Untold::CollectiveReads);
         }
         let [bytes_were, bytes] = [was, is].map(mean_sample_bytes);
@@ -237,6 +323,6 @@ impl Residual {
     pub(super) fn corrected(&self, epoch: &EpochTimes) -> EpochTimes {
         let stall_s =
             (epoch.length_s - epoch.compute_s) * self.stall_times + self.step_s * epoch.steps;
-        EpochTimes { length_s: epoch.compute_s + stall_s, ..*epoch }
+        EpochTimes { length_s: epoch.compute_s + stall_s.max(0.0), ..*epoch }
     }
 }

@@ -5,7 +5,8 @@
 
 use super::Untold;
 use super::miniature::{Scene, Simulated};
-use super::model::StorageModel;
+use super::model::{SLICE_S, StorageModel};
+use super::steadiness::Steadiness;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::IoCounters;
 
@@ -25,7 +26,17 @@ const READS_MIN: u64 = 10;
 /// Between mean sizes that tell bandwidth from latency, at least.
 const SIZES_APART: f64 = 4.0;
 /// Rounds in which a parameter is brought to where the simulated reads take as long as those of the record.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 6;
+/// A read that waits for the next slice, or for one after it, takes whole slices, about.
+const SLICE_ABOUT: f64 = 0.12;
+/// Slices that are told apart by how long a read took.
+const SLICES_MAX: usize = 3;
+/// Share of the time that reads take in whole slices, where they wait for slices.
+const IN_SLICES: f64 = 0.8;
+/// Share of the reads that passed at once, or after so many slices, that is no chance.
+const OF_READS: f64 = 0.05;
+/// Below this share of the variance that chance would make, a rate is kept to: 1 in 100 of those that are by chance.
+const STEADY: f64 = 0.15;
 /// A model explains reads as well as another whose misfit is less by no more than this.
 const MISFIT_MORE: f64 = 0.12;
 
@@ -46,6 +57,12 @@ pub(super) struct Reads<'a> {
     pub(super) bytes: f64,
     /// Reading threads of all accelerators.
     pub(super) threads: u32,
+    /// How steadily bytes came, where that is known.
+    pub(super) steadiness: Option<Steadiness>,
+    /// Whether nothing but the reads could have made them come so.
+    pub(super) waits_for_reads: bool,
+    /// Whether a limit of requests is reached, which are not the reads.
+    pub(super) requests_are_limited: bool,
     /// The part of the storage that is known, and stands before the fitted one.
     pub(super) known: StorageModel,
 }
@@ -62,6 +79,16 @@ impl Reads<'_> {
         Ok(vec![rest])
     }
 
+    /// Rest of a storage whose limit is known and reached: the time of a read that found nobody before it.
+    pub(super) fn beside_limits(self) -> StorageModel {
+        StorageModel { latency_s: self.alone_s(), ..StorageModel::default() }
+    }
+
+    /// The fastest read found nobody before it.
+    fn alone_s(self) -> f64 {
+        self.io.read_latency.counts().first().map_or(0.0, |one| one.0 as f64 / 1e9)
+    }
+
     /// Every storage that explains the reads, the best first.
     pub(super) fn explained(self, scene: Scene) -> Result<Vec<StorageModel>, Untold> {
         let mut fits = Vec::new();
@@ -72,6 +99,9 @@ impl Reads<'_> {
             let (model, simulated) = self.fitted(model, scene)?;
             let misfit = self.misfit(&simulated);
             fits.push((misfit, model));
+        }
+        if self.is_steady() && fits.iter().any(|fit| fit.1.is_shared()) {
+            fits.retain(|fit| fit.1.is_shared());
         }
         let least = fits.iter().map(|fit| fit.0).fold(f64::INFINITY, f64::min);
         fits.retain(|fit| fit.0 <= least + MISFIT_MORE);
@@ -84,25 +114,52 @@ impl Reads<'_> {
         Ok(fits.into_iter().map(|fit| fit.1).collect())
     }
 
+    /// Whether bytes came more steadily than samples would that each took its time by chance: their readers share a rate.
+    fn is_steady(self) -> bool {
+        let spread = spread(&self.io.sample_latency);
+        self.waits_for_reads
+            && spread > 0.0
+            && self.steadiness.is_some_and(|of| of.of_chance(spread) < STEADY)
+    }
+
     /// One of each kind, the likelier first: long requests wait for bandwidth, short ones for latency.
     fn candidates(self) -> Vec<StorageModel> {
         let nothing = StorageModel::default();
         let (read_s, rate) = (self.read_s, self.bytes / self.read_s);
-        let latency = StorageModel {
-            latency_s: read_s,
-            latency_spread: spread(&self.io.read_latency),
-            ..nothing
-        };
-        let stream = StorageModel { stream_bytes_per_second: Some(rate), ..nothing };
-        let pipe = StorageModel { bytes_per_second: Some(rate), ..nothing };
-        let mut all = vec![latency, pipe, stream];
         let is_long = LONG_BYTES <= self.bytes;
-        if is_long {
-            all.rotate_left(1);
+        let latency_spread = spread(&self.io.read_latency);
+        let pipe = StorageModel { bytes_per_second: Some(rate), ..nothing };
+        let turns = StorageModel { request_s: read_s, ..nothing };
+        let mut shared = if is_long { [pipe, turns] } else { [turns, pipe] };
+        let slices = Slices::from_latency(&self.io.read_latency);
+        let is_kept = |of: Steadiness| of.deviation_s() < SLICE_S;
+        let in_slices = if self.steadiness.is_none_or(is_kept) { slices } else { Slices::None };
+        let alone_s = self.alone_s();
+        let sliced =
+            shared.map(|model| StorageModel { slice_s: SLICE_S, latency_s: alone_s, ..model });
+        if in_slices == Slices::Seen || self.requests_are_limited {
+            return sliced.to_vec();
         }
-        // Long requests that are served one at a time are a bandwidth.
-        let in_turn =
-            std::iter::successors(Some(1 + u32::from(is_long)), |places| Some(places * 2));
+        let latency = StorageModel { latency_s: read_s, latency_spread, ..nothing };
+        let stream = StorageModel { stream_bytes_per_second: Some(rate), ..nothing };
+        let mut all = vec![latency, stream];
+        let by_size = by_size(self.io);
+        if let Some((latency_s, rate)) = by_size {
+            // What sizes tell apart needs no other model.
+            all = vec![StorageModel { stream_bytes_per_second: Some(rate), latency_s, ..nothing }];
+            let beside = StorageModel { bytes_per_second: Some(rate), latency_s, ..nothing };
+            all.insert(usize::from(!is_long), beside);
+            if self.threads == 1 {
+                let turns = StorageModel { request_s: latency_s, latency_s: 0.0, ..beside };
+                shared = [turns; 2];
+            }
+        }
+        all.splice(usize::from(!is_long)..usize::from(!is_long), shared);
+        all.dedup();
+        if in_slices == Slices::Possible {
+            all.extend(sliced);
+        }
+        let in_turn = std::iter::successors(Some(2), |places| Some(places * 2));
         all.extend(in_turn.take_while(|&places| places < self.threads).map(|places| {
             StorageModel {
                 latency_s: read_s / (f64::from(self.threads) / f64::from(places)).max(1.0),
@@ -110,21 +167,12 @@ impl Reads<'_> {
                 ..nothing
             }
         }));
-        // The fastest found nobody before it.
-        if let Some(&(least_ns, _)) = self.io.read_latency.counts().first() {
-            let alone_s = least_ns as f64 / 1e9;
-            let rate = rate * f64::from(self.threads);
-            let latency_s = alone_s - self.bytes / rate;
-            if self.threads > 1 && latency_s > 0.1 * alone_s {
-                all.push(StorageModel { bytes_per_second: Some(rate), latency_s, ..nothing });
-            }
+        // Latency, and a queue behind it.
+        let rate = rate * f64::from(self.threads);
+        let latency_s = alone_s - self.bytes / rate;
+        if by_size.is_none() && self.threads > 1 && latency_s > 0.1 * alone_s {
+            all.push(StorageModel { bytes_per_second: Some(rate), latency_s, ..nothing });
         }
-        let Some((latency_s, rate)) = by_size(self.io) else { return all };
-        // What sizes tell apart needs no other model.
-        let each = StorageModel { stream_bytes_per_second: Some(rate), latency_s, ..nothing };
-        let shared = StorageModel { bytes_per_second: Some(rate), latency_s, ..nothing };
-        all.retain(|model| model.concurrency.is_some());
-        all.splice(0..0, [shared, each]);
         all
     }
 
@@ -134,21 +182,31 @@ impl Reads<'_> {
         mut model: StorageModel,
         scene: Scene,
     ) -> Result<(StorageModel, Simulated), Untold> {
-        let mut simulated = Scene { model: &model.behind(self.known), ..scene }.run()?;
+        let run = |model: StorageModel| Scene { model: &model.behind(self.known), ..scene }.run();
+        let mut simulated = run(model)?;
+        // Factors of a turn that were too small and too large: reads take longer with each, by leaps where storage and steps meet.
+        let (mut factor, mut too_small, mut too_large) = (1.0, None, None);
+        let turns = (model.request_s, model.bytes_per_second);
         for _ in 1..ROUNDS {
             let times = self.read_s / simulated.read_s.max(1e-9);
             if (times - 1.0).abs() < 0.01 {
                 break;
             }
-            match model.bytes_per_second {
-                // Latency beside a queue: it takes what the queue leaves.
-                Some(_) if model.latency_s > 0.0 => {
-                    model.latency_s = (model.latency_s + self.read_s - simulated.read_s).max(0.0);
-                }
-                Some(rate) => model.bytes_per_second = Some(rate / times),
-                None => model.latency_s *= times,
+            // Latency beside a queue: it takes what the queue leaves.
+            if model.is_shared() && model.latency_s > 0.0 && model.slice_s == 0.0 {
+                model.latency_s = (model.latency_s + self.read_s - simulated.read_s).max(0.0);
+            } else if model.is_shared() {
+                *(if times > 1.0 { &mut too_small } else { &mut too_large }) = Some(factor);
+                factor = match (too_small, too_large) {
+                    (Some(small), Some(large)) => f64::sqrt(small * large),
+                    _ => factor * times,
+                };
+                model.request_s = turns.0 * factor;
+                model.bytes_per_second = turns.1.map(|rate| rate / factor);
+            } else {
+                model.latency_s *= times;
             }
-            simulated = Scene { model: &model.behind(self.known), ..scene }.run()?;
+            simulated = run(model)?;
         }
         Ok((model, simulated))
     }
@@ -170,6 +228,45 @@ impl Reads<'_> {
             sum += 0.25 * apart(relative(found, at(found, q)), relative(real, at(real, q)));
         }
         sum
+    }
+}
+
+/// Whether reads wait for the next slice of a rate that is handed out in slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slices {
+    None,
+    /// All took one: it may be latency.
+    Possible,
+    /// Some passed at once and others took one, or some took one and others more.
+    Seen,
+}
+
+impl Slices {
+    fn from_latency(latency: &Histogram) -> Self {
+        let (mut reads, mut time, mut in_slices) = (0.0, 0.0, 0.0);
+        // Reads that passed at once, and after each number of slices.
+        let mut after = [0.0; SLICES_MAX + 1];
+        for (ns, count) in latency.counts() {
+            let (slices, count) = (ns as f64 / 1e9 / SLICE_S, count as f64);
+            reads += count;
+            time += slices * count;
+            let whole = slices.round();
+            if whole > SLICES_MAX as f64 {
+                continue;
+            }
+            if whole > 0.0 && (slices - whole).abs() <= SLICE_ABOUT * whole {
+                in_slices += slices * count;
+                after[whole as usize] += count;
+            } else if whole == 0.0 {
+                after[0] += count;
+            }
+        }
+        let kinds = after.iter().filter(|count| **count >= OF_READS * reads).count();
+        match () {
+            () if time == 0.0 || in_slices < IN_SLICES * time => Slices::None,
+            () if kinds < 2 => Slices::Possible,
+            () => Slices::Seen,
+        }
     }
 }
 

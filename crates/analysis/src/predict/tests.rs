@@ -6,7 +6,8 @@ use feedrate_engine::loader;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_measure::example;
 use feedrate_measure::metric::AU_ALL_STEPS;
-use feedrate_measure::record::{EpochRecord, HostEpoch, Record, System};
+use feedrate_measure::record::{EpochRecord, HostEpoch, Mount, ReadLimits, Record, System};
+use feedrate_spec::plan::FileAccess;
 use feedrate_spec::workload::{Shuffle, TimeSpec};
 
 const MS: f64 = 1e-3;
@@ -107,9 +108,7 @@ fn who_found_the_storage_empty_tells_latency_from_bandwidth() {
         latency.all().all(|model| model.bytes_per_second.is_none() && model.concurrency.is_none())
     );
     let pipe = fitted(4, storage(0.0, Some(100.0), None));
-    assert!(
-        pipe.all().all(|model| model.bytes_per_second.is_some() || model.concurrency.is_some())
-    );
+    assert!(pipe.all().all(|model| model.is_shared() || model.concurrency.is_some()));
 }
 
 /// Sizes that differ tell latency from bandwidth with one request in flight: 64 KiB and a million bytes.
@@ -128,7 +127,10 @@ fn sizes_tell_latency_from_bandwidth() {
     io.reads *= 2;
     let fit = Pipeline::new(&record).unwrap().storage;
     assert!(holds(&fit, 5.0, Some(200.0), None), "{fit:#?}");
-    assert!(fit.all().all(|model| (model.latency_s - 5.0 * MS).abs() < 0.1 * MS), "{fit:#?}");
+    assert!(
+        fit.all().all(|model| (model.latency_s + model.request_s - 5.0 * MS).abs() < 0.1 * MS),
+        "{fit:#?}"
+    );
 }
 
 struct WhatIf {
@@ -172,10 +174,15 @@ impl WhatIf {
 
     #[track_caller]
     fn check(&self) {
+        self.check_within(2.0);
+    }
+
+    #[track_caller]
+    fn check_within(&self, points: f64) {
         let really = au(&run(&self.plan, self.changed));
         let predicted = self.predict().unwrap();
         let [least, most] = predicted.interval;
-        assert!((predicted.au_percent - really).abs() < 2.0, "{really} is {predicted:?}");
+        assert!((predicted.au_percent - really).abs() < points, "{really} is {predicted:?}");
         assert!(least <= really && really <= most, "{really} is {predicted:?}");
     }
 }
@@ -208,6 +215,95 @@ fn changed_runs_are_what_was_predicted() {
     WhatIf::on_storage(4, pipe, PipelineChange::Bandwidth(Scale::Value(200e6)), faster).check();
     let wider = storage(10.0, None, Some(4));
     WhatIf::on_storage(8, in_turn, PipelineChange::Concurrency(twice), wider).check();
+}
+
+/// As Linux throttles a disk: five reads at the begin of each 100 ms.
+fn in_slices(megabytes_per_second: f64) -> SimulatedStorage {
+    SimulatedStorage { slice_ns: 100_000_000, ..storage(0.5, Some(megabytes_per_second), None) }
+}
+
+#[test]
+fn more_readers_of_a_throttled_disk_get_no_more() {
+    let disk = in_slices(50.0);
+    for workers in [1, 4, 8] {
+        let fit = fitted(workers, disk);
+        assert!(fit.all().all(|model| model.is_shared() && model.slice_s > 0.0), "{fit:#?}");
+        WhatIf::on_plan(workers, disk, threads(1)).check();
+        WhatIf::on_plan(workers, disk, threads(16)).check();
+        WhatIf::on_plan(workers, disk, |plan| plan.accelerators = 4).check();
+        let slower = |plan: &mut Plan| plan.train.compute = constant(0.03);
+        WhatIf::on_plan(workers, disk, slower).check_within(3.0);
+    }
+    let smaller = |plan: &mut Plan| plan.loader.piece_bytes = 250_000;
+    let told = WhatIf::on_plan(4, disk, smaller).predict();
+    let tell_by = TellBy::OtherTransferSize;
+    assert!(
+        matches!(told, Err(Untold::LatencyOrBandwidth { tell_by: by, .. }) if by == tell_by),
+        "bytes or requests: {told:?}"
+    );
+}
+
+/// The control group says what is limited; a fed run would not have told.
+#[test]
+fn limits_that_the_machine_tells_are_known() {
+    let smaller = |plan: &mut Plan| plan.loader.piece_bytes = 250_000;
+    let bytes = ReadLimits { bytes_per_second: Some(50_000_000), ..ReadLimits::default() };
+    let requests = ReadLimits { requests_per_second: Some(50), ..ReadLimits::default() };
+    for (limits, really) in [(bytes, 50.0), (requests, 12.5)] {
+        for compute_s in [0.02, 0.082] {
+            let base = |plan: &mut Plan| {
+                threads(4)(plan);
+                plan.train.compute = constant(compute_s);
+                plan.storage.engine = Some("direct".into());
+            };
+            let mut record = run(&plan(base), in_slices(50.0));
+            record.epochs[0].host.process_device_read_bytes = Some(240_000_000);
+            let mount = Mount { read_limits: Some(limits), ..Mount::default() };
+            record.system.data_mount = Some(mount);
+            let changed = plan(|plan| {
+                base(plan);
+                smaller(plan);
+                plan.train.compute = constant(0.02);
+            });
+            let predicted = Pipeline::new(&record).unwrap().predict(&changed, &[]).unwrap();
+            let really = au(&run(&changed, in_slices(really)));
+            assert!((predicted.au_percent - really).abs() < 3.0, "{really} is {predicted:?}");
+        }
+    }
+}
+
+/// Two of three reads from a cache, one from a disk: bimodal too, but nobody waits for anybody else.
+#[test]
+fn waits_that_are_drawn_are_no_rate_that_is_shared() {
+    let latency = TimeSpec::Gamma { shape: 0.2, scale: 0.05 };
+    let fit = fitted(4, SimulatedStorage { latency, ..SimulatedStorage::default() });
+    assert!(fit.all().any(|model| !model.is_shared()), "{fit:#?}");
+    assert!(fit.all().all(|model| model.slice_s == 0.0), "{fit:#?}");
+}
+
+/// Few are simulated in place of many, on as much less of a storage.
+#[test]
+fn many_accelerators_are_as_few_on_less() {
+    let many = |plan: &mut Plan| (plan.loader.workers, plan.accelerators) = (2, 96);
+    for storage in
+        [storage(10.0, None, None), storage(0.0, Some(4800.0), None), storage(10.0, None, Some(48))]
+    {
+        let base = plan(|plan| {
+            many(plan);
+            plan.train.steps_per_epoch = 20;
+        });
+        let pipeline = Pipeline::new(&run(&base, storage)).unwrap();
+        for workers in [2, 4] {
+            let of = plan(|plan| {
+                many(plan);
+                plan.train.steps_per_epoch = 20;
+                plan.loader.workers = workers;
+            });
+            let predicted = pipeline.predict(&of, &[]).unwrap();
+            let really = au(&run(&of, storage));
+            assert!((predicted.au_percent - really).abs() < 4.0, "{really} is {predicted:?}");
+        }
+    }
 }
 
 /// One reader that waits 10 ms: four wait as long, side by side or one after another.
@@ -295,6 +391,15 @@ fn records_that_tell_nothing_are_refused() {
     let mut case = WhatIf { changed: case.changed, ..case };
     case.base.dataset.format = "npy".into();
     assert_eq!(case.predict(), Err(Untold::OtherFiles));
+    let elsewhere = |plan: &mut Plan| plan.storage.engine = Some("mmap".into());
+    let case = WhatIf::on_plan(2, storage(10.0, None, None), elsewhere);
+    assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows what another engine takes");
+    let one_for_all = |plan: &mut Plan| {
+        (plan.loader.file_access, plan.loader.group_accelerators) = (FileAccess::Same, 2);
+        plan.accelerators = 2;
+    };
+    let case = WhatIf::on_plan(2, storage(10.0, None, None), one_for_all);
+    assert_eq!(case.predict(), Err(Untold::CollectiveReads));
     let shuffled = |plan: &mut Plan| {
         (plan.dataset.samples_per_file, plan.loader.sample_shuffle) = (8, Shuffle::Seed);
     };

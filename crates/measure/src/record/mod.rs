@@ -11,6 +11,7 @@ mod asked;
 mod causes;
 mod checkpoint;
 mod hosts;
+mod mount;
 mod staging;
 mod study;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod tests;
 pub use self::asked::AskedData;
 pub use self::causes::{Stall, StepCauses};
 pub use self::checkpoint::{CheckpointKind, CheckpointRecord, RankCheckpoint};
+pub use self::mount::{Mount, ReadLimits};
 pub use self::staging::{StagingRecord, StagingSpan, StagingSummary};
 pub use self::study::StudyRun;
 
@@ -412,30 +414,4 @@ pub struct Network {
     pub driver: Option<String>,
     /// Largest packet.
     pub mtu_bytes: Option<u64>,
-}
-
-/// Where a folder is mounted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mount {
-    /// Mount point.
-    pub point: String,
-    /// `ext4`, `nfs4`, `lustre`.
-    pub file_system: String,
-    /// Source device or export.
-    pub source: String,
-    /// Mount options.
-    pub options: String,
-    /// Options of the file system itself, the same in each of its mounts: those of NFS, Lustre, BeeGFS are here.
-    #[serde(default)]
-    pub super_options: String,
-    /// How Lustre stripes what is made in the folder, in the words of `lfs getstripe`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub striping: Option<String>,
-    /// `st_dev` as `major:minor`.
-    pub device: String,
-    /// Bytes free for this user.
-    pub free_bytes: u64,
-    /// Bytes that the file system has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total_bytes: Option<u64>,
 }

@@ -11,12 +11,13 @@ pub fn why(of: &Untold) -> String {
             "memory served most bytes, which tells nothing of the storage".into()
         }
         Untold::OtherFiles => {
-            "other files would be read, and the record does not tell what they take".into()
+            "other files would be read, or another way, and the record does not tell what that takes"
+                .into()
         }
         Untold::OtherOrder => {
             "samples would come from the files in another order, and the record does not tell how often files are opened then".into()
         }
-        Untold::CollectiveReads => "all processes read together, which is not modelled".into(),
+        Untold::CollectiveReads => "accelerators read together, or one for all, which is not modelled".into(),
         Untold::LatencyOrBandwidth { least_percent, most_percent, .. } => format!(
             "the record does not tell whether reads wait for latency or for bandwidth: anything from {least_percent:.0} % to {most_percent:.0} % AU fits"
         ),
@@ -35,7 +36,7 @@ pub fn run_that_tells(of: &Untold) -> String {
         }
         Untold::OtherFiles | Untold::OtherOrder => "a run with this change would tell".into(),
         Untold::CollectiveReads => {
-            "a run with this change, or one without `reader.file_access=mpio`, would tell".into()
+            "a run with this change, or one with `reader.file_access=multi`, would tell".into()
         }
         Untold::LatencyOrBandwidth { tell_by: TellBy::MoreReadingThreads, .. } => {
             "a run with twice the `reader.read_threads` would tell".into()

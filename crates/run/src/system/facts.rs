@@ -1,6 +1,7 @@
 //! Host facts for the record, and the table `feedrate system` prints.
 
 use super::cpu::{self, CpuTopology};
+use super::limits;
 use super::mount::{block_device, mount_of};
 use super::network::{network_text, networks};
 use feedrate_measure::record::{Mount, Network, System};
@@ -15,7 +16,10 @@ pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
     let meminfo = meminfo();
     let memory_bytes = memory_in(&meminfo, "MemTotal");
     let uname = rustix::system::uname();
-    let data_mount = data.and_then(mount_of);
+    let mut data_mount = data.and_then(mount_of);
+    if let Some(mount) = &mut data_mount {
+        mount.read_limits = limits::of_reads(&mount.device);
+    }
     let networks = networks(Path::new("/sys/class/net"));
     let topology = CpuTopology::read(Path::new("/sys/devices/system/cpu"));
     System {

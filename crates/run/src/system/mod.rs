@@ -1,6 +1,7 @@
 //! The machine: its facts, and its activity during an epoch. Reads `/proc` and `/sys`; what is not there is unknown.
 
 mod mount;
+mod limits;
 mod network;
 mod cpu;
 mod facts;

@@ -66,7 +66,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
 }
 
 /// One line of mountinfo (proc_pid_mountinfo(5)): fields up to ` - `, then type, source, super options.
-fn parse(line: &str) -> Option<Mount> {
+pub(super) fn parse(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
     let mut right = right.split(' ');
