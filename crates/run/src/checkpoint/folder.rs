@@ -115,10 +115,8 @@ impl<'f> CheckpointFolder<'f> {
 
     fn prepare(&mut self, planned: BTreeSet<String>, own: &OwnCheckpoint) -> io::Result<()> {
         let files = self.at.files;
-        for changed in files.create_folder(&self.at.path)? {
-            self.sync_ns += self.at.sync_folder(&changed)?;
-        }
-        let (bytes, free) = (self.plan.total_bytes, files.free_bytes(&self.at.path)?);
+        self.sync_ns += self.created(&self.at.root)?;
+        let (bytes, free) = (self.plan.total_bytes, files.free_bytes(&self.at.root)?);
         if bytes > free {
             let (bytes, free) = (units::bytes(bytes), units::bytes(free));
             let message = format!("it has {bytes}, only {free} are free");
@@ -126,8 +124,16 @@ impl<'f> CheckpointFolder<'f> {
         }
         let names = planned.iter().chain(own.files.keys()).cloned().collect();
         self.sync_ns += self.at.give_up(names, own)?;
+        // Where somebody removed the folder and left its manifest, an empty one would look whole before that.
+        self.sync_ns += self.created(&self.at.path)?;
         // Those of a checkpoint that had more files would not be told from ours.
         self.at.remove_own(own, &planned)
+    }
+
+    /// Make a folder that may be there. Returns how long syncs took.
+    fn created(&self, folder: &Path) -> io::Result<u64> {
+        let changed = self.at.files.create_folder(folder)?;
+        changed.iter().map(|folder| self.at.sync_folder(folder)).sum()
     }
 
     /// Write the files of `own` ranks, many at a time. Each gets its name once it is whole. Memory is bounded by ranks that write

@@ -20,7 +20,7 @@ pub(super) struct StepFolder<'f> {
     /// Tells how long syncs take; `None` where nothing is synced.
     syncs: Option<Clock>,
     /// That of all checkpoints.
-    root: PathBuf,
+    pub(super) root: PathBuf,
     pub(super) epoch: u32,
     pub(super) step: u64,
     pub(super) path: PathBuf,
