@@ -2,6 +2,7 @@
 //! of and how long its files are: what has other names or lengths is somebody else's, and stays.
 
 mod claims;
+mod copies;
 mod error;
 mod left;
 #[cfg(test)]
@@ -11,11 +12,12 @@ pub use claims::Reader;
 pub use error::StageError;
 
 use self::claims::{COUNTER, Claim, READERS};
+use self::copies::Copies;
 use self::error::is_full;
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use crate::manifest::{BYTES_MAX, FileRun, Manifest, fnv1a_128};
-use crate::names::{FileNames, OwnFileVisit, OwnFiles};
+use crate::names::{FileNames, OwnFiles};
 use crate::piece::Piece;
 use crate::removal::{OwnFound, look_at, remove_files};
 use crate::storage::engine::{ENGINES, Engine};
@@ -26,7 +28,6 @@ use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::iter::repeat_n;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -428,7 +429,7 @@ impl Stage {
     }
 
     fn copies(&self, files: Option<Vec<FileRun>>) -> Result<Copies<'_>, DatasetError> {
-        Ok(Copies { names: self.names()?, files })
+        Ok(Copies { names: self.names()?, files, source: &self.source })
     }
 
     fn manifest(&self) -> Result<Option<StageManifest>, StageError> {
@@ -469,27 +470,5 @@ impl StageManifest {
         let text = std::fs::read(&path).map_err(|error| StorageError::new("read", path, error))?;
         let read = serde_json::from_slice(&text).ok();
         Ok(read.filter(|manifest: &StageManifest| manifest.feedrate_stage == VERSION))
-    }
-}
-
-/// The copy's files in its folder.
-struct Copies<'s> {
-    names: FileNames<'s>,
-    files: Option<Vec<FileRun>>,
-}
-
-impl OwnFiles for Copies<'_> {
-    fn folders(&self) -> Vec<String> {
-        self.names.folders()
-    }
-
-    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        let runs = self.files.iter().flatten();
-        let mut lengths = runs.flat_map(|run| repeat_n(*run, run.files as usize));
-        self.names.each(&mut |parts, _| visit(parts, lengths.next()))
-    }
-
-    fn has(&self, path: &str) -> bool {
-        [LOCK_FILE, CLAIMS_FILE, MANIFEST_FILE].contains(&path) || self.names.has(path)
     }
 }

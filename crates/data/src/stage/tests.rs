@@ -239,3 +239,22 @@ fn a_manifest_that_was_broken_off_is_ours_and_one_that_is_a_pipe_is_not() {
     assert!(matches!(begin(&stage, true), Err(StageError::Strangers { .. })));
     assert!(pipe.exists());
 }
+
+/// As of a dataset with files of very many lengths.
+#[test]
+fn without_lengths_those_of_the_dataset_tell_what_is_ours() {
+    let place = Place::new();
+    let stage = place.stage(None);
+    let lock = begin(&stage, true).unwrap();
+    copy(&stage, &place.original(), FileShare::ALL);
+    let manifest = stage.folder().join(MANIFEST_FILE);
+    let mut told: serde_json::Value =
+        serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    told["files"] = serde_json::Value::Null;
+    fs::write(&manifest, told.to_string()).unwrap();
+    let theirs = stage.folder().join(&place.paths()[0]);
+    fs::write(&theirs, "a thesis").unwrap();
+    let found = stage.remove(lock).unwrap();
+    assert_eq!(found.files, FILES - 1);
+    assert_eq!(fs::read(&theirs).unwrap(), b"a thesis");
+}

@@ -1,0 +1,52 @@
+//! The files of a copy.
+
+use super::{CLAIMS_FILE, MANIFEST_FILE};
+use crate::lock::LOCK_FILE;
+use crate::manifest::FileRun;
+use crate::names::{FileNames, OwnFileVisit, OwnFiles};
+use crate::storage::StorageError;
+use std::iter::repeat_n;
+use std::path::Path;
+
+/// The copy's files in its folder. Where their lengths would have been a long list, those of the dataset tell which of them are as they were
+/// copied; without these none is known to be.
+pub(super) struct Copies<'s> {
+    pub(super) names: FileNames<'s>,
+    pub(super) files: Option<Vec<FileRun>>,
+    /// The dataset's folder.
+    pub(super) source: &'s Path,
+}
+
+impl Copies<'_> {
+    fn as_in_source(&self, parts: &[String]) -> FileRun {
+        let lengths = parts
+            .iter()
+            .map(|path| self.source.join(path).metadata().map_or(u64::MAX, |file| file.len()));
+        let lengths: Vec<u64> = lengths.collect();
+        let data_bytes = if parts.len() > 1 { lengths.first().copied() } else { None };
+        FileRun {
+            files: 1,
+            bytes: lengths.iter().fold(0, |all, bytes| all.saturating_add(*bytes)),
+            data_bytes,
+        }
+    }
+}
+
+impl OwnFiles for Copies<'_> {
+    fn folders(&self) -> Vec<String> {
+        self.names.folders()
+    }
+
+    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+        let runs = self.files.iter().flatten();
+        let mut lengths = runs.flat_map(|run| repeat_n(*run, run.files as usize));
+        self.names.each(&mut |parts, _| {
+            let told = self.files.is_some();
+            visit(parts, if told { lengths.next() } else { Some(self.as_in_source(parts)) })
+        })
+    }
+
+    fn has(&self, path: &str) -> bool {
+        [LOCK_FILE, CLAIMS_FILE, MANIFEST_FILE].contains(&path) || self.names.has(path)
+    }
+}
