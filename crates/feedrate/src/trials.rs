@@ -12,6 +12,7 @@ use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_analysis::trial::{self, MATTERS_POINTS};
 use feedrate_data::manifest;
 use feedrate_data::removal::{self, Removal};
+use feedrate_data::stage::Stage;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, DEVICE_BYTES, DURATION_S, LOGICAL_BYTES, Metric, Unit,
 };
@@ -76,6 +77,8 @@ pub(crate) struct Trials<'a> {
     unchanged: Resolved,
     made: MadeData,
     all: Vec<Trial>,
+    /// Those that failed are among them.
+    begun_runs: u64,
 }
 
 impl<'a> Trials<'a> {
@@ -93,8 +96,20 @@ impl<'a> Trials<'a> {
         let unchanged = of.resolve(&[])?;
         let (begun, made) = (Instant::now(), MadeData::default());
         let (quiet, first_s, all) = (of.data.quiet, 0.0, Vec::new());
-        let mut of =
-            Trials { of, probes, budget_s, response, quiet, begun, first_s, unchanged, made, all };
+        let begun_runs = 0;
+        let mut of = Trials {
+            of,
+            probes,
+            budget_s,
+            response,
+            quiet,
+            begun,
+            first_s,
+            unchanged,
+            made,
+            all,
+            begun_runs,
+        };
         of.add("as it is", &[]);
         Ok(of)
     }
@@ -146,12 +161,23 @@ impl<'a> Trials<'a> {
         stats::mean(&self.all[place].values(self.response.metric))
     }
 
-    /// Conclusion so far about a change against another.
+    /// Conclusion so far about a change against another. Utilisation leaves checkpoints out: a change of these alone is judged by the waits for them,
+    /// unless it hurts otherwise.
     pub(crate) fn outcome(&self, against: usize, place: usize) -> Outcome {
         let Response { metric, matters } = self.response;
-        let [without, with] = [against, place].map(|place| self.all[place].values(metric));
+        let both = [against, place].map(|place| &self.all[place]);
+        let [without, with] = both.map(|trial| trial.values(metric));
         let matters = stats::mean(&without).map_or(0.0, matters);
-        trial::outcome(&without, &with, matters)
+        let outcome = trial::outcome(&without, &with, matters);
+        let lost = stats::mean(&without).zip(stats::mean(&with)).map(|(one, other)| one - other);
+        let is_hurt = outcome == Outcome::Hurts && lost.is_some_and(|lost| matters < lost);
+        if !both[1].is_of_checkpoints() || is_hurt {
+            return outcome;
+        }
+        let [without, with] =
+            both.map(|of| -> Vec<f64> { of.checkpoint_waits().map(|wait_s| -wait_s).collect() });
+        let run_s = stats::mean(&both[0].values(&DURATION_S)).unwrap_or_default();
+        trial::outcome(&without, &with, MATTERS_POINTS / 100.0 * run_s)
     }
 
     /// Run the trials at `places` and what they are compared `against` in turns, until each is decided or has so many runs. Says whether time was too
@@ -171,7 +197,7 @@ impl<'a> Trials<'a> {
                     && [Outcome::NotTried, Outcome::NotDecided].contains(&outcome)
             });
             let open: Vec<usize> = open.collect();
-            if open.is_empty() {
+            if open.is_empty() || self.all[against].hindrance.is_some() {
                 return Ok(false);
             }
             // Of those with equally many runs the first is the one that is compared with.
@@ -188,7 +214,8 @@ impl<'a> Trials<'a> {
         if self.budget_s < self.took_s() + self.expected_s(place) {
             return Ok(false);
         }
-        let number = self.count() + 1;
+        self.begun_runs += 1;
+        let number = self.begun_runs;
         let mut data = self.of.with(&self.all[place].change);
         data.data = self.all[place].own_root.clone().or(data.data);
         let what = format!("run {number}: {}", self.all[place].name);
@@ -239,6 +266,9 @@ impl<'a> Trials<'a> {
     /// Where the dataset of a change is made; `None` where it is that of the workload, or is there already.
     fn own_root(&mut self, changed: &Resolved) -> anyhow::Result<Option<PathBuf>> {
         let Resolved { plan, data_root, .. } = changed;
+        if plan.stage != self.unchanged.plan.stage {
+            refuse_kept_copy(plan, data_root)?;
+        }
         if is_same(&plan.dataset, &self.unchanged.plan.dataset) {
             return Ok(None);
         }
@@ -259,6 +289,17 @@ impl<'a> Trials<'a> {
 }
 
 impl Trial {
+    /// Whether it changes nothing but checkpoints.
+    pub(crate) fn is_of_checkpoints(&self) -> bool {
+        !self.change.is_empty() && self.change.iter().all(|text| text.starts_with("checkpoint."))
+    }
+
+    /// Time that training waited for checkpoints, run by run.
+    pub(crate) fn checkpoint_waits(&self) -> impl Iterator<Item = f64> {
+        let saved = self.runs.iter().filter_map(|run| run.checkpoint.as_ref()?.save.as_ref());
+        saved.map(|saved| saved.stall_s)
+    }
+
     /// The values of a metric, run by run.
     pub(crate) fn values(&self, metric: &'static Metric) -> Vec<f64> {
         self.runs.iter().filter_map(|run| run.figures.value(metric)).collect()
@@ -286,6 +327,20 @@ impl Trial {
 /// Whether the bytes of two datasets are the same.
 fn is_same(one: &DatasetPlan, other: &DatasetPlan) -> bool {
     manifest::Manifest::fingerprint_of(one) == manifest::Manifest::fingerprint_of(other)
+}
+
+/// A copy that somebody keeps is not for a trial to remove.
+fn refuse_kept_copy(plan: &Plan, data_root: &Path) -> anyhow::Result<()> {
+    let Some(stage) = plan.stage.as_ref().filter(|stage| !stage.keep) else { return Ok(()) };
+    let source = dataset::folder(plan, data_root)?;
+    let copy = Stage::new(&plan.dataset, &source, Path::new(&stage.folder), None, None)?;
+    if copy.folder().exists() {
+        let folder = copy.folder().display();
+        anyhow::bail!(
+            "`{folder}` is there already, and a run would remove it: give another folder"
+        );
+    }
+    Ok(())
 }
 
 fn refuse_without_room(plan: &Plan, folder: &Path) -> anyhow::Result<()> {

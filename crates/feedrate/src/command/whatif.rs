@@ -185,10 +185,14 @@ fn below_workload(text: &str) -> Result<Option<PipelineChange>, UsageError> {
         (None, "storage.concurrency") => value.parse::<u32>().ok().map(f64::from),
         (None, _) => time::seconds(key, value).ok(),
     };
-    // No rate and no number of reads is 0: nothing would be read.
-    let is_time = !["storage.bandwidth", "storage.concurrency"].contains(&key);
-    let least = if is_time { 0.0 } else { f64::MIN_POSITIVE };
-    match number.filter(|number| number.is_finite() && least <= *number) {
+    // No rate and no number of reads is 0: nothing would be read. Nor would anything come to its end beyond these.
+    let possible = match (factor, key) {
+        (Some(_), "storage.bandwidth" | "storage.concurrency") => 1e-6..=1e6,
+        (Some(_), _) => 0.0..=1e6,
+        (None, "storage.bandwidth" | "storage.concurrency") => 1.0..=1e18,
+        (None, _) => 0.0..=1e4,
+    };
+    match number.filter(|number| possible.contains(number)) {
         Some(times) if factor.is_some() => Ok(Some(make(Scale::Times(times)))),
         Some(value) => Ok(Some(make(Scale::Value(value)))),
         None => {

@@ -67,6 +67,28 @@ fn advice_is_tried_and_what_was_made_for_it_is_removed() {
     assert!(page["opening"].as_array().unwrap().iter().any(|line| line["name"] == "Advice"));
 }
 
+/// Utilisation would say that a checkpoint in the background brings nothing.
+#[test]
+fn a_change_of_checkpoints_is_judged_by_the_waits_for_them() {
+    let test = Test::with(LATENCY);
+    let storm = [
+        "++workload.workflow.checkpoint=true",
+        "++workload.checkpoint.steps_between_checkpoints=2",
+        "++workload.model.model_size=4194304",
+        "dataset.num_files_train=32",
+        "train.computation_time=0.05",
+        "++workload.checkpoint.fsync=true",
+    ];
+    let more = ["--also", "checkpoint.asynchronous=true", "--budget", "40s", "--json"];
+    let arguments = [&["advise", "workload.yaml", "--try"][..], &storm, &more].concat();
+    let report = test.feedrate(&arguments).json();
+    let advice = report["advice"].as_array().unwrap();
+    let of = advice.iter().find(|of| of["overrides"][0] == "checkpoint.asynchronous=true");
+    let of = of.unwrap_or_else(|| panic!("{report}"));
+    assert_eq!(of["outcome"], "helps", "{of}");
+    assert!(of["reason"].as_str().unwrap().starts_with("training waits "), "{of}");
+}
+
 /// Of files that others made, and of a budget that no run fits into.
 #[test]
 fn what_cannot_be_tried_says_why() {

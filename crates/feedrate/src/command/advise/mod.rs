@@ -106,6 +106,9 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
 fn asked_for(of: &Changeable, also: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     let changes = also.iter().map(|text| {
         let overrides: Vec<String> = text.split_whitespace().map(str::to_string).collect();
+        if overrides.is_empty() {
+            return refuse("`--also` names no change", "give it as `--also KEY=VALUE`");
+        }
         of.plan(&overrides)?;
         Ok(overrides)
     });

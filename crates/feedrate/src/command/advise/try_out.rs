@@ -120,7 +120,9 @@ impl TryOut<'_> {
     ) -> anyhow::Result<bool> {
         let places: Vec<usize> = candidates.iter().filter_map(|of| of.place.clone().ok()).collect();
         let is_short = trials.decide(BASELINE, &places, RUNS_EACH_FIRST)?;
-        let helping = helping(trials, candidates);
+        let mut helping = helping(trials, candidates);
+        // Both together are judged by utilisation, in which checkpoints do not show.
+        helping.retain(|of| of.place.as_ref().is_ok_and(|at| !trials.at(*at).is_of_checkpoints()));
         let keys = |of: &Candidate| {
             let keys = of.overrides.iter().filter_map(|text| text.split('=').next());
             keys.map(str::to_string).collect::<Vec<_>>()
@@ -180,6 +182,9 @@ impl TryOut<'_> {
             _ if hindrance.is_some() => hindrance,
             (_, Outcome::NotTried) => Some(stopped.unwrap_or("no time was left").into()),
             (_, Outcome::NotDecided) => Some("the runs differ too much, or are too few".into()),
+            _ if trial.is_some_and(Trial::is_of_checkpoints) => {
+                trial.and_then(|trial| checkpoint_waits(trials.at(BASELINE), trial))
+            }
             _ => None,
         };
         TriedAdvice {
@@ -204,6 +209,13 @@ fn untried(proposal: &Proposal) -> String {
         Some((key, _)) => format!("{why}; `--also {key}=DIR` tries it, with a folder of yours"),
         None => format!("{why}; no key of the workload does that"),
     }
+}
+
+/// The waits by which a change of checkpoints is judged.
+fn checkpoint_waits(without: &Trial, with: &Trial) -> Option<String> {
+    let mean = |of: &Trial| stats::mean(&of.checkpoint_waits().collect::<Vec<_>>());
+    let [without, with] = [mean(without)?, mean(with)?].map(units::seconds);
+    Some(format!("training waits {with} for checkpoints instead of {without}, which AU leaves out"))
 }
 
 /// Epochs from which on a copy is worth it, by the epochs without and with it.

@@ -21,8 +21,8 @@ use tuning::{SHARE, TuneEnd, Tuning};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The settings are predicted from one run of the workload as it is. Those that promise most for what they take are run, then those that the best of \
-them promises; the better half of all again, and the last two until they are told apart. Of settings within 2 % of the best the answer is the one with \
-the fewest threads, then with the fewest keys to set, then with the least memory.
+them promises; the better half of all again, and the last two until they are told apart. Of settings within 2 % of the best the answer is the one \
+that keeps the dataset, then with the fewest threads, the same engine, the fewest keys to set and the least memory.
 
 Keys: reader.read_threads (1 to 64 for each accelerator), reader.prefetch_size, reader.transfer_size, storage.engine, dataset.format.
 

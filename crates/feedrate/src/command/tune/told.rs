@@ -113,6 +113,9 @@ impl Told<'_> {
         match self.ended {
             Ok(TuneEnd::Certain) => None,
             Ok(TuneEnd::OutOfTime) => Some("the budget is spent".into()),
+            Ok(TuneEnd::Alike) if self.tuning.goal == TuneGoal::Accelerators => {
+                Some("more runs would not tell how many are fed".into())
+            }
             Ok(TuneEnd::Alike) => Some("more runs would not tell the last two apart".into()),
             Err(error) if error.is::<Interrupted>() => Some("the runs were interrupted".into()),
             Err(error) => Some(why_not(error)),

@@ -73,7 +73,8 @@ impl Tuning<'_> {
         self.trials.run(BASELINE)?;
         let pipeline = self.pipeline(BASELINE)?;
         if self.goal == TuneGoal::Accelerators {
-            let promised = self.grid.foretold.iter().filter_map(|of| self.promise(&pipeline, of));
+            let promised = self.grid.foretold.iter().chain([&self.grid.own]);
+            let promised = promised.filter_map(|of| self.promise(&pipeline, of));
             let most = promised.fold(0.0, f64::max) as u64;
             self.at = Some(most.max(u64::from(self.own().accelerators)).min(self.max));
         }
@@ -166,7 +167,9 @@ impl Tuning<'_> {
                 changes => self.trials.add(&changes.join(" "), changes),
             };
             self.runners.push(Runner { setting, predicted, place, fed: None });
-            if self.trials.at(place).runs.is_empty() && !self.trials.run(place)? {
+            let trial = self.trials.at(place);
+            let is_new = trial.hindrance.is_none() && trial.runs.is_empty();
+            if is_new && !self.trials.run(place)? {
                 return Ok(false);
             }
             self.rank(self.runners.len());
@@ -255,12 +258,18 @@ impl Tuning<'_> {
     fn climb_all(&mut self) -> anyhow::Result<TuneEnd> {
         let mut end = TuneEnd::Certain;
         for place in 0..self.runners.len().min(2) {
+            if self.trials.at(self.runners[place].place).hindrance.is_some() {
+                continue;
+            }
             match self.climb(place)? {
                 TuneEnd::Certain => {}
                 other => end = other,
             }
         }
-        self.rank(self.runners.len().min(2));
+        // A number of accelerators is compared with no utilisation.
+        if self.runners.iter().take(2).all(|of| of.fed.is_some()) {
+            self.rank(self.runners.len().min(2));
+        }
         Ok(end)
     }
 
