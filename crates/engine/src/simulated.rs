@@ -318,7 +318,8 @@ impl SimulatedDriver {
         let service_ns = self.model.bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate);
         let begins_ns = self.served.enter(now_ns);
         let turn_ns = self.model.turn_ns(&mut self.time.free_at_ns, begins_ns as f64, service_ns);
-        let ends_ns = begins_ns.max(turn_ns.round() as u64) + self.latencies.next_ns();
+        let ends_ns =
+            begins_ns.max(turn_ns.round() as u64).saturating_add(self.latencies.next_ns());
         self.served.leave(ends_ns);
         let read_ns = ends_ns - now_ns;
         let worker = &mut self.workers[place];
@@ -340,7 +341,7 @@ impl SimulatedDriver {
         }
         let decoders = &mut self.decoders[worker.accelerator as usize];
         let turn_ns = decoders.enter(self.time.now_ns);
-        let ends_ns = self.cores.enter(turn_ns) + (bytes as f64 * 1e9 / rate) as u64;
+        let ends_ns = self.cores.enter(turn_ns).saturating_add((bytes as f64 * 1e9 / rate) as u64);
         self.cores.leave(ends_ns);
         decoders.leave(ends_ns);
         worker.counters.decode_ns += ends_ns - turn_ns;

@@ -50,14 +50,15 @@ fn fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
     // Where each request waits, those of few bytes wait as long.
     let read_bytes = amplification * case.sample_bytes();
     let are_bytes = case.read_limit() != ReadLimit::Latency || TINY_BYTES <= read_bytes;
-    (!is_chunked && are_bytes && AMPLIFICATION_MIN <= amplification).then(|| {
-        let evidence = Facts::new()
-            .with("amplification", amplification)
-            .with("format", dataset.format.as_str());
-        let lost_s = lost_s * (1.0 - 1.0 / amplification);
-        let proposal = RULE.proposal(&[format!("dataset.format={FORMAT}")], lost_s, evidence);
-        Proposal { cost: Cost::Dataset, ..proposal }
-    })
+    (dataset.format != FORMAT && !is_chunked && are_bytes && AMPLIFICATION_MIN <= amplification)
+        .then(|| {
+            let evidence = Facts::new()
+                .with("amplification", amplification)
+                .with("format", dataset.format.as_str());
+            let lost_s = lost_s * (1.0 - 1.0 / amplification);
+            let proposal = RULE.proposal(&[format!("dataset.format={FORMAT}")], lost_s, evidence);
+            Proposal { cost: Cost::Dataset, ..proposal }
+        })
 }
 
 fn decoded_sooner(case: &Case, lost_s: f64) -> Option<Proposal> {
@@ -71,7 +72,7 @@ fn decoded_sooner(case: &Case, lost_s: f64) -> Option<Proposal> {
     if !is_formats {
         return None;
     }
-    let overrides = if is_compressed(case) && !is_text {
+    let overrides = if is_compressed(case) && (!is_text || plan.dataset.format == FORMAT) {
         ["dataset.compression=none".to_string()]
     } else {
         [format!("dataset.format={FORMAT}")]

@@ -9,7 +9,7 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{COMPUTE_S, DELIVERED_WHOLE, DURATION_S};
 use feedrate_measure::record::System;
 use feedrate_measure::waits::{WaitCause, Waits};
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{Plan, THREADS_MAX};
 
 /// A storage that delivers this share of its bandwidth is held up by it.
 const SATURATED_SHARE: f64 = 0.7;
@@ -143,7 +143,9 @@ impl<'a> Case<'a> {
     /// Threads of an accelerator that would keep it fed, if each of them took no longer than now: the utilisation law.
     pub(super) fn threads_needed(&self) -> Option<u32> {
         let threads = self.sample()?.all_s() / self.compute_of_sample_s()? / (1.0 - SPARE_SHARE);
-        Some((threads.ceil() as u32).max(1))
+        // No process may have more: then no number of threads feeds it.
+        let is_possible = threads * f64::from(self.plan().accelerators) <= THREADS_MAX as f64;
+        is_possible.then(|| (threads.ceil() as u32).max(1))
     }
 
     /// Share of their time in which the threads had something to do.

@@ -10,11 +10,17 @@ pub(super) static RULE: Rule = Rule {
     answers: &[AnswerKind::Yes, AnswerKind::No],
     propose,
     #[cfg(test)]
-    fires: super::tests::checkpoint_storm,
+    fires: super::tests::long_checkpoints,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
     let stall = CheckpointStall::new(case)?;
-    let proposal = RULE.proposal(&[], stall.all_s, stall.evidence);
+    // One machine shares its storage with nobody that is known: there it is for what training cannot hide.
+    let is_shared = 1 < case.derived.record.machines().len();
+    let lost_s = if is_shared { stall.all_s } else { stall.all_s - stall.hidden_s };
+    if lost_s <= 0.0 {
+        return None;
+    }
+    let proposal = RULE.proposal(&[], lost_s, stall.evidence);
     Some(Proposal { cost: Cost::LocalDisk, risk: Risk::LostWithMachine, ..proposal })
 }

@@ -201,6 +201,12 @@ pub(super) fn checkpoint_storm(record: &mut Record) {
     record.plan.checkpoint = Some(CheckpointPlan { alone: None, ..alone });
 }
 
+/// Training meanwhile would be over long before.
+pub(super) fn long_checkpoints(record: &mut Record) {
+    checkpoint_storm(record);
+    record.epochs[0].checkpoints[0].end_ns *= 10;
+}
+
 /// The second accelerator computes as long as the first waits and computes.
 pub(super) fn one_is_slow(record: &mut Record) {
     let blocks =
@@ -300,9 +306,7 @@ fn the_first_choice_is_about_the_cause() {
         record.plan.metric.au_target_percent = 1.0;
     });
     first(&["rank_local_checkpoints"], |record| {
-        checkpoint_storm(record);
-        // Training meanwhile would be over long before.
-        record.epochs[0].checkpoints[0].end_ns *= 10;
+        long_checkpoints(record);
         record.plan.metric.au_target_percent = 1.0;
     });
     first(&["chunk_is_sample"], small_chunks);
@@ -381,11 +385,7 @@ fn what_is_predicted_to_do_nothing_is_not_advised() {
     record.plan.metric.au_target_percent = 1.0;
     let fed = with(&record, |case| advise(case, &|_| Some(case.plan().clone())));
     let names: Vec<&str> = fed.iter().map(|one| one.proposal.rule).collect();
-    assert_eq!(
-        names,
-        ["asynchronous_checkpoints", "rank_local_checkpoints"],
-        "utilisation does not tell what it brings"
-    );
+    assert_eq!(names, ["asynchronous_checkpoints"], "utilisation does not tell what it brings");
     record.plan.metric.au_target_percent = 90.0;
     let impossible = with(&record, |case| advise(case, &|_| None));
     assert!(impossible.is_empty(), "{impossible:?}");

@@ -211,6 +211,11 @@ impl Pipeline {
     fn limits(&self, derived: &Derived) -> Limits {
         let (record, io) = (derived.record, &derived.io);
         let known = record.system.data_mount.as_ref().and_then(|mount| mount.read_limits);
+        // No reads were made below a limit of 0: the record is not to be believed there.
+        let is_possible = |limit: Option<u64>| limit != Some(0);
+        let known = known.filter(|limits| {
+            is_possible(limits.bytes_per_second) && is_possible(limits.requests_per_second)
+        });
         let device_bytes = derived.sum_of_host(|host| host.process_device_read_bytes);
         let Some((limits, device_bytes)) = known.zip(device_bytes) else {
             return Limits::default();
@@ -233,7 +238,12 @@ impl Pipeline {
             () => Reached::None,
         };
         let machines = record.machines().len() as f64;
-        Limits { model: StorageModel::limited(&limits, of_bytes / machines, is_direct), reached }
+        let mut model = StorageModel::limited(&limits, of_bytes / machines, is_direct);
+        if reached == Reached::None {
+            // Who stays below a limit waits for no slice of it.
+            model.slice_s = 0.0;
+        }
+        Limits { model, reached }
     }
 
     /// Whether samples come as fast as they can be read, each of its own: none waits in the loader, or for the one before it in its file.
@@ -259,7 +269,7 @@ impl Pipeline {
         if is.dataset.samples_per_file > 1 && is_shuffled(was) != is_shuffled(is) {
             return Err(Untold::OtherOrder);
         }
-        // Nor of another way into it.
+        // Nothing is known of another way into the storage either.
         if !self.is_emulated && was.storage.engine != is.storage.engine {
             return Err(Untold::OtherFiles);
         }

@@ -15,7 +15,7 @@ mod explain;
 mod duration;
 
 pub use crate::workload::Shuffle;
-pub use build::{Context, RECORDED_STEPS_MAX, Request, build};
+pub use build::{Context, RECORDED_STEPS_MAX, Request, THREADS_MAX, build};
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};

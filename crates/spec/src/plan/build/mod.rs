@@ -26,7 +26,7 @@ const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
 /// Steps of all accelerators whose times a record keeps: 32 bytes each.
 pub const RECORDED_STEPS_MAX: u64 = 1 << 26;
 /// Threads of one process: each has two mappings beside its buffer, and Linux allows 65,530 (`vm.max_map_count`).
-const THREADS_MAX: u64 = 16_000;
+pub const THREADS_MAX: u64 = 16_000;
 /// Upper limit of a step's compute and of the work on a sample: a day.
 const WAIT_MAX_S: f64 = 86_400.0;
 /// Batches in flight of all accelerators; each has its slot.
