@@ -7,6 +7,7 @@ use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::advice as words;
 use feedrate_analysis::advice::{Advice, Case, advise};
 use feedrate_results::trials::{Outcome, TrialsResult, Tried, TriedAdvice};
+use feedrate_spec::escape::bash_word;
 
 /// Advice with its outcome.
 pub(super) fn tried(of: &TrialsResult) -> ReportAdvice {
@@ -31,11 +32,15 @@ pub(super) fn predicted(case: &Case, run_dir: &str, replan: &dyn Replan) -> Opti
         .into_iter()
         .map(|advice| untried(&advice, replan))
         .collect();
+    let says = if changes.iter().any(|row| !row.of.overrides.is_empty()) {
+        let run_dir = bash_word(run_dir);
+        format!("From the record, and not tried: `feedrate advise {run_dir} --try` tries it")
+    } else {
+        "From the record; no key of the workload does it".to_string()
+    };
     (!changes.is_empty()).then(|| ReportAdvice {
         workload: case.derived.record.plan.workload.clone(),
-        says: vec![format!(
-            "Predicted from the record, and not tried: `feedrate advise {run_dir} --try` tries it"
-        )],
+        says: vec![says],
         trials: None,
         baseline: None,
         changes,
@@ -69,7 +74,9 @@ pub(super) fn table(of: &ReportAdvice) -> ReportTable {
         Some(_) => {
             "tried; AU is of all steps, with 95 % intervals; ranges of predictions are what the record leaves open"
         }
-        None => "predicted; AU is of all steps, with the range that the record leaves open",
+        None => {
+            "not tried; AU predicted is of all steps, with the range that the record leaves open"
+        }
     };
     let mut table = ReportTable::new(format!("{}: advice, {told}", of.workload));
     let no_change = of.trials.as_ref().map(|_| (of.baseline, None));

@@ -316,7 +316,9 @@ fn alone(
     let mut says = words::answer::lines(&answer, &verdict, &run.doubts);
     let case = Case::new(&derived, &answer, &run.doubts);
     let mut helps = would_help(&case);
-    let withdrawn: Vec<&Vec<String>> = trials
+    // Of another workload something else may help.
+    let of_it: Vec<_> = trials.iter().filter(|of| of.plan.as_ref() == Some(&record.plan)).collect();
+    let withdrawn: Vec<&Vec<String>> = of_it
         .iter()
         .flat_map(|of| &of.advice)
         .filter(|row| row.is_withdrawn())
@@ -324,7 +326,7 @@ fn alone(
         .collect();
     helps.retain(|one| one.overrides.is_empty() || !withdrawn.contains(&&one.overrides));
     says.extend(words::advice::would_help(&helps));
-    let replanned = if trials.is_empty() { replan(run) } else { None };
+    let replanned = if of_it.is_empty() { replan(run) } else { None };
     let run_dir = run.path.display().to_string();
     let predicted = replanned.and_then(|of| advice::predicted(&case, &run_dir, &*of));
     (Some(ReportAnswer { says, answer }), predicted)

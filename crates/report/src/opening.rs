@@ -1,7 +1,7 @@
 //! The five lines that a report opens with: what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides nothing
 //! that findings and doubts do not say.
 
-use crate::report::{FindingFigure, FindingNumber, Report, ReportedRun, Support};
+use crate::report::{FindingFigure, FindingNumber, FindingText, Report, ReportedRun, Support};
 use crate::words::number::list;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
 use feedrate_analysis::findings::MARGIN;
@@ -134,7 +134,15 @@ fn holds(report: &Report) -> String {
             std::iter::once(says).chain(bar).collect()
         }
         (None, None) => {
-            let nothing = format!("no difference between runs is shown{}", why_nothing(report));
+            let is_slight = |one: &FindingText| {
+                let is_difference = matches!(one.kind, FindingKind::Effect | FindingKind::Drift);
+                is_difference && one.support == Support::Shown
+            };
+            let nothing = if report.findings.iter().any(is_slight) {
+                format!("no difference of {:.0} % or more is shown", 100.0 * MARGIN)
+            } else {
+                format!("no difference between runs is shown{}", why_nothing(report))
+            };
             bar.chain([nothing]).collect()
         }
     };

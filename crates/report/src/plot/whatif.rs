@@ -155,8 +155,10 @@ fn panel(
 
 /// The run that it is predicted from, and what that does not tell.
 fn explained(block: &PlotBlock<'_>, curve: &PredictedCurve, run: &Run) -> String {
-    let number = run.accelerators.unwrap_or_default();
-    let number = units::counted(number.into(), "accelerator");
+    let number = run.accelerators.map_or_else(
+        || "an unknown number of accelerators".into(),
+        |number| units::counted(number.into(), "accelerator"),
+    );
     let name = block.title().map_or(String::new(), |name| format!("{name}: "));
     let path = run.short_path();
     let but = match &curve.untold {
