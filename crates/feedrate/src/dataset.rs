@@ -196,7 +196,7 @@ pub(crate) fn lock_for(
     if !is_in_folder(plan) {
         return Ok(None);
     }
-    let has_lock = folder.join(LOCK_FILE).exists();
+    let has_lock = || folder.join(LOCK_FILE).exists();
     if access == LockAccess::Exclusive {
         // In a folder of others nothing is left behind, not even the lock's file.
         let storage = storage::open(&plan.storage.kind, folder)?;
@@ -206,14 +206,14 @@ pub(crate) fn lock_for(
             // Where there is a lock, one of ours may have begun this moment.
             Some(Err(
                 refused @ (DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. }),
-            )) if !has_lock => {
+            )) if !has_lock() => {
                 return Err(refused).with_context(|| {
                     format!("cannot generate the dataset in `{}`", folder.display())
                 });
             }
             _ => {}
         }
-    } else if !has_lock {
+    } else if !has_lock() {
         let storage = storage::open(&plan.storage.kind, folder)?;
         if !matches!(Manifest::read(&*storage), Ok(Some(_))) {
             return Ok(None);

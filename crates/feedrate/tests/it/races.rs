@@ -2,7 +2,7 @@
 
 use crate::dlio_benchmark::with_workloads;
 use crate::harness::{Answer, TINY, Test, signal, until};
-use crate::hung::{hang_writes, hangs};
+use crate::hung::{hang_opens, hangs};
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -148,7 +148,7 @@ fn a_dataset_whose_maker_was_killed_is_completed_by_who_waits() {
     let test = Test::with(TINY);
     // It comes to its sixth file, and no further.
     let mut first = test.command(&["generate", "workload.yaml"]);
-    let mut first = start(hang_writes(&test, &mut first, "img_5_of_8"));
+    let mut first = start(hang_opens(&test, &mut first, "img_5_of_8"));
     until("a generation", || hangs(first.id()));
     let holder = fs::read_to_string(dataset_of(&test).join(LOCK_FILE)).unwrap();
     let maker = holder.split(' ').nth(1).unwrap();
@@ -239,7 +239,7 @@ fn a_run_that_would_write_the_checkpoints_of_another_is_refused() {
     };
     assert_eq!(asks(&counts("1", "0")).code, 0);
     let mut first = test.command(&training);
-    let mut first = start(hang_writes(&test, &mut first, "model_states-0"));
+    let mut first = start(hang_opens(&test, &mut first, "model_states-0"));
     until("a checkpoint", || hangs(first.id()));
     let before = test.files_below("checkpoints", "");
     for answer in [test.feedrate(&training), asks(&counts("0", "1"))] {

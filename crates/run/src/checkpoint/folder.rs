@@ -116,7 +116,9 @@ impl<'f> CheckpointFolder<'f> {
     fn prepare(&mut self, planned: BTreeSet<String>, own: &OwnCheckpoint) -> io::Result<()> {
         let files = self.at.files;
         self.sync_ns += self.created(&self.at.root)?;
-        let (bytes, free) = (self.plan.total_bytes, files.free_bytes(&self.at.root)?);
+        let is_there = files.kind(&self.at.path)?.is_some();
+        let free = files.free_bytes(if is_there { &self.at.path } else { &self.at.root })?;
+        let bytes = self.plan.total_bytes;
         if bytes > free {
             let (bytes, free) = (units::bytes(bytes), units::bytes(free));
             let message = format!("it has {bytes}, only {free} are free");
