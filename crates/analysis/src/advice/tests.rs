@@ -149,6 +149,7 @@ pub(super) fn text(record: &mut Record) {
 
 /// Threads wait for room half of the time.
 pub(super) fn no_room(record: &mut Record) {
+    record.plan.storage.throttle_bytes_per_second = Some(200e6);
     each_io(record, |io| io.read_ns /= 2);
 }
 
@@ -329,6 +330,7 @@ fn where_the_storage_is_not_the_cause_nothing_is_said_of_it() {
 fn prefetch_is_not_for_threads_that_are_busy() {
     assert!(!advised(latency).contains(&"prefetch"));
     assert!(advised(no_room).contains(&"prefetch"));
+    assert!(!advised(|record| each_io(record, |io| io.read_ns /= 2)).contains(&"prefetch"));
 }
 
 #[test]
