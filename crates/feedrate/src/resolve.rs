@@ -7,7 +7,7 @@ use crate::cli::{DataArguments, LaunchArguments};
 use crate::exit::{UsageError, refuse};
 use crate::messages;
 use crate::output::is_root;
-use feedrate_measure::record::file::{RECORD_FILE, read_text};
+use feedrate_measure::record::file::{RECORD_FILE, read_text, read_text_bounded};
 use feedrate_results::load_run;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
@@ -177,7 +177,7 @@ pub(crate) fn is_run(wanted: &str) -> bool {
 /// The workload, called `name`, of the run in `folder`, with all that was overridden.
 pub(crate) fn of_run(folder: &str, name: String) -> anyhow::Result<WorkloadSource> {
     let file = Path::new(folder).join(".hydra").join("config.yaml");
-    let yaml = read_text(&file).map_err(|error| {
+    let yaml = read_text_bounded(&file).map_err(|error| {
         UsageError::new(
             format!("cannot read the workload of the run in `{folder}`: {error}"),
             "give the workload itself, as a file or by its name",

@@ -2,6 +2,7 @@
 
 use crate::harness::Test;
 use serde_json::Value;
+use std::process::Command;
 
 /// One reading thread, and 4 ms for each of 4 reads of a batch that is computed on for 20 ms.
 const LATENCY: &str = "\
@@ -81,4 +82,17 @@ fn what_the_record_cannot_tell_is_refused_with_the_run_that_would() {
     let run = test.run_json(&["--quiet", "train.computation_time=0"]);
     let answer = test.feedrate(&["whatif", run["run_dir"].as_str().unwrap(), "--table"]);
     assert!(answer.code == 2 && answer.stderr.contains("computation_time"), "{}", answer.stderr);
+}
+
+#[test]
+fn settings_of_a_run_that_are_a_pipe_are_not_waited_for() {
+    let test = Test::with(LATENCY);
+    let run = test.run_json(&["--quiet", "--scale", "0.5"]);
+    let run_dir = run["run_dir"].as_str().unwrap();
+    let settings = test.path(run_dir).join(".hydra/config.yaml");
+    std::fs::remove_file(&settings).unwrap();
+    assert!(Command::new("mkfifo").arg(&settings).status().unwrap().success());
+    let refused = test.feedrate(&["whatif", run_dir, "reader.read_threads=4"]);
+    refused.refuses(2, &["cannot read the workload of the run", "it is no file", "hint:"]);
+    assert_eq!(test.feedrate(&["report", run_dir, "--json"]).code, 0);
 }

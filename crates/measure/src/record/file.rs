@@ -119,6 +119,14 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// The same of a file in a folder that anybody may have made.
+///
+/// # Errors
+/// As [`read_bounded`], or it is no text.
+pub fn read_text_bounded(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_bounded(path, TEXT_BYTES_MAX)?).map_err(io::Error::other)
+}
+
 fn refuse_longer(bytes: u64, bytes_max: u64) -> io::Result<()> {
     if bytes_max < bytes {
         return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
