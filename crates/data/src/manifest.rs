@@ -9,6 +9,7 @@ use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 
 /// Name of the manifest in the dataset's folder.
 pub const FILE_NAME: &str = "manifest.json";
@@ -95,6 +96,21 @@ pub struct FileRun {
 }
 
 impl FileRun {
+    /// A file whose parts have these lengths, that of its data first.
+    pub(crate) fn from_parts(lengths: &[u64]) -> Self {
+        FileRun {
+            files: 1,
+            bytes: lengths.iter().fold(0, |all, bytes| all.saturating_add(*bytes)),
+            data_bytes: if lengths.len() > 1 { lengths.first().copied() } else { None },
+        }
+    }
+
+    /// Each file of `runs`, as a run of its own.
+    pub(crate) fn each(runs: Option<&[FileRun]>) -> impl Iterator<Item = FileRun> {
+        let runs = runs.into_iter().flatten();
+        runs.flat_map(|run| repeat_n(*run, run.files as usize))
+    }
+
     /// Add one to `runs`, which are none when they are too many.
     pub(crate) fn push(runs: &mut Option<Vec<FileRun>>, next: FileRun) {
         let Some(all) = runs else { return };

@@ -120,14 +120,8 @@ impl<'n> FileNames<'n> {
     ) -> Result<LengthsThere, StorageError> {
         let mut there = LengthsThere { bytes: 0, files: Some(Vec::new()) };
         self.each(&mut |parts, _| {
-            let mut run = FileRun { files: 1, bytes: 0, data_bytes: None };
-            for (at, path) in parts.iter().enumerate() {
-                let bytes = storage.stat(path)?.unwrap_or(0);
-                run.bytes = run.bytes.saturating_add(bytes);
-                if at == 0 && parts.len() > 1 {
-                    run.data_bytes = Some(bytes);
-                }
-            }
+            let lengths = parts.iter().map(|path| Ok(storage.stat(path)?.unwrap_or(0)));
+            let run = FileRun::from_parts(&lengths.collect::<Result<Vec<_>, StorageError>>()?);
             there.bytes = there.bytes.saturating_add(run.bytes);
             FileRun::push(&mut there.files, run);
             Ok(())

@@ -3,13 +3,12 @@
 
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
-use crate::manifest::{self, Manifest, State};
+use crate::manifest::{self, FileRun, Manifest, State};
 use crate::names::{FileNames, OwnFileVisit, OwnFiles, closed, join, lies_in};
 use crate::storage::{self, NameKind, Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use std::io::ErrorKind;
-use std::iter::repeat_n;
 use std::path::Path;
 
 /// Files of others that are named.
@@ -299,8 +298,7 @@ impl OwnFiles for MadeFiles<'_> {
     }
 
     fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        let runs = self.manifest.files.iter().flatten();
-        let mut lengths = runs.flat_map(|run| repeat_n(*run, run.files as usize));
+        let mut lengths = FileRun::each(self.manifest.files.as_deref());
         self.names.each(&mut |parts, _| visit(parts, lengths.next()))
     }
 

@@ -5,7 +5,6 @@ use crate::lock::LOCK_FILE;
 use crate::manifest::FileRun;
 use crate::names::{FileNames, OwnFileVisit, OwnFiles};
 use crate::storage::StorageError;
-use std::iter::repeat_n;
 use std::path::Path;
 
 /// The copy's files in its folder. Where their lengths would have been a long list, those of the dataset tell which of them are as they were
@@ -22,13 +21,7 @@ impl Copies<'_> {
         let lengths = parts
             .iter()
             .map(|path| self.source.join(path).metadata().map_or(u64::MAX, |file| file.len()));
-        let lengths: Vec<u64> = lengths.collect();
-        let data_bytes = if parts.len() > 1 { lengths.first().copied() } else { None };
-        FileRun {
-            files: 1,
-            bytes: lengths.iter().fold(0, |all, bytes| all.saturating_add(*bytes)),
-            data_bytes,
-        }
+        FileRun::from_parts(&lengths.collect::<Vec<_>>())
     }
 }
 
@@ -38,8 +31,7 @@ impl OwnFiles for Copies<'_> {
     }
 
     fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        let runs = self.files.iter().flatten();
-        let mut lengths = runs.flat_map(|run| repeat_n(*run, run.files as usize));
+        let mut lengths = FileRun::each(self.files.as_deref());
         self.names.each(&mut |parts, _| {
             let told = self.files.is_some();
             visit(parts, if told { lengths.next() } else { Some(self.as_in_source(parts)) })

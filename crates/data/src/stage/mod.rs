@@ -147,19 +147,17 @@ impl Stage {
         let mut survey = Survey { bytes: 0, files: Some(Vec::new()), fingerprint: String::new() };
         let mut hash = fnv1a_128(Manifest::fingerprint_of(&self.plan).as_bytes());
         self.names()?.each(&mut |parts, _| {
-            let mut run = FileRun { files: 1, bytes: 0, data_bytes: None };
-            for (at, path) in parts.iter().enumerate() {
+            let mut lengths = Vec::with_capacity(parts.len());
+            for path in parts {
                 let path = self.source.join(path);
                 let file = path.metadata();
                 let file = file.map_err(|error| StorageError::new("open", &path, error))?;
                 let told =
                     [file.len() as i64, file.mtime(), file.mtime_nsec()].map(i64::to_le_bytes);
                 hash = fnv1a_128(&[&hash.to_le_bytes()[..], &told.concat()].concat());
-                run.bytes = run.bytes.saturating_add(file.len());
-                if at == 0 && parts.len() > 1 {
-                    run.data_bytes = Some(file.len());
-                }
+                lengths.push(file.len());
             }
+            let run = FileRun::from_parts(&lengths);
             survey.bytes = survey.bytes.saturating_add(run.bytes);
             FileRun::push(&mut survey.files, run);
             Ok(())

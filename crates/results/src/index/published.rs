@@ -5,7 +5,7 @@ use crate::cells::{cells, is_remark, lines};
 use crate::import::LeftOut;
 use crate::run::Run;
 use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED};
-use feedrate_measure::record::file::read_text;
+use feedrate_measure::record::file::read_text_bounded;
 use feedrate_measure::stats::mean;
 use feedrate_spec::units::MIB;
 use std::path::PathBuf;
@@ -32,11 +32,11 @@ pub(super) fn tables(sources: &[PathBuf]) -> Vec<PublishedTable> {
         paths.extend(entries.map(|entry| entry.path()));
         paths.push(source.clone());
     }
-    paths.retain(|path| path.extension().is_some_and(|end| end == "csv") && path.is_file());
+    paths.retain(|path| path.extension().is_some_and(|end| end == "csv"));
     paths.sort();
     paths.dedup();
     let tables = paths.into_iter().filter_map(|path| {
-        let text = read_text(&path).ok()?;
+        let text = read_text_bounded(&path).ok()?;
         Some(PublishedTable { claims: claims_of(&text)?, path })
     });
     tables.collect()

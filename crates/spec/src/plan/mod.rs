@@ -163,7 +163,7 @@ pub struct StoragePlan {
     pub kind: String,
     /// Engine that reads its files; `None` where the storage has none.
     pub engine: Option<String>,
-    /// Bytes per second, all accelerators of a process together; `None` is unthrottled.
+    /// Bytes per second, all accelerators together; `None` is unthrottled.
     pub throttle_bytes_per_second: Option<f64>,
     /// Added to each operation behind the throttle, in seconds.
     pub throttle_latency_s: f64,
