@@ -30,7 +30,7 @@ pub(super) fn opening(report: &Report) -> Vec<FindingFigure> {
     lines.map(|(name, value)| FindingFigure { name: name.into(), value }).into()
 }
 
-/// What a page has room for beside these: the best of the tested configurations with what it costs, and what changes while runs last.
+/// Lines that only a page has room for: the best of the tested configurations with what it costs, and what changes while runs last.
 pub(super) fn of_page(report: &Report) -> Vec<FindingFigure> {
     let best = report.recommendations.first().map(|of| {
         let own = of.says.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
