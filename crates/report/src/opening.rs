@@ -72,7 +72,11 @@ fn unusable(report: &Report) -> String {
             format!("{some} of {all}: {}", list(&named))
         }
     };
-    let others = report.runs.len() - results.len();
+    let unread = report.runs.iter().filter(|one| one.run.unusable == Some(Reason::NoSteps)).count();
+    if unread > 0 {
+        says += &format!("; of {unread} more no steps are known");
+    }
+    let others = report.runs.len() - results.len() - unread;
     if others > 0 {
         says += &format!("; {others} more trained nothing or were put aside");
     }

@@ -79,6 +79,9 @@ fn who_passes_as_reported_alone_is_named_first() {
     report.runs.iter_mut().for_each(|one| one.run.origin = RunOrigin::Dlio);
     let expected = "1 of 2 runs reaches the bar over all steps, of 1 it is not known; ";
     assert!(holds(&report).starts_with(expected), "{}", holds(&report));
+    report.runs[1].run.unusable = Some(Reason::NoSteps);
+    let unusable = opening::opening(&report).remove(0).value;
+    assert!(unusable.ends_with("; of 1 more no steps are known"), "{unusable}");
 }
 
 #[test]
