@@ -6,7 +6,7 @@ use feedrate_spec::plan::StoragePlan;
 /// Linux hands out the rate of a throttled block device in slices of that length (`DFL_THROTL_SLICE`).
 pub(super) const SLICE_S: f64 = 0.1;
 
-/// What reads become at the device.
+/// Reads as the device has them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtDevice {
     /// Bytes, for each that is read.

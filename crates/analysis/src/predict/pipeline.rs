@@ -51,7 +51,7 @@ pub struct Pipeline {
     pub storage: FittedStorage,
     /// Whether it was a throttle or delays that reads waited for.
     pub(super) is_emulated: bool,
-    /// What its samples take of the storage, counted as that of other plans is.
+    /// Work of the storage for its samples, counted as that of other plans is.
     work: OnceCell<Option<SampleWork>>,
     /// A read's turn where the machine told of a limit of requests; 0 is none.
     pub(super) limited_request_s: f64,

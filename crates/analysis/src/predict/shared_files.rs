@@ -1,4 +1,4 @@
-//! What the samples of a file that holds many take: how often it is opened and how much of it is read depends on who reads which of them.
+//! Opens, reads and bytes of the samples of a file that holds many: how often it is opened and how much of it is read depends on who reads which of them.
 //! Counted, by reading a small dataset of the same format the same way.
 
 use super::miniature::mean_sample_bytes;
@@ -20,7 +20,7 @@ const TOGETHER_MAX: u32 = 16;
 /// An open or a read takes as long as another.
 const EACH_S: f64 = 1e-3;
 
-/// What a sample takes of the storage.
+/// Work of the storage for a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SampleWork {
     pub(super) opens: f64,
@@ -31,7 +31,7 @@ pub(super) struct SampleWork {
 impl SampleWork {
     /// That of `plan`; `None` where it cannot be counted.
     pub(super) fn counted(plan: &Plan) -> Option<Self> {
-        let scale = CopyScale::of(plan);
+        let scale = CopyScale::new(plan);
         let plan = scale.small(plan);
         let each = TimeSpec::Constant { mean: EACH_S };
         let storage = SimulatedStorage { latency: each, open: each, ..SimulatedStorage::default() };
@@ -61,7 +61,7 @@ struct CopyScale {
 }
 
 impl CopyScale {
-    fn of(plan: &Plan) -> Self {
+    fn new(plan: &Plan) -> Self {
         let sample_bytes = mean_sample_bytes(plan).max(1.0);
         let readers = f64::from(together(plan) * plan.loader.workers.max(1));
         // Each reader has two batches.
