@@ -63,7 +63,7 @@ impl Bound {
                 "The storage kept up with the {target_percent:.0} % asked for: {read_bytes} were read{from}."
             }
             Bound::InputBound => {
-                "What the loader was busy with is not known: the loop was watched[, {read_call_bytes} of read calls|][, {device_bytes} from the device|]."
+                "What the loader was busy with is not known: the loop was watched.[ Its processes got {read_call_bytes} from read calls, and {device_bytes} came from a device.|]"
             }
             Bound::BarrierBound => {
                 "They waited longer for the slowest among them than for data{slowest}."
