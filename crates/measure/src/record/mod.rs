@@ -83,7 +83,7 @@ pub struct Record {
     /// Wishes beside its workload; `None` of old records, and of runs in DLIO's place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<AskedData>,
-    /// What is known of a loop that was watched; `None` of runs of our own.
+    /// Knowledge of a loop that was watched; `None` of runs of our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the watching Python module found. Elsewhere in such a record what it cannot know is 0, empty or left out, and no metric reads it.
+/// Findings of the watching Python module. Elsewhere in such a record what it cannot know is 0, empty or left out, and no metric reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watched {
     /// The type of what was iterated.
