@@ -141,6 +141,27 @@ pub(crate) fn time_of_name(path: &Path) -> Option<i64> {
     micros(&format!("{date}T{}:{}:{}.000000", at(8, 10)?, at(10, 12)?, at(12, 14)?))
 }
 
+/// Ranks that cross a second as they start write into a folder of that second; and those of one job start within so many.
+const START_US: i64 = 5_000_000;
+
+/// The folder beside a run's that was begun with it, by its name, and has files of one of these ranks.
+pub(crate) fn begun_with(folder: &Path, ranks: &[u32]) -> Option<String> {
+    let begun = time_of_name(folder)?;
+    let is_with = |path: &Path| {
+        let apart = time_of_name(path).map(|at| (at - begun).abs());
+        let has_files = || {
+            file_names(path)
+                .iter()
+                .filter_map(|name| rank_of(name))
+                .any(|rank| ranks.contains(&rank))
+        };
+        path != folder && apart.is_some_and(|us| us <= START_US) && has_files()
+    };
+    let beside = fs::read_dir(folder.parent()?).ok()?.flatten().map(|entry| entry.path());
+    let found = beside.filter(|path| is_with(path)).min()?;
+    Some(found.file_name()?.to_string_lossy().into_owned())
+}
+
 /// Names of what runs have left in `folder` itself, and Hydra's folder with them.
 pub(crate) fn left_by_runs(folder: &Path) -> Vec<String> {
     let mut names = file_names(folder);

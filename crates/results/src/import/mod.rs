@@ -23,7 +23,7 @@ pub(crate) use config::leaves;
 pub use config::{Config, same_text};
 pub use dlio::{DLIO, Imported};
 pub use find::{FoundRun, LeftOut, RunOrigin, find};
-pub(crate) use find::{OTHER_BENCHMARKS, left_by_runs, time_of_name};
+pub(crate) use find::{OTHER_BENCHMARKS, begun_with, left_by_runs, time_of_name};
 pub use log::Log;
 pub use plan::AskedCounts;
 pub use reported::Reported;

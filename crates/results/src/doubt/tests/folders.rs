@@ -196,3 +196,18 @@ fn of_ranks_without_times_of_their_own_nothing_is_said() {
         check(name, &[], "", shared);
     }
 }
+
+#[test]
+fn the_folder_with_the_other_ranks_is_named() {
+    let both = ["4/2025-11-30-18-58-17", "4/2025-11-30-18-58-18"];
+    let evidence = "; `2025-11-30-18-58-1";
+    check("missing_ranks", &both, evidence, |root| {
+        let run = good().write(root, "w/4/2025-11-30-18-58-17");
+        for other in ["2025-11-30-18-58-18", "2025-11-30-18-59-18"] {
+            fs::create_dir(root.join("w/4").join(other)).unwrap();
+        }
+        for name in ["3_output.json", "3_per_epoch_stats.json"] {
+            fs::rename(run.join(name), root.join("w/4/2025-11-30-18-58-18").join(name)).unwrap();
+        }
+    });
+}
