@@ -18,6 +18,7 @@ mod resolve;
 mod launch;
 mod results;
 mod dataset_lock;
+mod folder;
 mod dataset;
 mod staging;
 mod sharing;

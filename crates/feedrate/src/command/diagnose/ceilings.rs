@@ -284,8 +284,7 @@ impl<'a> Part<'a> {
         let cached =
             if engine.member().has(Ability::BypassesPageCache) { ENGINES[0] } else { engine };
         plan.storage.engine = Some(cached.member().name.into());
-        let dataset =
-            self.beside(storage::open_by(&plan.storage.kind, &self.dataset.folder, cached)?);
+        let dataset = self.beside(self.dataset.open_by(&plan, cached)?);
         let passes = self.passes(name, &plan, &dataset, Cache::Warm)?;
         if passes.doubts.iter().any(|doubt| doubt == "not_warm") {
             return Ok(Ceiling::not_measured(name, NotMeasured::NotKept));
@@ -395,6 +394,7 @@ impl<'a> Part<'a> {
             trusts_plan: self.dataset.trusts_plan,
             generated: Generated::default(),
             preparation: Preparation::default(),
+            names: self.dataset.names.clone(),
             lock: None,
         }
     }
@@ -415,8 +415,7 @@ impl<'a> Part<'a> {
         if !self.dataset.storage.member().has(Ability::Engines) {
             return None;
         }
-        let folder = &self.dataset.folder;
-        let storage = storage::open_by(&self.plan.storage.kind, folder, engine).ok()?;
+        let storage = self.dataset.open_by(&self.plan, engine).ok()?;
         let file = storage.open(&self.files.first()?.path).ok()?;
         let come = storage.read_at(&file, 0, &mut [0; 1]);
         storage.close(file);

@@ -7,6 +7,7 @@ use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::execute::Unsaved;
 use crate::exit::{Exit, UsageError, refuse};
+use crate::folder::NamesFile;
 use crate::output::{refuse_there, write_output};
 use crate::resolve::{Resolved, resolve};
 use crate::{interrupt, messages, results, text, time};
@@ -74,7 +75,9 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     }
     let signals = interrupt::signals();
     system::raise_open_files();
-    let files = if data.foreign { Files::Foreign } else { Files::Generated };
+    let names = NamesFile::new();
+    let foreign = Files::Foreign { names: &names.0, probed: None };
+    let files = if data.foreign { foreign } else { Files::Generated };
     let choice = dataset::choose(&plan, &data_root, files)?;
     let ranks = Ranks::alone(plan.accelerators);
     let dataset = dataset::ready(&plan, Some(choice), None, &ranks, data.quiet, &signals)?;
