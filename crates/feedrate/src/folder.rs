@@ -15,7 +15,7 @@ use feedrate_data::storage;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::{DatasetPlan, Request};
 use feedrate_spec::units;
-use feedrate_spec::workload::yaml_text;
+use feedrate_spec::workload::{self, Strictness, yaml_text};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -114,7 +114,6 @@ pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     };
     let (short, short_bytes) = &found.short;
     taken.leave_out(short, *short_bytes, "with fewer samples than the others")?;
-    let holds_files = format.member().has(Ability::HoldsFiles);
     let dims = (!found.dims.is_empty()).then_some(found.dims);
     let left_out = taken.left_out.iter();
     Ok(FoundFolder {
@@ -126,7 +125,7 @@ pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
         samples: taken.train.files * found.per_file,
         samples_per_file: found.per_file,
         dims,
-        dims_are_even: found.is_even && !holds_files,
+        dims_are_even: found.is_even,
         element: found.element.map(|element| element.name()),
         probed_files: found.probed_files,
         left_out: left_out
@@ -178,10 +177,17 @@ fn refuse_ours(listing: &Listing) -> anyhow::Result<()> {
 fn workload_of(folder: &Path) -> String {
     let manifest = storage::open("file", folder).ok().and_then(|here| Manifest::read(&*here).ok());
     let Some(manifest) = manifest.flatten() else { return "WORKLOAD".into() };
-    let makes_it = |workload: &&Bundled| {
-        let data = DataArguments::from_name(workload.name);
-        let resolved = resolve_silently(&data, Request::default());
-        resolved.is_ok_and(|(made, _)| manifest.differences(&made.plan.dataset).is_empty())
+    let settings = &manifest.settings;
+    let makes_it = |bundled: &&Bundled| {
+        let parsed = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error);
+        let may_make_it = parsed.is_ok_and(|(own, _)| {
+            own.dataset_format == settings.format
+                && own.dataset_num_files_train == settings.files_train
+        });
+        let data = DataArguments::from_name(bundled.name);
+        may_make_it
+            && resolve_silently(&data, Request::default())
+                .is_ok_and(|(made, _)| manifest.differences(&made.plan.dataset).is_empty())
     };
     WORKLOADS.iter().find(makes_it).map_or("WORKLOAD", |workload| workload.name).into()
 }
@@ -240,7 +246,8 @@ impl FoundFolder {
             self.samples_per_file,
         );
         // Of pictures the plan's bytes are those of the pixels.
-        let is_dims = self.dims_are_even || self.has(Ability::EstimatedSize);
+        let is_plain = self.dims_are_even && !self.has(Ability::HoldsFiles);
+        let is_dims = is_plain || self.has(Ability::EstimatedSize);
         match &self.dims {
             Some(dims) if is_dims => {
                 let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
