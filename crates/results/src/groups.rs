@@ -2,10 +2,12 @@
 
 use crate::import::Bound;
 use crate::run::{Activity, Run, Submission, grouped};
+use crate::setting::by_number;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::stats::mean;
 use feedrate_spec::units::GIB;
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// Runs of one source, system, workload, accelerators and setting, of those that may be used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,11 +75,9 @@ pub fn passes_as_reported_alone(run: &Run) -> bool {
     [reaches_as_reported(run), reaches_over_all_steps(run)] == [Some(true), Some(false)]
 }
 
-/// The groups, in the order of their first runs.
+/// The groups: those of one source, system and workload together, by accelerators and what is set.
 pub fn result_groups(runs: &[Run]) -> Vec<ResultGroup> {
-    let mut groups: Vec<Vec<usize>> =
-        grouped(runs, Run::is_result, Run::experiment_key).into_values().collect();
-    groups.sort_unstable();
+    let groups = groups_of(runs, Run::is_result);
     groups.iter().map(|members| group(runs, members)).collect()
 }
 
@@ -96,12 +96,9 @@ pub struct CheckpointGroup {
     pub read_bytes_per_second: Option<f64>,
 }
 
-/// Their groups, in the order of their first runs.
+/// Their groups, in the same order.
 pub fn checkpoint_groups(runs: &[Run]) -> Vec<CheckpointGroup> {
-    let is_one = |run: &Run| run.activity == Activity::Checkpoints;
-    let mut groups: Vec<Vec<usize>> =
-        grouped(runs, is_one, Run::experiment_key).into_values().collect();
-    groups.sort_unstable();
+    let groups = groups_of(runs, |run| run.activity == Activity::Checkpoints);
     let groups = groups.into_iter().map(|members| {
         let first = &runs[members[0]];
         let told = |key: &str| {
@@ -120,6 +117,25 @@ pub fn checkpoint_groups(runs: &[Run]) -> Vec<CheckpointGroup> {
         }
     });
     groups.collect()
+}
+
+fn system(run: &Run) -> (&str, Option<&Submission>, &str, Option<u32>) {
+    (&run.source, run.submission.as_ref(), &run.workload, run.accelerators)
+}
+
+fn groups_of(runs: &[Run], is_member: impl Fn(&Run) -> bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> =
+        grouped(runs, is_member, Run::experiment_key).into_values().collect();
+    groups.sort_unstable();
+    groups.sort_by(|a, b| {
+        let [a, b] = [&runs[a[0]], &runs[b[0]]];
+        let levels = a.settings.values().zip(b.settings.values());
+        let mut levels = levels.map(|(a, b)| by_number(a, b).then(a.cmp(b)));
+        system(a)
+            .cmp(&system(b))
+            .then_with(|| levels.find(|by| by.is_ne()).unwrap_or(Ordering::Equal))
+    });
+    groups
 }
 
 fn group(runs: &[Run], members: &[usize]) -> ResultGroup {
@@ -225,6 +241,19 @@ mod tests {
         assert!((two.first_step_units.unwrap() - 2.0).abs() < 1e-3, "{two:?}");
         runs.iter_mut().for_each(|run| run.bar_percent = Some(94.0));
         assert_eq!(result_groups(&runs)[0].passes_reported, all(0, 2));
+    }
+
+    #[test]
+    fn a_system_of_two_rounds_is_two_groups() {
+        let folder = tempfile::tempdir().unwrap();
+        for (round, start_s) in [("v1.0", 36_000.0), ("v2.0", 46_000.0)] {
+            let name = format!("{round}/closed/x/results/one/unet3d-h100/run_1/c1");
+            run(|_, _| 0.02, start_s).publish(folder.path(), &name);
+        }
+        let runs = runs(folder.path());
+        let found = result_groups(&runs);
+        let systems = found.iter().map(|one| one.submission.as_ref().unwrap().to_string());
+        assert_eq!(systems.collect::<Vec<_>>(), ["v1.0/closed/x/one", "v2.0/closed/x/one"]);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl SampleTimes {
 impl<'a> Case<'a> {
     /// The case of a record whose answer is known.
     pub fn new(derived: &'a Derived<'a>, answer: &'a Answer, doubts: &'a [Doubt]) -> Self {
-        let pipeline = Pipeline::new(derived.record).ok();
+        let pipeline = Pipeline::of_derived(derived).ok();
         Case { derived, answer, doubts, pipeline, waits: Waits::new(derived) }
     }
 
@@ -169,6 +169,11 @@ impl<'a> Case<'a> {
         let emulated = self.plan().storage.throttle_bytes_per_second;
         let is_full = |rate: f64| rate * SATURATED_SHARE <= delivered;
         if emulated.is_some_and(is_full) {
+            return ReadLimit::Bandwidth;
+        }
+        let readers = self.plan().readers().saturating_mul(self.plan().loader.workers);
+        // So many at a time, and more readers wait for a place.
+        if self.plan().storage.throttle_concurrency.is_some_and(|places| places <= readers) {
             return ReadLimit::Bandwidth;
         }
         if self.derived.reads_are_emulated() {
