@@ -302,7 +302,8 @@ impl<'o> Opener<'o> {
         let (bytes, read) = probed?;
         match read {
             Ok(()) => {
-                Ok(Probed { path: self.storage.name_of(&path), bytes, shape: self.cursor.found() })
+                let shape = self.cursor.decoded().or_else(|| self.cursor.found());
+                Ok(Probed { path: self.storage.name_of(&path), bytes, shape })
             }
             Err(source) => Err(DatasetError::Format { path: self.storage.name_of(&path), source }),
         }

@@ -140,13 +140,17 @@ impl Cursor for DecodingCursor {
         if self.member.is_kept() {
             return None;
         }
-        let found = self.container.found();
-        let samples = found.map_or(1, |found| found.samples);
-        self.member.decoded.map(|decoded| FileShape { samples, ..decoded }).or(found)
+        let found = self.container.found()?;
+        let decoded = self.member.decoded.unwrap_or(found);
+        Some(FileShape { samples: found.samples, ..decoded })
     }
 
     fn payload_bytes(&self) -> Option<u64> {
         self.container.payload_bytes()
+    }
+
+    fn decoded(&self) -> Option<FileShape> {
+        self.member.decoded
     }
 
     fn undecoded(&self) -> Option<&'static str> {

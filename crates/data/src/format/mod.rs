@@ -218,6 +218,11 @@ pub trait Cursor: Send {
         self.found().map(|shape| shape.sample_bytes())
     }
 
+    /// Shape of the sample alone, where that was encoded and has been decoded.
+    fn decoded(&self) -> Option<FileShape> {
+        None
+    }
+
     /// Kind of the sample, where that is encoded and could not be decoded.
     fn undecoded(&self) -> Option<&'static str> {
         None
