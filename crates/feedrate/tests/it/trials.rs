@@ -187,3 +187,49 @@ fn no_trial_removes_a_copy_that_is_kept() {
     assert!(of["reason"].as_str().unwrap().contains("is there already, and a run would"), "{of}");
     assert!(kept.join("stage.json").exists() && kept.join("train").exists());
 }
+
+#[test]
+fn accelerators_that_are_fed_are_counted() {
+    let test = Test::with(LATENCY);
+    // Four reads at a time, of 4 ms: enough for a batch of four in 8 ms of each of two accelerators.
+    let few = [
+        "reader.read_threads=4",
+        "storage.throttle.concurrency=4",
+        "storage.delay.read_seconds=0",
+        "storage.throttle.latency_seconds=0.004",
+        "metric.au=0.6",
+    ];
+    let goal = ["--goal", "accelerators", "--max", "3", "--keys", "reader.prefetch_size", "--json"];
+    let answer = test.feedrate(&[&["tune", "workload.yaml"], &few[..], &goal[..]].concat());
+    assert!([0, 4].contains(&answer.code), "{answer:?}");
+    let report = answer.json();
+    let fed = report["best"]["fed_accelerators"].as_u64().unwrap();
+    assert!((1..=3).contains(&fed), "{report}");
+    let command = report["command"].as_str().unwrap();
+    assert!(command.contains(&format!("accelerators={fed}")), "{report}");
+}
+
+#[test]
+fn the_cheapest_setting_of_the_best_is_found_in_few_runs() {
+    let test = Test::with(LATENCY);
+    let keys = "reader.read_threads,reader.prefetch_size";
+    let arguments = ["tune", "workload.yaml", "--keys", keys, "--budget", "40s", "--json"];
+    let answer = test.feedrate(&arguments);
+    assert!([0, 4].contains(&answer.code), "{answer:?}");
+    let report = answer.json();
+    let tried = report["tried"].as_array().unwrap();
+    let mean = |of: &Value| of["tried"]["mean_percent"].as_f64().unwrap_or(0.0);
+    let own = tried.iter().find(|of| of["overrides"].as_array().unwrap().is_empty()).unwrap();
+    assert!(mean(own) + 10.0 < mean(&report["best"]), "{report}");
+    assert!(report["yaml"].as_str().unwrap().contains("reader:\n  read_threads: "), "{report}");
+    assert!(report["command"].as_str().unwrap().starts_with("feedrate run workload.yaml reader."));
+    for (more, said) in [
+        (["--budget", "0"], "--budget 20m"),
+        (["--goal=throughput", "train.computation_time=0"], "computation_time=0.001"),
+    ] {
+        let refused = test.feedrate(&[&["tune", "workload.yaml"][..], &more].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(said), "{refused:?}");
+    }
+    let bad = test.feedrate(&["tune", "workload.yaml", "--keys", "reader.read_thread"]);
+    assert!(bad.code == 2 && bad.stderr.contains("did you mean `reader.read_threads`?"), "{bad:?}");
+}
