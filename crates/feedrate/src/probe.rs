@@ -23,8 +23,8 @@ impl Probes<'_> {
     /// Run, and sum up. What it is told and tells is in files of this name.
     pub(crate) fn run(&self, data: DataArguments, name: &str) -> anyhow::Result<Summary> {
         // What a script does not say as it is would be another folder.
-        let folders = [data.data.as_deref(), Some(self.folder)].into_iter().flatten();
-        for folder in folders.filter(|folder| folder.to_str().is_none()) {
+        let mut folders = [data.data.as_deref(), Some(self.folder)].into_iter().flatten();
+        if let Some(folder) = folders.find(|folder| folder.to_str().is_none()) {
             let folder = folder.display();
             return refuse(
                 format!("`{folder}` is not UTF-8, in which other processes are told of it"),
