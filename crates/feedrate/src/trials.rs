@@ -26,8 +26,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// More runs would not decide it either.
-pub(crate) const RUNS_EACH_MAX: usize = 8;
 /// Time that a process takes beside its run.
 const START_S: f64 = 1.0;
 

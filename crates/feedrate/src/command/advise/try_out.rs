@@ -3,7 +3,7 @@
 use crate::changed::Changeable;
 use crate::exit::{Exit, Interrupted};
 use crate::probe::Probes;
-use crate::trials::{BASELINE, RUNS_EACH_MAX, Trial, Trials, UTILISATION};
+use crate::trials::{BASELINE, Trial, Trials, UTILISATION};
 use crate::{messages, results, text};
 use feedrate_analysis::advice::{Advice, Proposal};
 use feedrate_analysis::predict::{Pipeline, Prediction};
@@ -23,6 +23,8 @@ use std::path::Path;
 
 /// Runs of each change before the best two are tried together; what is not decided then is run again after that.
 const RUNS_EACH_FIRST: usize = 3;
+/// Whoever is not told apart by so many differs by about what matters to nobody, or is too noisy.
+const RUNS_EACH_MAX: usize = 16;
 
 /// Advice to be tried, and how long.
 pub(super) struct TryOut<'a> {
@@ -302,7 +304,8 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
         notes.push(format!("Withdrawn: {}", withdrawn.join(", ")));
     }
     notes.extend(of.stopped.iter().map(|why| format!("Stopped: {why}")));
-    let table = text::table(["Change", "Predicted", "Tried", "Runs", ""], rows);
+    let header = ["Change", "Predicted", "Tried", "n", ""];
+    let table = text::table_of_changes(header, rows, 0);
     let mut parts = vec![opening.to_string(), table];
     if !notes.is_empty() {
         parts.push(notes.join("\n"));

@@ -5,7 +5,7 @@ use super::grid::{TuneGrid, TuneSetting};
 use crate::changed::{ACCELERATORS_IS, Changeable};
 use crate::command::scale::largest;
 use crate::exit::UsageError;
-use crate::trials::{BASELINE, RUNS_EACH_MAX, Trials};
+use crate::trials::{BASELINE, Trials};
 use anyhow::Context;
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::metric::AU_ALL_STEPS;
@@ -25,6 +25,8 @@ const HOPELESS_SHARE: f64 = 0.1;
 /// One of so many settings is run at first, and the fewest and the most of them.
 const CHOSEN_OF: usize = 12;
 const CHOSEN: [usize; 2] = [2, 8];
+/// Runs of each of the last two, at most: more would not tell them apart either.
+const RUNS_EACH_MAX: usize = 8;
 /// How often the best run so far predicts what else to run, and so much of it.
 const SECOND_THOUGHTS: usize = 2;
 const SECOND_CHOSEN: usize = 1;
