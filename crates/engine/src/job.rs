@@ -5,6 +5,7 @@ use crate::reader::SampleReader;
 use crate::sink::Sink;
 use feedrate_data::content::Content;
 use feedrate_data::format::{self, CursorOptions, Format, FormatError};
+use feedrate_data::generate::generate;
 use feedrate_data::storage::{self, ReadStorage, Storage, StorageError, engine};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
@@ -15,6 +16,7 @@ use feedrate_spec::shape::FileShape;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Training or evaluations, as one process reads them.
 pub struct ReadJob {
@@ -114,6 +116,17 @@ impl ReadJob {
         plan.storage = StoragePlan { kind: "null".into(), ..StoragePlan::default() };
         let storage: Arc<dyn Storage> = storage::open("null", Path::new("/"))?.into();
         ReadJob::new(&plan, 0..plan.accelerators, storage, true)
+    }
+
+    /// Training as `plan` has it on all its accelerators, on files of its dataset that are made in memory first; `None` where they cannot
+    /// be made.
+    pub fn in_memory(plan: &Plan) -> Option<Self> {
+        let mut plan = plan.clone();
+        plan.storage = StoragePlan { kind: "memory".into(), ..StoragePlan::default() };
+        let storage: Arc<dyn Storage> = storage::open("memory", Path::new("/")).ok()?.into();
+        let (layout, cancel) = (Layout::new(&plan.dataset), AtomicBool::new(false));
+        generate(&plan.dataset, &layout, &*storage, 1, &|_, _| {}, &cancel).ok()?;
+        ReadJob::new(&plan, 0..plan.accelerators, storage, true).ok()
     }
 
     /// The evaluations of `plan`; `None` where it has none.

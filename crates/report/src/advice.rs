@@ -89,19 +89,18 @@ pub(super) fn table(of: &ReportAdvice) -> ReportTable {
     table.add("Change", ColumnKind::Text, names);
     let predicted = rows.iter().map(|(_, row)| match row {
         Some(ReportChange { of, .. }) => with_range(of.predicted_percent, of.interval),
-        None => TableCell::default(),
+        None => with_range(None, None),
     });
     table.add("AU predicted (%)", ColumnKind::Number, predicted);
-    let tried = rows.iter().map(|(tried, _)| match tried {
-        Some(tried) => with_range(Some(tried.mean_percent), tried.interval),
-        None => TableCell::default(),
-    });
-    table.add("AU tried (%)", ColumnKind::Number, tried);
-    let runs = rows.iter().map(|(tried, _)| match tried {
-        Some(tried) => TableCell::from(Some(tried.n)),
-        None => TableCell::default(),
-    });
-    table.add("n", ColumnKind::Number, runs);
+    if of.trials.is_some() {
+        let tried = rows.iter().map(|(tried, _)| match tried {
+            Some(tried) => with_range(Some(tried.mean_percent), tried.interval),
+            None => with_range(None, None),
+        });
+        table.add("AU tried (%)", ColumnKind::Number, tried);
+        let runs = rows.iter().map(|(tried, _)| TableCell::from(tried.map(|tried| tried.n)));
+        table.add("n", ColumnKind::Number, runs);
+    }
     let outcomes = rows.iter().map(|(_, row)| row.map_or("", |row| outcome(of, row)));
     table.add("Outcome", ColumnKind::Text, outcomes);
     let why = rows.iter().map(|(_, row)| row.and_then(|row| row.why.clone()).unwrap_or_default());

@@ -2,10 +2,12 @@
 
 use crate::import::Bound;
 use crate::run::{Activity, Run, Submission, grouped};
+use crate::setting::by_number;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::stats::mean;
 use feedrate_spec::units::GIB;
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// Runs of one source, system, workload, accelerators and setting, of those that may be used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,11 +75,9 @@ pub fn passes_as_reported_alone(run: &Run) -> bool {
     [reaches_as_reported(run), reaches_over_all_steps(run)] == [Some(true), Some(false)]
 }
 
-/// The groups, in the order of their first runs.
+/// The groups: those of one source, system and workload together, by accelerators and what is set.
 pub fn result_groups(runs: &[Run]) -> Vec<ResultGroup> {
-    let mut groups: Vec<Vec<usize>> =
-        grouped(runs, Run::is_result, Run::experiment_key).into_values().collect();
-    groups.sort_unstable();
+    let groups = groups_of(runs, Run::is_result);
     groups.iter().map(|members| group(runs, members)).collect()
 }
 
@@ -96,12 +96,9 @@ pub struct CheckpointGroup {
     pub read_bytes_per_second: Option<f64>,
 }
 
-/// Their groups, in the order of their first runs.
+/// Their groups, in the same order.
 pub fn checkpoint_groups(runs: &[Run]) -> Vec<CheckpointGroup> {
-    let is_one = |run: &Run| run.activity == Activity::Checkpoints;
-    let mut groups: Vec<Vec<usize>> =
-        grouped(runs, is_one, Run::experiment_key).into_values().collect();
-    groups.sort_unstable();
+    let groups = groups_of(runs, |run| run.activity == Activity::Checkpoints);
     let groups = groups.into_iter().map(|members| {
         let first = &runs[members[0]];
         let told = |key: &str| {
@@ -120,6 +117,25 @@ pub fn checkpoint_groups(runs: &[Run]) -> Vec<CheckpointGroup> {
         }
     });
     groups.collect()
+}
+
+fn system(run: &Run) -> (&str, Option<&Submission>, &str, Option<u32>) {
+    (&run.source, run.submission.as_ref(), &run.workload, run.accelerators)
+}
+
+fn groups_of(runs: &[Run], is_member: impl Fn(&Run) -> bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> =
+        grouped(runs, is_member, Run::experiment_key).into_values().collect();
+    groups.sort_unstable();
+    groups.sort_by(|a, b| {
+        let [a, b] = [&runs[a[0]], &runs[b[0]]];
+        let levels = a.settings.values().zip(b.settings.values());
+        let mut levels = levels.map(|(a, b)| by_number(a, b).then(a.cmp(b)));
+        system(a)
+            .cmp(&system(b))
+            .then_with(|| levels.find(|by| by.is_ne()).unwrap_or(Ordering::Equal))
+    });
+    groups
 }
 
 fn group(runs: &[Run], members: &[usize]) -> ResultGroup {

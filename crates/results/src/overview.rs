@@ -2,6 +2,7 @@
 
 use crate::place::model_name;
 use crate::row::Row;
+use crate::setting::by_number;
 use crate::state::{Attempt, Status, StudyState};
 use crate::table::field;
 use serde::Serialize;
@@ -31,7 +32,7 @@ pub struct LevelCounts {
 pub struct FactorCounts {
     /// A column, or a key.
     pub factor: String,
-    /// In the order of the file.
+    /// Numbers ascend; others stand in the order of the file.
     pub levels: Vec<LevelCounts>,
 }
 
@@ -107,6 +108,7 @@ fn factors(rows: &[(&Row, Status)]) -> Vec<FactorCounts> {
             });
             levels[at].counts.add(*status);
         }
+        levels.sort_by(|a, b| by_number(&a.level, &b.level));
         if levels.len() > 1 {
             factors.push(FactorCounts { factor: name.into(), levels });
         }
@@ -177,7 +179,7 @@ mod tests {
             .iter()
             .map(|level| (level.level.as_str(), level.counts))
             .collect();
-        assert_eq!(levels, [("-", counts(1, 1)), ("8", counts(1, 1))]);
+        assert_eq!(levels, [("8", counts(1, 1)), ("-", counts(1, 1))]);
         assert_eq!(overview.matrix[1].counts, counts(1, 2));
     }
 

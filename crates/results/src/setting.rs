@@ -2,6 +2,7 @@
 
 use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::{KEYS, KeyInfo, Origin, Override};
+use std::cmp::Ordering;
 
 /// Keys of the study, not of the workload.
 pub const STUDY_PREFIX: &str = "study.";
@@ -106,6 +107,14 @@ pub fn pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<String> {
 /// A level as a finite number, if it is one.
 pub fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Order of levels: numbers ascend, before all others, which keep theirs.
+pub fn by_number(a: &str, b: &str) -> Ordering {
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    }
 }
 
 /// A value in quotes where it would not be one word of an override. It holds not both kinds of quotes.

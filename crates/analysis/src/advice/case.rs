@@ -58,7 +58,7 @@ impl SampleTimes {
 impl<'a> Case<'a> {
     /// The case of a record whose answer is known.
     pub fn new(derived: &'a Derived<'a>, answer: &'a Answer, doubts: &'a [Doubt]) -> Self {
-        let pipeline = Pipeline::new(derived.record).ok();
+        let pipeline = Pipeline::of_derived(derived).ok();
         Case { derived, answer, doubts, pipeline, waits: Waits::new(derived) }
     }
 

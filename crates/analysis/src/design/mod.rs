@@ -9,7 +9,7 @@ pub use declared::Declared;
 pub use strata::{HOST, Stratum};
 
 use feedrate_results::run::{ROWS, Settings, factor};
-use feedrate_results::setting::number;
+use feedrate_results::setting::{by_number, number};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The level of a run that does not have the setting.
@@ -253,14 +253,8 @@ impl Factor {
     ) -> (Self, Vec<usize>) {
         let name = factor(key);
         let mut order: Vec<usize> = (0..levels.len()).collect();
-        order.sort_by(|&a, &b| match (number(levels[a]), number(levels[b])) {
-            (Some(a), Some(b)) => a.total_cmp(&b),
-            (None, None) => declared
-                .place(name, levels[a])
-                .cmp(&declared.place(name, levels[b]))
-                .then(a.cmp(&b)),
-            (a, b) => a.is_none().cmp(&b.is_none()),
-        });
+        order.sort_by_key(|&at| declared.place(name, levels[at]));
+        order.sort_by(|&a, &b| by_number(levels[a], levels[b]));
         let mut places = vec![0; order.len()];
         order.iter().enumerate().for_each(|(to, &from)| places[from] = to);
         let levels: Vec<String> = order.iter().map(|&at| levels[at].to_string()).collect();

@@ -5,6 +5,7 @@
 
 mod model;
 mod miniature;
+mod shared_files;
 mod steadiness;
 mod storage;
 mod pipeline;
@@ -153,9 +154,10 @@ impl Pipeline {
         if let Some(unseen) = changes.iter().find(|change| !is_seen(change)) {
             return Err(Untold::NotSeen { key: unseen.key() });
         }
+        let cost = self.cost(plan)?;
         let mut predicted = Vec::new();
         for (rest, residual) in &self.models {
-            predicted.push(self.predict_on(plan, changes, rest, residual)?);
+            predicted.push(self.predict_on(plan, cost, changes, rest, residual)?);
         }
         let Some(best) = predicted.first().copied() else { return Err(Untold::NotCounted) };
         let ends = |pick: fn(f64, f64) -> f64, at: usize| {
@@ -185,15 +187,19 @@ impl Pipeline {
     fn predict_on(
         &self,
         plan: &Plan,
+        mut cost: SampleCost,
         changes: &[PipelineChange],
         rest: &StorageModel,
         residual: &Residual,
     ) -> Result<Prediction, Untold> {
         let mut changed = plan.clone();
-        let mut cost = self.cost(plan)?;
         let mut model = rest.behind(StorageModel::emulated(&plan.storage_of_steps()));
         for change in changes {
             change.apply(&mut model, &mut cost, &mut changed);
+            if matches!(change, PipelineChange::Bandwidth(Scale::Value(_))) {
+                // More bytes are no more requests, where those are limited for certain.
+                model.request_s = self.limited_request_s;
+            }
         }
         let scene = Scene { plan: &changed, cost: &cost, model: &model, cores: self.cores };
         let simulated = scene.run()?;
@@ -236,8 +242,8 @@ impl PipelineChange {
     fn is_seen(self, model: &StorageModel) -> bool {
         let rates = [model.bytes_per_second, model.stream_bytes_per_second];
         match self {
-            PipelineChange::Bandwidth(Scale::Times(_)) => {
-                model.request_s > 0.0 || rates.iter().any(Option::is_some)
+            PipelineChange::Bandwidth(Scale::Times(times)) => {
+                times.is_infinite() || model.request_s > 0.0 || rates.iter().any(Option::is_some)
             }
             PipelineChange::Latency(Scale::Times(_)) => model.latency_s > 0.0,
             PipelineChange::OpenLatency(Scale::Times(_)) => model.open_s > 0.0,
@@ -250,7 +256,6 @@ impl PipelineChange {
         match self {
             PipelineChange::Bandwidth(Scale::Value(value)) => {
                 (model.bytes_per_second, model.stream_bytes_per_second) = (Some(value), None);
-                model.request_s = 0.0;
             }
             PipelineChange::Bandwidth(Scale::Times(times)) => {
                 model.request_s /= times;

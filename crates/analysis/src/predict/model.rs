@@ -6,6 +6,23 @@ use feedrate_spec::plan::StoragePlan;
 /// Linux hands out the rate of a throttled block device in slices of that length (`DFL_THROTL_SLICE`).
 pub(super) const SLICE_S: f64 = 0.1;
 
+/// Reads as the device has them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AtDevice {
+    /// Bytes, for each that is read.
+    pub(super) bytes_of_byte: f64,
+    pub(super) requests: DeviceRequests,
+}
+
+/// Requests at the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum DeviceRequests {
+    /// For each read.
+    OfRead(f64),
+    /// For each byte that is read: the page cache reads ahead, in requests of its own.
+    OfByte(f64),
+}
+
 /// A storage: the times that opens and reads take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StorageModel {
@@ -39,13 +56,19 @@ impl StorageModel {
         }
     }
 
-    /// The limits that a control group sets, where `of_bytes` of each byte that is read come from the device. Requests are limited as they
-    /// are read where no page cache puts them together.
-    pub(super) fn limited(limits: &ReadLimits, of_bytes: f64, is_direct: bool) -> Self {
-        let requests = if is_direct { limits.requests_per_second } else { None };
+    /// The limits that a control group sets, as what it limits is at the `device`.
+    pub(super) fn limited(limits: &ReadLimits, device: &AtDevice) -> Self {
+        let bytes = limits.bytes_per_second.map(|rate| rate as f64 / device.bytes_of_byte);
+        let requests = limits.requests_per_second.map(|rate| rate as f64);
+        let (of_read, of_byte) = match device.requests {
+            DeviceRequests::OfRead(each) => (requests.map(|rate| each / rate), None),
+            DeviceRequests::OfByte(each) => {
+                (None, requests.map(|rate| rate / each).filter(|rate| rate.is_finite()))
+            }
+        };
         StorageModel {
-            bytes_per_second: limits.bytes_per_second.map(|rate| rate as f64 / of_bytes),
-            request_s: requests.map_or(0.0, |rate| 1.0 / rate as f64),
+            bytes_per_second: bytes.into_iter().chain(of_byte).reduce(f64::min),
+            request_s: of_read.unwrap_or_default(),
             slice_s: SLICE_S,
             ..StorageModel::default()
         }

@@ -1,7 +1,8 @@
 //! The pipeline of a record: what a sample takes by stage, how many requests were in flight, and how far the model of it is off.
 
 use super::miniature::{EpochTimes, Scene, Simulated, mean_sample_bytes, mean_times};
-use super::model::{SampleCost, StorageModel};
+use super::model::{AtDevice, DeviceRequests, SampleCost, StorageModel};
+use super::shared_files::SampleWork;
 use super::steadiness::Steadiness;
 use super::storage::{FittedStorage, Reads};
 use super::{Untold, miniature};
@@ -9,6 +10,7 @@ use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_spec::plan::{FileAccess, Plan};
 use feedrate_spec::workload::Shuffle;
+use std::cell::OnceCell;
 
 /// A record's pipeline: service times by stage, requests in flight, workers, and the storage that explains them.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +51,12 @@ pub struct Pipeline {
     pub storage: FittedStorage,
     /// Whether it was a throttle or delays that reads waited for.
     pub(super) is_emulated: bool,
+    /// Work of the storage for its samples, counted as that of other plans is.
+    work: OnceCell<Option<SampleWork>>,
+    /// A read's turn where the machine told of a limit of requests; 0 is none.
+    pub(super) limited_request_s: f64,
+    /// Whether reads wait for a limit of requests, which the page cache makes of them.
+    cache_asks: bool,
     /// Whether the cores had hardly a moment to spare.
     cores_are_busy: bool,
     /// The plan that was run.
@@ -73,9 +81,7 @@ struct Limits {
 enum Reached {
     #[default]
     None,
-    /// One that is known as it is.
-    Known,
-    /// One of requests, of which the page cache makes others than the reads.
+    Bytes,
     Requests,
 }
 
@@ -108,7 +114,12 @@ impl Pipeline {
     /// # Errors
     /// It does not tell.
     pub fn new(record: &Record) -> Result<Self, Untold> {
-        let derived = Derived::new(record);
+        Pipeline::of_derived(&Derived::new(record))
+    }
+
+    /// The same of a record whose metrics are known.
+    pub(crate) fn of_derived(derived: &Derived) -> Result<Self, Untold> {
+        let record = derived.record;
         let (plan, io) = (&record.plan, &derived.io);
         let times: Vec<EpochTimes> =
             record.epochs.iter().map(mean_times).filter(|one| one.steps > 0.0).collect();
@@ -154,13 +165,16 @@ impl Pipeline {
             au_percent: miniature::au_percent(&times),
             storage: FittedStorage::default(),
             is_emulated: derived.reads_are_emulated(),
+            work: OnceCell::new(),
+            limited_request_s: 0.0,
+            cache_asks: false,
             cores_are_busy: false,
             plan: plan.clone(),
             models: Vec::new(),
         };
         let of_cores = length_s * f64::from(pipeline.cores);
         pipeline.cores_are_busy = cpu_ns.is_some_and(|ns| ns as f64 / 1e9 > BUSY_SHARE * of_cores);
-        pipeline.fit(&derived, &times)?;
+        pipeline.fit(derived, &times)?;
         Ok(pipeline)
     }
 
@@ -171,14 +185,15 @@ impl Pipeline {
         let emulated = StorageModel::emulated(&plan.storage_of_steps());
         let open_s = self.open_s.unwrap_or_default();
         let limits = self.limits(derived);
-        let mut reads = Reads {
+        self.limited_request_s = limits.model.request_s;
+        self.cache_asks = limits.reached == Reached::Requests && !plan.storage.passes_page_cache;
+        let reads = Reads {
             io: &derived.io,
             read_s: self.read_s.unwrap_or_default(),
             bytes: self.request_bytes,
             threads: plan.readers() * plan.loader.workers.max(1),
             steadiness: Steadiness::new(derived.record),
             waits_for_reads: self.waits_for_reads(derived),
-            requests_are_limited: false,
             known: if self.is_emulated {
                 StorageModel { open_s, ..emulated }
             } else {
@@ -188,11 +203,8 @@ impl Pipeline {
         let scene = Scene { plan: &plan, cost: &cost, model: &reads.known, cores: self.cores };
         let rests = match limits.reached {
             _ if self.is_emulated => reads.rest(scene)?,
-            Reached::Known => vec![reads.beside_limits()],
-            reached => {
-                reads.requests_are_limited = reached == Reached::Requests;
-                reads.explained(scene)?
-            }
+            Reached::Bytes | Reached::Requests => vec![reads.beside_limits()],
+            Reached::None => reads.explained(scene)?,
         };
         for rest in rests {
             let mut rest = rest.behind(limits.model);
@@ -224,21 +236,37 @@ impl Pipeline {
             return Limits::default();
         }
         // Each machine has its own device, or its own part of one.
-        let length_s = self.length_s * record.machines().len() as f64;
-        let of_bytes = device_bytes as f64 / io.read_bytes as f64;
-        let is_direct = self.plan.storage.engine.as_deref() == Some("direct");
-        let is_reached = |limit: Option<u64>, count: u64| {
-            limit.is_some_and(|limit| REACHED_SHARE * limit as f64 * length_s <= count as f64)
+        let machines = record.machines().len() as f64;
+        let length_s = self.length_s * machines;
+        let reads = io.reads as f64;
+        // The device serves others too.
+        let all = derived.sum_of_host(|host| host.device_reads);
+        let all_bytes = derived.sum_of_host(|host| host.device_read_bytes).filter(|all| *all > 0);
+        let requests = all
+            .zip(all_bytes)
+            .map(|(all, all_bytes)| all as f64 * (device_bytes as f64 / all_bytes as f64).min(1.0));
+        let is_direct = self.plan.storage.passes_page_cache;
+        let requests =
+            if is_direct { Some(requests.unwrap_or(reads).max(reads)) } else { requests };
+        let is_reached = |limit: Option<u64>, count: f64| {
+            limit.is_some_and(|limit| REACHED_SHARE * limit as f64 * length_s <= count)
         };
-        let requests = is_reached(limits.requests_per_second, io.reads);
         let reached = match () {
-            () if is_reached(limits.bytes_per_second, device_bytes) => Reached::Known,
-            () if requests && is_direct => Reached::Known,
-            () if requests => Reached::Requests,
+            () if is_reached(limits.bytes_per_second, device_bytes as f64) => Reached::Bytes,
+            () if is_reached(limits.requests_per_second, requests.unwrap_or(0.0)) => {
+                Reached::Requests
+            }
             () => Reached::None,
         };
-        let machines = record.machines().len() as f64;
-        let mut model = StorageModel::limited(&limits, of_bytes / machines, is_direct);
+        let of_byte = |count: f64| count / io.read_bytes as f64 / machines;
+        let each = requests.unwrap_or(0.0);
+        let requests = if is_direct {
+            DeviceRequests::OfRead(each / reads / machines)
+        } else {
+            DeviceRequests::OfByte(of_byte(each))
+        };
+        let device = AtDevice { bytes_of_byte: of_byte(device_bytes as f64), requests };
+        let mut model = StorageModel::limited(&limits, &device);
         if reached == Reached::None {
             // Who stays below a limit waits for no slice of it.
             model.slice_s = 0.0;
@@ -250,8 +278,7 @@ impl Pipeline {
     fn waits_for_reads(&self, derived: &Derived) -> bool {
         let (io, plan) = (&derived.io, &self.plan);
         let of_workers_s = (io.open_ns + io.read_ns + io.decode_ns) as f64;
-        let alone =
-            plan.dataset.samples_per_file <= 1 || plan.storage.engine.as_deref() == Some("direct");
+        let alone = plan.dataset.samples_per_file <= 1 || self.plan.storage.passes_page_cache;
         alone && self.au_percent < FED_PERCENT && READING_SHARE * of_workers_s <= io.read_ns as f64
     }
 
@@ -266,8 +293,13 @@ impl Pipeline {
             return Err(Untold::OtherFiles);
         }
         let is_shuffled = |plan: &Plan| plan.loader.sample_shuffle != Shuffle::Off;
-        if is.dataset.samples_per_file > 1 && is_shuffled(was) != is_shuffled(is) {
+        let is_shared = was.dataset.samples_per_file.max(is.dataset.samples_per_file) > 1;
+        if is_shared && !self.is_emulated && is_shuffled(was) != is_shuffled(is) {
             return Err(Untold::OtherOrder);
+        }
+        // Who knows which requests the page cache makes of other reads?
+        if self.cache_asks && was.loader.piece_bytes != is.loader.piece_bytes {
+            return Err(Untold::OtherFiles);
         }
         // Nothing is known of another way into the storage either.
         if !self.is_emulated && was.storage.engine != is.storage.engine {
@@ -276,30 +308,37 @@ impl Pipeline {
         if reads_together(is) {
             return Err(Untold::CollectiveReads);
         }
+        let decode_s = (self.decode_s - was.loader.preprocess.mean_s()).max(0.0);
+        // Workers that waited for a core took longer than the core did.
+        let of_cores_s = if self.cores_are_busy { self.cpu_s } else { None };
+        let cpu_s = of_cores_s.unwrap_or(decode_s).min(decode_s);
+        let is_read_alike = was.dataset == is.dataset
+            && was.loader == is.loader
+            && was.accelerators == is.accelerators;
+        if is_shared && !is_read_alike {
+            let was = *self.work.get_or_init(|| SampleWork::counted(was));
+            let work = was.zip(SampleWork::counted(is));
+            let (was, is) = work.ok_or(Untold::OtherFiles)?;
+            return Ok(SampleCost {
+                opens: self.opens_per_sample * is.opens / was.opens,
+                reads: self.reads_per_sample * is.reads / was.reads,
+                bytes: self.sample_bytes * is.bytes / was.bytes,
+                cpu_s: cpu_s * is.bytes / was.bytes,
+            });
+        }
         let [bytes_were, bytes] = [was, is].map(mean_sample_bytes);
         let grows = bytes / bytes_were.max(1.0);
         // Headers are read with the payload, or count as reads beside it.
         let pieces =
             |bytes: f64, plan: &Plan| (bytes / plan.loader.piece_bytes.max(1) as f64).ceil();
-        let pieces_were = pieces(self.sample_bytes, was);
-        let pieces = pieces(self.sample_bytes * grows, is);
-        // A file kept open serves all its samples; else each sample opens it.
-        let samples_were = was.dataset.samples_per_file.max(1) as f64;
-        let keeps_open = samples_were > 1.0 && self.opens_per_sample < 0.5;
-        let samples = is.dataset.samples_per_file.max(1) as f64;
-        let opens = self.opens_per_sample * if keeps_open { samples_were / samples } else { 1.0 };
-        // Fewer reads than pieces of a sample: a read holds several samples.
-        let reads = if self.reads_per_sample < pieces_were {
-            let longer = was.loader.piece_bytes as f64 / is.loader.piece_bytes.max(1) as f64;
-            (self.reads_per_sample * longer * grows).max(opens)
-        } else {
-            self.reads_per_sample - pieces_were + pieces
-        };
-        let decode_s = (self.decode_s - was.loader.preprocess.mean_s()).max(0.0);
-        // Workers that waited for a core took longer than the core did.
-        let of_cores_s = if self.cores_are_busy { self.cpu_s } else { None };
-        let cpu_s = of_cores_s.unwrap_or(decode_s).min(decode_s);
-        Ok(SampleCost { opens, reads, bytes: self.sample_bytes * grows, cpu_s: cpu_s * grows })
+        let reads = self.reads_per_sample - pieces(self.sample_bytes, was)
+            + pieces(self.sample_bytes * grows, is);
+        Ok(SampleCost {
+            opens: self.opens_per_sample,
+            reads: reads.max(self.opens_per_sample),
+            bytes: self.sample_bytes * grows,
+            cpu_s: cpu_s * grows,
+        })
     }
 
     /// The plan, and where it does not say how long a step computes, as long as those of the record did.

@@ -61,8 +61,6 @@ pub(super) struct Reads<'a> {
     pub(super) steadiness: Option<Steadiness>,
     /// Whether nothing but the reads could have made them come so.
     pub(super) waits_for_reads: bool,
-    /// Whether a limit of requests is reached, which are not the reads.
-    pub(super) requests_are_limited: bool,
     /// The part of the storage that is known, and stands before the fitted one.
     pub(super) known: StorageModel,
 }
@@ -137,7 +135,7 @@ impl Reads<'_> {
         let alone_s = self.alone_s();
         let sliced =
             shared.map(|model| StorageModel { slice_s: SLICE_S, latency_s: alone_s, ..model });
-        if in_slices == Slices::Seen || self.requests_are_limited {
+        if in_slices == Slices::Seen {
             return sliced.to_vec();
         }
         let latency = StorageModel { latency_s: read_s, latency_spread, ..nothing };

@@ -254,7 +254,7 @@ fn limits_that_the_machine_tells_are_known() {
             let base = |plan: &mut Plan| {
                 threads(4)(plan);
                 plan.train.compute = constant(compute_s);
-                plan.storage.engine = Some("direct".into());
+                plan.storage.passes_page_cache = true;
             };
             let mut record = run(&plan(base), in_slices(50.0));
             record.epochs[0].host.process_device_read_bytes = Some(240_000_000);
@@ -268,6 +268,77 @@ fn limits_that_the_machine_tells_are_known() {
             let predicted = Pipeline::new(&record).unwrap().predict(&changed, &[]).unwrap();
             let really = au(&run(&changed, in_slices(really)));
             assert!((predicted.au_percent - really).abs() < 3.0, "{really} is {predicted:?}");
+        }
+    }
+}
+
+/// Four reads of a million bytes were one request at the device, of which others made as many: 12.5 of them a second are 50 reads.
+#[test]
+fn requests_of_the_page_cache_are_those_of_the_device() {
+    let mut record = run(&plan(threads(4)), in_slices(50.0));
+    let bytes = 240_000_000;
+    let host = &mut record.epochs[0].host;
+    host.process_device_read_bytes = Some(bytes);
+    (host.device_read_bytes, host.device_reads) = (Some(2 * bytes), Some(2 * 60));
+    let limits = ReadLimits { requests_per_second: Some(12), ..ReadLimits::default() };
+    record.system.data_mount = Some(Mount { read_limits: Some(limits), ..Mount::default() });
+    let pipeline = Pipeline::new(&record).unwrap();
+    let best = pipeline.storage.best;
+    assert_eq!((best.bytes_per_second, best.request_s), (Some(48e6), 0.0));
+    let smaller = plan(|plan| (plan.loader.workers, plan.loader.piece_bytes) = (4, 250_000));
+    assert_eq!(pipeline.predict(&smaller, &[]), Err(Untold::OtherFiles));
+}
+
+/// A rate in bytes leaves the requests their limit.
+#[test]
+fn more_bytes_a_second_are_no_more_requests() {
+    let limits = ReadLimits { requests_per_second: Some(50), ..ReadLimits::default() };
+    let base = plan(|plan| (plan.loader.workers, plan.storage.passes_page_cache) = (4, true));
+    let mut record = run(&base, in_slices(50.0));
+    record.epochs[0].host.process_device_read_bytes = Some(240_000_000);
+    record.system.data_mount = Some(Mount { read_limits: Some(limits), ..Mount::default() });
+    let pipeline = Pipeline::new(&record).unwrap();
+    let with = |change| pipeline.predict(&base, &[change]).unwrap().au_percent;
+    let more = with(PipelineChange::Bandwidth(Scale::Value(1e9)));
+    assert!((more - pipeline.au_percent).abs() < 2.0, "{more}");
+    assert!(pipeline.au_percent + 10.0 < with(PipelineChange::Bandwidth(Scale::Times(2.0))));
+}
+
+/// Each reader of a file opens it, and reads on from where it was.
+#[test]
+fn who_reads_which_samples_of_a_file_decides_what_is_read() {
+    let of = |format: &str, workers: u32| {
+        plan(|plan| {
+            (plan.dataset.format, plan.dataset.extension) = (format.into(), format.into());
+            plan.dataset.samples_per_file = 20;
+            (plan.dataset.record_bytes, plan.dataset.record_dims) = (1e5, Vec::new());
+            (plan.loader.piece_bytes, plan.loader.workers) = (1 << 18, workers);
+            (plan.storage.throttle_latency_s, plan.storage.open_delay_s) = (0.02, 0.04);
+        })
+    };
+    let latency = SimulatedStorage { open: constant(0.04), ..storage(20.0, None, None) };
+    for format in ["tfrecord", "hdf5", "parquet"] {
+        let really = |plan: &Plan| {
+            let mut plan = plan.clone();
+            plan.dataset.files_train = plan.train.steps_per_epoch * 4 / 20;
+            let mut driver = SimulatedDriver::new(ReadJob::in_memory(&plan).unwrap(), latency);
+            let accelerators = driver.epoch(plan.train.steps_per_epoch).unwrap();
+            let end_ns = accelerators[0].blocks[0].end_ns;
+            let causes = Some(driver.take_causes());
+            let epoch =
+                EpochRecord { number: 1, end_ns, accelerators, causes, ..EpochRecord::default() };
+            let system = System { cpus: 16, ..System::default() };
+            Record { system, ..example::record(plan, vec![epoch]) }
+        };
+        for (was, is) in [(4, 1), (1, 4)] {
+            let [was, is] = [was, is].map(|workers| of(format, workers));
+            let [record, changed] = [&was, &is].map(really);
+            let predicted = Pipeline::new(&record).unwrap().predict(&changed.plan, &[]).unwrap();
+            let really = au(&changed);
+            assert!(
+                (predicted.au_percent - really).abs() < 5.0,
+                "{format}: {really} is {predicted:?}"
+            );
         }
     }
 }

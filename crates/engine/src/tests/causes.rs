@@ -1,6 +1,5 @@
 //! What accelerators waited for: who came last in each step, and why.
 
-use super::even::generated;
 use super::{Case, constant, job, plan, rate};
 use crate::job::ReadJob;
 use crate::loader::LOADERS;
@@ -103,7 +102,7 @@ fn check_verdict_of(
         change(&mut plan, accelerators);
         let job = match plan.storage.kind.as_str() {
             "null" => job(&plan),
-            _ => ReadJob::new(&plan, 0..accelerators, generated(&plan), true).unwrap(),
+            _ => ReadJob::in_memory(&plan).unwrap(),
         };
         let driver = SimulatedDriver::new(job, storage(accelerators));
         let (accelerated, causes) = simulate(driver, plan.train.steps_per_epoch);
@@ -227,7 +226,7 @@ fn a_wait_for_many_batches_is_split_over_all_of_them() {
     plan.storage.kind = "memory".into();
     plan.loader.held_at_start = 29;
     plan.loader.batches_in_flight = 30;
-    let job = ReadJob::new(&plan, 0..1, generated(&plan), true).unwrap();
+    let job = ReadJob::in_memory(&plan).unwrap();
     let model = SimulatedStorage { open: constant(5_000_000), ..rate(1e7) };
     let (epochs, causes) = simulate(SimulatedDriver::new(job, model), 30);
     let (stall, io) = (&epochs[0].stall, &epochs[0].io);

@@ -5,15 +5,10 @@ use crate::job::{ReadJob, Reading, Shard};
 use crate::loader::{Queue, Task};
 use crate::reader::{Op, SampleReader};
 use feedrate_data::format::{FORMATS, FormatError, PayloadSink};
-use feedrate_data::generate::{FileShare, Generation, Watch};
-use feedrate_data::storage::{self, Storage};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{FileAccess, Plan, Shuffle};
 use feedrate_spec::shape::Element;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 struct Nowhere;
 
@@ -40,18 +35,6 @@ fn of_format(name: &str, extension: &str, files: u64) -> Plan {
     plan.train.steps_per_epoch = files * plan.dataset.samples_per_file / 12;
     plan.train.epochs = 2;
     plan
-}
-
-/// A storage that holds the plan's files.
-pub(super) fn generated(plan: &Plan) -> Arc<dyn Storage> {
-    let storage = storage::open("memory", Path::new("/")).unwrap();
-    let layout = Layout::new(&plan.dataset);
-    let generation = Generation::new(&plan.dataset, &layout, &*storage).unwrap().unwrap();
-    let begun = generation.prepare().unwrap();
-    let (show, stop) = (|_, _| {}, AtomicBool::new(false));
-    let made = generation.make(begun, FileShare::ALL, 1, &Watch::new(&show, &stop)).unwrap();
-    generation.complete(made, Vec::new()).unwrap();
-    Arc::from(storage)
 }
 
 /// The calls that one sample takes, as all have to make them.
@@ -124,7 +107,7 @@ fn all_accelerators_make_the_same_calls_in_formats_of_even_reads() {
             let mut plan = of_format(entry.member.name, entry.extension, files);
             let bytes = plan.dataset.file_bytes(&entry, &Layout::new(&plan.dataset).shape(0));
             plan.loader.piece_bytes = bytes.next_power_of_two();
-            let job = ReadJob::new(&plan, 0..3, generated(&plan), true).unwrap();
+            let job = ReadJob::in_memory(&plan).unwrap();
             let queue = &job.queues()[0];
             let first = calls_of(&job, 0, queue);
             assert!(first.iter().filter(|call| *call == "read").count() >= 24);

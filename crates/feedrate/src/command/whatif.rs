@@ -62,8 +62,9 @@ struct Unpredicted {
 pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
     let folder = arguments.run.display().to_string();
     if !resolve::is_run(&folder) {
-        let message = format!("`{folder}` is not the folder of a run");
-        return refuse(message, "name one that `feedrate run` has told of, under `Results:`");
+        let message = format!("`{folder}` is not the folder of a run of feedrate");
+        let hint = "name one that `feedrate run` has told of, under `Results:`; what DLIO writes does not count reads";
+        return refuse(message, hint);
     }
     let record = load_run(Path::new(&folder))?;
     let data = DataArguments::from_name(&folder);
@@ -163,7 +164,9 @@ fn standing(asked: &Question, plan: &Plan) -> Result<Vec<Question>, UsageError> 
     let alone = questions.into_iter().chain(more.iter().map(String::as_str));
     let from_memory =
         asked.and(&["storage.bandwidth=1TB/s", "storage.latency=0", "storage.open_latency=0"])?;
-    let from_memory = Question { label: Some("all from memory"), ..from_memory };
+    let mut from_memory = Question { label: Some("all from memory"), ..from_memory };
+    // No limit of requests is left either.
+    from_memory.of_pipeline.push(PipelineChange::Bandwidth(Scale::Times(f64::INFINITY)));
     alone.map(|change| asked.and(&[change])).chain([Ok(from_memory)]).collect()
 }
 
@@ -319,6 +322,6 @@ mod tests {
         );
         assert_eq!(questions[6].of_workload, ["accelerators=6"]);
         assert_eq!(questions[6].changes, ["decode.time=1ms", "accelerators=6"]);
-        assert_eq!(questions[9].of_pipeline.len(), 4);
+        assert_eq!(questions[9].of_pipeline.len(), 5);
     }
 }

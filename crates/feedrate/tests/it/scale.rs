@@ -128,7 +128,8 @@ fn a_dry_run_tells_runs_bytes_and_time() {
 fn a_run_out_of_memory_ends_the_search() {
     let on_disk = KNEE.replace("storage_type: memory", "storage_type: local_fs");
     let test = Test::with(on_disk.split("  throttle:").next().unwrap());
-    let arguments = ["scale", "workload.yaml", "--au", "90", "--max", "4", "--json"];
+    // Without `--au` it is what the workload asks for.
+    let arguments = ["scale", "workload.yaml", "metric.au=0.8", "--max", "4", "--json"];
     test.feedrate(&["generate", "workload.yaml", "dataset.num_files_train=32"]);
     let answer = test.feedrate(&arguments);
     let report = answer.json();
@@ -136,6 +137,7 @@ fn a_run_out_of_memory_ends_the_search() {
     let stopped = report["stopped"].as_str().unwrap();
     assert!(stopped.contains("run 1: 1 accelerator says nothing of the storage"), "{stopped}");
     assert_eq!((answer.code, report["runs"].as_u64()), (4, Some(1)), "{report}");
+    assert_eq!(report["bound"], 80.0);
     assert!(report["certain"].is_null(), "{report}");
     let at = &report["numbers"][0];
     assert!(at["values"] == serde_json::json!([]) && at["mean"].is_null(), "{report}");
@@ -195,6 +197,7 @@ fn what_cannot_be_searched_is_refused_before_anything_runs() {
             &["--au", "90", "metric.au=0.8"],
             &["asks for another than `metric.au`", "leave `metric.au`"],
         ),
+        (&["--response", "duration_s"], &["from which value on `duration_s` holds", "--at-least"]),
         (&["--au", "1000"], &["`--au 1000` is no percentage", "between 0 and 100"]),
         (&["--au", "90", "--response", "au"], &["no response `au`", "au_windowed_percent"]),
         (&["--au", "90", "--key", "reader.read_thread"], &["did you mean `reader.read_threads`"]),

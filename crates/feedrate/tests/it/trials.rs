@@ -184,6 +184,13 @@ fn the_cheapest_setting_of_the_best_is_found_in_few_runs() {
     assert!(mean(own) + 10.0 < mean(&report["best"]), "{report}");
     assert!(report["yaml"].as_str().unwrap().contains("reader:\n  read_threads: "), "{report}");
     assert!(report["command"].as_str().unwrap().starts_with("feedrate run workload.yaml reader."));
+    for (more, said) in [
+        (["--budget", "0"], "--budget 20m"),
+        (["--goal=throughput", "train.computation_time=0"], "computation_time=0.001"),
+    ] {
+        let refused = test.feedrate(&[&["tune", "workload.yaml"][..], &more].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(said), "{refused:?}");
+    }
     let bad = test.feedrate(&["tune", "workload.yaml", "--keys", "reader.read_thread"]);
     assert!(bad.code == 2 && bad.stderr.contains("did you mean `reader.read_threads`?"), "{bad:?}");
 }

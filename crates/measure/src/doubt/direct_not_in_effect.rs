@@ -15,7 +15,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         advice: "point `--data` at a file system on a device, or use `storage.engine=psync` with `--cold`",
     },
     check: Some(|derived| {
-        let is_direct = derived.record.plan.storage.engine.as_deref() == Some("direct");
+        let is_direct = derived.record.plan.storage.passes_page_cache;
         if !is_direct || derived.cached_share()? <= CACHED_SHARE_MAX {
             return None;
         }
@@ -26,8 +26,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     cases: &[
         super::tests::fires("240 MB were read and 0 B came from the device", |r| {
             super::tests::nothing_from_device(r);
-            r.plan.storage.engine = Some("direct".into());
+            r.plan.storage.passes_page_cache = true;
         }),
-        super::tests::silent(|r| r.plan.storage.engine = Some("direct".into())),
+        super::tests::silent(|r| r.plan.storage.passes_page_cache = true),
     ],
 };

@@ -21,6 +21,7 @@ impl HostEpoch {
         let dropped = parts.iter().filter_map(|part| part.metadata_dropped);
         HostEpoch {
             device_read_bytes: sum(parts, |part| part.device_read_bytes),
+            device_reads: sum(parts, |part| part.device_reads),
             device_write_bytes: sum(parts, |part| part.device_write_bytes),
             resident_before_bytes: sum(parts, |part| part.resident_before_bytes),
             resident_after_bytes: sum(parts, |part| part.resident_after_bytes),

@@ -319,6 +319,9 @@ pub struct HostEpoch {
     pub process_device_read_bytes: Option<u64>,
     /// Bytes read from the block device under the dataset, by anybody.
     pub device_read_bytes: Option<u64>,
+    /// Reads of it that the kernel was asked for, by anybody; it may have merged some. Of the page cache they are others than the run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_reads: Option<u64>,
     /// Bytes written to it.
     pub device_write_bytes: Option<u64>,
     /// Dataset bytes in the page cache before the epoch.

@@ -36,12 +36,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
         storage: StoragePlan {
             kind: "file".into(),
             engine: Some("psync".into()),
-            throttle_bytes_per_second: None,
-            throttle_latency_s: 0.0,
-            throttle_concurrency: None,
-            delay_s: 0.0,
-            open_delay_s: 0.0,
-            read_delay_s: 0.0,
+            ..StoragePlan::default()
         },
         stage: None,
         loader: LoaderPlan {

@@ -16,6 +16,8 @@ const SECTOR_BYTES: u64 = 512;
 pub(super) struct Totals {
     /// Reads of the workers are not the kernel's to tell.
     pub(super) counts: Sample,
+    /// Reads of the device, as they were asked for: the kernel may have merged some.
+    pub(super) device_reads: Option<u64>,
     /// Time in which the device had something to do.
     pub(super) device_busy_ms: Option<u64>,
 }
@@ -43,6 +45,7 @@ impl Totals {
     fn with(self, other: Totals, put: fn(Option<u64>, Option<u64>) -> Option<u64>) -> Totals {
         Totals {
             counts: self.counts.with(other.counts, put),
+            device_reads: put(self.device_reads, other.device_reads),
             device_busy_ms: put(self.device_busy_ms, other.device_busy_ms),
         }
     }
@@ -88,14 +91,15 @@ impl Proc {
 }
 
 impl Totals {
-    /// Fields 6, 10 and 13 of the device's line (Documentation/admin-guide/iostats.rst).
+    /// Fields 4 to 6, 10 and 13 of the device's line (Documentation/admin-guide/iostats.rst).
     fn add_disk(&mut self, diskstats: &str, device: &str) {
         let Some((major, minor)) = device.split_once(':') else { return };
         for line in diskstats.lines() {
             let fields: Vec<&str> = line.split_whitespace().collect();
             if fields.get(..2) == Some(&[major, minor]) {
-                let [read, written, busy_ms] =
-                    [6, 10, 13].map(|field| fields.get(field - 1)?.parse::<u64>().ok());
+                let [whole, merged, read, written, busy_ms] =
+                    [4, 5, 6, 10, 13].map(|field| fields.get(field - 1)?.parse::<u64>().ok());
+                self.device_reads = whole.zip(merged).map(|(whole, merged)| whole + merged);
                 self.counts.device_read_bytes = read.map(|sectors| sectors * SECTOR_BYTES);
                 self.counts.device_written_bytes = written.map(|sectors| sectors * SECTOR_BYTES);
                 self.device_busy_ms = busy_ms;
@@ -152,10 +156,11 @@ mod tests {
                 totals.counts.device_read_bytes,
                 totals.counts.device_written_bytes,
                 totals.device_busy_ms,
+                totals.device_reads,
             ]
         };
-        assert_eq!(of_disk("254:0"), [Some(16 * 512), Some(32 * 512), Some(0)]);
-        assert_eq!(of_disk("7:0"), [None; 3]);
+        assert_eq!(of_disk("254:0"), [Some(16 * 512), Some(32 * 512), Some(0), Some(3)]);
+        assert_eq!(of_disk("7:0"), [None; 4]);
         assert_eq!(of_disk("8:0")[2], Some(7));
         assert_eq!(field("rchar: 1\nread_bytes: 4096\n", "read_bytes:"), Some(4096));
         let mut totals = Totals::default();

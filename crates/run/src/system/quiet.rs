@@ -169,6 +169,7 @@ mod tests {
     #[test]
     fn a_look_is_the_difference_of_counters_over_time() {
         let totals = |busy_ms, read, [busy_ticks, ticks]: [u64; 2]| Totals {
+            device_reads: None,
             device_busy_ms: Some(busy_ms),
             counts: Sample {
                 device_read_bytes: Some(read),

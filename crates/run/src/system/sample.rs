@@ -41,6 +41,7 @@ impl Sampler {
         HostEpoch {
             process_device_read_bytes: added.counts.process_device_read_bytes,
             device_read_bytes: added.counts.device_read_bytes,
+            device_reads: added.device_reads,
             device_write_bytes: added.counts.device_written_bytes,
             process_cpu_ns: added.counts.process_cpu_ns,
             cpu_busy_share: added.cpu_busy_share(),

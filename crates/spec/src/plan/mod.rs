@@ -163,6 +163,9 @@ pub struct StoragePlan {
     pub kind: String,
     /// Engine that reads its files; `None` where the storage has none.
     pub engine: Option<String>,
+    /// Whether that engine reads past the page cache.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passes_page_cache: bool,
     /// Bytes per second, all accelerators together; `None` is unthrottled.
     pub throttle_bytes_per_second: Option<f64>,
     /// Added to each operation behind the throttle, in seconds.
@@ -450,10 +453,10 @@ impl Plan {
 
     /// The storage that steps read from: of copies made before training nothing is emulated.
     pub fn storage_of_steps(&self) -> StoragePlan {
-        let StoragePlan { kind, engine, .. } = self.storage.clone();
+        let StoragePlan { kind, engine, passes_page_cache, .. } = self.storage.clone();
         match &self.stage {
             Some(stage) if stage.when == StageWhen::Start => {
-                StoragePlan { kind, engine, ..StoragePlan::default() }
+                StoragePlan { kind, engine, passes_page_cache, ..StoragePlan::default() }
             }
             _ => self.storage.clone(),
         }

@@ -2,23 +2,27 @@
 
 /// Longer words are not compared.
 const LENGTH_MAX: usize = 100;
+/// Letters of a beginning that is taken for the word.
+const PREFIX_LEAST: usize = 3;
 
-/// The candidate that `word` most likely meant.
+/// The candidate that `word` most likely meant: spelt nearly the same, or the only one that begins with it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.is_empty() || word.len() > LENGTH_MAX {
         return None;
     }
     let wanted = word.to_ascii_lowercase();
-    candidates
-        .into_iter()
-        .map(|candidate| {
-            (strsim::osa_distance(&wanted, &candidate.to_ascii_lowercase()), candidate)
-        })
-        .filter(|(distance, candidate)| {
-            *distance <= (wanted.len().max(candidate.len()) / 4).clamp(1, 6)
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let near = candidates.iter().filter_map(|candidate| {
+        let distance = strsim::osa_distance(&wanted, &candidate.to_ascii_lowercase());
+        let far = (wanted.len().max(candidate.len()) / 4).clamp(1, 6);
+        (distance <= far).then_some((distance, *candidate))
+    });
+    let begun = || {
+        let mut begun = candidates.iter().filter(|one| one.starts_with(&wanted));
+        let first = begun.next().copied();
+        if PREFIX_LEAST <= wanted.len() && begun.next().is_none() { first } else { None }
+    };
+    near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate).or_else(begun)
 }
 
 /// The dotted key that `path` most likely meant: spelt nearly the same, or the right word in the wrong section.
@@ -46,6 +50,14 @@ fn last(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_beginning_is_offered_where_one_candidate_has_it() {
+        let names = ["full_factorial", "fractional", "unet3d_a100", "unet3d_h100"];
+        assert_eq!(nearest("full", names), Some("full_factorial"));
+        assert_eq!(nearest("unet3d", names), None);
+        assert_eq!(nearest("fu", names), None);
+    }
 
     #[test]
     fn near_keys_are_offered_and_far_ones_are_not() {

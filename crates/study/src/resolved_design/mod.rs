@@ -269,7 +269,7 @@ fn kind(given: &Value, problems: &mut Problems) -> Option<(&'static DesignKind, 
     let design = match name {
         Some(name) => design::find(&name),
         None => Err(Problem::error("design.kind", "no kind of design is given")
-            .hint("give a name from `feedrate list designs`")),
+            .hint("`full_factorial` is every combination of all levels; `feedrate list designs` has the others")),
     };
     Some((problems.ok_or_push(design)?, DesignOptions(options)))
 }

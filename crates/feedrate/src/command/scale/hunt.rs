@@ -42,7 +42,7 @@ impl<'a> Hunt<'a> {
         budget_s: f64,
     ) -> Self {
         let search = Search::new(Goal {
-            least: upwards(response, arguments.au),
+            least: upwards(response, range.bound),
             from: arguments.from.get(),
             max: range.max,
             find: arguments.find.into(),
@@ -176,7 +176,7 @@ impl<'a> Hunt<'a> {
             workload: self.range.resolved.plan.workload.clone(),
             key: self.arguments.key.clone(),
             response: self.response.id.name().into(),
-            bound: self.arguments.au,
+            bound: self.range.bound,
             find: self.arguments.find.into(),
             found,
             lacks_bytes_per_second: lacks,
@@ -196,7 +196,7 @@ impl<'a> Hunt<'a> {
 
     /// Reason for which the response does not hold in one of these runs in which it does not.
     fn why(&self, runs: &[Summary]) -> Option<String> {
-        let least = upwards(self.response, self.arguments.au);
+        let least = upwards(self.response, self.range.bound);
         let run = self.typical(runs, |run| {
             self.value(run).is_some_and(|value| upwards(self.response, value) < least)
         })?;
@@ -209,7 +209,7 @@ impl<'a> Hunt<'a> {
         }
         if self.response.id.name().starts_with("au_") {
             let (name, au) = (self.response.id.name(), self.value(run)?);
-            return Some(answer::falls_short(name, au, self.arguments.au, &run.answer));
+            return Some(answer::falls_short(name, au, self.range.bound, &run.answer));
         }
         Some(format!("{}: {}", run.verdict.name.name(), run.verdict.evidence))
     }
@@ -219,7 +219,7 @@ impl<'a> Hunt<'a> {
         let answer = &run.answer;
         answer.fed == Some(false)
             && answer.au_kind == Some(self.response.id.name())
-            && answer.asked_percent == self.arguments.au
+            && answer.asked_percent == self.range.bound
     }
 
     /// The run among some whose response is nearest to the mean.

@@ -5,7 +5,7 @@ mod dry_run;
 mod hunt;
 
 use crate::cli::{CacheArguments, DataArguments};
-use crate::exit::{Exit, UsageError, refuse};
+use crate::exit::{Exit, UsageError};
 use crate::probe::Probes;
 use crate::{interrupt, messages, results, text, time};
 use clap::{Args, ValueEnum};
@@ -31,9 +31,9 @@ Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 it 
 pub(super) struct ScaleArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// The response holds from this value on: for utilisations a percentage.
+    /// The response holds from this value on: for utilisations a percentage [default for these: the workload's `metric.au`].
     #[arg(long, visible_alias = "at-least", value_name = "VALUE")]
-    au: f64,
+    au: Option<f64>,
     /// Condition to hold; for a response that should be low, `--au` is the upper limit.
     #[arg(long, value_name = "NAME", default_value = "au_sustained_percent")]
     response: String,
@@ -84,7 +84,6 @@ impl From<Wanted> for Find {
 /// Search, and tell what was found.
 pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let response = Metric::find(&arguments.response).map_err(UsageError::from)?;
-    refuse_bound(arguments.au, response)?;
     let budget_s = time::seconds("--budget", &arguments.budget)?;
     let range = SearchRange::find(arguments, response)?;
     if !arguments.data.quiet {
@@ -160,17 +159,4 @@ fn table(result: &SearchResult, unit: Unit) -> String {
         ]
     });
     text::table(header, rows)
-}
-
-/// Refuse a bound that no run could reach, or any.
-fn refuse_bound(bound: f64, response: &Metric) -> Result<(), UsageError> {
-    if !bound.is_finite() {
-        let message = format!("`--au {bound}` is no number");
-        return refuse(message, "give what is to be reached");
-    }
-    if response.unit == Unit::Percent && !(0.0..=100.0).contains(&bound) {
-        let hint = format!("{} lies between 0 and 100", response.id.name());
-        return refuse(format!("`--au {bound}` is no percentage"), hint);
-    }
-    Ok(())
 }

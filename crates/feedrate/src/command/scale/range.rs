@@ -5,7 +5,7 @@ use crate::cli::DataArguments;
 use crate::exit::{UsageError, refuse};
 use crate::resolve::{Resolved, resolve, resolve_silently};
 use crate::{catalog, messages};
-use feedrate_measure::metric::{AU_SUSTAINED, Metric, sustained_needs_steps};
+use feedrate_measure::metric::{AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
 use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
@@ -29,6 +29,8 @@ pub(super) struct SearchRange<'a> {
     data: DataArguments,
     /// Whether a run needs so many steps that `au_sustained` can be measured.
     sustained: bool,
+    /// The response holds from here on.
+    pub(super) bound: f64,
     /// Plan at the smallest number.
     pub(super) resolved: Resolved,
     pub(super) max: u64,
@@ -51,17 +53,27 @@ impl<'a> SearchRange<'a> {
         let from = arguments.from.get();
         let resolved = resolve(&at(&data, &arguments.key, from)?, request(arguments))?;
         let is_au = response.id.name().starts_with("au_");
-        let is_asked = resolved.plan.metric.au_target_percent == arguments.au;
-        if is_au && !is_asked {
+        let asked_percent = resolved.plan.metric.au_target_percent;
+        let bound = match arguments.au {
+            Some(bound) => checked_bound(bound, response)?,
+            None if is_au => asked_percent,
+            None => {
+                let message =
+                    format!("from which value on `{}` holds is not said", response.id.name());
+                return refuse(message, "give it as `--at-least VALUE`");
+            }
+        };
+        if is_au && asked_percent != bound {
             if is_given(&data, ASKED) {
-                let message = format!("`--au {}` asks for another than `{ASKED}`", arguments.au);
+                let message = format!("`--au {bound}` asks for another than `{ASKED}`");
                 return refuse(message, format!("leave `{ASKED}` out of the overrides"));
             }
             // Each run is judged by what is asked here.
-            data.overrides.push(format!("{ASKED}={}", units::rounded(arguments.au / 100.0)));
+            data.overrides.push(format!("{ASKED}={}", units::rounded(bound / 100.0)));
         }
         let (max, why_max, notes) = (NUMBER_MAX, String::new(), Vec::new());
-        let mut range = SearchRange { arguments, data, sustained, resolved, max, why_max, notes };
+        let mut range =
+            SearchRange { arguments, data, sustained, bound, resolved, max, why_max, notes };
         range.limit()?;
         let (first, last) = (range.plan(from)?, range.plan(range.max)?);
         if sustained && !is_given(&range.data, STEPS) {
@@ -224,6 +236,19 @@ pub(in crate::command) fn largest(
 fn request(arguments: &ScaleArguments) -> Request {
     let cache = arguments.cache.cache();
     Request { processes: Some(1), cache, ..Request::default() }
+}
+
+/// `bound`, unless no run could reach it, or any.
+fn checked_bound(bound: f64, response: &Metric) -> Result<f64, UsageError> {
+    if !bound.is_finite() {
+        let message = format!("`--au {bound}` is no number");
+        return refuse(message, "give what is to be reached");
+    }
+    if response.unit == Unit::Percent && !(0.0..=100.0).contains(&bound) {
+        let hint = format!("{} lies between 0 and 100", response.id.name());
+        return refuse(format!("`--au {bound}` is no percentage"), hint);
+    }
+    Ok(bound)
 }
 
 fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), UsageError> {

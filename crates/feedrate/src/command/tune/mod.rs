@@ -6,7 +6,7 @@ mod tuning;
 
 use crate::changed::Changeable;
 use crate::cli::{CacheArguments, DataArguments};
-use crate::exit::Exit;
+use crate::exit::{Exit, refuse};
 use crate::probe::Probes;
 use crate::trials::{Response, Trials};
 use crate::{interrupt, messages, results, time};
@@ -76,6 +76,11 @@ pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
     let budget_s = time::seconds("--budget", &arguments.budget)?;
     let keys = tuned_keys(&arguments.keys)?;
     let (of, _) = Changeable::find(&arguments.data, arguments.cache.cache())?;
+    let plan = of.plan(&[])?;
+    if plan.train.compute.mean_s() == 0.0 && plan.train.on_devices.is_none() {
+        let hint = "give some, however little: `train.computation_time=0.001`";
+        return refuse("steps without a compute time have no utilisation to predict from", hint);
+    }
     let root = results::root(arguments.results.as_deref(), &of.resolve(&[])?.workload)?;
     let (grid, goal) = (TuneGrid::new(&keys, &of)?, arguments.goal);
     let folder = results::make_folder(&root, "tune-")?;

@@ -4,7 +4,7 @@ use super::TuneGoal;
 use super::grid::{TuneGrid, TuneSetting};
 use crate::changed::{ACCELERATORS_IS, Changeable};
 use crate::command::scale::largest;
-use crate::exit::UsageError;
+use crate::exit::{UsageError, refuse};
 use crate::trials::{BASELINE, Trials};
 use anyhow::Context;
 use feedrate_analysis::predict::Pipeline;
@@ -72,7 +72,12 @@ pub(super) struct Tuning<'a> {
 impl Tuning<'_> {
     /// Run until the first of the runners is the answer.
     pub(super) fn run(&mut self) -> anyhow::Result<TuneEnd> {
-        self.trials.run(BASELINE)?;
+        if !self.trials.run(BASELINE)? {
+            return refuse(
+                "`--budget` is over before the first run",
+                "give some minutes: `--budget 20m`",
+            );
+        }
         let pipeline = self.pipeline(BASELINE)?;
         if self.goal == TuneGoal::Accelerators {
             let promised = self.grid.foretold.iter().chain([&self.grid.own]);

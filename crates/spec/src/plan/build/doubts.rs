@@ -45,10 +45,8 @@ impl Builder<'_> {
         let storage = self.catalog.storage(&plan.storage.kind)?;
         let throttle = plan.storage.throttle_bytes_per_second;
         let throttled = throttle.is_some_and(|rate| rate < PAGE_CACHE_BYTES_PER_SECOND);
-        let engine = plan.storage.engine.as_deref().and_then(|name| self.catalog.engine(name));
-        let bypassed = engine.is_some_and(|engine| engine.has(Ability::BypassesPageCache));
         if !storage.has(Ability::PageCache)
-            || bypassed
+            || plan.storage.passes_page_cache
             || plan.train.cache != Cache::AsIs
             || throttled
         {

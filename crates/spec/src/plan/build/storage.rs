@@ -20,7 +20,9 @@ impl Builder<'_> {
         }
         let engine = member.and_then(|member| self.engine(member));
         self.refuse_cache(member, engine.as_deref());
+        let read_by = engine.as_deref().and_then(|name| self.catalog.engine(name));
         StoragePlan {
+            passes_page_cache: read_by.is_some_and(|of| of.has(Ability::BypassesPageCache)),
             engine,
             kind,
             throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
