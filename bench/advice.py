@@ -220,7 +220,7 @@ def parse_arguments():
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
     parser.add_argument("--least", type=float, default=0.9, help="the least share of labelled cases that is right (0.9)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each labelled case (3)")
-    parser.add_argument("--budget", default="100s", help="time for the trials of an application (100s)")
+    parser.add_argument("--budget", default="150s", help="time for the trials of an application (150s)")
     parser.add_argument("--only", help="cases and applications whose name has this")
     parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
     arguments = parser.parse_args()

@@ -69,3 +69,14 @@ fn decoding_that_lasts_as_asked_for_is_no_fault_of_others() {
     assert_eq!(first(0.05)[0], "other_processes");
     assert!(!first(0.2).contains(&"other_processes"));
 }
+
+#[test]
+fn who_waits_for_latency_gains_nothing_by_reading_for_all() {
+    assert!(advised(all_read_the_same).contains(&"broadcast"));
+    let by_latency = advised(|record| {
+        all_read_the_same(record);
+        latency(record);
+    });
+    assert_eq!(by_latency[0], "read_threads");
+    assert!(!by_latency.contains(&"broadcast"));
+}
