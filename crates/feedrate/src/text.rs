@@ -189,7 +189,13 @@ fn wrapped_line(line: &str, width: usize) -> String {
 
 /// Words with the blanks behind them; a number stays with what it counts.
 fn stretches(line: &str) -> impl Iterator<Item = &str> {
-    let after_number = |at: usize| line[..at].ends_with(|c: char| c.is_ascii_digit());
+    // `reader.read_threads=4` counts nothing.
+    let is_number = |word: &str| {
+        let word = word.trim_start_matches(['(', '[']);
+        word.starts_with(|c: char| c.is_ascii_digit())
+            && word.ends_with(|c: char| c.is_ascii_digit())
+    };
+    let after_number = move |at: usize| line[..at].rsplit(' ').next().is_some_and(is_number);
     let ends = line.match_indices(' ').filter(move |(at, _)| !after_number(*at));
     let ends = ends.map(|(at, _)| at + 1).chain([line.len()]);
     ends.scan(0, |begin, end| Some(&line[std::mem::replace(begin, end)..end]))
@@ -216,6 +222,7 @@ mod tests {
             ("incomprehensibilities go", 10, "incomprehensibilities\ngo"),
             ("a    one two", 10, "a    one\n     two"),
             ("at 20 ms it is", 6, "at\n20 ms\nit is"),
+            ("a=16 b=2 c", 5, "a=16\nb=2 c"),
             ("a\n\nb c", 1, "a\n\nb\nc"),
         ] {
             assert_eq!(wrapped(text, Some(width)), expected, "{text}");
