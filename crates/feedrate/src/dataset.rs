@@ -202,17 +202,9 @@ pub(crate) fn lock_for(
         let storage = storage::open(&plan.storage.kind, folder)?;
         let layout = Layout::new(&plan.dataset);
         let generation = Generation::new(&plan.dataset, &layout, &*storage)?;
-        match generation.map(|generation| generation.look()) {
-            // Where there is a lock, one of ours may have begun this moment.
-            Some(Err(
-                refused @ (DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. }),
-            )) if !has_lock() => {
-                return Err(refused).with_context(|| {
-                    format!("cannot generate the dataset in `{}`", folder.display())
-                });
-            }
-            _ => {}
-        }
+        let look = || generation.map_or(Ok(()), |generation| generation.look().map(drop));
+        look_unlocked(look, has_lock)
+            .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
     } else if !has_lock() {
         let storage = storage::open(&plan.storage.kind, folder)?;
         if !matches!(Manifest::read(&*storage), Ok(Some(_))) {
@@ -220,6 +212,22 @@ pub(crate) fn lock_for(
         }
     }
     Ok(dataset_lock::wait(folder, access, interrupted)?)
+}
+
+/// Refuse what lies in a folder by a `look` at it. Where there is a lock after that, another maker may have begun meanwhile, and who
+/// has the lock looks again.
+fn look_unlocked(
+    look: impl FnOnce() -> Result<(), DatasetError>,
+    has_lock: impl Fn() -> bool,
+) -> Result<(), DatasetError> {
+    match look() {
+        Err(refused @ (DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. }))
+            if !has_lock() =>
+        {
+            Err(refused)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn make(
@@ -350,4 +358,24 @@ pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
         );
     }
     Ok(root.join(Manifest::folder_name(&plan.dataset)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stranger is a maker who took the lock during the look.
+    #[test]
+    fn a_maker_that_begins_during_a_look_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join(LOCK_FILE);
+        let stranger = || DatasetError::Strangers { path: "train/.img_0.npz.part".into() };
+        let has_lock = || lock.exists();
+        assert!(look_unlocked(|| Err(stranger()), has_lock).is_err());
+        let look = || {
+            std::fs::write(&lock, "a maker").unwrap();
+            Err(stranger())
+        };
+        assert!(look_unlocked(look, has_lock).is_ok());
+    }
 }

@@ -1,8 +1,10 @@
 //! The end of a run in the terminal: the answer in a few lines; in detail the three utilisations, rates, where the time went, doubts with advice.
 
+use crate::changed::Changeable;
+use crate::cli::DataArguments;
 use crate::messages;
 use crate::text;
-use feedrate_analysis::advice::{Case, Proposal, would_help};
+use feedrate_analysis::advice::{Case, Proposal, advise, would_help};
 use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
@@ -44,10 +46,16 @@ pub(crate) fn print(summary: &Summary, record: &Record, told: Told) -> anyhow::R
     Ok(())
 }
 
-/// Changes that would help, the first choice first.
+/// Changes that would help, the first choice first: those of `feedrate advise`, where the run can be planned again.
 fn helps(summary: &Summary, record: &Record) -> Vec<Proposal> {
     let derived = Derived::new(record);
-    would_help(&Case::new(&derived, &summary.answer, &summary.doubts))
+    let case = Case::new(&derived, &summary.answer, &summary.doubts);
+    let of = summary.run_dir.as_deref().and_then(|folder| {
+        Changeable::of_run(folder, record, &DataArguments::from_name(folder)).ok()
+    });
+    let Some(of) = of else { return would_help(&case) };
+    let advice = advise(&case, &|overrides| of.plan(overrides).ok());
+    advice.into_iter().map(|one| one.proposal).collect()
 }
 
 fn brief(summary: &Summary, record: &Record) -> String {
@@ -131,7 +139,9 @@ fn figures(summary: &Summary, record: &Record) -> String {
         ];
         rows.push(("Stall", shares(figures, &parts)));
     }
-    rows.extend(latency(&figures.read_latency).map(|latency| ("Read latency", latency)));
+    rows.extend(
+        figures.read_latency.as_ref().and_then(latency).map(|latency| ("Read latency", latency)),
+    );
     rows.extend(access(figures).map(|access| ("Access", access)));
     rows.extend(calls(figures).map(|calls| ("I/O calls", calls)));
     rows.extend(files(figures).map(|files| ("Files", files)));
@@ -267,6 +277,9 @@ fn sustained(figures: &Figures) -> String {
         return format!("{au}   what the storage can keep up");
     }
     let why = match figures.sustained_missing {
+        Some(NotMeasurable::ReadsNotKnown) => {
+            "reads are not known of a loop that was watched".into()
+        }
         Some(NotMeasurable::NothingRead) => "nothing was read".into(),
         Some(NotMeasurable::NoWindow) => "reading was over before the window began".into(),
         _ => format!("run at least {} steps an epoch", units::count(figures.sustained_needs_steps)),

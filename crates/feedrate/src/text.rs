@@ -42,6 +42,39 @@ pub(crate) fn table_of_numbers<R: Into<Row>>(
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
+/// Columns of a terminal that everybody has.
+const COLUMNS: usize = 80;
+
+/// A table as wide as that at most: its texts in the column `broken`, settings or sentences, go on in further lines.
+pub(crate) fn table_of_changes<const N: usize>(
+    header: [&str; N],
+    mut rows: Vec<[String; N]>,
+    broken: usize,
+) -> String {
+    let widest = |at: usize| {
+        let cells = rows.iter().map(|row| row[at].as_str()).chain([header[at]]);
+        cells.flat_map(str::lines).map(|line| line.chars().count()).max().unwrap_or(0)
+    };
+    // A blank on either side of each.
+    let others: usize = (0..N).filter(|&at| at != broken).map(|at| widest(at) + 2).sum();
+    let width = COLUMNS.saturating_sub(others + 2).max(COLUMNS / 4);
+    for row in &mut rows {
+        let lines: Vec<String> = row[broken].lines().map(|line| broken_up(line, width)).collect();
+        row[broken] = lines.join("\n");
+    }
+    table(header, rows)
+}
+
+/// A line no wider than that, if it can be: sentences are broken at blanks, settings before their value, and behind the first name of a long key.
+fn broken_up(line: &str, width: usize) -> String {
+    if line.chars().count() <= width || line.contains(' ') {
+        return wrapped(line, Some(width));
+    }
+    let is_long = line.find('=').is_some_and(|at| width <= at);
+    let line = if is_long { line.replacen('.', ".\n  ", 1) } else { line.into() };
+    line.replacen('=', "=\n  ", 1)
+}
+
 /// The text, or as many of its words as so many characters hold.
 pub(crate) fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
@@ -50,6 +83,19 @@ pub(crate) fn cut(text: &str, characters: usize) -> String {
     let kept: String = text.chars().take(characters - 1).collect();
     let words = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
     format!("{words} …")
+}
+
+/// A parameter and its value in so many characters: the value tells runs apart, so that it is the parameter that is cut.
+pub(crate) fn setting(parameter: &str, value: &str, characters: usize) -> String {
+    let whole = format!("{parameter} {value}");
+    let over = whole.chars().count().saturating_sub(characters);
+    match parameter.chars().count().checked_sub(over + 1) {
+        Some(kept @ 4..) if 0 < over => {
+            let kept: String = parameter.chars().take(kept).collect();
+            format!("{kept}… {value}")
+        }
+        _ => cut(&whole, characters),
+    }
 }
 
 /// A value that may not be known.
@@ -156,7 +202,10 @@ fn wrapped_line(line: &str, width: usize) -> String {
 
 /// Words with the blanks behind them; a number stays with what it counts.
 fn stretches(line: &str) -> impl Iterator<Item = &str> {
-    let after_number = |at: usize| line[..at].ends_with(|c: char| c.is_ascii_digit());
+    let after_number = |at: usize| {
+        let word = line[..at].rsplit(' ').next().unwrap_or_default();
+        word.ends_with(|c: char| c.is_ascii_digit()) && !word.contains('=')
+    };
     let ends = line.match_indices(' ').filter(move |(at, _)| !after_number(*at));
     let ends = ends.map(|(at, _)| at + 1).chain([line.len()]);
     ends.scan(0, |begin, end| Some(&line[std::mem::replace(begin, end)..end]))
@@ -183,10 +232,43 @@ mod tests {
             ("incomprehensibilities go", 10, "incomprehensibilities\ngo"),
             ("a    one two", 10, "a    one\n     two"),
             ("at 20 ms it is", 6, "at\n20 ms\nit is"),
+            ("key=1 more=2", 8, "key=1\nmore=2"),
             ("a\n\nb c", 1, "a\n\nb\nc"),
         ] {
             assert_eq!(wrapped(text, Some(width)), expected, "{text}");
             assert_eq!(wrapped(text, None), text);
+        }
+    }
+
+    #[test]
+    fn changes_are_broken_so_that_their_table_has_80_columns() {
+        let row = |change: &str| {
+            let tried = "100.0 % [100.0, 100.0]";
+            [change, "100 %", tried, "16", "not decided"].map(str::to_string)
+        };
+        let changes = [
+            "stop a-process-of-others, or have more cores, or fewer threads that decode",
+            "dataset.num_files_train=8\ndataset.num_samples_per_file=2000",
+            "reader.read_threads=4",
+        ];
+        let header = ["Change", "Predicted", "Tried", "n", ""];
+        let text = table_of_changes(header, changes.map(row).to_vec(), 0);
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert!(lines.contains(&"num_samples_per_file="), "{text}");
+        assert!(lines.contains(&"2000"), "{text}");
+        assert!(lines.iter().any(|line| line.starts_with("reader.read_threads=4  ")), "{text}");
+    }
+
+    #[test]
+    fn a_setting_keeps_its_value() {
+        for (characters, expected) in [
+            (23, "read_threads,batch 1,14"),
+            (22, "read_threads,bat… 1,14"),
+            (10, "read… 1,14"),
+            (9, "read_thr …"),
+        ] {
+            assert_eq!(setting("read_threads,batch", "1,14", characters), expected);
         }
     }
 

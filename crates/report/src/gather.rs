@@ -5,7 +5,7 @@ use crate::advice;
 use crate::ceilings;
 use crate::figures::figures;
 use crate::methods;
-use crate::opening::opening;
+use crate::opening::{self, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::plot::whatif;
@@ -15,7 +15,7 @@ use crate::report::{
 };
 use crate::told::{recommended, told};
 use crate::words::{self, search};
-use feedrate_analysis::advice::{Case, would_help};
+use feedrate_analysis::advice::{Case, advise, would_help};
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
@@ -54,7 +54,15 @@ pub fn of_results(
     found.data.overview = overview(paths)?;
     found.data.curves = whatif::curves(&found.data, replan);
     let (figures, not_drawn) = figures(&found.data);
-    Ok(Report { figures, not_drawn, ..concluded(found, paths, from, replan) })
+    let is_search = !found.data.searches.is_empty();
+    let mut report = Report { figures, not_drawn, ..concluded(found, paths, from, replan) };
+    if !is_search {
+        let lines = opening::of_page(&report);
+        // Before what to do, and how much more there is.
+        let at = report.opening.len().saturating_sub(2);
+        report.opening.splice(at..at, lines);
+    }
+    Ok(report)
 }
 
 /// Conclusions from runs that were read, without figures.
@@ -315,7 +323,12 @@ fn alone(
     let answer = Answer::new(&derived, &run.doubts, &verdict);
     let mut says = words::answer::lines(&answer, &verdict, &run.doubts);
     let case = Case::new(&derived, &answer, &run.doubts);
-    let mut helps = would_help(&case);
+    let replanned = replan(run);
+    let advice = replanned.as_ref().map(|of| advise(&case, &|overrides| of.plan(overrides)));
+    let mut helps = advice.as_ref().map_or_else(
+        || would_help(&case),
+        |advice| advice.iter().map(|one| one.proposal.clone()).collect(),
+    );
     // Of another workload something else may help.
     let of_it: Vec<_> = trials.iter().filter(|of| of.plan.as_ref() == Some(&record.plan)).collect();
     let withdrawn: Vec<&Vec<String>> = of_it
@@ -326,9 +339,10 @@ fn alone(
         .collect();
     helps.retain(|one| one.overrides.is_empty() || !withdrawn.contains(&&one.overrides));
     says.extend(words::advice::would_help(&helps));
-    let replanned = if of_it.is_empty() { replan(run) } else { None };
+    let untried = if of_it.is_empty() { replanned.zip(advice) } else { None };
     let run_dir = run.path.display().to_string();
-    let predicted = replanned.and_then(|of| advice::predicted(&case, &run_dir, &*of));
+    let predicted = untried
+        .and_then(|(of, advice)| advice::predicted(&record.plan.workload, &run_dir, &advice, &*of));
     (Some(ReportAnswer { says, answer }), predicted)
 }
 

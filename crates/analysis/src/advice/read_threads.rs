@@ -26,8 +26,27 @@ fn propose(case: &Case) -> Option<Proposal> {
             .with("threads", threads)
             .with("sample_s", sample.all_s())
             .with_known("compute_s", case.compute_of_sample_s())
-            .with_known("in_flight", case.derived.value(&IN_FLIGHT));
+            // Where opens are waited for there are hardly any.
+            .with_known("in_flight", case.derived.value(&IN_FLIGHT).filter(|reads| 0.1 <= *reads));
         let overrides = [format!("reader.read_threads={needed}")];
         Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{advised, latency};
+    use feedrate_measure::record::Record;
+
+    #[test]
+    fn threads_beyond_the_places_of_a_storage_wait_like_the_others() {
+        let with_places = |places| {
+            let change = |record: &mut Record| {
+                latency(record);
+                record.plan.storage.throttle_concurrency = Some(places);
+            };
+            advised(change).contains(&"read_threads")
+        };
+        assert_eq!([with_places(1), with_places(1000)], [false, true]);
+    }
 }

@@ -9,10 +9,11 @@ use crate::probe::Probes;
 use crate::{interrupt, messages, resolve, results, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, RULES};
+use feedrate_analysis::predict::Untold;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
-use feedrate_report::words::advice as words;
+use feedrate_report::words::{advice as words, untold};
 use feedrate_results::load_run;
 use feedrate_results::trials::{Outcome, TRIALS_FOLDER};
 use feedrate_run::driver::Signals;
@@ -20,9 +21,6 @@ use serde_json::{Value, json};
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 use try_out::TryOut;
-
-/// Columns of a change in the table; its command has all of it.
-const CHANGE_WIDTH: usize = 48;
 
 /// `feedrate advise`.
 #[derive(Debug, Args)]
@@ -68,6 +66,9 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         let message = format!("the run in `{}` is over, and is advised as it was", data.workload);
         return refuse(message, "`feedrate whatif` predicts changes; `feedrate run` makes them");
     }
+    if let Some(record) = watched(data)? {
+        return tell_of_watched(data, &record);
+    }
     let budget_s = time::seconds("--budget", &arguments.budget)?;
     let (of, record) = Changeable::find(data, arguments.cache.cache())?;
     let also = asked_for(&of, &arguments.also)?;
@@ -98,6 +99,41 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     } else {
         let results = format!("Results: {run_dir}");
         messages::print_page(&[opening, page(&summary, &rows), results].join("\n\n"))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The record of the folder that is named, where it is of a loop that was watched.
+fn watched(data: &DataArguments) -> anyhow::Result<Option<Record>> {
+    if !resolve::is_run(&data.workload) {
+        return Ok(None);
+    }
+    let record = load_run(Path::new(&data.workload))?;
+    Ok(if record.watched.is_some() { Some(record) } else { None })
+}
+
+/// No rule applies, and there is no workload to run again.
+fn tell_of_watched(data: &DataArguments, record: &Record) -> anyhow::Result<Exit> {
+    let (summary, derived) = (Summary::new(record), Derived::new(record));
+    let opening = words::opening(&summary.answer, &derived);
+    let (why, hint) =
+        (untold::why(&Untold::OnlyWatched), untold::run_that_tells(&Untold::OnlyWatched));
+    if data.json {
+        messages::print_json(json!({
+            "run_dir": data.workload,
+            "workload": summary.workload,
+            "fed": summary.answer.fed,
+            "au_percent": summary.answer.au_percent,
+            "verdict": summary.answer.verdict,
+            "says": opening,
+            "advice": [],
+        }))?;
+    } else {
+        let evidence = &summary.verdict.evidence;
+        let results = format!("Results: {}", data.workload);
+        let parts =
+            [opening, evidence.clone(), format!("Nothing is advised: {why}; {hint}."), results];
+        messages::print_page(&parts.join("\n\n"))?;
     }
     Ok(Exit::Fine)
 }
@@ -179,10 +215,11 @@ fn page(summary: &Summary, rows: &[Advised]) -> String {
             format!("{:.0} %{span}", of.au_percent)
         });
         let lost = text::known(proposal.lost_s, feedrate_spec::units::seconds);
-        let change = text::cut(&words::change(proposal), CHANGE_WIDTH);
+        let change = words::change(proposal);
         [format!("{}.", at + 1), change, predicted, lost]
     });
-    let mut parts = vec![text::table(["", "Change", "Predicted AU", "Waited"], cells)];
+    let header = ["", "Change", "Predicted AU", "Waited"];
+    let mut parts = vec![text::table_of_changes(header, cells.collect(), 1)];
     for (at, row) in rows.iter().enumerate() {
         let proposal = &row.advice.proposal;
         let mut lines =

@@ -106,27 +106,47 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// All ceilings, in their order, and what a sample costs; `None` once the user has had enough.
-    pub(super) fn all(&self) -> anyhow::Result<Option<(Vec<Ceiling>, Option<PerSample>)>> {
+    /// All ceilings, in their order, and what a sample costs. Once the user has had enough there are no figures of the others.
+    pub(super) fn all(&self) -> anyhow::Result<(Vec<Ceiling>, Option<PerSample>)> {
         let loader = self.passes(Rung::Loader, &self.plan, self.dataset, Cache::Cold)?;
+        let loader_is_whole = !self.is_interrupted();
         let per_sample = loader.per_sample();
         let mut all = vec![
-            self.device(per_sample)?,
-            self.file_system(per_sample)?,
-            self.opens(per_sample)?,
-            self.loader_null(per_sample)?,
-            self.decode(per_sample)?,
-            self.loader_warm(per_sample)?,
+            self.unless_cut(Rung::Device, || self.device(per_sample))?,
+            self.unless_cut(Rung::FileSystem, || self.file_system(per_sample))?,
+            self.unless_cut(Rung::Opens, || self.opens(per_sample))?,
+            self.unless_cut(Rung::LoaderNull, || self.loader_null(per_sample))?,
+            self.unless_cut(Rung::Decode, || self.decode(per_sample))?,
+            self.unless_cut(Rung::LoaderWarm, || self.loader_warm(per_sample))?,
         ];
         // Where the files did not leave memory, it is the same as out of the page cache.
         let from_memory = all[1].not_measured == Some(NotMeasured::StaysInMemory);
-        all.push(if from_memory {
+        all.push(if !loader_is_whole {
+            Ceiling::not_measured(Rung::Loader, NotMeasured::Interrupted)
+        } else if from_memory {
             Ceiling::not_measured(Rung::Loader, NotMeasured::StaysInMemory)
         } else {
             self.of_passes(Rung::Loader, &loader, per_sample)
         });
-        let is_whole = !self.signals.interrupted.load(Relaxed);
-        Ok(is_whole.then_some((all, per_sample)))
+        Ok((all, per_sample))
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.signals.interrupted.load(Relaxed)
+    }
+
+    /// A ceiling that was cut short tells nothing.
+    fn unless_cut(
+        &self,
+        name: Rung,
+        measure: impl FnOnce() -> anyhow::Result<Ceiling>,
+    ) -> anyhow::Result<Ceiling> {
+        let cut = Ceiling::not_measured(name, NotMeasured::Interrupted);
+        if self.is_interrupted() {
+            return Ok(cut);
+        }
+        let measured = measure()?;
+        Ok(if self.is_interrupted() { cut } else { measured })
     }
 
     fn device(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
@@ -328,7 +348,7 @@ impl<'a> Part<'a> {
             let sum: Operations = all.iter().copied().sum();
             let left = self.limit.saturating_sub(Duration::from_nanos(sum.ns));
             let is_late = self.limit * 2 <= begun.elapsed() && !all.is_empty();
-            if left < self.limit / 20 || is_late || self.signals.interrupted.load(Relaxed) {
+            if left < self.limit / 20 || is_late || self.is_interrupted() {
                 return Ok(sum);
             }
             all.push(act(left)?);
