@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs of which it is known what would help, and what `feedrate advise` says first: prints a table and the share that is right, exits 1 below
-`--least`. Then the ten applications: what their analyses found must be among the advice, and what does nothing must be told to do nothing.
+`--least`. Then `feedrate advise --try` of the ten applications: what their analyses found must be among the advice and help, and what they
+suggested in vain must be withdrawn.
 """
 
 import argparse
@@ -8,7 +9,6 @@ import collections
 import contextlib
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -24,8 +24,6 @@ MEMORY = ["storage.storage_type=memory"]
 ONE_THREAD = ["reader.read_threads=1"]
 NOTHING = {None}
 ON_STORAGE = {"storage", "striping", "engine", "stage", "read_threads", "transfer_size", "fewer_accelerators"}
-# Points of utilisation that a change brings which does nothing, at most.
-USELESS_POINTS = 3
 BURN = "import os\nwhile True: os.getpid()"
 
 
@@ -181,7 +179,7 @@ APPLICATIONS = {
     ),
     "bert_mrpc": Application(
         ["dataset.num_samples_per_file=1800", "train.computation_time=0.004", LATENCY + "0.004"],
-        {"transfer_size", "read_on_demand"},
+        {"transfer_size"},
         accelerators=1,
     ),
     "mma_adsp": Application(
@@ -222,6 +220,7 @@ def parse_arguments():
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
     parser.add_argument("--least", type=float, default=0.9, help="the least share of labelled cases that is right (0.9)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each labelled case (3)")
+    parser.add_argument("--budget", default="150s", help="time for the trials of an application (150s)")
     parser.add_argument("--only", help="cases and applications whose name has this")
     parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
     arguments = parser.parse_args()
@@ -242,7 +241,7 @@ def judged(arguments, case, severity):
         if case.is_warm:
             with kept_run(*asked):
                 pass
-        with burning(case.burners[severity]), kept_run(*asked) as (_, run):
+        with burning(case.burners[severity]), kept_run(*asked) as run:
             advice = advised(arguments, run)
     except Failed as error:
         return [f"failed: {error}"], False
@@ -264,18 +263,22 @@ def burning(count):
 
 
 @contextlib.contextmanager
-def kept_run(arguments, workload, overrides, accelerators):
-    """What a run tells, and its folder, as long as it is looked at."""
-    results = arguments.data / "results"
-    checkpoints = arguments.data / "checkpoints"
-    argv = [arguments.binary, "run", workload, *overrides, f"++workload.checkpoint.checkpoint_folder={checkpoints}"]
-    argv += ["-n", accelerators, "--data", arguments.data]
+def scratch(arguments):
+    """Words that put results and checkpoints where they are removed."""
+    results, checkpoints = arguments.data / "results", arguments.data / "checkpoints"
     try:
-        told = json.loads(run_child([*argv, "--results", results, "--quiet", "--json"]).stdout)
-        yield told, next(results.rglob("record.json")).parent
+        yield [f"++workload.checkpoint.checkpoint_folder={checkpoints}", "--results", results]
     finally:
         shutil.rmtree(results, ignore_errors=True)
         shutil.rmtree(checkpoints, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def kept_run(arguments, workload, overrides, accelerators):
+    """The folder of a run, as long as it is looked at."""
+    with scratch(arguments) as words:
+        run = run_child([arguments.binary, "run", workload, *overrides, *words, "-n", accelerators, "--data", arguments.data, "--quiet", "--json"])
+        yield json.loads(run.stdout)["run_dir"]
 
 
 def advised(arguments, run):
@@ -299,46 +302,38 @@ def applications(arguments):
     lines, are_right = [], True
     for name, application in wanted(APPLICATIONS, arguments.only):
         try:
-            with kept_run(arguments, name, application.small, application.accelerators) as (_, run):
-                advice = advised(arguments, run)
-            names = named(advice)
-            found = [one["overrides"] for one in advice if one["name"] in application.found and one["overrides"]]
-            helps = [effect(arguments, name, application, change, True) for change in found]
-            useless = [effect(arguments, name, application, change.split(), False) for change in application.useless]
+            told = tried(arguments, name, application)
         except Failed as error:
-            names, helps, useless = [f"failed: {error}"], [], []
-        is_found = bool(application.found.intersection(names))
-        are_right &= is_found and all(is_so for _, is_so in helps + useless)
-        cells = [name, ", ".join(one or "nothing" for one in names)]
-        cells += ["; ".join(told for told, _ in column) for column in (helps, useless)]
+            told = {"baseline": None, "advice": [{"name": f"failed: {error}", "overrides": []}]}
+        rows = told["advice"]
+        asked = [row for row in rows if " ".join(row["overrides"]) in application.useless]
+        advice = [row for row in rows if row["name"] not in ("asked", "combination")]
+        found = [row for row in advice if row["name"] in application.found]
+        # What no key does cannot be tried.
+        helping = [row for row in found if row["overrides"]]
+        are_right &= bool(application.found.intersection(named(advice)))
+        are_right &= all(row["outcome"] == "helps" for row in helping)
+        are_right &= all(row["outcome"] in ("no_effect", "hurts") for row in asked)
+        cells = [name, ", ".join(one or "nothing" for one in named(advice))]
+        cells += ["; ".join(outcome(told["baseline"], row) for row in column) for column in (helping, asked)]
         lines.append("| " + " | ".join(cells) + " |")
     return lines, are_right
 
 
-def effect(arguments, name, application, change, is_wanted):
-    """What a change brings, of runs in turns, and whether that is what is wanted of it."""
-    response = checkpoint_stall_s if any("checkpoint" in key for key in change) else all_steps_percent
-    both = [[response(arguments, name, application, overrides) for overrides in ([], change)] for _ in range(3)]
-    before, after = (statistics.median(column) for column in zip(*both))
-    if response is checkpoint_stall_s:
-        helps, unit = after < before / 2, "s of waiting for checkpoints"
-    else:
-        helps, unit = after - before > USELESS_POINTS, "%"
-    told = "helps" if helps else "no effect"
-    return f"`{' '.join(change)}`: {told} ({before:.3g} to {after:.3g} {unit})", helps == is_wanted
+def tried(arguments, name, application):
+    """What `feedrate advise --try` says of an application and of what was suggested in vain."""
+    argv = [arguments.binary, "advise", name, *application.small, "-n", application.accelerators, "--data", arguments.data]
+    argv += ["--try", "--budget", arguments.budget, "--quiet", "--json"]
+    argv += [word for change in application.useless for word in ("--also", change)]
+    with scratch(arguments) as words:
+        # 4: something is not decided.
+        return json.loads(run_child([*argv, *words], fine=(0, 4)).stdout)
 
 
-def all_steps_percent(*run):
-    return told_by(*run)["au"]["all_steps_percent"]
-
-
-def checkpoint_stall_s(*run):
-    return told_by(*run)["checkpoint"]["save"]["stall_s"]
-
-
-def told_by(arguments, name, application, overrides):
-    with kept_run(arguments, name, [*application.small, *overrides], application.accelerators) as (told, _):
-        return told
+def outcome(baseline, row):
+    mean = row["tried"] and row["tried"]["mean_percent"]
+    figures = f" ({baseline['mean_percent']:.3g} to {mean:.3g} %, n = {row['tried']['n']})" if mean else ""
+    return f"`{' '.join(row['overrides'])}`: {row['outcome'].replace('_', ' ')}{figures}"
 
 
 if __name__ == "__main__":

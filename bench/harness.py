@@ -37,8 +37,8 @@ class Failed(Exception):
     """A child failed, with its words."""
 
 
-def run_child(argv):
-    """Run to the end, in the workspace. Resources are those of the child and of the children it waited for."""
+def run_child(argv, fine=(0,)):
+    """Run to the end, in the workspace. Resources are those of the child and of the children it waited for; `fine` are the exit codes of success."""
     argv = [str(word) for word in argv]
     program = shutil.which(argv[0])
     if program is None:
@@ -49,7 +49,7 @@ def run_child(argv):
         done = subprocess.run(launch, capture_output=True, text=True, errors="replace", cwd=ROOT, check=True)
         wall_s, cpu_s, peak_kib, status = numbers.read_text().split()
     code = os.waitstatus_to_exitcode(int(status))
-    if code != 0:
+    if code not in fine:
         words = (done.stderr + done.stdout)[-2000:]
         raise Failed(f"`{' '.join(argv)[:300]}` ended with {code}:\n{words}")
     return Child(done.stdout, float(wall_s), float(cpu_s), int(peak_kib) * 1024)

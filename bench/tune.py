@@ -43,6 +43,16 @@ CASES = {
         [f"{THREADS}=3", f"{PREFETCH}=1", "reader.preprocess_time=0.02", "storage.delay.read_seconds=0.002"],
         [THREADS, PREFETCH],
     ),
+    "few at a time": (
+        [f"{THREADS}=1", f"{PREFETCH}=1", "storage.throttle.concurrency=4", "storage.throttle.latency_seconds=0.02"],
+        [THREADS, PREFETCH],
+    ),
+    "files of many samples": (
+        [f"{THREADS}=1", f"{PIECES}=64KiB", "dataset.format=tfrecord", "dataset.num_files_train=12",
+         "dataset.num_samples_per_file=20", "dataset.record_length_bytes=131072", "reader.data_loader=pytorch",
+         "storage.delay.open_seconds=0.02", "storage.throttle.latency_seconds=0.003", "storage.throttle.bytes_per_second=60e6"],
+        [THREADS, PIECES],
+    ),
 }
 
 # Settings of the exhaustive search that are run again, and how often.

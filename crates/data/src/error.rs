@@ -86,13 +86,11 @@ pub enum DatasetError {
         share: Option<FileShare>,
     },
     /// There are not enough files that others made.
-    #[error(
-        "the plan wants {wanted} files `*.{extension}` under `{folder}`, and there are {found}"
-    )]
+    #[error("the plan wants {wanted} {extension} files to {purpose} on, and there are {found}")]
     TooFew {
-        /// `train` or `valid`.
-        folder: String,
-        /// The suffix looked for.
+        /// `train` or `evaluate`.
+        purpose: &'static str,
+        /// The format's.
         extension: String,
         /// By the plan.
         wanted: u64,
@@ -143,7 +141,7 @@ impl DatasetError {
             }
             DatasetError::Changed { .. } => "generate it again: what is right is kept",
             DatasetError::TooFew { .. } => {
-                "set `dataset.num_files_train` and `dataset.num_files_eval` to what is there; files of other names take links named as DLIO names them (docs/guide/advice.md)"
+                "set `dataset.num_files_train` and `dataset.num_files_eval` to what is there, which `feedrate scan DIR` tells"
             }
             DatasetError::NoFile { .. } => {
                 "numbers of files and subfolders are part of the names: set them to what is there, or give links such names (docs/guide/advice.md)"

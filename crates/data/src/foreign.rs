@@ -2,15 +2,18 @@
 //! do they hold what the plan says.
 
 use crate::error::DatasetError;
-use crate::format::{self, Cursor, CursorOptions, Discard, Format, Need};
+use crate::format::{self, Cursor, CursorOptions, Discard, Format, FormatError, Need};
 use crate::names::FileNames;
 use crate::piece::Piece;
 use crate::storage::{Handle, Storage, StorageError};
+use crate::walk::{self, Watch};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::FileShape;
+use feedrate_spec::shape::{Dims, Element, FileShape};
 use feedrate_spec::units;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
 /// Files that are opened, at most: the first, the last, and some between.
 const PROBED_MAX: u64 = 16;
@@ -40,7 +43,7 @@ pub struct Probed {
     pub shape: Option<FileShape>,
 }
 
-/// Look at some files of a folder that feedrate did not make.
+/// Look at some files of a folder that feedrate did not make. `there` are the files to train and to evaluate on.
 ///
 /// # Errors
 /// Too few files, or one that cannot be read, or holds fewer samples than the plan says.
@@ -48,33 +51,20 @@ pub fn probe_foreign(
     storage: &dyn Storage,
     plan: &DatasetPlan,
     layout: &Layout,
+    there: [u64; 2],
 ) -> Result<Probe, DatasetError> {
     let format = FileNames::new(plan, layout)?.format;
     if format.member().has(Ability::NoFiles) {
         return Ok(Probe::default());
     }
-    check_counts(storage, plan, layout)?;
+    check_counts(there, plan)?;
     let mut probe = Probe::default();
-    let options = CursorOptions {
-        piece_bytes: PIECE_BYTES,
-        check_crc: true,
-        wants_payload: false,
-        samples_alone: false,
-        decodes_members: false,
-    };
-    let mut opener = Opener {
-        storage,
-        format,
-        cursor: (format.cursor)(&options),
-        piece: Piece::new(PIECE_BYTES),
-        handles: Vec::new(),
-    };
+    let mut opener = Opener::new(storage, format, false);
+    let last_sample = plan.samples_per_file.saturating_sub(1);
     for file in sampled(layout.files()) {
-        let mut path = String::new();
-        layout.write_path(file, &mut path);
-        let probed = opener.probe(file, path, plan, layout);
-        opener.close();
-        probe.files.push(probed?);
+        let shape = format.member().has(Ability::NeedsPlan).then(|| layout.shape(file));
+        let path = path_of(layout, file);
+        probe.files.push(opener.probe(file, path, last_sample, shape.as_ref())?);
     }
     probe.notes = notes(&probe.files, plan, layout, format);
     Ok(probe)
@@ -99,18 +89,14 @@ pub fn files_there(
     Ok(found)
 }
 
-fn check_counts(
-    storage: &dyn Storage,
-    plan: &DatasetPlan,
-    layout: &Layout,
-) -> Result<(), DatasetError> {
-    let [train, eval] = files_there(storage, plan, layout)?;
-    for (split, found, wanted) in
-        [("train", train, plan.files_train), ("valid", eval, plan.files_eval)]
+fn check_counts(there: [u64; 2], plan: &DatasetPlan) -> Result<(), DatasetError> {
+    let [train, eval] = there;
+    for (purpose, found, wanted) in
+        [("train", train, plan.files_train), ("evaluate", eval, plan.files_eval)]
     {
         if found < wanted {
-            let (folder, extension) = (split.to_string(), plan.extension.clone());
-            return Err(DatasetError::TooFew { folder, extension, wanted, found });
+            let extension = plan.extension.clone();
+            return Err(DatasetError::TooFew { purpose, extension, wanted, found });
         }
     }
     Ok(())
@@ -178,6 +164,106 @@ fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
     ))
 }
 
+/// Samples of files, of which nothing was known but the format.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundSamples {
+    /// Samples of each file, but for those that hold fewer.
+    pub per_file: u64,
+    /// Numbers of the training files that hold fewer samples, ascending, and their bytes.
+    pub short: (Vec<u64>, u64),
+    /// Dimensions of a sample, in the mean over the files that were opened; empty where they are not known.
+    pub dims: Vec<u64>,
+    /// Whether all of those have these.
+    pub is_even: bool,
+    /// Type of their elements, where it is known.
+    pub element: Option<Element>,
+    /// Files that were opened.
+    pub probed_files: u64,
+}
+
+/// Look at training files of `plan`, of which nothing but the format and the number is known: some for what their samples are, all
+/// for how many they hold, where that can be several.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn find_samples(
+    storage: &dyn Storage,
+    plan: &DatasetPlan,
+    threads: usize,
+) -> Result<FoundSamples, DatasetError> {
+    let layout = Layout::new(plan);
+    let format = FileNames::new(plan, &layout)?.format;
+    let holds_many = format.member().has(Ability::KeepsOpen);
+    let mut opener = Opener::new(storage, format, true);
+    let mut shapes = Vec::new();
+    for file in sampled(plan.files_train) {
+        let shape = opener.probe(file, path_of(&layout, file), 0, None)?.shape;
+        shapes.extend(shape.map(|shape| if holds_many { shape } else { whole(shape) }));
+    }
+    let mut found = mean_shape(&shapes);
+    found.per_file = 1;
+    found.probed_files =
+        if holds_many { plan.files_train } else { plan.files_train.min(PROBED_MAX) };
+    if holds_many {
+        let counts = Mutex::new(vec![0; plan.files_train as usize]);
+        let cancel = AtomicBool::new(false);
+        let watch = Watch::new(&|_, _| {}, &cancel);
+        let opener = || Opener::new(storage, format, false);
+        walk::for_each(plan.files_train, threads, &watch, opener, |opener, file| {
+            let samples = opener.count(file, path_of(&layout, file))?;
+            counts.lock().unwrap_or_else(PoisonError::into_inner)[file as usize] = samples;
+            Ok::<(), DatasetError>(())
+        })?;
+        let counts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.per_file = most_samples(&counts);
+        let short = (0..).zip(&counts).filter(|(_, samples)| **samples < found.per_file);
+        found.short.0 = short.map(|(file, _)| file).collect();
+        for &file in &found.short.0 {
+            found.short.1 += storage.stat(&path_of(&layout, file))?.unwrap_or_default();
+        }
+    }
+    Ok(found)
+}
+
+fn path_of(layout: &Layout, file: u64) -> String {
+    let mut path = String::new();
+    layout.write_path(file, &mut path);
+    path
+}
+
+/// Samples of each file such that those which have as many hold the most together.
+fn most_samples(counts: &[u64]) -> u64 {
+    let mut sorted = counts.to_vec();
+    sorted.sort_unstable_by(|one, other| other.cmp(one));
+    let best = sorted.iter().zip(1..).max_by_key(|(samples, files)| **samples * files);
+    best.map_or(0, |(samples, _)| *samples)
+}
+
+/// A file that is one sample, though its array has an axis that could be one of samples.
+fn whole(shape: FileShape) -> FileShape {
+    if shape.samples == 1 {
+        return shape;
+    }
+    let axes = [shape.dims.as_slice(), &[shape.samples]].concat();
+    FileShape { dims: Dims::new(&axes).unwrap_or(shape.dims), samples: 1, ..shape }
+}
+
+fn mean_shape(shapes: &[FileShape]) -> FoundSamples {
+    let Some(first) = shapes.first() else { return FoundSamples::default() };
+    let axes = first.dims.as_slice().len();
+    let is_alike = shapes.iter().all(|shape| shape.dims.as_slice().len() == axes);
+    let mean = |axis: usize| {
+        let sum: u64 = shapes.iter().map(|shape| shape.dims.as_slice()[axis]).sum();
+        (sum as f64 / shapes.len() as f64).round() as u64
+    };
+    FoundSamples {
+        dims: if is_alike { (0..axes).map(mean).collect() } else { Vec::new() },
+        is_even: shapes.iter().all(|shape| shape.dims == first.dims),
+        element: Some(first.element),
+        ..FoundSamples::default()
+    }
+}
+
 /// Opens one file after another, and reads it until its shape is known.
 struct Opener<'o> {
     storage: &'o dyn Storage,
@@ -187,19 +273,59 @@ struct Opener<'o> {
     handles: Vec<Handle>,
 }
 
-impl Opener<'_> {
+impl<'o> Opener<'o> {
+    fn new(storage: &'o dyn Storage, format: &'static Format, decodes_members: bool) -> Self {
+        let options = CursorOptions {
+            piece_bytes: PIECE_BYTES,
+            check_crc: true,
+            wants_payload: false,
+            samples_alone: false,
+            decodes_members,
+        };
+        let (cursor, piece) = (format.reader(&options), Piece::new(PIECE_BYTES));
+        Opener { storage, format, cursor, piece, handles: Vec::new() }
+    }
+
+    /// Read a file up to the shape of a sample.
     fn probe(
         &mut self,
         file: u64,
         path: String,
-        plan: &DatasetPlan,
-        layout: &Layout,
+        sample: u64,
+        expected: Option<&FileShape>,
     ) -> Result<Probed, DatasetError> {
-        let last_sample = plan.samples_per_file.saturating_sub(1);
+        let probed = self.open(&path).and_then(|bytes| {
+            self.cursor.begin(file, sample, expected);
+            Ok((bytes, self.read()?))
+        });
+        self.close();
+        let (bytes, read) = probed?;
+        match read {
+            Ok(()) => {
+                let shape = self.cursor.decoded().or_else(|| self.cursor.found());
+                Ok(Probed { path: self.storage.name_of(&path), bytes, shape })
+            }
+            Err(source) => Err(DatasetError::Format { path: self.storage.name_of(&path), source }),
+        }
+    }
+
+    /// Samples of a file: what it says when it is asked for one that it cannot have.
+    fn count(&mut self, file: u64, path: String) -> Result<u64, DatasetError> {
+        match self.probe(file, path, u64::MAX - 1, None) {
+            Ok(_) => Ok(1),
+            Err(DatasetError::Format { source, .. }) if source.samples.is_some() => {
+                Ok(source.samples.unwrap_or_default())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Open all parts of a file: the length of all.
+    fn open(&mut self, path: &str) -> Result<u64, DatasetError> {
         let mut bytes = 0;
         for part in self.format.parts {
             let mut part_path = String::new();
-            part.write_path(&path, &mut part_path);
+            part.write_path(path, &mut part_path);
             match self.storage.stat(&part_path)? {
                 Some(part_bytes) => bytes += part_bytes,
                 None if part.optional => continue,
@@ -209,21 +335,22 @@ impl Opener<'_> {
                 self.handles.push(self.storage.open(&part_path)?);
             }
         }
-        let needs_plan = self.format.member().has(Ability::NeedsPlan);
-        let shape = needs_plan.then(|| layout.shape(file));
-        self.cursor.begin(file, last_sample, shape.as_ref());
+        Ok(bytes)
+    }
+
+    fn read(&mut self) -> Result<Result<(), FormatError>, StorageError> {
         while self.cursor.found().is_none() {
             let need = match self.cursor.need() {
                 Ok(Need::Done) => break,
                 Ok(need) => need,
-                Err(source) => return Err(DatasetError::Format { path, source }),
+                Err(source) => return Ok(Err(source)),
             };
             let len = self.fetch(need)?;
             if let Err(source) = self.cursor.feed(&self.piece[..len], &mut Discard) {
-                return Err(DatasetError::Format { path, source });
+                return Ok(Err(source));
             }
         }
-        Ok(Probed { path, bytes, shape: self.cursor.found() })
+        Ok(Ok(()))
     }
 
     /// Get the bytes that are needed into the piece: how many they are.

@@ -1,7 +1,7 @@
 //! Makes the files of a dataset on all cores. A generation that was broken off is continued; a file is visible
 //! only once it is whole.
 
-pub use crate::foreign::{Probe, Probed, files_there, probe_foreign};
+pub use crate::foreign::{FoundSamples, Probe, Probed, files_there, find_samples, probe_foreign};
 pub use crate::walk::{FileShare, Watch};
 
 use crate::content::Content;
@@ -10,7 +10,7 @@ use crate::manifest::{MadeOn, Manifest, State};
 use crate::names::{FileNames, OwnFiles, first_stranger};
 use crate::removal;
 use crate::sink::{CompareSink, Extent, FirstDifference, WriteSink};
-use crate::storage::Storage;
+use crate::storage::{NameKind, Storage};
 use crate::walk::for_each;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
@@ -212,6 +212,9 @@ impl<'g> Generation<'g> {
                     bytes_kept.fetch_add(comparer.bytes(), Relaxed);
                     watch.bytes_done(comparer.bytes());
                 } else {
+                    if begun != Begun::Now {
+                        self.refuse_link(path)?;
+                    }
                     writer.write_file(path, |sink| names.encode(file, content, sink))?;
                 }
                 watch.file_done();
@@ -227,6 +230,19 @@ impl<'g> Generation<'g> {
         let (files_written, bytes_written) = (files - files_kept, watch.bytes() - bytes_kept);
         let files_mended = files_mended.into_inner();
         Ok(Generated { files_written, files_mended, files_kept, bytes_written, bytes_kept })
+    }
+
+    /// A link that leads nowhere looks like nothing, and is somebody's all the same.
+    fn refuse_link(&self, path: &str) -> Result<(), DatasetError> {
+        let mut part_path = String::new();
+        for part in self.names.format.parts {
+            part.write_path(path, &mut part_path);
+            if self.storage.kind(&part_path)? == Some(NameKind::Other) {
+                let what = "no file, but a link or a device".to_string();
+                return Err(DatasetError::Altered { path: part_path, what });
+            }
+        }
+        Ok(())
     }
 
     /// The files of `share`, none of which is made again.

@@ -15,6 +15,8 @@ pub mod manifest;
 pub mod names;
 pub mod lock;
 mod foreign;
+pub mod file_index;
+pub mod listing;
 pub mod removal;
 pub mod stage;
 pub mod generate;

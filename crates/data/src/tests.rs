@@ -1,8 +1,9 @@
 //! Whole datasets: generated, broken off, continued, spoiled and verified, on every storage that can be written.
 
 use crate::error::DatasetError;
+use crate::foreign::Probe;
 use crate::format::{self, FORMATS, Format};
-use crate::generate::{Generated, generate, probe_foreign};
+use crate::generate::{Generated, files_there, generate, probe_foreign};
 use crate::manifest::{FILE_NAME, Manifest, State};
 use crate::storage::{self, STORAGES, Storage};
 use crate::verify::{Verified, verify};
@@ -428,42 +429,46 @@ fn progress_ends_at_the_whole() {
     assert_eq!(*last.lock().unwrap(), (14, first.bytes_written), "kept files count too");
 }
 
+fn probe(storage: &dyn Storage, plan: &DatasetPlan) -> Result<Probe, DatasetError> {
+    let layout = Layout::new(plan);
+    probe_foreign(storage, plan, &layout, files_there(storage, plan, &layout)?)
+}
+
 #[test]
 fn a_foreign_dataset_is_probed() {
     each(|plan, format, storage| {
         made(&plan, storage).unwrap();
-        let layout = Layout::new(&plan);
-        let probe = probe_foreign(storage, &plan, &layout).unwrap();
-        assert_eq!(probe.notes, [""; 0]);
-        assert_eq!(probe.files.len(), 14);
+        let probed = probe(storage, &plan).unwrap();
+        assert_eq!(probed.notes, [""; 0]);
+        assert_eq!(probed.files.len(), 14);
         let tells = !format.member().has(Ability::Undescribed);
         let told = |shape: Option<FileShape>| shape.map_or(!tells, |shape| shape.samples == 1);
-        assert!(probe.files.iter().all(|file| told(file.shape)));
+        assert!(probed.files.iter().all(|file| told(file.shape)));
 
         let more_samples = DatasetPlan { samples_per_file: 5, ..plan.clone() };
         if format.member().has(Ability::NeedsPlan) {
-            let error = probe_foreign(storage, &more_samples, &Layout::new(&more_samples));
+            let error = probe(storage, &more_samples);
             let error = error.unwrap_err().to_string();
             assert!(error.contains("but the plan says"), "{error}");
             return;
         }
-        let error = probe_foreign(storage, &more_samples, &layout).unwrap_err();
+        let error = probe(storage, &more_samples).unwrap_err();
         assert!(error.to_string().contains("no sample 4"), "{error}");
 
         let smaller = DatasetPlan { record_bytes: 100_000.0, ..plan.clone() };
-        let notes = probe_foreign(storage, &smaller, &Layout::new(&smaller)).unwrap().notes;
+        let notes = probe(storage, &smaller).unwrap().notes;
         let noted = notes.iter().any(|note| note.contains("on average"));
         assert_eq!(noted, format.entry.knows_bytes(&plan.encoding), "{notes:?}");
 
         change(storage, &path_of(&plan, 0), |bytes| bytes.truncate(90));
-        let broken = probe_foreign(storage, &plan, &layout);
+        let broken = probe(storage, &plan);
         // An index says nothing about the data's end; that is seen when the sample is read.
         let needed = format.parts.iter().filter(|part| !part.optional).count();
         let seen = matches!(broken, Err(DatasetError::Format { .. }));
         assert!(!tells || seen == (needed == 1));
 
         storage.remove(&path_of(&plan, 3)).unwrap();
-        let error = probe_foreign(storage, &plan, &layout).unwrap_err();
+        let error = probe(storage, &plan).unwrap_err();
         assert!(matches!(error, DatasetError::TooFew { wanted: 12, found: 11, .. }), "{error}");
     });
 }
@@ -481,7 +486,7 @@ fn a_probe_passes_by_the_samples_of_archives() {
         let plan = DatasetPlan { samples_per_file: 20, record_bytes: 50_000.0, ..plan(format) };
         made(&plan, &*storage).unwrap();
         let before = read_bytes();
-        probe_foreign(&*storage, &plan, &Layout::new(&plan)).unwrap();
+        probe(&*storage, &plan).unwrap();
         let read = read_bytes() - before;
         assert!(0 < read && read < 14 * 20 * 50_000 / 10, "{format}: {read} bytes");
     }

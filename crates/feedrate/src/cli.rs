@@ -33,6 +33,7 @@ impl CacheArguments {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DataArguments {
     /// A bundled workload's name (`feedrate list workloads`), a YAML file, or the folder of a run for what it ran.
+    #[arg(required_unless_present = "data", default_value = "", hide_default_value = true)]
     pub(crate) workload: String,
     /// Overrides as Hydra writes them: `reader.batch_size=4`, `++workload.train.epochs=2`.
     #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false)]

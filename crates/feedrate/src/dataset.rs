@@ -3,9 +3,10 @@
 use crate::exit::refuse;
 use crate::launch::decided;
 use crate::output::refuse_root;
-use crate::{catalog, dataset_lock, messages, progress, threads};
+use crate::{catalog, dataset_lock, folder, messages, progress, threads};
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
+use feedrate_data::file_index::{FileIndex, NamedFiles};
 use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess};
 use feedrate_data::manifest::{self, DropMark, MadeOn, Manifest, State};
@@ -35,19 +36,40 @@ pub(crate) struct OpenDataset {
     pub(crate) generated: Generated,
     /// Files that were opened or made.
     pub(crate) preparation: Preparation,
+    /// Index of the files' names, where they are not those of the plan.
+    pub(crate) names: Option<PathBuf>,
     /// Held on rank 0 for as long as the dataset is read: whoever would change it waits.
     pub(crate) lock: Option<DatasetLock>,
 }
 
+impl OpenDataset {
+    /// Its files, read by `engine`.
+    pub(crate) fn open_by(
+        &self,
+        plan: &Plan,
+        engine: &'static dyn engine::Engine,
+    ) -> Result<Box<dyn Storage>, StorageError> {
+        match &self.names {
+            Some(names) => open_named(plan, &self.folder, names, Some(engine)),
+            None => storage::open_by(&plan.storage.kind, &self.folder, engine),
+        }
+    }
+}
+
 /// Files that a dataset consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Files {
+pub(crate) enum Files<'n> {
     /// Those that feedrate generates.
     Generated,
     /// The same, each of which is looked at even where the manifest says that all are there.
     Checked,
     /// Those that others made, as they are.
-    Foreign,
+    Foreign {
+        /// Place for an index of their names.
+        names: &'n Path,
+        /// All that are wanted are in it already, and so many were opened.
+        probed: Option<u64>,
+    },
 }
 
 /// The dataset to be read, decided by rank 0 for all.
@@ -63,18 +85,14 @@ pub(crate) struct Choice {
     pub(crate) check_files: bool,
     /// Files that rank 0 opened to see what they hold.
     pub(crate) probed_files: u64,
+    /// Index of the files' names, where they are not those of the plan.
+    pub(crate) names: Option<PathBuf>,
 }
 
 /// The dataset of `plan` below `root`: found, or to be generated. What is foreign is looked at.
-pub(crate) fn choose(plan: &Plan, root: &Path, files: Files) -> anyhow::Result<Choice> {
-    if files == Files::Foreign {
-        let probed_files = probe(plan, &*storage::open(&plan.storage.kind, root)?, root)?;
-        return Ok(Choice {
-            folder: root.into(),
-            foreign: true,
-            probed_files,
-            ..Choice::default()
-        });
+pub(crate) fn choose(plan: &Plan, root: &Path, files: Files<'_>) -> anyhow::Result<Choice> {
+    if let Files::Foreign { names, probed } = files {
+        return choose_foreign(plan, root, names, probed);
     }
     let folder = folder(plan, root)?;
     let storage = storage::open(&plan.storage.kind, &folder)?;
@@ -84,8 +102,50 @@ pub(crate) fn choose(plan: &Plan, root: &Path, files: Files) -> anyhow::Result<C
     Ok(Choice { folder, incomplete, check_files, ..Choice::default() })
 }
 
-/// Refuse files that are not what `plan` wants. Returns how many were opened.
-pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow::Result<u64> {
+/// The files below `root`, by the names of the plan where they have these, else by their own.
+fn choose_foreign(
+    plan: &Plan,
+    root: &Path,
+    names: &Path,
+    probed: Option<u64>,
+) -> anyhow::Result<Choice> {
+    let storage = storage::open(&plan.storage.kind, root)?;
+    let chosen = Choice { folder: root.into(), foreign: true, ..Choice::default() };
+    let mut first = String::new();
+    Layout::new(&plan.dataset).write_path(0, &mut first);
+    let is_to_list = is_in_folder(plan) && needs_files(plan, &*storage) && root.is_dir();
+    if let Some(probed_files) = probed {
+        return Ok(Choice { probed_files, names: Some(names.into()), ..chosen });
+    }
+    if !is_to_list || storage.stat(&first)?.is_some() {
+        let probed_files = probe(plan, &*storage, root, None)?;
+        return Ok(Choice { probed_files, ..chosen });
+    }
+    let there = folder::list(&plan.dataset.format, root, names)?;
+    let files = open_named(plan, root, names, None)?;
+    let probed_files = probe(plan, &*files, root, Some(there))?;
+    Ok(Choice { probed_files, names: Some(names.into()), ..chosen })
+}
+
+/// The files of an index below `root`.
+fn open_named(
+    plan: &Plan,
+    root: &Path,
+    names: &Path,
+    engine: Option<&'static dyn engine::Engine>,
+) -> Result<Box<dyn Storage>, StorageError> {
+    let inner = storage::open_by(&plan.storage.kind, root, engine.unwrap_or(engine::ENGINES[0]))?;
+    Ok(Box::new(NamedFiles::new(inner, FileIndex::open(names)?, &plan.dataset)))
+}
+
+/// Refuse files that are not what `plan` wants, where `there` are so many to train and to evaluate on, or as many as the folder has
+/// of the plan's names. Returns how many were opened.
+pub(crate) fn probe(
+    plan: &Plan,
+    storage: &dyn Storage,
+    folder: &Path,
+    there: Option<[u64; 2]>,
+) -> anyhow::Result<u64> {
     if serves_samples(plan) {
         let engine = plan.storage.engine.as_deref().unwrap_or_default();
         return refuse(
@@ -100,7 +160,10 @@ pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow
         );
     }
     let layout = Layout::new(&plan.dataset);
-    let probe = generate::probe_foreign(storage, &plan.dataset, &layout).with_context(|| {
+    let dataset = &plan.dataset;
+    let there = there.map_or_else(|| generate::files_there(storage, dataset, &layout), Ok);
+    let probe = there.and_then(|there| generate::probe_foreign(storage, dataset, &layout, there));
+    let probe = probe.with_context(|| {
         format!("the files in `{}` are not what the plan wants", folder.display())
     })?;
     for note in &probe.notes {
@@ -161,14 +224,17 @@ pub(crate) fn ready(
         lock = None;
     }
     // Not before the lock, for the folder may have been another's until then.
-    let storage: Arc<dyn Storage> = Arc::from(open(plan, folder)?);
+    let storage: Arc<dyn Storage> = Arc::from(match &choice.names {
+        Some(names) => open_named(plan, folder, names, engine_of(plan))?,
+        None => open(plan, folder)?,
+    });
     if choice.incomplete && !is_in_folder(plan) {
         generated = generate(&*storage)?;
     }
     let preparation = preparation(plan, &choice, ranks)?;
-    let Choice { folder, foreign, .. } = choice;
+    let Choice { folder, foreign, names, .. } = choice;
     let trusts_plan = !foreign;
-    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, lock }))
+    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, names, lock }))
 }
 
 /// Files that were probed, and those that the manifest says this machine made since its last drop of dentries and inodes.
@@ -202,17 +268,9 @@ pub(crate) fn lock_for(
         let storage = storage::open(&plan.storage.kind, folder)?;
         let layout = Layout::new(&plan.dataset);
         let generation = Generation::new(&plan.dataset, &layout, &*storage)?;
-        match generation.map(|generation| generation.look()) {
-            // Where there is a lock, one of ours may have begun this moment.
-            Some(Err(
-                refused @ (DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. }),
-            )) if !has_lock() => {
-                return Err(refused).with_context(|| {
-                    format!("cannot generate the dataset in `{}`", folder.display())
-                });
-            }
-            _ => {}
-        }
+        let look = || generation.map_or(Ok(()), |generation| generation.look().map(drop));
+        look_unlocked(look, has_lock)
+            .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
     } else if !has_lock() {
         let storage = storage::open(&plan.storage.kind, folder)?;
         if !matches!(Manifest::read(&*storage), Ok(Some(_))) {
@@ -220,6 +278,22 @@ pub(crate) fn lock_for(
         }
     }
     Ok(dataset_lock::wait(folder, access, interrupted)?)
+}
+
+/// Refuse what lies in a folder by a `look` at it. Where there is a lock after that, another maker may have begun meanwhile, and who
+/// has the lock looks again.
+fn look_unlocked(
+    look: impl FnOnce() -> Result<(), DatasetError>,
+    has_lock: impl Fn() -> bool,
+) -> Result<(), DatasetError> {
+    match look() {
+        Err(refused @ (DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. }))
+            if !has_lock() =>
+        {
+            Err(refused)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn make(
@@ -350,4 +424,24 @@ pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
         );
     }
     Ok(root.join(Manifest::folder_name(&plan.dataset)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stranger is a maker who took the lock during the look.
+    #[test]
+    fn a_maker_that_begins_during_a_look_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join(LOCK_FILE);
+        let stranger = || DatasetError::Strangers { path: "train/.img_0.npz.part".into() };
+        let has_lock = || lock.exists();
+        assert!(look_unlocked(|| Err(stranger()), has_lock).is_err());
+        let look = || {
+            std::fs::write(&lock, "a maker").unwrap();
+            Err(stranger())
+        };
+        assert!(look_unlocked(look, has_lock).is_ok());
+    }
 }

@@ -9,7 +9,8 @@ use crate::staging::{Reads, Staging, folder_under_test};
 use crate::{dataset_lock, interrupt, messages, progress};
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
-use feedrate_engine::job::ReadJob;
+use feedrate_data::storage::Storage;
+use feedrate_engine::job::{ReadError, ReadJob};
 use feedrate_measure::dlio::IOSTAT;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::checkpoint::refuse_strangers;
@@ -240,8 +241,10 @@ impl Execution<'_> {
         );
         line.finish_and_clear();
         let left_behind = evaluation.iter().chain([&*training]).flat_map(RealDriver::left_behind);
-        interrupt::tell_hung(self.signals, left_behind.map(|file| reads.folder().join(file)));
-        outcome
+        let storage = reads.storage();
+        let left_behind = left_behind.map(|file| reads.folder().join(storage.name_of(file)));
+        interrupt::tell_hung(self.signals, left_behind);
+        outcome.map_err(|error| named(error, &*storage))
     }
 
     /// A run of checkpoints only.
@@ -305,6 +308,14 @@ impl Execution<'_> {
         let begun = Iostat::start(&file, devices, results::iostat_now);
         Ok(Some(begun.with_context(|| format!("cannot begin `{}`", file.display()))?))
     }
+}
+
+/// An error of a file, with the name that the file has.
+fn named(mut error: anyhow::Error, storage: &dyn Storage) -> anyhow::Error {
+    if let Some(RunError::Read(ReadError::Format { path, .. })) = error.downcast_mut() {
+        *path = storage.name_of(path);
+    }
+    error
 }
 
 /// Whether the ranks' work ended because one was told to stop, and nothing else went wrong.

@@ -3,7 +3,7 @@
 use crate::exit::{UsageError, refuse};
 use crate::messages;
 use feedrate_data::storage::StorageError;
-use feedrate_measure::record::file;
+use feedrate_measure::record::file::{self, read_bounded};
 use std::fs;
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(crate) fn refuse_there(file: &Path, force: bool) -> Result<(), UsageError> {
 pub(crate) fn write_output(file: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
     if is_device(file) {
         fs::write(file, bytes).map_err(|source| StorageError::new("write", file, source))?;
-    } else if !fs::read(file).is_ok_and(|there| there == bytes) {
+    } else if !read_bounded(file, bytes.len() as u64).is_ok_and(|there| there == bytes) {
         refuse_there(file, force)?;
         file::write_atomically(file, bytes)?;
     }

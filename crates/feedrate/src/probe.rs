@@ -1,7 +1,7 @@
 //! One run of a search or of trials: a process of its own, as the user would start it, and what it measured. It ends when the search does, however that ends.
 
 use crate::cli::DataArguments;
-use crate::exit::{Exit, Interrupted};
+use crate::exit::{Exit, Interrupted, refuse};
 use crate::interrupt;
 use anyhow::Context;
 use feedrate_measure::summary::Summary;
@@ -22,6 +22,15 @@ pub(crate) struct Probes<'a> {
 impl Probes<'_> {
     /// Run, and sum up. What it is told and tells is in files of this name.
     pub(crate) fn run(&self, data: DataArguments, name: &str) -> anyhow::Result<Summary> {
+        // What a script does not say as it is would be another folder.
+        let mut folders = [data.data.as_deref(), Some(self.folder)].into_iter().flatten();
+        if let Some(folder) = folders.find(|folder| folder.to_str().is_none()) {
+            let folder = folder.display();
+            return refuse(
+                format!("`{folder}` is not UTF-8, in which other processes are told of it"),
+                "give folders of other names, or a link to them",
+            );
+        }
         let program = std::env::current_exe().context("cannot find this program")?;
         let order = Supervision {
             script: self.file(name, "sh"),

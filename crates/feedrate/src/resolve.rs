@@ -29,10 +29,15 @@ pub(crate) struct Resolved {
 /// Resolve `arguments`, for the rest as `request` says. Warnings are said on stderr.
 pub(crate) fn resolve(arguments: &DataArguments, request: Request) -> anyhow::Result<Resolved> {
     let (resolved, warnings) = resolve_silently(arguments, request)?;
-    for warning in warnings.0.iter().filter(|p| p.severity == ProblemSeverity::Warning) {
+    tell_warnings(&warnings);
+    Ok(resolved)
+}
+
+/// Say them on stderr.
+pub(crate) fn tell_warnings(problems: &Problems) {
+    for warning in problems.0.iter().filter(|p| p.severity == ProblemSeverity::Warning) {
         messages::say(warning);
     }
-    Ok(resolved)
 }
 
 /// As [`resolve`]; warnings are the caller's to say.
@@ -40,12 +45,6 @@ pub(crate) fn resolve_silently(
     arguments: &DataArguments,
     request: Request,
 ) -> anyhow::Result<(Resolved, Problems)> {
-    if arguments.foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
-        return refuse(
-            "`--foreign` files are as many and as large as they are",
-            "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter",
-        );
-    }
     resolve_source(&find(&arguments.workload)?, arguments, request)
 }
 
@@ -55,6 +54,12 @@ pub(crate) fn resolve_source(
     arguments: &DataArguments,
     request: Request,
 ) -> anyhow::Result<(Resolved, Problems)> {
+    if arguments.foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
+        return refuse(
+            "`--foreign` files are as many and as large as they are",
+            "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter",
+        );
+    }
     let (workload, mut warnings) = parse(source, arguments)?;
     let name = source.name.clone();
     let (accelerators, scale) = (arguments.accelerators, arguments.scale);
@@ -91,7 +96,8 @@ pub(crate) fn asked<'a>(
         ("--foreign", Some(foreign.to_string())),
     ];
     // Another machine need not have the file.
-    let is_absent = is_file(workload) && std::fs::File::open(workload).is_err();
+    let is_absent =
+        workload.is_empty() || is_file(workload) && std::fs::File::open(workload).is_err();
     let read = || Ok(Some(parse(&find(workload)?, arguments)?.0));
     let workload = if is_absent { Ok(None) } else { read() };
     Asked::new(launch, own.into_iter().chain(options)).workload(workload)
@@ -131,6 +137,13 @@ pub(crate) fn data_root(workload: &Workload) -> PathBuf {
     Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder)
 }
 
+/// A folder's own name, for the workload made of it.
+pub(crate) fn stem(folder: &Path) -> String {
+    let absolute = std::path::absolute(folder).unwrap_or_default();
+    let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "folder".into())
+}
+
 /// Whether a workload's name is that of a file.
 pub(crate) fn is_file(workload: &str) -> bool {
     let extension = Path::new(workload).extension();
@@ -156,6 +169,12 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     }
     if is_run(wanted) {
         return of_run(wanted, load_run(Path::new(wanted))?.plan.workload);
+    }
+    if wanted.is_empty() {
+        return refuse(
+            "which workload?",
+            "name one; `feedrate run --data DIR --write-yaml FILE` makes one of a folder",
+        );
     }
     if !is_file(wanted) {
         return Err(unknown(wanted).into());

@@ -1,8 +1,10 @@
 //! The end of a run in the terminal: the answer in a few lines; in detail the three utilisations, rates, where the time went, doubts with advice.
 
-use crate::messages;
-use crate::text;
-use feedrate_analysis::advice::{Case, Proposal, would_help};
+use crate::changed::Changeable;
+use crate::cli::DataArguments;
+use crate::folder::FoundFolder;
+use crate::{messages, text, threads};
+use feedrate_analysis::advice::{Case, Proposal, advise, would_help};
 use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
@@ -31,29 +33,59 @@ pub(crate) enum Told {
 }
 
 /// Print the summary.
-pub(crate) fn print(summary: &Summary, record: &Record, told: Told) -> anyhow::Result<()> {
+pub(crate) fn print(
+    summary: &Summary,
+    record: &Record,
+    told: Told,
+    found: Option<&FoundFolder>,
+) -> anyhow::Result<()> {
     match told {
         Told::Json => {
             let mut object = serde_json::to_value(summary)?;
             object["answer"]["helps"] = serde_json::to_value(helps(summary, record))?;
+            if let Some(found) = found {
+                object["found"] = serde_json::to_value(found)?;
+            }
             messages::print_json(object)?;
         }
-        Told::Answer => messages::print_page(&brief(summary, record))?,
+        Told::Answer => messages::print_page(&brief(summary, record, found))?,
         Told::Details => messages::print_page(&page(summary, record))?,
     }
     Ok(())
 }
 
-/// Changes that would help, the first choice first.
+/// Changes that would help, the first choice first: those of `feedrate advise`, where the run can be planned again.
 fn helps(summary: &Summary, record: &Record) -> Vec<Proposal> {
     let derived = Derived::new(record);
-    would_help(&Case::new(&derived, &summary.answer, &summary.doubts))
+    let case = Case::new(&derived, &summary.answer, &summary.doubts);
+    let of = summary.run_dir.as_deref().and_then(|folder| {
+        Changeable::of_run(folder, record, &DataArguments::from_name(folder)).ok()
+    });
+    let Some(of) = of else { return would_help(&case) };
+    let advice = advise(&case, &|overrides| of.plan(overrides).ok());
+    advice.into_iter().map(|one| one.proposal).collect()
 }
 
-fn brief(summary: &Summary, record: &Record) -> String {
+fn brief(summary: &Summary, record: &Record, found: Option<&FoundFolder>) -> String {
     let doubts = format!("Doubts: {} (--details)", words::counted(&summary.doubts));
     let results = summary.run_dir.iter().map(|dir| format!("Results: {dir}"));
-    [answer(summary, record), doubts].into_iter().chain(results).collect::<Vec<_>>().join("\n")
+    let answer = match found {
+        Some(found) => of_folder(summary, record, found),
+        None => answer(summary, record),
+    };
+    [answer, doubts].into_iter().chain(results).collect::<Vec<_>>().join("\n")
+}
+
+/// The files that were found, and what came of them: the loader's ceiling, where nothing is known of compute.
+fn of_folder(summary: &Summary, record: &Record, found: &FoundFolder) -> String {
+    let loader = &record.plan.loader;
+    let workers = u64::from(record.plan.accelerators) * u64::from(loader.workers.max(1));
+    match words::ceiling(&summary.answer, workers, threads() as u64) {
+        Some(ceiling) => {
+            format!("{}; compute time unknown: the loader's ceiling\n{ceiling}", found.line())
+        }
+        None => format!("{}\n{}", found.line(), answer(summary, record)),
+    }
 }
 
 fn answer(summary: &Summary, record: &Record) -> String {

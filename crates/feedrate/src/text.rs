@@ -42,6 +42,39 @@ pub(crate) fn table_of_numbers<R: Into<Row>>(
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
+/// Columns of a terminal that everybody has.
+const COLUMNS: usize = 80;
+
+/// A table as wide as that at most: its texts in the column `broken`, settings or sentences, go on in further lines.
+pub(crate) fn table_of_changes<const N: usize>(
+    header: [&str; N],
+    mut rows: Vec<[String; N]>,
+    broken: usize,
+) -> String {
+    let widest = |at: usize| {
+        let cells = rows.iter().map(|row| row[at].as_str()).chain([header[at]]);
+        cells.flat_map(str::lines).map(|line| line.chars().count()).max().unwrap_or(0)
+    };
+    // A blank on either side of each.
+    let others: usize = (0..N).filter(|&at| at != broken).map(|at| widest(at) + 2).sum();
+    let width = COLUMNS.saturating_sub(others + 2).max(COLUMNS / 4);
+    for row in &mut rows {
+        let lines: Vec<String> = row[broken].lines().map(|line| broken_up(line, width)).collect();
+        row[broken] = lines.join("\n");
+    }
+    table(header, rows)
+}
+
+/// A line no wider than that, if it can be: sentences are broken at blanks, settings before their value, and behind the first name of a long key.
+fn broken_up(line: &str, width: usize) -> String {
+    if line.chars().count() <= width || line.contains(' ') {
+        return wrapped(line, Some(width));
+    }
+    let is_long = line.find('=').is_some_and(|at| width <= at);
+    let line = if is_long { line.replacen('.', ".\n  ", 1) } else { line.into() };
+    line.replacen('=', "=\n  ", 1)
+}
+
 /// The text, or as many of its words as so many characters hold.
 pub(crate) fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
@@ -205,6 +238,26 @@ mod tests {
             assert_eq!(wrapped(text, Some(width)), expected, "{text}");
             assert_eq!(wrapped(text, None), text);
         }
+    }
+
+    #[test]
+    fn changes_are_broken_so_that_their_table_has_80_columns() {
+        let row = |change: &str| {
+            let tried = "100.0 % [100.0, 100.0]";
+            [change, "100 %", tried, "16", "not decided"].map(str::to_string)
+        };
+        let changes = [
+            "stop a-process-of-others, or have more cores, or fewer threads that decode",
+            "dataset.num_files_train=8\ndataset.num_samples_per_file=2000",
+            "reader.read_threads=4",
+        ];
+        let header = ["Change", "Predicted", "Tried", "n", ""];
+        let text = table_of_changes(header, changes.map(row).to_vec(), 0);
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert!(lines.contains(&"num_samples_per_file="), "{text}");
+        assert!(lines.contains(&"2000"), "{text}");
+        assert!(lines.iter().any(|line| line.starts_with("reader.read_threads=4  ")), "{text}");
     }
 
     #[test]

@@ -23,11 +23,10 @@ use feedrate_run::system;
 use feedrate_spec::plan::{DatasetPlan, Plan};
 use feedrate_spec::units;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// More runs would not decide it either.
-pub(crate) const RUNS_EACH_MAX: usize = 8;
 /// Time that a process takes beside its run.
 const START_S: f64 = 1.0;
 
@@ -180,21 +179,23 @@ impl<'a> Trials<'a> {
         trial::outcome(&without, &with, MATTERS_POINTS / 100.0 * run_s)
     }
 
-    /// Run the trials at `places` and what they are compared `against` in turns, until each is decided or has so many runs. Says whether time was too
-    /// short for that.
+    /// Run the trials at `places` and what they are compared `against` in turns, until each has the fewest of `runs` and is decided, or has the most of
+    /// them. Says whether time was too short for that.
     pub(crate) fn decide(
         &mut self,
         against: usize,
         places: &[usize],
-        runs_max: usize,
+        runs: RangeInclusive<usize>,
     ) -> anyhow::Result<bool> {
         loop {
             let open = places.iter().copied().filter(|&place| {
                 let trial = &self.all[place];
-                let outcome = self.outcome(against, place);
+                let count = trial.runs.len().min(self.all[against].runs.len());
+                let is_open = [Outcome::NotTried, Outcome::NotDecided]
+                    .contains(&self.outcome(against, place));
                 trial.hindrance.is_none()
-                    && trial.runs.len() < runs_max
-                    && [Outcome::NotTried, Outcome::NotDecided].contains(&outcome)
+                    && count < *runs.end()
+                    && (count < *runs.start() || is_open)
             });
             let open: Vec<usize> = open.collect();
             if open.is_empty() || self.all[against].hindrance.is_some() {

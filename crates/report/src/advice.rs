@@ -5,7 +5,7 @@ use crate::replan::Replan;
 use crate::report::{ReportAdvice, ReportChange};
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::advice as words;
-use feedrate_analysis::advice::{Advice, Case, advise};
+use feedrate_analysis::advice::Advice;
 use feedrate_results::trials::{Outcome, TrialsResult, Tried, TriedAdvice};
 use feedrate_spec::escape::bash_word;
 
@@ -27,11 +27,13 @@ pub(super) fn tried(of: &TrialsResult) -> ReportAdvice {
 }
 
 /// Advice that nobody tried; `None` where there is none.
-pub(super) fn predicted(case: &Case, run_dir: &str, replan: &dyn Replan) -> Option<ReportAdvice> {
-    let changes: Vec<ReportChange> = advise(case, &|overrides| replan.plan(overrides))
-        .into_iter()
-        .map(|advice| untried(&advice, replan))
-        .collect();
+pub(super) fn predicted(
+    workload: &str,
+    run_dir: &str,
+    advice: &[Advice],
+    replan: &dyn Replan,
+) -> Option<ReportAdvice> {
+    let changes: Vec<ReportChange> = advice.iter().map(|one| untried(one, replan)).collect();
     let says = if changes.iter().any(|row| !row.of.overrides.is_empty()) {
         let run_dir = bash_word(run_dir);
         format!("From the record, and not tried: `feedrate advise {run_dir} --try` tries it")
@@ -39,7 +41,7 @@ pub(super) fn predicted(case: &Case, run_dir: &str, replan: &dyn Replan) -> Opti
         "From the record; no key of the workload does it".to_string()
     };
     (!changes.is_empty()).then(|| ReportAdvice {
-        workload: case.derived.record.plan.workload.clone(),
+        workload: workload.into(),
         says: vec![says],
         trials: None,
         baseline: None,

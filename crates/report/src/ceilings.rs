@@ -7,6 +7,9 @@ use feedrate_spec::units;
 
 /// `file system is the largest drop: …`, or that there is none.
 pub fn answer(of: &Diagnosis) -> String {
+    if of.ceilings.iter().any(|one| one.not_measured == Some(NotMeasured::Interrupted)) {
+        return "interrupted: the largest drop is not known".into();
+    }
     let needed = of.needed_samples_per_second;
     let rate = |samples: f64| units::per_second(samples, "samples");
     match (of.largest_drop, needed) {
@@ -101,6 +104,7 @@ fn not_measured(why: NotMeasured) -> &'static str {
         NotMeasured::TooSlow => "nothing ended in time",
         NotMeasured::NothingDecoded => "nothing is decoded",
         NotMeasured::SizesNotKnown => "read sizes unknown",
+        NotMeasured::Interrupted => "interrupted",
     }
 }
 

@@ -15,7 +15,7 @@ use crate::report::{
 };
 use crate::told::{recommended, told};
 use crate::words::{self, search};
-use feedrate_analysis::advice::{Case, would_help};
+use feedrate_analysis::advice::{Case, advise, would_help};
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
@@ -323,7 +323,12 @@ fn alone(
     let answer = Answer::new(&derived, &run.doubts, &verdict);
     let mut says = words::answer::lines(&answer, &verdict, &run.doubts);
     let case = Case::new(&derived, &answer, &run.doubts);
-    let mut helps = would_help(&case);
+    let replanned = replan(run);
+    let advice = replanned.as_ref().map(|of| advise(&case, &|overrides| of.plan(overrides)));
+    let mut helps = advice.as_ref().map_or_else(
+        || would_help(&case),
+        |advice| advice.iter().map(|one| one.proposal.clone()).collect(),
+    );
     // Of another workload something else may help.
     let of_it: Vec<_> = trials.iter().filter(|of| of.plan.as_ref() == Some(&record.plan)).collect();
     let withdrawn: Vec<&Vec<String>> = of_it
@@ -334,9 +339,10 @@ fn alone(
         .collect();
     helps.retain(|one| one.overrides.is_empty() || !withdrawn.contains(&&one.overrides));
     says.extend(words::advice::would_help(&helps));
-    let replanned = if of_it.is_empty() { replan(run) } else { None };
+    let untried = if of_it.is_empty() { replanned.zip(advice) } else { None };
     let run_dir = run.path.display().to_string();
-    let predicted = replanned.and_then(|of| advice::predicted(&case, &run_dir, &*of));
+    let predicted = untried
+        .and_then(|(of, advice)| advice::predicted(&record.plan.workload, &run_dir, &advice, &*of));
     (Some(ReportAnswer { says, answer }), predicted)
 }
 

@@ -66,6 +66,8 @@ pub enum NotMeasured {
     NothingDecoded,
     /// It rests on the sizes of reads of a run that was too slow.
     SizesNotKnown,
+    /// The user had had enough by then.
+    Interrupted,
 }
 
 /// The rate of one part where the others cost nothing. What is not known is `null`.

@@ -6,7 +6,7 @@ use crate::state::STUDY_FILES;
 use feedrate_measure::dlio::{self, HYDRA_FILES};
 use feedrate_measure::plot_data;
 use feedrate_measure::record::Record;
-use feedrate_measure::record::file::{RECORD_FILE, sync_folder};
+use feedrate_measure::record::file::{NAMES_FILE, RECORD_FILE, sync_folder};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub fn own_files(record: &Record) -> Vec<String> {
         .into_iter()
         .flat_map(|folder| HYDRA_FILES.map(|name| format!("{folder}/{name}")));
     let named = STUDY_FILES.iter().chain(&plot_data::NAMES).map(|name| (*name).to_string());
-    let record_file = std::iter::once(RECORD_FILE.to_string());
+    let record_file = [NAMES_FILE, RECORD_FILE].map(str::to_string);
     dlio::file_names(record).chain(hydra).chain(named).chain(record_file).collect()
 }
 

@@ -17,7 +17,9 @@ def lightning_callback(
 
     Validation counts neither as load nor as compute.
     """
-    base = (needed("lightning.pytorch") if "lightning" in sys.modules else needed("pytorch_lightning")).Callback
+    # Of the two names of one library the one that the script goes by.
+    library = "pytorch_lightning" if "pytorch_lightning" in sys.modules else "lightning.pytorch"
+    base = needed(library).Callback
     steps = _Steps(_log(name, _place(), results, batch, data, synchronise))
 
     class Lightning(base):  # type: ignore[misc, valid-type]

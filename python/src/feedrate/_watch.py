@@ -18,6 +18,8 @@ StrPath = Union[str, "os.PathLike[str]"]
 
 FLUSH_NS = 30_000_000_000
 """The record is written at the end of each epoch, and no more often than this within one."""
+FREE_NS = 1_000_000_000
+"""From here on writing takes no more than a hundredth of the time: a record of many short epochs grows with each."""
 
 
 class Watch:
@@ -177,6 +179,7 @@ class _Log:
         self.open: list[_Epoch] = []
         self.begun = 0
         self.due = 0
+        self.spent = 0
         self.waiting: list[dict[str, Any]] = []
         self.system: dict[str, Any] = {}
         self.device: Optional[str] = None
@@ -254,7 +257,8 @@ class _Log:
             self.epochs.append(told)
             for number, one in enumerate(self.epochs, 1):
                 one["number"] = number
-        self.write([])
+        if self.spent < FREE_NS + (clock() - self.origin) // 100:
+            self.write([])
 
     def checkpoint(self, kind: str, start: int, end: int, count: Optional[int]) -> None:
         """Within a step it is cut out of its compute; between epochs it belongs to the one before. Without its bytes it is not told."""
@@ -278,6 +282,7 @@ class _Log:
     def write(self, more: list[dict[str, Any]]) -> None:
         """Training goes on where the record cannot be written, with a word about it."""
         assert self.job is not None
+        begun = clock()
         part = {
             "program": f"feedrate.watch {_version()}",
             "rank": self.job.rank,
@@ -302,6 +307,7 @@ class _Log:
             _record.write(self.job, part)
         except OSError as error:
             sys.stderr.write(f"feedrate: cannot write the record in `{self.job.folder}`: {error}\n")
+        self.spent += clock() - begun
 
 
 class checkpoint(ContextDecorator):

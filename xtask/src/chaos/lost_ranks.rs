@@ -50,6 +50,12 @@ fn run(case: &mut Case) -> Result<u32> {
     case.pass(500);
     let pid = pid_of_rank(job.pid(), rank).with_context(|| format!("rank {rank} is not there"))?;
     kill_process(pid, signal)?;
+    if let (0, Signal::STOP, Some(deputy)) = (rank, signal, pid_of_rank(job.pid(), 1)) {
+        // It may notice later than other ranks, whose end must not end it before it has told.
+        kill_process(deputy, Signal::STOP)?;
+        case.pass(3000);
+        kill_process(deputy, Signal::CONT)?;
+    }
     let ended =
         job.wait_for(LEAVES_WITHIN).with_context(|| format!("rank {rank} got {signal:?}"))?;
     let named = ended.stderr.contains(&format!("rank {rank} "))

@@ -1,5 +1,6 @@
 //! All accelerators read the same bytes: one of them may read for all.
 
+use super::case::ReadLimit;
 use super::{Case, Proposal, Risk, Rule};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
@@ -24,7 +25,9 @@ fn propose(case: &Case) -> Option<Proposal> {
     let is_same = loader.file_access == FileAccess::Same && !loader.is_broadcast();
     let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open])?;
     let overlap = case.derived.value(&OVERLAP)?;
-    let fits = is_same && plan.accelerators > 1 && !loader.in_memory;
+    // Who waits for latency waits as long when he reads for all.
+    let is_shared = case.read_limit() != ReadLimit::Latency;
+    let fits = is_same && is_shared && plan.accelerators > 1 && !loader.in_memory;
     (fits && OVERLAP_SHARE_MIN <= overlap).then(|| {
         let evidence = Facts::new()
             .with("all_accelerators", plan.accelerators)

@@ -15,7 +15,7 @@ const BUSY_SHARE_MIN: f64 = 0.9;
 /// Decoding that lasts no longer than so many times what was asked for waits for no processor.
 const AS_ASKED_TIMES: f64 = 1.1;
 /// Work that has a processor lasts about as long as the processor time it takes.
-const DELAYED_TIMES: f64 = 1.5;
+const DELAYED_TIMES: f64 = 1.25;
 
 pub(super) static RULE: Rule = Rule {
     name: "other_processes",
@@ -49,10 +49,15 @@ fn propose(case: &Case) -> Option<Proposal> {
     let own_s = derived.sum_of_host(|host| host.process_cpu_ns)? as f64 / 1e9;
     let copied_s = if is_cached { sample.read_s } else { 0.0 };
     let work_s = (sample.decode_s - asked_s + copied_s) * derived.io.samples as f64;
+    // With nobody else there, its threads would share the processors among themselves.
+    let threads = f64::from(case.plan().readers() * case.plan().loader.workers.max(1));
+    let alone_s = own_s * (threads / f64::from(case.cores().max(1))).max(1.0);
     // Others of a lower priority take what nobody else wants.
-    if work_s < DELAYED_TIMES * own_s {
+    if work_s < DELAYED_TIMES * alone_s {
         return None;
     }
+    let delay_s = (work_s - alone_s) / derived.io.samples as f64;
+    let lost_s = lost_s * share_of_wait(case, sample.all_s(), delay_s);
     let own = own_s / derived.value(&DURATION_S)?;
     let others = busy_share * f64::from(cpus) - own;
     let is_burnt = BUSY_SHARE_MIN <= busy_share && OTHERS_SHARE_MIN * f64::from(cpus) <= others;
@@ -68,4 +73,15 @@ fn propose(case: &Case) -> Option<Proposal> {
             .with_known("process_id", busiest.map(|other| other.id.to_string()));
         Proposal { cost: Cost::Processors, ..RULE.proposal(&[], lost_s, evidence) }
     })
+}
+
+/// Share of the wait for samples that there would not be if each took so much less.
+fn share_of_wait(case: &Case, sample_s: f64, delay_s: f64) -> f64 {
+    let threads = f64::from(case.plan().loader.workers.max(1));
+    let compute_s = case.compute_of_sample_s().unwrap_or(0.0);
+    let wait_s = |sample_s: f64| (sample_s / threads - compute_s).max(0.0);
+    match wait_s(sample_s) {
+        0.0 => 1.0,
+        waited_s => 1.0 - wait_s(sample_s - delay_s) / waited_s,
+    }
 }

@@ -26,7 +26,8 @@ fn propose(case: &Case) -> Option<Proposal> {
             .with("threads", threads)
             .with("sample_s", sample.all_s())
             .with_known("compute_s", case.compute_of_sample_s())
-            .with_known("in_flight", case.derived.value(&IN_FLIGHT));
+            // Where opens are waited for there are hardly any.
+            .with_known("in_flight", case.derived.value(&IN_FLIGHT).filter(|reads| 0.1 <= *reads));
         let overrides = [format!("reader.read_threads={needed}")];
         Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })

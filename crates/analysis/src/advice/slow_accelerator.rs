@@ -1,4 +1,4 @@
-//! One accelerator computes longer than the others, which wait for it.
+//! One accelerator, or a few, compute longer than the others, which wait for them.
 
 use super::{Case, Cost, Proposal, Rule};
 use feedrate_measure::answer::AnswerKind;
@@ -29,18 +29,27 @@ fn propose(case: &Case) -> Option<Proposal> {
         *steps_last.entry(*last).or_insert(0_u64) += 1;
     }
     let steps: u64 = steps_last.values().sum();
-    let (slowest, last) = steps_last.into_iter().max_by_key(|of| of.1)?;
+    let (&slowest, &last) = steps_last.iter().max_by_key(|of| of.1)?;
     let own_share = 1.0 / f64::from(record.plan.accelerators.max(1));
     let last_share = last as f64 / steps as f64;
     if last_share < OFTENER_MIN * own_share {
         return None;
     }
+    // Several that are slow come last in turns.
+    let least = (OFTENER_MIN * own_share).max(last_share / 2.0) * steps as f64;
+    let slow = steps_last.iter().filter(|of| least <= *of.1 as f64);
+    let slow: BTreeMap<usize, u64> = slow.map(|(&at, &last)| (at as usize, last)).collect();
+    let names: Vec<String> = slow.keys().map(usize::to_string).collect();
+    let several = names.split_last().filter(|(_, rest)| !rest.is_empty());
+    let several = several.map(|(last, rest)| format!("{} and {last}", rest.join(", ")));
+    let all_last = slow.values().sum::<u64>() as f64 / steps as f64;
     let evidence = Facts::new()
         .with("accelerator", slowest)
-        .with("last_percent", 100.0 * last_share)
+        .with_known("accelerators", several)
+        .with("last_percent", 100.0 * all_last)
         .with("waited_s", lost_s)
-        .with_known("compute_s", compute_of_step_s(case, |at| at == slowest as usize))
-        .with_known("others_compute_s", compute_of_step_s(case, |at| at != slowest as usize));
+        .with_known("compute_s", compute_of_step_s(case, |at| slow.contains_key(&at)))
+        .with_known("others_compute_s", compute_of_step_s(case, |at| !slow.contains_key(&at)));
     Some(Proposal { cost: Cost::Attention, ..RULE.proposal(&[], lost_s, evidence) })
 }
 

@@ -1,5 +1,7 @@
 //! Each rule where it fires, what is the first choice where, and the contract of the table.
 
+mod who;
+
 use super::*;
 use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
@@ -333,24 +335,6 @@ fn prefetch_is_not_for_threads_that_are_busy() {
     assert!(!advised(|record| each_io(record, |io| io.read_ns /= 2)).contains(&"prefetch"));
 }
 
-#[test]
-fn who_is_named_is_who_did_it() {
-    let mut record = starved();
-    one_is_slow(&mut record);
-    let slow = with(&record, |case| would_help(case).remove(0).evidence);
-    assert_eq!(
-        slow.render("{accelerator} {last_percent} {compute_s} {others_compute_s}"),
-        "1 100.0 % 200 ms 100 ms"
-    );
-    let mut record = starved();
-    others_compute(&mut record);
-    let other = with(&record, |case| would_help(case).remove(0).evidence);
-    assert_eq!(
-        other.render("{process} ({process_id}) {others:.1} of {all_cores}"),
-        "burn (7) 6.8 of 8 cores"
-    );
-}
-
 /// A thread reads for 200 ms what is computed in 100: three threads, with a tenth to spare.
 #[test]
 fn threads_are_the_fewest_that_feed() {
@@ -409,28 +393,6 @@ fn chunks_of_many_samples_that_are_read_whole_are_to_be_of_one() {
     assert!(!read(2_000_000).contains(&"chunk_is_sample"));
 }
 
-#[test]
-fn others_that_leave_the_processors_to_whoever_decodes_are_not_named() {
-    let first = |own_s: u64| {
-        advised(|record| {
-            others_compute(record);
-            record.epochs[0].host.process_cpu_ns = Some(own_s * 1_000_000_000);
-        })
-    };
-    assert_eq!(first(10)[0], "other_processes");
-    assert!(!first(11).contains(&"other_processes"));
-    // Copying out of the page cache takes a processor too.
-    let cached = advised(|record| {
-        others_compute(record);
-        each_io(record, |io| (io.decode_ns, io.read_ns) = (1000, io.decode_ns));
-        each_causes(record, |causes| std::mem::swap(&mut causes.decode_ns, &mut causes.read_ns));
-        record.epochs[0].host.process_device_read_bytes = Some(0);
-        record.epochs[0].host.resident_before_bytes = Some(160_000_000);
-        record.plan.storage.throttle_bytes_per_second = None;
-    });
-    assert_eq!(cached, ["other_processes", "run_again"]);
-}
-
 /// Opens are half of the wait. Threads would save the rest too, which is nothing that shards are about.
 #[test]
 fn what_a_prediction_saves_beyond_the_wait_for_it_does_not_count() {
@@ -485,16 +447,4 @@ fn headers_cost_what_is_read_again_of_them() {
     each_io(&mut record, |io| io.open_ns = 0);
     let found = with(&record, |case| (header_once::RULE.propose)(case)).unwrap();
     assert!((found.lost_s.unwrap() - 4.0 * 0.5 * 63.0 / 64.0).abs() < 1e-9, "{found:?}");
-}
-
-#[test]
-fn decoding_that_lasts_as_asked_for_is_no_fault_of_others() {
-    let first = |preprocess_s: f64| {
-        advised(|record| {
-            others_compute(record);
-            record.plan.loader.preprocess = TimeSpec::Constant { mean: preprocess_s };
-        })
-    };
-    assert_eq!(first(0.05)[0], "other_processes");
-    assert!(!first(0.2).contains(&"other_processes"));
 }

@@ -224,7 +224,7 @@ impl Pipeline {
         let slices = model.slice_s / 2.0 * (1.0 / self.length_s + 1.0 / predicted_s);
         let sliced = if model.slice_s > 0.0 { SLICED_DOUBT + slices } else { 0.0 };
         let doubt = NOISE_PERCENT[usize::from(!self.is_emulated)]
-            + residual.missed_percent.abs() / 2.0
+            + residual.missed_percent.abs()
             + DOUBT_OF_CHANGE * (au_percent - self.au_percent).abs()
             + au_percent * sliced;
         let is_fed = plan.metric.au_target_percent <= au_percent;

@@ -241,32 +241,27 @@ impl Pipeline {
         // Each machine has its own device, or its own part of one.
         let machines = record.machines().len() as f64;
         let length_s = self.length_s * machines;
-        let reads = io.reads as f64;
-        // The device serves others too.
         let all = derived.sum_of_host(|host| host.device_reads);
         let all_bytes = derived.sum_of_host(|host| host.device_read_bytes).filter(|all| *all > 0);
-        let requests = all
-            .zip(all_bytes)
-            .map(|(all, all_bytes)| all as f64 * (device_bytes as f64 / all_bytes as f64).min(1.0));
+        // The device serves others too, but no more of these than the limit allows.
+        let may = limits.requests_per_second.map_or(f64::INFINITY, |limit| limit as f64 * length_s);
+        let share = |all_bytes: u64| (device_bytes as f64 / all_bytes as f64).min(1.0);
+        let of_cache = all.zip(all_bytes).map(|(all, bytes)| all as f64 * share(bytes));
         let is_direct = self.plan.storage.passes_page_cache;
-        let requests =
-            if is_direct { Some(requests.unwrap_or(reads).max(reads)) } else { requests };
+        let requests = if is_direct { io.reads as f64 } else { of_cache.unwrap_or(0.0).min(may) };
         let is_reached = |limit: Option<u64>, count: f64| {
             limit.is_some_and(|limit| REACHED_SHARE * limit as f64 * length_s <= count)
         };
         let reached = match () {
             () if is_reached(limits.bytes_per_second, device_bytes as f64) => Reached::Bytes,
-            () if is_reached(limits.requests_per_second, requests.unwrap_or(0.0)) => {
-                Reached::Requests
-            }
+            () if is_reached(limits.requests_per_second, requests) => Reached::Requests,
             () => Reached::None,
         };
         let of_byte = |count: f64| count / io.read_bytes as f64 / machines;
-        let each = requests.unwrap_or(0.0);
         let requests = if is_direct {
-            DeviceRequests::OfRead(each / reads / machines)
+            DeviceRequests::OfRead(1.0 / machines)
         } else {
-            DeviceRequests::OfByte(of_byte(each))
+            DeviceRequests::OfByte(of_byte(requests))
         };
         let device = AtDevice { bytes_of_byte: of_byte(device_bytes as f64), requests };
         let mut model = StorageModel::limited(&limits, &device);

@@ -149,6 +149,10 @@ impl Cursor for DecodingCursor {
         self.container.payload_bytes()
     }
 
+    fn decoded(&self) -> Option<FileShape> {
+        self.member.decoded
+    }
+
     fn undecoded(&self) -> Option<&'static str> {
         self.member.undecoded
     }

@@ -88,6 +88,22 @@ pub struct Format {
     pub encode: Encode,
     /// A reader of samples, made once per worker and reused.
     pub cursor: fn(&CursorOptions) -> Box<dyn Cursor>,
+    /// Whether a file that begins with these bytes, [`HEAD_BYTES`] where it has so many, is of the format; false for all where
+    /// files have nothing of their own.
+    pub begins: fn(&[u8]) -> bool,
+}
+
+/// So many bytes tell of a file's format.
+pub const HEAD_BYTES: usize = 512;
+
+/// The format of a file that begins like this, else the one that its name says, and whether the bytes have told.
+pub fn recognise(head: &[u8], extension: &str) -> Option<(&'static Format, bool)> {
+    let begun = FORMATS.iter().find(|format| (format.begins)(head)).map(|format| (*format, true));
+    let is_named = |format: &&&Format| {
+        let has_name = format.entry.extension.eq_ignore_ascii_case(extension);
+        has_name && format.member().has(Ability::Undescribed)
+    };
+    begun.or_else(|| FORMATS.iter().find(is_named).map(|format| (*format, false)))
 }
 
 type Encode = fn(&FileShape, &Encoding, &mut Content, &mut dyn FileSink) -> Result<(), SinkError>;
@@ -99,7 +115,7 @@ impl Format {
         encode: Encode,
         cursor: fn(&CursorOptions) -> Box<dyn Cursor>,
     ) -> Self {
-        Format { entry, parts: &[Part::DATA], version: 1, encode, cursor }
+        Format { entry, parts: &[Part::DATA], version: 1, encode, cursor, begins: |_| false }
     }
 
     /// Name, summary, abilities.
@@ -200,6 +216,11 @@ pub trait Cursor: Send {
     /// Bytes of the sample as its file holds it, once they are known; of formats of one picture, those of the pixels.
     fn payload_bytes(&self) -> Option<u64> {
         self.found().map(|shape| shape.sample_bytes())
+    }
+
+    /// Shape of the sample alone, where that was encoded and has been decoded.
+    fn decoded(&self) -> Option<FileShape> {
+        None
     }
 
     /// Kind of the sample, where that is encoded and could not be decoded.
@@ -323,12 +344,20 @@ pub struct FormatError {
     pub offset: u64,
     /// A lowercase fragment.
     pub message: String,
+    /// Samples of the file, where the one that was wanted is not among them.
+    pub samples: Option<u64>,
 }
 
 impl FormatError {
     /// An error at `offset`.
     pub fn new(offset: u64, message: impl Into<String>) -> Self {
-        FormatError { offset, message: message.into() }
+        FormatError { offset, message: message.into(), samples: None }
+    }
+
+    /// The file holds `samples` samples, of which it has the words `holds`, and `wanted` is none of them.
+    fn no_sample(offset: u64, samples: u64, holds: impl std::fmt::Display, wanted: u64) -> Self {
+        let message = format!("holds {holds}, so there is no sample {wanted}");
+        FormatError { offset, message, samples: Some(samples) }
     }
 }
 
@@ -365,7 +394,7 @@ fn check_sample(found: &FileShape, sample: u64) -> Result<(), FormatError> {
     if sample < found.samples {
         return Ok(());
     }
-    Err(FormatError::new(0, format!("holds {}, so there is no sample {sample}", in_words(found))))
+    Err(FormatError::no_sample(0, found.samples, in_words(found), sample))
 }
 
 /// `3 samples of 4×5 float32`.

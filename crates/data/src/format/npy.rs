@@ -11,23 +11,26 @@ static MEMBER: Member = Member {
     abilities: &[Ability::EvenReads],
 };
 
-pub(super) static FORMAT: Format = Format::new(
-    FormatEntry::new(&MEMBER, |shape, _| npy_header::array_bytes(shape)),
-    |shape, _, content, sink| {
-        sink.write(0, &npy_header::write(shape))?;
-        npy_stream::write_payload(shape, content, sink, &mut |_| {})?;
-        Ok(())
-    },
-    |options| {
-        Box::new(NpyCursor {
-            piece_bytes: options.piece_bytes,
-            array: ArrayStream::new(options.wants_payload),
-            at: 0,
-            expected_bytes: None,
-            asked: 0,
-        })
-    },
-);
+pub(super) static FORMAT: Format = Format {
+    begins: |head| head.starts_with(npy_header::MAGIC),
+    ..Format::new(
+        FormatEntry::new(&MEMBER, |shape, _| npy_header::array_bytes(shape)),
+        |shape, _, content, sink| {
+            sink.write(0, &npy_header::write(shape))?;
+            npy_stream::write_payload(shape, content, sink, &mut |_| {})?;
+            Ok(())
+        },
+        |options| {
+            Box::new(NpyCursor {
+                piece_bytes: options.piece_bytes,
+                array: ArrayStream::new(options.wants_payload),
+                at: 0,
+                expected_bytes: None,
+                asked: 0,
+            })
+        },
+    )
+};
 
 struct NpyCursor {
     piece_bytes: usize,

@@ -7,7 +7,7 @@ use super::FormatError;
 use super::decimal::digits;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, FileShape};
 
-const MAGIC: &[u8; 6] = b"\x93NUMPY";
+pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// The array's bytes start at a multiple of this.
 const ALIGN_BYTES: usize = 64;
 /// numpy leaves room for the first axis to grow to this many digits.

@@ -22,6 +22,9 @@ pub(super) trait Picture: Sync + 'static {
     /// Error of the library that writes.
     type WriteError: Display;
 
+    /// First bytes of its files.
+    const BEGINS: &'static [u8];
+
     /// Types of its pixels.
     const ELEMENTS: &'static [Element];
 
@@ -55,7 +58,8 @@ pub(super) const fn format<P: Picture>() -> Format {
         ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
     };
     // 2: libraries encode.
-    Format { version: 2, ..Format::new(entry, encode::<P>, cursor::<P>) }
+    let begins = |head: &[u8]| head.starts_with(P::BEGINS);
+    Format { version: 2, begins, ..Format::new(entry, encode::<P>, cursor::<P>) }
 }
 
 fn encode<P: Picture>(

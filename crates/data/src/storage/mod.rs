@@ -137,6 +137,11 @@ pub trait Storage: ReadStorage {
     /// Name, summary, abilities.
     fn member(&self) -> &'static Member;
 
+    /// Name that the file called `path` has in the folder.
+    fn name_of(&self, path: &str) -> String {
+        path.to_string()
+    }
+
     /// Length of a file that may not be there.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod run;
 mod generate;
 mod plan;
+mod scan;
 mod verify;
 mod show;
 mod whatif;
@@ -48,6 +49,8 @@ enum Command {
     Run(run::RunArguments),
     /// Make the dataset only.
     Generate(generate::GenerateArguments),
+    /// Say what a folder of files holds, and of which format they are.
+    Scan(scan::ScanArguments),
     /// Show what would run: files, bytes, steps, memory, doubts.
     Plan(DataArguments),
     /// Read the whole dataset and compare every byte with what generation wrote.
@@ -101,6 +104,7 @@ impl Arguments {
         matches!(
             &self.command,
             Command::Run(_)
+                | Command::Scan(_)
                 | Command::Generate(_)
                 | Command::Verify(_)
                 | Command::Scale(_)
@@ -133,6 +137,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     match &arguments.command {
         Command::Run(a) => run::run(a),
         Command::Generate(a) => generate::generate(a),
+        Command::Scan(a) => scan::scan(a),
         Command::Plan(a) => plan::plan(a),
         Command::Verify(a) => verify::verify(a),
         Command::Show(a) => show::show(a),

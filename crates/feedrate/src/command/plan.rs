@@ -3,6 +3,7 @@
 use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::exit::Exit;
+use crate::folder::NamesFile;
 use crate::resolve::{Resolved, Unheeded, resolve, unheeded};
 use crate::text;
 use crate::{catalog, messages};
@@ -15,7 +16,9 @@ pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let resolved = resolve(arguments, Request::default())?;
     let estimate = catalog::estimate(&resolved.plan);
     if arguments.foreign {
-        dataset::choose(&resolved.plan, &resolved.data_root, Files::Foreign)?;
+        let names = NamesFile::new();
+        let files = Files::Foreign { names: &names.0, probed: None };
+        dataset::choose(&resolved.plan, &resolved.data_root, files)?;
     }
     let unheeded: Vec<Unheeded> = unheeded(&resolved.workload).collect();
     if arguments.json {

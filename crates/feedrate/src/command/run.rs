@@ -3,27 +3,31 @@
 use crate::cli::{CacheArguments, DataArguments, LaunchArguments};
 use crate::dataset::{self, Choice, Files};
 use crate::execute::{self, Execution, Talk};
-use crate::exit::{Exit, Interrupted, refuse};
+use crate::exit::{Exit, Interrupted, UsageError, refuse};
+use crate::folder::{self, FoundFolder};
 use crate::gate::GateArguments;
 use crate::launch::{self, decided, together};
-use crate::messages;
-use crate::resolve::{self, Resolved, resolve, unheeded};
+use crate::output::{refuse_there, write_output};
+use crate::resolve::{self, Resolved, resolve_silently, resolve_source, tell_warnings, unheeded};
 use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
+use crate::{messages, time};
 use clap::Args;
 use feedrate_measure::dlio::Invocation;
+use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::{AskedData, Record, StudyRun};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::workload::resolved_yaml;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// `feedrate run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct RunArguments {
     #[command(flatten)]
     pub(super) data: DataArguments,
@@ -35,6 +39,15 @@ pub(super) struct RunArguments {
     /// Folder of this run's own results, which holds none yet [default: one called after the time, under the results].
     #[arg(long, value_name = "DIR", conflicts_with = "results")]
     pub(super) run_dir: Option<PathBuf>,
+    /// Compute of a step, `50ms`: `train.computation_time`.
+    #[arg(long, value_name = "TIME")]
+    pub(super) compute: Option<String>,
+    /// Samples of a batch: `reader.batch_size`.
+    #[arg(long, value_name = "N")]
+    pub(super) batch: Option<u64>,
+    /// Keep the workload that is run, with all that was overridden.
+    #[arg(long, value_name = "FILE")]
+    pub(super) write_yaml: Option<PathBuf>,
     /// The run's place in its study, as JSON, for its record.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) study: Option<PathBuf>,
@@ -62,6 +75,22 @@ impl RunArguments {
         ]
     }
 
+    /// With options that stand for keys as such. A first word that sets a key names no workload.
+    fn with_overrides(&self) -> anyhow::Result<Self> {
+        let mut own = self.clone();
+        let data = &mut own.data;
+        if data.workload.contains('=') && !Path::new(&data.workload).exists() {
+            data.overrides.insert(0, std::mem::take(&mut data.workload));
+        }
+        if let Some(text) = own.compute.take() {
+            let seconds = time::seconds("--compute", &text)?;
+            data.overrides.push(format!("train.computation_time={seconds}"));
+        }
+        data.overrides.extend(own.batch.take().map(|batch| format!("reader.batch_size={batch}")));
+        data.foreign |= data.workload.is_empty();
+        Ok(own)
+    }
+
     /// Its wishes for a plan of so many processes.
     pub(super) fn request(&self, processes: u32) -> Request {
         let (processes, cache) = (Some(processes), self.cache.cache());
@@ -71,7 +100,11 @@ impl RunArguments {
 
 /// Run a workload.
 pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
+    let arguments = &arguments.with_overrides()?;
     arguments.gates.refuse_bad()?;
+    if let Some(file) = &arguments.write_yaml {
+        refuse_there(file, false)?;
+    }
     if arguments.data.foreign && arguments.verify {
         return refuse(
             "`--verify` compares with what feedrate generates, which `--foreign` files are not",
@@ -99,18 +132,19 @@ fn run_on(
 ) -> anyhow::Result<Exit> {
     let mut own = None;
     let decision = decided(&**comm, || {
-        let (decision, asked, folder) = decide(comm.size(), arguments)?;
-        own = Some((asked, folder));
+        let (decision, asked, kept) = decide(comm.size(), arguments)?;
+        own = Some((asked, kept));
         Ok(decision)
     })?;
-    let (invocation, _folder) = own.unzip();
+    let (invocation, kept) = own.unzip();
+    let (_folder, found) = kept.unzip();
+    let found: Option<FoundFolder> = found.flatten();
     let Decision { plan, choice, run_dir, study, asked } = decision;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
     let dataset = dataset::ready(&plan, choice, None, &ranks, arguments.data.quiet, signals);
     let dataset = dataset.inspect_err(|_| {
         if ranks.is_first() {
-            // One that is not empty stays.
-            let _ = std::fs::remove_dir(&run_dir);
+            remove_empty(&run_dir);
         }
     })?;
     let mut record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
@@ -140,7 +174,7 @@ fn run_on(
             (false, true) => Told::Details,
             (false, false) => Told::Answer,
         };
-        printed = summary::print(&summary, &record, told);
+        printed = summary::print(&summary, &record, told, found.as_ref());
         code = arguments.gates.exit(&summary);
     }
     if let Some(unsaved) = unsaved {
@@ -153,33 +187,102 @@ fn run_on(
     Ok(code)
 }
 
-/// Plan, make the folder of the results, and find the dataset.
+/// Make the folder of the results, plan, and find the dataset.
 fn decide(
     processes: u32,
     arguments: &RunArguments,
-) -> anyhow::Result<(Decision, Invocation, RunFolder)> {
+) -> anyhow::Result<(Decision, Invocation, (RunFolder, Option<FoundFolder>))> {
     let per_rank = arguments.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(processes, arguments.data.accelerators, per_rank)?;
     let data = &DataArguments { accelerators, ..arguments.data.clone() };
-    let Resolved { plan, workload, data_root } = resolve(data, arguments.request(processes))?;
+    let request = arguments.request(processes);
+    if !data.workload.is_empty() {
+        let (resolved, warnings) = resolve_silently(data, request)?;
+        tell_warnings(&warnings);
+        let root = results::root(arguments.results.as_deref(), &resolved.workload)?;
+        // Names of others go into the run's folder.
+        let ours = (!data.foreign).then(|| choose(&resolved, Files::Generated)).transpose()?;
+        let taken = take_folder(arguments, &root, &resolved.plan.model)?;
+        return decide_in(taken, arguments, data, resolved, ours, None);
+    }
+    let Some(folder) = &data.data else { return Err(UsageError::plain("which workload?").into()) };
+    let root = arguments.results.as_deref().unwrap_or(Path::new("results"));
+    refuse_below(arguments.run_dir.as_deref().unwrap_or(root), folder)?;
+    let taken = take_folder(arguments, root, &resolve::stem(folder))?;
+    let found = folder::scan(folder, &taken.path.join(NAMES_FILE)).and_then(|found| {
+        let number = data.accelerators.unwrap_or(1);
+        let resolved = resolve_source(&found.source(number), data, request)?;
+        Ok((found, resolved))
+    });
+    let (found, (resolved, warnings)) = found.inspect_err(|_| remove_empty(&taken.path))?;
+    tell_warnings(&warnings);
     if !data.quiet {
-        for key in unheeded(&workload) {
+        found.tell(&data.overrides, resolved.plan.accelerators);
+    }
+    decide_in(taken, arguments, data, resolved, None, Some(found))
+}
+
+/// The dataset, where one is read.
+fn choose(of: &Resolved, files: Files<'_>) -> anyhow::Result<Option<Choice>> {
+    let has_data = !of.plan.is_checkpoints_alone();
+    has_data.then(|| dataset::choose(&of.plan, &of.data_root, files)).transpose()
+}
+
+/// Refuse results below a folder of data, in which nothing is written.
+fn refuse_below(results: &Path, data: &Path) -> anyhow::Result<()> {
+    let results = std::path::absolute(results)?;
+    let there = results.ancestors().find_map(|folder| folder.canonicalize().ok());
+    if there.zip(data.canonicalize().ok()).is_some_and(|(there, data)| there.starts_with(data)) {
+        return refuse(
+            format!("the results would lie in `{}`, the folder of the data", data.display()),
+            "name another place with `--results`",
+        );
+    }
+    Ok(())
+}
+
+/// The run's own folder, below `root`.
+fn take_folder(arguments: &RunArguments, root: &Path, model: &str) -> anyhow::Result<RunFolder> {
+    match &arguments.run_dir {
+        Some(run_dir) => RunFolder::take_new(run_dir),
+        None => {
+            let model = root.join(results::file_name(model));
+            RunFolder::take(results::make_folder(&model, "")?, "`--results`")
+        }
+    }
+}
+
+/// Remove a run's folder in which nothing was measured. One that holds more than names stays.
+fn remove_empty(run_dir: &Path) {
+    let _ = std::fs::remove_file(run_dir.join(NAMES_FILE));
+    let _ = std::fs::remove_dir(run_dir);
+}
+
+fn decide_in(
+    folder: RunFolder,
+    arguments: &RunArguments,
+    data: &DataArguments,
+    resolved: Resolved,
+    choice: Option<Option<Choice>>,
+    found: Option<FoundFolder>,
+) -> anyhow::Result<(Decision, Invocation, (RunFolder, Option<FoundFolder>))> {
+    if !data.quiet {
+        for key in unheeded(&resolved.workload) {
             messages::say(format!("note: no effect: {key}"));
         }
     }
-    let files = if data.foreign { Files::Foreign } else { Files::Generated };
-    let has_data = !plan.is_checkpoints_alone();
-    let choice = has_data.then(|| dataset::choose(&plan, &data_root, files)).transpose()?;
-    let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
-    let folder = match &arguments.run_dir {
-        Some(run_dir) => RunFolder::take_new(run_dir)?,
-        None => {
-            let root = results::root(arguments.results.as_deref(), &workload)?;
-            let model = root.join(results::file_name(&plan.model));
-            RunFolder::take(results::make_folder(&model, "")?, "`--results`")?
-        }
-    };
     let run_dir = folder.path.clone();
+    let names = run_dir.join(NAMES_FILE);
+    // With other settings the files are looked at anew.
+    let is_as_found = !data.overrides.iter().any(|text| text.contains("dataset."));
+    let probed = if is_as_found { found.as_ref().map(|found| found.probed_files) } else { None };
+    let foreign = || choose(&resolved, Files::Foreign { names: &names, probed });
+    let choice = choice.map_or_else(foreign, Ok).inspect_err(|_| remove_empty(&run_dir))?;
+    let Resolved { plan, workload, data_root } = resolved;
+    let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
+    if let Some(file) = &arguments.write_yaml {
+        write_output(file, resolved_yaml(&workload).as_bytes(), false)?;
+    }
     // Files that Hydra would have written beside the results.
     let mut typed = vec![format!("workload={}", plan.workload)];
     typed.extend(data.overrides.iter().cloned());
@@ -192,7 +295,7 @@ fn decide(
         shrink_records: data.shrink_records,
         foreign: data.foreign,
     };
-    Ok((Decision { plan, choice, run_dir, study, asked }, invocation, folder))
+    Ok((Decision { plan, choice, run_dir, study, asked }, invocation, (folder, found)))
 }
 
 /// Tells of epochs and checkpoints, a line each.

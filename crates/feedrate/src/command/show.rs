@@ -26,6 +26,6 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let mut found = Summary::new(&record);
     found.run_dir = Some(arguments.run.display().to_string());
     let told = if arguments.json { Told::Json } else { Told::Details };
-    summary::print(&found, &record, told)?;
+    summary::print(&found, &record, told, None)?;
     Ok(arguments.gates.exit(&found))
 }

@@ -79,7 +79,7 @@ pub(super) fn found(
     if plan.evaluation.is_none() {
         plan.dataset.files_eval = 0;
     }
-    let probed = dataset::probe(plan, &*storage, root);
+    let probed = dataset::probe(plan, &*storage, root, None);
     let probed_files = match misfit {
         Some(misfit) => {
             let probed = probed.context(misfit.clone())?;

@@ -26,6 +26,10 @@ fn a_run_is_advised_from_its_record_and_a_workload_is_run_first() {
     let of_run: Vec<&Value> = told["advice"].as_array().unwrap().iter().collect();
     assert!((1..=5).contains(&of_run.len()), "{told}");
     assert_eq!(of_run[0]["name"], "read_threads", "{told}");
+    // The run itself said the same.
+    let helps = json_of(&run.stdout)["answer"]["helps"].clone();
+    let names = |all: &[&Value]| all.iter().map(|one| one["name"].clone()).collect::<Vec<_>>();
+    assert_eq!(names(&helps.as_array().unwrap().iter().collect::<Vec<_>>()), names(&of_run));
     for one in &of_run {
         assert_eq!((&one["tried"], &one["outcome"]), (&Value::Null, &json!("not_tried")));
         let is_change = one["overrides"].as_array().is_some_and(|all| !all.is_empty());

@@ -1,10 +1,11 @@
 //! `feedrate diagnose`: ceilings of storages of known cost, in memory, where the part that was made slow has to be named.
 
-use crate::harness::{Answer, Mounted, Test};
+use crate::harness::{Answer, Mounted, Test, signal, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// 10 000 samples of 65 536 bytes are needed in a second.
 const FAST: &str = "\
@@ -194,4 +195,18 @@ fn what_was_measured_is_told_and_kept_where_the_results_have_no_room() {
     let kept = fs::read(Path::new(kept).join("diagnosis.json")).unwrap();
     assert!(serde_json::from_slice::<Value>(&kept).unwrap()["ceilings"].is_array());
     answer.refuses(1, &["the results are in", "No space left", "hint:"]);
+}
+
+#[test]
+fn a_diagnosis_that_is_interrupted_tells_what_it_has_and_no_drop() {
+    let test = Test::with(&FAST.replace("storage_type: memory", "storage_type: local_fs"));
+    let mut command = test.command(&["diagnose", "workload.yaml", "--budget", "700"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let is_made = |manifest: &PathBuf| fs::read_to_string(manifest).unwrap().contains("complete");
+    until("a dataset", || test.files_below("data", "manifest.json").iter().any(is_made));
+    signal("-INT", child.id());
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    answer.refuses(130, &["interrupted: the diagnosis is not kept"]);
+    assert!(answer.stdout.contains(": interrupted: the largest drop is not known"));
+    assert!(answer.stdout.contains("loader, this storage") && !test.path("results").exists());
 }

@@ -14,6 +14,8 @@ mod bad_input;
 mod describe;
 /// Samples inside the files of others.
 mod members;
+/// Folders that others filled.
+mod folder;
 /// Changed runs, predicted.
 mod whatif;
 /// Changed runs, tried.

@@ -264,6 +264,11 @@ fn a_file_that_was_changed_is_not_generated_over() {
         assert_eq!(fs::read(&files[3]).unwrap(), b"mine");
     }
     fs::remove_file(&files[3]).unwrap();
+    // As of a disk that is not mounted.
+    std::os::unix::fs::symlink("/nowhere/mine.npz", &files[3]).unwrap();
+    generate().refuses(1, &["img_3_of_8.npz", "no file, but a link", "it is not written over"]);
+    assert_eq!(fs::read_link(&files[3]).unwrap(), Path::new("/nowhere/mine.npz"));
+    fs::remove_file(&files[3]).unwrap();
     assert_eq!(generate().code, 0);
     // A generation that was broken off may have left half a file.
     let manifest = &test.data_files("manifest.json")[0];

@@ -2,6 +2,8 @@
 
 use crate::harness::{Answer, Test, signal, until};
 use serde_json::Value;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
 /// One reading thread waits 4 ms for each of 4 reads of a batch that is computed on for 8 ms.
@@ -131,22 +133,59 @@ fn what_runs_by_itself_is_refused_to_several_processes() {
     assert!(!test.path("results").exists());
 }
 
+/// Where it would be told to the runs by other characters they would make another.
 #[test]
-fn a_tuning_that_is_interrupted_tells_what_is_known() {
+fn a_folder_whose_name_is_not_utf_8_is_refused_where_it_cannot_be_told() {
     let test = Test::with(LATENCY);
-    let mut command = test.command(&["tune", "workload.yaml", "--results", "out"]);
-    let command: &mut Command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
-    let second_run = || {
-        let folder = std::fs::read_dir(test.path("out")).ok()?.next()?.ok()?.path();
-        folder.join("run-2.sh").exists().then_some(())
-    };
-    until("a second run", || second_run().is_some());
-    signal("-INT", child.id());
-    let answer = Answer::of(&child.wait_with_output().unwrap());
-    assert_eq!(answer.code, 130, "{answer:?}");
-    assert!(answer.stdout.contains("as it is"), "{answer:?}");
-    assert!(answer.stdout.contains("Stopped: the runs were interrupted"), "{answer:?}");
+    let name = OsStr::from_bytes(b"data\xff");
+    for command in [&["scale", "--au", "50"][..], &["tune"], &["advise"]] {
+        let mut started = test.command(&[command, &["workload.yaml"]].concat());
+        let answer = Answer::of(&started.arg("--data").arg(name).output().unwrap());
+        answer.refuses(2, &["is not UTF-8, in which other processes are told of it"]);
+    }
+    let names = std::fs::read_dir(test.path("")).unwrap().flatten().map(|of| of.file_name());
+    assert!(names.filter_map(|name| name.into_string().ok()).all(|name| !name.starts_with("data")));
+}
+
+#[test]
+fn runs_that_are_interrupted_leave_a_table_of_what_is_known() {
+    let tune = ["tune", "workload.yaml", "--results", "out"];
+    let scale = ["scale", "workload.yaml", "--results", "out", "--au", "5"];
+    for (command, known, why) in [
+        (&tune[..], "as it is", "Stopped: the runs were interrupted"),
+        (&scale, "one run", "the search was interrupted"),
+    ] {
+        let test = Test::with(LATENCY);
+        let mut command = test.command(command);
+        let command: &mut Command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let second_run = || {
+            let folder = std::fs::read_dir(test.path("out")).ok()?.next()?.ok()?.path();
+            folder.join("run-2.sh").exists().then_some(())
+        };
+        until("a second run", || second_run().is_some());
+        signal("-INT", child.id());
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!(answer.code, 130, "{answer:?}");
+        assert!(answer.stdout.contains(known) && answer.stdout.contains(why), "{answer:?}");
+    }
+}
+
+/// A run removes its copy unless it is to be kept, also one that an earlier run kept.
+#[test]
+fn no_trial_removes_a_copy_that_is_kept() {
+    let test = Test::with(LATENCY);
+    test.run_json(&["reader.stage=copies", "reader.stage_keep=true", "--results", "first"]);
+    let kept = std::fs::read_dir(test.path("copies")).unwrap().next().unwrap().unwrap().path();
+    let change = "reader.stage=copies reader.read_threads=2";
+    let more = ["--also", change, "--budget", "20s", "--json"];
+    let answer = test.feedrate(&[&["advise", "workload.yaml", "--try"][..], &more].concat());
+    let report = answer.json();
+    let advice = report["advice"].as_array().unwrap();
+    let of = advice.iter().find(|of| of["name"] == "asked").unwrap_or_else(|| panic!("{report}"));
+    assert_eq!(of["outcome"], "not_tried", "{of}");
+    assert!(of["reason"].as_str().unwrap().contains("is there already, and a run would"), "{of}");
+    assert!(kept.join("stage.json").exists() && kept.join("train").exists());
 }
 
 #[test]

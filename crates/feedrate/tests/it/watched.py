@@ -110,6 +110,7 @@ def odd():
     for name, batch, size in [
         ("tensor", Tensor(), 7),
         ("pair", (Tensor(), 1), 7),
+        ("dali", [{"data": Tensor()}], 7),
         ("columns", {"text": ["a", "b"]}, 2),
         ("numbers", 5, 0),
         ("text", "abc", 0),
@@ -130,6 +131,26 @@ def odd():
 def broken(steps):
     yield from range(steps)
     raise ValueError
+
+
+def often():
+    """Written within an epoch, after each step: that lies outside of the steps, and what is there is whole but for the end."""
+    feedrate._watch.FLUSH_NS = 0
+    loop = feedrate.watch(Loader(4, 0.001), name="often")
+    for step, _ in enumerate(loop):
+        time.sleep(0.001)
+        loop._log.due = 0
+        told = record("often")
+        assert not told["complete"] and steps("often") == ([[step]] if step else [])
+        (block,) = told["epochs"][0]["accelerators"][0]["blocks"] if step else [{}]
+        if step == 3:
+            assert block["end_ns"] - block["start_ns"] == sum(block["load_ns"]) + sum(block["compute_ns"])
+    # From now on nothing may be written until the end.
+    feedrate._watch.FLUSH_NS, feedrate._watch.FREE_NS = 10**18, -(10**18)
+    for _ in range(3):
+        for _ in feedrate.watch(Loader(2), name="often"):
+            pass
+    assert steps("often") == [[4]]
 
 
 def gpu():

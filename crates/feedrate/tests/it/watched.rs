@@ -41,7 +41,7 @@ fn show(test: &Test, name: &str) -> (Answer, Value) {
 #[test]
 fn each_loop_leaves_its_steps() {
     let test = Test::new();
-    for name in ["odd", "gpu", "worker", "starved", "whole"] {
+    for name in ["odd", "often", "gpu", "worker", "starved", "whole"] {
         watch(&test, &[name]);
     }
 }

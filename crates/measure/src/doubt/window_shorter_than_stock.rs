@@ -17,7 +17,9 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
         let window_steps = derived.steps.saturating_sub(excluded);
         let in_flight_batches = plan.loader.batches_in_flight;
-        if derived.steps == 0 || u64::from(in_flight_batches) < window_steps {
+        // A loader that was watched may not tell its stock.
+        let is_known = derived.record.watched.is_none() || in_flight_batches > 0;
+        if derived.steps == 0 || !is_known || u64::from(in_flight_batches) < window_steps {
             return None;
         }
         Some(

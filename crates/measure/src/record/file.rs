@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The name of the record in a run's folder.
 pub const RECORD_FILE: &str = "record.json";
+/// Beside it: the names of the dataset's files, where others gave them.
+pub const NAMES_FILE: &str = "names.index";
 
 /// The longest record that is read; a step takes some eighty bytes.
 const BYTES_MAX: u64 = 128 * RECORDED_STEPS_MAX;

@@ -26,8 +26,8 @@ const RULES: &[RuleWords] = &[
     words("run_again", "{remedy}", "{why}"),
     words(
         "slow_accelerator",
-        "look at accelerator {accelerator}",
-        "accelerator {accelerator} came last in {last_percent:.0} % of the steps[: it computes {compute_s} a step, the others {others_compute_s}]",
+        "look at accelerator[s {accelerators}| {accelerator}]",
+        "accelerator[s {accelerators}| {accelerator}] came last in {last_percent:.0} % of the steps[: {compute_s} of compute a step, the others {others_compute_s}]",
     ),
     words(
         "other_processes",
@@ -91,7 +91,7 @@ const RULES: &[RuleWords] = &[
     ),
     words(
         "decode_threads",
-        "{lacks_cores} more cores that decode",
+        "{lacks_cores} more, to decode",
         "decoding a sample takes {decode_s}: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}",
     ),
     words(

@@ -19,6 +19,29 @@ pub fn head(answer: &Answer) -> String {
     format!("{}:", answer.kind.name().to_uppercase())
 }
 
+/// `730 samples/s, decode-bound (89 %), 4 workers on 2 cores`: of a run without compute, how fast its loader was. `None` of others.
+pub fn ceiling(answer: &Answer, workers: u64, cores: u64) -> Option<String> {
+    if answer.kind != AnswerKind::Rate {
+        return None;
+    }
+    let rate = answer.samples_per_second?;
+    let is_bound = |part: &WaitPart| match answer.verdict {
+        Bound::StorageBound => part.cause == WaitCause::Read,
+        Bound::MetadataBound => part.cause == WaitCause::Open,
+        Bound::DecodeBound => part.cause == WaitCause::Decode,
+        _ => false,
+    };
+    let share = answer.wait.filter(is_bound);
+    let share = share.map_or_else(String::new, |part| format!(" ({:.0} %)", part.percent));
+    Some(format!(
+        "{}, {}{share}, {} on {}",
+        units::per_second(rate, "samples"),
+        answer.verdict.name(),
+        units::counted(workers, "worker"),
+        units::counted(cores, "core"),
+    ))
+}
+
 /// How many doubts there are of each severity.
 pub fn counted(doubts: &[Doubt]) -> String {
     let count = |severity| doubts.iter().filter(|doubt| doubt.severity == severity).count() as u64;

@@ -2,11 +2,13 @@
 
 use crate::files::{FilesError, StudyFiles, failed};
 use crate::place::absent;
-use feedrate_measure::record::file::{self, RecordFileError};
+use feedrate_measure::record::file::{self, RecordFileError, read_bounded};
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// The longest that is read of a study's state: a line each of ten thousands of runs.
+const STATE_BYTES_MAX: u64 = 64 << 20;
 
 /// How the runs of a study are made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,10 +100,7 @@ pub(super) fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
 
 /// A file of a study's state; results and the folder beside the CSV may come from anybody.
 pub(super) fn read_state(path: &Path) -> io::Result<Vec<u8>> {
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    fs::read(path)
+    read_bounded(path, STATE_BYTES_MAX)
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordFileError> {

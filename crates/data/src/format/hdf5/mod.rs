@@ -54,6 +54,7 @@ const DEFLATE: u16 = 1;
 // 2: sizes are DLIO's, and a part's first dimension is left out where it is 1.
 pub(super) static FORMAT: Format = Format {
     version: 2,
+    begins: |head| head.starts_with(SIGNATURE),
     ..Format::new(
         FormatEntry {
             compressions: &[Compression::Gzip],

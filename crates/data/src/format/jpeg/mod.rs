@@ -45,6 +45,8 @@ impl Picture for Jpeg {
 
     type WriteError = EncodingError;
 
+    const BEGINS: &'static [u8] = b"\xff\xd8\xff";
+
     const ELEMENTS: &'static [Element] = &[Element::Uint8];
 
     const FITS: Fits = Fits { channels: &[3], side_max: SIDE_MAX };

@@ -16,6 +16,7 @@ pub(super) struct NpzCursor {
     array: ArrayStream,
     at: u64,
     asked: usize,
+    is_foreign: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,7 @@ impl NpzCursor {
             array: ArrayStream::new(options.wants_payload),
             at: 0,
             asked: 0,
+            is_foreign: false,
         }
     }
 
@@ -67,6 +69,7 @@ impl NpzCursor {
 impl Cursor for NpzCursor {
     fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
         self.stage = NpzStage::Length;
+        self.is_foreign = expected.is_none();
         self.array.begin(sample, expected);
     }
 
@@ -88,7 +91,7 @@ impl Cursor for NpzCursor {
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.stage {
             NpzStage::Length => {
-                self.directory.begin(length_of(bytes));
+                self.directory.begin(length_of(bytes), self.is_foreign);
                 self.stage = NpzStage::Directory;
                 Ok(())
             }

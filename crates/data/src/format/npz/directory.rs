@@ -1,4 +1,4 @@
-//! Finds the member `x.npy` in the directory at the end of a zip archive (PKWARE's APPNOTE 6.3, zip64 included).
+//! Finds the member `x.npy`, or the largest array where others made the archive, in the directory at the end of a zip archive (PKWARE's APPNOTE 6.3, zip64 included).
 //! Memory is bounded whatever the archive claims.
 
 use super::{FormatError, cut_off, piece_len};
@@ -32,6 +32,7 @@ pub(super) struct ArrayEntry {
 pub(super) struct DirectoryReader {
     piece_bytes: usize,
     file_bytes: u64,
+    is_foreign: bool,
     sought: Sought,
     /// The bytes that are searched.
     range: Range<u64>,
@@ -54,6 +55,7 @@ impl DirectoryReader {
         DirectoryReader {
             piece_bytes,
             file_bytes: 0,
+            is_foreign: false,
             sought: Sought::End,
             range: 0..0,
             asked: 0,
@@ -61,8 +63,9 @@ impl DirectoryReader {
         }
     }
 
-    /// Start on a file of this length. A file that fits a piece is read whole.
-    pub(super) fn begin(&mut self, file_bytes: u64) {
+    /// Start on a file of this length. A file that fits a piece is read whole. Without `x.npy` a foreign one has its largest array.
+    pub(super) fn begin(&mut self, file_bytes: u64, is_foreign: bool) {
+        self.is_foreign = is_foreign;
         let fits = file_bytes <= self.piece_bytes as u64;
         let tail = if fits { file_bytes } else { TAIL_BYTES.min(file_bytes) };
         self.file_bytes = file_bytes;
@@ -121,7 +124,9 @@ impl DirectoryReader {
             (self.sought, self.range) = match self.sought {
                 Sought::End => self.end(part, self.range.start)?,
                 Sought::Zip64End => zip64_end(part, self.range.start)?,
-                Sought::Directory => return find(part, self.range.start).map(Some),
+                Sought::Directory => {
+                    return find(part, self.range.start, self.is_foreign).map(Some);
+                }
             };
         }
     }
@@ -207,9 +212,10 @@ fn inside(what: &str, start: u64, bytes: u64, end: u64) -> Result<Range<u64>, Fo
     }
 }
 
-/// The last entry called `x.npy`: the one that Python takes.
-fn find(directory: &[u8], start: u64) -> Result<ArrayEntry, FormatError> {
+/// The last entry called `x.npy`: the one that Python takes. Of a foreign archive without, the largest array.
+fn find(directory: &[u8], start: u64, is_foreign: bool) -> Result<ArrayEntry, FormatError> {
     let mut found = None;
+    let mut largest: Option<ArrayEntry> = None;
     for header in headers(directory) {
         let (offset, header) = header
             .map_err(|offset| FormatError::new(start + offset as u64, "broken zip directory"))?;
@@ -217,9 +223,15 @@ fn find(directory: &[u8], start: u64) -> Result<ArrayEntry, FormatError> {
             let entry = header.entry(start);
             let at = start + offset as u64;
             found = Some(entry.map_err(|message| FormatError::new(at, message))?);
+        } else if is_foreign
+            && header.name.ends_with(b".npy")
+            && let Ok(entry) = header.entry(start)
+        {
+            let is_larger = largest.is_none_or(|largest| largest.bytes < entry.bytes);
+            largest = if is_larger { Some(entry) } else { largest };
         }
     }
-    found.ok_or_else(|| {
+    found.or(largest).ok_or_else(|| {
         let message = format!("no member `x.npy`: the archive holds {}", names(directory));
         FormatError::new(start, message)
     })

@@ -26,15 +26,25 @@ static MEMBER: Member = Member {
     abilities: &[Ability::ChecksContent, Ability::EvenReads],
 };
 
-pub(super) static FORMAT: Format = Format::new(
-    FormatEntry {
-        compressions: &[Compression::Zip, Compression::Gzip],
-        heeds: &["dataset.compression_level"],
-        ..FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
-    },
-    write::archive,
-    |options| Box::new(cursor::NpzCursor::new(options)),
-);
+pub(super) static FORMAT: Format = Format {
+    begins: is_archive_of_arrays,
+    ..Format::new(
+        FormatEntry {
+            compressions: &[Compression::Zip, Compression::Gzip],
+            heeds: &["dataset.compression_level"],
+            ..FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
+        },
+        write::archive,
+        |options| Box::new(cursor::NpzCursor::new(options)),
+    )
+};
+
+/// Whether it is a zip archive whose first member is an array.
+fn is_archive_of_arrays(head: &[u8]) -> bool {
+    let len = head.get(26..28).map_or(0, |len| usize::from(u16::from_le_bytes([len[0], len[1]])));
+    let name = head.get(30..30 + len).unwrap_or_default();
+    head.starts_with(b"PK\x03\x04") && name.ends_with(b".npy")
+}
 
 /// How members are packed.
 const STORED: u16 = 0;

@@ -108,6 +108,16 @@ fn many_members_need_a_longer_look() {
 }
 
 #[test]
+fn of_others_the_largest_array_is_read() {
+    let others = [
+        stored("label.npy", &array(8)),
+        deflated("volume.npy", &array(900)),
+        stored("a.npy", &array(9)),
+    ];
+    check(&others, b"", 900);
+}
+
+#[test]
 fn what_cannot_be_read_says_why() {
     let bytes = array(100);
     let lied = |change: fn(&mut Member)| {
@@ -115,7 +125,7 @@ fn what_cannot_be_read_says_why() {
         change(&mut member);
         read_npz(archive(&[member], b"")).unwrap_err()
     };
-    let many: Vec<Member> = (0..12).map(|_| stored("data.npy", &bytes)).collect();
+    let many: Vec<Member> = (0..12).map(|_| stored("data.txt", &bytes)).collect();
     let mut broken = deflated("x.npy", &bytes);
     broken.packed[0] ^= 0x06;
     insta::assert_snapshot!([
@@ -136,7 +146,7 @@ fn what_cannot_be_read_says_why() {
     at byte 5000: no zip directory: the file is cut off, or is not an npz
     at byte 100000: no zip directory: the file is cut off, or is not an npz
     at byte 0: no member `x.npy`: the archive holds nothing
-    at byte 3192: no member `x.npy`: the archive holds `data.npy`, `data.npy`, `data.npy`, `data.npy`, `data.npy`, `data.npy`, `data.npy`, `data.npy` and 4 more
+    at byte 3192: no member `x.npy`: the archive holds `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt` and 4 more
     at byte 0: CRC-32 of `x.npy` is 36a7010f, the archive says 36a7010e
     at byte 0: member `x.npy` is compressed by method `93`, not deflate
     at byte 0: member `x.npy` is stored, yet 229 bytes take up 228

@@ -109,9 +109,8 @@ impl ParquetCursor {
                 return Err(FormatError::new(0, message));
             }
             (None, None) if self.wanted.sample >= samples => {
-                let message =
-                    format!("holds {samples} rows, so there is no sample {}", self.wanted.sample);
-                return Err(FormatError::new(0, message));
+                let holds = format!("{samples} rows");
+                return Err(FormatError::no_sample(0, samples, holds, self.wanted.sample));
             }
             (None, None) => {}
         }

@@ -60,16 +60,19 @@ const FIXED_LEN_BYTE_ARRAY: i64 = 7;
 const PLAIN: i64 = 0;
 const RLE: i64 = 3;
 
-pub(super) static FORMAT: Format = Format::new(
-    FormatEntry {
-        compressions: &[Compression::Gzip],
-        heeds: &["dataset.compression_level", "dataset.row_group_samples"],
-        unfit,
-        ..FormatEntry::new(&MEMBER, layout::file_bytes)
-    },
-    write::file,
-    |options| Box::new(cursor::ParquetCursor::new(options.piece_bytes)),
-);
+pub(super) static FORMAT: Format = Format {
+    begins: |head| head.starts_with(MAGIC),
+    ..Format::new(
+        FormatEntry {
+            compressions: &[Compression::Gzip],
+            heeds: &["dataset.compression_level", "dataset.row_group_samples"],
+            unfit,
+            ..FormatEntry::new(&MEMBER, layout::file_bytes)
+        },
+        write::file,
+        |options| Box::new(cursor::ParquetCursor::new(options.piece_bytes)),
+    )
+};
 
 fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
     let rows = encoding.row_group_samples;

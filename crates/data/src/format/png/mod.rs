@@ -38,6 +38,8 @@ impl Picture for Png {
 
     type WriteError = EncodingError;
 
+    const BEGINS: &'static [u8] = b"\x89PNG\r\n\x1a\n";
+
     const ELEMENTS: &'static [Element] = &[Element::Uint8, Element::Uint16];
 
     const FITS: Fits = Fits { channels: &[3, 4], side_max: (1 << 31) - 1 };

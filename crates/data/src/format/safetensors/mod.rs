@@ -25,21 +25,30 @@ const HEADER_BYTES_MAX: u64 = 16 << 20;
 /// Length of the field at the start of a file that states the header's length.
 const PREFIX_BYTES: u64 = 8;
 
-pub(super) static FORMAT: Format = Format::new(
-    FormatEntry {
-        unfit,
-        ..FormatEntry::new(&MEMBER, |shape, _| {
-            let front = PREFIX_BYTES.saturating_add(header::bytes(shape));
-            front.saturating_add(shape.payload_bytes())
-        })
-    },
-    |shape, _, content, sink| {
-        sink.write(0, &header::bytes(shape).to_le_bytes())?;
-        header::write(shape, &mut String::new(), &mut |text| sink.write(0, text))?;
-        packed::write_samples(shape, content, sink)
-    },
-    |options| Box::new(LocatedCursor::<tensors::Tensors>::new(options.piece_bytes)),
-);
+pub(super) static FORMAT: Format = Format {
+    begins,
+    ..Format::new(
+        FormatEntry {
+            unfit,
+            ..FormatEntry::new(&MEMBER, |shape, _| {
+                let front = PREFIX_BYTES.saturating_add(header::bytes(shape));
+                front.saturating_add(shape.payload_bytes())
+            })
+        },
+        |shape, _, content, sink| {
+            sink.write(0, &header::bytes(shape).to_le_bytes())?;
+            header::write(shape, &mut String::new(), &mut |text| sink.write(0, text))?;
+            packed::write_samples(shape, content, sink)
+        },
+        |options| Box::new(LocatedCursor::<tensors::Tensors>::new(options.piece_bytes)),
+    )
+};
+
+/// Whether it begins with the length of a header, and that header.
+fn begins(head: &[u8]) -> bool {
+    let bytes = head.first_chunk().map_or(u64::MAX, |len| u64::from_le_bytes(*len));
+    bytes <= HEADER_BYTES_MAX && head.get(8) == Some(&b'{')
+}
 
 fn unfit(shape: &FileShape, _encoding: &Encoding) -> Option<Unfit> {
     let fits = header::bytes(shape) <= HEADER_BYTES_MAX;

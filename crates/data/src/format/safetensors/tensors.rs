@@ -72,8 +72,8 @@ impl Tensors {
         let tensor = usize::try_from(sample).ok().and_then(|i| self.tensors.get(i));
         tensor.ok_or_else(|| {
             let count = self.tensors.len();
-            let message = format!("holds {count} tensors, so there is no sample {sample}");
-            FormatError::new(PREFIX_BYTES, message)
+            let holds = format!("{count} tensors");
+            FormatError::no_sample(PREFIX_BYTES, count as u64, holds, sample)
         })
     }
 }

@@ -315,9 +315,8 @@ impl<S: Syntax> Rows<S> {
     pub(super) fn no_row(&self) -> FormatError {
         let rows = self.row + u64::from(self.place == Place::Skipped);
         let plural = if rows == 1 { "" } else { "s" };
-        let wanted = self.wanted;
-        let message = format!("holds {rows} row{plural}, so there is no sample {wanted}");
-        FormatError::new(self.offset, message)
+        let holds = format!("{rows} row{plural}");
+        FormatError::no_sample(self.offset, rows, holds, self.wanted)
     }
 
     /// An error of the syntax, which counts from the last bytes given.

@@ -49,6 +49,7 @@ const VALUE: u8 = 0x12;
 const INTEGERS: u8 = 0x1a;
 
 pub(super) static FORMAT: Format = Format {
+    begins: has_frame,
     parts: &[Part::DATA, Part { folder: "index", suffix: ".idx", optional: true }],
     ..Format::new(
         FormatEntry {
@@ -99,6 +100,13 @@ fn unfit(shape: &FileShape) -> Option<Unfit> {
         ),
         hint: "make samples smaller, or take another format".into(),
     })
+}
+
+/// Whether it begins with a length and the checksum of that.
+fn has_frame(head: &[u8]) -> bool {
+    let crc =
+        head.get(8..FRAME_BYTES).map(|crc| crc == masked(crc32c::crc32c(&head[..8])).to_le_bytes());
+    crc == Some(true)
 }
 
 /// Length of both parts.

@@ -232,9 +232,8 @@ impl Finder for Records {
 
     fn ended(&mut self) -> Result<(), FormatError> {
         if self.phase == RecordPhase::Frame && self.at == self.start {
-            let message =
-                format!("holds {} records, so there is no sample {}", self.record, self.wanted);
-            return Err(FormatError::new(self.at, message));
+            let holds = format!("{} records", self.record);
+            return Err(FormatError::no_sample(self.at, self.record, holds, self.wanted));
         }
         let end = self.start + self.record_bytes.max(FRAME_BYTES as u64);
         Err(cut_off(self.at, end.saturating_sub(self.at).max(1)))

@@ -349,14 +349,16 @@ impl Members {
         if self.begun == self.wanted.sample.saturating_add(1) {
             return self.open(self.first);
         }
-        let message = match &self.wanted.expected {
-            Some(shape) => format!("the archive ends, but the plan says {}", in_words(shape)),
-            None => {
-                let (begun, sample) = (self.begun, self.wanted.sample);
-                format!("holds {begun} samples, so there is no sample {sample}")
+        Err(match &self.wanted.expected {
+            Some(shape) => {
+                let words = in_words(shape);
+                FormatError::new(at, format!("the archive ends, but the plan says {words}"))
             }
-        };
-        Err(FormatError::new(at, message))
+            None => {
+                let holds = format!("{} samples", self.begun);
+                FormatError::no_sample(at, self.begun, holds, self.wanted.sample)
+            }
+        })
     }
 }
 

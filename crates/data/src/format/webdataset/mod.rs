@@ -36,6 +36,7 @@ const END_BYTES: u64 = 2 * BLOCK_BYTES;
 pub(super) static FORMAT: Format = Format {
     // 2: `tar` writes the headers.
     version: 2,
+    begins: |head| head.get(257..262) == Some(b"ustar"),
     ..Format::new(
         FormatEntry {
             extension: "tar",

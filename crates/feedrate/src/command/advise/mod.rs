@@ -22,9 +22,6 @@ use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 use try_out::TryOut;
 
-/// Columns of a change in the table; its command has all of it.
-const CHANGE_WIDTH: usize = 48;
-
 /// `feedrate advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -218,10 +215,11 @@ fn page(summary: &Summary, rows: &[Advised]) -> String {
             format!("{:.0} %{span}", of.au_percent)
         });
         let lost = text::known(proposal.lost_s, feedrate_spec::units::seconds);
-        let change = text::cut(&words::change(proposal), CHANGE_WIDTH);
+        let change = words::change(proposal);
         [format!("{}.", at + 1), change, predicted, lost]
     });
-    let mut parts = vec![text::table(["", "Change", "Predicted AU", "Waited"], cells)];
+    let header = ["", "Change", "Predicted AU", "Waited"];
+    let mut parts = vec![text::table_of_changes(header, cells.collect(), 1)];
     for (at, row) in rows.iter().enumerate() {
         let proposal = &row.advice.proposal;
         let mut lines =

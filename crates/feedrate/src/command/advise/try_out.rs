@@ -3,7 +3,7 @@
 use crate::changed::Changeable;
 use crate::exit::{Exit, Interrupted};
 use crate::probe::Probes;
-use crate::trials::{BASELINE, RUNS_EACH_MAX, Trial, Trials, UTILISATION};
+use crate::trials::{BASELINE, Trial, Trials, UTILISATION};
 use crate::{messages, results, text};
 use feedrate_analysis::advice::{Advice, Proposal};
 use feedrate_analysis::predict::{Pipeline, Prediction};
@@ -19,10 +19,13 @@ use feedrate_results::trials::{
 };
 use feedrate_run::driver::Signals;
 use feedrate_spec::units;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Runs of each change before the best two are tried together; what is not decided then is run again after that.
+/// Runs of each change before the best two are tried together; what is not decided then is run again after that. Fewer decide nothing.
 const RUNS_EACH_FIRST: usize = 3;
+/// Whoever is not told apart by the most of them differs by about what matters to nobody, or is too noisy.
+const RUNS_EACH: RangeInclusive<usize> = RUNS_EACH_FIRST..=16;
 
 /// Advice to be tried, and how long.
 pub(super) struct TryOut<'a> {
@@ -119,7 +122,7 @@ impl TryOut<'_> {
         candidates: &mut Vec<Candidate>,
     ) -> anyhow::Result<bool> {
         let places: Vec<usize> = candidates.iter().filter_map(|of| of.place.clone().ok()).collect();
-        let is_short = trials.decide(BASELINE, &places, RUNS_EACH_FIRST)?;
+        let is_short = trials.decide(BASELINE, &places, RUNS_EACH_FIRST..=RUNS_EACH_FIRST)?;
         let mut helping = helping(trials, candidates);
         // Both together are judged by utilisation, in which checkpoints do not show.
         helping.retain(|of| of.place.as_ref().is_ok_and(|at| !trials.at(*at).is_of_checkpoints()));
@@ -133,15 +136,15 @@ impl TryOut<'_> {
             helping[at + 1..].iter().find(apart).map(|second| (*first, *second))
         });
         let Some((first, second)) = both else {
-            return Ok(trials.decide(BASELINE, &places, RUNS_EACH_MAX)? || is_short);
+            return Ok(trials.decide(BASELINE, &places, RUNS_EACH)? || is_short);
         };
         let overrides = [first.overrides.clone(), second.overrides.clone()].concat();
         let single = *first.place.as_ref().unwrap_or(&BASELINE);
         let both = self.candidate(COMBINATION, overrides, trials);
         let both_place: Vec<usize> = both.place.clone().into_iter().collect();
         candidates.push(both);
-        let is_short = trials.decide(single, &both_place, RUNS_EACH_MAX)? || is_short;
-        Ok(trials.decide(BASELINE, &places, RUNS_EACH_MAX)? || is_short)
+        let is_short = trials.decide(single, &both_place, RUNS_EACH)? || is_short;
+        Ok(trials.decide(BASELINE, &places, RUNS_EACH)? || is_short)
     }
 
     fn result(
@@ -302,7 +305,8 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
         notes.push(format!("Withdrawn: {}", withdrawn.join(", ")));
     }
     notes.extend(of.stopped.iter().map(|why| format!("Stopped: {why}")));
-    let table = text::table(["Change", "Predicted", "Tried", "Runs", ""], rows);
+    let header = ["Change", "Predicted", "Tried", "n", ""];
+    let table = text::table_of_changes(header, rows, 0);
     let mut parts = vec![opening.to_string(), table];
     if !notes.is_empty() {
         parts.push(notes.join("\n"));

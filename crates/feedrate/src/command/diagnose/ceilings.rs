@@ -106,27 +106,47 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// All ceilings, in their order, and what a sample costs; `None` once the user has had enough.
-    pub(super) fn all(&self) -> anyhow::Result<Option<(Vec<Ceiling>, Option<PerSample>)>> {
+    /// All ceilings, in their order, and what a sample costs. Once the user has had enough there are no figures of the others.
+    pub(super) fn all(&self) -> anyhow::Result<(Vec<Ceiling>, Option<PerSample>)> {
         let loader = self.passes(Rung::Loader, &self.plan, self.dataset, Cache::Cold)?;
+        let loader_is_whole = !self.is_interrupted();
         let per_sample = loader.per_sample();
         let mut all = vec![
-            self.device(per_sample)?,
-            self.file_system(per_sample)?,
-            self.opens(per_sample)?,
-            self.loader_null(per_sample)?,
-            self.decode(per_sample)?,
-            self.loader_warm(per_sample)?,
+            self.unless_cut(Rung::Device, || self.device(per_sample))?,
+            self.unless_cut(Rung::FileSystem, || self.file_system(per_sample))?,
+            self.unless_cut(Rung::Opens, || self.opens(per_sample))?,
+            self.unless_cut(Rung::LoaderNull, || self.loader_null(per_sample))?,
+            self.unless_cut(Rung::Decode, || self.decode(per_sample))?,
+            self.unless_cut(Rung::LoaderWarm, || self.loader_warm(per_sample))?,
         ];
         // Where the files did not leave memory, it is the same as out of the page cache.
         let from_memory = all[1].not_measured == Some(NotMeasured::StaysInMemory);
-        all.push(if from_memory {
+        all.push(if !loader_is_whole {
+            Ceiling::not_measured(Rung::Loader, NotMeasured::Interrupted)
+        } else if from_memory {
             Ceiling::not_measured(Rung::Loader, NotMeasured::StaysInMemory)
         } else {
             self.of_passes(Rung::Loader, &loader, per_sample)
         });
-        let is_whole = !self.signals.interrupted.load(Relaxed);
-        Ok(is_whole.then_some((all, per_sample)))
+        Ok((all, per_sample))
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.signals.interrupted.load(Relaxed)
+    }
+
+    /// A ceiling that was cut short tells nothing.
+    fn unless_cut(
+        &self,
+        name: Rung,
+        measure: impl FnOnce() -> anyhow::Result<Ceiling>,
+    ) -> anyhow::Result<Ceiling> {
+        let cut = Ceiling::not_measured(name, NotMeasured::Interrupted);
+        if self.is_interrupted() {
+            return Ok(cut);
+        }
+        let measured = measure()?;
+        Ok(if self.is_interrupted() { cut } else { measured })
     }
 
     fn device(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
@@ -284,8 +304,7 @@ impl<'a> Part<'a> {
         let cached =
             if engine.member().has(Ability::BypassesPageCache) { ENGINES[0] } else { engine };
         plan.storage.engine = Some(cached.member().name.into());
-        let dataset =
-            self.beside(storage::open_by(&plan.storage.kind, &self.dataset.folder, cached)?);
+        let dataset = self.beside(self.dataset.open_by(&plan, cached)?);
         let passes = self.passes(name, &plan, &dataset, Cache::Warm)?;
         if passes.doubts.iter().any(|doubt| doubt == "not_warm") {
             return Ok(Ceiling::not_measured(name, NotMeasured::NotKept));
@@ -328,7 +347,7 @@ impl<'a> Part<'a> {
             let sum: Operations = all.iter().copied().sum();
             let left = self.limit.saturating_sub(Duration::from_nanos(sum.ns));
             let is_late = self.limit * 2 <= begun.elapsed() && !all.is_empty();
-            if left < self.limit / 20 || is_late || self.signals.interrupted.load(Relaxed) {
+            if left < self.limit / 20 || is_late || self.is_interrupted() {
                 return Ok(sum);
             }
             all.push(act(left)?);
@@ -395,6 +414,7 @@ impl<'a> Part<'a> {
             trusts_plan: self.dataset.trusts_plan,
             generated: Generated::default(),
             preparation: Preparation::default(),
+            names: self.dataset.names.clone(),
             lock: None,
         }
     }
@@ -415,8 +435,7 @@ impl<'a> Part<'a> {
         if !self.dataset.storage.member().has(Ability::Engines) {
             return None;
         }
-        let folder = &self.dataset.folder;
-        let storage = storage::open_by(&self.plan.storage.kind, folder, engine).ok()?;
+        let storage = self.dataset.open_by(&self.plan, engine).ok()?;
         let file = storage.open(&self.files.first()?.path).ok()?;
         let come = storage.read_at(&file, 0, &mut [0; 1]);
         storage.close(file);

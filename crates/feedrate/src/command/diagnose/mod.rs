@@ -7,6 +7,7 @@ use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::execute::Unsaved;
 use crate::exit::{Exit, UsageError, refuse};
+use crate::folder::NamesFile;
 use crate::output::{refuse_there, write_output};
 use crate::resolve::{Resolved, resolve};
 use crate::{interrupt, messages, results, text, time};
@@ -74,24 +75,29 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     }
     let signals = interrupt::signals();
     system::raise_open_files();
-    let files = if data.foreign { Files::Foreign } else { Files::Generated };
+    let names = NamesFile::new();
+    let foreign = Files::Foreign { names: &names.0, probed: None };
+    let files = if data.foreign { foreign } else { Files::Generated };
     let choice = dataset::choose(&plan, &data_root, files)?;
     let ranks = Ranks::alone(plan.accelerators);
     let dataset = dataset::ready(&plan, Some(choice), None, &ranks, data.quiet, &signals)?;
     let dataset = dataset.context("the workload reads no dataset")?;
     let (started, begun) = (results::wall_now(), Instant::now());
     let part = Part::new(&plan, &dataset, &signals, limit, data.quiet)?;
-    let Some((ceilings, per_sample)) = part.all()? else {
-        messages::say("interrupted: no diagnosis was written");
-        return Ok(Exit::Interrupted);
-    };
+    let (ceilings, per_sample) = part.all()?;
     let took_s = begun.elapsed().as_secs_f64();
-    let diagnosis = diagnosis(&plan, &part, ceilings, per_sample, started, took_s);
+    let mut diagnosis = diagnosis(&plan, &part, ceilings, per_sample, started, took_s);
+    if part.is_interrupted() {
+        // The part that loses the most may be one of the others.
+        diagnosis.largest_drop = None;
+        tell(&diagnosis, None, data.json)?;
+        messages::say("interrupted: the diagnosis is not kept");
+        return Ok(Exit::Interrupted);
+    }
     let root = results::root(arguments.results.as_deref(), &workload)?;
     let model = root.join(results::file_name(&plan.model));
     let picture = picture::figure(&[&diagnosis]).map(|of| draw(&of, &Look::default()).svg);
-    let told = serde_json::to_value(&diagnosis)?;
-    let text = told.to_string();
+    let text = serde_json::to_string(&diagnosis)?;
     let (folder, unsaved) = match keep(&model, &text, picture.as_deref()) {
         Ok(folder) => (Some(folder), None),
         Err(error) => {
@@ -99,11 +105,7 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
             (elsewhere.clone(), Some(Unsaved { error, elsewhere }))
         }
     };
-    if data.json {
-        messages::print_json(told)?;
-    } else {
-        messages::print_page(&page(&diagnosis, folder.as_deref()))?;
-    }
+    tell(&diagnosis, folder.as_deref(), data.json)?;
     if let (Some(out), Some(svg)) = (&arguments.out, &picture) {
         write_output(out, svg.as_bytes(), arguments.force)?;
     }
@@ -160,6 +162,15 @@ fn diagnosis(
         storage: plan.storage.clone(),
         loader: plan.loader.clone(),
     }
+}
+
+fn tell(of: &Diagnosis, folder: Option<&Path>, json: bool) -> anyhow::Result<()> {
+    if json {
+        messages::print_json(serde_json::to_value(of)?)?;
+    } else {
+        messages::print_page(&page(of, folder))?;
+    }
+    Ok(())
 }
 
 fn page(of: &Diagnosis, folder: Option<&Path>) -> String {

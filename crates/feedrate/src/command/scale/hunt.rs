@@ -21,6 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 
+/// Reason to stop, also of a search that was killed.
+const INTERRUPTED: &str = "the search was interrupted";
+
 /// A search, and the runs it made.
 pub(super) struct Hunt<'a> {
     arguments: &'a ScaleArguments,
@@ -51,31 +54,36 @@ impl<'a> Hunt<'a> {
         Hunt { arguments, response, range, search, runs, times_s, budget_s }
     }
 
-    /// Run until all is decided, or no run is left.
-    pub(super) fn search(mut self, probes: &Probes<'_>) -> anyhow::Result<SearchResult> {
-        const INTERRUPTED: &str = "the search was interrupted";
+    /// Run until all is decided, or no run is left. Tells what is known then, and whether all went well.
+    pub(super) fn search(mut self, probes: &Probes<'_>) -> (SearchResult, anyhow::Result<()>) {
+        let ended = self.run_all(probes);
+        let stopped = match &ended {
+            Ok(why) => why.clone(),
+            Err(error) if error.is::<Interrupted>() => Some(INTERRUPTED.into()),
+            Err(error) => Some(messages::told(error).replace("\n  hint: ", "; ")),
+        };
+        let result = self.result(stopped, probes.folder);
+        let kept = keep(&result, probes.folder);
+        (result, ended.and(kept))
+    }
+
+    /// Returns why it stopped before all was decided, where it did.
+    fn run_all(&mut self, probes: &Probes<'_>) -> anyhow::Result<Option<String>> {
         while let Some(number) = self.next() {
-            match self.probe(probes, number) {
-                Ok(None) => self.keep(Some(INTERRUPTED.into()), probes.folder)?,
-                Ok(worthless) => return self.keep(worthless, probes.folder),
-                Err(error) => {
-                    let told = messages::told(&error).replace("\n  hint: ", "; ");
-                    let why = if error.is::<Interrupted>() { INTERRUPTED.into() } else { told };
-                    self.keep(Some(why), probes.folder)?;
-                    return Err(error);
-                }
-            };
+            if let Some(worthless) = self.probe(probes, number)? {
+                return Ok(Some(worthless));
+            }
+            keep(&self.result(Some(INTERRUPTED.into()), probes.folder), probes.folder)?;
         }
         let is_decided = self.search.found().not_decided.is_none();
         let (runs, budget) = (self.arguments.max_runs, &self.arguments.budget);
-        let stopped = match self.count() {
+        Ok(match self.count() {
             _ if is_decided => None,
             count if count < runs => {
                 Some(format!("another run would probably end after `--budget {budget}`"))
             }
             _ => Some(format!("`--max-runs {runs}` are spent")),
-        };
-        self.keep(stopped, probes.folder)
+        })
     }
 
     /// The number to run at next, if there is one that count and time allow for.
@@ -146,14 +154,6 @@ impl<'a> Hunt<'a> {
         }
         self.runs.entry(number).or_default().push(summary);
         Ok(None)
-    }
-
-    /// Write what is known into the folder of the search.
-    fn keep(&self, stopped: Option<String>, folder: &Path) -> anyhow::Result<SearchResult> {
-        let result = self.result(stopped, folder);
-        write_atomically(&folder.join(SEARCH_FILE), serde_json::to_string(&result)?.as_bytes())
-            .context("cannot keep what is known of the search")?;
-        Ok(result)
     }
 
     fn result(&self, stopped: Option<String>, folder: &Path) -> SearchResult {
@@ -269,6 +269,12 @@ impl<'a> Hunt<'a> {
             _ => of,
         }
     }
+}
+
+/// Write what is known into the folder of the search.
+fn keep(result: &SearchResult, folder: &Path) -> anyhow::Result<()> {
+    write_atomically(&folder.join(SEARCH_FILE), serde_json::to_string(result)?.as_bytes())
+        .context("cannot keep what is known of the search")
 }
 
 /// Whether a run says anything of the storage.

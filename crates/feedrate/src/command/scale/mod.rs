@@ -97,11 +97,16 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let folder = results::make_folder(&root, "scale-")?;
     let cache = arguments.cache.cache();
     let probes = Probes { folder: &folder, cache, signals: &interrupt::signals_of_runner() };
-    let result = Hunt::new(arguments, response, range, budget_s).search(&probes)?;
-    if arguments.data.json {
-        messages::print_json(serde_json::to_value(&result)?)?;
+    let (result, ended) = Hunt::new(arguments, response, range, budget_s).search(&probes);
+    if result.runs == 0 {
+        ended?;
     } else {
-        messages::print_page(&page(&result, response))?;
+        if arguments.data.json {
+            messages::print_json(serde_json::to_value(&result)?)?;
+        } else {
+            messages::print_page(&page(&result, response))?;
+        }
+        ended?;
     }
     Ok(match result.found {
         Found { not_decided: Some(_), .. } => Exit::Undecided,

@@ -4,6 +4,7 @@ use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
 use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::removal::{self, OwnFound, Removal};
 use feedrate_data::storage;
+use feedrate_measure::record::file::read_text_bounded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -33,7 +34,7 @@ pub(super) fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<Pat
     for entry in roots.iter().flat_map(fs::read_dir).flatten().flatten() {
         let folder = entry.path();
         let is_own = entry.file_type().is_ok_and(|kind| kind.is_dir())
-            && fs::read_to_string(folder.join(CLAIM)).is_ok_and(|id| id == study_id);
+            && read_text_bounded(&folder.join(CLAIM)).is_ok_and(|id| id == study_id);
         if !is_own {
             continue;
         }

@@ -25,13 +25,14 @@ pub(super) struct Told<'a> {
 
 impl Told<'_> {
     pub(super) fn page(&self) -> String {
-        let rows = self.tuning.runners.iter().map(|of| self.row(of));
+        let rows = self.tuning.runners.iter().map(|of| self.row(of)).collect();
         let reached = match self.tuning.goal {
             TuneGoal::Au => "AU",
             TuneGoal::Throughput => "Samples",
             TuneGoal::Accelerators => "Fed",
         };
-        let table = text::table(["Setting", "Predicted", reached, "Runs", "Because"], rows);
+        let header = ["Setting", "Predicted", reached, "Runs", "Because"];
+        let table = text::table_of_changes(header, rows, 0);
         let best = self.best();
         let mut parts = vec![self.first_line(best), table];
         parts.extend(self.stopped().map(|why| format!("Stopped: {why}")));

@@ -5,7 +5,7 @@ use super::grid::{TuneGrid, TuneSetting};
 use crate::changed::{ACCELERATORS_IS, Changeable};
 use crate::command::scale::largest;
 use crate::exit::{UsageError, refuse};
-use crate::trials::{BASELINE, RUNS_EACH_MAX, Trials};
+use crate::trials::{BASELINE, Trials};
 use anyhow::Context;
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::metric::AU_ALL_STEPS;
@@ -16,6 +16,7 @@ use feedrate_results::trials::Outcome;
 use feedrate_spec::plan::Plan;
 use feedrate_study::search::{Goal as Edge, Search, SearchStep};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// Settings of which the cheapest wins are within this share of the best.
@@ -25,6 +26,8 @@ const HOPELESS_SHARE: f64 = 0.1;
 /// One of so many settings is run at first, and the fewest and the most of them.
 const CHOSEN_OF: usize = 12;
 const CHOSEN: [usize; 2] = [2, 8];
+/// Runs of each of the last two: more would not tell them apart either.
+const RUNS_EACH: RangeInclusive<usize> = 2..=8;
 /// How often the best run so far predicts what else to run, and so much of it.
 const SECOND_THOUGHTS: usize = 2;
 const SECOND_CHOSEN: usize = 1;
@@ -238,7 +241,7 @@ impl Tuning<'_> {
             self.rank(left);
         }
         let [first, second, ..] = &self.runners[..] else { return Ok(true) };
-        let is_short = self.trials.decide(first.place, &[second.place], RUNS_EACH_MAX)?;
+        let is_short = self.trials.decide(first.place, &[second.place], RUNS_EACH)?;
         self.rank(2);
         Ok(!is_short)
     }

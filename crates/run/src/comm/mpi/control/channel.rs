@@ -21,6 +21,8 @@ const BEAT: Duration = Duration::from_secs(2);
 const MISSED_MAX: u32 = 3;
 /// After a failure, for the hub to hang up: it waits for the other ranks, and then ends all.
 const PATIENCE: Duration = Duration::from_secs(12);
+/// After the hub's end, for its deputy to notice, tell and end all: a launcher ends them as soon as any has failed.
+const PATIENCE_FOR_DEPUTY: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(1);
 
 pub(in super::super) struct ControlChannel {
@@ -80,10 +82,12 @@ impl ControlChannel {
         ControlMessage::Bye { idle: !self.state.undone.is_set(), orderly }.send(&self.stream);
         let (listener, hub) = (lock(&self.listener).take(), lock(&self.hub).take());
         let mut left = PATIENCE;
-        while (!orderly || hub.is_some())
-            && !left.is_zero()
-            && listener.as_ref().is_some_and(|listener| !listener.is_finished())
-        {
+        while (!orderly || hub.is_some()) && !left.is_zero() {
+            if self.state.hub_died.is_set() && !self.state.tells() {
+                left = left.min(PATIENCE_FOR_DEPUTY);
+            } else if listener.as_ref().is_none_or(|listener| listener.is_finished()) {
+                break;
+            }
             std::thread::sleep(LOOK);
             left = left.saturating_sub(LOOK);
         }

@@ -1,0 +1,30 @@
+//! `feedrate scan`: what a folder of files holds.
+
+use crate::exit::Exit;
+use crate::folder::{self, NamesFile};
+use crate::messages;
+use clap::Args;
+use std::path::PathBuf;
+
+/// `feedrate scan`.
+#[derive(Debug, Args)]
+pub(super) struct ScanArguments {
+    /// Folder that the files lie in, directly or in folders of its own.
+    folder: PathBuf,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Describe the files of a folder.
+pub(super) fn scan(arguments: &ScanArguments) -> anyhow::Result<Exit> {
+    let names = NamesFile::new();
+    let found = folder::scan(&arguments.folder, &names.0)?;
+    if arguments.json {
+        messages::print_json(serde_json::to_value(&found)?)?;
+    } else {
+        let lines: Vec<String> = [found.line()].into_iter().chain(found.left_out()).collect();
+        messages::print_page(&lines.join("\n"))?;
+    }
+    Ok(Exit::Fine)
+}

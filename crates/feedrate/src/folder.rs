@@ -1,0 +1,309 @@
+//! A folder of files that others made: what is in it, and the workload that trains on it.
+
+use crate::bundled::{Bundled, WORKLOADS};
+use crate::cli::DataArguments;
+use crate::exit::refuse;
+use crate::resolve::{self, WorkloadSource, resolve_silently};
+use crate::{messages, threads};
+use anyhow::Context;
+use feedrate_data::file_index::{FileIndex, NamedFiles};
+use feedrate_data::format;
+use feedrate_data::generate::{FoundSamples, find_samples};
+use feedrate_data::listing::{self, Listing, TakenFiles};
+use feedrate_data::manifest::Manifest;
+use feedrate_data::storage;
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::{DatasetPlan, Request};
+use feedrate_spec::units;
+use feedrate_spec::workload::{self, Strictness, yaml_text};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Reading threads of all accelerators together, at most.
+const WORKERS_MAX: u64 = 8;
+const BATCH: u64 = 32;
+/// Kinds of files that are told by their names.
+const TOLD_MAX: usize = 8;
+
+/// Content of a folder.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FoundFolder {
+    /// Where.
+    pub(crate) folder: PathBuf,
+    format: &'static str,
+    /// Files to train on.
+    files: u64,
+    bytes: u64,
+    /// Folders that these lie in.
+    folders: u64,
+    samples: u64,
+    samples_per_file: u64,
+    /// Dimensions of a sample, in the mean over files that were opened; `None` where they are not known.
+    dims: Option<Vec<u64>>,
+    /// Whether all samples of the files that were opened have these.
+    dims_are_even: bool,
+    element: Option<&'static str>,
+    left_out: Vec<FilesLeft>,
+    /// Files that were opened to see what they hold.
+    pub(crate) probed_files: u64,
+}
+
+/// Files that are not trained on.
+#[derive(Clone, Debug, Serialize)]
+struct FilesLeft {
+    what: String,
+    files: u64,
+}
+
+/// A file for the names of files, where no results are: removed at the end.
+pub(crate) struct NamesFile(pub(crate) PathBuf);
+
+impl NamesFile {
+    pub(crate) fn new() -> Self {
+        NamesFile(std::env::temp_dir().join(format!("feedrate-names-{}", std::process::id())))
+    }
+}
+
+impl Drop for NamesFile {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// List the files of `format` below `root` into the file `names`: how many are there to train and to evaluate on.
+pub(crate) fn list(format: &str, root: &Path, names: &Path) -> anyhow::Result<[u64; 2]> {
+    let format = format::find(format).context("the plan's format is not built in")?;
+    let taken = listing::list(root, names)?.take(format)?;
+    Ok([taken.train.files, taken.eval])
+}
+
+/// Look at all that lies below `folder`. The names of the files that can be trained on go into the file `names`.
+pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
+    if !folder.is_dir() {
+        return refuse(
+            format!("`{}` is no folder", folder.display()),
+            "give the folder that the files lie in",
+        );
+    }
+    let listing = listing::list(folder, names)?;
+    refuse_ours(&listing)?;
+    let Some(format) = listing.commonest() else {
+        let kinds = told(&listing.kinds());
+        let there = if kinds.is_empty() { "nothing".into() } else { kinds };
+        return refuse(
+            format!("`{}` holds no files of a format that is read: {there}", folder.display()),
+            "see `feedrate list formats`",
+        );
+    };
+    let mut taken = listing.take(format)?;
+    let name = format.member().name;
+    let plan = DatasetPlan {
+        format: name.into(),
+        extension: format.entry.extension.into(),
+        prefix: "img".into(),
+        files_train: taken.train.files,
+        ..DatasetPlan::default()
+    };
+    let found = if format.member().has(Ability::NeedsPlan) {
+        whole_files(&taken, name)?
+    } else {
+        let inner = storage::open("file", folder)?;
+        let files = NamedFiles::new(inner, FileIndex::open(names)?, &plan);
+        find_samples(&files, &plan, threads())?
+    };
+    let (short, short_bytes) = &found.short;
+    taken.leave_out(short, *short_bytes, "with fewer samples than the others")?;
+    let dims = (!found.dims.is_empty()).then_some(found.dims);
+    let left_out = taken.left_out.iter();
+    Ok(FoundFolder {
+        folder: std::path::absolute(folder)?,
+        format: name,
+        files: taken.train.files,
+        bytes: taken.train.bytes,
+        folders: taken.train.folders,
+        samples: taken.train.files * found.per_file,
+        samples_per_file: found.per_file,
+        dims,
+        dims_are_even: found.is_even,
+        element: found.element.map(|element| element.name()),
+        probed_files: found.probed_files,
+        left_out: left_out
+            .map(|(what, files)| FilesLeft { what: what.clone(), files: *files })
+            .collect(),
+    })
+}
+
+/// Files that only a plan describes: each is one sample.
+fn whole_files(taken: &TakenFiles, format: &str) -> anyhow::Result<FoundSamples> {
+    match taken.train.lengths {
+        Some((least, most)) if least == most => Ok(FoundSamples {
+            per_file: 1,
+            dims: vec![least],
+            is_even: true,
+            ..FoundSamples::default()
+        }),
+        _ => refuse(
+            format!("{format} files of several lengths do not say what their samples are"),
+            "write a workload with `dataset.record_length_bytes`, and run it with `--foreign`",
+        ),
+    }
+}
+
+/// Datasets of ours say all about themselves: whoever made them knows their workload.
+fn refuse_ours(listing: &Listing) -> anyhow::Result<()> {
+    if listing.ours.is_empty() {
+        return Ok(());
+    }
+    let commands =
+        listing.ours.iter().take(TOLD_MAX).map(|folder| {
+            format!("feedrate run {} --data {}", workload_of(folder), folder.display())
+        });
+    let more = listing.ours.len().saturating_sub(TOLD_MAX);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    let commands: Vec<String> = commands.chain(more).collect();
+    let one = listing.ours.len() == 1;
+    let what = if one { "a dataset that feedrate made" } else { "datasets that feedrate made" };
+    refuse(
+        format!(
+            "the folder holds {what}, which {} run by its workload",
+            if one { "is" } else { "are each" }
+        ),
+        commands.join("\n      "),
+    )
+}
+
+/// The bundled workload whose dataset lies in `folder`, else a word for one.
+fn workload_of(folder: &Path) -> String {
+    let manifest = storage::open("file", folder).ok().and_then(|here| Manifest::read(&*here).ok());
+    let Some(manifest) = manifest.flatten() else { return "WORKLOAD".into() };
+    let settings = &manifest.settings;
+    let makes_it = |bundled: &&Bundled| {
+        let parsed = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error);
+        let may_make_it = parsed.is_ok_and(|(own, _)| {
+            own.dataset_format == settings.format
+                && own.dataset_num_files_train == settings.files_train
+        });
+        let data = DataArguments::from_name(bundled.name);
+        may_make_it
+            && resolve_silently(&data, Request::default())
+                .is_ok_and(|(made, _)| manifest.differences(&made.plan.dataset).is_empty())
+    };
+    WORKLOADS.iter().find(makes_it).map_or("WORKLOAD", |workload| workload.name).into()
+}
+
+fn told(kinds: &[(String, u64)]) -> String {
+    let told = kinds.iter().take(TOLD_MAX);
+    let mut told: Vec<String> =
+        told.map(|(what, files)| format!("{} {what}", units::count(*files))).collect();
+    if kinds.len() > TOLD_MAX {
+        told.push(format!("{} more kinds", kinds.len() - TOLD_MAX));
+    }
+    told.join(", ")
+}
+
+impl FoundFolder {
+    /// `2,000 jpeg, 105 MB, 10 folders, 400 × 400 in the mean`.
+    pub(crate) fn line(&self) -> String {
+        let mut words = vec![
+            format!("{} {}", units::count(self.files), self.format),
+            units::bytes(self.bytes),
+            units::counted(self.folders, "folder"),
+        ];
+        if self.samples_per_file > 1 {
+            words.push(format!("{} each", units::counted(self.samples_per_file, "sample")));
+        }
+        words.extend(self.dims.as_ref().map(|dims| {
+            // Height and width say enough of a picture.
+            let is_picture = dims.len() == 3 && dims[2] <= 4;
+            let shown = if is_picture { &dims[..2] } else { dims };
+            let sides: Vec<String> = shown.iter().map(u64::to_string).collect();
+            let mean = if self.dims_are_even { "" } else { " in the mean" };
+            format!("{}{mean}", sides.join(" × "))
+        }));
+        words.join(", ")
+    }
+
+    /// Words on files that were not taken; `None` where all were.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let all: Vec<(String, u64)> =
+            self.left_out.iter().map(|of| (of.what.clone(), of.files)).collect();
+        (!all.is_empty()).then(|| format!("left out: {}", told(&all)))
+    }
+
+    /// The workload that trains on them, by `accelerators`.
+    pub(crate) fn source(&self, accelerators: u32) -> WorkloadSource {
+        let name = resolve::stem(&self.folder);
+        let workers = self.workers(accelerators);
+        let batch = self.batch(accelerators);
+        let mut yaml = format!(
+            "model:\n  name: {}\nframework: pytorch\nworkflow:\n  train: True\n\
+             dataset:\n  data_folder: {}\n  format: {}\n  num_files_train: {}\n  num_samples_per_file: {}\n",
+            yaml_text(&name),
+            yaml_text(&self.folder.display().to_string()),
+            self.format,
+            self.files,
+            self.samples_per_file,
+        );
+        // Of pictures the plan's bytes are those of the pixels.
+        let is_plain = self.dims_are_even && !self.has(Ability::HoldsFiles);
+        let is_dims = is_plain || self.has(Ability::EstimatedSize);
+        match &self.dims {
+            Some(dims) if is_dims => {
+                let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
+                yaml += &format!("  record_dims: [{}]\n", dims.join(", "));
+            }
+            _ => {
+                let bytes = self.bytes / self.samples.max(1);
+                yaml += &format!("  record_length_bytes: {}\n", bytes.max(1));
+            }
+        }
+        if let Some(element) = self.element {
+            yaml += &format!("  record_element_type: {element}\n");
+        }
+        yaml += &format!(
+            "reader:\n  data_loader: pytorch\n  batch_size: {batch}\n  read_threads: {workers}\n  \
+             file_shuffle: seed\n"
+        );
+        // One after another is how such files are read.
+        if !self.has(Ability::HoldsFiles) {
+            yaml += "  sample_shuffle: seed\n";
+        }
+        yaml += "train:\n  epochs: 1\n";
+        WorkloadSource { name, file: self.folder.display().to_string(), yaml }
+    }
+
+    fn has(&self, ability: Ability) -> bool {
+        format::find(self.format).is_some_and(|format| format.member().has(ability))
+    }
+
+    /// No larger than what an accelerator has.
+    fn batch(&self, accelerators: u32) -> u64 {
+        BATCH.min(self.samples / u64::from(accelerators.max(1))).max(1)
+    }
+
+    fn workers(&self, accelerators: u32) -> u64 {
+        (WORKERS_MAX.min(threads() as u64) / u64::from(accelerators.max(1))).max(1)
+    }
+
+    /// Say what was assumed, but for keys that `overrides` give, and what was left out.
+    pub(crate) fn tell(&self, overrides: &[String], accelerators: u32) {
+        let is_given =
+            |key: &str| overrides.iter().any(|of| of.trim_start_matches('+').starts_with(key));
+        let workers = units::counted(self.workers(accelerators), "worker");
+        let assumed = [
+            (
+                "reader.read_threads=",
+                format!("{workers} (as many as cores, at most {WORKERS_MAX})"),
+            ),
+            ("reader.batch_size=", format!("batches of {}", self.batch(accelerators))),
+            ("train.epochs=", "one epoch".to_string()),
+        ];
+        let assumed = assumed.into_iter().filter(|(key, _)| !is_given(key));
+        let assumed: Vec<String> = assumed.map(|(_, what)| what).collect();
+        if !assumed.is_empty() {
+            messages::say(format!("assumed: {}", assumed.join(", ")));
+        }
+        self.left_out().into_iter().for_each(messages::say);
+    }
+}

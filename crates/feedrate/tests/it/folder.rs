@@ -1,0 +1,176 @@
+//! Folders of files that others made, under names of their own.
+
+use crate::harness::{TINY, Test, venv_python};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// Files of `format` as feedrate makes them, moved into class folders of `theirs` under other names with `ending`.
+fn theirs(test: &Test, format: &str, ending: &str, more: &[&str]) {
+    let format = format!("dataset.format={format}");
+    let asked = [&["generate", "workload.yaml", &format], more].concat();
+    assert_eq!(test.feedrate(&asked).code, 0);
+    let manifest = test.data_files("manifest.json")[0].clone();
+    for (i, file) in test.files_below("data", "").iter().enumerate() {
+        if file.to_string_lossy().contains("_of_") && !file.to_string_lossy().ends_with(".idx") {
+            let class = test.path(&format!("theirs/class {}", i % 3));
+            fs::create_dir_all(&class).unwrap();
+            fs::rename(file, class.join(format!("ä {i}.{ending}"))).unwrap();
+        }
+    }
+    fs::remove_dir_all(manifest.parent().unwrap()).unwrap();
+    test.write("theirs/README.md", "words");
+    test.write("theirs/labels.csv", "1,2\n");
+    test.write("theirs/.hidden", "x");
+}
+
+fn folder_run(test: &Test, more: &[&str]) -> Value {
+    let answer = test.feedrate(&[&["run", "--data", "theirs", "--json", "--quiet"], more].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    answer.json()
+}
+
+/// What lies below a folder, with times and lengths.
+fn state(folder: &Path) -> Vec<String> {
+    let mut all = vec![];
+    for entry in fs::read_dir(folder).unwrap() {
+        let (path, found) = (entry.as_ref().unwrap().path(), entry.unwrap().metadata().unwrap());
+        if found.is_dir() {
+            all.extend(state(&path));
+        }
+        all.push(format!("{} {} {:?}", path.display(), found.len(), found.modified().unwrap()));
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_folder_is_enough_whatever_its_format() {
+    let samples = ["dataset.num_samples_per_file=3"];
+    for (format, ending, more, dims) in [
+        ("jpeg", "jpg", &[][..], json!([64, 64])),
+        ("png", "PNG", &[], json!([64, 64])),
+        ("npz", "npz", &[], json!([64, 64])),
+        ("npy", "npy", &[], json!([64, 64])),
+        ("raw", "raw", &[], json!([4096])),
+        ("webdataset", "tar", &samples, Value::Null),
+        ("parquet", "parquet", &samples, json!([64, 64])),
+        ("tfrecord", "tfrecords", &samples, Value::Null),
+        ("hdf5", "h5", &samples, json!([64, 64])),
+        ("safetensors", "safetensors", &samples, json!([64, 64])),
+    ] {
+        let test = Test::with(TINY);
+        theirs(&test, format, ending, more);
+        let before = state(&test.path("theirs"));
+        let scanned = test.feedrate(&["scan", "theirs", "--json"]);
+        assert_eq!(scanned.code, 0, "{format}: {}", scanned.stderr);
+        let scanned = scanned.json();
+        let each = if more.is_empty() { 1 } else { 3 };
+        let told = ["format", "files", "folders", "samples", "samples_per_file"];
+        let told = told.map(|key| scanned[key].clone());
+        assert_eq!(json!(told), json!([format, 8, 3, 8 * each, each]));
+        assert_eq!(scanned["dims"], dims, "{format}");
+        let json = folder_run(&test, &["--batch", "4"]);
+        assert_eq!(json["latency"]["sample"]["count"], 8 * each, "{format}");
+        assert_eq!(json["found"]["bytes"], scanned["bytes"]);
+        assert_eq!(state(&test.path("theirs")), before, "{format}: nothing is written there");
+    }
+}
+
+#[test]
+fn any_names_are_read_by_a_workload_that_is_foreign() {
+    let test = Test::with(TINY);
+    theirs(&test, "npz", "npz", &[]);
+    let json = test.run_json(&["--foreign", "--data", "theirs", "train.epochs=1"]);
+    assert_eq!(json["latency"]["sample"]["count"], 8);
+    let opens = json["access"]["preparation_opens"].as_u64().unwrap();
+    assert!(opens >= 8, "{opens} files were looked at");
+    let many =
+        ["run", "workload.yaml", "--foreign", "--data", "theirs", "dataset.num_files_train=9"];
+    test.feedrate(&many).refuses(1, &["9 npz files to train on", "there are 8"]);
+    assert_eq!(test.files_below("results", "names.index").len(), 1, "none is left of what failed");
+    let run_dir = test.path(json["run_dir"].as_str().unwrap());
+    let broken = &test.files_below("theirs", ".npz")[3];
+    fs::write(broken, "broken").unwrap();
+    let name = broken.file_name().unwrap().to_str().unwrap();
+    let few = ["run", "workload.yaml", "--foreign", "--data", "theirs"];
+    test.feedrate(&few).refuses(1, &[name]);
+    test.feedrate(&["show", run_dir.to_str().unwrap()]);
+}
+
+#[test]
+fn what_is_not_taken_is_told() {
+    let test = Test::with(TINY);
+    theirs(&test, "jpeg", "jpg", &[]);
+    let jpeg = test.files_below("theirs", ".jpg")[0].clone();
+    fs::write(test.path("theirs/empty.jpg"), "").unwrap();
+    fs::write(test.path("theirs/one.png"), b"\x89PNG\r\n\x1a\n and more").unwrap();
+    std::os::unix::fs::symlink(".", test.path("theirs/loop")).unwrap();
+    std::os::unix::fs::symlink(&jpeg, test.path("theirs/link.JPEG")).unwrap();
+    std::os::unix::fs::symlink("nowhere", test.path("theirs/broken.jpg")).unwrap();
+    let scanned = test.feedrate(&["scan", "theirs"]);
+    let mut lines = scanned.stdout.lines();
+    let first = lines.next().unwrap();
+    assert!(first.starts_with("9 jpeg, ") && first.ends_with(", 4 folders, 64 × 64"), "{first}");
+    let left = "left out: 1 broken link, 1 csv, 1 empty, 1 hidden, 1 md, 1 png";
+    assert_eq!(lines.next(), Some(left));
+    let answer = test.feedrate(&["run", "--data", "theirs", "--write-yaml", "mine.yaml"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stderr.contains("assumed: ") && answer.stderr.contains(left), "{answer:?}");
+    let told: Vec<&str> = answer.stdout.lines().collect();
+    assert_eq!(told[0], format!("{first}; compute time unknown: the loader's ceiling"));
+    assert!(told[1].contains(" samples/s, ") && told[1].contains(" on "), "{}", told[1]);
+    assert!(told.last().unwrap().starts_with("Results: "), "{told:?}");
+    let again = test.feedrate(&["run", "mine.yaml", "--foreign", "--json", "--compute", "1ms"]);
+    assert_eq!(again.json()["latency"]["sample"]["count"], 9, "{}", again.stderr);
+    test.feedrate(&["run", "--data", "theirs", "--results", "theirs/results"])
+        .refuses(2, &["--results"]);
+    test.feedrate(&["run", "--data", "nowhere"]).refuses(2, &["`nowhere` is no folder"]);
+    test.feedrate(&["run"]).refuses(2, &["WORKLOAD"]);
+    fs::create_dir(test.path("bare")).unwrap();
+    test.write("bare/a.webp", "RIFF....WEBP");
+    test.feedrate(&["run", "--data", "bare"]).refuses(2, &["1 webp"]);
+    assert!(!test.path("results/bare").join("names.index").exists());
+}
+
+#[test]
+fn datasets_of_ours_are_named_with_their_commands() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    let folder = test.data_files("manifest.json")[0].parent().unwrap().to_path_buf();
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    for command in [["run", "--data", "data"], ["scan", "data", "--json"]] {
+        test.feedrate(&command).refuses(2, &["feedrate made", "feedrate run", name]);
+    }
+}
+
+/// Train and val, shards of unequal numbers of samples, and the libraries' own files.
+#[test]
+fn splits_and_uneven_shards_of_real_libraries() {
+    let test = Test::with(TINY);
+    test.python(&venv_python(), "folder.py", ["theirs"].map(String::from));
+    for (folder, format, files, samples) in [
+        ("shards", "webdataset", 4, 40),
+        ("hub", "parquet", 2, 20),
+        ("h5", "hdf5", 1, 12),
+        ("h5z", "hdf5", 1, 12),
+        ("npz", "npz", 6, 6),
+        ("jpeg", "jpeg", 6, 6),
+    ] {
+        let folder = format!("theirs/{folder}");
+        let asked = ["run", "--data", &folder, "--json", "--quiet", "--batch", "2"];
+        let answer = test.feedrate(&asked);
+        assert_eq!(answer.code, 0, "{folder}: {}", answer.stderr);
+        let json = answer.json();
+        let found = &json["found"];
+        assert_eq!(
+            (&found["format"], &found["files"]),
+            (&json!(format), &json!(files)),
+            "{folder}"
+        );
+        assert_eq!(
+            (&found["samples"], &json["latency"]["sample"]["count"]),
+            (&json!(samples), &json!(samples))
+        );
+    }
+}
