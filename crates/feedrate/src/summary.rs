@@ -131,7 +131,9 @@ fn figures(summary: &Summary, record: &Record) -> String {
         ];
         rows.push(("Stall", shares(figures, &parts)));
     }
-    rows.extend(latency(&figures.read_latency).map(|latency| ("Read latency", latency)));
+    rows.extend(
+        figures.read_latency.as_ref().and_then(latency).map(|latency| ("Read latency", latency)),
+    );
     rows.extend(access(figures).map(|access| ("Access", access)));
     rows.extend(calls(figures).map(|calls| ("I/O calls", calls)));
     rows.extend(files(figures).map(|files| ("Files", files)));
@@ -267,6 +269,9 @@ fn sustained(figures: &Figures) -> String {
         return format!("{au}   what the storage can keep up");
     }
     let why = match figures.sustained_missing {
+        Some(NotMeasurable::ReadsNotKnown) => {
+            "reads are not known of a loop that was watched".into()
+        }
         Some(NotMeasurable::NothingRead) => "nothing was read".into(),
         Some(NotMeasurable::NoWindow) => "reading was over before the window began".into(),
         _ => format!("run at least {} steps an epoch", units::count(figures.sustained_needs_steps)),

@@ -52,6 +52,19 @@ pub(crate) fn cut(text: &str, characters: usize) -> String {
     format!("{words} …")
 }
 
+/// A parameter and its value in so many characters: the value tells runs apart, so that it is the parameter that is cut.
+pub(crate) fn setting(parameter: &str, value: &str, characters: usize) -> String {
+    let whole = format!("{parameter} {value}");
+    let over = whole.chars().count().saturating_sub(characters);
+    match parameter.chars().count().checked_sub(over + 1) {
+        Some(kept @ 4..) if 0 < over => {
+            let kept: String = parameter.chars().take(kept).collect();
+            format!("{kept}… {value}")
+        }
+        _ => cut(&whole, characters),
+    }
+}
+
 /// A value that may not be known.
 pub(crate) fn known<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".into(), text)
@@ -156,7 +169,10 @@ fn wrapped_line(line: &str, width: usize) -> String {
 
 /// Words with the blanks behind them; a number stays with what it counts.
 fn stretches(line: &str) -> impl Iterator<Item = &str> {
-    let after_number = |at: usize| line[..at].ends_with(|c: char| c.is_ascii_digit());
+    let after_number = |at: usize| {
+        let word = line[..at].rsplit(' ').next().unwrap_or_default();
+        word.ends_with(|c: char| c.is_ascii_digit()) && !word.contains('=')
+    };
     let ends = line.match_indices(' ').filter(move |(at, _)| !after_number(*at));
     let ends = ends.map(|(at, _)| at + 1).chain([line.len()]);
     ends.scan(0, |begin, end| Some(&line[std::mem::replace(begin, end)..end]))
@@ -183,10 +199,23 @@ mod tests {
             ("incomprehensibilities go", 10, "incomprehensibilities\ngo"),
             ("a    one two", 10, "a    one\n     two"),
             ("at 20 ms it is", 6, "at\n20 ms\nit is"),
+            ("key=1 more=2", 8, "key=1\nmore=2"),
             ("a\n\nb c", 1, "a\n\nb\nc"),
         ] {
             assert_eq!(wrapped(text, Some(width)), expected, "{text}");
             assert_eq!(wrapped(text, None), text);
+        }
+    }
+
+    #[test]
+    fn a_setting_keeps_its_value() {
+        for (characters, expected) in [
+            (23, "read_threads,batch 1,14"),
+            (22, "read_threads,bat… 1,14"),
+            (10, "read… 1,14"),
+            (9, "read_thr …"),
+        ] {
+            assert_eq!(setting("read_threads,batch", "1,14", characters), expected);
         }
     }
 

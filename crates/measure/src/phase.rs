@@ -215,7 +215,10 @@ impl<'a> View<'a> {
                 PhaseKind::Epoch => SAMPLES_WHOLE.of_epoch(scope).filter(|rate| *rate > 0.0),
                 _ => None,
             },
-            delivered_bytes_per_second: per_second(read_bytes, told_ns),
+            delivered_bytes_per_second: match self.record.watched {
+                Some(_) => None,
+                None => per_second(read_bytes, told_ns),
+            },
             device_bytes_per_second: device_bytes.and_then(|bytes| per_second(bytes, told_ns)),
             au_percent: AU_ALL_STEPS.of_epoch(scope),
             cpu_busy_share: if scope.is_whole() { epoch.host.cpu_busy_share } else { None },
@@ -281,7 +284,8 @@ impl<'a> View<'a> {
             steps: steps.count,
             samples_per_second: steps
                 .per_second
-                .map(|rate| rate * self.record.plan.loader.batch_size as f64),
+                .map(|rate| rate * self.record.plan.loader.batch_size as f64)
+                .filter(|rate| *rate > 0.0),
             delivered_bytes_per_second: sampled.per_second(|timeline| &timeline.read_bytes),
             device_bytes_per_second: sampled
                 .per_second(|timeline| &timeline.process_device_read_bytes),

@@ -6,6 +6,7 @@ use crate::answer::Answer;
 use crate::checkpoints::CheckpointSummary;
 use crate::derived::Derived;
 use crate::doubt::{self, Doubt};
+use crate::histogram::Histogram;
 use crate::metric::{self, METRICS, Metric, NotMeasurable, Quantiles, Values};
 use crate::phase::{self, Phase};
 use crate::record::{EpochRecord, HostEpoch, Record, StagingSummary};
@@ -83,12 +84,12 @@ pub struct Figures {
     pub sustained_needs_steps: u64,
     /// The reason why there is none.
     pub sustained_missing: Option<NotMeasurable>,
-    /// Quantiles of opens.
-    pub open_latency: Quantiles,
-    /// Quantiles of reads.
-    pub read_latency: Quantiles,
-    /// Quantiles of samples.
-    pub sample_latency: Quantiles,
+    /// Quantiles of opens; `None` where nothing counted them.
+    pub open_latency: Option<Quantiles>,
+    /// Quantiles of reads, likewise.
+    pub read_latency: Option<Quantiles>,
+    /// Quantiles of samples, likewise.
+    pub sample_latency: Option<Quantiles>,
     /// How files were read; of runs only.
     pub access: Option<AccessSummary>,
 }
@@ -175,26 +176,29 @@ impl Figures {
         let record = derived.record;
         let is_sustained = derived.value(&metric::AU_SUSTAINED).is_some();
         let missing = Scope::all(record).find_map(|scope| metric::sustained(scope).err());
+        let is_counted = record.watched.is_none();
+        let quantiles = |of: &Histogram| is_counted.then(|| Quantiles::new(of));
         Figures {
             values: derived.values.clone(),
             sustained_needs_steps: metric::sustained_needs_steps(&record.plan),
             sustained_missing: if is_sustained { None } else { missing },
-            open_latency: Quantiles::new(&derived.io.open_latency),
-            read_latency: Quantiles::new(&derived.io.read_latency),
-            sample_latency: Quantiles::new(&derived.io.sample_latency),
-            access: Some(AccessSummary::new(record, &derived.io)),
+            open_latency: quantiles(&derived.io.open_latency),
+            read_latency: quantiles(&derived.io.read_latency),
+            sample_latency: quantiles(&derived.io.sample_latency),
+            access: is_counted.then(|| AccessSummary::new(record, &derived.io)),
         }
     }
 
     fn of_epoch(scope: Scope) -> Self {
         let io = metric::counters([scope].into_iter().filter(|scope| scope.is_whole()));
+        let quantiles = |of: &Histogram| (!scope.is_watched).then(|| Quantiles::new(of));
         Figures {
             values: metric::values_of_epoch(scope),
             sustained_needs_steps: metric::sustained_needs_steps(scope.plan),
             sustained_missing: metric::sustained(scope).err(),
-            open_latency: Quantiles::new(&io.open_latency),
-            read_latency: Quantiles::new(&io.read_latency),
-            sample_latency: Quantiles::new(&io.sample_latency),
+            open_latency: quantiles(&io.open_latency),
+            read_latency: quantiles(&io.read_latency),
+            sample_latency: quantiles(&io.sample_latency),
             access: None,
         }
     }

@@ -4,7 +4,7 @@ use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
 use crate::doubt::{Doubt, Severity};
 use crate::facts::Facts;
-use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, STALL_SKEW};
+use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, LOAD_S, STALL_SKEW};
 use crate::record::Record;
 use crate::waits::{WaitCause, Waits};
 use feedrate_spec::{names, units};
@@ -24,6 +24,8 @@ names! {
         DecodeBound = "decode-bound",
         /// The accelerators were fed: compute is what takes the time.
         ComputeBound = "compute-bound",
+        /// The loader held the accelerators up, and nothing tells what it waited for: the loop was watched.
+        InputBound = "input-bound",
         /// They waited for each other.
         BarrierBound = "barrier-bound",
         /// Most bytes came from memory, so that nothing is known about the storage.
@@ -60,6 +62,9 @@ impl Bound {
             Bound::ComputeBound => {
                 "The storage kept up with the {target_percent:.0} % asked for: {read_bytes} were read{from}."
             }
+            Bound::InputBound => {
+                "What the loader was busy with is not known: the loop was watched.[ Its processes got {read_call_bytes} from read calls, and {device_bytes} came from a device.|]"
+            }
             Bound::BarrierBound => {
                 "They waited longer for the slowest among them than for data{slowest}."
             }
@@ -78,6 +83,9 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     }
     if derived.record.plan.is_checkpoints_alone() {
         return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(derived.record) };
+    }
+    if derived.record.watched.is_some() && derived.steps > 0 {
+        return of_watched(derived);
     }
     let Some(waits) = Waits::new(derived) else {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
@@ -98,12 +106,37 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     Verdict { name, evidence: facts(name, derived, &waits).render(&template) }
 }
 
-/// Fed if the sustained utilisation, or without one that of all steps, reaches what the workload asks for. Otherwise what was waited for.
-fn bound(derived: &Derived, waits: &Waits) -> Bound {
+/// Waits for others are in the compute time.
+fn of_watched(derived: &Derived) -> Verdict {
+    let name = if is_fed(derived) { Bound::ComputeBound } else { Bound::InputBound };
+    let reason = match name {
+        Bound::ComputeBound => "The loader kept up with the {target_percent:.0} % asked for.",
+        other => other.reason(),
+    };
+    let watched = derived.record.watched.as_ref();
+    let facts = Facts::new()
+        .with_known("compute_s", derived.value(&COMPUTE_S))
+        .with_known("load_s", derived.value(&LOAD_S))
+        .with("target_percent", derived.record.plan.metric.au_target_percent)
+        .with_known("read_call_bytes", watched.and_then(|watched| watched.read_call_bytes))
+        .with_known("device_bytes", derived.device_bytes);
+    let template = format!(
+        "An accelerator waited {{load_s}} for batches, and {{compute_s}} lay between them. {reason}"
+    );
+    Verdict { name, evidence: facts.render(&template) }
+}
+
+/// Whether the sustained utilisation, or without one that of all steps, reaches what the workload asks for.
+fn is_fed(derived: &Derived) -> bool {
     let target = derived.record.plan.metric.au_target_percent;
     let au = derived.value(&AU_SUSTAINED).or(derived.value(&AU_ALL_STEPS));
     let reached = au.is_some_and(|au| target <= au);
-    if derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0) && reached {
+    derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0) && reached
+}
+
+/// Compute where the accelerators were fed, otherwise what was waited for.
+fn bound(derived: &Derived, waits: &Waits) -> Bound {
+    if is_fed(derived) {
         return Bound::ComputeBound;
     }
     match waits.main_part().map(|part| part.cause) {

@@ -14,12 +14,15 @@ pub struct Scope<'a> {
     pub epoch: &'a EpochRecord,
     /// Samples of the whole run, where it kept them.
     pub timeline: Option<&'a Timeline>,
+    /// Whether it is of a loop that was watched, of which less is known.
+    pub is_watched: bool,
 }
 
 impl<'a> Scope<'a> {
     /// An epoch or evaluation of a record.
     pub fn new(record: &'a Record, epoch: &'a EpochRecord) -> Self {
-        Scope { plan: &record.plan, epoch, timeline: record.timeline.as_ref() }
+        let is_watched = record.watched.is_some();
+        Scope { plan: &record.plan, epoch, timeline: record.timeline.as_ref(), is_watched }
     }
 
     /// Every epoch of a record that all accelerators have told of: those that metrics are of.
@@ -173,7 +176,7 @@ mod tests {
         let mut plan = plan(1, planned);
         (plan.metric.exclude_start_steps, plan.metric.exclude_end_steps) = excluded;
         let epoch = epoch(1, vec![vec![block(0, &vec![(1, 1, 1, 1); steps])]]);
-        let scope = Scope { plan: &plan, epoch: &epoch, timeline: None };
+        let scope = Scope { plan: &plan, epoch: &epoch, timeline: None, is_watched: false };
         let window = scope.windows(&epoch.accelerators[0]).next().unwrap();
         assert_eq!((window.first, window.end), expected);
         assert_eq!(window.time_ns().is_some(), window.steps() > 0);

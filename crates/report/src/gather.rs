@@ -5,7 +5,7 @@ use crate::advice;
 use crate::ceilings;
 use crate::figures::figures;
 use crate::methods;
-use crate::opening::opening;
+use crate::opening::{self, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::plot::whatif;
@@ -54,7 +54,15 @@ pub fn of_results(
     found.data.overview = overview(paths)?;
     found.data.curves = whatif::curves(&found.data, replan);
     let (figures, not_drawn) = figures(&found.data);
-    Ok(Report { figures, not_drawn, ..concluded(found, paths, from, replan) })
+    let is_search = !found.data.searches.is_empty();
+    let mut report = Report { figures, not_drawn, ..concluded(found, paths, from, replan) };
+    if !is_search {
+        let lines = opening::of_page(&report);
+        // Before what to do, and how much more there is.
+        let at = report.opening.len().saturating_sub(2);
+        report.opening.splice(at..at, lines);
+    }
+    Ok(report)
 }
 
 /// Conclusions from runs that were read, without figures.

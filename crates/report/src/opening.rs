@@ -1,10 +1,10 @@
 //! The five lines that a report opens with: what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides nothing
 //! that findings and doubts do not say.
 
-use crate::report::{FindingFigure, FindingNumber, FindingText, Report, ReportedRun, Support};
+use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
 use crate::words::number::list;
-use feedrate_analysis::finding::{EffectUnit, FindingKind};
-use feedrate_analysis::findings::MARGIN;
+use feedrate_analysis::finding::FindingKind;
+use feedrate_analysis::findings::{MARGIN, matters};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::groups::{Passes, passes_as_reported_alone};
@@ -30,6 +30,21 @@ pub(super) fn opening(report: &Report) -> Vec<FindingFigure> {
     lines.map(|(name, value)| FindingFigure { name: name.into(), value }).into()
 }
 
+/// Lines that only a page has room for: the best of the tested configurations with what it costs, and what changes while runs last.
+pub(super) fn of_page(report: &Report) -> Vec<FindingFigure> {
+    let best = report.recommendations.first().map(|of| {
+        let own = of.says.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
+        if report.recommendations.len() == 1 { own } else { format!("{}: {own}", of.workload) }
+    });
+    let kinds = [FindingKind::Epochs, FindingKind::Checkpoints];
+    let over_time = kinds.map(|kind| report.findings.iter().find(|one| one.kind == kind));
+    let over_time: Vec<&str> = over_time.into_iter().flatten().map(|one| &*one.says).collect();
+    let over_time = (!over_time.is_empty()).then(|| over_time.join("; "));
+    let lines = [("Best", best), ("Over time", over_time)];
+    let lines = lines.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
+    lines.map(|(name, value)| FindingFigure { name, value }).collect()
+}
+
 fn unusable(report: &Report) -> String {
     let results: Vec<&ReportedRun> =
         report.runs.iter().filter(|one| one.run.has_result()).collect();
@@ -40,6 +55,7 @@ fn unusable(report: &Report) -> String {
     let invalid: Vec<(&ReportedRun, &str)> = invalid.collect();
     let mut says = match (invalid.len(), counted(results.len() as u64, "run")) {
         (0, _) if results.is_empty() => "no run trained".into(),
+        (0, _) if results.len() == 1 => format!("the run is not invalid{}", warned(&results)),
         (0, all) => format!("none of {all} is invalid{}", warned(&results)),
         (some, all) if some <= NAMED_MAX => {
             let named =
@@ -56,7 +72,11 @@ fn unusable(report: &Report) -> String {
             format!("{some} of {all}: {}", list(&named))
         }
     };
-    let others = report.runs.len() - results.len();
+    let unread = report.runs.iter().filter(|one| one.run.unusable == Some(Reason::NoSteps)).count();
+    if unread > 0 {
+        says += &format!("; of {unread} more no steps are known");
+    }
+    let others = report.runs.len() - results.len() - unread;
     if others > 0 {
         says += &format!("; {others} more trained nothing or were put aside");
     }
@@ -79,8 +99,12 @@ fn warned(results: &[&ReportedRun]) -> String {
     // The first of the commonest.
     let commonest = names.into_iter().rev().max_by_key(|of| of.1);
     commonest.map_or(String::new(), |(name, _)| {
-        let have = if runs == 1 { "has" } else { "have" };
-        format!("; {runs} {have} warnings, most often `{name}`")
+        let have = match (results.len(), runs) {
+            (1, _) => "it has".into(),
+            (_, 1) => "1 has".into(),
+            _ => format!("{runs} have"),
+        };
+        format!("; {have} warnings, most often `{name}`")
     })
 }
 
@@ -107,10 +131,15 @@ fn artefacts(report: &Report) -> String {
     if let Some((one, reported, whole)) = worst
         && 0 < far
     {
-        parts.push(format!(
-            "the AU reported of {far} of {all} is not that of all their steps: at worst {reported:.1} % for {whole:.1} % (`{}`)",
-            one.run.short_path()
-        ));
+        parts.push(match both.len() {
+            1 => format!(
+                "the AU reported is not that of all steps: {reported:.1} % for {whole:.1} %"
+            ),
+            _ => format!(
+                "the AU reported of {far} of {all} is not that of all their steps: at worst {reported:.1} % for {whole:.1} % (`{}`)",
+                one.run.short_path()
+            ),
+        });
     }
     let mut found = report.findings.iter();
     let found =
@@ -121,7 +150,9 @@ fn artefacts(report: &Report) -> String {
 
 fn holds(report: &Report) -> String {
     let claims = report.findings.iter().filter(|one| match one.kind {
-        FindingKind::Effect | FindingKind::Drift => one.numbers.iter().any(matters),
+        FindingKind::Effect | FindingKind::Drift => {
+            one.numbers.iter().any(|of| matters(&of.effect))
+        }
         kind => matches!(kind, FindingKind::Scaling | FindingKind::NoEffect),
     });
     let [shown, doubted] = [Support::Shown, Support::Doubted]
@@ -149,21 +180,13 @@ fn holds(report: &Report) -> String {
     parts.join("; ")
 }
 
-/// Whether anybody would act on a difference, however certain it is.
-fn matters(of: &FindingNumber) -> bool {
-    match of.effect.unit {
-        EffectUnit::Points => 100.0 * MARGIN <= of.effect.estimate.abs(),
-        EffectUnit::Ratio => MARGIN <= (of.effect.estimate - 1.0).abs(),
-        _ => true,
-    }
-}
-
 /// How many of others' runs reach their bar; ours have an answer each.
 fn bar(report: &Report) -> Option<String> {
     let used = report.runs.iter().filter(|one| one.unused().is_none()).map(|one| &one.run);
     let of = Passes::over_all_steps(used.filter(|run| !run.is_own()));
-    let reach = if of.yes == 1 { "reaches" } else { "reach" };
-    let all = counted((of.yes + of.no + of.unknown) as u64, "run");
+    let count = of.yes + of.no + of.unknown;
+    let reach = if of.yes == 1 || count == 1 { "reaches" } else { "reach" };
+    let all = counted(count as u64, "run");
     let unknown = match of.unknown {
         0 => String::new(),
         unknown => format!(", of {unknown} it is not known"),
@@ -190,8 +213,8 @@ fn to_do(report: &Report) -> String {
         let runs = counted(doubt.seen.len() as u64, "run");
         return format!("{} (`{}`, {runs})", seen.advice, doubt.name);
     }
-    let open = report.findings.iter().find(|one| one.support == Support::CannotBeTold);
-    open.map_or("nothing that these runs ask for".into(), |one| one.says.clone())
+    let open = report.findings.iter().find_map(|one| one.to_do.clone());
+    open.unwrap_or_else(|| "nothing that these runs ask for".into())
 }
 
 fn more(report: &Report) -> String {

@@ -96,6 +96,8 @@ pub struct FindingText {
     pub runs: Vec<usize>,
     /// Reasons not to believe it.
     pub doubts: Vec<String>,
+    /// Runs that would tell what cannot be told; `null` where no runs would, or it is told.
+    pub to_do: Option<String>,
 }
 
 /// A number of a finding.

@@ -79,6 +79,9 @@ fn who_passes_as_reported_alone_is_named_first() {
     report.runs.iter_mut().for_each(|one| one.run.origin = RunOrigin::Dlio);
     let expected = "1 of 2 runs reaches the bar over all steps, of 1 it is not known; ";
     assert!(holds(&report).starts_with(expected), "{}", holds(&report));
+    report.runs[1].run.unusable = Some(Reason::NoSteps);
+    let unusable = opening::opening(&report).remove(0).value;
+    assert!(unusable.ends_with("; of 1 more no steps are known"), "{unusable}");
 }
 
 #[test]
@@ -341,6 +344,9 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
     let experiments = experiments(&report);
     let names: Vec<_> = experiments.iter().map(|one| (&*one.parameter, &*one.value)).collect();
     assert_eq!(names, [("format", "npz"), ("format", "png")]);
+    let best = &report.opening[3];
+    assert!(best.name == "Best" && best.value.starts_with("most throughput: "), "{best:?}");
+    assert_eq!(report.opening[4].name, "To do");
     let figure = report.figures.iter().find(|figure| figure.name == "main_effects").unwrap();
     let columns = figure.values.columns.iter().map(|column| column.name.as_str());
     assert_eq!(
@@ -398,6 +404,9 @@ fn each_experiment_is_told_by_epoch_and_around_checkpoints() {
     }
     let kinds: Vec<FindingKind> = report.findings.iter().map(|one| one.kind).collect();
     assert!(kinds.contains(&FindingKind::Epochs) && kinds.contains(&FindingKind::Checkpoints));
+    let over_time = report.opening.iter().find(|line| line.name == "Over time").unwrap();
+    let parts = ["first epoch", "a checkpoint takes 20 ms"];
+    assert!(parts.iter().all(|part| over_time.value.contains(part)), "{over_time:?}");
 }
 
 #[test]

@@ -7,10 +7,11 @@ use crate::report::{
     Support,
 };
 use crate::words::finding::{caveat, quantity, sentence};
+use crate::words::inconclusive;
 use crate::words::number::{chance, with_ends};
 use crate::words::recommendation::sentences;
 use feedrate_analysis::design::Design;
-use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity};
+use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use feedrate_analysis::findings::{findings, main_responses};
 use feedrate_analysis::recommendation::{ConfigurationMean, recommendations};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, Provenance, SAMPLES_WHOLE};
@@ -77,7 +78,12 @@ fn one(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> FindingText
     if numbers.iter().any(|one| one.provenance == Some(Provenance::Estimated)) {
         says += "; bytes are estimated";
     }
+    let to_do = match &finding.subject {
+        Subject::Inconclusive(of) => inconclusive::to_do(of),
+        _ => None,
+    };
     FindingText {
+        to_do,
         says: if is_alone { says } else { format!("{of}: {says}") },
         kind: finding.kind,
         workload,

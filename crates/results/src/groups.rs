@@ -244,6 +244,19 @@ mod tests {
     }
 
     #[test]
+    fn a_system_of_two_rounds_is_two_groups() {
+        let folder = tempfile::tempdir().unwrap();
+        for (round, start_s) in [("v1.0", 36_000.0), ("v2.0", 46_000.0)] {
+            let name = format!("{round}/closed/x/results/one/unet3d-h100/run_1/c1");
+            run(|_, _| 0.02, start_s).publish(folder.path(), &name);
+        }
+        let runs = runs(folder.path());
+        let found = result_groups(&runs);
+        let systems = found.iter().map(|one| one.submission.as_ref().unwrap().to_string());
+        assert_eq!(systems.collect::<Vec<_>>(), ["v1.0/closed/x/one", "v2.0/closed/x/one"]);
+    }
+
+    #[test]
     fn checkpoints_of_a_system_are_one_group_whoever_wrote_and_read_them() {
         let folder = tempfile::tempdir().unwrap();
         let none = r#""save_checkpoint_io_mean_GB_per_second": NaN"#;

@@ -1,16 +1,21 @@
-"""Runs feedrate's programs and reads what they leave. The numbers are theirs; nothing is worked out here."""
+"""Runs feedrate's programs and reads what they leave; watches training loops. The numbers are the programs'; nothing is worked out here."""
 
 from ._plots import plot_levels, plot_processes
 from ._results import load_results
 from ._run import FeedrateError, run
 from ._study import call, design, experiments, findings, load_study, run_study, system
+from ._callbacks import keras_callback, lightning_callback
+from ._watch import checkpoint, watch
 
 __all__ = [
     "FeedrateError",
     "call",
+    "checkpoint",
     "design",
     "experiments",
     "findings",
+    "keras_callback",
+    "lightning_callback",
     "load_results",
     "load_study",
     "plot_levels",
@@ -18,4 +23,5 @@ __all__ = [
     "run",
     "run_study",
     "system",
+    "watch",
 ]

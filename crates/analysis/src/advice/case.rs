@@ -171,6 +171,11 @@ impl<'a> Case<'a> {
         if emulated.is_some_and(is_full) {
             return ReadLimit::Bandwidth;
         }
+        let readers = self.plan().readers().saturating_mul(self.plan().loader.workers);
+        // So many at a time, and more readers wait for a place.
+        if self.plan().storage.throttle_concurrency.is_some_and(|places| places <= readers) {
+            return ReadLimit::Bandwidth;
+        }
         if self.derived.reads_are_emulated() {
             return ReadLimit::Latency;
         }

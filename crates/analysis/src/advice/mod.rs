@@ -247,7 +247,9 @@ pub fn would_help(case: &Case) -> Vec<Proposal> {
 }
 
 fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
-    let rules = RULES.iter().filter(|rule| rule.answers.contains(&case.answer.kind));
+    // Rules rest on files and reads, of which a loop that was watched tells nothing.
+    let rules = if case.derived.record.watched.is_none() { RULES } else { &[] };
+    let rules = rules.iter().filter(|rule| rule.answers.contains(&case.answer.kind));
     rules.filter_map(|rule| (rule.propose)(case))
 }
 

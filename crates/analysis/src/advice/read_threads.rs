@@ -31,3 +31,21 @@ fn propose(case: &Case) -> Option<Proposal> {
         Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{advised, latency};
+    use feedrate_measure::record::Record;
+
+    #[test]
+    fn threads_beyond_the_places_of_a_storage_wait_like_the_others() {
+        let with_places = |places| {
+            let change = |record: &mut Record| {
+                latency(record);
+                record.plan.storage.throttle_concurrency = Some(places);
+            };
+            advised(change).contains(&"read_threads")
+        };
+        assert_eq!([with_places(1), with_places(1000)], [false, true]);
+    }
+}

@@ -40,7 +40,7 @@ fn with<T>(record: &Record, ask: impl Fn(&Case) -> T) -> T {
 }
 
 /// Names of rules, the first choice first.
-fn advised(change: impl Fn(&mut Record)) -> Vec<&'static str> {
+pub(super) fn advised(change: impl Fn(&mut Record)) -> Vec<&'static str> {
     let mut record = starved();
     change(&mut record);
     with(&record, |case| would_help(case).iter().map(|one| one.rule).collect())

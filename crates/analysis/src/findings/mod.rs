@@ -19,7 +19,7 @@ mod artefact;
 pub use noise::RUNS_LEAST;
 
 use crate::design::{Design, Stratum};
-use crate::finding::{Caveat, Finding, FindingKind, Inconclusive, Subject};
+use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Inconclusive, Subject};
 use design_matrix::DesignMatrix;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
@@ -50,10 +50,36 @@ pub fn findings(designs: &[Design], runs: &[&Run], responses: &[&'static Metric]
     for finding in designs.iter().flat_map(|design| of_workload(design, runs, responses)) {
         add(&mut all, finding);
     }
-    all.sort_by(|a, b| {
-        a.kind.place().cmp(&b.kind.place()).then(b.magnitude.total_cmp(&a.magnitude))
-    });
+    all.sort_by(|a, b| place(a).cmp(&place(b)).then(b.magnitude.total_cmp(&a.magnitude)));
     all
+}
+
+/// Whether anybody would act on a difference, however certain it is.
+pub fn matters(of: &EffectSize) -> bool {
+    is_beyond_margin(of.unit, of.estimate)
+}
+
+fn is_beyond_margin(unit: EffectUnit, value: f64) -> bool {
+    match unit {
+        EffectUnit::Points => 100.0 * MARGIN <= value.abs(),
+        EffectUnit::Ratio => MARGIN <= (value - 1.0).abs(),
+        EffectUnit::Share => MARGIN <= value,
+        EffectUnit::Seconds => false,
+        _ => true,
+    }
+}
+
+/// By its kind; a difference that with all of its interval matters to nobody comes after all else.
+fn place(of: &Finding) -> (bool, usize) {
+    let is_difference = matches!(
+        of.kind,
+        FindingKind::Effect | FindingKind::Epochs | FindingKind::Checkpoints | FindingKind::Drift
+    );
+    let may_matter = |of: &EffectSize| {
+        let ends = [Some(of.estimate), of.low, of.high];
+        ends.into_iter().flatten().any(|value| is_beyond_margin(of.unit, value))
+    };
+    (is_difference && !of.effects.iter().any(may_matter), of.kind.place())
 }
 
 /// Add a finding; something that cannot be told of several workloads for the same reason is said once.
@@ -222,4 +248,25 @@ fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> JudgedResponse<'a> {
 /// Make a finding of something that cannot be told of these runs.
 fn cannot_tell(workload: &str, subject: Inconclusive, of: &[&Run]) -> Finding {
     about(FindingKind::CannotTell, workload, Subject::Inconclusive(subject), of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Quantity;
+    use feedrate_measure::stats::Interval;
+
+    #[test]
+    fn a_difference_that_matters_to_nobody_comes_last() {
+        let epochs = |low, high| {
+            let of = Quantity::FirstEpoch(SAMPLES_WHOLE.id.name());
+            let ends = Some(Interval { estimate: 1.0004, low, high });
+            let effect = EffectSize::new(of, EffectUnit::Ratio, 1.0004, ends, 3);
+            let found = about(FindingKind::Epochs, "w", Subject::BetweenEpochs(1), &[]);
+            place(&Finding { effects: vec![effect], ..found })
+        };
+        let open = place(&about(FindingKind::CannotTell, "w", Subject::Drift, &[]));
+        assert!(open < epochs(1.0001, 1.0007), "0.04 % is certain, and nothing");
+        assert!(epochs(0.95, 1.05) < open, "it may be 5 %");
+    }
 }

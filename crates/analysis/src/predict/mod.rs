@@ -81,6 +81,8 @@ pub enum Untold {
     NothingTrained,
     /// Its reads were not counted: a run of feedrate's own would tell.
     NotCounted,
+    /// A loop of somebody's own was watched, and what its loader does is not known: a run of a workload like it would tell.
+    OnlyWatched,
     /// Memory served most bytes, so that nothing is known of the storage: a run with a cold cache, or a larger dataset, would tell.
     ServedFromMemory,
     /// The files of the changed plan are others, or are read another way, and nobody knows what reading and decoding them takes: a run of it

@@ -129,6 +129,9 @@ impl Pipeline {
         if steps == 0.0 || compute_s == 0.0 {
             return Err(Untold::NothingTrained);
         }
+        if record.watched.is_some() {
+            return Err(Untold::OnlyWatched);
+        }
         if io.access.samples_read == 0 || io.reads == 0 {
             return Err(Untold::NotCounted);
         }

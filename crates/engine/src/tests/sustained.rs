@@ -27,6 +27,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         study: None,
         staging: None,
         asked: None,
+        watched: None,
         epochs: vec![EpochRecord {
             number: 1,
             start_ns: 0,

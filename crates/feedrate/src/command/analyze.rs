@@ -232,7 +232,7 @@ fn folded_runs(all: &[Run]) -> String {
         let cells = [
             (index + 1).to_string(),
             text::known(run.accelerators, |count| count.to_string()),
-            text::cut(&format!("{} {}", run.parameter, run.value), 24),
+            text::setting(&run.parameter, &run.value, 24),
             number(run.reported_au_percent(), 1),
             number(run.metric(&AU_ALL_STEPS), 1),
             number(run.metric(&SAMPLES_WHOLE), 1),

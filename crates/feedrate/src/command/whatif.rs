@@ -67,6 +67,9 @@ pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
         return refuse(message, hint);
     }
     let record = load_run(Path::new(&folder))?;
+    if record.watched.is_some() {
+        return Err(refusal(&folder, &unpredicted(&Untold::OnlyWatched)).into());
+    }
     let data = DataArguments::from_name(&folder);
     let of = Changeable::of_run(&folder, &record, &data)?;
     let number = arguments.accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));

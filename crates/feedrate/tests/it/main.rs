@@ -60,6 +60,8 @@ mod supervise;
 mod launches;
 /// The Python package.
 mod wheel;
+/// What it watches.
+mod watched;
 /// Its notebook.
 mod notebook;
 /// Studies of many runs.

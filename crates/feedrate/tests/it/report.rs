@@ -214,6 +214,7 @@ fn finding(says: &str, support: Support, runs: usize) -> FindingText {
             value: "0.0004, of 12 tests (Holm)".into(),
         }],
         runs: (0..runs).collect(),
+        to_do: None,
         doubts: if is_doubted { vec!["`page_cache` in 3 of its runs".into()] } else { Vec::new() },
     }
 }

@@ -13,7 +13,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         meaning: "au_windowed and au_all_steps differ by more than a point: leaving out the first steps changes the answer.",
         evidence: "{au_windowed_percent} in the window, {au_all_steps_percent} over all steps",
-        advice: "run more steps until they agree; until then, au_all_steps is what happened and au_sustained what would go on",
+        advice: "run more steps, until AU in the window and over all steps agree; until then, au_all_steps is what happened and au_sustained what would go on",
     },
     check: Some(|derived| {
         let windowed = derived.value(&AU_WINDOWED)?;

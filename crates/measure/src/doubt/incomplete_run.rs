@@ -10,7 +10,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         name: "incomplete_run",
         severity: Severity::Invalid,
         meaning: "The run was interrupted or failed: what it measured is kept, and is no result.",
-        evidence: "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are there]: {why}",
+        evidence: "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are there|steps of {begun_epochs} are there]: {why}",
         advice: "run again to the end",
     },
     check: Some(check),
@@ -19,6 +19,9 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         super::tests::fires("3 of 5 epochs are there: interrupted", |r| {
             (r.complete, r.plan.train.epochs, r.stopped_because) =
                 (false, 5, Some("interrupted".into()));
+        }),
+        super::tests::fires("steps of 3 epochs are there: it was killed", |r| {
+            (r.complete, r.watched) = (false, Some(crate::record::Watched::default()));
         }),
         super::tests::silent(|r| r.stopped_because = Some("interrupted".into())),
     ],
@@ -36,5 +39,9 @@ fn check(derived: &Derived) -> Option<Facts> {
         return Some(facts.with("checkpoints", done));
     }
     let done = Scope::all(record).count();
+    if record.watched.is_some() {
+        // How often the loop would have begun again nobody told.
+        return Some(facts.with("begun_epochs", done));
+    }
     Some(facts.with("epochs_done", done).with("epochs_planned", record.plan.train.epochs_run()))
 }

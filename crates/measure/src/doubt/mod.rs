@@ -17,6 +17,7 @@ mod straggler_accelerator;
 mod compute_overshoot;
 mod first_epoch_differs;
 mod no_step_causes;
+mod watched;
 mod members_not_decoded;
 mod results_on_device_under_test;
 mod clock_step;
@@ -60,6 +61,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &first_epoch_differs::DOUBT,
     &metadata_warm::DOUBT,
     &no_step_causes::DOUBT,
+    &watched::DOUBT,
     &members_not_decoded::DOUBT,
     &note(
         "scaled",

@@ -14,7 +14,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     },
     check: Some(|derived| {
         // Records that are made of another program's files are no older ones.
-        if !derived.record.program.starts_with("feedrate") {
+        let is_ours = derived.record.watched.is_none();
+        if !(is_ours && derived.record.program.starts_with("feedrate")) {
             return None;
         }
         let silent = Scope::each(derived.record).filter(|scope| scope.epoch.causes.is_none());

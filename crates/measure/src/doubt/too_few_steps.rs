@@ -14,6 +14,10 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     },
     check: Some(|derived| {
         let needed = sustained_needs_steps(&derived.record.plan);
+        // It is about au_sustained, which such a record cannot tell.
+        if derived.record.watched.is_some() {
+            return None;
+        }
         if derived.steps == 0 || needed <= derived.steps {
             return None;
         }

@@ -28,6 +28,8 @@ pub static AU_SUSTAINED: Metric = Metric {
 pub enum NotMeasurable {
     /// Fewer than [`sustained_needs_steps`].
     TooFewSteps,
+    /// A loop was watched, whose reads are not known.
+    ReadsNotKnown,
     /// The loaders read no bytes.
     NothingRead,
     /// Reading was over when the excluded steps were.
@@ -46,6 +48,9 @@ pub fn sustained_needs_steps(plan: &Plan) -> u64 {
 /// It cannot be measured.
 pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
     let accelerators = &scope.epoch.accelerators;
+    if scope.is_watched {
+        return Err(NotMeasurable::ReadsNotKnown);
+    }
     let mut sum = 0.0;
     for accelerator in accelerators {
         sum += utilisation(scope, accelerator)?;

@@ -381,8 +381,22 @@ impl Metric {
         }
     }
 
+    /// Whether all that it needs is known. Of a loop that was watched it is what lies between two batches, the size of these where the
+    /// plan has it, and the machine.
+    fn is_known(&self, is_watched: bool, plan: &Plan) -> bool {
+        !is_watched
+            || self.basis.iter().all(|basis| match basis {
+                Basis::Steps | Basis::AllRanks | Basis::Host => true,
+                Basis::BatchSize => plan.loader.batch_size > 0,
+                Basis::Barriers | Basis::RecordLength | Basis::Reads => false,
+            })
+    }
+
     /// Value of one accelerator in one epoch.
     pub fn of_accelerator(&self, scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+        if !self.is_known(scope.is_watched, scope.plan) {
+            return None;
+        }
         match self.figure {
             Figure::OfAccelerators(value, ..) => value(scope, accelerator),
             Figure::OfEpochs(..) => None,
@@ -396,7 +410,7 @@ impl Metric {
 
     /// Value of one epoch, over its accelerators; `None` where not all have told.
     pub fn of_epoch(&self, scope: Scope) -> Option<f64> {
-        if !scope.is_whole() {
+        if !scope.is_whole() || !self.is_known(scope.is_watched, scope.plan) {
             return None;
         }
         let over_accelerators = match self.figure {
@@ -414,6 +428,9 @@ impl Metric {
 
     /// Value of the run, over the epochs of which all accelerators have told.
     pub fn of_run(&self, record: &Record) -> Option<f64> {
+        if !self.is_known(record.watched.is_some(), &record.plan) {
+            return None;
+        }
         match self.figure {
             Figure::OfAccelerators(_, _, Fold::Mean) | Figure::OfEpochs(_, Fold::Mean) => {
                 mean(&self.of_epochs(record).into_iter().flatten().collect::<Vec<_>>())

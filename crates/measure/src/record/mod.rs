@@ -14,6 +14,7 @@ mod hosts;
 mod mount;
 mod staging;
 mod study;
+mod watched;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ pub use self::checkpoint::{CheckpointKind, CheckpointRecord, RankCheckpoint};
 pub use self::mount::{Mount, ReadLimits};
 pub use self::staging::{StagingRecord, StagingSpan, StagingSummary};
 pub use self::study::StudyRun;
+pub use self::watched::Watched;
 
 use self::access::{Access, BINS, FilesRead, add_bins};
 use crate::histogram::Histogram;
@@ -81,6 +83,9 @@ pub struct Record {
     /// Wishes beside its workload; `None` of old records, and of runs in DLIO's place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<AskedData>,
+    /// Knowledge of a loop that was watched; `None` of runs of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Watched>,
 }
 
 impl Record {
@@ -105,6 +110,7 @@ impl Record {
             doubts: Vec::new(),
             study: self.study.clone(),
             asked: None,
+            watched: None,
             ..*self
         })
     }
@@ -183,10 +189,13 @@ pub struct AcceleratorEpoch {
     /// When the loader started its last read, from the start of the run; `None` if it read nothing.
     pub last_read_start_ns: Option<u64>,
     /// Bytes of the epoch read by then.
+    #[serde(default)]
     pub last_read_start_bytes: u64,
     /// Where its own waits for batches went.
+    #[serde(default)]
     pub stall: Stall,
     /// Counters of the workers of this accelerator.
+    #[serde(default)]
     pub io: IoCounters,
 }
 

@@ -227,6 +227,7 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         timeline: None,
         study: None,
         asked: None,
+        watched: None,
         doubts: vec![],
     }
 }

@@ -7,6 +7,7 @@ use crate::grid::{table_of_experiments, table_of_runs, tables_over_time};
 use crate::opening::FINDINGS_MAX;
 use crate::report::Report;
 use crate::table::{ColumnKind, ReportTable};
+use feedrate_spec::units::counted;
 use std::borrow::Borrow;
 
 pub(super) static OUTPUT: ReportOutput = ReportOutput {
@@ -27,7 +28,7 @@ fn write(report: &Report) -> String {
     }
     parts.push(format!("{}.", glance(report)));
     for source in &report.sources {
-        parts.push(format!("- {} ({} runs)", name(&source.path), source.runs));
+        parts.push(format!("- {} ({})", name(&source.path), counted(source.runs as u64, "run")));
     }
     parts.push("## Findings".into());
     parts.push(findings(report));

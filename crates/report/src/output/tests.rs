@@ -70,6 +70,7 @@ fn report(name: &str) -> Report {
             ..RecommendationText::default()
         }],
         findings: vec![FindingText {
+            to_do: None,
             says: format!("`{name}` makes no difference"),
             kind: FindingKind::NoEffect,
             workload: name.into(),

@@ -100,7 +100,7 @@ fn unknown(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
         Some(UnknownBecause::Interrupted) => named("incomplete_run").map(|doubt| {
             doubt
                 .facts
-                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are there]")
+                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are there|steps of {begun_epochs} are there]")
         }),
         Some(UnknownBecause::Incomplete) => {
             named("incomplete_run").map(|doubt| doubt.evidence.clone())
@@ -125,14 +125,17 @@ fn rates(answer: &Answer) -> Option<String> {
     });
     let more = match answer.kind {
         AnswerKind::Unknown => reached(answer).map(|reached| format!("measured {reached}")),
-        AnswerKind::Yes => {
-            answer.waited_percent.map(|percent| format!("{percent:.0} % of the time is waiting"))
-        }
+        AnswerKind::Yes => waiting(answer),
+        AnswerKind::No if answer.wait.is_none() => waiting(answer),
         AnswerKind::No | AnswerKind::Rate => answer.wait.map(wait),
         AnswerKind::Checkpoints => return None,
     };
     let parts: Vec<String> = needs.into_iter().chain(more).collect();
     (!parts.is_empty()).then(|| begun(&parts.join("; "), |c| c.to_ascii_uppercase()))
+}
+
+fn waiting(answer: &Answer) -> Option<String> {
+    answer.waited_percent.map(|percent| format!("{percent:.0} % of the time is waiting"))
 }
 
 /// With another first letter.

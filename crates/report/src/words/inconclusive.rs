@@ -60,6 +60,43 @@ pub(super) fn sentence(of: &Inconclusive) -> String {
     format!("cannot be told, because {why}: {what}{remedy}")
 }
 
+/// The runs that would tell it, as what to do; `None` where no runs would.
+pub(crate) fn to_do(of: &Inconclusive) -> Option<String> {
+    let each = |noise: &Noise| Some((noise.runs?, margin(noise), title(noise.response)));
+    Some(match of {
+        Inconclusive::OnlyLeftOut(factors) => {
+            let factors: Vec<String> = factors.iter().map(with_levels).collect();
+            format!("repeat the runs of {}, all of which must not be used", list(&factors))
+        }
+        Inconclusive::NoReplicates { noise: None, .. } => {
+            format!("make {REPLICATES_LEAST} runs of each experiment: none was repeated")
+        }
+        Inconclusive::NoReplicates { noise: Some(noise), .. } => {
+            let (runs, margin, of) = each(noise)?;
+            format!("make {runs} runs of each experiment, which would tell {margin} of {of}")
+        }
+        Inconclusive::TooNoisy(responses) => {
+            let most = responses.iter().filter_map(|(noise, ..)| each(noise));
+            let (runs, margin, of) = most.max_by_key(|of| of.0)?;
+            format!("make about {runs} runs of each experiment, which would tell {margin} of {of}")
+        }
+        Inconclusive::Confounded { lacking: Some(levels), .. } => {
+            let levels = levels.iter().map(|(name, level)| format!("{} {level}", quoted(name)));
+            format!("run one combination more: {}", list(&levels.collect::<Vec<_>>()))
+        }
+        Inconclusive::Confounded { of, .. } => {
+            format!("make runs that change {} alone", subjects(of))
+        }
+        Inconclusive::Aliased(_) => "use a design of more runs".into(),
+        Inconclusive::NotCrossed { .. } => {
+            "run all combinations of the factors (a full factorial or a 2^k design)".into()
+        }
+        Inconclusive::Ignored(_) | Inconclusive::Apart(_) | Inconclusive::TooManyLevels(_) => {
+            return None;
+        }
+    })
+}
+
 /// Names are told up to here.
 const NAMED_MAX: usize = 4;
 
@@ -180,4 +217,30 @@ pub(super) fn law(law: &ScalingLaw) -> Option<(String, &'static str)> {
             )
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_open_comes_with_what_to_do() {
+        let noise =
+            |runs| Noise { response: "samples_per_second", deviation: 1.0, runs, margin: 2.0 };
+        let of = OpenQuestions { questions: vec![], responses: vec![] };
+        let once = |noise| Inconclusive::NoReplicates { of: of.clone(), noise };
+        let noisy = vec![(noise(Some(3)), vec![], vec![]), (noise(Some(8)), vec![], vec![])];
+        for (open, expected) in [
+            (once(None), Some("make 5 runs of each experiment: none was repeated")),
+            (once(Some(noise(None))), None),
+            (
+                Inconclusive::TooNoisy(noisy),
+                Some("make about 8 runs of each experiment, which would tell 2 % of throughput"),
+            ),
+            (Inconclusive::TooNoisy(vec![(noise(None), vec![], vec![])]), None),
+            (Inconclusive::Apart(vec![]), None),
+        ] {
+            assert_eq!(to_do(&open).as_deref(), expected, "{open:?}");
+        }
+    }
 }

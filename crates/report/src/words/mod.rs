@@ -2,7 +2,7 @@
 
 pub mod number;
 mod terms;
-mod inconclusive;
+pub(crate) mod inconclusive;
 mod over_time;
 pub mod finding;
 pub mod comparison;

@@ -7,6 +7,9 @@ pub fn why(of: &Untold) -> String {
     match of {
         Untold::NothingTrained => "no accelerator computed, so that there is no AU".into(),
         Untold::NotCounted => "the record does not count the reads".into(),
+        Untold::OnlyWatched => {
+            "a loop was watched: its load and compute times tell nothing of files, reads, decoding or more accelerators".into()
+        }
         Untold::ServedFromMemory => {
             "memory served most bytes, which tells nothing of the storage".into()
         }
@@ -30,6 +33,9 @@ pub fn run_that_tells(of: &Untold) -> String {
     match of {
         Untold::NothingTrained => "a run with `train.computation_time` above 0 would tell".into(),
         Untold::NotCounted => "a run of feedrate's own would tell".into(),
+        Untold::OnlyWatched => {
+            "a run of a workload like it on the same storage would tell: `feedrate run`".into()
+        }
         Untold::ServedFromMemory => {
             "a run with `--cold`, or of a dataset of at least five times the memory, would tell"
                 .into()

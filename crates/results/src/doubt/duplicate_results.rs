@@ -10,7 +10,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         severity: Severity::Invalid,
         meaning: "All times of all steps are those of another folder, to the nanosecond: it is a copy, not a replicate.",
         evidence: "all times of its {epoch_steps} an epoch are those of `{original}`",
-        advice: "leave one of them out",
+        advice: "keep one of the copies",
     },
     check: Check::AmongRuns(|relations, index| {
         let first = relations.copy_of(index)?;

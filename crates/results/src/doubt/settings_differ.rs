@@ -14,7 +14,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         severity: Severity::Warning,
         meaning: "The config differs from most runs of its workload in keys that no override of the run names: an effect that it is compared for has other causes too.",
         evidence: "{differs:.6}",
-        advice: "compare only runs that differ in one thing: run this one again with the config of the others",
+        advice: "compare only runs that differ in one thing: repeat the run with the config of the others",
     },
     check: Check::AmongRuns(|relations, index| {
         let run = &relations.runs[index];

@@ -26,7 +26,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         severity: Severity::Warning,
         meaning: "Samples differ in bytes by what configs say, among the ranks' first batches or from another run's, and the waits for them hardly do: the run may have read another dataset, or something else than reading took the time.",
         evidence: "[an epoch's waiting for data, step by step, is that of `{same_as}` to {apart_percent} ({waited_s} and {like_waited_s})|an epoch's waiting for data, step by step, misses that of `{near}` by {apart_percent} ({waited_s} and {like_waited_s})][, though a sample should have {sample_bytes} and has {like_sample_bytes} there; ][`{third}` waited {third_waited_s} for samples of {third_sample_bytes}|`{third}` waited {third_waited_s} for samples|one of the two, it or `{same_as}`, may have read the files of the other, and it cannot be told which|it may have read those of `{near}`][the first batches of {first_ranks:.0} ranks deviate by {bytes_deviation_percent} in bytes, the waits for them by {waits_deviation_percent}]",
-        advice: "look whether the dataset was made anew before each of the runs, and run this one again",
+        advice: "look whether the dataset was made anew before each of the runs, and repeat the run",
     },
     check: Check::AmongRuns(|relations, index| {
         let unsure =

@@ -15,7 +15,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         severity: Severity::Invalid,
         meaning: "The run read files that another run had made with other settings: its numbers are those of another dataset, and its MB/s are of a size it did not read.",
         evidence: "[the files were made last by `{maker}` ({made}), with {differs:.99}|the files were made last by `{maker}`, with {differs:.99}|it waited for data as `{other}` did, which has {differs:.99}][; an epoch's waiting for data, step by step, is that of `{same_as}` to {apart_percent} ({waited_s} and {like_waited_s})|; an epoch's waiting for data, step by step, misses that of `{near}` by {apart_percent} ({waited_s} and {like_waited_s})][; `{third}` waited {third_waited_s} for samples of {third_sample_bytes}|; `{third}` waited {third_waited_s} for samples][; the ranks' waits for first batches miss the bytes of that dataset by {misses_other_percent}, those of its own by {misses_own_percent}][; {reported_mib_per_second} are reported, over whole epochs it read {read_mib_per_second}][; {besides}]",
-        advice: "make the dataset again before each run whose settings change it, in a folder of its own, and run this one again",
+        advice: "make the dataset again before each run whose settings change it, in a folder of its own, and repeat the run",
     },
     check: Check::AmongRuns(|relations, index| {
         let stale = relations.stale(index)?;

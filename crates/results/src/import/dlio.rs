@@ -236,6 +236,8 @@ impl Imported {
     fn add_totals(&mut self, folder: &Path, names: &[String]) {
         self.totals = self.record.is_none().then(Totals::default);
         let Some((spans, is_older)) = steps::spans_of_first(folder, names) else { return };
+        // A log that has the times of blocks has their compute too, since it is measured.
+        let is_older = is_older.unwrap_or(self.log.compute_s.is_empty());
         let list = |key: &str| self.reported.as_ref()?.list(key);
         let measured = self.record.as_ref().and_then(|record| {
             let all = record.epochs.iter().flat_map(|epoch| &epoch.accelerators);

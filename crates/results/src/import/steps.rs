@@ -310,15 +310,15 @@ impl Steps {
     }
 }
 
-/// When blocks began and ended, of the first rank that tells, else of the log; with whether that is from the one file of older DLIO.
-pub(super) fn spans_of_first(folder: &Path, names: &[String]) -> Option<(Fields, bool)> {
+/// When blocks began and ended, of the first rank that tells, else of the log; whether that is from the one file of older DLIO, which a log does not tell.
+pub(super) fn spans_of_first(folder: &Path, names: &[String]) -> Option<(Fields, Option<bool>)> {
     let own = names.iter().filter(|name| name.ends_with(STATS));
     let first = own.filter_map(|name| rank_of(name)).min();
     // What cannot be read was told where the steps were.
     let read = |name: &str| json::read(folder, name, &mut Vec::new());
-    let own = first.and_then(|rank| read(&format!("{rank}{STATS}"))).map(|all| (all, false));
-    let of_all = || read(STATS_OF_ALL).map(|all| (all, true));
-    own.or_else(of_all).or_else(|| log::spans(&folder.join(LOG)).map(|all| (all, false)))
+    let own = first.and_then(|rank| read(&format!("{rank}{STATS}"))).map(|all| (all, Some(false)));
+    let of_all = || read(STATS_OF_ALL).map(|all| (all, Some(true)));
+    own.or_else(of_all).or_else(|| log::spans(&folder.join(LOG)).map(|all| (all, None)))
 }
 
 /// How many ranks have all of these epochs.

@@ -14,7 +14,7 @@ use crate::import::{FoundRun, Imported, RunOrigin, find, load_dlio, load_run};
 use crate::place::label;
 use crate::relations::Relations;
 use crate::row::Row;
-use crate::run::{FolderNames, Run};
+use crate::run::{FolderNames, Run, Submission};
 use crate::state::{Status, StudyState};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, doubts as of_records};
@@ -108,6 +108,8 @@ impl RunIndex {
                 Err(left_out) => index.unread.push(left_out),
             }
         }
+        let submissions = index.runs.iter_mut().filter_map(|run| run.submission.as_mut());
+        Submission::shorten_rounds(submissions);
         let joined = hosts::join(&mut index.runs);
         for source in &mut index.sources {
             *source = source.iter().filter_map(|&at| Some(joined[places[at]?])).collect();

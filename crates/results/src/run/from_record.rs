@@ -65,8 +65,11 @@ impl Run {
             study: record.study.as_deref().cloned(),
             replicate: record.study.as_ref().and_then(|study| study.replicate),
             hosts: Some(record.machines().len() as u64),
-            settings: settings::settings(plan),
-            read_threads: Some(plan.loader.workers),
+            settings: settings::of_record(record),
+            read_threads: match &record.watched {
+                Some(watched) => watched.workers,
+                None => Some(plan.loader.workers),
+            },
             request_sizes: request_bytes.collect(),
             checkpoints: CheckpointSchedule::from_record(record),
             ..Run::from_plan(path, source, &names, About::from_record(record)).with_steps(record)

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::import::leaves;
-use feedrate_measure::record::System;
+use feedrate_measure::record::{Record, System};
 use feedrate_spec::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -129,6 +129,23 @@ pub fn settings(plan: &Plan) -> Settings {
         let mut rests = NO_SETTINGS.iter().chain(SEEDS).filter_map(|of| key.strip_prefix(of));
         !rests.any(|rest| rest.is_empty() || rest.starts_with('.'))
     });
+    settings
+}
+
+/// Settings that a loop which was watched may tell, where they are neither 0 nor empty.
+const OF_WATCHED: [&str; 6] =
+    ["workload", "model", "framework", ACCELERATORS, "loader.kind", "loader.batch_size"];
+
+/// The settings of a run of ours, or of a loop that was watched: what that does not tell is left out.
+pub(super) fn of_record(record: &Record) -> Settings {
+    let mut settings = settings(&record.plan);
+    if let Some(watched) = &record.watched {
+        settings.retain(|key, value| {
+            OF_WATCHED.contains(&key.as_str()) && !matches!(value.as_str(), "" | "0")
+        });
+        let workers = watched.workers.map(|workers| workers.to_string());
+        settings.extend(workers.map(|workers| ("loader.workers".to_string(), workers)));
+    }
     settings
 }
 

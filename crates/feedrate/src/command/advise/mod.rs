@@ -9,10 +9,11 @@ use crate::probe::Probes;
 use crate::{interrupt, messages, resolve, results, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, RULES};
+use feedrate_analysis::predict::Untold;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
-use feedrate_report::words::advice as words;
+use feedrate_report::words::{advice as words, untold};
 use feedrate_results::load_run;
 use feedrate_results::trials::{Outcome, TRIALS_FOLDER};
 use feedrate_run::driver::Signals;
@@ -68,6 +69,9 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         let message = format!("the run in `{}` is over, and is advised as it was", data.workload);
         return refuse(message, "`feedrate whatif` predicts changes; `feedrate run` makes them");
     }
+    if let Some(record) = watched(data)? {
+        return tell_of_watched(data, &record);
+    }
     let budget_s = time::seconds("--budget", &arguments.budget)?;
     let (of, record) = Changeable::find(data, arguments.cache.cache())?;
     let also = asked_for(&of, &arguments.also)?;
@@ -98,6 +102,41 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     } else {
         let results = format!("Results: {run_dir}");
         messages::print_page(&[opening, page(&summary, &rows), results].join("\n\n"))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The record of the folder that is named, where it is of a loop that was watched.
+fn watched(data: &DataArguments) -> anyhow::Result<Option<Record>> {
+    if !resolve::is_run(&data.workload) {
+        return Ok(None);
+    }
+    let record = load_run(Path::new(&data.workload))?;
+    Ok(if record.watched.is_some() { Some(record) } else { None })
+}
+
+/// No rule applies, and there is no workload to run again.
+fn tell_of_watched(data: &DataArguments, record: &Record) -> anyhow::Result<Exit> {
+    let (summary, derived) = (Summary::new(record), Derived::new(record));
+    let opening = words::opening(&summary.answer, &derived);
+    let (why, hint) =
+        (untold::why(&Untold::OnlyWatched), untold::run_that_tells(&Untold::OnlyWatched));
+    if data.json {
+        messages::print_json(json!({
+            "run_dir": data.workload,
+            "workload": summary.workload,
+            "fed": summary.answer.fed,
+            "au_percent": summary.answer.au_percent,
+            "verdict": summary.answer.verdict,
+            "says": opening,
+            "advice": [],
+        }))?;
+    } else {
+        let evidence = &summary.verdict.evidence;
+        let results = format!("Results: {}", data.workload);
+        let parts =
+            [opening, evidence.clone(), format!("Nothing is advised: {why}; {hint}."), results];
+        messages::print_page(&parts.join("\n\n"))?;
     }
     Ok(Exit::Fine)
 }

@@ -10,6 +10,7 @@ use super::words::{Stretch, glance, run_number, stretches};
 use crate::report::Report;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use feedrate_spec::units::counted;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
@@ -100,7 +101,7 @@ fn banner(report: &Report, sections: &[Section]) -> Markup {
             p.glance { (glance(report)) "." }
             ul.sources aria-label="Sources" {
                 @for source in &report.sources {
-                    li { code { (source.path) } " " span.faint { "(" (source.runs) " runs)" } }
+                    li { code { (source.path) } " " span.faint { "(" (counted(source.runs as u64, "run")) ")" } }
                 }
             }
             nav aria-label="Contents" {

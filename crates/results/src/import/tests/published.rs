@@ -89,6 +89,8 @@ fn older_rates_are_of_all_steps_and_not_doubted() {
         assert_eq!(run.bound, None);
         let said = run.doubts.iter().find(|doubt| doubt.name == "no_step_files").unwrap();
         assert!(said.evidence.contains("as DLIO of MLPerf Storage 1.0"), "{}", said.evidence);
+        // The log has the times of blocks, too.
+        assert_eq!(check(&older, |run| remove(run, "per_epoch_stats.json")).bound, None);
         // The rate says how many steps there were, too.
         assert_eq!(check(&older, |run| remove(run, "dlio.log")).bound, None);
         let doubted = ["wrong_step_count", "throughput_misreported", "config_disagrees"];
@@ -192,6 +194,24 @@ fn the_config_of_mlpstorage_stands_for_hydras() {
         fs::write(run.join("training_20240820_162920_metadata.json"), parameters).unwrap();
     });
     assert_eq!((run.read_threads, run.batch_size), (Some(4), Some(7)));
+}
+
+#[test]
+fn an_accelerator_is_known_by_what_a_step_computed() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = Fake { compute_s: 0.224, ..together() };
+    let run =
+        fake.publish(folder.path(), "closed/x/results/y/training/resnet50/run/20250801_030000");
+    remove(&run, "dlio_config");
+    assert_eq!(read(&run).workload, "resnet50");
+    let mut log = fs::read_to_string(run.join("dlio.log")).unwrap();
+    for epoch in 1..=fake.epochs {
+        log += &format!(
+            "[OUTPUT] 2024-08-20T16:29:20.000000 Epoch {epoch} - Block 1 [Training] Computation time per step (second): 0.2240+/-0.0000\n"
+        );
+    }
+    fs::write(run.join("dlio.log"), log).unwrap();
+    assert_eq!(read(&run).workload, "resnet50_h100");
 }
 
 #[test]

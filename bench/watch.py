@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""What `feedrate.watch` costs a step: the median over 100,000 steps of a loop that does nothing, beside the same loop unwatched.
+
+Prints both, and exits 1 where watching costs more than 5 µs. The record is written into a temporary folder.
+"""
+
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter_ns as clock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python/src"))
+import feedrate  # noqa: E402
+
+STEPS = 100_000
+ROUNDS = 5
+MOST_NS = 5_000
+
+
+def median_ns(iterable):
+    """Between two steps of a loop over it."""
+    times = []
+    add = times.append
+    for _ in iterable:
+        add(clock())
+    return statistics.median(after - before for before, after in zip(times, times[1:]))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = []
+        for number in range(ROUNDS):
+            loop = feedrate.watch(range(STEPS), name=f"cost-{number}", results=folder)
+            pairs.append((median_ns(range(STEPS)), median_ns(loop)))
+            loop.close()
+    bare, watched = (statistics.median(values) for values in zip(*pairs))
+    print(f"{bare:.0f} ns a step unwatched, {watched:.0f} ns watched: {watched - bare:.0f} ns of {MOST_NS:,} allowed")
+    return int(watched - bare > MOST_NS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

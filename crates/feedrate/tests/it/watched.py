@@ -1,0 +1,212 @@
+"""Watches loops with `feedrate.watch`, of plain iterables and of fakes, and looks at the records. Its arguments say which."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import feedrate
+
+
+class Loader:
+    """Batches of four in some time each, of a class that is no framework's."""
+
+    batch_size = 4
+
+    def __init__(self, steps, seconds=0.0):
+        self.steps, self.seconds = steps, seconds
+
+    def __len__(self):
+        return self.steps
+
+    def __iter__(self):
+        for step in range(self.steps):
+            time.sleep(self.seconds)
+            yield step
+
+
+def record(name):
+    (path,) = Path("results", name).glob("*/record.json")
+    return json.loads(path.read_text())
+
+
+def steps(name):
+    return [
+        [sum(len(block["load_ns"]) for block in one["blocks"]) for one in epoch["accelerators"]] for epoch in record(name)["epochs"]
+    ]
+
+
+def starved():
+    """Two epochs that wait three times as long as they compute, with a checkpoint in the first and one behind it."""
+    loader = Loader(10, 0.006)
+    assert len(feedrate.watch(loader, name="starved")) == 10
+    for epoch in range(2):
+        for step, batch in enumerate(feedrate.watch(loader, name="starved", data=".")):
+            assert step == batch
+            time.sleep(0.002)
+            if epoch == 0 and step == 4:
+                with feedrate.checkpoint():
+                    Path("model.pt").write_bytes(bytes(100_000))
+        if epoch == 0:
+            save()
+
+
+@feedrate.checkpoint()
+def save():
+    Path("model.pt").write_bytes(bytes(200_000))
+
+
+def fed():
+    for _ in feedrate.watch(range(10), name="fed"):
+        time.sleep(0.005)
+
+
+def whole():
+    """What each kind of loop leaves, looked at once the processes that watched are over."""
+    told = record("starved")
+    assert told["complete"] and told["ended"], told
+    assert told["watched"]["loader"] == "__main__.Loader" and told["watched"]["workers"] is None
+    assert told["plan"]["loader"]["batch_size"] == 4
+    first, second = told["epochs"]
+    saved = first["checkpoints"]
+    assert [one["after_step"] for one in saved] == [5, 10] and saved[0]["bytes"] >= 100_000 <= saved[1]["bytes"], saved
+    blocks = first["accelerators"][0]["blocks"]
+    assert [len(block["load_ns"]) for block in blocks] == [5, 5]
+    assert blocks[1]["start_ns"] - blocks[0]["end_ns"] == saved[0]["end_ns"] - saved[0]["start_ns"]
+    for block in blocks + second["accelerators"][0]["blocks"]:
+        assert block["end_ns"] - block["start_ns"] == sum(block["load_ns"]) + sum(block["compute_ns"])
+        assert min(block["load_ns"]) >= 6_000_000 and min(block["compute_ns"]) >= 2_000_000
+    assert told["system"]["data_mount"]["point"] and "io" not in first["accelerators"][0]
+
+
+def odd():
+    """Loops that end early, in each other, once, of nothing, or badly; and what tells the size of a batch."""
+    for name, steps_wanted in [("break", 3), ("own-error", 2), ("loader-error", 4)]:
+        for turn in range(2):
+            try:
+                for step, _ in enumerate(feedrate.watch(broken(4) if name == "loader-error" else Loader(9), name=name)):
+                    if name == "break" and step == 3:
+                        break
+                    if name == "own-error" and step == 2:
+                        raise ValueError
+            except ValueError:
+                pass
+        assert steps(name) == [[steps_wanted]] * 2, (name, steps(name))
+    once = (step for step in range(3))
+    for _ in range(2):
+        for _ in feedrate.watch(once, name="once"):
+            pass
+    assert steps("once") == [[3]], "an epoch without steps is none"
+    for _ in feedrate.watch(Loader(2), name="outer"):
+        for _ in feedrate.watch(Loader(3), name="inner"):
+            pass
+    assert steps("outer") == [[2]] and steps("inner") == [[3]] * 2
+
+    class Tensor:
+        shape = (7, 2)
+
+    for name, batch, size in [
+        ("tensor", Tensor(), 7),
+        ("pair", (Tensor(), 1), 7),
+        ("columns", {"text": ["a", "b"]}, 2),
+        ("numbers", 5, 0),
+        ("text", "abc", 0),
+    ]:
+        for _ in feedrate.watch([batch], name=name):
+            pass
+        assert record(name)["plan"]["loader"]["batch_size"] == size, name
+    for _ in feedrate.watch([1], batch=3):
+        pass
+    assert record("watched")["plan"]["loader"]["batch_size"] == 3, "named after the script"
+    try:
+        feedrate.checkpoint("write")
+        raise AssertionError("no such kind")
+    except ValueError as error:
+        assert "hint: save or load" in str(error)
+
+
+def broken(steps):
+    yield from range(steps)
+    raise ValueError
+
+
+def gpu():
+    """Where a GPU is in use each step waits for it, unless it was asked not to."""
+
+    class Cuda:
+        waits = 0
+
+        def is_initialized(self):
+            return True
+
+        def synchronize(self):
+            self.waits += 1
+
+    class Torch:
+        cuda, distributed = Cuda(), None
+
+    sys.modules["torch"] = Torch
+    for synchronise in (True, False):
+        for _ in feedrate.watch(range(5), name=f"gpu-{synchronise}", synchronise=synchronise):
+            pass
+        assert record(f"gpu-{synchronise}")["watched"]["synchronised"] is synchronise
+    assert Torch.cuda.waits == 5
+
+
+def worker():
+    """Bytes of a child that ended are its parent's, which waited for it."""
+
+    def batches():
+        for _ in range(2):
+            child = os.fork()
+            if child == 0:
+                Path("/dev/zero").open("rb", buffering=0).read(3_000_000)
+                os._exit(0)
+            os.waitpid(child, 0)
+            yield 0
+
+    for _ in feedrate.watch(batches(), name="worker"):
+        pass
+    assert 6_000_000 <= record("worker")["watched"]["read_call_bytes"] < 7_000_000
+
+
+def killed():
+    for epoch in range(2):
+        for step, _ in enumerate(feedrate.watch(Loader(5), name="killed")):
+            if (epoch, step) == (1, 2):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def interrupted():
+    for step, _ in enumerate(feedrate.watch(Loader(5), name="interrupted")):
+        if step == 3:
+            raise KeyboardInterrupt
+
+
+def ranks(wanted):
+    """Two ranks of a launcher, of which one may be killed."""
+    children = []
+    for rank in range(2):
+        child = os.fork()
+        if child == 0:
+            os.environ.update(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="2")
+            script = [sys.executable, __file__, "rank", wanted]
+            os.execv(script[0], script)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def rank(wanted):
+    for epoch in range(2):
+        for step, _ in enumerate(feedrate.watch(Loader(6, 0.001), name=wanted)):
+            if wanted == "lost" and os.environ["OMPI_COMM_WORLD_RANK"] == "1" and (epoch, step) == (1, 3):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    # Nothing heavy comes with the module.
+    assert not {"numpy", "pandas", "torch"} & set(sys.modules)
+    globals()[sys.argv[1]](*sys.argv[2:])

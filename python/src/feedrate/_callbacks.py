@@ -1,0 +1,137 @@
+"""Callbacks for loops that others write: Lightning's and Keras's."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter_ns as clock
+from typing import Any, Optional
+
+from ._optional import needed
+from ._watch import StrPath, _Epoch, _Log, _log
+
+
+def lightning_callback(
+    *, name: Optional[str] = None, results: StrPath = "results", batch: Optional[int] = None, data: Optional[StrPath] = None, synchronise: bool = True
+) -> Any:
+    """A Callback of Lightning: `Trainer(callbacks=[feedrate.lightning_callback()])`. Arguments as those of `watch`.
+
+    Validation counts neither as load nor as compute.
+    """
+    base = (needed("lightning.pytorch") if "lightning" in sys.modules else needed("pytorch_lightning")).Callback
+    steps = _Steps(_log(name, _place(), results, batch, data, synchronise))
+
+    class Lightning(base):  # type: ignore[misc, valid-type]
+        def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
+            steps.begin(trainer.train_dataloader)
+
+        def on_train_batch_start(self, trainer: Any, module: Any, batch: Any, batch_idx: int) -> None:
+            steps.loaded(batch)
+
+        def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+            steps.computed()
+
+        def on_validation_start(self, trainer: Any, module: Any) -> None:
+            steps.pause()
+
+        def on_validation_end(self, trainer: Any, module: Any) -> None:
+            steps.resume()
+
+        def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+            steps.end()
+
+    return Lightning()
+
+
+def keras_callback(
+    *, name: Optional[str] = None, results: StrPath = "results", batch: Optional[int] = None, data: Optional[StrPath] = None, synchronise: bool = True
+) -> Any:
+    """A Callback of Keras: `model.fit(…, callbacks=[feedrate.keras_callback()])`. Arguments as those of `watch`.
+
+    Raises ValueError where Keras runs on TensorFlow: a step takes its batch itself there, so that no callback sees where load ends.
+    """
+    keras = needed("keras")
+    if keras.backend.backend() == "tensorflow":
+        message = "on TensorFlow a step of Keras takes its batch itself, so that a callback cannot tell load from compute"
+        raise ValueError(f"{message}\n  hint: write the loop: `for x, y in feedrate.watch(dataset): model.train_on_batch(x, y)`")
+    steps = _Steps(_log(name, _place(), results, batch, data, synchronise))
+
+    class Keras(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            steps.begin("keras.Model.fit")
+
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            steps.loaded(None)
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            steps.computed()
+
+        def on_test_begin(self, logs: Any = None) -> None:
+            steps.pause()
+
+        def on_test_end(self, logs: Any = None) -> None:
+            steps.resume()
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            steps.end()
+
+    return Keras()
+
+
+def _place() -> tuple[str, int]:
+    frame = sys._getframe(2)
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+class _Steps:
+    """The steps of a loop that tells when it has a batch, and when it is done with it."""
+
+    def __init__(self, log: _Log) -> None:
+        self.log = log
+        self.epoch: Optional[_Epoch] = None
+        self.asked = self.got = self.paused_at = 0
+
+    def begin(self, loader: Any) -> None:
+        self.end()
+        self.epoch = self.log.begin(loader)
+        self.synchronise = self.log.synchronise()
+        self.epoch.start = self.asked = clock()
+        self.got = 0
+
+    def loaded(self, batch: Any) -> None:
+        self.got = clock()
+        if batch is not None:
+            self.log.see(batch)
+
+    def computed(self) -> None:
+        epoch = self.epoch
+        if epoch is None or not self.got:
+            return
+        if self.synchronise is not None:
+            self.synchronise()
+        now = clock()
+        epoch.load.append(self.got - self.asked)
+        epoch.compute.append(now - self.got - epoch.paused)
+        if epoch.paused:
+            epoch.end_block(now)
+        self.asked, self.got = now, 0
+        if self.log.due < now:
+            self.asked = self.log.flush_within(epoch, now)
+        if len(epoch.compute) == 1:
+            self.synchronise = self.log.synchronise()
+
+    def pause(self) -> None:
+        """Something else begins between two steps."""
+        self.paused_at = clock()
+
+    def resume(self) -> None:
+        if self.epoch is None or not self.paused_at:
+            return
+        lasted, self.paused_at = clock() - self.paused_at, 0
+        # A pause, as that for a checkpoint, ends a block.
+        self.epoch.blocks.append((len(self.epoch.compute), lasted))
+        self.asked += lasted
+
+    def end(self) -> None:
+        if self.epoch is not None:
+            epoch, self.epoch = self.epoch, None
+            self.log.end(epoch, self.asked, self.asked)

@@ -1,0 +1,171 @@
+"""What /proc tells of this machine and of the processes of a watched loop. None is "not known"."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any, Iterator, NamedTuple, Optional
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Counters(NamedTuple):
+    """Read once an epoch."""
+
+    read_call_bytes: Optional[int]
+    write_call_bytes: Optional[int]
+    device_read_bytes: Optional[int]
+    cpu_ns: Optional[int]
+    busy_ticks: Optional[int]
+    all_ticks: Optional[int]
+    data_device_read_bytes: Optional[int]
+    data_device_written_bytes: Optional[int]
+
+
+def counters(device: Optional[str]) -> Counters:
+    """Of this process and all below it, its loader's workers among them.
+
+    The kernel adds what a child did to its parent when the parent has waited for it, so that nothing is lost of workers that ended.
+    """
+    rchar = wchar = read = cpu = 0
+    known = True
+    for pid in _tree(os.getpid()):
+        counted = _io(pid)
+        if counted is not None:
+            rchar, wchar, read = rchar + counted["rchar"], wchar + counted["wchar"], read + counted["read_bytes"]
+        # One that ended meanwhile is in its parent's counters from now on, which may have been read before.
+        known = known and counted is not None
+        cpu += _cpu_ticks(pid) or 0
+    busy, ticks = _machine_ticks() or (None, None)
+    bytes_of_tree = (rchar, wchar, read) if known else (None, None, None)
+    return Counters(*bytes_of_tree, cpu * 1_000_000_000 // TICKS, busy, ticks, *_device_bytes(device))
+
+
+def written_bytes() -> Optional[int]:
+    """Bytes that this process gave to write calls."""
+    counted = _io(os.getpid())
+    return counted and counted["wchar"]
+
+
+def read_bytes() -> Optional[int]:
+    """Bytes that read calls of this process returned."""
+    counted = _io(os.getpid())
+    return counted and counted["rchar"]
+
+
+def difference(after: Optional[int], before: Optional[int]) -> Optional[int]:
+    """What was added; None where it cannot be known."""
+    return after - before if after is not None and before is not None and before <= after else None
+
+
+def started_of(pid: int) -> Optional[float]:
+    """When a process began, in seconds since 1970."""
+    stat, boot = _stat(pid), _lines("/proc/stat")
+    if stat is None or boot is None:
+        return None
+    return next(int(line.split()[1]) for line in boot if line.startswith("btime")) + int(stat[19]) / TICKS
+
+
+def mount(path: "Optional[os.PathLike[str] | str]") -> Optional[dict[str, Any]]:
+    """The mount that a path lies on."""
+    lines = _lines("/proc/self/mountinfo") if path is not None else None
+    if lines is None or path is None or not os.path.exists(path):
+        return None
+    real = os.path.realpath(path)
+    found = None
+    for line in lines:
+        fields, _, rest = line.partition(" - ")
+        of = fields.split()
+        point = of[4].replace("\\040", " ")
+        inside = point == "/" or real == point or real.startswith(point + "/")
+        if inside and (found is None or len(found["point"]) <= len(point)):
+            kind, source, super_options = (rest.split() + ["", "", ""])[:3]
+            found = {"point": point, "file_system": kind, "source": source, "options": of[5]}
+            found.update(super_options=super_options, device=of[2])
+    if found is not None:
+        room = os.statvfs(real)
+        found.update(free_bytes=room.f_bavail * room.f_frsize, total_bytes=room.f_blocks * room.f_frsize)
+    return found
+
+
+def system(data: "Optional[os.PathLike[str] | str]", results: Path) -> dict[str, Any]:
+    """The machine, as a record has it."""
+    memory = [line.split(":", 1) for line in _lines("/proc/meminfo") or []]
+    meminfo = [[key, value.strip()] for key, value in memory]
+    total = next((int(value.split()[0]) * 1024 for key, value in meminfo if key == "MemTotal"), None)
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0
+    return {
+        "hostname": platform.node(),
+        "components": [],
+        "cpus": affinity,
+        "cpus_online": os.cpu_count(),
+        "memory_bytes": total,
+        "processor": platform.machine(),
+        "kernel": platform.release(),
+        "cpuinfo": [],
+        "meminfo": meminfo,
+        "data_mount": mount(data),
+        "results_mount": mount(results),
+    }
+
+
+def wall() -> str:
+    """The local time, as DLIO writes it."""
+    now = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1e6):06d}"
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return
+    for task in tasks:
+        lines = _lines(f"/proc/{pid}/task/{task}/children") or []
+        for child in " ".join(lines).split():
+            yield from _tree(int(child))
+
+
+def _io(pid: int) -> Optional[dict[str, int]]:
+    lines = _lines(f"/proc/{pid}/io")
+    return {key: int(value) for key, value in (line.split(":") for line in lines)} if lines else None
+
+
+def _stat(pid: int) -> Optional[list[str]]:
+    """The fields behind the name, which may hold anything: that of state is the first."""
+    lines = _lines(f"/proc/{pid}/stat")
+    return "".join(lines).rpartition(")")[2].split() if lines else None
+
+
+def _cpu_ticks(pid: int) -> Optional[int]:
+    """With those of its children that it has waited for."""
+    stat = _stat(pid)
+    return sum(map(int, stat[11:15])) if stat else None
+
+
+def _machine_ticks() -> Optional[tuple[int, int]]:
+    lines = _lines("/proc/stat")
+    if not lines:
+        return None
+    ticks = [int(text) for text in lines[0].split()[1:9]]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def _device_bytes(device: Optional[str]) -> tuple[Optional[int], Optional[int]]:
+    lines = _lines(f"/sys/dev/block/{device}/stat") if device else None
+    if not lines:
+        return None, None
+    # Sectors of 512 bytes, whatever the device has.
+    fields = lines[0].split()
+    return int(fields[2]) * 512, int(fields[6]) * 512
+
+
+def _lines(path: str) -> Optional[list[str]]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return None

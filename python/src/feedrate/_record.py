@@ -1,0 +1,263 @@
+"""Writes the record of a watched loop: one part for each rank, and `record.json` made of all of them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple, Optional
+
+from . import _machine
+
+PART = ".watch-rank-{}.json"
+
+
+class Job(NamedTuple):
+    """This process among those that train together."""
+
+    rank: int
+    ranks: int
+    folder: Path
+
+
+def job(results: Path, name: str) -> Job:
+    """The ranks of torch.distributed, else of the launcher; the folder is the same in all of them without a word between them."""
+    rank, ranks = _ranks()
+    now = time.strftime("%Y-%m-%d-%H-%M-%S")
+    below = results / re.sub(r"[^\w.+-]", "_", name)
+    base = now if ranks == 1 else _job_name()
+    for number in range(1, 10_000):
+        folder = below / (base if number == 1 else f"{base}-{number}")
+        if ranks == 1:
+            try:
+                folder.mkdir(parents=True)
+                return Job(rank, ranks, folder)
+            except FileExistsError:
+                continue
+        folder.mkdir(parents=True, exist_ok=True)
+        # A part of this rank, or a whole record, is of an earlier run of the same launcher.
+        if not (folder / PART.format(rank)).exists() and not _is_whole(folder):
+            return Job(rank, ranks, folder)
+    raise FileExistsError(f"no folder is free below `{below}`")
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / "record.json").read_text(encoding="utf-8"))["complete"])
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _ranks() -> tuple[int, int]:
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    names = [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"), ("RANK", "WORLD_SIZE")]
+    if "SLURM_STEP_ID" in os.environ:
+        # A batch script that no srun started has a rank, and nobody beside it.
+        names.append(("SLURM_PROCID", "SLURM_NTASKS"))
+    for rank, ranks in names:
+        told = os.environ.get(rank, ""), os.environ.get(ranks, "")
+        if told[0].isdigit() and told[1].isdigit() and int(told[0]) < int(told[1]):
+            return int(told[0]), int(told[1])
+    return 0, 1
+
+
+def _job_name() -> str:
+    """The same in all ranks, and another in each job: the launcher's name of it, else when the launcher began."""
+    of = os.environ.get
+    elastic = of("TORCHELASTIC_RUN_ID", "none")
+    names = [of("FEEDRATE_JOB"), None if elastic == "none" else elastic, of("PMIX_NAMESPACE"), of("OMPI_MCA_ess_base_jobid")]
+    if "SLURM_STEP_ID" in os.environ:
+        names.insert(1, f"slurm-{of('SLURM_JOB_ID')}-{of('SLURM_STEP_ID')}")
+    name = next(filter(None, names), None)
+    if name is None:
+        parent = os.getppid()
+        began = time.localtime(_machine.started_of(parent) or 0)
+        name = f"{time.strftime('%Y-%m-%d-%H-%M-%S', began)}-{parent}"
+    restarts = of("TORCHELASTIC_RESTART_COUNT", "0")
+    return re.sub(r"[^\w.+-]", "_", name) + ("" if restarts == "0" else f"-restart-{restarts}")
+
+
+def write(job: Job, part: dict[str, Any]) -> bool:
+    """Write the part of this rank, and the record of all ranks that wrote theirs. Whether that is whole."""
+    if job.ranks == 1:
+        record = merged([part], 1)
+        _replace(job.folder / "record.json", record)
+        return bool(record["complete"])
+    _replace(job.folder / PART.format(job.rank), part)
+    if job.rank != 0 and not part["ended"]:
+        # Rank 0 writes the record while it goes on, and each rank at its end: the last has all parts.
+        return False
+    with open(job.folder / ".watch-lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        paths = [job.folder / PART.format(rank) for rank in range(job.ranks)]
+        if not paths[job.rank].exists():
+            return True
+        record = merged([json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()], job.ranks)
+        _replace(job.folder / "record.json", record)
+        if record["complete"]:
+            for path in paths:
+                path.unlink()
+    return bool(record["complete"])
+
+
+def merged(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:
+    """One record of the parts that there are, in the order of ranks."""
+    first = parts[0]
+    hosts: list[dict[str, Any]] = []
+    processes = []
+    offsets = []
+    for part in parts:
+        names = [host["hostname"] for host in hosts]
+        if part["system"]["hostname"] not in names:
+            hosts.append(part["system"])
+        node = [host["hostname"] for host in hosts].index(part["system"]["hostname"])
+        # Processes of a machine share its monotonic clock; machines have but the clock on the wall in common.
+        same = part["system"]["hostname"] == first["system"]["hostname"]
+        clock = "monotonic_ns" if same else "wall_ns"
+        offsets.append(part[clock] - first[clock])
+        processes.append({"node": node, "id": part["process"], "accelerators": 1, "clock_offset_ns": 0, "clock_error_ns": 0})
+    begin = min(offsets)
+    offsets = [offset - begin for offset in offsets]
+    count = max(len(part["epochs"]) for part in parts)
+    epochs = [
+        _epoch([(part["epochs"][at], offset, process["node"]) for part, offset, process in zip(parts, offsets, processes) if at < len(part["epochs"])], hosts)
+        for at in range(count)
+    ]
+    silent = [str(rank) for rank in range(ranks) if rank not in {part["rank"] for part in parts if part["ended"]}]
+    stopped = next((part["stopped_because"] for part in parts if part["stopped_because"]), None)
+    if stopped is None and silent and len(silent) < ranks:
+        stopped = f"rank {', '.join(silent)} did not reach its end, or is still going on"
+    steps = max((len(block["load_ns"]) for part in parts for epoch in part["epochs"] for block in epoch["blocks"]), default=0)
+    per_epoch = [sum(len(block["load_ns"]) for block in epoch["blocks"]) for part in parts for epoch in part["epochs"]]
+    record = {
+        "version": 1,
+        "program": first["program"],
+        "plan": _plan(first, ranks, count, max(per_epoch, default=steps)),
+        "system": first["system"],
+        "started": min(part["started"] for part in parts),
+        "ended": max(part["ended"] for part in parts) if not silent else "",
+        "complete": not silent and stopped is None,
+        "stopped_because": stopped,
+        "compute_spins": False,
+        "simulated": False,
+        "epochs": epochs,
+        "doubts": [],
+        "watched": _watched(parts),
+    }
+    if len(hosts) > 1:
+        record["nodes"] = hosts
+    if ranks > 1:
+        record["processes"] = processes
+    return record
+
+
+def _watched(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    first = parts[0]
+    synchronised = [part["synchronised"] for part in parts if part["synchronised"] is not None]
+    read = [epoch["read_call_bytes"] for part in parts for epoch in part["epochs"]]
+    return {
+        "loader": first["loader"],
+        "workers": first["workers"],
+        "synchronised": all(synchronised) if synchronised else None,
+        "read_call_bytes": _sum(read),
+    }
+
+
+def _epoch(told: list[tuple[dict[str, Any], int, int]], hosts: list[dict[str, Any]]) -> dict[str, Any]:
+    """An epoch of the ranks that have it: each with what to add to its clock, and its machine."""
+    accelerators, checkpoints = [], []
+    for epoch, offset, _ in told:
+        blocks = [
+            {
+                "start_ns": block["start_ns"] + offset,
+                "end_ns": block["end_ns"] + offset,
+                "load_ns": block["load_ns"],
+                "compute_ns": block["compute_ns"],
+                "barrier_ns": [0] * len(block["load_ns"]),
+                "read_bytes": [0] * len(block["load_ns"]),
+            }
+            for block in epoch["blocks"]
+        ]
+        accelerators.append({"blocks": blocks})
+        checkpoints += [{**one, "start_ns": one["start_ns"] + offset, "end_ns": one["end_ns"] + offset} for one in epoch["checkpoints"]]
+    machines = {node: epoch["host"] for epoch, _, node in reversed(told)}
+    every = [epoch["host"] for epoch, _, _ in told]
+    cores = [hosts[node]["cpus_online"] for node in machines]
+    busy = [host["cpu_busy_share"] for host in machines.values()]
+    known = None not in busy and None not in cores
+    host = {
+        "process_device_read_bytes": _sum([one["process_device_read_bytes"] for one in every]),
+        "device_read_bytes": _sum([one["device_read_bytes"] for one in machines.values()]),
+        "device_write_bytes": _sum([one["device_write_bytes"] for one in machines.values()]),
+        "resident_sampled_share": 0.0,
+        "process_cpu_ns": _sum([one["process_cpu_ns"] for one in every]),
+        "cpu_busy_share": sum(b * c for b, c in zip(busy, cores)) / sum(cores) if known else None,
+    }
+    first = told[0][0]
+    return {
+        "number": first["number"],
+        "start_ns": min(epoch["start_ns"] + offset for epoch, offset, _ in told),
+        "end_ns": max(epoch["end_ns"] + offset for epoch, offset, _ in told),
+        "started": min(epoch["started"] for epoch, _, _ in told),
+        "ended": max(epoch["ended"] for epoch, _, _ in told),
+        "accelerators": accelerators,
+        "host": host,
+        **({"nodes": [{**machines[node], "resident_sampled_share": 0.0} for node in sorted(machines)]} if len(machines) > 1 else {}),
+        **({"checkpoints": checkpoints} if checkpoints else {}),
+    }
+
+
+def _sum(values: list[Optional[int]]) -> Optional[int]:
+    """None where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None
+
+
+def _plan(part: dict[str, Any], ranks: int, epochs: int, steps: int) -> dict[str, Any]:
+    """A plan of what is known; the rest is 0 or empty, and the record's key `watched` says that this is "not known"."""
+    return {
+        "workload": part["name"],
+        "model": part["name"],
+        "framework": part["framework"],
+        "accelerators": ranks,
+        "dataset": {
+            **dict.fromkeys(["files_train", "files_eval", "samples_per_file", "subfolders_train", "subfolders_eval", "content_seed"], 0),
+            **dict.fromkeys(["format", "extension", "prefix"], ""),
+            **{"record_bytes": 0.0, "record_stdev_bytes": 0.0, "record_dims": [], "element": "uint8"},
+            "encoding": {
+                **{"compression": "none", "compression_level": 0, "chunk_dims": [], "max_shape": []},
+                **{"datasets_per_record": 1, "row_group_samples": 1},
+            },
+        },
+        "storage": {"kind": "", "engine": "", "throttle_bytes_per_second": None, "throttle_latency_s": 0.0, "delay_s": 0.0},
+        "loader": {
+            **{"kind": part["kind"], "batch_size": part["batch"] or 0, "workers": part["workers"] or 0},
+            **{"prefetch_size": 0, "batches_in_flight": part["in_flight"] or 0, "file_access": "multi", "split": "samples"},
+            **{"group_accelerators": 1, "interleaved_files": 1, "held_batches": 0, "held_at_start": 0, "decode_threads": None},
+            **{"in_memory": False, "preprocess": {"type": "none"}, "preprocess_seed": 0, "file_shuffle": "off"},
+            **{"sample_shuffle": "off", "shuffles_in_buffer": False, "order_seed": 0, "seed_change_epoch": False},
+            **{"piece_bytes": 0, "materialize": False, "verify": False, "check_crc": False, "decodes_members": False},
+        },
+        "train": {
+            **{"epochs": epochs, "steps_per_epoch": steps, "total_steps": None, "compute_seed": 0, "cache": "as_is"},
+            **{"compute": {"type": "constant", "mean": 0.0}, "barrier": "each_step"},
+        },
+        "metric": {"au_target_percent": 90.0, "exclude_start_steps": 1, "exclude_end_steps": 0},
+        "timeline": False,
+        "doubts": [],
+    }
+
+
+def _replace(path: Path, content: dict[str, Any]) -> None:
+    part = path.with_name(f".{path.name.lstrip('.')}.{os.getpid()}-0.part")
+    with open(part, "w", encoding="utf-8") as file:
+        json.dump(content, file, separators=(",", ":"))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
