@@ -113,6 +113,7 @@ mod tests {
             stall_ns: stall.map(|s| s * S),
             folder_sync_ns: stall.map(|_| 2 * S),
             process_device_read_bytes: None,
+            optimizer_ns: None,
             ranks: vec![rank(0, start_s + 1, 1), rank(1, end_s, 0)],
         }
     }

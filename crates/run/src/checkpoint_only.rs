@@ -110,7 +110,7 @@ impl Session<'_> {
         let sampler = Sampler::start(None, self.clock);
         let start_ns = self.clock.now_ns();
         let leave = &self.signals.leave;
-        let ranks = checkpoint::load(plan, self.clock, EPOCH, number, self.ranks, leave)?;
+        let loaded = checkpoint::load(plan, self.clock, EPOCH, number, self.ranks, leave)?;
         let end_ns = self.clock.now_ns();
         let from_device = self.ranks.gather(&sampler.finish().process_device_read_bytes)?;
         Ok(CheckpointRecord {
@@ -122,7 +122,8 @@ impl Session<'_> {
             stall_ns: None,
             folder_sync_ns: None,
             process_device_read_bytes: from_device.into_iter().sum(),
-            ranks,
+            optimizer_ns: loaded.optimizer_ns,
+            ranks: loaded.ranks,
         })
     }
 }

@@ -174,9 +174,11 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
             let loaded =
                 checkpoint::load(&plan, Clock::new(), epoch, step, &Ranks::alone(1), &NEVER);
             match loaded {
-                Ok(ranks) => {
+                Ok(loaded) => {
                     assert!(looks_whole);
-                    assert!(ranks.iter().map(|own| own.bytes).sum::<u64>() >= plan.total_bytes);
+                    assert!(
+                        loaded.ranks.iter().map(|own| own.bytes).sum::<u64>() >= plan.total_bytes
+                    );
                     whole += 1;
                 }
                 Err(error) => {

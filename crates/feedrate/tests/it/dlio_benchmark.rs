@@ -196,11 +196,14 @@ fn checkpoints_in_the_background_are_told_of_once() {
             "++workload.checkpoint.asynchronous=True",
             "++workload.checkpoint.checkpoint_folder=check",
             "++workload.model.model_size=4096",
+            "++workload.model.optimization_groups=[1024]",
         ],
     );
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let log = fs::read_to_string(results(&test).join("dlio.log")).unwrap();
-    assert_eq!(log.matches("Finished saving checkpoint 1").count(), 2, "{log}");
+    for line in ["Finished saving checkpoint 1 ", "Saved model checkpoint ", "Saved optimizer "] {
+        assert_eq!(log.matches(line).count(), 2, "{log}");
+    }
     let (said, _) = answer.stderr.split_once("outputs saved in RANKID_output.json").unwrap();
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_string).collect();

@@ -257,13 +257,27 @@ fn of_kind(log: &mut LogText, scope: Scope, kind: CheckpointKind) {
 
 fn checkpoint_lines(log: &mut LogText, scope: Scope, number: usize, checkpoint: &CheckpointRecord) {
     let (epoch, step) = (scope.epoch.number, checkpoint.after_step);
-    let doing = match checkpoint.kind {
-        CheckpointKind::Save => "saving",
-        CheckpointKind::Load => "loading",
+    let [doing, done] = match checkpoint.kind {
+        CheckpointKind::Save => ["saving", "Saved"],
+        CheckpointKind::Load => ["loading", "Loaded"],
     };
     let started =
         format!("Starting {doing} checkpoint {number} after total step {step} for epoch {epoch}");
     log.output(&stamp(scope.epoch, checkpoint.start_ns), &started);
+    let own = checkpoint.ranks.iter().find(|own| own.rank == 0);
+    if let Some((own, optimizer_ns)) = own.zip(checkpoint.optimizer_ns) {
+        // In DLIO's order, whatever ours.
+        let model_ns = own.duration_ns().saturating_sub(optimizer_ns);
+        for (part, end_ns, ns) in
+            [("model", own.start_ns + model_ns, model_ns), ("optimizer", own.end_ns, optimizer_ns)]
+        {
+            let length_s = ns as f64 / 1e9;
+            let line = format!("{done} {part} checkpoint in {length_s:.4} seconds");
+            if ns > 0 {
+                log.output(&stamp(scope.epoch, end_ns), &line);
+            }
+        }
+    }
     let rate = checkpoint
         .gib_per_second()
         .map_or(String::new(), |rate| format!("; Throughput: {rate:.4} GB/s"));

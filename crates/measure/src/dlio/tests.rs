@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::example::{block, checkpoints_alone, epoch, plan, record};
+use crate::record::RankCheckpoint;
 use feedrate_spec::plan::PlanDoubt;
 use std::fs;
 
@@ -349,6 +350,31 @@ fn the_log_tells_what_checkpoints_are_and_took() {
         "[METRIC] Checkpoint load I/O Throughput (GB/second): 2.0000 (0.0000)\n",
     ] {
         assert!(block.contains(line), "{line}{block}");
+    }
+}
+
+/// Rank 0 wrote its files within 400 ms, of which 150 ms were the optimizer's.
+#[test]
+fn the_log_tells_model_and_optimizer_of_rank_0_apart() {
+    let mut record = checkpoints_alone(3);
+    for one in &mut record.epochs[0].checkpoints {
+        let (start_ns, end_ns) = (one.start_ns, one.start_ns + 400_000_000);
+        one.ranks = vec![RankCheckpoint { rank: 0, start_ns, end_ns, bytes: 1, sync_ns: 0 }];
+        one.optimizer_ns = Some(150_000_000);
+    }
+    let count = |record: &Record, line: &str| {
+        let text = log(record, &hydra(), None);
+        text.matches(&format!(" {line} seconds\n")).count()
+    };
+    for (line, lines) in [
+        ("Saved model checkpoint in 0.2500", 2),
+        ("Saved optimizer checkpoint in 0.1500", 2),
+        ("Loaded model checkpoint in 0.2500", 1),
+        ("Loaded optimizer checkpoint in 0.1500", 1),
+    ] {
+        assert_eq!(count(&record, line), lines, "{line}");
+        // Records of before do not tell.
+        assert_eq!(count(&checkpoints_alone(3), line), 0);
     }
 }
 

@@ -29,6 +29,9 @@ pub struct CheckpointRecord {
     /// `read_bytes` of `/proc/self/io` over all processes while it was read; of one that was written there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_device_read_bytes: Option<u64>,
+    /// Part of rank 0's time that it took for files of the optimizer, where it had those of a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimizer_ns: Option<u64>,
     /// Each rank that took part, in their order; empty in records that do not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankCheckpoint>,

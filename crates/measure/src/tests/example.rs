@@ -193,6 +193,7 @@ pub fn checkpoint(start_ms: u64, end_ms: u64, bytes: u64, after_step: u64) -> Ch
         stall_ns: None,
         folder_sync_ns: None,
         process_device_read_bytes: None,
+        optimizer_ns: None,
         ranks: vec![],
     }
 }

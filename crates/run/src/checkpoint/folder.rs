@@ -21,7 +21,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, PoisonError};
 
 /// Ranks that write or read side by side even where there are fewer processors: storage is waited for more than computed.
@@ -45,8 +46,19 @@ pub(super) struct WrittenPart {
     pub(super) entries: Vec<(String, CheckpointFile)>,
     /// Waited for syncs that no rank makes.
     pub(super) folder_sync_ns: u64,
+    /// As in a record, on the process of rank 0.
+    pub(super) optimizer_ns: Option<u64>,
     /// When the last of it was written; of checkpoints that training waits for it is not asked.
     pub(super) end_ns: u64,
+}
+
+/// The part of a checkpoint that some ranks read.
+#[derive(Debug)]
+pub struct LoadedPart {
+    /// On the process of rank 0 all, on others their own.
+    pub ranks: Vec<RankCheckpoint>,
+    /// As in a record, on the process of rank 0.
+    pub optimizer_ns: Option<u64>,
 }
 
 /// Where the checkpoint of `epoch` and `step` lies.
@@ -55,7 +67,7 @@ pub(crate) fn folder(plan: &CheckpointPlan, epoch: u32, step: u64) -> PathBuf {
 }
 
 /// Read the checkpoint of `epoch` and `step` back, all of it, and check it: each rank reads what the rank `read_rank_shift` of the
-/// plan behind it wrote, as after a restart on other machines. On the process of rank 0 all ranks are told of, on others their own.
+/// plan behind it wrote, as after a restart on other machines.
 ///
 /// # Errors
 /// The file system refused, or the checkpoint is not whole, or not this plan's; or it does not answer, and `leave` is set.
@@ -66,7 +78,7 @@ pub fn load(
     step: u64,
     ranks: &Ranks,
     leave: &AtomicBool,
-) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+) -> Result<LoadedPart, CheckpointError> {
     let (path, own, plan) = (folder(plan, epoch, step), own(plan, ranks), plan.clone());
     let load = move || CheckpointFolder::new(&SystemFiles, &plan, clock, epoch, step).load(own);
     let loaded = aside(leave, load).map_err(|source| CheckpointError::Read { path, source })?;
@@ -74,9 +86,9 @@ pub fn load(
     if !ranks.are_many() {
         return Ok(own);
     }
-    let all: Vec<_> = ranks.gather(&own)?.into_iter().flatten().collect();
+    let all: Vec<_> = ranks.gather(&own.ranks)?.into_iter().flatten().collect();
     ranks.comm.barrier()?;
-    Ok(if ranks.is_first() { all } else { own })
+    Ok(if ranks.is_first() { LoadedPart { ranks: all, ..own } } else { own })
 }
 
 /// The ranks of a checkpoint that this process writes or reads.
@@ -145,17 +157,18 @@ impl<'f> CheckpointFolder<'f> {
     /// # Errors
     /// The file system refused. No file that was begun is left then; those that are whole are.
     pub(super) fn write(&self, own: Range<u64>) -> Result<WrittenPart, CheckpointError> {
-        let entries = Mutex::new(Vec::new());
+        let (entries, optimizer) = (Mutex::new(Vec::new()), self.optimizer_time(&own));
         let ranks = self.ranks(own, |rank, own| {
             for state in self.plan.state.files(rank) {
-                let entry = self.write_file(&state, own)?;
+                let entry = optimizer.timed(rank, &state, || self.write_file(&state, own))?;
                 let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
                 entries.push((file_name(self.plan, &state), entry));
             }
             Ok(())
         })?;
         let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(WrittenPart { ranks, entries, folder_sync_ns: self.sync_ns, end_ns: 0 })
+        let (folder_sync_ns, optimizer_ns) = (self.sync_ns, optimizer.ns());
+        Ok(WrittenPart { ranks, entries, folder_sync_ns, optimizer_ns, end_ns: 0 })
     }
 
     fn write_file(
@@ -208,15 +221,21 @@ impl<'f> CheckpointFolder<'f> {
     }
 
     /// Read the part of `own` ranks, and check it.
-    pub(super) fn load(&self, own: Range<u64>) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-        let manifest = self.manifest()?;
+    pub(super) fn load(&self, own: Range<u64>) -> Result<LoadedPart, CheckpointError> {
+        let (manifest, optimizer) = (self.manifest()?, self.optimizer_time(&own));
         let (writers, shift) = (self.plan.state.writers(), self.plan.read_rank_shift);
-        self.ranks(own, |rank, own| {
+        let ranks = self.ranks(own, |rank, own| {
             for state in self.plan.state.files((rank + shift % writers) % writers) {
-                own.bytes += self.check(&manifest, &state)?;
+                own.bytes += optimizer.timed(rank, &state, || self.check(&manifest, &state))?;
             }
             Ok(())
-        })
+        })?;
+        Ok(LoadedPart { ranks, optimizer_ns: optimizer.ns() })
+    }
+
+    fn optimizer_time(&self, own: &Range<u64>) -> OptimizerTime {
+        let is_known = own.start == 0 && self.plan.state.file_sizes.is_empty();
+        OptimizerTime { clock: self.clock, is_known, ns: AtomicU64::new(0) }
     }
 
     /// Remove an older checkpoint of this run.
@@ -320,6 +339,28 @@ impl<'f> CheckpointFolder<'f> {
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.sort_unstable_by_key(|own| own.rank);
         Ok(done)
+    }
+}
+
+/// Time that rank 0 takes for files of the optimizer.
+struct OptimizerTime {
+    clock: Clock,
+    is_known: bool,
+    ns: AtomicU64,
+}
+
+impl OptimizerTime {
+    fn timed<T>(&self, rank: u64, state: &StateFile, act: impl FnOnce() -> T) -> T {
+        let start_ns = self.clock.now_ns();
+        let done = act();
+        if rank == 0 && state.is_of_optimizer() {
+            self.ns.fetch_add(self.clock.now_ns() - start_ns, Relaxed);
+        }
+        done
+    }
+
+    fn ns(self) -> Option<u64> {
+        self.is_known.then(|| self.ns.into_inner())
     }
 }
 

@@ -16,7 +16,7 @@ mod all;
 
 pub use all::{are_in, clean, refuse_strangers};
 pub(crate) use folder::folder;
-pub use folder::load;
+pub use folder::{LoadedPart, load};
 pub use saver::{CheckpointDue, Saved, Saver};
 pub use sink::CheckpointSink;
 

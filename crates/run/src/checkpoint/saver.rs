@@ -163,6 +163,7 @@ impl Saver {
             stall_ns,
             folder_sync_ns: Some(part.folder_sync_ns),
             process_device_read_bytes: None,
+            optimizer_ns: part.optimizer_ns,
             ranks: part.ranks,
         };
         self.saved.push(Saved { epoch: due.epoch, record });
@@ -175,7 +176,7 @@ impl Saver {
         due: CheckpointDue,
         part: WrittenPart,
     ) -> Result<WrittenPart, CheckpointError> {
-        let mut all = WrittenPart::default();
+        let mut all = WrittenPart { optimizer_ns: part.optimizer_ns, ..WrittenPart::default() };
         for other in self.ranks.gather(&part)? {
             all.ranks.extend(other.ranks);
             all.entries.extend(other.entries);

@@ -64,7 +64,8 @@ fn load_from(
     files: &dyn FileSystem,
     plan: &CheckpointPlan,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    CheckpointFolder::new(files, plan, Clock::new(), 1, 5).load(0..plan.state.writers())
+    let own = CheckpointFolder::new(files, plan, Clock::new(), 1, 5);
+    own.load(0..plan.state.writers()).map(|loaded| loaded.ranks)
 }
 
 /// Of the checkpoint of epoch 1 and step 5.
@@ -78,7 +79,7 @@ fn save(plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
 
 fn load_all(plan: &CheckpointPlan, shift: u64) -> Result<Vec<RankCheckpoint>, CheckpointError> {
     let plan = CheckpointPlan { read_rank_shift: shift, ..plan.clone() };
-    load(&plan, Clock::new(), 1, 5, &Ranks::alone(3), &NEVER)
+    load(&plan, Clock::new(), 1, 5, &Ranks::alone(3), &NEVER).map(|loaded| loaded.ranks)
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn processes_write_one_checkpoint_together() {
             }
             saver.finish().unwrap();
             let shifted = CheckpointPlan { read_rank_shift: 1, ..plan.clone() };
-            let loaded = load(&shifted, Clock::new(), 1, 5, &ranks, &NEVER).unwrap();
+            let loaded = load(&shifted, Clock::new(), 1, 5, &ranks, &NEVER).unwrap().ranks;
             let saved = saver.take_saved().pop().unwrap();
             (saved.record.ranks, loaded, ranks.own.len())
         };

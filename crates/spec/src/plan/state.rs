@@ -114,6 +114,11 @@ impl StateFile {
     pub fn bytes(&self) -> u64 {
         self.tensors.iter().fold(0, |sum, tensor| sum.saturating_add(tensor.bytes()))
     }
+
+    /// Whether it has the optimizer's state.
+    pub fn is_of_optimizer(&self) -> bool {
+        self.name.ends_with(OPTIMIZER_SUFFIX)
+    }
 }
 
 impl Tensor {
@@ -229,7 +234,7 @@ impl StatePlan {
 
     /// Bytes of the optimizer over all ranks.
     pub fn optimizer_bytes(&self) -> u64 {
-        self.sum(|file| if file.name.ends_with(OPTIMIZER_SUFFIX) { file.bytes() } else { 0 })
+        self.sum(|file| if file.is_of_optimizer() { file.bytes() } else { 0 })
     }
 
     /// Whether only some of the model's ranks are there.
