@@ -182,6 +182,9 @@ fn wrapped_line(line: &str, width: usize) -> String {
     }
     let begin = begin_of_text(line);
     let indent = if begin <= width / 2 { begin } else { 0 };
+    if line.trim_start().starts_with("feedrate ") {
+        return wrapped_command(line, width);
+    }
     let (mut wrapped, mut column) = (String::new(), 0);
     for part in stretches(line) {
         let word = part.trim_end_matches(' ');
@@ -197,6 +200,29 @@ fn wrapped_line(line: &str, width: usize) -> String {
         column += columns(part);
     }
     wrapped.truncate(wrapped.trim_end_matches(' ').len());
+    wrapped
+}
+
+/// A command, which can be copied: its lines go on behind a backslash, and none is broken in quotes.
+fn wrapped_command(line: &str, width: usize) -> String {
+    const ON: &str = " \\\n";
+    let indent = line.len() - line.trim_start().len() + 2;
+    let (mut wrapped, mut column, mut is_quoted) = (String::new(), 0, false);
+    for (at, word) in line.split(' ').enumerate() {
+        let columns = word.chars().count() + 1;
+        if 0 < at {
+            let fits = column + columns + ON.len() <= width + 1;
+            let goes_on = is_quoted || fits || column <= indent;
+            if !goes_on {
+                wrapped += ON;
+                column = indent;
+            }
+            wrapped += &if goes_on { " ".into() } else { " ".repeat(indent) };
+        }
+        wrapped += word;
+        column += columns;
+        is_quoted ^= word.matches(['\'', '"']).count() % 2 == 1;
+    }
     wrapped
 }
 
@@ -237,6 +263,18 @@ mod tests {
         ] {
             assert_eq!(wrapped(text, Some(width)), expected, "{text}");
             assert_eq!(wrapped(text, None), text);
+        }
+    }
+
+    #[test]
+    fn a_command_goes_on_behind_backslashes() {
+        for (text, width, expected) in [
+            ("feedrate run a -n 4 b=1", 23, "feedrate run a -n 4 b=1"),
+            ("feedrate run a -n 4 b=1", 22, "feedrate run a -n 4 \\\n  b=1"),
+            ("  feedrate run a b", 17, "  feedrate run \\\n    a b"),
+            ("feedrate run 'a b' c", 15, "feedrate run \\\n  'a b' c"),
+        ] {
+            assert_eq!(wrapped(text, Some(width)), expected);
         }
     }
 
