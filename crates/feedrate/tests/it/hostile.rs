@@ -245,7 +245,7 @@ fn files_that_are_too_long_are_not_read() {
     let answer = test.feedrate(&["analyze", "runs/bad", "--all"]);
     assert!(answer.stdout.contains("it is larger than"), "{answer:?}");
     let file = fs::File::options().write(true).open(test.path("runs/good/record.json")).unwrap();
-    file.set_len(3 << 30).unwrap();
+    file.set_len(5 << 30).unwrap();
     test.feedrate(&["show", "runs/good"]).refuses(1, &["it is larger than"]);
     test.write("long.yaml", "");
     fs::File::options().write(true).open(test.path("long.yaml")).unwrap().set_len(1 << 30).unwrap();

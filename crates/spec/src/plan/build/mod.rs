@@ -24,7 +24,7 @@ const EPOCHS_MAX: u32 = 100_000;
 /// Epochs of all accelerators that a record keeps: about a kilobyte each beside the steps.
 const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
 /// Steps of all accelerators whose times a record keeps: 32 bytes each.
-pub const RECORDED_STEPS_MAX: u64 = 1 << 24;
+pub const RECORDED_STEPS_MAX: u64 = 1 << 25;
 /// Threads of one process: each has two mappings beside its buffer, and Linux allows 65,530 (`vm.max_map_count`).
 pub const THREADS_MAX: u64 = 16_000;
 /// Upper limit of a step's compute and of the work on a sample: a day.
