@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// So many names of a folder are sorted together.
 const SORTED_NAMES: usize = 1 << 20;
+/// Files of an ending that are looked into until one tells its format: some may be broken.
+const HEADS_MAX: u8 = 16;
 /// Kinds of files that are told apart.
 const GROUPS_MAX: usize = 200;
 
@@ -226,7 +228,7 @@ pub fn list(root: &Path, index: &Path) -> Result<Listing, StorageError> {
     let mut walk = FolderWalk {
         root,
         seen: HashSet::new(),
-        groups_of: HashMap::new(),
+        endings: HashMap::new(),
         folder: 0,
         chunk: Vec::new(),
         text: String::new(),
@@ -251,14 +253,21 @@ struct FolderWalk<'r> {
     root: &'r Path,
     /// Device and inode of the folders that were read.
     seen: HashSet<(u64, u64)>,
-    /// Group of each ending.
-    groups_of: HashMap<String, u8>,
+    /// Each ending, as far as it is known.
+    endings: HashMap<String, ListedEnding>,
     /// Number of the folder that is read.
     folder: u64,
     /// Names that are sorted next: where they begin and end in the text, with the upper part of their entries.
     chunk: Vec<ListedName>,
     text: String,
     listing: Listing,
+}
+
+#[derive(Clone, Copy)]
+struct ListedEnding {
+    group: u8,
+    /// Files that were looked into and did not tell.
+    heads: u8,
 }
 
 struct ListedName {
@@ -362,28 +371,45 @@ impl FolderWalk<'_> {
         Ok(())
     }
 
-    /// The group of files that end so. What the first of them begins with tells the format of all.
+    /// The group of files that end so. What the first of them that is of a format begins with tells that of all.
     fn group(&mut self, name: &str, entry: &DirEntry) -> u8 {
         let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
         let ending = ending.unwrap_or_default().to_ascii_lowercase();
-        if let Some(&group) = self.groups_of.get(&ending) {
-            return group;
+        let groups = &mut self.listing.groups;
+        let is_told = |of: &ListedEnding| {
+            of.heads == HEADS_MAX || groups[usize::from(of.group)].format.is_some()
+        };
+        let known = self.endings.get(&ending).copied();
+        if let Some(of) = known.filter(is_told) {
+            return of.group;
         }
         let found = head(&entry.path()).and_then(|head| format::recognise(&head, &ending));
-        let format = found.map(|(format, _)| format);
-        let groups = &mut self.listing.groups;
-        let own = match (format, ending.as_str()) {
-            (Some(format), _) => format.member().name.to_string(),
+        let own = match (found, ending.as_str()) {
+            (Some((format, _)), _) => format.member().name.to_string(),
             (None, "") => "without ending".into(),
             (None, ending) => ending.to_string(),
         };
-        let name = if groups.len() < GROUPS_MAX { own } else { "others".into() };
-        let group = groups.iter().position(|group| group.name == name).unwrap_or_else(|| {
-            let by_content = found.is_some_and(|(_, by_content)| by_content);
-            groups.push(FileGroup { name, format, by_content, of: Default::default() });
-            groups.len() - 1
+        let is_one_more = groups.len() >= GROUPS_MAX;
+        let own = if is_one_more && known.is_none() { "others".into() } else { own };
+        let (format, by_content) = found.unzip();
+        let by_content = by_content.unwrap_or(false);
+        let is_own = |of: &FileGroup| of.name == own && of.format.is_some() == format.is_some();
+        let group = groups.iter().position(is_own).unwrap_or_else(|| {
+            let new = FileGroup { name: own, format, by_content, of: Default::default() };
+            match known {
+                Some(of) => {
+                    let earlier = &mut groups[usize::from(of.group)];
+                    *earlier = FileGroup { of: earlier.of, ..new };
+                    usize::from(of.group)
+                }
+                None => {
+                    groups.push(new);
+                    groups.len() - 1
+                }
+            }
         });
-        self.groups_of.insert(ending, group as u8);
+        let heads = known.map_or(0, |of| of.heads) + u8::from(found.is_none());
+        self.endings.insert(ending, ListedEnding { group: group as u8, heads });
         group as u8
     }
 

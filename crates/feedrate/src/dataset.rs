@@ -122,6 +122,13 @@ fn choose_foreign(
         return Ok(Choice { probed_files, ..chosen });
     }
     let there = folder::list(&plan.dataset.format, root, names)?;
+    if plan.dataset.files_train < there[0] {
+        let wanted = plan.dataset.files_train;
+        return refuse(
+            format!("the plan wants {wanted} of {} files in `{}`", there[0], root.display()),
+            format!("set `dataset.num_files_train={}`, or give a folder of those alone", there[0]),
+        );
+    }
     let files = open_named(plan, root, names, None)?;
     let probed_files = probe(plan, &*files, root, Some(there))?;
     Ok(Choice { probed_files, names: Some(names.into()), ..chosen })
