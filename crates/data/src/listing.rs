@@ -161,11 +161,24 @@ const PURPOSE_SHIFT: u32 = 48;
 const GROUP_SHIFT: u32 = 56;
 
 impl Listing {
-    /// The format of most files, of those that the files' bytes tell where there are such.
+    /// The format of most files, of those that the files' bytes tell where there are such; formats that only names tell may be
+    /// of what goes with them, unless they are more of the files and of their bytes.
     pub fn commonest(&self) -> Option<&'static Format> {
-        let files = |group: &FileGroup| group.of.iter().map(|of| of.files).sum::<u64>();
-        let known = self.groups.iter().filter(|group| group.format.is_some());
-        known.max_by_key(|group| (group.by_content, files(group)))?.format
+        let all = |group: &FileGroup| {
+            group.of.iter().copied().fold(FileTally::default(), FileTally::join)
+        };
+        let most = |by_content: bool| {
+            let known = self.groups.iter().filter(|group| group.format.is_some());
+            let known = known.filter(|group| group.by_content == by_content);
+            known.max_by_key(|group| all(group).files)
+        };
+        let [told, named] = [most(true), most(false)];
+        let is_more = |(named, told)| {
+            let (named, told): (FileTally, FileTally) = (all(named), all(told));
+            told.files < named.files && told.bytes < named.bytes
+        };
+        let is_named = told.is_none() || named.zip(told).is_some_and(is_more);
+        if is_named { named } else { told }?.format
     }
 
     /// Kinds of files, each with how many there are, the most first.
@@ -284,13 +297,20 @@ impl FolderWalk<'_> {
         folders: &mut Vec<(String, FilePurpose)>,
     ) -> io::Result<()> {
         let path = self.root.join(folder);
-        let found = fs::metadata(&path)?;
+        let entries = fs::metadata(&path).and_then(|found| Ok((found, fs::read_dir(&path)?)));
+        let (found, entries) = match entries {
+            Err(_) if !folder.is_empty() => {
+                self.pass("unreadable folder");
+                return Ok(());
+            }
+            entries => entries?,
+        };
         if !self.seen.insert((found.dev(), found.ino())) {
             return Ok(());
         }
         self.folder += 1;
         let mut inner = Vec::new();
-        for entry in fs::read_dir(&path)? {
+        for entry in entries {
             let entry = entry?;
             let Some(name) = self.name(&entry, folder) else { continue };
             let kind = entry.file_type()?;

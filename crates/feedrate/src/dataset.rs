@@ -121,7 +121,7 @@ fn choose_foreign(
         let probed_files = probe(plan, &*storage, root, None)?;
         return Ok(Choice { probed_files, ..chosen });
     }
-    let there = folder::list(&plan.dataset.format, root, names)?;
+    let there = folder::list(&plan.dataset, root, names)?;
     if plan.dataset.files_train < there[0] {
         let wanted = plan.dataset.files_train;
         return refuse(

@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 /// Reading threads of all accelerators together, at most.
 const WORKERS_MAX: u64 = 8;
 const BATCH: u64 = 32;
+/// Files that are left out, for one reason.
+const SHORT: &str = "with fewer samples than the others";
 /// Kinds of files that are told by their names.
 const TOLD_MAX: usize = 8;
 
@@ -72,9 +74,17 @@ impl Drop for NamesFile {
 }
 
 /// List the files of `format` below `root` into the file `names`: how many are there to train and to evaluate on.
-pub(crate) fn list(format: &str, root: &Path, names: &Path) -> anyhow::Result<[u64; 2]> {
-    let format = format::find(format).context("the plan's format is not built in")?;
-    let taken = listing::list(root, names)?.take(format)?;
+/// Where there are more than `plan` wants, those of fewer samples than the others are left out, as when the folder was looked at.
+pub(crate) fn list(plan: &DatasetPlan, root: &Path, names: &Path) -> anyhow::Result<[u64; 2]> {
+    let format = format::find(&plan.format).context("the plan's format is not built in")?;
+    let mut taken = listing::list(root, names)?.take(format)?;
+    if plan.files_train < taken.train.files && format.member().has(Ability::KeepsOpen) {
+        let all = DatasetPlan { files_train: taken.train.files, ..plan.clone() };
+        let inner = storage::open("file", root)?;
+        let files = NamedFiles::new(inner, FileIndex::open(names)?, &all);
+        let (short, bytes) = find_samples(&files, &all, threads())?.short;
+        taken.leave_out(&short, bytes, SHORT)?;
+    }
     Ok([taken.train.files, taken.eval])
 }
 
@@ -113,7 +123,7 @@ pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
         find_samples(&files, &plan, threads())?
     };
     let (short, short_bytes) = &found.short;
-    taken.leave_out(short, *short_bytes, "with fewer samples than the others")?;
+    taken.leave_out(short, *short_bytes, SHORT)?;
     let dims = (!found.dims.is_empty()).then_some(found.dims);
     let left_out = taken.left_out.iter();
     Ok(FoundFolder {

@@ -129,8 +129,9 @@ fn groups_of(runs: &[Run], is_member: impl Fn(&Run) -> bool) -> Vec<Vec<usize>> 
     groups.sort_unstable();
     groups.sort_by(|a, b| {
         let [a, b] = [&runs[a[0]], &runs[b[0]]];
-        let levels = a.settings.values().zip(b.settings.values());
-        let mut levels = levels.map(|(a, b)| by_number(a, b).then(a.cmp(b)));
+        let levels = a.settings.iter().zip(&b.settings);
+        let mut levels =
+            levels.map(|(a, b)| a.0.cmp(b.0).then(by_number(a.1, b.1)).then(a.1.cmp(b.1)));
         system(a)
             .cmp(&system(b))
             .then_with(|| levels.find(|by| by.is_ne()).unwrap_or(Ordering::Equal))

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// The first name of what another run has left in `folder`, if any has.
 pub fn left_by_another(folder: &Path) -> Option<String> {
-    left_by_runs(folder).into_iter().next()
+    let names = folder.join(NAMES_FILE).symlink_metadata().is_ok().then(|| NAMES_FILE.into());
+    left_by_runs(folder).into_iter().chain(names).next()
 }
 
 /// Put what other runs have left in `folder` into a folder of its own in it, called after the time; files of others stay. Says where

@@ -8,6 +8,7 @@ import sys
 from array import array
 from contextlib import ContextDecorator
 from pathlib import Path
+from threading import get_ident
 from time import perf_counter_ns as clock
 from time import time_ns
 from typing import Any, Callable, Iterator, Optional, Union
@@ -103,6 +104,7 @@ class _Epoch:
         self.started = _machine.wall()
         self.load, self.compute = array("q"), array("q")
         self.start = 0
+        self.thread = get_ident()
         # Steps before the end of each block, and the time between that and the next.
         self.blocks: list[tuple[int, int]] = []
         self.paused = 0
@@ -220,7 +222,10 @@ class _Log:
     def see(self, batch: Any) -> None:
         """The first batch of an epoch."""
         if self.batch is None:
-            self.batch = _leading(batch)
+            try:
+                self.batch = _leading(batch)
+            except Exception:  # A batch may be anything; training goes on.
+                self.batch = None
 
     def synchronise(self) -> Optional[Callable[[], Any]]:
         """What waits for the GPU, where there is one in use; not `torch.cuda` itself, which would start to use it."""
@@ -262,7 +267,9 @@ class _Log:
 
     def checkpoint(self, kind: str, start: int, end: int, count: Optional[int]) -> None:
         """Within a step it is cut out of its compute; between epochs it belongs to the one before. Without its bytes it is not told."""
-        for epoch in self.open:
+        # One that another thread saves holds no step up.
+        of_thread = [epoch for epoch in self.open if epoch.thread == get_ident()]
+        for epoch in of_thread:
             epoch.paused += end - start
             if count is not None:
                 epoch.pending.append((kind, end - start, count))
@@ -282,6 +289,8 @@ class _Log:
     def write(self, more: list[dict[str, Any]]) -> None:
         """Training goes on where the record cannot be written, with a word about it."""
         assert self.job is not None
+        if os.getpid() != self.process:
+            return
         begun = clock()
         part = {
             "program": f"feedrate.watch {_version()}",
@@ -415,6 +424,9 @@ def _leading(batch: Any) -> Optional[int]:
             batch = next(iter(batch.values()), None)
             if isinstance(batch, list):
                 return len(batch)
+        elif isinstance(batch, list) and batch and isinstance(batch[0], (list, tuple)):
+            # A list of samples.
+            return len(batch)
         elif isinstance(batch, (list, tuple)) and batch:
             batch = batch[0]
         else:

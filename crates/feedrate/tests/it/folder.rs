@@ -103,6 +103,28 @@ fn any_names_are_read_by_a_workload_that_is_foreign() {
 }
 
 #[test]
+fn a_folder_with_a_short_file_and_a_picture_is_run_again_as_it_was_found() {
+    let test = Test::with(TINY);
+    for folder in ["theirs", "own"] {
+        fs::create_dir(test.path(folder)).unwrap();
+    }
+    for (file, rows) in [10, 10, 4, 10].into_iter().enumerate() {
+        test.write(&format!("theirs/{file}.csv"), &"1,2,3\n".repeat(rows));
+    }
+    fs::write(test.path("theirs/logo.png"), b"\x89PNG\r\n\x1a\n and more").unwrap();
+    let found = folder_run(&test, &["--write-yaml", "found.yaml"]);
+    assert_eq!(
+        (&found["found"]["format"], &found["found"]["samples"]),
+        (&"csv".into(), &30.into())
+    );
+    let again = test.feedrate(&["run", "found.yaml", "--foreign", "--json"]);
+    assert_eq!(again.json()["latency"]["sample"]["count"], 30, "{}", again.stderr);
+    test.write("own/names.index", "mine");
+    test.feedrate(&["run", "--data", "theirs", "--run-dir", "own"]).refuses(2, &["names.index"]);
+    assert_eq!(fs::read(test.path("own/names.index")).unwrap(), b"mine");
+}
+
+#[test]
 fn what_is_not_taken_is_told() {
     let test = Test::with(TINY);
     theirs(&test, "jpeg", "jpg", &[]);

@@ -149,11 +149,11 @@ pub(crate) fn begun_with(folder: &Path, ranks: &[u32]) -> Option<String> {
     let begun = time_of_name(folder)?;
     let is_with = |path: &Path| {
         let apart = time_of_name(path).map(|at| (at - begun).abs());
+        // Another run of the same second has the ranks that are here too.
         let has_files = || {
-            file_names(path)
-                .iter()
-                .filter_map(|name| rank_of(name))
-                .any(|rank| ranks.contains(&rank))
+            let names = file_names(path);
+            let mut there = names.iter().filter_map(|name| rank_of(name)).peekable();
+            there.peek().is_some() && there.all(|rank| ranks.contains(&rank))
         };
         path != folder && apart.is_some_and(|us| us <= START_US) && has_files()
     };

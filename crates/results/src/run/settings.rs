@@ -114,6 +114,7 @@ const NO_SETTINGS: &[&str] = &[
     "loader.held_at_start",
     "loader.held_batches",
     "metric.au_target_percent",
+    "storage.passes_page_cache",
     "train.steps_per_epoch",
 ];
 
