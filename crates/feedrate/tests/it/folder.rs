@@ -109,7 +109,7 @@ fn a_folder_with_a_short_file_and_a_picture_is_run_again_as_it_was_found() {
         fs::create_dir(test.path(folder)).unwrap();
     }
     for (file, rows) in [10, 10, 4, 10].into_iter().enumerate() {
-        test.write(&format!("theirs/{file}.csv"), &"1,2,3\n".repeat(rows));
+        test.write(&format!("theirs/{file}.csv"), "1,2,3\n".repeat(rows));
     }
     fs::write(test.path("theirs/logo.png"), b"\x89PNG\r\n\x1a\n and more").unwrap();
     let found = folder_run(&test, &["--write-yaml", "found.yaml"]);
