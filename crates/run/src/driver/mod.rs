@@ -8,6 +8,7 @@ mod placement;
 mod client;
 mod shared;
 mod worker;
+mod receiver;
 mod effects;
 mod real;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::client::Receiver;
 use super::effects::RealEffects;
 use super::error::RunError;
 use super::ranges::{FileRange, FileReads, RangeLog};
+use super::receiver;
 use super::shared::{Guard, Shared};
 use super::worker::Worker;
 use crate::clock::Clock;
@@ -199,7 +200,7 @@ impl RealDriver {
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
                     let _guard = Guard { shared: &shared, accelerator, worker: 0 };
-                    shared.receivers[accelerator as usize].run(&shared, accelerator);
+                    receiver::run(&shared, accelerator);
                 })
                 .map_err(|source| RunError::Thread {
                     worker: accelerator as usize,

@@ -143,9 +143,7 @@ impl DatasetPlan {
             format!("it names {folders} subfolders, and no dataset has more than {FOLDERS_MAX}")
         })
     }
-}
 
-impl DatasetPlan {
     /// As [`FormatEntry::file_bytes`], less what compression saves of this content.
     pub fn file_bytes(&self, format: &FormatEntry, shape: &FileShape) -> u64 {
         let bytes = (format.file_bytes)(shape, &self.encoding);
@@ -243,7 +241,7 @@ pub struct LoaderPlan {
     pub preprocess: TimeSpec,
     /// Seed of the drawn preprocessing times.
     pub preprocess_seed: u64,
-    /// What the job's own code takes; `None` is an ideal client.
+    /// The job's own code; `None` is an ideal client, which takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientPlan>,
     /// Order of files.
@@ -273,18 +271,6 @@ impl LoaderPlan {
     /// Whether one of each group reads the samples of all, which are the same, and sends them to the others.
     pub fn is_broadcast(&self) -> bool {
         self.file_access == FileAccess::Same && self.group_accelerators > 1
-    }
-
-    /// In which the training's process takes over a batch of `bytes`.
-    pub fn receive_s(&self, bytes: f64) -> f64 {
-        self.client.as_ref().map_or(0.0, |client| client.receive_s(bytes))
-    }
-
-    /// In which the training's process starts the workers of an epoch.
-    pub fn start_s(&self) -> f64 {
-        self.client
-            .as_ref()
-            .map_or(0.0, |client| client.start_per_epoch_s * f64::from(self.workers))
     }
 }
 
