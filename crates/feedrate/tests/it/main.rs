@@ -38,6 +38,7 @@ mod devices;
 mod loaders;
 /// The ten applications of the I/O analysis.
 mod applications;
+mod darshan;
 /// Batch scripts for Slurm.
 mod slurm;
 /// New studies.

@@ -1,8 +1,10 @@
 //! The operations of a file system that a checkpoint needs: few, so that tests can be a storage that loses power.
 //! Shared by all that touch a checkpoint's files. Knows no format.
 
+use super::stdio::Stream;
 use feedrate_data::storage::NameKind;
 use feedrate_measure::record::file::create_part_of;
+use feedrate_spec::plan::WriteInterface;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +24,12 @@ pub(super) trait FileSystem: Sync {
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
     /// An empty file that will have `bytes` bytes, under a name of its own until it gets `path`.
-    fn create_part(&self, path: &Path, bytes: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)>;
+    fn create_part(
+        &self,
+        path: &Path,
+        bytes: u64,
+        interface: WriteInterface,
+    ) -> io::Result<(PathBuf, Box<dyn OutputFile>)>;
 
     /// Names in a folder; none where it is not there.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
@@ -54,6 +61,11 @@ pub(super) trait OutputFile {
     /// Change what was written.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
+    /// All is written: hand on what is still buffered.
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Make what was written stay.
     fn sync(&mut self) -> io::Result<()>;
 }
@@ -75,7 +87,12 @@ impl FileSystem for SystemFiles {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    fn create_part(&self, path: &Path, bytes: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
+    fn create_part(
+        &self,
+        path: &Path,
+        bytes: u64,
+        interface: WriteInterface,
+    ) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
         let (file, part) = create_part_of(path)?;
         if bytes >= RESERVED_BYTES_MIN {
             // Where the file system has no such thing, blocks are found as they are written.
@@ -85,7 +102,10 @@ impl FileSystem for SystemFiles {
                 return Err(io::ErrorKind::StorageFull.into());
             }
         }
-        Ok((part, Box::new(file)))
+        Ok(match interface {
+            WriteInterface::Posix => (part, Box::new(file)),
+            WriteInterface::Stdio => (part, Box::new(Stream::new(file)?)),
+        })
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {

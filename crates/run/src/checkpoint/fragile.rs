@@ -3,6 +3,7 @@
 use super::files::{FileSystem, OutputFile};
 use feedrate_data::storage::NameKind;
 use feedrate_spec::part::create_part;
+use feedrate_spec::plan::WriteInterface;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -93,7 +94,12 @@ impl FileSystem for FragileFiles {
         Ok(u64::MAX)
     }
 
-    fn create_part(&self, path: &Path, _: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
+    fn create_part(
+        &self,
+        path: &Path,
+        _: u64,
+        _: WriteInterface,
+    ) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
         let mut state = self.state.lock().unwrap();
         state.operate()?;
         let file = state.files.len();

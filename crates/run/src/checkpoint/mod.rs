@@ -3,6 +3,7 @@
 //! To add one: copy `raw.rs`, implement [`Checkpoint`], add its `mod` line and its row.
 
 mod files;
+mod stdio;
 mod content;
 mod sink;
 mod manifest;

@@ -86,6 +86,7 @@ impl<'o> Pieces<'o> {
     /// Length and CRC-32 of the file.
     pub(super) fn finish(mut self) -> io::Result<(u64, u32)> {
         self.flush()?;
+        self.output.end()?;
         Ok((self.written, self.crc.finalize()))
     }
 
