@@ -11,6 +11,7 @@ pub mod layers;
 pub mod compute;
 pub mod checkpoint;
 pub mod driver;
+pub mod trace;
 pub mod probe;
 pub mod system;
 mod page_cache;
