@@ -7,6 +7,7 @@ pub mod ranks;
 pub mod buffer;
 mod gate;
 mod aside;
+pub mod op_log;
 pub mod layers;
 pub mod compute;
 pub mod checkpoint;

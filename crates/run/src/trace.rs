@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::layers::{LoggedOp, OpKind, OpLog};
+use crate::op_log::{LoggedOp, OpKind, OpLog};
 use feedrate_measure::record::file::create_part_of;
 use feedrate_measure::record::{Block, CheckpointKind, EpochRecord, Record};
 use flate2::Compression;
@@ -25,7 +25,7 @@ const THREADS_EACH: u64 = 10_000;
 /// Lines are compressed in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What all traces of a run have to agree on, and the names of what is in one.
+/// The start and the names of a trace; all of a run agree on the start.
 pub struct TraceOrigin {
     /// Start of the run since 1970, by the wall clock of rank 0.
     pub wall_ns: u64,
@@ -42,11 +42,11 @@ pub struct TraceFile {
     file: PathBuf,
     /// The file until it is whole.
     part: PathBuf,
-    /// What cannot be written is told at the end.
+    /// An error of writing is told at the end.
     lines: RefCell<io::Result<TraceLines>>,
 }
 
-/// What a trace has.
+/// Numbers of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceCounts {
     /// Events.
@@ -136,7 +136,7 @@ struct TraceEvent<'a> {
     thread: u64,
     start_ns: u64,
     end_ns: u64,
-    /// Of calls that enclose each other, from the outermost.
+    /// Depth among events that enclose each other, from the outermost.
     level: u32,
     /// Fields behind the others.
     args: &'a str,
@@ -380,7 +380,7 @@ impl TraceLines {
         Ok(())
     }
 
-    /// What was written can be read from here on, whatever happens.
+    /// From here on all that was written can be read, whatever happens.
     fn flush(&mut self) -> io::Result<()> {
         self.output.write_all(self.piece.as_bytes())?;
         self.piece.clear();

@@ -10,7 +10,8 @@ use super::shared::{Guard, Shared};
 use super::worker::Worker;
 use crate::clock::Clock;
 use crate::comm::Comm;
-use crate::layers::{GroupStorages, OpLog};
+use crate::layers::GroupStorages;
+use crate::op_log::OpLog;
 use feedrate_data::storage::Handle;
 use feedrate_engine::effects::{self, Conductor};
 use feedrate_engine::job::ReadJob;
@@ -111,7 +112,7 @@ pub struct Epoch {
 /// Done between two blocks of an epoch.
 pub type Pause<'p> = dyn FnMut(u64) -> Result<(), RunError> + 'p;
 
-/// What a driver does beside its plan.
+/// Settings of a driver beside its plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DriverOptions {
     /// The conductor may spin before deadlines.

@@ -1,6 +1,5 @@
 //! Storages around a storage: of known cost, with other processes behind them, or with copies of files. Each works with any storage and any format.
 
-mod op_log;
 mod recorded;
 mod emulated;
 mod slots;
@@ -10,7 +9,6 @@ mod together;
 mod staged;
 
 pub use collective::{Collective, GroupStorages, read_for};
-pub use op_log::{LoggedOp, OpKind, OpLog};
 pub use recorded::Recorded;
 pub use staged::FirstReads;
 pub use together::Together;

@@ -1,8 +1,8 @@
 //! A storage as one worker sees it: every operation is timed and counted, and logged where the run is traced. Time that no operation
 //! took is decoding.
 
-use super::op_log::{LoggedOp, OpKind, OpLog};
 use crate::clock::Clock;
+use crate::op_log::{LoggedOp, OpKind, OpLog};
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use feedrate_engine::loader::ReadTimes;
 use feedrate_measure::record::IoCounters;

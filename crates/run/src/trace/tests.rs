@@ -1,3 +1,5 @@
+//! Traces as others read them, and what is left of those that are not whole.
+
 use super::*;
 use feedrate_measure::record::{AcceleratorEpoch, CheckpointRecord, RankCheckpoint};
 use flate2::read::GzDecoder;

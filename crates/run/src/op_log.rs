@@ -3,7 +3,7 @@
 /// An operation that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedOp {
-    /// What was done.
+    /// The call.
     pub kind: OpKind,
     /// Number of the file, each part of a format a file of its own.
     pub part: u64,
