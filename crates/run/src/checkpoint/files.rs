@@ -1,15 +1,15 @@
 //! The operations of a file system that a checkpoint needs: few, so that tests can be a storage that loses power.
 //! Shared by all that touch a checkpoint's files. Knows no format.
 
-use super::stdio::Stream;
+use super::output::{OutputFile, Stream};
 use feedrate_data::storage::NameKind;
 use feedrate_measure::record::file::create_part_of;
 use feedrate_spec::plan::WriteInterface;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Files from this length on have their blocks reserved: ext4 writes two to three times as fast then.
@@ -51,23 +51,6 @@ pub(super) trait FileSystem: Sync {
 
     /// Make the names in a folder stay as they are.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
-}
-
-/// A file that is written.
-pub(super) trait OutputFile {
-    /// Append.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
-
-    /// Change what was written.
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
-
-    /// All is written: hand on what is still buffered.
-    fn end(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Make what was written stay.
-    fn sync(&mut self) -> io::Result<()>;
 }
 
 /// The system's.
@@ -155,19 +138,5 @@ impl FileSystem for SystemFiles {
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()
-    }
-}
-
-impl OutputFile for File {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)
-    }
-
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.write_all_at(bytes, offset)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_all()
     }
 }

@@ -1,6 +1,7 @@
 //! A storage in memory that loses power: what was not synced is gone then, contents and names alike.
 
-use super::files::{FileSystem, OutputFile};
+use super::files::FileSystem;
+use super::output::OutputFile;
 use feedrate_data::storage::NameKind;
 use feedrate_spec::part::create_part;
 use feedrate_spec::plan::WriteInterface;

@@ -2,8 +2,8 @@
 //!
 //! To add one: copy `raw.rs`, implement [`Checkpoint`], add its `mod` line and its row.
 
+mod output;
 mod files;
-mod stdio;
 mod content;
 mod sink;
 mod manifest;

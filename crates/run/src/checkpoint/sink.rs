@@ -2,7 +2,7 @@
 //! Shared by the formats. Knows no format.
 
 use super::content::StateContent;
-use super::files::OutputFile;
+use super::output::OutputFile;
 use crate::buffer::AlignedBuffer;
 use crc32fast::Hasher;
 use feedrate_spec::plan::state::Tensor;

@@ -288,7 +288,7 @@ impl LoaderPlan {
 pub struct HeadReads {
     /// So many, or as many as the file has bytes for.
     pub reads: u32,
-    /// Of each.
+    /// Length of each.
     pub bytes: u64,
 }
 

@@ -79,7 +79,7 @@ impl Share {
         let samples = dataset.files_train * dataset.samples_per_file;
         let rereads = loader
             .rereads(plan.accelerators)
-            .map(|rereads| rereads.of(dataset, plan.accelerators, accelerator));
+            .map(|rereads| rereads.shared_out(dataset, plan.accelerators, accelerator));
         let own = match (loader.file_access, &rereads) {
             (_, Some(rereads)) => 0..rereads.files * dataset.samples_per_file,
             (FileAccess::Multi, None) => shard(samples, plan.accelerators, accelerator),
@@ -138,7 +138,7 @@ pub(super) struct Rereads {
 const MILLION: u64 = 1_000_000;
 
 impl LoaderPlan {
-    /// What is read again, where there is another accelerator to do so.
+    /// Rereading, where there is another accelerator to do so.
     pub(super) fn rereads(&self, accelerators: u32) -> Option<Rereads> {
         let per_million = (self.reread_share.clamp(0.0, 1.0) * MILLION as f64).round() as u64;
         let is_so = per_million > 0 && accelerators > 1 && self.file_access == FileAccess::Multi;
@@ -161,7 +161,7 @@ impl Rereads {
     }
 
     /// Those of `accelerator`: its own files, and between them the first of the next accelerator's, as that one reads them too.
-    fn of(self, dataset: &DatasetPlan, accelerators: u32, accelerator: u32) -> OwnRereads {
+    fn shared_out(self, dataset: &DatasetPlan, accelerators: u32, accelerator: u32) -> OwnRereads {
         let [own, others] = [accelerator, (accelerator + 1) % accelerators]
             .map(|accelerator| shard(dataset.files_train, accelerators, accelerator).start);
         let files = self.files_each(dataset.files_train);
@@ -188,7 +188,7 @@ impl OwnRereads {
         file * self.samples_per_file + sample % self.samples_per_file
     }
 
-    /// Of the first `files` that are read, so many are another's.
+    /// Number of another's files among the first `files` that are read.
     fn again_before(&self, files: u64) -> u64 {
         let share = u128::from(self.rereads.per_million);
         (u128::from(files) * share / (u128::from(MILLION) + share)) as u64

@@ -1,14 +1,45 @@
-//! A file that is written through a stream of the C library, whose calls tracers see as C programs make them. All that is unsafe
+//! A file that is written: by the system's calls, or through a stream of the C library, as C programs write, with all that is unsafe
 //! about it. Knows no format.
 
-use super::files::OutputFile;
 use rustix::fs::fsync;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd};
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
-/// An open stream.
+/// A file that is written.
+pub(super) trait OutputFile {
+    /// Append.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Change what was written.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// All is written: hand on what is still buffered.
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Make what was written stay.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl OutputFile for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+/// A stream of the C library.
 pub(super) struct Stream(NonNull<libc::FILE>);
 
 impl Stream {
