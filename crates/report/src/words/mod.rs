@@ -10,6 +10,7 @@ pub mod recommendation;
 pub mod schedule;
 pub mod advice;
 pub mod answer;
+pub mod client;
 pub mod search;
 pub mod untold;
 #[cfg(test)]
