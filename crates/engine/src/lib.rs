@@ -4,6 +4,7 @@
 //! [`simulated`] one in virtual time. Nothing here has a clock, a thread, a file or a system call of its own.
 
 pub mod durations;
+pub mod client;
 pub mod loader;
 pub mod reader;
 pub mod sink;

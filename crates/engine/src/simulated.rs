@@ -2,6 +2,7 @@
 //!
 //! Bytes really come from the job's storage (usually `null` or `memory`); only time is modelled.
 
+use crate::client::ClientWork;
 use crate::durations::Durations;
 use crate::effects::{self, Conductor, Effects};
 use crate::job::{ReadError, ReadJob, Reading, Shard};
@@ -10,6 +11,7 @@ use crate::reader::{Op, SampleReader};
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, StepCauses, access};
+use feedrate_spec::plan::LoaderPlan;
 use feedrate_spec::workload::TimeSpec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,7 +31,7 @@ pub struct SimulatedStorage {
     pub open: TimeSpec,
     /// Decoding of one worker; `None` takes no time.
     pub decode_bytes_per_second: Option<f64>,
-    /// Cores that decoding shares; `None` is one for each worker.
+    /// Cores that decoding and the client's work share; `None` is one for each worker.
     pub cores: Option<u32>,
 }
 
@@ -60,7 +62,6 @@ pub struct SimulatedDriver {
     latencies: Durations,
     opens: Durations,
     served: Places,
-    cores: Places,
     /// Workers of each accelerator that may decode at once.
     decoders: Vec<Places>,
     buffer: Vec<u8>,
@@ -70,8 +71,13 @@ pub struct SimulatedDriver {
 }
 
 /// Virtual time and what will happen in it.
-#[derive(Default)]
 struct VirtualTime {
+    loader: LoaderPlan,
+    cores: Places,
+    /// The batch of each accelerator that its training's process takes over, and how long that takes.
+    received: Vec<(u64, u64)>,
+    /// How long the workers of each accelerator were being started since the last batch.
+    started_ns: Vec<u64>,
     now_ns: u64,
     free_at_ns: f64,
     sequence: u64,
@@ -84,6 +90,8 @@ struct VirtualTime {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Timer(u32),
+    Received(u32),
+    Started(u32, u64),
     Operation(usize),
 }
 
@@ -102,6 +110,11 @@ struct SimulatedWorker {
     preprocess: Durations,
     /// The sample is read, and was worked on.
     preprocessed: bool,
+    client: ClientWork,
+    /// Processor time that it took.
+    ran_ns: u64,
+    /// That it owes the client.
+    owes_until_ns: u64,
 }
 
 impl SimulatedDriver {
@@ -127,17 +140,30 @@ impl SimulatedDriver {
                     loader.preprocess_seed_of(place.into()),
                 ),
                 preprocessed: false,
+                client: ClientWork::default(),
+                ran_ns: 0,
+                owes_until_ns: 0,
             })
             .collect();
-        let time =
-            VirtualTime { workers_each, idle: vec![true; workers.len()], ..VirtualTime::default() };
+        let time = VirtualTime {
+            loader: loader.clone(),
+            cores: Places::new(model.cores),
+            received: vec![(u64::MAX, 0); job.accelerators() as usize],
+            started_ns: vec![0; job.accelerators() as usize],
+            now_ns: 0,
+            free_at_ns: 0.0,
+            sequence: 0,
+            heap: BinaryHeap::new(),
+            woken: Vec::new(),
+            workers_each,
+            idle: vec![true; workers.len()],
+        };
         let [latency_seed, open_seed] = LATENCY_SEEDS;
         let decoders = (0..job.accelerators()).map(|_| Places::new(loader.decode_threads));
         SimulatedDriver {
             latencies: Durations::new(model.latency, latency_seed),
             opens: Durations::new(model.open, open_seed),
             served: Places::new(model.concurrency),
-            cores: Places::new(model.cores),
             decoders: decoders.collect(),
             model,
             queues: job.queues(),
@@ -185,6 +211,13 @@ impl SimulatedDriver {
                 Due::Timer(accelerator) => {
                     self.conductor.push(StepEvent::ComputeDone(accelerator));
                 }
+                Due::Received(accelerator) => {
+                    self.conductor.retry(accelerator, &self.queues, &mut self.time);
+                }
+                Due::Started(accelerator, steps) => {
+                    self.queues[accelerator as usize].publish(steps);
+                    self.time.wake(accelerator, Wakes::Any);
+                }
                 Due::Operation(place) => self.work(place)?,
             }
         }
@@ -211,7 +244,7 @@ impl SimulatedDriver {
     fn work(&mut self, place: usize) -> Result<(), ReadError> {
         loop {
             self.arrived(place);
-            let ends_ns = match self.decoded_at(place) {
+            let ends_ns = match self.decoded_at(place).or_else(|| self.client_at(place)) {
                 Some(ends_ns) => ends_ns,
                 None if self.workers[place].reading.is_none() && !self.claim(place) => {
                     return Ok(());
@@ -271,6 +304,7 @@ impl SimulatedDriver {
                 return Ok(None);
             }
             Op::Done => {
+                worker.owe(&self.job);
                 worker.counters.access.sample(worker.reader.payload_bytes());
                 worker.counters.count_undecoded(worker.reader.undecoded());
                 worker.preprocessed = true;
@@ -309,6 +343,10 @@ impl SimulatedDriver {
         let worker = &mut self.workers[place];
         let bytes = std::mem::take(&mut worker.arriving_bytes);
         worker.counters.read_bytes += bytes;
+        worker.times.bytes += bytes;
+        if let Some(client) = &self.job.plan.loader.client {
+            worker.owes_until_ns = worker.client.owe(client.per_byte_s * bytes as f64);
+        }
         self.queues[worker.accelerator as usize].add_read_bytes(bytes);
     }
 
@@ -341,11 +379,30 @@ impl SimulatedDriver {
         }
         let decoders = &mut self.decoders[worker.accelerator as usize];
         let turn_ns = decoders.enter(self.time.now_ns);
-        let ends_ns = self.cores.enter(turn_ns).saturating_add((bytes as f64 * 1e9 / rate) as u64);
-        self.cores.leave(ends_ns);
+        let decode_ns = (bytes as f64 * 1e9 / rate) as u64;
+        let ends_ns = self.time.work_on_core(turn_ns, decode_ns);
         decoders.leave(ends_ns);
+        worker.ran_ns += decode_ns;
         worker.counters.decode_ns += ends_ns - turn_ns;
         worker.times.decode_ns += ends_ns - turn_ns;
+        Some(ends_ns)
+    }
+
+    /// When the client's work that is owed is done; `None` where none is. Waiting for a core is part of it.
+    fn client_at(&mut self, place: usize) -> Option<u64> {
+        let worker = &mut self.workers[place];
+        let owed_ns = std::mem::take(&mut worker.owes_until_ns).saturating_sub(worker.ran_ns);
+        if owed_ns == 0 {
+            return None;
+        }
+        let decoders = &mut self.decoders[worker.accelerator as usize];
+        let turn_ns = decoders.enter(self.time.now_ns);
+        let ends_ns = self.time.work_on_core(turn_ns, owed_ns);
+        decoders.leave(ends_ns);
+        worker.ran_ns += owed_ns;
+        worker.counters.client_burnt_ns += owed_ns;
+        worker.counters.client_ns += ends_ns - turn_ns;
+        worker.times.client_ns += ends_ns - turn_ns;
         Some(ends_ns)
     }
 
@@ -362,6 +419,7 @@ impl SimulatedDriver {
         queue.claimed(self.time.now_ns, self.job.claims_of_epoch(queue, reading.epoch));
         worker.times = ReadTimes { begun_ns: self.time.now_ns, ..ReadTimes::default() };
         worker.shard.turn_to(&self.job.plan, reading.epoch);
+        worker.client.begin(worker.ran_ns);
         let first = reading.task.samples.start;
         worker.begin_sample(&self.job, reading, first, self.time.now_ns);
         true
@@ -416,6 +474,13 @@ impl Places {
 }
 
 impl VirtualTime {
+    /// When work that may begin at `turn_ns` is done, by a core that is not taken.
+    fn work_on_core(&mut self, turn_ns: u64, work_ns: u64) -> u64 {
+        let ends_ns = self.cores.enter(turn_ns).saturating_add(work_ns);
+        self.cores.leave(ends_ns);
+        ends_ns
+    }
+
     fn schedule(&mut self, at_ns: u64, happening: Due) {
         self.sequence += 1;
         self.heap.push(Reverse((at_ns, self.sequence, happening)));
@@ -436,6 +501,29 @@ impl Effects for VirtualTime {
         self.schedule(at_ns, Due::Timer(accelerator));
     }
 
+    fn start(&mut self, accelerator: u32, steps: u64) -> bool {
+        let work_ns = (self.loader.start_s() * 1e9).round() as u64;
+        if work_ns > 0 {
+            let ends_ns = self.work_on_core(self.now_ns, work_ns);
+            self.started_ns[accelerator as usize] = ends_ns - self.now_ns;
+            self.schedule(ends_ns, Due::Started(accelerator, steps));
+        }
+        work_ns > 0
+    }
+
+    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<u64> {
+        let work_ns = (self.loader.receive_s(bytes as f64) * 1e9).round() as u64;
+        let received = self.received[accelerator as usize];
+        if work_ns > 0 && received.0 != batch {
+            let ends_ns = self.work_on_core(self.now_ns, work_ns);
+            self.received[accelerator as usize] = (batch, ends_ns - self.now_ns);
+            self.schedule(ends_ns, Due::Received(accelerator));
+            return None;
+        }
+        let took_ns = if work_ns > 0 { received.1 } else { 0 };
+        Some(took_ns + std::mem::take(&mut self.started_ns[accelerator as usize]))
+    }
+
     fn barrier(&mut self) -> bool {
         true
     }
@@ -448,6 +536,21 @@ impl SimulatedWorker {
         self.reader.begin(id, &job.layout);
         self.sample_began_ns = now_ns;
         self.reading = Some((reading, sample));
+    }
+
+    /// The sample that was read is the client's to work on, and with the last of a task its share of the batch.
+    fn owe(&mut self, job: &ReadJob) {
+        let loader = &job.plan.loader;
+        let (Some(client), Some((reading, sample))) = (&loader.client, &self.reading) else {
+            return;
+        };
+        self.owes_until_ns = self.client.owe(client.per_sample_s);
+        let samples = &reading.task.samples;
+        if sample + 1 == samples.end {
+            let share = (samples.end - samples.start) as f64 / loader.batch_size as f64;
+            let batch_s = client.batch_s(share, self.times.bytes as f64);
+            self.owes_until_ns = self.client.owe(batch_s);
+        }
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), ReadError> {

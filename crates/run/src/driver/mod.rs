@@ -5,6 +5,7 @@ mod memory;
 mod touched;
 mod ranges;
 mod placement;
+mod client;
 mod shared;
 mod worker;
 mod effects;

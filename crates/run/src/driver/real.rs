@@ -3,6 +3,7 @@
 //! Accelerators cost no thread of their own. The conductor sleeps to absolute deadlines; over the last stretch
 //! it may spin, where cores are to spare.
 
+use super::client::Receiver;
 use super::effects::RealEffects;
 use super::error::RunError;
 use super::ranges::{FileRange, FileReads, RangeLog};
@@ -113,6 +114,7 @@ pub type Pause<'p> = dyn FnMut(u64) -> Result<(), RunError> + 'p;
 pub struct RealDriver {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<Vec<Handle>>>,
+    receivers: Vec<JoinHandle<()>>,
     signals: Signals,
     left_behind: Vec<String>,
     /// Processes of the run.
@@ -146,6 +148,7 @@ impl RealDriver {
         let shared = Arc::new(Shared::new(job, groups, clock, Arc::clone(&signals.stop)));
         let mut driver = RealDriver {
             threads: Vec::new(),
+            receivers: Vec::new(),
             signals,
             left_behind: Vec::new(),
             processes: comm.size(),
@@ -157,6 +160,7 @@ impl RealDriver {
             shared,
         };
         driver.start_workers()?;
+        driver.start_receivers()?;
         Ok(driver)
     }
 
@@ -182,6 +186,28 @@ impl RealDriver {
                 .map_err(|source| RunError::Thread { worker: place, workers, source })?;
             let _ = self.shared.workers[place].thread.set(thread.thread().clone());
             self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    fn start_receivers(&mut self) -> Result<(), RunError> {
+        let receivers = self.shared.receivers.len();
+        for accelerator in 0..receivers as u32 {
+            let shared = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new()
+                .name(format!("a{accelerator}main"))
+                .stack_size(STACK_BYTES)
+                .spawn(move || {
+                    let _guard = Guard { shared: &shared, accelerator, worker: 0 };
+                    shared.receivers[accelerator as usize].run(&shared, accelerator);
+                })
+                .map_err(|source| RunError::Thread {
+                    worker: accelerator as usize,
+                    workers: receivers,
+                    source,
+                })?;
+            let _ = self.shared.receivers[accelerator as usize].thread.set(thread.thread().clone());
+            self.receivers.push(thread);
         }
         Ok(())
     }
@@ -320,6 +346,11 @@ impl RealDriver {
         self.shared.stop.store(true, Release);
         for worker in &self.shared.workers {
             worker.unpark();
+        }
+        self.shared.receivers.iter().for_each(Receiver::unpark);
+        for receiver in self.receivers.drain(..) {
+            // One that panicked has told its story, as a worker does.
+            let _ = receiver.join();
         }
         let together = self.shared.job.plan.loader.file_access == FileAccess::Mpio;
         let grace_ns = if together { GRACE_TOGETHER_NS } else { GRACE_NS };

@@ -8,6 +8,7 @@ pub mod order;
 pub mod shards;
 pub mod schedule;
 mod draws;
+mod client;
 pub mod state;
 mod evaluation;
 mod build;
@@ -16,6 +17,7 @@ mod duration;
 
 pub use crate::workload::Shuffle;
 pub use build::{Context, RECORDED_STEPS_MAX, Request, THREADS_MAX, build};
+pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, MEASURED_ON};
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
@@ -241,6 +243,9 @@ pub struct LoaderPlan {
     pub preprocess: TimeSpec,
     /// Seed of the drawn preprocessing times.
     pub preprocess_seed: u64,
+    /// What the job's own code takes; `None` is an ideal client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientPlan>,
     /// Order of files.
     pub file_shuffle: Shuffle,
     /// Order of samples.
@@ -268,6 +273,18 @@ impl LoaderPlan {
     /// Whether one of each group reads the samples of all, which are the same, and sends them to the others.
     pub fn is_broadcast(&self) -> bool {
         self.file_access == FileAccess::Same && self.group_accelerators > 1
+    }
+
+    /// In which the training's process takes over a batch of `bytes`.
+    pub fn receive_s(&self, bytes: f64) -> f64 {
+        self.client.as_ref().map_or(0.0, |client| client.receive_s(bytes))
+    }
+
+    /// In which the training's process starts the workers of an epoch.
+    pub fn start_s(&self) -> f64 {
+        self.client
+            .as_ref()
+            .map_or(0.0, |client| client.start_per_epoch_s * f64::from(self.workers))
     }
 }
 
