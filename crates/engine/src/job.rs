@@ -208,6 +208,15 @@ impl ReadJob {
         Sink::new(self.plan.loader.verify.then(|| (Content::from_plan(dataset), dataset.element)))
     }
 
+    /// Path of a part by [`SampleReader::part`].
+    pub fn path_of(&self, part: u64) -> String {
+        let parts = self.format.parts;
+        let (mut data, mut path) = (String::new(), String::new());
+        self.layout.write_path(part / parts.len() as u64, &mut data);
+        parts[(part % parts.len() as u64) as usize].write_path(&data, &mut path);
+        path
+    }
+
     /// Bytes read at once.
     pub fn piece_bytes(&self) -> usize {
         self.plan.loader.piece_bytes as usize

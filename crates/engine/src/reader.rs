@@ -24,8 +24,10 @@ pub struct SampleReader {
     handles: [Option<Handle>; PARTS_MAX],
     /// Where the last read of each open part ended.
     ends: [Option<u64>; PARTS_MAX],
-    /// The part that is read.
+    /// The part that the last operation is of.
     part: usize,
+    /// Numbers of the files whose parts were opened last.
+    numbers: [u64; PARTS_MAX],
     /// Payload of a sample, where the plan says.
     payload_bytes: Option<u64>,
     pending: Pending,
@@ -82,6 +84,7 @@ impl SampleReader {
             handles: Default::default(),
             ends: [None; PARTS_MAX],
             part: 0,
+            numbers: [0; PARTS_MAX],
             payload_bytes: None,
             pending: Pending::Nothing,
         }
@@ -127,12 +130,13 @@ impl SampleReader {
                 });
             }
         };
+        self.part = part;
         if self.handles[part].is_none() {
             self.pending = Pending::Open(part);
+            self.numbers[part] = self.file.unwrap_or_default();
             self.parts[part].write_path(&self.data_path, &mut self.path);
             return Ok(Op::Open);
         }
-        self.part = part;
         Ok(match need {
             Need::Bytes { offset, len, .. } => Op::Read { offset, len },
             Need::Again { offset, len, .. } => Op::Again { offset, len },
@@ -155,9 +159,9 @@ impl SampleReader {
         self.file
     }
 
-    /// Number of what is read among all files, each part of a format a file of its own.
+    /// Number of what the last operation is of among all files, each part of a format a file of its own.
     pub fn part(&self) -> u64 {
-        self.file.unwrap_or_default() * self.parts.len() as u64 + self.part as u64
+        self.numbers[self.part] * self.parts.len() as u64 + self.part as u64
     }
 
     /// [`Op::Open`] was done.
@@ -195,6 +199,7 @@ impl SampleReader {
 
     /// A file still open, to be closed at the end of the run.
     pub fn take_open(&mut self) -> Option<Handle> {
-        self.handles.iter_mut().find_map(Option::take)
+        self.part = self.handles.iter().position(Option::is_some)?;
+        self.handles[self.part].take()
     }
 }

@@ -77,6 +77,8 @@ mod sharing;
 mod staging;
 /// What a tracer sees of them.
 mod traced;
+/// What they write down themselves.
+mod trace;
 /// Results read back, and doubted.
 mod analyze;
 /// Results side by side.
