@@ -63,7 +63,7 @@ class Sides:
         self.cgroup = None
         self.clients = {}
         self.loops = subprocess.Popen(
-            [self.python, ROOT / "bench/torch_loop.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [self.python, "-W", "ignore", ROOT / "bench/torch_loop.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.versions = json.loads(self.loops.stdout.readline())
 
