@@ -37,7 +37,9 @@ pub(super) fn of_page(report: &Report) -> Vec<FindingFigure> {
         if report.recommendations.len() == 1 { own } else { format!("{}: {own}", of.workload) }
     });
     let kinds = [FindingKind::Epochs, FindingKind::Checkpoints];
-    let over_time = kinds.map(|kind| report.findings.iter().find(|one| one.kind == kind));
+    let is_large = |one: &FindingText| one.numbers.iter().any(|of| matters(&of.effect));
+    let over_time =
+        kinds.map(|kind| report.findings.iter().find(|one| one.kind == kind && is_large(one)));
     let over_time: Vec<&str> = over_time.into_iter().flatten().map(|one| &*one.says).collect();
     let over_time = (!over_time.is_empty()).then(|| over_time.join("; "));
     let lines = [("Best", best), ("Over time", over_time)];

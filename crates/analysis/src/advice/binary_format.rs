@@ -49,7 +49,8 @@ fn fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
     let is_chunked = !dataset.encoding.chunk_dims.is_empty();
     // Where each request waits, those of few bytes wait as long.
     let read_bytes = amplification * case.sample_bytes();
-    let are_bytes = case.read_limit() != ReadLimit::Latency || TINY_BYTES <= read_bytes;
+    let are_reads = matches!(case.read_limit(), ReadLimit::Latency | ReadLimit::Places);
+    let are_bytes = !are_reads || TINY_BYTES <= read_bytes;
     (dataset.format != FORMAT && !is_chunked && are_bytes && AMPLIFICATION_MIN <= amplification)
         .then(|| {
             let evidence = Facts::new()

@@ -36,6 +36,8 @@ pub struct Case<'a> {
 pub(super) enum ReadLimit {
     Latency,
     Bandwidth,
+    /// It serves few at a time, and more readers wait for a place.
+    Places,
     /// The record allows both.
     Either,
 }
@@ -161,6 +163,11 @@ impl<'a> Case<'a> {
         self.derived.record.machines().iter().map(|machine: &System| machine.cpus).sum()
     }
 
+    /// Whether more reads at a time would bring more.
+    pub(super) fn has_more(&self) -> bool {
+        !matches!(self.read_limit(), ReadLimit::Bandwidth | ReadLimit::Places)
+    }
+
     /// The limit of reads: by what stands for the storage, or by each storage that explains the record.
     pub(super) fn read_limit(&self) -> ReadLimit {
         let Some(delivered) = self.derived.value(&DELIVERED_WHOLE) else {
@@ -172,9 +179,8 @@ impl<'a> Case<'a> {
             return ReadLimit::Bandwidth;
         }
         let readers = self.plan().readers().saturating_mul(self.plan().loader.workers);
-        // So many at a time, and more readers wait for a place.
         if self.plan().storage.throttle_concurrency.is_some_and(|places| places <= readers) {
-            return ReadLimit::Bandwidth;
+            return ReadLimit::Places;
         }
         if self.derived.reads_are_emulated() {
             return ReadLimit::Latency;

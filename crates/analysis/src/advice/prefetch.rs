@@ -1,7 +1,6 @@
 //! Accelerators wait although threads have nothing to do: there is no room for what they would read. Where the threads are busy all the
 //! time, or the storage gives all that it has, these are the limit, and more room helps nobody.
 
-use super::case::ReadLimit;
 use super::{Case, Proposal, Risk, Rule};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
@@ -23,8 +22,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open, WaitCause::Decode])?;
     let loader = &case.plan().loader;
     let busy = case.busy_share()?;
-    let has_more = case.read_limit() != ReadLimit::Bandwidth;
-    (busy <= BUSY_SHARE_MAX && has_more && loader.workers > 0).then(|| {
+    (busy <= BUSY_SHARE_MAX && case.has_more() && loader.workers > 0).then(|| {
         let wanted = (4 * loader.prefetch_size).max(4 * loader.workers);
         let evidence = Facts::new()
             .with("busy_percent", 100.0 * busy)

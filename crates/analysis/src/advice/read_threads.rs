@@ -1,6 +1,5 @@
 //! The threads of an accelerator wait for the storage, one request each: the smallest number of threads that feeds it.
 
-use super::case::ReadLimit;
 use super::{Case, Proposal, Risk, Rule};
 use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
@@ -20,8 +19,8 @@ fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open])?;
     let sample = case.sample()?;
     let (threads, needed) = (case.plan().loader.workers, case.threads_needed()?);
-    let is_bandwidth = sample.open_s < sample.read_s && case.read_limit() == ReadLimit::Bandwidth;
-    (threads < needed && !is_bandwidth).then(|| {
+    let is_shared = sample.open_s < sample.read_s && !case.has_more();
+    (threads < needed && !is_shared).then(|| {
         let evidence = Facts::new()
             .with("threads", threads)
             .with("sample_s", sample.all_s())

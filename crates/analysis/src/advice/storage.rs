@@ -42,12 +42,16 @@ fn propose(case: &Case) -> Option<Proposal> {
             .with("lacks", units::bytes_per_second_rounded(lacks))
             .with("lacks_reads_per_second", of(io.reads))
             .with("read_s", read_s);
-        if case.read_limit() == ReadLimit::Latency {
-            let wanted_s = read_s * delivered / needed;
-            let change = PipelineChange::Latency(Scale::Value(wanted_s));
-            (lost_s, change, evidence.with("wanted_read_s", wanted_s))
-        } else {
-            (lost_s, PipelineChange::Bandwidth(Scale::Value(needed)), evidence)
+        let wanted_s = read_s * delivered / needed;
+        let latency = match case.read_limit() {
+            ReadLimit::Latency => Some(Scale::Value(wanted_s)),
+            // Most of what a read takes is the wait for a place.
+            ReadLimit::Places => Some(Scale::Times(delivered / needed)),
+            _ => None,
+        };
+        match latency.map(PipelineChange::Latency) {
+            Some(change) => (lost_s, change, evidence.with("wanted_read_s", wanted_s)),
+            None => (lost_s, PipelineChange::Bandwidth(Scale::Value(needed)), evidence),
         }
     };
     let proposal = RULE.proposal(&[], lost_s, evidence);

@@ -102,6 +102,12 @@ pub(super) fn small_requests(record: &mut Record) {
     record.plan.storage.throttle_latency_s = 0.001;
 }
 
+pub(super) fn few_at_a_time(record: &mut Record) {
+    in_requests(record, 200_000, Follows::Next);
+    latency(record);
+    record.plan.storage.throttle_concurrency = Some(1);
+}
+
 pub(super) fn all_read_the_same(record: &mut Record) {
     record.plan.loader.file_access = FileAccess::Same;
     let read =

@@ -45,3 +45,15 @@ fn propose(case: &Case) -> Option<Proposal> {
 fn size(bytes: u64) -> String {
     if bytes < 1 << 20 { format!("{}KiB", bytes >> 10) } else { format!("{}MiB", bytes >> 20) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{advised, few_at_a_time};
+
+    #[test]
+    fn larger_requests_are_advised_where_few_are_served_at_a_time() {
+        let advised = advised(few_at_a_time);
+        assert!(advised.contains(&"transfer_size"), "{advised:?}");
+        assert!(!advised.contains(&"read_threads"), "{advised:?}");
+    }
+}

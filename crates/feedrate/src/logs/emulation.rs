@@ -25,7 +25,6 @@ const OTHER_NAMES: [(&str, &str); 6] = [
 const WHOLE: [&str; 4] = ["npz", "npy", "jpeg", "png"];
 /// The longest read that a workload can ask for.
 const TRANSFER_MAX: u64 = 64 << 20;
-const PAGE_BYTES: u64 = 4096;
 /// Reads that follow each other right at the end are a stream.
 const STREAM_SHARE: f64 = 0.5;
 /// How often the length of samples is mended, so that files are as long as those of the log.
@@ -177,7 +176,6 @@ fn workload(
         samples.batch.min(most).max(1)
     );
     if let Some(bytes) = job.read_bytes {
-        let bytes = if bytes > PAGE_BYTES { bytes.next_multiple_of(PAGE_BYTES) } else { bytes };
         yaml += &format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX));
     }
     match job.is_shuffled {

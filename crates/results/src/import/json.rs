@@ -44,6 +44,7 @@ pub(super) fn bytes(path: &Path, bytes_max: u64) -> Option<Result<Vec<u8>, Strin
 }
 
 fn parse(bytes: &[u8]) -> Result<Fields, String> {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err("it is empty".into());
     }
@@ -56,6 +57,9 @@ fn parse(bytes: &[u8]) -> Result<Fields, String> {
         },
     }
 }
+
+/// Editors of Windows begin a file with it.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 fn explained(error: serde_json::Error) -> String {
     if error.is_eof() { "it is cut short".into() } else { format!("it is no JSON: {error}") }
@@ -125,6 +129,7 @@ mod tests {
         );
         check(r#"{"NaN \" NaN": NaN}"#, Ok(r#"{"NaN \" NaN":"NaN"}"#));
         check(r#"{"a": 1}"#, Ok(r#"{"a":1}"#));
+        check("\u{feff}{\"a\": 1}", Ok(r#"{"a":1}"#));
         check("", Err("empty"));
         check(" \n", Err("empty"));
         check(r#"{"a": [1, 2"#, Err("cut short"));

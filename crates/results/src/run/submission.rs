@@ -28,7 +28,8 @@ impl Submission {
         })?;
         let found = &names[at..];
         Some(Submission {
-            round: Some(absolute.iter().take(at).collect()),
+            // Of names that are not UTF-8 what can be shown.
+            round: Some(names[..at].iter().map(|name| &**name).collect()),
             division: found[0].to_ascii_lowercase(),
             submitter: found[1].to_string(),
             system: found[3].to_string(),
@@ -64,6 +65,7 @@ impl fmt::Display for Submission {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn submitter_and_system_are_told_by_the_tree() {
@@ -73,6 +75,13 @@ mod tests {
         let expected = ("closed".into(), "X".into(), "fast-1".into());
         assert_eq!(found("/r/Closed/X/results/fast-1/unet3d/run_1/2024"), Some(expected));
         assert_eq!(found("/perf/results/unet3d/4/2025"), None);
+    }
+
+    #[test]
+    fn a_round_of_any_name_can_be_written_as_json() {
+        let path = OsStr::from_bytes(b"/r/v\xff/closed/X/results/s/1");
+        let found = Submission::new(Path::new(path)).unwrap();
+        assert!(serde_json::to_string(&found).unwrap().contains("v\u{fffd}"));
     }
 
     #[test]

@@ -12,4 +12,4 @@ mod real;
 mod tests;
 
 pub use error::RunError;
-pub use real::{Epoch, Live, Pause, RealDriver, Signals, WorkProgress};
+pub use real::{DriverOptions, Epoch, Live, Pause, RealDriver, Signals, WorkProgress};
