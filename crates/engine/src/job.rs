@@ -200,12 +200,22 @@ impl ReadJob {
             decodes_members: loader.decodes_members && !self.trusts_plan,
         };
         SampleReader::new(self.format, &options, self.trusts_plan)
+            .with_head(loader.head.unwrap_or_default())
     }
 
     /// Takes the payload of one worker.
     pub fn sink(&self) -> Sink {
         let dataset = &self.plan.dataset;
         Sink::new(self.plan.loader.verify.then(|| (Content::from_plan(dataset), dataset.element)))
+    }
+
+    /// Path of a part by [`SampleReader::part`].
+    pub fn path_of(&self, part: u64) -> String {
+        let parts = self.format.parts;
+        let (mut data, mut path) = (String::new(), String::new());
+        self.layout.write_path(part / parts.len() as u64, &mut data);
+        parts[(part % parts.len() as u64) as usize].write_path(&data, &mut path);
+        path
     }
 
     /// Bytes read at once.

@@ -6,6 +6,7 @@ use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, Pa
 use feedrate_data::storage::Handle;
 use feedrate_measure::record::access::Follows;
 use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::HeadReads;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::SampleId;
 
@@ -24,8 +25,14 @@ pub struct SampleReader {
     handles: [Option<Handle>; PARTS_MAX],
     /// Where the last read of each open part ended.
     ends: [Option<u64>; PARTS_MAX],
-    /// The part that is read.
+    /// Reads of the first part where it is opened, and where they go on.
+    head: HeadReads,
+    head_left: u32,
+    head_at: u64,
+    /// The part that the last operation is of.
     part: usize,
+    /// Numbers of the files whose parts were opened last.
+    numbers: [u64; PARTS_MAX],
     /// Payload of a sample, where the plan says.
     payload_bytes: Option<u64>,
     pending: Pending,
@@ -81,10 +88,19 @@ impl SampleReader {
             path: String::with_capacity(256),
             handles: Default::default(),
             ends: [None; PARTS_MAX],
+            head: HeadReads::default(),
+            head_left: 0,
+            head_at: 0,
             part: 0,
+            numbers: [0; PARTS_MAX],
             payload_bytes: None,
             pending: Pending::Nothing,
         }
+    }
+
+    /// With reads of the head of each file that is opened, of which nothing is made.
+    pub fn with_head(self, head: HeadReads) -> Self {
+        SampleReader { head, ..self }
     }
 
     /// Start on a sample. Files kept open from another file are closed by the next operations.
@@ -106,6 +122,10 @@ impl SampleReader {
     /// # Errors
     /// The file is not what its format says.
     pub fn next_op(&mut self) -> Result<Op, FormatError> {
+        if self.head_left > 0 {
+            self.part = 0;
+            return Ok(Op::Read { offset: self.head_at, len: self.head.bytes as usize });
+        }
         if self.pending == Pending::Nothing {
             if let Some(handle) = self.take_open() {
                 return Ok(Op::Close(handle));
@@ -127,12 +147,13 @@ impl SampleReader {
                 });
             }
         };
+        self.part = part;
         if self.handles[part].is_none() {
             self.pending = Pending::Open(part);
+            self.numbers[part] = self.file.unwrap_or_default();
             self.parts[part].write_path(&self.data_path, &mut self.path);
             return Ok(Op::Open);
         }
-        self.part = part;
         Ok(match need {
             Need::Bytes { offset, len, .. } => Op::Read { offset, len },
             Need::Again { offset, len, .. } => Op::Again { offset, len },
@@ -155,9 +176,9 @@ impl SampleReader {
         self.file
     }
 
-    /// Number of what is read among all files, each part of a format a file of its own.
+    /// Number of what the last operation is of among all files, each part of a format a file of its own.
     pub fn part(&self) -> u64 {
-        self.file.unwrap_or_default() * self.parts.len() as u64 + self.part as u64
+        self.numbers[self.part] * self.parts.len() as u64 + self.part as u64
     }
 
     /// [`Op::Open`] was done.
@@ -166,6 +187,9 @@ impl SampleReader {
             self.handles[part] = Some(handle);
             self.ends[part] = None;
             self.pending = Pending::Cursor;
+            if part == 0 {
+                (self.head_left, self.head_at) = (self.head.reads, 0);
+            }
         }
     }
 
@@ -190,11 +214,18 @@ impl SampleReader {
     /// # Errors
     /// The file is not what its format says, or the sink refused the payload.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        if self.head_left > 0 {
+            let is_end = (bytes.len() as u64) < self.head.bytes;
+            self.head_left = if is_end { 0 } else { self.head_left - 1 };
+            self.head_at += bytes.len() as u64;
+            return Ok(());
+        }
         self.cursor.feed(bytes, sink)
     }
 
     /// A file still open, to be closed at the end of the run.
     pub fn take_open(&mut self) -> Option<Handle> {
-        self.handles.iter_mut().find_map(Option::take)
+        self.part = self.handles.iter().position(Option::is_some)?;
+        self.handles[self.part].take()
     }
 }

@@ -16,14 +16,15 @@ use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::checkpoint::refuse_strangers;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
-use feedrate_run::driver::{RealDriver, RunError, Signals, WorkProgress};
+use feedrate_run::driver::{DriverOptions, RealDriver, RunError, Signals, WorkProgress};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
 use feedrate_run::system::{self, Iostat, TimelineSampler};
+use feedrate_run::trace::{TraceCounts, TraceFile, TraceOrigin};
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// The results are rewritten while the run goes, but not more often than this.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
@@ -50,6 +51,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) talk: &'a mut dyn Talk,
     /// The user's wishes, and what they may look at.
     pub(crate) signals: &'a Signals,
+    /// Where the trace of this process goes; `None` where none is wanted.
+    pub(crate) trace: Option<PathBuf>,
     /// After the run, where its results are not where they belong.
     pub(crate) unsaved: Option<Unsaved>,
 }
@@ -205,7 +208,9 @@ impl Execution<'_> {
     ) -> anyhow::Result<RealDriver> {
         let groups = sharing.groups(&job.storage)?;
         let (comm, signals) = (Arc::clone(&self.ranks.comm), self.signals.clone());
-        Ok(RealDriver::new(job, groups, clock, comm, signals, self.record.compute_spins)?)
+        let options =
+            DriverOptions { spins: self.record.compute_spins, traces: self.trace.is_some() };
+        Ok(RealDriver::new(job, groups, clock, comm, signals, options)?)
     }
 
     /// Epoch after epoch, until the end or until something breaks.
@@ -223,10 +228,13 @@ impl Execution<'_> {
         let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
         let work: Vec<_> = work.map(RealDriver::progress).collect();
         let copying = reads.staging.map_or(Ok(None), Staging::copying)?;
+        let (folder, storage) = (reads.folder().to_path_buf(), reads.storage());
+        let trace = self.begin_trace(clock, move |path| folder.join(storage.name_of(path)))?;
         let outcome = self.measured(
             plan,
             clock,
             work,
+            trace,
             |talk, record| talk.epoch(record),
             |session, record| {
                 let training = Training {
@@ -250,15 +258,47 @@ impl Execution<'_> {
     /// A run of checkpoints only.
     fn write_checkpoints(&mut self, plan: &Plan, clock: Clock) -> anyhow::Result<()> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
+        let trace = self.begin_trace(clock, |path| path.into())?;
         let outcome = self.measured(
             plan,
             clock,
             Vec::new(),
+            trace,
             |talk, record| talk.checkpoint(record),
             |session, record| session.write_checkpoints(checkpoint, record),
         );
         interrupt::tell_hung(self.signals, std::iter::empty());
         outcome
+    }
+
+    /// Begin this process's trace, where one is wanted. `name_of` tells the file of a path of the storage.
+    fn begin_trace(
+        &self,
+        clock: Clock,
+        name_of: impl Fn(&str) -> PathBuf + 'static,
+    ) -> anyhow::Result<Option<TraceFile>> {
+        let Some(file) = &self.trace else { return Ok(None) };
+        let since_1970 = || Ok(clock.wall_at(0).duration_since(UNIX_EPOCH)?.as_nanos() as u64);
+        let origin = TraceOrigin {
+            wall_ns: decided(&*self.ranks.comm, since_1970)?,
+            first_accelerator: self.ranks.own.start,
+            hostname: self.record.system.hostname.clone(),
+            name_of: Box::new(name_of),
+        };
+        let begun = TraceFile::create(file, origin);
+        Ok(Some(begun.with_context(|| format!("cannot begin `{}`", file.display()))?))
+    }
+
+    /// A trace that cannot be written takes nothing away from what was measured.
+    fn end_trace(&self, trace: TraceFile) {
+        let file = self.trace.as_deref().unwrap_or(Path::new("")).display();
+        match trace.finish(&self.record) {
+            Ok(TraceCounts { dropped: 0, .. }) => {}
+            Ok(TraceCounts { events, dropped }) => messages::say(format!(
+                "warning: `{file}` has {events} events; {dropped} operations of epochs with too many found no room in memory"
+            )),
+            Err(error) => messages::say(format!("warning: cannot write `{file}`: {error}")),
+        }
     }
 
     /// Do `act`, which `work` is a part of, with what the machine does meanwhile, and save and tell what there is of it.
@@ -267,6 +307,7 @@ impl Execution<'_> {
         plan: &Plan,
         clock: Clock,
         work: Vec<WorkProgress>,
+        trace: Option<TraceFile>,
         tell: fn(&mut dyn Talk, &Record),
         act: impl FnOnce(&mut Session<'_>, &mut Record) -> Result<(), RunError>,
     ) -> anyhow::Result<()> {
@@ -285,6 +326,7 @@ impl Execution<'_> {
             clock,
             device: device.as_deref(),
             timeline: timeline.as_ref(),
+            trace: trace.as_ref(),
             wall: &results::wall,
             signals: self.signals,
             on_progress: &mut |record| {
@@ -295,6 +337,9 @@ impl Execution<'_> {
         let outcome = act(&mut session, &mut self.record);
         if let Some(Err(error)) = iostat.map(Iostat::finish) {
             messages::say(format!("warning: cannot write `{IOSTAT}`: {error}"));
+        }
+        if let Some(trace) = trace {
+            self.end_trace(trace);
         }
         Ok(outcome?)
     }

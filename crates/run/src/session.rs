@@ -10,6 +10,7 @@ use crate::driver::{Epoch, FileRange, RealDriver, RunError, Signals, from_messag
 use crate::page_cache::{Before, PageCache};
 use crate::ranks::Ranks;
 use crate::system::{Sampler, TimelineSampler};
+use crate::trace::TraceFile;
 use feedrate_data::stage::{Copied, StageError};
 use feedrate_data::storage::Storage;
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record, StagingRecord, StagingSpan};
@@ -31,6 +32,8 @@ pub struct Session<'a> {
     pub device: Option<&'a str>,
     /// Who samples what happens; `None` where nobody does.
     pub timeline: Option<&'a TimelineSampler>,
+    /// Where what happens is written, event by event; `None` where it is not.
+    pub trace: Option<&'a TraceFile>,
     /// Local time in DLIO's form.
     pub wall: &'a dyn Fn(SystemTime) -> String,
     /// The user's wishes.
@@ -293,6 +296,10 @@ impl Session<'_> {
             ..EpochRecord::default()
         };
         look(&mut own);
+        if let Some(trace) = self.trace {
+            let name = if driver.evaluates() { "evaluate" } else { "epoch.block" };
+            trace.epoch(name, &own, &epoch.ops, &|part| driver.path_of(part));
+        }
         let (epoch, outcome) = match epoch.failure {
             Some(failure) => (own, Err(failure)),
             None if !self.ranks.are_many() => {

@@ -26,6 +26,9 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The end of a trace's name, by which its readers know it.
+const TRACE_ENDING: &str = ".pfw.gz";
+
 /// `feedrate run`.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArguments {
@@ -48,6 +51,10 @@ pub(super) struct RunArguments {
     /// Keep the workload that is run, with all that was overridden.
     #[arg(long, value_name = "FILE")]
     pub(super) write_yaml: Option<PathBuf>,
+    /// Write each operation of the storage and each step into a trace, which Perfetto and dfanalyzer open; of several ranks each writes
+    /// its own, with its number before `.pfw.gz`.
+    #[arg(long, value_name = "FILE.pfw.gz")]
+    pub(super) trace: Option<PathBuf>,
     /// The run's place in its study, as JSON, for its record.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) study: Option<PathBuf>,
@@ -65,13 +72,14 @@ pub(super) struct RunArguments {
 
 impl RunArguments {
     /// Those that all processes have to agree on, beside the workload's.
-    fn options(&self) -> [(&'static str, Option<String>); 5] {
+    fn options(&self) -> [(&'static str, Option<String>); 6] {
         [
             ("--results", resolve::text(self.results.as_deref())),
             ("--run-dir", resolve::text(self.run_dir.as_deref())),
             ("--cold", Some(self.cache.cold.to_string())),
             ("--warm", Some(self.cache.warm.to_string())),
             ("--verify", Some(self.verify.to_string())),
+            ("--trace", resolve::text(self.trace.as_deref())),
         ]
     }
 
@@ -88,6 +96,21 @@ impl RunArguments {
         }
         data.overrides.extend(own.batch.take().map(|batch| format!("reader.batch_size={batch}")));
         Ok(own)
+    }
+
+    /// The trace of each of so many processes, where one is wanted.
+    fn traces(&self, processes: u32) -> anyhow::Result<Vec<PathBuf>> {
+        let Some(file) = &self.trace else { return Ok(Vec::new()) };
+        let Some(name) = file.to_str().and_then(|text| text.strip_suffix(TRACE_ENDING)) else {
+            return refuse(
+                format!("`--trace {}`: a trace is compressed JSON", file.display()),
+                format!("end its name in `{TRACE_ENDING}`"),
+            );
+        };
+        if processes == 1 {
+            return Ok(vec![file.clone()]);
+        }
+        Ok((0..processes).map(|rank| format!("{name}.{rank}{TRACE_ENDING}").into()).collect())
     }
 
     /// Its wishes for a plan of so many processes.
@@ -133,6 +156,7 @@ fn run_on(
     let (_folder, found) = kept.unzip();
     let found: Option<FoundFolder> = found.flatten();
     let Decision { plan, choice, run_dir, study, asked } = decision;
+    let trace = arguments.traces(comm.size())?.into_iter().nth(comm.rank() as usize);
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
     let dataset = dataset::ready(&plan, choice, None, &ranks, arguments.data.quiet, signals);
     let dataset = dataset.inspect_err(|_| {
@@ -152,6 +176,7 @@ fn run_on(
         results: results.as_ref(),
         talk: &mut EpochLines { epochs: plan.train.epochs_run(), tells },
         signals,
+        trace,
         unsaved: None,
     };
     let outcome = execution.run(&plan, dataset.as_ref());
@@ -185,6 +210,9 @@ fn decide(
     processes: u32,
     arguments: &RunArguments,
 ) -> anyhow::Result<(Decision, Invocation, (RunFolder, Option<FoundFolder>))> {
+    for file in arguments.traces(processes)? {
+        refuse_bad_trace(&file)?;
+    }
     let per_rank = arguments.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(processes, arguments.data.accelerators, per_rank)?;
     let data = &DataArguments { accelerators, ..arguments.data.clone() };
@@ -220,6 +248,25 @@ fn decide(
 fn choose(of: &Resolved, files: Files<'_>) -> anyhow::Result<Option<Choice>> {
     let has_data = !of.plan.is_checkpoints_alone();
     has_data.then(|| dataset::choose(&of.plan, &of.data_root, files)).transpose()
+}
+
+/// Refuse a trace in the place of something else, or where none can be made.
+fn refuse_bad_trace(file: &Path) -> anyhow::Result<()> {
+    if file.symlink_metadata().is_ok() {
+        return refuse(
+            format!("`{}` is there already", file.display()),
+            "give `--trace` another name",
+        );
+    }
+    let folder = std::path::absolute(file)?;
+    let folder = folder.parent().unwrap_or(Path::new("/"));
+    if !folder.is_dir() {
+        return refuse(
+            format!("there is no folder `{}`", folder.display()),
+            "make it, or name another",
+        );
+    }
+    Ok(())
 }
 
 /// Refuse results below a folder of data, in which nothing is written.

@@ -166,6 +166,7 @@ fn run_on(
         results: is_first.then_some(&results),
         talk: &mut LogTalk { lines: &mut lines, invocation },
         signals,
+        trace: None,
         unsaved: None,
     };
     let outcome = execution.run(&plan, dataset.as_ref());

@@ -38,6 +38,7 @@ mod devices;
 mod loaders;
 /// The ten applications of the I/O analysis.
 mod applications;
+mod darshan;
 /// Batch scripts for Slurm.
 mod slurm;
 /// New studies.
@@ -76,6 +77,8 @@ mod sharing;
 mod staging;
 /// What a tracer sees of them.
 mod traced;
+/// What they write down themselves.
+mod trace;
 /// Results read back, and doubted.
 mod analyze;
 /// Results side by side.

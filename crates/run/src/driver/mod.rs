@@ -15,4 +15,4 @@ mod tests;
 pub use error::RunError;
 pub use ranges::FileRange;
 pub(crate) use ranges::{from_message, to_message};
-pub use real::{Epoch, Live, Pause, RealDriver, Signals, WorkProgress};
+pub use real::{DriverOptions, Epoch, Live, Pause, RealDriver, Signals, WorkProgress};

@@ -11,6 +11,7 @@ use super::worker::Worker;
 use crate::clock::Clock;
 use crate::comm::Comm;
 use crate::layers::GroupStorages;
+use crate::op_log::OpLog;
 use feedrate_data::storage::Handle;
 use feedrate_engine::effects::{self, Conductor};
 use feedrate_engine::job::ReadJob;
@@ -102,12 +103,23 @@ pub struct Epoch {
     pub causes: StepCauses,
     /// The bytes of files that they read; `None` where that would take too much memory to know.
     pub ranges: Option<Vec<FileRange>>,
+    /// The operations of its workers, where they are traced.
+    pub ops: Vec<OpLog>,
     /// The reason why it ended early, if something broke.
     pub failure: Option<RunError>,
 }
 
 /// Done between two blocks of an epoch.
 pub type Pause<'p> = dyn FnMut(u64) -> Result<(), RunError> + 'p;
+
+/// Settings of a driver beside its plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DriverOptions {
+    /// The conductor may spin before deadlines.
+    pub spins: bool,
+    /// Operations are kept, each, until their epoch is over.
+    pub traces: bool,
+}
 
 /// Runs on the thread that made it.
 pub struct RealDriver {
@@ -126,8 +138,7 @@ pub struct RealDriver {
 }
 
 impl RealDriver {
-    /// Start the workers of `job`, of which those of `groups` read what is there. `spins`: the conductor may spin before
-    /// deadlines.
+    /// Start the workers of `job`, of which those of `groups` read what is there.
     ///
     /// # Errors
     /// A thread could not be started, or a device not opened.
@@ -137,19 +148,20 @@ impl RealDriver {
         clock: Clock,
         comm: Arc<dyn Comm>,
         signals: Signals,
-        spins: bool,
+        options: DriverOptions,
     ) -> Result<Self, RunError> {
         fine_timers();
         let conductor = Conductor::new(job.loader, job.accelerators());
         let stepper = Stepper::new(&job.plan, job.own.clone());
         let reads = FileReads::new(job.plan.accelerators);
-        let shared = Arc::new(Shared::new(job, groups, clock, Arc::clone(&signals.stop)));
+        let stop = Arc::clone(&signals.stop);
+        let shared = Arc::new(Shared::new(job, groups, clock, stop, options.traces));
         let mut driver = RealDriver {
             threads: Vec::new(),
             signals,
             left_behind: Vec::new(),
             processes: comm.size(),
-            waiter: Waiter::new(spins),
+            waiter: Waiter::new(options.spins),
             reads,
             stepper,
             conductor,
@@ -190,7 +202,7 @@ impl RealDriver {
     pub fn epoch(&mut self, steps: u64, pause: &mut Pause<'_>) -> Epoch {
         self.stepper.prepare(steps);
         let live = &self.signals.live;
-        let evaluates = self.shared.job.plan.train.barrier == Barrier::AtEnd;
+        let evaluates = self.evaluates();
         live.evaluates.store(evaluates, Relaxed);
         live.epoch.fetch_add(u32::from(!evaluates), Relaxed);
         live.steps.store(steps, Relaxed);
@@ -212,8 +224,18 @@ impl RealDriver {
         }
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut accelerators = self.stepper.finish();
-        let ranges = self.collect(&mut accelerators);
-        Epoch { accelerators, causes: self.stepper.take_causes(), ranges, failure }
+        let (ranges, ops) = self.collect(&mut accelerators);
+        Epoch { accelerators, causes: self.stepper.take_causes(), ranges, ops, failure }
+    }
+
+    /// Its epochs are evaluations.
+    pub(crate) fn evaluates(&self) -> bool {
+        self.shared.job.plan.train.barrier == Barrier::AtEnd
+    }
+
+    /// Path of a part by its number.
+    pub(crate) fn path_of(&self, part: u64) -> String {
+        self.shared.job.path_of(part)
     }
 
     fn is_stopped(&self) -> bool {
@@ -282,9 +304,9 @@ impl RealDriver {
     }
 
     /// Ask all workers for their counters, and wait for them.
-    fn collect(&mut self, epochs: &mut [AcceleratorEpoch]) -> Option<Vec<FileRange>> {
+    fn collect(&mut self, epochs: &mut [AcceleratorEpoch]) -> (Option<Vec<FileRange>>, Vec<OpLog>) {
         let shared = &self.shared;
-        let mut logs = Vec::new();
+        let (mut logs, mut ops) = (Vec::new(), Vec::new());
         if !shared.stop.load(Acquire) {
             shared.flushed.store(0, SeqCst);
             shared.flush_wanted.fetch_add(1, SeqCst);
@@ -304,13 +326,14 @@ impl RealDriver {
             {
                 epochs[accelerator as usize].io.add(&lane.counters);
                 logs.push(lane.log);
+                ops.extend(lane.ops);
             }
         }
         for (accelerator, epoch) in epochs.iter_mut().enumerate() {
             epoch.io.access.files = shared.touched.take(accelerator);
         }
         effects::close_epoch(&shared.queues, epochs);
-        RangeLog::joined(logs.into_iter(), self.processes)
+        (RangeLog::joined(logs.into_iter(), self.processes), ops)
     }
 
     /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end. What

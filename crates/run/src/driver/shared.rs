@@ -8,6 +8,7 @@ use super::touched::Touched;
 use crate::clock::Clock;
 use crate::gate::Gate;
 use crate::layers::{self, GroupStorages};
+use crate::op_log::OpLog;
 use crossbeam_queue::ArrayQueue;
 use feedrate_data::storage::ReadStorage;
 use feedrate_engine::job::ReadJob;
@@ -18,6 +19,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
+/// Operations of all workers of a process that are kept of an epoch, where they are traced: 450 MiB at most.
+const OPS_MAX: usize = 1 << 23;
+
 /// One job being read.
 pub(super) struct Shared {
     pub(super) job: ReadJob,
@@ -26,6 +30,8 @@ pub(super) struct Shared {
     /// Storage of each group, where nothing of `groups` is in its place.
     own: Vec<Arc<dyn ReadStorage>>,
     pub(super) clock: Clock,
+    /// Operations that a worker may log of an epoch; `None` where nobody traces them.
+    pub(super) room_for_ops: Option<usize>,
     pub(super) queues: Vec<Queue>,
     pub(super) workers: Vec<WorkerHandle>,
     pub(super) stop: Arc<AtomicBool>,
@@ -62,6 +68,7 @@ pub(super) struct WorkerHandle {
 pub(super) struct LaneCounts {
     pub(super) counters: IoCounters,
     pub(super) log: RangeLog,
+    pub(super) ops: Option<OpLog>,
 }
 
 impl Shared {
@@ -70,6 +77,7 @@ impl Shared {
         groups: GroupStorages,
         clock: Clock,
         stop: Arc<AtomicBool>,
+        traces: bool,
     ) -> Self {
         let (placement, loader) = (Placement::new(&job), &job.plan.loader);
         let accelerators = job.accelerators() as usize;
@@ -84,6 +92,7 @@ impl Shared {
         let mut shared = Shared {
             ready: ArrayQueue::new(accelerators),
             computed: ArrayQueue::new(accelerators),
+            room_for_ops: traces.then(|| OPS_MAX / (accelerators * job.workers() as usize).max(1)),
             queues: job.queues(),
             workers: (0..placement.places()).map(|_| WorkerHandle::default()).collect(),
             own: own.collect(),

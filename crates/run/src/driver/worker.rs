@@ -6,6 +6,7 @@ use super::shared::{LaneCounts, Shared, WorkerHandle};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::gate::Gate;
 use crate::layers::Recorded;
+use crate::op_log::OpLog;
 use feedrate_data::format::{FormatError, PayloadSink};
 use feedrate_data::storage::{Handle, engine};
 use feedrate_engine::durations::Durations;
@@ -197,11 +198,11 @@ impl<'s> Worker<'s> {
             let io = &mut self.lanes[lane].io;
             match op {
                 Op::Open => {
-                    let handle = io.open(self.reader.path())?;
+                    let handle = io.open(self.reader.path(), self.reader.part())?;
                     self.reader.opened(handle);
                 }
                 Op::Length => {
-                    let length = io.len(self.reader.handle())?;
+                    let length = io.len(self.reader.handle(), self.reader.part())?;
                     let fed = self.reader.feed(&length.to_le_bytes(), &mut self.sink);
                     fed.map_err(|source| self.unreadable(source))?;
                 }
@@ -215,7 +216,7 @@ impl<'s> Worker<'s> {
                     self.feed(lane, offset, bytes)?;
                 }
                 Op::Kept => self.feed(lane, self.held.start, 0)?,
-                Op::Close(handle) => io.close(handle),
+                Op::Close(handle) => io.close(handle, self.reader.part()),
                 Op::Done => {
                     io.sample_read(self.reader.payload_bytes(), self.reader.undecoded());
                     return Ok(self.preprocessed(lane));
@@ -246,15 +247,15 @@ impl<'s> Worker<'s> {
         }
         let start = offset - before as u64;
         let WorkerLane { accelerator, io, queue, log, .. } = &mut self.lanes[lane];
-        let come =
-            io.read_at(self.reader.handle(), start, self.buffer.aligned_like(start, whole))?;
+        let (part, buffer) = (self.reader.part(), self.buffer.aligned_like(start, whole));
+        let come = io.read_at(self.reader.handle(), part, start, buffer)?;
         if let Some(file) = self.reader.file() {
             self.shared.touched.mark(*accelerator, file);
         }
         io.followed(come, self.reader.has_read(start, come as u64));
         if io.reads_itself {
             queue.add_read_bytes(come as u64);
-            log.add(self.reader.part(), start, come as u64);
+            log.add(part, start, come as u64);
         }
         let bytes = come.saturating_sub(before).min(len);
         self.held = offset..offset + bytes as u64;
@@ -287,7 +288,8 @@ impl<'s> Worker<'s> {
         counted.clear();
         counted.extend(self.lanes.iter_mut().map(|lane| {
             let counters = std::mem::take(&mut lane.io.counters);
-            LaneCounts { counters, log: lane.log.take() }
+            let ops = lane.io.ops.as_mut().map(OpLog::take);
+            LaneCounts { counters, log: lane.log.take(), ops }
         }));
     }
 
@@ -343,16 +345,18 @@ impl<'s> WorkerLane<'s> {
     fn new(shared: &'s Shared, place: usize, accelerator: u32) -> Self {
         let job = &shared.job;
         let logs = u64::from(job.plan.accelerators) * u64::from(job.workers());
+        let worker = shared.placement.worker_of(place);
         WorkerLane {
             accelerator,
             log: RangeLog::new(job.own.start + accelerator, logs),
             queue: &shared.queues[accelerator as usize],
-            state: WorkerState::new(shared.placement.worker_of(place)),
+            state: WorkerState::new(worker),
             shard: Shard::new(job, accelerator),
             io: Recorded::new(
                 Arc::clone(shared.storage_of(place)),
                 shared.clock,
                 job.reads_for_itself(accelerator),
+                shared.room_for_ops.map(|room| OpLog::new(accelerator, worker, room)),
             ),
         }
     }

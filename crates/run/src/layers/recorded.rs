@@ -1,6 +1,8 @@
-//! A storage as one worker sees it: every operation is timed and counted. Time that no operation took is decoding.
+//! A storage as one worker sees it: every operation is timed and counted, and logged where the run is traced. Time that no operation
+//! took is decoding.
 
 use crate::clock::Clock;
+use crate::op_log::{LoggedOp, OpKind, OpLog};
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use feedrate_engine::loader::ReadTimes;
 use feedrate_measure::record::IoCounters;
@@ -25,11 +27,18 @@ pub struct Recorded {
     pub task: ReadTimes,
     /// Since they were last taken.
     pub counters: IoCounters,
+    /// The operations that are counted; `None` where nobody traces them.
+    pub ops: Option<OpLog>,
 }
 
 impl Recorded {
     /// Around `storage`, of which an accelerator reads itself or is told what another reads.
-    pub fn new(storage: Arc<dyn ReadStorage>, clock: Clock, reads_itself: bool) -> Self {
+    pub fn new(
+        storage: Arc<dyn ReadStorage>,
+        clock: Clock,
+        reads_itself: bool,
+        ops: Option<OpLog>,
+    ) -> Self {
         Recorded {
             storage,
             clock,
@@ -39,6 +48,7 @@ impl Recorded {
             reads_itself,
             task: ReadTimes::default(),
             counters: IoCounters::default(),
+            ops,
         }
     }
 
@@ -63,11 +73,11 @@ impl Recorded {
         self.counters.sample_latency.record(self.at_ns - self.sample_began_ns);
     }
 
-    /// Open a file.
+    /// Open a file, which is `part` of all.
     ///
     /// # Errors
     /// The storage's.
-    pub fn open(&mut self, path: &str) -> Result<Handle, StorageError> {
+    pub fn open(&mut self, path: &str, part: u64) -> Result<Handle, StorageError> {
         let is_found = self.storage.look_up(path, &mut self.name)?;
         if is_found {
             self.at_ns = self.clock.now_ns();
@@ -75,6 +85,7 @@ impl Recorded {
         let result = self.storage.open(if is_found { &self.name } else { path });
         let ns = self.lap();
         self.count_open(ns);
+        self.log(OpKind::Open, part, 0, result.is_ok().then_some(0), ns);
         if self.reads_itself {
             self.counters.opens += 1;
             self.counters.open_latency.record(ns);
@@ -86,10 +97,11 @@ impl Recorded {
     ///
     /// # Errors
     /// The storage's.
-    pub fn len(&mut self, file: &Handle) -> Result<u64, StorageError> {
+    pub fn len(&mut self, file: &Handle, part: u64) -> Result<u64, StorageError> {
         let result = self.storage.len(file);
         let ns = self.lap();
         self.count_open(ns);
+        self.log(OpKind::Length, part, 0, result.is_ok().then_some(0), ns);
         result
     }
 
@@ -100,11 +112,13 @@ impl Recorded {
     pub fn read_at(
         &mut self,
         file: &Handle,
+        part: u64,
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
         let result = self.storage.read_at(file, offset, buffer);
         let ns = self.lap();
+        self.log(OpKind::Read, part, offset, result.as_ref().ok().map(|&bytes| bytes as u64), ns);
         self.task.read_ns += ns;
         self.counters.read_ns += ns;
         let bytes = *result.as_ref().unwrap_or(&0) as u64;
@@ -135,10 +149,11 @@ impl Recorded {
     }
 
     /// Close.
-    pub fn close(&mut self, file: Handle) {
+    pub fn close(&mut self, file: Handle, part: u64) {
         self.storage.close(file);
         let ns = self.lap();
         self.count_open(ns);
+        self.log(OpKind::Close, part, 0, Some(0), ns);
     }
 
     /// When the last thing ended.
@@ -167,6 +182,16 @@ impl Recorded {
     fn count_open(&mut self, ns: u64) {
         self.task.open_ns += ns;
         self.counters.open_ns += ns;
+    }
+
+    /// An operation that took `ns` is over.
+    fn log(&mut self, kind: OpKind, part: u64, offset: u64, bytes: Option<u64>, ns: u64) {
+        if self.reads_itself
+            && let Some(ops) = &mut self.ops
+        {
+            let (start_ns, end_ns) = (self.at_ns - ns, self.at_ns);
+            ops.add(LoggedOp { kind, part, start_ns, end_ns, offset, bytes });
+        }
     }
 
     fn lap(&mut self) -> u64 {
@@ -228,7 +253,7 @@ mod tests {
         let indexed = Arc::new(Indexed { clock, looked_up_ns, inner });
         let mut recorded = Recorded::new(indexed.clone(), clock, true);
         recorded.begin_task(None);
-        let file = recorded.open("plan.npz").unwrap();
+        let file = recorded.open("plan.npz", 0).unwrap();
         let since_ns = clock.now_ns() - indexed.looked_up_ns.load(Relaxed);
         let counters = &recorded.counters;
         assert!(

@@ -119,6 +119,7 @@ pub(super) fn run(
             results: None,
             talk: &mut Silence,
             signals: &own,
+            trace: None,
             unsaved: None,
         };
         let outcome = execution.run(plan, Some(dataset));

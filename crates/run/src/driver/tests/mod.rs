@@ -2,7 +2,7 @@
 
 mod settings;
 
-use super::{Epoch, RealDriver, Signals};
+use super::{DriverOptions, Epoch, RealDriver, Signals};
 use crate::clock::Clock;
 use crate::comm::tests::Threads;
 use crate::comm::{Comm, Solo};
@@ -55,7 +55,8 @@ fn driver(plan: &Plan) -> RealDriver {
 
 fn driver_of(plan: &Plan, comm: Arc<dyn Comm>) -> RealDriver {
     let (groups, signals) = (GroupStorages::default(), Signals::default());
-    RealDriver::new(job(plan), groups, Clock::new(), comm, signals, false).unwrap()
+    let options = DriverOptions::default();
+    RealDriver::new(job(plan), groups, Clock::new(), comm, signals, options).unwrap()
 }
 
 fn whole(epoch: Epoch) -> Vec<AcceleratorEpoch> {

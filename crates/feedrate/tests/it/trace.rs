@@ -1,0 +1,170 @@
+//! The trace that a run writes of itself, against its record.
+
+use crate::harness::{Answer, Mounted, Test, signal, until};
+use crate::mpi::OPEN_MPI;
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Files of three parts, an evaluation after each epoch, a checkpoint of each.
+const WORKLOAD: &str = "\
+model: {name: traced, model_size: 10000}
+framework: pytorch
+workflow: {checkpoint: True, evaluation: True}
+dataset: {data_folder: data, format: indexed_binary, num_files_train: 8, num_files_eval: 4, num_samples_per_file: 4, record_length_bytes: 30000}
+reader: {data_loader: pytorch, batch_size: 2, read_threads: 2, transfer_size: 8192}
+train: {epochs: 3, computation_time: 0.001}
+checkpoint: {checkpoint_folder: checkpoints, type: all_ranks}
+";
+
+/// The complete events of a trace, which must be whole.
+fn events(file: &Path) -> Vec<Value> {
+    let mut text = String::new();
+    MultiGzDecoder::new(File::open(file).unwrap()).read_to_string(&mut text).unwrap();
+    let lines = text.strip_prefix("[\n").unwrap().strip_suffix("]\n").unwrap();
+    let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let (events, metadata): (Vec<_>, Vec<_>) = events.partition(|event| event["ph"] == "X");
+    let files = metadata.iter().filter(|event| event["name"] == "FH");
+    let named: BTreeSet<String> =
+        files.map(|event| event["args"]["value"].as_str().unwrap().into()).collect();
+    for event in &events {
+        if let Some(hash) = event["args"]["fhash"].as_str() {
+            assert!(named.contains(hash), "{event}");
+        }
+    }
+    events
+}
+
+fn counted(events: &[Value], name: &str) -> u64 {
+    events.iter().filter(|event| event["name"] == name).count() as u64
+}
+
+/// What the record's workers counted, epochs and evaluations together, as the traces of all processes must have it.
+fn adds_up(record: &Value, events: &[Value]) {
+    let (mut opens, mut reads, mut bytes, mut steps) = (0, 0, 0, 0);
+    let both = ["epochs", "evaluations"].map(|key| record[key].as_array().into_iter().flatten());
+    for accelerator in both.into_iter().flatten().flat_map(|epoch| epoch["accelerators"].as_array())
+    {
+        for own in accelerator {
+            let io = &own["io"];
+            opens += io["opens"].as_u64().unwrap();
+            reads += io["reads"].as_u64().unwrap();
+            bytes += io["read_bytes"].as_u64().unwrap();
+            for block in own["blocks"].as_array().unwrap() {
+                steps += block["compute_ns"].as_array().unwrap().len() as u64;
+            }
+        }
+    }
+    let returned = |event: &Value| event["args"]["ret"].as_u64().unwrap();
+    let of_reads: u64 = events.iter().filter(|e| e["name"] == "pread").map(returned).sum();
+    assert!(reads > 0);
+    assert_eq!((counted(events, "open"), counted(events, "pread")), (opens, reads));
+    assert_eq!((of_reads, counted(events, "compute")), (bytes, steps));
+    let end: Vec<_> = events.iter().filter(|event| event["name"] == "end").collect();
+    let told: u64 = end.iter().map(|end| end["args"]["num_events"].as_u64().unwrap()).sum();
+    assert_eq!(told as usize, events.len() - end.len());
+    assert!(end.iter().all(|end| end["args"]["dropped_events"] == 0));
+}
+
+fn record_of(folder: &Path) -> Value {
+    serde_json::from_slice(&fs::read(folder.join("record.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_trace_adds_up_to_the_record() {
+    let test = Test::with(WORKLOAD);
+    test.run_json(&["-n", "2", "--run-dir", "run", "--trace", "t.pfw.gz"]);
+    let (record, events) = (record_of(&test.path("run")), events(&test.path("t.pfw.gz")));
+    adds_up(&record, &events);
+    let pids: BTreeSet<u64> = events.iter().map(|event| event["pid"].as_u64().unwrap()).collect();
+    assert_eq!(pids, BTreeSet::from([1, 2]), "one for each accelerator");
+    for (name, expected) in [("epoch.block", 6), ("evaluate", 6), ("train", 2)] {
+        assert_eq!(counted(&events, name), expected, "{name}");
+    }
+    let saved = record["epochs"].as_array().unwrap().iter().flat_map(|epoch| {
+        epoch["checkpoints"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|saved| saved["ranks"].as_array().unwrap())
+    });
+    let saved: u64 = saved.map(|rank| rank[3].as_u64().unwrap()).sum();
+    let traced = events.iter().filter(|event| event["name"] == "capture");
+    let traced: u64 = traced.map(|event| event["args"]["image_size"].as_u64().unwrap()).sum();
+    assert!(saved > 0);
+    assert_eq!(traced, saved);
+}
+
+#[test]
+fn each_rank_writes_a_trace_of_its_own() {
+    let test = Test::with(WORKLOAD);
+    let (program, first) = OPEN_MPI;
+    let own = env!("CARGO_BIN_EXE_feedrate");
+    let words = ["2", own, "run", "workload.yaml", "--run-dir", "run", "--trace", "t.pfw.gz"];
+    let output = test.program(program, &[first, &words].concat()).output();
+    let answer = Answer::of(&output.expect("run `cargo xtask setup`"));
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let [mut both, other] = ["t.0.pfw.gz", "t.1.pfw.gz"].map(|name| events(&test.path(name)));
+    let own: BTreeSet<_> =
+        other.iter().filter(|e| e["cat"] == "POSIX").filter_map(|e| e["pid"].as_u64()).collect();
+    assert_eq!(own, BTreeSet::from([2]), "the second accelerator is in the second process");
+    both.extend(other);
+    adds_up(&record_of(&test.path("run")), &both);
+}
+
+#[test]
+fn an_interrupted_run_leaves_the_trace_of_what_was() {
+    let test = Test::with(WORKLOAD);
+    let mut command = test.command(&["run", "workload.yaml", "train.epochs=100000", "--json"]);
+    command.args(["workflow.evaluation=False", "workflow.checkpoint=False"]);
+    command.args(["--run-dir", "run", "--trace", "t.pfw.gz"]).stdout(Stdio::piped());
+    let run = command.stderr(Stdio::piped()).spawn().unwrap();
+    let grown = |path: &Path| path.metadata().is_ok_and(|found| found.len() > 20_000);
+    until("a trace of some epochs", || {
+        let entries = fs::read_dir(test.path("")).unwrap().flatten().map(|entry| entry.path());
+        entries.into_iter().any(|path| path.to_string_lossy().contains("t.pfw.gz") && grown(&path))
+    });
+    signal("-INT", run.id());
+    let answer = Answer::of(&run.wait_with_output().unwrap());
+    answer.refuses(130, &["interrupted"]);
+    adds_up(&record_of(&test.path("run")), &events(&test.path("t.pfw.gz")));
+}
+
+#[test]
+fn a_full_disk_takes_the_trace_and_not_the_measurement() {
+    let test = Test::with(WORKLOAD);
+    let disk = Mounted::tmpfs(&test.path("disk"), "size=8k");
+    let answer = test.feedrate(&[
+        "run",
+        "workload.yaml",
+        "--json",
+        "--run-dir",
+        "run",
+        "--trace",
+        "disk/t.pfw.gz",
+    ]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stderr.contains("warning: cannot write `disk/t.pfw.gz`: "), "{}", answer.stderr);
+    assert_eq!(record_of(&test.path("run"))["complete"], true);
+    assert_eq!(fs::read_dir(&disk.0).unwrap().count(), 0, "nothing half-written is left");
+}
+
+#[test]
+fn a_trace_is_never_written_over_something() {
+    let test = Test::with(WORKLOAD);
+    test.write("t.pfw.gz", "mine");
+    for (file, words) in [
+        ("t.pfw.gz", "`t.pfw.gz` is there already"),
+        ("t.json", "`--trace t.json`: a trace is compressed JSON"),
+        ("nowhere/t.pfw.gz", "there is no folder `"),
+    ] {
+        let answer = test.feedrate(&["run", "workload.yaml", "--trace", file]);
+        answer.refuses(2, &[words]);
+    }
+    assert_eq!(fs::read_to_string(test.path("t.pfw.gz")).unwrap(), "mine");
+    assert!(!test.path("data").exists(), "nothing was made before");
+}

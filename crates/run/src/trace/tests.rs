@@ -1,0 +1,111 @@
+//! Traces as others read them, and what is left of those that are not whole.
+
+use super::*;
+use feedrate_measure::record::{AcceleratorEpoch, CheckpointRecord, RankCheckpoint};
+use flate2::read::GzDecoder;
+use std::io::Read;
+
+fn begin(file: &Path) -> TraceFile {
+    let origin = TraceOrigin {
+        wall_ns: 1_000_000_000,
+        first_accelerator: 3,
+        hostname: "n1".into(),
+        name_of: Box::new(|path| Path::new("/data").join(path)),
+    };
+    TraceFile::create(file, origin).unwrap()
+}
+
+/// A step of 2 µs of loading and 3 µs of compute, whose second is broken off.
+fn epoch() -> EpochRecord {
+    let block = Block {
+        start_ns: 1_000,
+        end_ns: 9_000,
+        load_ns: vec![2_000, 3_000],
+        compute_ns: vec![3_000],
+        ..Block::default()
+    };
+    let accelerators =
+        vec![AcceleratorEpoch { blocks: vec![block], ..AcceleratorEpoch::default() }];
+    EpochRecord { number: 1, accelerators, ..EpochRecord::default() }
+}
+
+fn ops() -> OpLog {
+    let op = |kind, at_ns, bytes| LoggedOp {
+        kind,
+        part: 7,
+        start_ns: at_ns,
+        end_ns: at_ns + 1_500,
+        offset: 512,
+        bytes,
+    };
+    let ops = vec![
+        op(OpKind::Open, 1_100, Some(0)),
+        op(OpKind::Read, 2_600, Some(4096)),
+        op(OpKind::Read, 4_100, None),
+    ];
+    OpLog { accelerator: 0, worker: 1, ops, dropped: 2 }
+}
+
+/// All that can be read, and whether that is all.
+fn lines(file: &Path) -> (Vec<String>, bool) {
+    let mut text = Vec::new();
+    let read = GzDecoder::new(File::open(file).unwrap()).read_to_end(&mut text);
+    let text = String::from_utf8(text).unwrap();
+    (text.lines().map(str::to_string).collect(), read.is_ok())
+}
+
+#[test]
+fn a_trace_tells_steps_operations_and_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.pfw.gz");
+    let trace = begin(&file);
+    trace.epoch("epoch.block", &epoch(), &[ops()], &|part| format!("train/{part}"));
+    let rank = RankCheckpoint { rank: 3, start_ns: 9_000, end_ns: 12_000, bytes: 99, sync_ns: 0 };
+    let checkpoint = CheckpointRecord { ranks: vec![rank], after_step: 1, ..Default::default() };
+    let record = EpochRecord { number: 1, checkpoints: vec![checkpoint], ..EpochRecord::default() };
+    let record = Record { epochs: vec![record], ..Record::default() };
+    assert_eq!(trace.finish(&record).unwrap(), TraceCounts { events: 11, dropped: 2 });
+    let (lines, is_whole) = lines(&file);
+    assert!(is_whole);
+    let hash = hash_of("n1");
+    let of_file = hash_of(Path::new("/data/")).wrapping_add(7);
+    let shown: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let known = [(hash, "HOST"), (of_file, "FILE")];
+            known.iter().fold(line.clone(), |line, known| {
+                line.replace(&format!("{:016x}", known.0), known.1)
+            })
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"));
+    for line in &lines[1..lines.len() - 1] {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
+}
+
+#[test]
+fn epochs_that_are_over_can_be_read_before_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.pfw.gz");
+    let trace = begin(&file);
+    trace.epoch("epoch.block", &epoch(), &[ops()], &|_| String::new());
+    assert!(!file.exists(), "it is not whole");
+    let (lines, is_whole) = lines(&trace.part);
+    assert_eq!((lines.last().unwrap().contains("\"ret\":-1"), is_whole), (true, false));
+    let part = trace.part.clone();
+    drop(trace);
+    assert!(!part.exists());
+}
+
+#[test]
+fn what_is_there_already_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.pfw.gz");
+    let trace = begin(&file);
+    fs::write(&file, "mine").unwrap();
+    let refused = trace.finish(&Record::default()).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
