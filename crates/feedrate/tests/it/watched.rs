@@ -130,7 +130,10 @@ fn watched_runs_are_compared_analyzed_and_reported() {
     let emulated = test.feedrate(&["run", "tiny.yaml", "--run-dir", "emulated", "--quiet"]);
     assert_eq!(emulated.code, 0, "{}", emulated.stderr);
     let compared = test.feedrate(&["compare", &a, "emulated"]).stdout;
-    assert!(compared.contains("Differs in model") && !compared.contains("Differs in dataset"), "{compared}");
+    assert!(
+        compared.contains("Differs in model") && !compared.contains("Differs in dataset"),
+        "{compared}"
+    );
     let report = test.feedrate(&["report", "results", "-o", "out.html"]);
     assert_eq!(report.code, 0, "{}", report.stderr);
 }

@@ -251,7 +251,7 @@ mod tests {
         let inner = storage::open("file", folder.path()).unwrap();
         let looked_up_ns = AtomicU64::new(0);
         let indexed = Arc::new(Indexed { clock, looked_up_ns, inner });
-        let mut recorded = Recorded::new(indexed.clone(), clock, true);
+        let mut recorded = Recorded::new(indexed.clone(), clock, true, None);
         recorded.begin_task(None);
         let file = recorded.open("plan.npz", 0).unwrap();
         let since_ns = clock.now_ns() - indexed.looked_up_ns.load(Relaxed);
