@@ -261,6 +261,6 @@ mod tests {
             "{} > {since_ns}",
             counters.open_ns
         );
-        recorded.close(file);
+        recorded.close(file, 0);
     }
 }
