@@ -5,8 +5,10 @@ mod memory;
 mod touched;
 mod ranges;
 mod placement;
+mod client;
 mod shared;
 mod worker;
+mod receiver;
 mod effects;
 mod real;
 #[cfg(test)]

@@ -172,6 +172,15 @@ impl Recorded {
         self.task.decode_ns += self.lap();
     }
 
+    /// Client's work was done: the worker's thread had run for `own_ns` since the last, and burnt `burnt_ns` beside.
+    pub fn client_worked(&mut self, own_ns: u64, burnt_ns: u64) {
+        let ns = self.lap();
+        self.task.client_ns += ns;
+        self.counters.client_ns += ns;
+        self.counters.client_own_ns += own_ns;
+        self.counters.client_burnt_ns += burnt_ns;
+    }
+
     /// The bytes that were read have been decoded and checked.
     pub fn decoded(&mut self) {
         let ns = self.lap();

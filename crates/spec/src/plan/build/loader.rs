@@ -69,6 +69,7 @@ impl Builder<'_> {
             in_memory: w.reader_read_type_memory,
             preprocess: w.reader_preprocess_time,
             preprocess_seed: w.train_seed,
+            client: self.client(),
             file_shuffle: w.reader_file_shuffle,
             sample_shuffle: w.reader_sample_shuffle,
             shuffles_in_buffer,

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod evaluation;
 mod storage;
+mod client;
 mod loader;
 mod compute;
 mod dataset;
