@@ -378,14 +378,18 @@ fn phases(phases: &[Phase]) -> String {
     }
 }
 
-/// One epoch in a line, where there is no terminal to draw on.
-pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32) -> String {
+/// One epoch in a line, where there is no terminal to draw on; its AU only where steps compute.
+pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32, computes: bool) -> String {
+    let au = if computes {
+        format!(" AU {},", known(&epoch.figures, &AU_ALL_STEPS))
+    } else {
+        String::new()
+    };
     format!(
-        "epoch {}/{epochs}: {} in {}, AU {}, {}",
+        "epoch {}/{epochs}: {} in {},{au} {}",
         epoch.epoch,
         units::counted(epoch.steps, "step"),
         known(&epoch.figures, &DURATION_S),
-        known(&epoch.figures, &AU_ALL_STEPS),
         known(&epoch.figures, &DELIVERED_WHOLE),
     )
 }
