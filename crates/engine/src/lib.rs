@@ -11,6 +11,7 @@ pub mod sink;
 pub mod job;
 pub mod stepper;
 pub mod effects;
+mod virtual_time;
 pub mod simulated;
 #[cfg(test)]
 mod tests;

@@ -10,11 +10,10 @@ use crate::loader::{Finished, Queue, ReadTimes, Wakes, WorkerState};
 use crate::reader::{Op, SampleReader};
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
+use crate::virtual_time::{Due, Places, VirtualTime};
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, StepCauses, access};
-use feedrate_spec::plan::LoaderPlan;
 use feedrate_spec::workload::TimeSpec;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// One server of a known rate, first come first served; latencies that do not occupy it; cores that decode.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,31 +69,6 @@ pub struct SimulatedDriver {
     conductor: Conductor,
 }
 
-/// Virtual time and what will happen in it.
-struct VirtualTime {
-    loader: LoaderPlan,
-    cores: Places,
-    /// The batch of each accelerator that its training's process takes over, and how long that takes.
-    received: Vec<(u64, u64)>,
-    /// How long the workers of each accelerator were being started since the last batch.
-    started_ns: Vec<u64>,
-    now_ns: u64,
-    free_at_ns: f64,
-    sequence: u64,
-    heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
-    woken: Vec<usize>,
-    workers_each: u32,
-    idle: Vec<bool>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    Timer(u32),
-    Received(u32),
-    Started(u32, u64),
-    Operation(usize),
-}
-
 struct SimulatedWorker {
     accelerator: u32,
     state: WorkerState,
@@ -145,19 +119,7 @@ impl SimulatedDriver {
                 owes_until_ns: 0,
             })
             .collect();
-        let time = VirtualTime {
-            loader: loader.clone(),
-            cores: Places::new(model.cores),
-            received: vec![(u64::MAX, 0); job.accelerators() as usize],
-            started_ns: vec![0; job.accelerators() as usize],
-            now_ns: 0,
-            free_at_ns: 0.0,
-            sequence: 0,
-            heap: BinaryHeap::new(),
-            woken: Vec::new(),
-            workers_each,
-            idle: vec![true; workers.len()],
-        };
+        let time = VirtualTime::new(&job, model.cores);
         let [latency_seed, open_seed] = LATENCY_SEEDS;
         let decoders = (0..job.accelerators()).map(|_| Places::new(loader.decode_threads));
         SimulatedDriver {
@@ -443,89 +405,6 @@ impl SimulatedDriver {
         if finished == Finished::Awaited {
             self.conductor.retry(accelerator, &self.queues, &mut self.time);
         }
-    }
-}
-
-/// So many at a time, first come first served.
-struct Places {
-    /// `None` is any number.
-    limit: Option<usize>,
-    free_at_ns: BinaryHeap<Reverse<u64>>,
-}
-
-impl Places {
-    fn new(limit: Option<u32>) -> Self {
-        let limit = limit.map(|limit| limit.max(1) as usize);
-        Places { limit, free_at_ns: BinaryHeap::new() }
-    }
-
-    /// When who comes at `now_ns` has a place, to be left again.
-    fn enter(&mut self, now_ns: u64) -> u64 {
-        let is_full = self.limit.is_some_and(|limit| limit <= self.free_at_ns.len());
-        let free_ns = if is_full { self.free_at_ns.pop() } else { None };
-        free_ns.map_or(now_ns, |Reverse(free_ns)| free_ns.max(now_ns))
-    }
-
-    fn leave(&mut self, at_ns: u64) {
-        if self.limit.is_some() {
-            self.free_at_ns.push(Reverse(at_ns));
-        }
-    }
-}
-
-impl VirtualTime {
-    /// When work that may begin at `turn_ns` is done, by a core that is not taken.
-    fn work_on_core(&mut self, turn_ns: u64, work_ns: u64) -> u64 {
-        let ends_ns = self.cores.enter(turn_ns).saturating_add(work_ns);
-        self.cores.leave(ends_ns);
-        ends_ns
-    }
-
-    fn schedule(&mut self, at_ns: u64, happening: Due) {
-        self.sequence += 1;
-        self.heap.push(Reverse((at_ns, self.sequence, happening)));
-    }
-}
-
-impl Effects for VirtualTime {
-    fn wake(&mut self, accelerator: u32, wakes: Wakes) {
-        let first = (accelerator * self.workers_each) as usize;
-        match wakes {
-            Wakes::One(worker) => self.woken.push(first + worker as usize),
-            // The last pushed is stepped first: worker 0 leads.
-            Wakes::Any => self.woken.extend((first..first + self.workers_each as usize).rev()),
-        }
-    }
-
-    fn compute(&mut self, accelerator: u32, _: u64, at_ns: u64) {
-        self.schedule(at_ns, Due::Timer(accelerator));
-    }
-
-    fn start(&mut self, accelerator: u32, steps: u64) -> bool {
-        let work_ns = (self.loader.start_s() * 1e9).round() as u64;
-        if work_ns > 0 {
-            let ends_ns = self.work_on_core(self.now_ns, work_ns);
-            self.started_ns[accelerator as usize] = ends_ns - self.now_ns;
-            self.schedule(ends_ns, Due::Started(accelerator, steps));
-        }
-        work_ns > 0
-    }
-
-    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<u64> {
-        let work_ns = (self.loader.receive_s(bytes as f64) * 1e9).round() as u64;
-        let received = self.received[accelerator as usize];
-        if work_ns > 0 && received.0 != batch {
-            let ends_ns = self.work_on_core(self.now_ns, work_ns);
-            self.received[accelerator as usize] = (batch, ends_ns - self.now_ns);
-            self.schedule(ends_ns, Due::Received(accelerator));
-            return None;
-        }
-        let took_ns = if work_ns > 0 { received.1 } else { 0 };
-        Some(took_ns + std::mem::take(&mut self.started_ns[accelerator as usize]))
-    }
-
-    fn barrier(&mut self) -> bool {
-        true
     }
 }
 

@@ -17,6 +17,8 @@ mod describe;
 mod members;
 /// Folders that others filled.
 mod folder;
+/// Logs of other programs' I/O.
+mod import;
 /// Changed runs, predicted.
 mod whatif;
 /// Changed runs, tried.
@@ -39,6 +41,7 @@ mod devices;
 mod loaders;
 /// The ten applications of the I/O analysis.
 mod applications;
+mod darshan;
 /// Batch scripts for Slurm.
 mod slurm;
 /// New studies.

@@ -1,6 +1,5 @@
 //! The client's work on real threads: processor time is burnt on the core of who owes it, so that cores are as contended as in the real job.
 
-use super::shared::Shared;
 use crate::clock::thread_cpu_ns;
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -41,11 +40,11 @@ pub(super) fn copy(bytes: u64, halves: &mut [u8]) {
 #[derive(Default)]
 pub(super) struct Receiver {
     /// Steps of the epoch that workers are to be started for; 0 is none.
-    start_steps: AtomicU64,
-    started_ns: AtomicU64,
+    pub(super) start_steps: AtomicU64,
+    pub(super) started_ns: AtomicU64,
     /// One more than the bytes of the batch that is to be taken over; 0 is none.
-    batch_bytes: AtomicU64,
-    took_ns: AtomicU64,
+    pub(super) batch_bytes: AtomicU64,
+    pub(super) took_ns: AtomicU64,
     pub(super) thread: OnceLock<Thread>,
 }
 
@@ -70,32 +69,6 @@ impl Receiver {
     pub(super) fn unpark(&self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
-        }
-    }
-
-    /// Until told to stop.
-    pub(super) fn run(&self, shared: &Shared, accelerator: u32) {
-        let loader = &shared.job.plan.loader;
-        let work = |seconds: f64| {
-            let began_ns = shared.clock.now_ns();
-            burn(thread_cpu_ns() + (seconds * 1e9) as u64, &shared.stop);
-            shared.clock.now_ns() - began_ns
-        };
-        while !shared.stop.load(Acquire) {
-            let steps = self.start_steps.swap(0, AcqRel);
-            if steps > 0 {
-                self.started_ns.store(work(loader.start_s()), Release);
-                shared.queues[accelerator as usize].publish(steps);
-                shared.wake_workers(accelerator);
-                continue;
-            }
-            match self.batch_bytes.swap(0, AcqRel) {
-                0 => std::thread::park(),
-                bytes => {
-                    self.took_ns.store(work(loader.receive_s((bytes - 1) as f64)), Release);
-                    shared.tell(accelerator);
-                }
-            }
         }
     }
 }

@@ -3,17 +3,15 @@
 mod error;
 mod memory;
 mod touched;
-mod ranges;
 mod placement;
 mod client;
 mod shared;
 mod worker;
+mod receiver;
 mod effects;
 mod real;
 #[cfg(test)]
 mod tests;
 
 pub use error::RunError;
-pub use ranges::FileRange;
-pub(crate) use ranges::{from_message, to_message};
 pub use real::{DriverOptions, Epoch, Live, Pause, RealDriver, Signals, WorkProgress};

@@ -6,7 +6,7 @@
 use super::client::Receiver;
 use super::effects::RealEffects;
 use super::error::RunError;
-use super::ranges::{FileRange, FileReads, RangeLog};
+use super::receiver;
 use super::shared::{Guard, Shared};
 use super::worker::Worker;
 use crate::clock::Clock;
@@ -18,6 +18,7 @@ use feedrate_engine::effects::{self, Conductor};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader::Queue;
 use feedrate_engine::stepper::{StepEvent, Stepper};
+use feedrate_measure::record::ranges::{FileRange, FileReads, RangeLog};
 use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
 use feedrate_spec::plan::{Barrier, FileAccess};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -211,7 +212,7 @@ impl RealDriver {
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
                     let _guard = Guard { shared: &shared, accelerator, worker: 0 };
-                    shared.receivers[accelerator as usize].run(&shared, accelerator);
+                    receiver::run(&shared, accelerator);
                 })
                 .map_err(|source| RunError::Thread {
                     worker: accelerator as usize,

@@ -1,6 +1,7 @@
 //! The client of a training job: the processor time that its own code takes for the samples, on top of which the storage comes. A table of
 //! those that have a name. Nothing is measured here.
 
+use super::LoaderPlan;
 use serde::{Deserialize, Serialize};
 
 /// The cost of a client, in processor time of one core. A byte is one that is read for the sample.
@@ -9,21 +10,21 @@ pub struct ClientPlan {
     /// The profile that it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Of a worker for a sample: opening, reading from the page cache, decoding.
+    /// Worker's for a sample: opening, reading from the page cache, decoding.
     pub per_sample_s: f64,
-    /// Of a worker for a byte.
+    /// Worker's for a byte.
     pub per_byte_s: f64,
-    /// Of a worker for a batch that is whole.
+    /// Worker's for a batch that is whole.
     pub per_batch_s: f64,
     /// At which a worker puts the samples of a batch together where the training's process finds them; `None` takes no time, as where
     /// that process reads itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover_bytes_per_second: Option<f64>,
-    /// Of the training's process for a batch of a worker, when it asks for it; 0 where it reads itself.
+    /// Training process's for a batch of a worker, when it asks for it; 0 where it reads itself.
     pub receive_per_batch_s: f64,
     /// The same for a byte.
     pub receive_per_byte_s: f64,
-    /// Of the training's process for each worker, before any of them reads; 0 where it reads itself.
+    /// Training process's for each worker, before any of them reads; 0 where it reads itself.
     pub start_per_epoch_s: f64,
 }
 
@@ -78,13 +79,13 @@ impl ClientProfile {
 }
 
 impl ClientPlan {
-    /// Of a worker at the end of `share` of a batch, of which `bytes` were read.
+    /// Worker's at the end of `share` of a batch, of which `bytes` were read.
     pub fn batch_s(&self, share: f64, bytes: f64) -> f64 {
         let handover_s = self.handover_bytes_per_second.map_or(0.0, |rate| bytes / rate);
         self.per_batch_s * share + handover_s
     }
 
-    /// Of the training's process for a batch of `bytes`.
+    /// Training process's for a batch of `bytes`.
     pub fn receive_s(&self, bytes: f64) -> f64 {
         self.receive_per_batch_s + self.receive_per_byte_s * bytes
     }
@@ -105,5 +106,18 @@ impl ClientPlan {
     pub(super) fn is_ideal(&self) -> bool {
         let of_sample_s = self.per_sample_s + self.per_byte_s;
         of_sample_s + self.batch_s(1.0, 1.0) + self.receive_s(1.0) + self.start_per_epoch_s == 0.0
+    }
+}
+
+impl LoaderPlan {
+    /// In which the training's process takes over a batch of `bytes`.
+    pub fn receive_s(&self, bytes: f64) -> f64 {
+        self.client.as_ref().map_or(0.0, |client| client.receive_s(bytes))
+    }
+
+    /// In which it starts the workers of an epoch.
+    pub fn start_s(&self) -> f64 {
+        let each_s = self.client.as_ref().map_or(0.0, |client| client.start_per_epoch_s);
+        each_s * f64::from(self.workers)
     }
 }

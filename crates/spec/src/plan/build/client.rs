@@ -55,7 +55,7 @@ impl Builder<'_> {
         }
         let has_workers = w.reader_read_threads > 0;
         let client = if has_workers { client } else { client.without_workers() };
-        for key in BETWEEN_PROCESSES.iter().filter(|_| !has_workers) {
+        for key in if has_workers { &[] } else { BETWEEN_PROCESSES } {
             self.in_vain(key, "without workers (`reader.read_threads=0`) there is nobody to start, and nothing to hand over");
         }
         (!client.is_ideal()).then_some(client)

@@ -50,8 +50,6 @@ pub struct Request {
     pub cache: Cache,
     /// `--verify`.
     pub verify: bool,
-    /// Others made the dataset.
-    pub foreign: bool,
     /// Only data is wanted: nothing is trained.
     pub generate_only: bool,
     /// In DLIO's place: what it refuses of a record is refused, and `train.total_training_steps` is of each epoch.
@@ -69,7 +67,6 @@ impl Default for Request {
             shrink_records: 1.0,
             cache: Cache::AsIs,
             verify: false,
-            foreign: false,
             generate_only: false,
             as_dlio: false,
         }
@@ -138,7 +135,7 @@ impl Builder<'_> {
         }
         let storage = self.storage();
         let stage = self.stage(&storage);
-        let mut loader = self.loader(context, accelerators);
+        let mut loader = self.loader(context, accelerators, &storage);
         let train = self.train(&dataset, &loader, accelerators);
         let train = self.compute(train, context);
         self.hold_batches(&mut loader, &train);
@@ -315,10 +312,15 @@ impl Builder<'_> {
     ) -> TrainPlan {
         let w = self.w;
         let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
-        let sharing = sharing(loader, accelerators);
-        let steps = schedule::steps_per_epoch(samples, loader.batch_size, sharing);
-        if steps == 0 && samples > 0 && self.trains() {
-            self.too_few_samples(samples, loader.batch_size, sharing);
+        let steps = schedule::steps_of_training(dataset, loader, accelerators);
+        let files = dataset.files_train;
+        if loader.rereads(accelerators).is_some() && files < accelerators.into() {
+            let message = format!(
+                "`{accelerators}` accelerators have {files} files: each needs one of its own that another reads too"
+            );
+            self.error("reader.reread_share", message, "use fewer accelerators or more files");
+        } else if steps == 0 && samples > 0 && self.trains() {
+            self.too_few_samples(samples, loader.batch_size, sharing(loader, accelerators));
         }
         self.range("train.epochs", w.train_epochs.into(), 1..=EPOCHS_MAX.into(), "{} epochs");
         if w.train_total_training_steps == Some(0) {
@@ -409,6 +411,21 @@ impl Builder<'_> {
     }
 
     fn something_to_do(&mut self) {
+        if self.request.generate_only && self.w.dataset_foreign {
+            self.error(
+                "dataset.foreign",
+                "files that others made are neither generated nor verified".into(),
+                "leave `--foreign` out; `feedrate run` looks at them and reads them",
+            );
+        }
+        if self.request.verify && self.w.dataset_foreign {
+            self.error(
+                "dataset.foreign",
+                "`--verify` compares with what feedrate generates, and others made the files"
+                    .into(),
+                "leave one of them out",
+            );
+        }
         if self.request.generate_only || self.trains() || self.writes_checkpoints_alone() {
             return;
         }
