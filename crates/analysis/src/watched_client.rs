@@ -1,4 +1,4 @@
-//! What the loader of a watched training costs, estimated from its steps: where they wait for a loader that has its files in memory, its
+//! Cost of the loader of a watched training, estimated from its steps: where they wait for a loader that has its files in memory, its
 //! workers are all that they wait for.
 
 use feedrate_measure::record::{EpochRecord, Record};
@@ -11,9 +11,9 @@ const DEVICE_SHARE_MAX: f64 = 0.01;
 /// An estimate: of all that a worker does for a sample, hand-over included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WatchedClient {
-    /// Of one worker.
+    /// A worker's.
     pub per_sample_s: f64,
-    /// Of one worker, from the beginning of an epoch to its first batch.
+    /// A worker's, from the beginning of an epoch to its first batch.
     pub start_per_epoch_s: f64,
 }
 
@@ -57,7 +57,7 @@ pub fn watched_client(record: &Record) -> Result<WatchedClient, NoWatchedClient>
     costs.get(costs.len() / 2).copied().ok_or(NoWatchedClient::NotWaiting)
 }
 
-/// Of the first accelerator: all have loaders of their own.
+/// The first accelerator's: all have loaders of their own.
 fn of_epoch(epoch: &EpochRecord, workers: u32, batch: f64) -> Option<WatchedClient> {
     let blocks = &epoch.accelerators.first()?.blocks;
     let load_ns: Vec<u64> = blocks.iter().flat_map(|block| &block.load_ns).copied().collect();

@@ -53,7 +53,7 @@ pub(super) struct CalibrateArguments {
     json: bool,
 }
 
-/// What the helper has found.
+/// Answer of the helper.
 #[derive(Debug, Serialize, Deserialize)]
 struct Calibration {
     client: ClientCosts,
@@ -162,7 +162,7 @@ fn not_told(why: NoWatchedClient) -> (&'static str, &'static str) {
     }
 }
 
-/// Of a workload that has no costs of a client yet.
+/// Text of a workload that has no costs of a client yet.
 fn workload_text(file: &Path) -> anyhow::Result<String> {
     let name = file.display();
     let text = read_text(file).map_err(|error| {
@@ -201,9 +201,7 @@ fn measure(
     let python = &arguments.python;
     let mut command = Command::new(python);
     command.arg(&helper).args([script, function]).args(numbers).arg(seconds.to_string()).arg(&told);
-    // What the training prints is no answer.
-    command.stdin(Stdio::null()).stdout(std::io::stderr());
-    let status = command.status().map_err(|error| {
+    let status = command.stdin(Stdio::null()).status().map_err(|error| {
         let message = format!("cannot start `{}`: {error}", python.display());
         UsageError::new(message, "name the Python of your training with `--python`")
     })?;

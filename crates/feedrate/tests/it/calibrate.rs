@@ -16,7 +16,7 @@ fn trained() -> Test {
     test.write("told.json", TOLD);
     test.write(
         "python",
-        "#!/bin/sh\necho from the training\nfor last; do :; done\ncp told.json \"$last\"\n",
+        "#!/bin/sh\necho from the training >&2\nfor last; do :; done\ncp told.json \"$last\"\n",
     );
     std::fs::set_permissions(test.path("python"), PermissionsExt::from_mode(0o755)).unwrap();
     test
