@@ -10,12 +10,15 @@ mod answer;
 mod run;
 /// Bad input: each its own error, no panic.
 mod bad_input;
+mod calibrate;
 /// Plans, lists, descriptions.
 mod describe;
 /// Samples inside the files of others.
 mod members;
 /// Folders that others filled.
 mod folder;
+/// Logs of other programs' I/O.
+mod import;
 /// Changed runs, predicted.
 mod whatif;
 /// Changed runs, tried.

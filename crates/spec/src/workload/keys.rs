@@ -400,6 +400,8 @@ keys! {
             "Checkpoints of a run that are kept: once a newer one is whole, the oldest that this run wrote is removed. Without it all are kept.";
         checkpoint_file_sizes: Vec<u64> = Counts, "checkpoint.file_sizes", "[]", "bytes",
             "Instead of a model, files of these sizes from each rank that writes, each written in one call; `raw` unless a format is given.";
+        dataset_foreign: bool = Flag, "dataset.foreign", "false", "",
+            "The data folder holds files that others made, of any names: they are read as they are, and none is generated (`--foreign`).";
         dataset_scaling: String = Scaling, "dataset.scaling", "strong", "",
             "With `weak` the numbers of files are those of one accelerator: the dataset grows with them.";
         dataset_split: String = SplitName, "dataset.split", "auto", "",

@@ -226,7 +226,7 @@ impl Builder<'_> {
                 "use `samples`, or `reader.file_access=multi`",
             );
         }
-        let is_sequential = self.request.foreign && self.format_has(Ability::Sequential);
+        let is_sequential = self.w.dataset_foreign && self.format_has(Ability::Sequential);
         let by_default = asked == "auto" && is_sequential && has_own && !interleaves;
         if asked != "shards" && !by_default {
             return WorkerSplit::Samples;
