@@ -200,6 +200,7 @@ impl ReadJob {
             decodes_members: loader.decodes_members && !self.trusts_plan,
         };
         SampleReader::new(self.format, &options, self.trusts_plan)
+            .with_head(loader.head.unwrap_or_default())
     }
 
     /// Takes the payload of one worker.

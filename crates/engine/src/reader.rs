@@ -6,6 +6,7 @@ use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, Pa
 use feedrate_data::storage::Handle;
 use feedrate_measure::record::access::Follows;
 use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::HeadReads;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::SampleId;
 
@@ -24,6 +25,10 @@ pub struct SampleReader {
     handles: [Option<Handle>; PARTS_MAX],
     /// Where the last read of each open part ended.
     ends: [Option<u64>; PARTS_MAX],
+    /// Reads of the first part where it is opened, and where they go on.
+    head: HeadReads,
+    head_left: u32,
+    head_at: u64,
     /// The part that the last operation is of.
     part: usize,
     /// Numbers of the files whose parts were opened last.
@@ -83,11 +88,19 @@ impl SampleReader {
             path: String::with_capacity(256),
             handles: Default::default(),
             ends: [None; PARTS_MAX],
+            head: HeadReads::default(),
+            head_left: 0,
+            head_at: 0,
             part: 0,
             numbers: [0; PARTS_MAX],
             payload_bytes: None,
             pending: Pending::Nothing,
         }
+    }
+
+    /// With reads of the head of each file that is opened, of which nothing is made.
+    pub fn with_head(self, head: HeadReads) -> Self {
+        SampleReader { head, ..self }
     }
 
     /// Start on a sample. Files kept open from another file are closed by the next operations.
@@ -109,6 +122,10 @@ impl SampleReader {
     /// # Errors
     /// The file is not what its format says.
     pub fn next_op(&mut self) -> Result<Op, FormatError> {
+        if self.head_left > 0 {
+            self.part = 0;
+            return Ok(Op::Read { offset: self.head_at, len: self.head.bytes as usize });
+        }
         if self.pending == Pending::Nothing {
             if let Some(handle) = self.take_open() {
                 return Ok(Op::Close(handle));
@@ -170,6 +187,9 @@ impl SampleReader {
             self.handles[part] = Some(handle);
             self.ends[part] = None;
             self.pending = Pending::Cursor;
+            if part == 0 {
+                (self.head_left, self.head_at) = (self.head.reads, 0);
+            }
         }
     }
 
@@ -194,6 +214,12 @@ impl SampleReader {
     /// # Errors
     /// The file is not what its format says, or the sink refused the payload.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        if self.head_left > 0 {
+            let is_end = (bytes.len() as u64) < self.head.bytes;
+            self.head_left = if is_end { 0 } else { self.head_left - 1 };
+            self.head_at += bytes.len() as u64;
+            return Ok(());
+        }
         self.cursor.feed(bytes, sink)
     }
 

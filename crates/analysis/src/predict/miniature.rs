@@ -251,6 +251,8 @@ impl Miniature {
         (loader.group_accelerators, loader.interleaved_files) = (1, 1);
         (loader.file_access, loader.split) = (FileAccess::Multi, WorkerSplit::Samples);
         (loader.in_memory, loader.materialize, loader.verify) = (false, false, false);
+        // Counted in what a sample costs, and in the steps.
+        (loader.head, loader.shuffle_block, loader.reread_share) = (None, None, 0.0);
         loader.piece_bytes = (SAMPLE_BYTES / self.reads).ceil() as u64;
         // Where a whole epoch is read at start, so it is here.
         for held in [&mut loader.held_batches, &mut loader.held_at_start] {

@@ -290,7 +290,15 @@ impl Pipeline {
         if was.stage != is.stage {
             return Err(Untold::OtherFiles);
         }
-        let is_shuffled = |plan: &Plan| plan.loader.sample_shuffle != Shuffle::Off;
+        if was.loader.head != is.loader.head {
+            return Err(Untold::OtherFiles);
+        }
+        // Memory may serve what is read again.
+        if !self.is_emulated && was.loader.reread_share != is.loader.reread_share {
+            return Err(Untold::OtherOrder);
+        }
+        let is_shuffled =
+            |plan: &Plan| (plan.loader.sample_shuffle != Shuffle::Off, plan.loader.shuffle_block);
         let is_shared = was.dataset.samples_per_file.max(is.dataset.samples_per_file) > 1;
         if is_shared && !self.is_emulated && is_shuffled(was) != is_shuffled(is) {
             return Err(Untold::OtherOrder);

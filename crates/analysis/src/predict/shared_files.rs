@@ -81,6 +81,11 @@ impl CopyScale {
         let fewer = |samples: u64| samples.div_ceil(self.samples).max(1);
         let (loader, train) = (&mut small.loader, &mut small.train);
         loader.batch_size = fewer(loader.batch_size);
+        loader.shuffle_block = loader.shuffle_block.map(fewer);
+        loader.reread_share = 0.0;
+        if let Some(head) = &mut loader.head {
+            head.bytes = ((head.bytes as f64 * self.bytes) as u64).max(1);
+        }
         loader.piece_bytes = ((loader.piece_bytes as f64 * self.bytes) as u64).max(1);
         (loader.held_batches, loader.held_at_start, loader.decode_threads) = (0, 0, None);
         (loader.in_memory, loader.materialize, loader.verify) = (false, false, false);

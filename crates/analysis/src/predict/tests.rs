@@ -463,9 +463,8 @@ fn records_that_tell_nothing_are_refused() {
         record.epochs[0].host.resident_before_bytes = Some(1 << 30);
     };
     assert_eq!(told(cached), Err(Untold::ServedFromMemory));
-    let case =
-        WhatIf::on_plan(2, storage(10.0, None, None), |plan| plan.dataset.format = "csv".into());
-    let mut case = WhatIf { changed: case.changed, ..case };
+    let csv = |plan: &mut Plan| plan.dataset.format = "csv".into();
+    let mut case = WhatIf::on_plan(2, storage(10.0, None, None), csv);
     case.base.dataset.format = "npy".into();
     assert_eq!(case.predict(), Err(Untold::OtherFiles));
     let elsewhere = |plan: &mut Plan| plan.storage.engine = Some("mmap".into());
@@ -483,6 +482,12 @@ fn records_that_tell_nothing_are_refused() {
     let mut case = WhatIf::on_plan(2, storage(10.0, None, None), shuffled);
     case.base.loader.sample_shuffle = Shuffle::Off;
     assert_eq!(case.predict(), Err(Untold::OtherOrder));
+    (case.base.loader.sample_shuffle, case.base.loader.shuffle_block) = (Shuffle::Seed, Some(4));
+    assert_eq!(case.predict(), Err(Untold::OtherOrder), "in blocks");
+    (case.base.loader.shuffle_block, case.base.loader.reread_share) = (None, 0.5);
+    assert_eq!(case.predict(), Err(Untold::OtherOrder), "memory may serve what is read again");
+    case.base.loader.head = Some(feedrate_spec::plan::HeadReads { reads: 50, bytes: 13_312 });
+    assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows what a head takes");
     let staged = |plan: &mut Plan| {
         let (folder, when) = ("/fast".into(), feedrate_spec::plan::StageWhen::Start);
         let (limit_bytes, keep) = (None, false);

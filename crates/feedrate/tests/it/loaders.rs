@@ -178,6 +178,13 @@ fn settings_without_effect_are_named() {
     {
         test.feedrate(&["run", "workload.yaml", setting]).warns(&["warning:", setting]);
     }
+    let plan = |settings: &[&str]| test.feedrate(&[&["plan", "workload.yaml"], settings].concat());
+    plan(&["reader.shuffle_block=4"]).warns(&["reader.shuffle_block", "reader.sample_shuffle"]);
+    plan(&["reader.reread_share=0.5", "-n=1"]).warns(&["reader.reread_share", "several"]);
+    plan(&["reader.transfer_size=200", "storage.engine=direct"])
+        .warns(&["reader.transfer_size", "become 4096"]);
+    plan(&["reader.head.bytes=4096"]).refuses(2, &["`0` reads of `4096` bytes", "hint:"]);
+    plan(&["reader.reread_share=0.5", "-n=9"]).refuses(2, &["`9` accelerators have 8 files"]);
     let hdf5 = ["dataset.format=hdf5", "reader.transfer_size=1MiB"];
     let answer = test.feedrate(&[&["plan", "workload.yaml"], &hdf5[..]].concat());
     answer.warns(&["reader.transfer_size", "samples of this format are read one by one"]);

@@ -16,6 +16,8 @@ mod describe;
 mod members;
 /// Folders that others filled.
 mod folder;
+/// Logs of other programs' I/O.
+mod import;
 /// Changed runs, predicted.
 mod whatif;
 /// Changed runs, tried.
@@ -38,6 +40,7 @@ mod devices;
 mod loaders;
 /// The ten applications of the I/O analysis.
 mod applications;
+mod darshan;
 /// Batch scripts for Slurm.
 mod slurm;
 /// New studies.

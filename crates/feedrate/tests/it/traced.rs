@@ -30,9 +30,12 @@ impl Trace {
         for line in std::fs::read_to_string(path).unwrap().lines() {
             let fields: Vec<&str> = line.split(' ').collect();
             let number = |at: usize| fields[at].parse::<u64>().unwrap();
-            if fields[1] == "open" {
-                trace.opens += 1;
-                continue;
+            match fields[1] {
+                "read" => {}
+                of => {
+                    trace.opens += u64::from(of == "open");
+                    continue;
+                }
             }
             let (offset, bytes) = (number(3), number(4));
             trace.reads += 1;

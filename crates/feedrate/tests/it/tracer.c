@@ -1,5 +1,6 @@
 /* A tracer as Darshan is one: stands before the C library by LD_PRELOAD, and writes down what threads named a<N>w<M>, the
- * workers of accelerators, do to files: `accelerator open path` and `accelerator read path offset bytes nanoseconds`. */
+ * workers of accelerators, do to files: `accelerator open path` and `accelerator read path offset bytes nanoseconds`; and what any
+ * thread writes to checkpoints: `-1 write path bytes`, `-1 fdopen path`, `-1 fwrite path bytes`. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -7,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,4 +70,41 @@ int openat64(int folder, const char *name, int flags, ...) {
     if (trace && reader >= 0 && fd >= 0 && path_of(fd, path, sizeof path))
         fprintf(trace, "%d open %s\n", reader, path);
     return fd;
+}
+
+static int checkpoint_of(int fd, char *path, size_t size) {
+    return trace && path_of(fd, path, size) && strstr(path, "/checkpoints/");
+}
+
+ssize_t write(int fd, const void *buffer, size_t count) {
+    static ssize_t (*real)(int, const void *, size_t);
+    char path[4096];
+    if (!real)
+        real = dlsym(RTLD_NEXT, "write");
+    ssize_t bytes = real(fd, buffer, count);
+    if (checkpoint_of(fd, path, sizeof path))
+        fprintf(trace, "-1 write %s %zd\n", path, bytes);
+    return bytes;
+}
+
+FILE *fdopen(int fd, const char *mode) {
+    static FILE *(*real)(int, const char *);
+    char path[4096];
+    if (!real)
+        real = dlsym(RTLD_NEXT, "fdopen");
+    FILE *stream = real(fd, mode);
+    if (stream && checkpoint_of(fd, path, sizeof path))
+        fprintf(trace, "-1 fdopen %s\n", path);
+    return stream;
+}
+
+size_t fwrite(const void *buffer, size_t size, size_t count, FILE *stream) {
+    static size_t (*real)(const void *, size_t, size_t, FILE *);
+    char path[4096];
+    if (!real)
+        real = dlsym(RTLD_NEXT, "fwrite");
+    size_t written = real(buffer, size, count, stream);
+    if (checkpoint_of(fileno(stream), path, sizeof path))
+        fprintf(trace, "-1 fwrite %s %zu\n", path, written * size);
+    return written;
 }

@@ -158,8 +158,7 @@ fn start(log: &mut LogText, record: &Record, invocation: &Invocation) {
 
 /// Steps of an epoch that nothing cuts short.
 fn whole_steps(plan: &Plan) -> u64 {
-    let samples = plan.dataset.samples_per_file.saturating_mul(plan.dataset.files_train);
-    schedule::steps_per_epoch(samples, plan.loader.batch_size, plan.accelerators)
+    schedule::steps_of_training(&plan.dataset, &plan.loader, plan.accelerators)
 }
 
 fn checkpoint_sizes(log: &mut LogText, at: &str, checkpoint: &CheckpointPlan) {

@@ -10,7 +10,7 @@ use feedrate_spec::plan::{
     MetricPlan, Plan, Shuffle, StoragePlan, TrainPlan, WorkerSplit,
 };
 use feedrate_spec::shape::{Element, Encoding};
-use feedrate_spec::workload::TimeSpec;
+use feedrate_spec::workload::{TimeSpec, WriteInterface};
 
 /// One sample of a million bytes a file, a batch of one, one worker, two batches of stock.
 pub fn plan(accelerators: u32, steps: u64) -> Plan {
@@ -60,6 +60,9 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             sample_shuffle: Shuffle::Off,
             order_seed: 123,
             seed_change_epoch: true,
+            shuffle_block: None,
+            reread_share: 0.0,
+            head: None,
             piece_bytes: 1 << 20,
             materialize: false,
             verify: false,
@@ -280,6 +283,7 @@ fn checkpoint_plan() -> CheckpointPlan {
         rank_bytes_max: state.rank_bytes_max(),
         state,
         fsync: false,
+        interface: WriteInterface::Posix,
         asynchronous: false,
         keep_last: None,
     }

@@ -1,13 +1,15 @@
 //! The operations of a file system that a checkpoint needs: few, so that tests can be a storage that loses power.
 //! Shared by all that touch a checkpoint's files. Knows no format.
 
+use super::output::{OutputFile, Stream};
 use feedrate_data::storage::NameKind;
 use feedrate_measure::record::file::create_part_of;
+use feedrate_spec::plan::WriteInterface;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Files from this length on have their blocks reserved: ext4 writes two to three times as fast then.
@@ -22,7 +24,12 @@ pub(super) trait FileSystem: Sync {
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
     /// An empty file that will have `bytes` bytes, under a name of its own until it gets `path`.
-    fn create_part(&self, path: &Path, bytes: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)>;
+    fn create_part(
+        &self,
+        path: &Path,
+        bytes: u64,
+        interface: WriteInterface,
+    ) -> io::Result<(PathBuf, Box<dyn OutputFile>)>;
 
     /// Names in a folder; none where it is not there.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
@@ -46,18 +53,6 @@ pub(super) trait FileSystem: Sync {
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
-/// A file that is written.
-pub(super) trait OutputFile {
-    /// Append.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
-
-    /// Change what was written.
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
-
-    /// Make what was written stay.
-    fn sync(&mut self) -> io::Result<()>;
-}
-
 /// The system's.
 pub(super) struct SystemFiles;
 
@@ -75,7 +70,12 @@ impl FileSystem for SystemFiles {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    fn create_part(&self, path: &Path, bytes: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
+    fn create_part(
+        &self,
+        path: &Path,
+        bytes: u64,
+        interface: WriteInterface,
+    ) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
         let (file, part) = create_part_of(path)?;
         if bytes >= RESERVED_BYTES_MIN {
             // Where the file system has no such thing, blocks are found as they are written.
@@ -85,7 +85,10 @@ impl FileSystem for SystemFiles {
                 return Err(io::ErrorKind::StorageFull.into());
             }
         }
-        Ok((part, Box::new(file)))
+        Ok(match interface {
+            WriteInterface::Posix => (part, Box::new(file)),
+            WriteInterface::Stdio => (part, Box::new(Stream::new(file)?)),
+        })
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
@@ -135,19 +138,5 @@ impl FileSystem for SystemFiles {
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()
-    }
-}
-
-impl OutputFile for File {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)
-    }
-
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.write_all_at(bytes, offset)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_all()
     }
 }

@@ -200,7 +200,8 @@ impl<'f> CheckpointFolder<'f> {
         } else {
             StateContent::random(self.at.epoch, self.at.step, &state.name)
         };
-        let (part, mut output) = self.at.files.create_part(path, length.bytes)?;
+        let (part, mut output) =
+            self.at.files.create_part(path, length.bytes, self.plan.interface)?;
         let written = Pieces::new(content, piece_bytes, &mut *output)
             .and_then(|mut pieces| format.write(&mut pieces, state).and_then(|()| pieces.finish()))
             .and_then(|written| Ok((written, self.at.timed(|| output.sync())?)));

@@ -1,8 +1,10 @@
 //! A storage in memory that loses power: what was not synced is gone then, contents and names alike.
 
-use super::files::{FileSystem, OutputFile};
+use super::files::FileSystem;
+use super::output::OutputFile;
 use feedrate_data::storage::NameKind;
 use feedrate_spec::part::create_part;
+use feedrate_spec::plan::WriteInterface;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -93,7 +95,12 @@ impl FileSystem for FragileFiles {
         Ok(u64::MAX)
     }
 
-    fn create_part(&self, path: &Path, _: u64) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
+    fn create_part(
+        &self,
+        path: &Path,
+        _: u64,
+        _: WriteInterface,
+    ) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
         let mut state = self.state.lock().unwrap();
         state.operate()?;
         let file = state.files.len();

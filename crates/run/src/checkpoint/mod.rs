@@ -2,6 +2,7 @@
 //!
 //! To add one: copy `raw.rs`, implement [`Checkpoint`], add its `mod` line and its row.
 
+mod output;
 mod files;
 mod content;
 mod sink;

@@ -2,7 +2,7 @@
 //! Shared by the formats. Knows no format.
 
 use super::content::StateContent;
-use super::files::OutputFile;
+use super::output::OutputFile;
 use crate::buffer::AlignedBuffer;
 use crc32fast::Hasher;
 use feedrate_spec::plan::state::Tensor;
@@ -86,6 +86,7 @@ impl<'o> Pieces<'o> {
     /// Length and CRC-32 of the file.
     pub(super) fn finish(mut self) -> io::Result<(u64, u32)> {
         self.flush()?;
+        self.output.end()?;
         Ok((self.written, self.crc.finalize()))
     }
 

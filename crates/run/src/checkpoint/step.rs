@@ -6,6 +6,7 @@ use super::manifest::{BegunCheckpoint, CheckpointFile, CheckpointManifest, MANIF
 use crate::clock::Clock;
 use feedrate_data::storage::NameKind;
 use feedrate_spec::part::part_of;
+use feedrate_spec::plan::WriteInterface;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read};
@@ -200,7 +201,8 @@ impl<'f> StepFolder<'f> {
         before: impl FnOnce() -> io::Result<u64>,
     ) -> io::Result<u64> {
         let text = serde_json::to_vec_pretty(content).map_err(io::Error::other)?;
-        let (part, mut output) = self.files.create_part(path, text.len() as u64)?;
+        let (part, mut output) =
+            self.files.create_part(path, text.len() as u64, WriteInterface::Posix)?;
         let written = output
             .write(&text)
             .and_then(|()| self.timed(|| output.sync()))

@@ -8,8 +8,8 @@ use crate::clock::Clock;
 use crate::comm::tests::Threads;
 use crate::ranks::Ranks;
 use feedrate_measure::record::RankCheckpoint;
-use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
+use feedrate_spec::plan::{CheckpointPlan, WriteInterface};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,6 +31,7 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
         scale: 1.0,
     };
     CheckpointPlan {
+        interface: WriteInterface::Posix,
         ones: false,
         alone: None,
         read_rank_shift: 0,

@@ -3,7 +3,6 @@
 use super::error::RunError;
 use super::memory::SampleMemory;
 use super::placement::Placement;
-use super::ranges::RangeLog;
 use super::touched::Touched;
 use crate::clock::Clock;
 use crate::gate::Gate;
@@ -14,6 +13,7 @@ use feedrate_data::storage::ReadStorage;
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader::Queue;
 use feedrate_measure::record::IoCounters;
+use feedrate_measure::record::ranges::RangeLog;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -85,7 +85,7 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * batch_bytes,
         steps_per_epoch: plan.train.steps_per_epoch,
         steps: plan.train.steps(),
-        dropped_samples: samples
+        dropped_samples: ((samples as f64 * (1.0 + plan.loader.reread_share)) as u64)
             .saturating_sub(plan.train.steps_per_epoch.saturating_mul(step_samples)),
         epoch_least_s: plan.train.steps_per_epoch as f64 * compute_s,
         needed_bytes_per_second: (compute_s > 0.0)
@@ -121,7 +121,7 @@ fn memory_copies(plan: &Plan, readers: u64) -> f64 {
         _ if shuffled && loader.seed_change_epoch => readers.min(plan.train.epochs_run().into()),
         _ => 1,
     };
-    copies as f64
+    copies as f64 * (1.0 + loader.reread_share)
 }
 
 /// The smallest and the largest sample.

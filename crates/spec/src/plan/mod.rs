@@ -4,18 +4,21 @@ pub mod mt19937;
 pub mod sizes;
 pub mod layout;
 pub mod seeds;
+mod permutation;
 pub mod order;
 pub mod shards;
 pub mod schedule;
 mod draws;
 pub mod state;
 mod evaluation;
+mod checkpoint;
 mod build;
 mod explain;
 mod duration;
 
-pub use crate::workload::Shuffle;
+pub use crate::workload::{Shuffle, WriteInterface};
 pub use build::{Context, RECORDED_STEPS_MAX, Request, THREADS_MAX, build};
+pub use checkpoint::{CheckpointPlan, CheckpointsAlone};
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
@@ -251,7 +254,16 @@ pub struct LoaderPlan {
     pub order_seed: u64,
     /// Whether each epoch has a seed of its own.
     pub seed_change_epoch: bool,
-    /// Bytes read at once, at most: `reader.transfer_size`, else the format's own; whole pages.
+    /// Shuffled samples that stay in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shuffle_block: Option<u64>,
+    /// Share of the files that a second accelerator reads too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reread_share: f64,
+    /// Reads of the head of each file that is opened; `None` where the format alone decides what is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadReads>,
+    /// Bytes read at once, at most: `reader.transfer_size`, else the format's own; whole pages where the page cache is passed by.
     pub piece_bytes: u64,
     /// Whole batches are kept in memory, as a framework does.
     pub materialize: bool,
@@ -269,6 +281,15 @@ impl LoaderPlan {
     pub fn is_broadcast(&self) -> bool {
         self.file_access == FileAccess::Same && self.group_accelerators > 1
     }
+}
+
+/// Reads of the head of a file, one after another from its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadReads {
+    /// So many, or as many as the file has bytes for.
+    pub reads: u32,
+    /// Length of each.
+    pub bytes: u64,
 }
 
 /// How accelerators share the samples of an epoch.
@@ -378,58 +399,6 @@ pub struct MetricPlan {
     pub exclude_end_steps: u64,
 }
 
-/// Checkpoints that are written while all accelerators wait, between epochs or steps, or alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckpointPlan {
-    /// `checkpoint.checkpoint_folder`.
-    pub folder: String,
-    /// The first comes after this epoch.
-    pub after_epoch: u32,
-    /// Epochs from one to the next.
-    pub epochs_between: u32,
-    /// Steps from one to the next, counted anew in each epoch; where this is given, epochs are not counted.
-    #[serde(default)]
-    pub steps_between: Option<u64>,
-    /// Format of the files, and their extension.
-    pub format: String,
-    /// The state that each rank writes.
-    pub state: state::StatePlan,
-    /// Bytes over all ranks.
-    pub total_bytes: u64,
-    /// Files over all ranks.
-    pub total_files: u64,
-    /// Bytes of the rank that writes most.
-    pub rank_bytes_max: u64,
-    /// Whether it is synced before it counts as written.
-    pub fsync: bool,
-    /// Tensors of ones instead of random ones.
-    #[serde(default)]
-    pub ones: bool,
-    /// Whether training goes on while it is written.
-    #[serde(default)]
-    pub asynchronous: bool,
-    /// Number of checkpoints of a run that are kept; all where it is not given.
-    #[serde(default)]
-    pub keep_last: Option<u64>,
-    /// The run is of checkpoints only; `None` where they come between steps or epochs.
-    #[serde(default)]
-    pub alone: Option<CheckpointsAlone>,
-    /// Each rank reads back what the rank so many after it wrote.
-    #[serde(default)]
-    pub read_rank_shift: u64,
-}
-
-/// A run of checkpoints only: so many are written, then read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckpointsAlone {
-    /// Written, numbered from 1.
-    pub writes: u64,
-    /// Read after that, from number 1 on; those of an earlier run where none is written.
-    pub reads: u64,
-    /// Before each.
-    pub wait_s: f64,
-}
-
 impl Plan {
     /// Checkpoints are all there is: nothing is trained, no dataset read.
     pub fn is_checkpoints_alone(&self) -> bool {
@@ -465,33 +434,5 @@ impl Plan {
     /// Accelerators that read, for themselves or for their group.
     pub fn readers(&self) -> u32 {
         self.accelerators.div_ceil(self.loader.group_accelerators.max(1))
-    }
-}
-
-impl CheckpointPlan {
-    /// Checkpoints that a run of `train` writes.
-    pub fn count(&self, train: &TrainPlan) -> u64 {
-        if let Some(alone) = &self.alone {
-            return alone.writes;
-        }
-        let epochs = 1..=train.epochs_run();
-        match self.steps_between {
-            Some(steps) => epochs.map(|epoch| train.steps_in_epoch(epoch) / steps.max(1)).sum(),
-            None => epochs.filter(|&epoch| self.is_due(epoch)).count() as u64,
-        }
-    }
-
-    /// The step after which the checkpoint that is due at the end of an epoch of so many steps is called.
-    pub fn step_after_epoch(&self, epoch: u32, steps: u64) -> Option<u64> {
-        match self.steps_between {
-            Some(between) => steps.is_multiple_of(between).then_some(steps),
-            // DLIO counts one step too many here (`main.py:393`).
-            None => self.is_due(epoch).then_some(steps + 1),
-        }
-    }
-
-    /// Whether one is written after `epoch`.
-    pub fn is_due(&self, epoch: u32) -> bool {
-        evaluation::is_due(epoch, self.after_epoch, self.epochs_between)
     }
 }

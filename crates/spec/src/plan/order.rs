@@ -4,7 +4,9 @@
 //! seed gives the same order. As with torch's `DistributedSampler` the whole epoch is shuffled first
 //! and then cut, so that accelerators see other samples in each epoch.
 
-use super::seeds::scatter;
+pub use super::permutation::{Permutation, mix};
+
+use super::permutation::Blocks;
 use super::{DatasetPlan, FileAccess, LoaderPlan, Plan, Shuffle, WorkerSplit};
 use std::ops::Range;
 
@@ -23,7 +25,7 @@ pub struct Order {
     samples: u64,
     samples_per_file: u64,
     files: Option<Permutation>,
-    all: Option<Permutation>,
+    all: Option<Blocks>,
 }
 
 impl Order {
@@ -32,11 +34,9 @@ impl Order {
         let epoch = if loader.seed_change_epoch { epoch } else { 0 };
         let epoch_seed = mix(loader.order_seed, epoch.into());
         let samples = dataset.files_train * dataset.samples_per_file;
-        // A shuffle buffer changes the order in which samples are handed out, not that in which they are read; whole files
-        // are read in their order.
-        let keeps_files = loader.shuffles_in_buffer || loader.split == WorkerSplit::Shards;
-        let all = (loader.sample_shuffle != Shuffle::Off && !keeps_files)
-            .then(|| Permutation::new(samples, mix(epoch_seed, 1)));
+        let all = loader
+            .shuffles_samples()
+            .then(|| Blocks::new(samples, loader.shuffle_block.unwrap_or(1), mix(epoch_seed, 1)));
         // Shuffled samples are in no file order already.
         let files = (all.is_none() && loader.file_shuffle != Shuffle::Off)
             .then(|| Permutation::new(dataset.files_train, mix(epoch_seed, 2)));
@@ -50,7 +50,7 @@ impl Order {
 
     /// The sample at `position` of the epoch.
     pub fn at(&self, position: u64) -> SampleId {
-        let g = self.all.as_ref().map_or(position, |p| p.at(position));
+        let g = self.all.as_ref().map_or(position, |blocks| blocks.at(position));
         let (place, sample) = (g / self.samples_per_file, g % self.samples_per_file);
         SampleId { file: self.files.as_ref().map_or(place, |p| p.at(place)), sample }
     }
@@ -65,6 +65,11 @@ pub struct Share {
     accelerator: u64,
     start: u64,
     interleave: Option<Interleave>,
+    rereads: Option<OwnRereads>,
+    /// Samples of a shared order that an accelerator takes before the next one has its turn.
+    run: u64,
+    /// Samples of an accelerator in an epoch.
+    own: u64,
 }
 
 impl Share {
@@ -72,9 +77,13 @@ impl Share {
     pub fn new(plan: &Plan, accelerator: u32) -> Self {
         let (dataset, loader) = (&plan.dataset, &plan.loader);
         let samples = dataset.files_train * dataset.samples_per_file;
-        let own = match loader.file_access {
-            FileAccess::Multi => shard(samples, plan.accelerators, accelerator),
-            FileAccess::Shared | FileAccess::Mpio | FileAccess::Same => 0..samples,
+        let rereads = loader
+            .rereads(plan.accelerators)
+            .map(|rereads| rereads.shared_out(dataset, plan.accelerators, accelerator));
+        let own = match (loader.file_access, &rereads) {
+            (_, Some(rereads)) => 0..rereads.files * dataset.samples_per_file,
+            (FileAccess::Multi, None) => shard(samples, plan.accelerators, accelerator),
+            (FileAccess::Shared | FileAccess::Mpio | FileAccess::Same, None) => 0..samples,
         };
         let start = own.start;
         let cycle = u64::from(loader.interleaved_files);
@@ -92,6 +101,9 @@ impl Share {
             accelerator: u64::from(accelerator),
             start,
             interleave,
+            rereads,
+            run: loader.shuffle_block.unwrap_or(loader.batch_size),
+            own: plan.train.steps_per_epoch * loader.batch_size,
         }
     }
 
@@ -99,12 +111,87 @@ impl Share {
     pub fn position(&self, step: u64, sample: u64) -> u64 {
         let own = step * self.batch_size + sample;
         match self.access {
-            FileAccess::Multi => self.start + self.interleave.map_or(own, |i| i.at(own)),
-            FileAccess::Shared | FileAccess::Mpio => {
-                (step * self.accelerators + self.accelerator) * self.batch_size + sample
+            FileAccess::Multi => {
+                let position = self.start + self.interleave.map_or(own, |i| i.at(own));
+                self.rereads.as_ref().map_or(position, |rereads| rereads.position(position))
             }
+            FileAccess::Shared | FileAccess::Mpio => self.dealt(own),
             FileAccess::Same => own,
         }
+    }
+
+    /// The position of the sample `own` of those that this accelerator is dealt in turns; the last turn may be shorter for all.
+    fn dealt(&self, own: u64) -> u64 {
+        let turn = own / self.run;
+        let len = if turn == self.own / self.run { self.own % self.run } else { self.run };
+        turn * self.accelerators * self.run + self.accelerator * len + own % self.run
+    }
+}
+
+/// Files that a second accelerator reads too, out of a million.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rereads {
+    per_million: u64,
+    accelerators: u64,
+}
+
+const MILLION: u64 = 1_000_000;
+
+impl LoaderPlan {
+    /// Rereading, where there is another accelerator to do so.
+    pub(super) fn rereads(&self, accelerators: u32) -> Option<Rereads> {
+        let per_million = (self.reread_share.clamp(0.0, 1.0) * MILLION as f64).round() as u64;
+        let is_so = per_million > 0 && accelerators > 1 && self.file_access == FileAccess::Multi;
+        is_so.then_some(Rereads { per_million, accelerators: accelerators.into() })
+    }
+
+    /// Whether samples are read in another order than they lie in. A shuffle buffer changes the order in which they are handed out,
+    /// not that in which they are read; whole files are read in their order.
+    pub(super) fn shuffles_samples(&self) -> bool {
+        let keeps_files = self.shuffles_in_buffer || self.split == WorkerSplit::Shards;
+        self.sample_shuffle != Shuffle::Off && !keeps_files
+    }
+}
+
+impl Rereads {
+    /// Files that each accelerator reads in an epoch.
+    pub(super) fn files_each(self, files: u64) -> u64 {
+        let read = u128::from(files / self.accelerators) * u128::from(MILLION + self.per_million);
+        u64::try_from(read / u128::from(MILLION)).unwrap_or(u64::MAX)
+    }
+
+    /// Those of `accelerator`: its own files, and between them the first of the next accelerator's, as that one reads them too.
+    fn shared_out(self, dataset: &DatasetPlan, accelerators: u32, accelerator: u32) -> OwnRereads {
+        let [own, others] = [accelerator, (accelerator + 1) % accelerators]
+            .map(|accelerator| shard(dataset.files_train, accelerators, accelerator).start);
+        let files = self.files_each(dataset.files_train);
+        OwnRereads { rereads: self, files, own, others, samples_per_file: dataset.samples_per_file }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct OwnRereads {
+    rereads: Rereads,
+    files: u64,
+    /// First file of its own, and of the accelerator after it.
+    own: u64,
+    others: u64,
+    samples_per_file: u64,
+}
+
+impl OwnRereads {
+    /// Where a sample lies in the epoch, of those that the accelerator reads.
+    fn position(&self, sample: u64) -> u64 {
+        let place = sample / self.samples_per_file;
+        let [again, next] = [place, place + 1].map(|place| self.again_before(place));
+        let file = if next > again { self.others + again } else { self.own + place - again };
+        file * self.samples_per_file + sample % self.samples_per_file
+    }
+
+    /// Number of another's files among the first `files` that are read.
+    fn again_before(&self, files: u64) -> u64 {
+        let share = u128::from(self.rereads.per_million);
+        (u128::from(files) * share / (u128::from(MILLION) + share)) as u64
     }
 }
 
@@ -149,69 +236,13 @@ pub fn shard(samples: u64, accelerators: u32, accelerator: u32) -> Range<u64> {
     start..end
 }
 
-/// A permutation of `0..n` without a table: a Feistel network over the next power of four, walked until
-/// it lands inside (Black and Rogaway 2002).
-#[derive(Clone, Debug)]
-pub struct Permutation {
-    n: u64,
-    half_bits: u32,
-    keys: [u64; ROUNDS],
-}
-
-const ROUNDS: usize = 6;
-
-impl Permutation {
-    /// The permutation of `0..n` that belongs to `seed`.
-    pub fn new(n: u64, seed: u64) -> Self {
-        let bits = 64 - n.saturating_sub(1).leading_zeros();
-        let keys = std::array::from_fn(|round| mix(seed, 0x5eed + round as u64));
-        Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
-    }
-
-    /// Where `i` goes.
-    pub fn at(&self, i: u64) -> u64 {
-        debug_assert!(i < self.n);
-        let mut value = i;
-        loop {
-            value = self.scramble(value);
-            if value < self.n {
-                return value;
-            }
-        }
-    }
-
-    fn scramble(&self, value: u64) -> u64 {
-        let mask = (1u64 << self.half_bits) - 1;
-        let (mut left, mut right) = (value >> self.half_bits, value & mask);
-        for key in self.keys {
-            (left, right) = (right, left ^ (mix(key, right) & mask));
-        }
-        (left << self.half_bits) | right
-    }
-}
-
-/// A seed that belongs to a seed and a value: SplitMix64's finaliser over both.
-pub fn mix(seed: u64, value: u64) -> u64 {
-    scatter(seed.wrapping_add(value.wrapping_mul(0xd1b5_4a32_d192_ed03)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::schedule;
     use proptest::prelude::*;
 
     proptest! {
-        #[test]
-        fn an_order_is_a_permutation(n in 1u64..3000, seed: u64) {
-            let permutation = Permutation::new(n, seed);
-            let mut seen = vec![false; n as usize];
-            for i in 0..n {
-                let j = permutation.at(i) as usize;
-                prop_assert!(!seen[j]);
-                seen[j] = true;
-            }
-        }
-
         #[test]
         fn shards_partition_the_epoch(samples in 0u64..100_000, accelerators in 1u32..300) {
             let mut next = 0;
@@ -235,6 +266,7 @@ mod tests {
             accelerators in 1u32..9,
             batch_size in 1u64..9,
             shuffles in 0usize..4,
+            block in 1u64..30,
             epoch in 1u32..4,
         ) {
             let on = |bit: usize| if shuffles & bit == 0 { Shuffle::Off } else { Shuffle::Seed };
@@ -242,7 +274,7 @@ mod tests {
                 samples: files * samples_per_file,
                 samples_per_file,
                 files: (on(1) == Shuffle::Seed).then(|| Permutation::new(files, mix(7, epoch.into()))),
-                all: (on(2) == Shuffle::Seed).then(|| Permutation::new(files * samples_per_file, mix(9, epoch.into()))),
+                all: (on(2) == Shuffle::Seed).then(|| Blocks::new(files * samples_per_file, block, mix(9, epoch.into()))),
             };
             let steps = crate::plan::schedule::steps_per_epoch(order.samples(), batch_size, accelerators);
             let mut seen = std::collections::HashSet::new();
@@ -270,6 +302,9 @@ mod tests {
             accelerator: 0,
             start: 0,
             interleave: (cycle > 1).then_some(Interleave { head: 0, len: own, run, cycle }),
+            rereads: None,
+            run: 1,
+            own,
         }
     }
 
@@ -290,9 +325,15 @@ mod tests {
             prop_assert_eq!(next_of_file.iter().sum::<u64>(), len);
         }
 
-        /// Step by step the accelerators of a shared dataset take the next batches of one order.
+        /// The accelerators of a shared dataset take the next batches, or blocks, of one order.
         #[test]
-        fn a_shared_dataset_is_read_by_each_once(accelerators in 1u32..9, batch_size in 1u64..9, steps in 1u64..20) {
+        fn a_shared_dataset_is_read_by_each_once(
+            accelerators in 1u32..9,
+            batch_size in 1u64..9,
+            steps in 1u64..20,
+            block in 0u64..40,
+        ) {
+            let run = if block == 0 { batch_size } else { block };
             let mut all: Vec<u64> = (0..accelerators)
                 .flat_map(|accelerator| {
                     let share = Share {
@@ -302,7 +343,15 @@ mod tests {
                         accelerator: accelerator.into(),
                         start: 0,
                         interleave: None,
+                        rereads: None,
+                        run,
+                        own: steps * batch_size,
                     };
+                    for own in 0..steps * batch_size {
+                        let is_first = own % run == 0 || own + 1 == steps * batch_size;
+                        let next = |own: u64| share.position(own / batch_size, own % batch_size);
+                        assert!(is_first || next(own) == next(own - 1) + 1, "in a row");
+                    }
                     (0..steps).flat_map(move |step| {
                         let share = share.clone();
                         (0..batch_size).map(move |sample| share.position(step, sample))
@@ -314,18 +363,60 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Each accelerator reads its own files, and the share of the next one's that it is to read too, whole and in their order.
+        #[test]
+        fn a_share_of_the_files_is_read_by_two(
+            files_each in 1u64..20,
+            accelerators in 2u32..6,
+            samples_per_file in 1u64..5,
+            reread_share in 0.01f64..1.0,
+            cycle in 1u64..4,
+        ) {
+            let files = files_each * u64::from(accelerators);
+            let mut plan = Plan { accelerators, ..Plan::default() };
+            (plan.dataset.files_train, plan.dataset.samples_per_file) = (files, samples_per_file);
+            (plan.loader.batch_size, plan.loader.reread_share) = (1, reread_share);
+            plan.loader.interleaved_files = cycle as u32;
+            let steps = schedule::steps_of_training(&plan.dataset, &plan.loader, accelerators);
+            plan.train.steps_per_epoch = steps;
+            let mut readers = vec![Vec::new(); (files * samples_per_file) as usize];
+            for accelerator in 0..accelerators {
+                let share = Share::new(&plan, accelerator);
+                let mut next = vec![0; files as usize];
+                for step in 0..steps {
+                    let position = share.position(step, 0);
+                    let (file, sample) = (position / samples_per_file, position % samples_per_file);
+                    prop_assert_eq!(sample, next[file as usize], "in the order of its file");
+                    next[file as usize] += 1;
+                    readers[position as usize].push(accelerator);
+                }
+            }
+            prop_assert!(readers.iter().all(|of| of.len() == 1 || of.len() == 2 && of[0] != of[1]));
+            let twice = readers.iter().filter(|of| of.len() == 2).count() as u64;
+            let expected = (files_each as f64 * reread_share) as u64 * samples_per_file;
+            prop_assert!(twice.abs_diff(expected * u64::from(accelerators)) <= samples_per_file * u64::from(accelerators));
+        }
+    }
+
+    /// However early an epoch is cut short, as large a share of what was read was read by two.
+    #[test]
+    fn what_is_read_again_is_spread_over_the_epoch() {
+        let mut plan = Plan { accelerators: 2, ..Plan::default() };
+        (plan.dataset.files_train, plan.dataset.samples_per_file) = (16, 1);
+        (plan.loader.batch_size, plan.loader.reread_share) = (1, 0.5);
+        let read = [0, 1].map(|accelerator| {
+            let share = Share::new(&plan, accelerator);
+            (0..9).map(|step| share.position(step, 0)).collect::<Vec<_>>()
+        });
+        assert_eq!(read[0], [0, 1, 8, 2, 3, 9, 4, 5, 10]);
+        assert_eq!(read[1], [8, 9, 0, 10, 11, 1, 12, 13, 2]);
+    }
+
     #[test]
     fn an_interleave_takes_one_sample_of_each_file_in_turn() {
         let share = share(FileAccess::Multi, 3, 2, 2);
         let read: Vec<u64> = (0..6).map(|step| share.position(step, 0)).collect();
         assert_eq!(read, [0, 2, 1, 3, 4, 5]);
-    }
-
-    #[test]
-    fn seeds_matter_and_repeat() {
-        let order = |seed| (0..100).map(|i| Permutation::new(100, seed).at(i)).collect::<Vec<_>>();
-        assert_eq!(order(1), order(1));
-        assert_ne!(order(1), order(2));
-        assert_ne!(order(1), (0..100).collect::<Vec<_>>());
     }
 }

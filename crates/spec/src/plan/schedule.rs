@@ -1,6 +1,17 @@
 //! How many steps each epoch has.
 
-use super::TrainPlan;
+use super::{DatasetPlan, FileAccess, LoaderPlan, TrainPlan};
+
+/// Steps of a whole epoch of training: what is read again makes an epoch longer.
+pub fn steps_of_training(dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> u64 {
+    if let Some(rereads) = loader.rereads(accelerators) {
+        let files = rereads.files_each(dataset.files_train);
+        return files.saturating_mul(dataset.samples_per_file) / loader.batch_size.max(1);
+    }
+    let sharing = if loader.file_access == FileAccess::Same { 1 } else { accelerators };
+    let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
+    steps_per_epoch(samples, loader.batch_size, sharing)
+}
 
 /// Steps of a whole epoch: whole batches only, as many on each accelerator.
 pub fn steps_per_epoch(samples: u64, batch_size: u64, accelerators: u32) -> u64 {

@@ -21,5 +21,5 @@ pub use parse::{Strictness, parse};
 pub use suggest::nearest;
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
-pub use value::{Framework, Shuffle};
+pub use value::{Framework, Shuffle, WriteInterface};
 pub use write::{given_values, resolved_yaml, yaml_at, yaml_text};

@@ -51,6 +51,19 @@ names! {
     }
 }
 
+names! {
+    /// The calls by which a checkpoint is written.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum WriteInterface {
+        /// The system's.
+        #[default]
+        Posix = "posix",
+        /// The C library's, with its buffers.
+        Stdio = "stdio",
+    }
+}
+
 /// Order of files or samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -203,6 +216,9 @@ kinds! {
     };
     FrameworkName: "tensorflow | pytorch" => Framework, |node| {
         Ok(Framework::named(&choice(node, &Framework::ALL.map(Framework::name))?).unwrap_or_default())
+    };
+    InterfaceName: "posix | stdio" => WriteInterface, |node| {
+        Ok(WriteInterface::named(&choice(node, &WriteInterface::ALL.map(WriteInterface::name))?).unwrap_or_default())
     };
     ElementKind: "numpy type" => Element, |node| element(node);
     // There is a member of that name, which is no missing value here.

@@ -46,6 +46,7 @@ impl Builder<'_> {
             state,
             fsync: w.checkpoint_fsync,
             ones: !w.checkpoint_randomize_tensor,
+            interface: w.checkpoint_interface,
             asynchronous: w.checkpoint_asynchronous,
             keep_last: w.checkpoint_keep_last,
             alone,

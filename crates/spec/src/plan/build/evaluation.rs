@@ -67,7 +67,9 @@ impl Builder<'_> {
         let batches_in_flight = entry.map_or(1, |entry| {
             (entry.batches_in_flight)(loader.workers, loader.prefetch_size, batch_size)
         });
-        let mut loader = LoaderPlan { batch_size, batches_in_flight, ..loader.clone() };
+        // What is read again belongs to the training.
+        let mut loader =
+            LoaderPlan { batch_size, batches_in_flight, reread_share: 0.0, ..loader.clone() };
         self.hold(&mut loader, train);
         loader
     }

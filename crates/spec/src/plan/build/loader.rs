@@ -3,13 +3,14 @@
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
 use crate::plan::{
-    DatasetPlan, FileAccess, LoaderPlan, PIECE_BYTES, Shuffle, TrainPlan, WorkerSplit,
+    DatasetPlan, FileAccess, HeadReads, LoaderPlan, PIECE_BYTES, Shuffle, StoragePlan, TrainPlan,
+    WorkerSplit,
 };
 use crate::units;
 
 /// Threads of one accelerator.
 const WORKERS_MAX: u64 = 4096;
-/// Whole pages, so that pieces stay aligned.
+/// Reads past the page cache are of whole pages.
 const PAGE_BYTES: u64 = 4096;
 /// Upper limit of one read.
 const PIECE_BYTES_MAX: u64 = 64 << 20;
@@ -19,7 +20,12 @@ const LOADERS_OF_DLIO: &[(&str, &str, bool)] =
     &[("native_dali", "dali", true), ("synthetic", "native", false)];
 
 impl Builder<'_> {
-    pub(super) fn loader(&mut self, context: Context, accelerators: u32) -> LoaderPlan {
+    pub(super) fn loader(
+        &mut self,
+        context: Context,
+        accelerators: u32,
+        storage: &StoragePlan,
+    ) -> LoaderPlan {
         let w = self.w;
         let entry = self.loader_entry();
         let member = entry.map(|entry| entry.member);
@@ -45,7 +51,7 @@ impl Builder<'_> {
         };
         let interleaves =
             interleaves && file_access == FileAccess::Multi && split == WorkerSplit::Samples;
-        LoaderPlan {
+        let mut loader = LoaderPlan {
             kind: entry.map_or_else(String::new, |entry| entry.member.name.to_string()),
             batch_size,
             workers,
@@ -68,12 +74,80 @@ impl Builder<'_> {
             shuffles_in_buffer,
             order_seed: if order == Shuffle::Random { context.entropy } else { w.train_seed },
             seed_change_epoch: w.train_seed_change_epoch,
-            piece_bytes: self.piece_bytes(),
+            shuffle_block: None,
+            reread_share: self.reread_share(file_access, split, accelerators),
+            head: self.head(storage),
+            piece_bytes: self.piece_bytes(storage),
             materialize: w.reader_materialize,
             verify: self.verifies(),
             check_crc: w.reader_check_crc,
             decodes_members: self.decodes_members(),
+        };
+        loader.shuffle_block = self.shuffle_block(&loader);
+        loader
+    }
+
+    fn shuffle_block(&mut self, loader: &LoaderPlan) -> Option<u64> {
+        let key = "reader.shuffle_block";
+        let samples = self.w.reader_shuffle_block;
+        if !loader.shuffles_samples() {
+            self.in_vain(key, "only `reader.sample_shuffle` has blocks, where it changes the order in which samples are read");
+            return None;
         }
+        self.range(key, samples, 1..=u64::MAX, "blocks of {} samples");
+        (samples > 1).then_some(samples)
+    }
+
+    /// Share of the files that a second accelerator reads too.
+    fn reread_share(
+        &mut self,
+        file_access: FileAccess,
+        split: WorkerSplit,
+        accelerators: u32,
+    ) -> f64 {
+        let key = "reader.reread_share";
+        let share = self.w.reader_reread_share;
+        if share == 0.0 || !self.trains() {
+            return 0.0;
+        }
+        if accelerators == 1 || file_access != FileAccess::Multi {
+            let why = "only several accelerators with files of their own (`reader.file_access=multi`) read those of others too";
+            self.in_vain(key, why);
+            return 0.0;
+        }
+        if split == WorkerSplit::Shards {
+            let message = "workers who read whole files share out those of one accelerator alone";
+            self.error(key, message.into(), "use `dataset.split=samples`, or leave it out");
+        }
+        share
+    }
+
+    /// Reads of the head of each file.
+    fn head(&mut self, storage: &StoragePlan) -> Option<HeadReads> {
+        let key = "reader.head.reads";
+        let (reads, bytes) = (self.w.reader_head_reads, self.w.reader_head_bytes);
+        if (reads, bytes) == (0, 0) || !self.trains() {
+            return None;
+        }
+        if reads == 0 || bytes == 0 || bytes > PIECE_BYTES_MAX {
+            let most = units::bytes(PIECE_BYTES_MAX);
+            let hint = format!("give `reads` and `bytes`, the latter at most {most}, or neither");
+            self.error(key, format!("`{reads}` reads of `{bytes}` bytes"), &hint);
+        }
+        let engine = storage.engine.as_deref().and_then(|name| self.catalog.engine(name));
+        if engine.is_some_and(|engine| engine.has(Ability::ServesSamples)) {
+            self.in_vain(key, "the library of this engine alone decides what is read of a file");
+            return None;
+        }
+        if self.reads_through_mpi() {
+            self.in_vain(key, "with `file_access: mpio` a sample is one read, and nothing else is");
+            return None;
+        }
+        if self.format_has(Ability::NoFiles) {
+            self.in_vain(key, "this format has no files");
+            return None;
+        }
+        Some(HeadReads { reads, bytes })
     }
 
     /// Batches that wait in a shuffle buffer, or for the whole epoch to be there.
@@ -269,7 +343,7 @@ impl Builder<'_> {
     }
 
     /// Bytes a worker reads at once.
-    fn piece_bytes(&mut self) -> u64 {
+    fn piece_bytes(&mut self, storage: &StoragePlan) -> u64 {
         let format = self.catalog.format(&self.w.dataset_format);
         let own = format.and_then(|format| format.piece_bytes).unwrap_or(PIECE_BYTES);
         let Some(asked) = self.w.reader_transfer_size else { return own };
@@ -282,9 +356,14 @@ impl Builder<'_> {
             self.error(key, format!("reads of `{asked}` bytes"), &hint);
             return own;
         }
+        if !storage.passes_page_cache {
+            return asked;
+        }
         let whole_pages = asked.next_multiple_of(PAGE_BYTES);
         if whole_pages != asked {
-            let message = format!("reads of `{asked}` bytes become {whole_pages}: whole pages");
+            let message = format!(
+                "reads of `{asked}` bytes past the page cache become {whole_pages}: whole pages"
+            );
             self.warning(key, message, "");
         }
         whole_pages

@@ -137,7 +137,7 @@ impl Builder<'_> {
         }
         let storage = self.storage();
         let stage = self.stage(&storage);
-        let mut loader = self.loader(context, accelerators);
+        let mut loader = self.loader(context, accelerators, &storage);
         let train = self.train(&dataset, &loader, accelerators);
         let train = self.compute(train, context);
         self.hold_batches(&mut loader, &train);
@@ -314,10 +314,15 @@ impl Builder<'_> {
     ) -> TrainPlan {
         let w = self.w;
         let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
-        let sharing = sharing(loader, accelerators);
-        let steps = schedule::steps_per_epoch(samples, loader.batch_size, sharing);
-        if steps == 0 && samples > 0 && self.trains() {
-            self.too_few_samples(samples, loader.batch_size, sharing);
+        let steps = schedule::steps_of_training(dataset, loader, accelerators);
+        let files = dataset.files_train;
+        if loader.rereads(accelerators).is_some() && files < accelerators.into() {
+            let message = format!(
+                "`{accelerators}` accelerators have {files} files: each needs one of its own that another reads too"
+            );
+            self.error("reader.reread_share", message, "use fewer accelerators or more files");
+        } else if steps == 0 && samples > 0 && self.trains() {
+            self.too_few_samples(samples, loader.batch_size, sharing(loader, accelerators));
         }
         self.range("train.epochs", w.train_epochs.into(), 1..=EPOCHS_MAX.into(), "{} epochs");
         if w.train_total_training_steps == Some(0) {
