@@ -9,7 +9,7 @@ use feedrate_spec::units;
 pub fn aspect(of: PatternAspect) -> &'static str {
     match of {
         PatternAspect::Sizes => "sizes of reads",
-        PatternAspect::Order => "order of reads",
+        PatternAspect::Order => "next, ahead, back",
         PatternAspect::Opens => "reads of an open",
         PatternAspect::Rereads => "times a byte is read",
         PatternAspect::Overlap => "bytes that several read",
@@ -25,9 +25,7 @@ pub fn figures(aspect: PatternAspect, of: Option<AspectFigures>) -> String {
     match of {
         None => "unknown".into(),
         Some(AspectFigures::Order { consecutive, ahead, back }) => {
-            let parts = [(consecutive, "next"), (ahead, "ahead"), (back, "back")];
-            let parts = parts.map(|part| format!("{} {}", percent(part.0), part.1));
-            format!("{} %", parts.join(", "))
+            format!("{} %", [consecutive, ahead, back].map(percent).join(", "))
         }
         Some(AspectFigures::Number(number)) => match aspect {
             PatternAspect::Sizes => format!("mean {}", units::bytes(number.round() as u64)),
@@ -52,7 +50,11 @@ pub fn distance(of: &ComparedAspect) -> String {
 pub fn verdict(of: &PatternComparison) -> String {
     let named = |wanted: Option<Likeness>| {
         let found = of.aspects.iter().filter(|one| one.likeness == wanted);
-        found.map(|one| aspect(one.aspect)).collect::<Vec<_>>().join(", ")
+        let names = found.map(|one| match one.aspect {
+            PatternAspect::Order => "order",
+            other => aspect(other),
+        });
+        names.collect::<Vec<_>>().join(", ")
     };
     let parts = [
         ("alike in", Some(Likeness::Alike)),
