@@ -157,7 +157,7 @@ APPLICATIONS = {
     ),
     "ffn": Application(
         ["dataset.num_samples_per_file=256", "train.computation_time=0.02", LATENCY + "0.03"],
-        {"contiguous_shards", "read_threads", "stage"},
+        {"broadcast", "read_threads", "stage"},
     ),
     "climate_segmentation": Application(
         ["train.epochs=4", "train.computation_time=0.005", "checkpoint.checkpoint_after_epoch=4", LATENCY + "0.01"],

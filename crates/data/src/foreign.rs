@@ -64,7 +64,11 @@ pub fn probe_foreign(
     for file in sampled(layout.files()) {
         let shape = format.member().has(Ability::NeedsPlan).then(|| layout.shape(file));
         let path = path_of(layout, file);
-        probe.files.push(opener.probe(file, path, last_sample, shape.as_ref())?);
+        let mut probed = opener.probe(file, path, last_sample, shape.as_ref())?;
+        if plan.samples_per_file == 1 && !format.member().has(Ability::KeepsOpen) {
+            probed.shape = probed.shape.map(whole);
+        }
+        probe.files.push(probed);
     }
     probe.notes = notes(&probe.files, plan, layout, format);
     Ok(probe)

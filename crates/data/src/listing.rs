@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 const SORTED_NAMES: usize = 1 << 20;
 /// Files of an ending that are looked into until one tells its format: some may be broken.
 const HEADS_MAX: u8 = 16;
-/// Kinds of files that are told apart.
+/// Endings that are remembered: of more each file is looked into.
+const ENDINGS_MAX: usize = 1 << 16;
+/// Kinds of files that are told apart; further ones are of one kind more.
 const GROUPS_MAX: usize = 200;
 
 /// Use of a file, by the folder that it lies in.
@@ -31,8 +33,9 @@ const TRAIN: [&str; 2] = ["train", "training"];
 const EVALUATION: [&str; 5] = ["valid", "val", "validation", "test", "eval"];
 
 impl FilePurpose {
-    /// By a folder's name.
+    /// By a folder's name: `train`, `train2017`.
     fn of_folder(name: &str) -> Self {
+        let name = name.trim_end_matches(|end: char| end.is_ascii_digit() || "_-".contains(end));
         let is = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
         if is(&TRAIN) {
             FilePurpose::Train
@@ -198,7 +201,7 @@ impl Listing {
         let of = number.map_or_else(Default::default, |number| self.groups[number].of);
         let [train, eval, unknown] = of;
         let is_split = train.files > 0 && unknown.files == 0;
-        let mut left_out = self.left_out(number, is_split);
+        let left_out = self.left_out(number, is_split);
         let mut places = std::mem::take(&mut self.entries);
         places.retain(|entry| number == Some((entry >> GROUP_SHIFT) as usize));
         if is_split {
@@ -209,7 +212,6 @@ impl Listing {
         let Listing { index, names, .. } = self;
         let train = if is_split { train } else { train.join(eval).join(unknown) };
         let eval = if is_split { eval.files } else { 0 };
-        left_out.retain(|(_, files)| *files > 0);
         let mut taken = TakenFiles { index, names, places, eval, train, left_out };
         taken.write()?;
         Ok(taken)
@@ -409,14 +411,18 @@ impl FolderWalk<'_> {
             (None, "") => "without ending".into(),
             (None, ending) => ending.to_string(),
         };
-        let is_one_more = groups.len() >= GROUPS_MAX;
-        let own = if is_one_more && known.is_none() { "others".into() } else { own };
         let (format, by_content) = found.unzip();
         let by_content = by_content.unwrap_or(false);
         let is_own = |of: &FileGroup| of.name == own && of.format.is_some() == format.is_some();
         let group = groups.iter().position(is_own).unwrap_or_else(|| {
             let new = FileGroup { name: own, format, by_content, of: Default::default() };
             match known {
+                None if groups.len() > GROUPS_MAX => GROUPS_MAX,
+                None if groups.len() == GROUPS_MAX => {
+                    let name = "others".into();
+                    groups.push(FileGroup { name, format: None, by_content: false, ..new });
+                    GROUPS_MAX
+                }
                 Some(of) => {
                     let earlier = &mut groups[usize::from(of.group)];
                     *earlier = FileGroup { of: earlier.of, ..new };
@@ -429,7 +435,11 @@ impl FolderWalk<'_> {
             }
         });
         let heads = known.map_or(0, |of| of.heads) + u8::from(found.is_none());
-        self.endings.insert(ending, ListedEnding { group: group as u8, heads });
+        // What is not told apart is not looked into again.
+        let heads = if group == GROUPS_MAX { HEADS_MAX } else { heads };
+        if known.is_some() || self.endings.len() < ENDINGS_MAX {
+            self.endings.insert(ending, ListedEnding { group: group as u8, heads });
+        }
         group as u8
     }
 
@@ -453,4 +463,36 @@ fn head(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
     File::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
     Some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_may_have_a_year() {
+        let purposes = ["train2017", "Val_1", "trainers", "7"].map(FilePurpose::of_folder);
+        use FilePurpose::{Evaluation, Train, Unknown};
+        assert_eq!(purposes, [Train, Evaluation, Unknown, Unknown]);
+    }
+
+    /// Endings beyond those that are told apart are of no format, however their files begin.
+    #[test]
+    fn endings_beyond_the_most_are_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        for inner in ["a", "b"] {
+            std::fs::create_dir_all(data.join(inner)).unwrap();
+        }
+        for number in 0..GROUPS_MAX + 10 {
+            std::fs::write(data.join(format!("a/x.e{number}")), "?").unwrap();
+        }
+        for number in 0..3 {
+            std::fs::write(data.join(format!("b/{number}.png")), b"\x89PNG\r\n\x1a\n").unwrap();
+        }
+        let listing = list(&data, &folder.path().join("names")).unwrap();
+        let kinds = listing.kinds();
+        assert_eq!((kinds.len(), &kinds[0]), (GROUPS_MAX + 1, &("others".to_string(), 13)));
+        assert!(listing.commonest().is_none());
+    }
 }

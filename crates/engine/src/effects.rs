@@ -1,6 +1,6 @@
 //! Turns the stepper's actions into calls on queues, timers and workers, whatever the driver.
 
-use crate::loader::{Loader, Queue, Wakes};
+use crate::loader::{Loader, Queue, ReadTimes, Wakes};
 use crate::stepper::{StepAction, StepEvent, Stepper};
 use feedrate_measure::record::AcceleratorEpoch;
 use std::collections::VecDeque;
@@ -11,6 +11,11 @@ pub trait Effects {
     fn wake(&mut self, accelerator: u32, wakes: Wakes);
     /// Say when a step that begins at `now_ns` is over: at `at_ns`, or when a device has carried it out.
     fn compute(&mut self, accelerator: u32, now_ns: u64, at_ns: u64);
+    /// Start the workers of an accelerator for an epoch of `steps` steps. True: that takes time, and its queue is opened after it.
+    fn start(&mut self, accelerator: u32, steps: u64) -> bool;
+    /// Let the training's process take `batch` over, of which `bytes` were read: how long that took, and starting workers before it.
+    /// `None`: it has begun, and whoever is told of its end asks again.
+    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<u64>;
     /// Wait for the other processes. False: one of them will not come, and the run has failed.
     fn barrier(&mut self) -> bool;
 }
@@ -51,8 +56,10 @@ impl Conductor {
     /// Open the next epoch's batches on all queues, and wake their workers.
     pub fn publish(&self, steps: u64, queues: &[Queue], effects: &mut dyn Effects) {
         for (accelerator, queue) in queues.iter().enumerate() {
-            queue.publish(steps);
-            effects.wake(accelerator as u32, Wakes::Any);
+            if !effects.start(accelerator as u32, steps) {
+                queue.publish(steps);
+                effects.wake(accelerator as u32, Wakes::Any);
+            }
         }
     }
 
@@ -94,7 +101,10 @@ impl Conductor {
     fn ask(&mut self, accelerator: u32, batch: u64, queues: &[Queue], effects: &mut dyn Effects) {
         let queue = &queues[accelerator as usize];
         if queue.ask(batch) {
+            let bytes = queue.bytes_of(batch);
+            let Some(receive_ns) = effects.receive(accelerator, batch, bytes) else { return };
             let (times, opened) = queue.take(batch);
+            let times = ReadTimes { receive_ns, ..times };
             if let Some(opened) = opened {
                 effects.wake(accelerator, queue.wakes(self.loader, opened));
             }
@@ -104,7 +114,7 @@ impl Conductor {
         }
     }
 
-    /// A batch that was missing is there: take the one asked for, if no other is missing.
+    /// A batch that was missing is there, or was taken over: take the one asked for, if no other is missing.
     pub fn retry(&mut self, accelerator: u32, queues: &[Queue], effects: &mut dyn Effects) {
         self.ask(accelerator, queues[accelerator as usize].next_batch(), queues, effects);
     }

@@ -4,12 +4,14 @@
 //! [`simulated`] one in virtual time. Nothing here has a clock, a thread, a file or a system call of its own.
 
 pub mod durations;
+pub mod client;
 pub mod loader;
 pub mod reader;
 pub mod sink;
 pub mod job;
 pub mod stepper;
 pub mod effects;
+mod virtual_time;
 pub mod simulated;
 #[cfg(test)]
 mod tests;

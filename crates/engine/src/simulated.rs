@@ -2,6 +2,7 @@
 //!
 //! Bytes really come from the job's storage (usually `null` or `memory`); only time is modelled.
 
+use crate::client::ClientWork;
 use crate::durations::Durations;
 use crate::effects::{self, Conductor, Effects};
 use crate::job::{ReadError, ReadJob, Reading, Shard};
@@ -9,10 +10,10 @@ use crate::loader::{Finished, Queue, ReadTimes, Wakes, WorkerState};
 use crate::reader::{Op, SampleReader};
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
+use crate::virtual_time::{Due, Places, VirtualTime};
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, StepCauses, access};
 use feedrate_spec::workload::TimeSpec;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// One server of a known rate, first come first served; latencies that do not occupy it; cores that decode.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,7 +30,7 @@ pub struct SimulatedStorage {
     pub open: TimeSpec,
     /// Decoding of one worker; `None` takes no time.
     pub decode_bytes_per_second: Option<f64>,
-    /// Cores that decoding shares; `None` is one for each worker.
+    /// Cores that decoding and the client's work share; `None` is one for each worker.
     pub cores: Option<u32>,
 }
 
@@ -60,31 +61,12 @@ pub struct SimulatedDriver {
     latencies: Durations,
     opens: Durations,
     served: Places,
-    cores: Places,
     /// Workers of each accelerator that may decode at once.
     decoders: Vec<Places>,
     buffer: Vec<u8>,
     time: VirtualTime,
     stepper: Stepper,
     conductor: Conductor,
-}
-
-/// Virtual time and what will happen in it.
-#[derive(Default)]
-struct VirtualTime {
-    now_ns: u64,
-    free_at_ns: f64,
-    sequence: u64,
-    heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
-    woken: Vec<usize>,
-    workers_each: u32,
-    idle: Vec<bool>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    Timer(u32),
-    Operation(usize),
 }
 
 struct SimulatedWorker {
@@ -102,6 +84,11 @@ struct SimulatedWorker {
     preprocess: Durations,
     /// The sample is read, and was worked on.
     preprocessed: bool,
+    client: ClientWork,
+    /// Processor time that it took.
+    ran_ns: u64,
+    /// That it owes the client.
+    owes_until_ns: u64,
 }
 
 impl SimulatedDriver {
@@ -127,17 +114,18 @@ impl SimulatedDriver {
                     loader.preprocess_seed_of(place.into()),
                 ),
                 preprocessed: false,
+                client: ClientWork::default(),
+                ran_ns: 0,
+                owes_until_ns: 0,
             })
             .collect();
-        let time =
-            VirtualTime { workers_each, idle: vec![true; workers.len()], ..VirtualTime::default() };
+        let time = VirtualTime::new(&job, model.cores);
         let [latency_seed, open_seed] = LATENCY_SEEDS;
         let decoders = (0..job.accelerators()).map(|_| Places::new(loader.decode_threads));
         SimulatedDriver {
             latencies: Durations::new(model.latency, latency_seed),
             opens: Durations::new(model.open, open_seed),
             served: Places::new(model.concurrency),
-            cores: Places::new(model.cores),
             decoders: decoders.collect(),
             model,
             queues: job.queues(),
@@ -185,6 +173,13 @@ impl SimulatedDriver {
                 Due::Timer(accelerator) => {
                     self.conductor.push(StepEvent::ComputeDone(accelerator));
                 }
+                Due::Received(accelerator) => {
+                    self.conductor.retry(accelerator, &self.queues, &mut self.time);
+                }
+                Due::Started(accelerator, steps) => {
+                    self.queues[accelerator as usize].publish(steps);
+                    self.time.wake(accelerator, Wakes::Any);
+                }
                 Due::Operation(place) => self.work(place)?,
             }
         }
@@ -211,7 +206,7 @@ impl SimulatedDriver {
     fn work(&mut self, place: usize) -> Result<(), ReadError> {
         loop {
             self.arrived(place);
-            let ends_ns = match self.decoded_at(place) {
+            let ends_ns = match self.decoded_at(place).or_else(|| self.client_at(place)) {
                 Some(ends_ns) => ends_ns,
                 None if self.workers[place].reading.is_none() && !self.claim(place) => {
                     return Ok(());
@@ -271,6 +266,7 @@ impl SimulatedDriver {
                 return Ok(None);
             }
             Op::Done => {
+                worker.owe(&self.job);
                 worker.counters.access.sample(worker.reader.payload_bytes());
                 worker.counters.count_undecoded(worker.reader.undecoded());
                 worker.preprocessed = true;
@@ -309,6 +305,10 @@ impl SimulatedDriver {
         let worker = &mut self.workers[place];
         let bytes = std::mem::take(&mut worker.arriving_bytes);
         worker.counters.read_bytes += bytes;
+        worker.times.bytes += bytes;
+        if let Some(client) = &self.job.plan.loader.client {
+            worker.owes_until_ns = worker.client.owe(client.per_byte_s * bytes as f64);
+        }
         self.queues[worker.accelerator as usize].add_read_bytes(bytes);
     }
 
@@ -341,11 +341,30 @@ impl SimulatedDriver {
         }
         let decoders = &mut self.decoders[worker.accelerator as usize];
         let turn_ns = decoders.enter(self.time.now_ns);
-        let ends_ns = self.cores.enter(turn_ns).saturating_add((bytes as f64 * 1e9 / rate) as u64);
-        self.cores.leave(ends_ns);
+        let decode_ns = (bytes as f64 * 1e9 / rate) as u64;
+        let ends_ns = self.time.work_on_core(turn_ns, decode_ns);
         decoders.leave(ends_ns);
+        worker.ran_ns += decode_ns;
         worker.counters.decode_ns += ends_ns - turn_ns;
         worker.times.decode_ns += ends_ns - turn_ns;
+        Some(ends_ns)
+    }
+
+    /// When the client's work that is owed is done; `None` where none is. Waiting for a core is part of it.
+    fn client_at(&mut self, place: usize) -> Option<u64> {
+        let worker = &mut self.workers[place];
+        let owed_ns = std::mem::take(&mut worker.owes_until_ns).saturating_sub(worker.ran_ns);
+        if owed_ns == 0 {
+            return None;
+        }
+        let decoders = &mut self.decoders[worker.accelerator as usize];
+        let turn_ns = decoders.enter(self.time.now_ns);
+        let ends_ns = self.time.work_on_core(turn_ns, owed_ns);
+        decoders.leave(ends_ns);
+        worker.ran_ns += owed_ns;
+        worker.counters.client_burnt_ns += owed_ns;
+        worker.counters.client_ns += ends_ns - turn_ns;
+        worker.times.client_ns += ends_ns - turn_ns;
         Some(ends_ns)
     }
 
@@ -362,6 +381,7 @@ impl SimulatedDriver {
         queue.claimed(self.time.now_ns, self.job.claims_of_epoch(queue, reading.epoch));
         worker.times = ReadTimes { begun_ns: self.time.now_ns, ..ReadTimes::default() };
         worker.shard.turn_to(&self.job.plan, reading.epoch);
+        worker.client.begin(worker.ran_ns);
         let first = reading.task.samples.start;
         worker.begin_sample(&self.job, reading, first, self.time.now_ns);
         true
@@ -388,59 +408,6 @@ impl SimulatedDriver {
     }
 }
 
-/// So many at a time, first come first served.
-struct Places {
-    /// `None` is any number.
-    limit: Option<usize>,
-    free_at_ns: BinaryHeap<Reverse<u64>>,
-}
-
-impl Places {
-    fn new(limit: Option<u32>) -> Self {
-        let limit = limit.map(|limit| limit.max(1) as usize);
-        Places { limit, free_at_ns: BinaryHeap::new() }
-    }
-
-    /// When who comes at `now_ns` has a place, to be left again.
-    fn enter(&mut self, now_ns: u64) -> u64 {
-        let is_full = self.limit.is_some_and(|limit| limit <= self.free_at_ns.len());
-        let free_ns = if is_full { self.free_at_ns.pop() } else { None };
-        free_ns.map_or(now_ns, |Reverse(free_ns)| free_ns.max(now_ns))
-    }
-
-    fn leave(&mut self, at_ns: u64) {
-        if self.limit.is_some() {
-            self.free_at_ns.push(Reverse(at_ns));
-        }
-    }
-}
-
-impl VirtualTime {
-    fn schedule(&mut self, at_ns: u64, happening: Due) {
-        self.sequence += 1;
-        self.heap.push(Reverse((at_ns, self.sequence, happening)));
-    }
-}
-
-impl Effects for VirtualTime {
-    fn wake(&mut self, accelerator: u32, wakes: Wakes) {
-        let first = (accelerator * self.workers_each) as usize;
-        match wakes {
-            Wakes::One(worker) => self.woken.push(first + worker as usize),
-            // The last pushed is stepped first: worker 0 leads.
-            Wakes::Any => self.woken.extend((first..first + self.workers_each as usize).rev()),
-        }
-    }
-
-    fn compute(&mut self, accelerator: u32, _: u64, at_ns: u64) {
-        self.schedule(at_ns, Due::Timer(accelerator));
-    }
-
-    fn barrier(&mut self) -> bool {
-        true
-    }
-}
-
 impl SimulatedWorker {
     fn begin_sample(&mut self, job: &ReadJob, reading: Reading, sample: u64, now_ns: u64) {
         let id = self.shard.sample(&reading, sample);
@@ -448,6 +415,21 @@ impl SimulatedWorker {
         self.reader.begin(id, &job.layout);
         self.sample_began_ns = now_ns;
         self.reading = Some((reading, sample));
+    }
+
+    /// The sample that was read is the client's to work on, and with the last of a task its share of the batch.
+    fn owe(&mut self, job: &ReadJob) {
+        let loader = &job.plan.loader;
+        let (Some(client), Some((reading, sample))) = (&loader.client, &self.reading) else {
+            return;
+        };
+        self.owes_until_ns = self.client.owe(client.per_sample_s);
+        let samples = &reading.task.samples;
+        if sample + 1 == samples.end {
+            let share = (samples.end - samples.start) as f64 / loader.batch_size as f64;
+            let batch_s = client.batch_s(share, self.times.bytes as f64);
+            self.owes_until_ns = self.client.owe(batch_s);
+        }
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), ReadError> {

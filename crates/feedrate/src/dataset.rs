@@ -109,14 +109,15 @@ fn choose_foreign(
     names: &Path,
     probed: Option<u64>,
 ) -> anyhow::Result<Choice> {
-    let storage = storage::open(&plan.storage.kind, root)?;
+    refuse_unreadable(plan)?;
     let chosen = Choice { folder: root.into(), foreign: true, ..Choice::default() };
-    let mut first = String::new();
-    Layout::new(&plan.dataset).write_path(0, &mut first);
-    let is_to_list = is_in_folder(plan) && needs_files(plan, &*storage) && root.is_dir();
     if let Some(probed_files) = probed {
         return Ok(Choice { probed_files, names: Some(names.into()), ..chosen });
     }
+    let storage = storage::open(&plan.storage.kind, root)?;
+    let mut first = String::new();
+    Layout::new(&plan.dataset).write_path(0, &mut first);
+    let is_to_list = needs_files(plan, &*storage) && root.is_dir();
     if !is_to_list || storage.stat(&first)?.is_some() {
         let probed_files = probe(plan, &*storage, root, None)?;
         return Ok(Choice { probed_files, ..chosen });
@@ -145,14 +146,8 @@ fn open_named(
     Ok(Box::new(NamedFiles::new(inner, FileIndex::open(names)?, &plan.dataset)))
 }
 
-/// Refuse files that are not what `plan` wants, where `there` are so many to train and to evaluate on, or as many as the folder has
-/// of the plan's names. Returns how many were opened.
-pub(crate) fn probe(
-    plan: &Plan,
-    storage: &dyn Storage,
-    folder: &Path,
-    there: Option<[u64; 2]>,
-) -> anyhow::Result<u64> {
+/// Refuse ways of reading that files of others cannot be read in.
+fn refuse_unreadable(plan: &Plan) -> anyhow::Result<()> {
     if serves_samples(plan) {
         let engine = plan.storage.engine.as_deref().unwrap_or_default();
         return refuse(
@@ -166,6 +161,27 @@ pub(crate) fn probe(
             "use `collective`, or files that feedrate generates",
         );
     }
+    if storage_has(plan, Ability::KeepsBytes) && !is_in_folder(plan) {
+        return refuse(
+            format!(
+                "files that others made lie in folders, and storage `{}` has none",
+                plan.storage.kind
+            ),
+            "leave out `storage.storage_type`",
+        );
+    }
+    Ok(())
+}
+
+/// Refuse files that are not what `plan` wants, where `there` are so many to train and to evaluate on, or as many as the folder has
+/// of the plan's names. Returns how many were opened.
+pub(crate) fn probe(
+    plan: &Plan,
+    storage: &dyn Storage,
+    folder: &Path,
+    there: Option<[u64; 2]>,
+) -> anyhow::Result<u64> {
+    refuse_unreadable(plan)?;
     let layout = Layout::new(&plan.dataset);
     let dataset = &plan.dataset;
     let there = there.map_or_else(|| generate::files_there(storage, dataset, &layout), Ok);
@@ -372,8 +388,12 @@ fn open(plan: &Plan, folder: &Path) -> Result<Box<dyn Storage>, StorageError> {
 
 /// Whether datasets lie in folders, side by side.
 pub(crate) fn is_in_folder(plan: &Plan) -> bool {
+    storage_has(plan, Ability::InFolder)
+}
+
+fn storage_has(plan: &Plan, ability: Ability) -> bool {
     let kind = STORAGES.iter().find(|kind| kind.member.name == plan.storage.kind);
-    kind.is_some_and(|kind| kind.member.has(Ability::InFolder))
+    kind.is_some_and(|kind| kind.member.has(ability))
 }
 
 pub(crate) fn engine_of(plan: &Plan) -> Option<&'static dyn engine::Engine> {

@@ -22,8 +22,6 @@ use std::path::{Path, PathBuf};
 /// Reading threads of all accelerators together, at most.
 const WORKERS_MAX: u64 = 8;
 const BATCH: u64 = 32;
-/// Files that are left out, for one reason.
-const SHORT: &str = "with fewer samples than the others";
 /// Kinds of files that are told by their names.
 const TOLD_MAX: usize = 8;
 
@@ -57,35 +55,30 @@ struct FilesLeft {
     files: u64,
 }
 
-/// A file for the names of files, where no results are: removed at the end.
-pub(crate) struct NamesFile(pub(crate) PathBuf);
-
-impl NamesFile {
-    pub(crate) fn new() -> Self {
-        NamesFile(std::env::temp_dir().join(format!("feedrate-names-{}", std::process::id())))
-    }
-}
-
-impl Drop for NamesFile {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 /// List the files of `format` below `root` into the file `names`: how many are there to train and to evaluate on.
 /// Where there are more than `plan` wants, those of fewer samples than the others are left out, as when the folder was looked at.
 pub(crate) fn list(plan: &DatasetPlan, root: &Path, names: &Path) -> anyhow::Result<[u64; 2]> {
     let format = format::find(&plan.format).context("the plan's format is not built in")?;
     let mut taken = listing::list(root, names)?.take(format)?;
     if plan.files_train < taken.train.files && format.member().has(Ability::KeepsOpen) {
-        let all = DatasetPlan { files_train: taken.train.files, ..plan.clone() };
-        let inner = storage::open("file", root)?;
-        let files = NamedFiles::new(inner, FileIndex::open(names)?, &all);
-        let (short, bytes) = find_samples(&files, &all, threads())?.short;
-        taken.leave_out(&short, bytes, SHORT)?;
+        leave_short(&mut taken, plan, root, names)?;
     }
     Ok([taken.train.files, taken.eval])
+}
+
+/// Look at the `taken` files of `plan`'s format below `root`, and leave those out that hold fewer samples than the others.
+fn leave_short(
+    taken: &mut TakenFiles,
+    plan: &DatasetPlan,
+    root: &Path,
+    names: &Path,
+) -> anyhow::Result<FoundSamples> {
+    let all = DatasetPlan { files_train: taken.train.files, ..plan.clone() };
+    let files = NamedFiles::new(storage::open("file", root)?, FileIndex::open(names)?, &all);
+    let found = find_samples(&files, &all, threads())?;
+    let (short, bytes) = &found.short;
+    taken.leave_out(short, *bytes, "with fewer samples than the others")?;
+    Ok(found)
 }
 
 /// Look at all that lies below `folder`. The names of the files that can be trained on go into the file `names`.
@@ -112,18 +105,13 @@ pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
         format: name.into(),
         extension: format.entry.extension.into(),
         prefix: "img".into(),
-        files_train: taken.train.files,
         ..DatasetPlan::default()
     };
     let found = if format.member().has(Ability::NeedsPlan) {
         whole_files(&taken, name)?
     } else {
-        let inner = storage::open("file", folder)?;
-        let files = NamedFiles::new(inner, FileIndex::open(names)?, &plan);
-        find_samples(&files, &plan, threads())?
+        leave_short(&mut taken, &plan, folder, names)?
     };
-    let (short, short_bytes) = &found.short;
-    taken.leave_out(short, *short_bytes, SHORT)?;
     let dims = (!found.dims.is_empty()).then_some(found.dims);
     let left_out = taken.left_out.iter();
     Ok(FoundFolder {
@@ -221,7 +209,8 @@ impl FoundFolder {
             units::counted(self.folders, "folder"),
         ];
         if self.samples_per_file > 1 {
-            words.push(format!("{} each", units::counted(self.samples_per_file, "sample")));
+            let each = if self.files > 1 { " each" } else { "" };
+            words.push(format!("{}{each}", units::counted(self.samples_per_file, "sample")));
         }
         words.extend(self.dims.as_ref().map(|dims| {
             // Height and width say enough of a picture.
@@ -248,7 +237,7 @@ impl FoundFolder {
         let batch = self.batch(accelerators);
         let mut yaml = format!(
             "model:\n  name: {}\nframework: pytorch\nworkflow:\n  train: True\n\
-             dataset:\n  data_folder: {}\n  format: {}\n  num_files_train: {}\n  num_samples_per_file: {}\n",
+             dataset:\n  data_folder: {}\n  foreign: True\n  format: {}\n  num_files_train: {}\n  num_samples_per_file: {}\n",
             yaml_text(&name),
             yaml_text(&self.folder.display().to_string()),
             self.format,

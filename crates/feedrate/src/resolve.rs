@@ -54,18 +54,17 @@ pub(crate) fn resolve_source(
     arguments: &DataArguments,
     request: Request,
 ) -> anyhow::Result<(Resolved, Problems)> {
-    if arguments.foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
+    let (workload, mut warnings) = parse(source, arguments)?;
+    if workload.dataset_foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
         return refuse(
-            "`--foreign` files are as many and as large as they are",
+            "files that others made are as many and as large as they are",
             "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter",
         );
     }
-    let (workload, mut warnings) = parse(source, arguments)?;
     let name = source.name.clone();
     let (accelerators, scale) = (arguments.accelerators, arguments.scale);
     let shrink_records = arguments.shrink_records;
-    let foreign = arguments.foreign;
-    let request = Request { name, accelerators, scale, shrink_records, foreign, ..request };
+    let request = Request { name, accelerators, scale, shrink_records, ..request };
     let (plan, of_plan) = plan_of(&workload, &request)?;
     warnings.0.extend(of_plan.0);
     let data_root = arguments.data.clone().unwrap_or_else(|| data_root(&workload));
@@ -76,7 +75,9 @@ fn parse(
     source: &WorkloadSource,
     arguments: &DataArguments,
 ) -> anyhow::Result<(Workload, Problems)> {
-    let overrides = overrides(&arguments.overrides, Override::parse)?;
+    let foreign = arguments.foreign.then(|| "++workload.dataset.foreign=True".to_string());
+    let texts: Vec<String> = arguments.overrides.iter().cloned().chain(foreign).collect();
+    let overrides = overrides(&texts, Override::parse)?;
     Ok(workload::parse(&source.file, &source.yaml, &overrides, Strictness::Error)?)
 }
 

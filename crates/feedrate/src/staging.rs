@@ -3,7 +3,6 @@
 
 use crate::dataset::{self, OpenDataset};
 use crate::dataset_lock::own_words;
-use crate::exit::refuse;
 use crate::launch::decided;
 use crate::{catalog, messages};
 use anyhow::{Context, bail};
@@ -79,17 +78,12 @@ impl<'a> Staging<'a> {
         signals: &'a Signals,
     ) -> anyhow::Result<Option<Self>> {
         let Some(wanted) = &plan.stage else { return Ok(None) };
-        if dataset.names.is_some() {
-            return refuse(
-                "`reader.stage` copies files that are named as DLIO names them, and these have names of their own",
-                "leave `reader.stage` out, or give the files links of such names",
-            );
-        }
         let begun_ns = clock.now_ns();
         let place = Path::new(&wanted.folder);
         let engine = dataset::engine_of(plan);
         let stage = Stage::new(&plan.dataset, &dataset.folder, place, engine, wanted.limit_bytes);
         let own = stage.map_err(anyhow::Error::from).and_then(|stage| {
+            let stage = stage.called_by(Arc::clone(&dataset.storage));
             let taken = ranks.is_first_of_node().then(|| Taken::new(&stage, wanted)).transpose()?;
             Ok((stage, taken))
         });

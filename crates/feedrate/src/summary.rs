@@ -12,8 +12,8 @@ use feedrate_measure::metric::{
     AMPLIFICATION, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, CONSECUTIVE,
     DELIVERED_WHOLE, DELIVERED_WINDOWED, DEVICE_BYTES, DURATION_S, FILES, IN_FLIGHT,
     IO_TIME_PERCENT, LOAD_S, LOGICAL_BYTES, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED,
-    NotMeasurable, OVERLAP, Quantiles, SAMPLES_WHOLE, SAMPLES_WINDOWED, SEQUENTIAL, STALL_DECODE,
-    STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW, Shown, UNIQUE_BYTES,
+    NotMeasurable, OVERLAP, Quantiles, SAMPLES_WHOLE, SAMPLES_WINDOWED, SEQUENTIAL, STALL_CLIENT,
+    STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW, Shown, UNIQUE_BYTES,
 };
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record, StagingSummary};
@@ -158,6 +158,7 @@ fn figures(summary: &Summary, record: &Record) -> String {
             ("open", &STALL_OPEN),
             ("read", &STALL_READ),
             ("decode", &STALL_DECODE),
+            ("client", &STALL_CLIENT),
             ("queue", &STALL_QUEUE),
             ("skew", &STALL_SKEW),
         ];
@@ -377,14 +378,18 @@ fn phases(phases: &[Phase]) -> String {
     }
 }
 
-/// One epoch in a line, where there is no terminal to draw on.
-pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32) -> String {
+/// One epoch in a line, where there is no terminal to draw on; its AU only where steps compute.
+pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32, computes: bool) -> String {
+    let au = if computes {
+        format!(" AU {},", known(&epoch.figures, &AU_ALL_STEPS))
+    } else {
+        String::new()
+    };
     format!(
-        "epoch {}/{epochs}: {} in {}, AU {}, {}",
+        "epoch {}/{epochs}: {} in {},{au} {}",
         epoch.epoch,
         units::counted(epoch.steps, "step"),
         known(&epoch.figures, &DURATION_S),
-        known(&epoch.figures, &AU_ALL_STEPS),
         known(&epoch.figures, &DELIVERED_WHOLE),
     )
 }

@@ -273,7 +273,7 @@ impl<'a> Trials<'a> {
         if is_same(&plan.dataset, &self.unchanged.plan.dataset) {
             return Ok(None);
         }
-        if self.of.data.foreign {
+        if changed.workload.dataset_foreign {
             anyhow::bail!("it needs other files than those that others made");
         }
         if !is_in_folder(plan) {

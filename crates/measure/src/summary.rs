@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(keys(&value["time"]), ["load_s", "compute_s", "barrier_s"]);
         assert_eq!(
             keys(&value["stall"]),
-            ["percent", "open_s", "read_s", "decode_s", "queue_s", "skew_s"]
+            ["percent", "open_s", "read_s", "decode_s", "client_s", "queue_s", "skew_s"]
         );
         assert_eq!(keys(&value["bytes"]), ["logical", "device"]);
         assert_eq!(

@@ -22,6 +22,8 @@ names! {
         MetadataBound = "metadata-bound",
         /// Checking, decoding and handing over on this machine did.
         DecodeBound = "decode-bound",
+        /// The job's own code did, as the workload says what it takes.
+        ClientBound = "client-bound",
         /// The accelerators were fed: compute is what takes the time.
         ComputeBound = "compute-bound",
         /// The loader held the accelerators up, and nothing tells what it waited for: the loop was watched.
@@ -58,6 +60,9 @@ impl Bound {
             }
             Bound::DecodeBound => {
                 "Checking and decoding was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{from}."
+            }
+            Bound::ClientBound => {
+                "The client's own work was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{from}."
             }
             Bound::ComputeBound => {
                 "The storage kept up with the {target_percent:.0} % asked for: {read_bytes} were read{from}."
@@ -144,6 +149,7 @@ fn bound(derived: &Derived, waits: &Waits) -> Bound {
         Some(WaitCause::Open) => Bound::MetadataBound,
         Some(WaitCause::Read) => Bound::StorageBound,
         Some(WaitCause::Decode) => Bound::DecodeBound,
+        Some(WaitCause::Client) => Bound::ClientBound,
         Some(WaitCause::Skew) => Bound::BarrierBound,
     }
 }
@@ -152,6 +158,7 @@ fn facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
     let part_s = match name {
         Bound::MetadataBound => waits.open_s,
         Bound::DecodeBound => waits.decode_s,
+        Bound::ClientBound => waits.client_s,
         _ => waits.read_s,
     };
     let from = match derived.device_bytes {
@@ -219,6 +226,7 @@ mod tests {
     use crate::doubt;
     use crate::example::{block, checkpoint, epoch, simple, wait_alone};
     use crate::record::{Record, Stall};
+    use feedrate_spec::plan::ClientPlan;
 
     fn check(expected: Bound, evidence: &str, change: impl Fn(&mut Record)) {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
@@ -238,6 +246,7 @@ mod tests {
             read_ns: ns(read_s),
             decode_ns: ns(decode_s),
             queue_ns: ns(queue_s),
+            ..Stall::default()
         };
         wait_alone(record, stall);
     }
@@ -255,6 +264,16 @@ mod tests {
             |r| stall(r, 6, 3, 1, 0),
         );
         check(Bound::DecodeBound, "Checking and decoding was 70 %", |r| stall(r, 1, 2, 7, 0));
+        check(
+            Bound::ClientBound,
+            "The client's own work was 60 % of the wait for data (6 s)",
+            |r| {
+                client(
+                    r,
+                    Stall { read_ns: 4_000_000_000, client_ns: 6_000_000_000, ..Stall::default() },
+                );
+            },
+        );
     }
 
     /// Two accelerators of 20 steps; the first loads for half a second, and in the barrier is as long as its steps say.
@@ -287,8 +306,18 @@ mod tests {
         });
     }
 
+    fn client(record: &mut Record, stall: Stall) {
+        record.plan.loader.client = Some(ClientPlan { per_sample_s: 1.0, ..ClientPlan::default() });
+        wait_alone(record, stall);
+    }
+
     #[test]
     fn queueing_is_for_what_workers_do() {
+        check(Bound::ClientBound, "90 %", |r| {
+            client(r, Stall { queue_ns: 10_000_000_000, ..Stall::default() });
+            let io = &mut r.epochs[0].accelerators[0].io;
+            (io.open_ns, io.read_ns, io.client_ns) = (0, 1, 9);
+        });
         check(Bound::DecodeBound, "70 %", |r| {
             stall(r, 0, 0, 0, 10);
             let io = &mut r.epochs[0].accelerators[0].io;

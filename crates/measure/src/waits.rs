@@ -1,7 +1,9 @@
 //! The waits of a run's accelerators: the one split that verdict, answers and figures share. No judgement here.
 
 use crate::derived::Derived;
-use crate::metric::{BARRIER_S, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW};
+use crate::metric::{
+    BARRIER_S, STALL_CLIENT, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
+};
 use feedrate_spec::names;
 use serde::Serialize;
 
@@ -16,6 +18,8 @@ names! {
         Read = "read",
         /// Checking and decoding.
         Decode = "decode",
+        /// The client's own work.
+        Client = "client",
         /// Others that take longer, for another reason than these.
         Skew = "skew",
     }
@@ -40,6 +44,8 @@ pub struct Waits {
     pub read_s: f64,
     /// Checking and decoding.
     pub decode_s: f64,
+    /// The client's own work.
+    pub client_s: f64,
     /// Others that took longer. Of records that do not tell who came last: all waits for others.
     pub skew_s: f64,
 }
@@ -51,30 +57,41 @@ impl Waits {
             return None;
         }
         let (io, queue_s) = (&derived.io, derived.value(&STALL_QUEUE)?);
-        let busy_ns = (io.open_ns + io.read_ns + io.decode_ns).max(1) as f64;
+        let busy_ns = (io.open_ns + io.read_ns + io.decode_ns + io.client_ns).max(1) as f64;
+        let of_queue_s = |ns: u64| queue_s * ns as f64 / busy_ns;
         let [open_s, read_s, decode_s] =
             [(&STALL_OPEN, io.open_ns), (&STALL_READ, io.read_ns), (&STALL_DECODE, io.decode_ns)]
-                .map(|(stall, ns)| Some(derived.value(stall)? + queue_s * ns as f64 / busy_ns));
+                .map(|(stall, ns)| Some(derived.value(stall)? + of_queue_s(ns)));
+        let client_s = derived.value(&STALL_CLIENT).unwrap_or(0.0) + of_queue_s(io.client_ns);
         let skew_s = derived.value(&STALL_SKEW).or(derived.value(&BARRIER_S));
-        Some(Waits { open_s: open_s?, read_s: read_s?, decode_s: decode_s?, skew_s: skew_s? })
+        Some(Waits {
+            open_s: open_s?,
+            read_s: read_s?,
+            decode_s: decode_s?,
+            client_s,
+            skew_s: skew_s?,
+        })
     }
 
     /// For data.
     pub fn data_s(&self) -> f64 {
-        self.open_s + self.read_s + self.decode_s
+        self.open_s + self.read_s + self.decode_s + self.client_s
     }
 
     /// Others, where they were waited for longer than data was; else the part of the wait for data that is longest. `None`: there was no
     /// wait.
     pub fn main_part(&self) -> Option<WaitPart> {
+        // Of parts that are equally long the last.
+        let for_data = [
+            (WaitCause::Read, self.read_s),
+            (WaitCause::Open, self.open_s),
+            (WaitCause::Decode, self.decode_s),
+            (WaitCause::Client, self.client_s),
+        ];
         let (cause, part_s) = if self.data_s() < self.skew_s {
             (WaitCause::Skew, self.skew_s)
-        } else if self.open_s.max(self.decode_s) < self.read_s {
-            (WaitCause::Read, self.read_s)
-        } else if self.decode_s < self.open_s {
-            (WaitCause::Open, self.open_s)
         } else {
-            (WaitCause::Decode, self.decode_s)
+            for_data.into_iter().reduce(|most, one| if one.1 < most.1 { most } else { one })?
         };
         let percent = 100.0 * part_s / (self.data_s() + self.skew_s);
         (part_s > 0.0).then_some(WaitPart { cause, percent })

@@ -73,6 +73,12 @@ impl Clock {
     }
 }
 
+/// Processor time of the calling thread.
+pub fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// The monotonic clock that all processes of this machine share.
 pub fn machine_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -415,23 +415,23 @@ def _finish() -> None:
 
 
 def _leading(batch: Any) -> Optional[int]:
-    """The first dimension of a batch, or of the first thing in it; None where that is no number of samples."""
-    for _ in range(4):
-        shape = getattr(batch, "shape", None)
-        if shape is not None:
-            return int(shape[0]) if len(shape) and shape[0] is not None else None
-        if hasattr(batch, "values") and hasattr(batch, "keys"):
-            batch = next(iter(batch.values()), None)
-            if isinstance(batch, list):
-                return len(batch)
-        elif isinstance(batch, list) and batch and isinstance(batch[0], (list, tuple)):
-            # A list of samples.
-            return len(batch)
-        elif isinstance(batch, (list, tuple)) and batch:
-            batch = batch[0]
-        else:
+    """The first dimension of a batch, or of the first thing in it; None where that may be no number of samples."""
+    if isinstance(batch, (list, tuple)) and batch:
+        first, is_list = batch[0], isinstance(batch, list)
+        if isinstance(first, (list, tuple)):
+            # A list of samples; a tuple may be one of anything.
+            return len(batch) if is_list else None
+        shapes = [getattr(one, "shape", None) for one in batch]
+        if is_list and len(batch) > 1 and shapes == shapes[:1] * len(batch):
+            # Samples, or parts of a batch.
             return None
-    return None
+        batch = first
+    if hasattr(batch, "values") and hasattr(batch, "keys"):
+        batch = next(iter(batch.values()), None)
+        if isinstance(batch, list):
+            return len(batch)
+    shape = getattr(batch, "shape", None)
+    return int(shape[0]) if shape is not None and len(shape) and shape[0] is not None else None
 
 
 def _version() -> str:

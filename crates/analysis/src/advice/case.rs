@@ -47,13 +47,14 @@ pub(super) struct SampleTimes {
     pub(super) open_s: f64,
     pub(super) read_s: f64,
     pub(super) decode_s: f64,
+    pub(super) client_s: f64,
     pub(super) reads: f64,
     pub(super) opens: f64,
 }
 
 impl SampleTimes {
     pub(super) fn all_s(&self) -> f64 {
-        self.open_s + self.read_s + self.decode_s
+        self.open_s + self.read_s + self.decode_s + self.client_s
     }
 }
 
@@ -90,6 +91,7 @@ impl<'a> Case<'a> {
             WaitCause::Open => waits.open_s,
             WaitCause::Read => waits.read_s,
             WaitCause::Decode => waits.decode_s,
+            WaitCause::Client => waits.client_s,
             WaitCause::Skew => waits.skew_s,
         })
     }
@@ -106,6 +108,7 @@ impl<'a> Case<'a> {
             open_s: io.open_ns as f64 / 1e9 / samples,
             read_s: io.read_ns as f64 / 1e9 / samples,
             decode_s: io.decode_ns as f64 / 1e9 / samples,
+            client_s: io.client_ns as f64 / 1e9 / samples,
             reads: io.reads as f64 / samples,
             opens: io.opens as f64 / samples,
         })
@@ -155,7 +158,8 @@ impl<'a> Case<'a> {
         let io = &self.derived.io;
         let threads = self.plan().readers() * self.plan().loader.workers.max(1);
         let all_s = f64::from(threads) * self.derived.value(&DURATION_S)?;
-        (all_s > 0.0).then(|| (io.open_ns + io.read_ns + io.decode_ns) as f64 / 1e9 / all_s)
+        let busy_ns = io.open_ns + io.read_ns + io.decode_ns + io.client_ns;
+        (all_s > 0.0).then(|| busy_ns as f64 / 1e9 / all_s)
     }
 
     /// Logical CPUs that the run may use.

@@ -1,4 +1,4 @@
-//! Decoding takes the time: more threads, as far as there are cores for them.
+//! Decoding, or the client's work, takes the time: more threads, as far as there are cores for them.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::predict::{PipelineChange, Scale};
@@ -16,13 +16,17 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let lost_s = case.lost_s(&[WaitCause::Decode])?;
+    let of_client_s = case.lost_s(&[WaitCause::Client]);
+    let lost_s = of_client_s.or(case.lost_s(&[WaitCause::Decode]))?;
     let (loader, sample) = (&case.plan().loader, case.sample()?);
     let threads = loader.decode_threads.unwrap_or(loader.workers);
     let needed = case.threads_needed()?;
     let accelerators = case.plan().accelerators.max(1);
     let fit = needed.min((case.cores() / accelerators).max(1));
+    // What the client takes is as long as it is: it can be shared out, and not be made faster.
+    let client_s = of_client_s.map(|_| sample.client_s);
     let evidence = Facts::new()
+        .with_known("client_s", client_s)
         .with("decode_s", sample.decode_s)
         .with("threads", threads)
         .with("needed_threads", needed)
@@ -41,10 +45,14 @@ fn propose(case: &Case) -> Option<Proposal> {
             1.0 / case.compute_of_sample_s().unwrap_or(f64::INFINITY) * f64::from(accelerators);
         let evidence = evidence
             .with("lacks_cores", (needed - threads.max(1)) * accelerators)
+            .with_known("for_client", client_s.map(|_| "the client"))
             .with("needed_samples_per_second", lacks);
         Proposal {
             cost: Cost::Hardware,
-            changes: vec![PipelineChange::DecodeTime(Scale::Times(faster))],
+            changes: client_s.map_or_else(
+                || vec![PipelineChange::DecodeTime(Scale::Times(faster))],
+                |_| Vec::new(),
+            ),
             ..RULE.proposal(&[], lost_s, evidence)
         }
     })

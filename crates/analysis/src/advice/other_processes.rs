@@ -34,8 +34,8 @@ fn propose(case: &Case) -> Option<Proposal> {
         return None;
     }
     // Whoever waits for a storage waits without a processor; what memory serves is copied by one.
-    let causes = [WaitCause::Decode, WaitCause::Skew, WaitCause::Read];
-    let lost_s = case.lost_s(if is_cached { &causes } else { &causes[..2] })?;
+    let causes = [WaitCause::Decode, WaitCause::Client, WaitCause::Skew, WaitCause::Read];
+    let lost_s = case.lost_s(if is_cached { &causes } else { &causes[..3] })?;
     // What was asked for takes as long on an idle machine.
     let sample = case.sample()?;
     let asked_s = case.plan().loader.preprocess.mean_s();
@@ -48,7 +48,8 @@ fn propose(case: &Case) -> Option<Proposal> {
     let busy_share = busy_share.sum::<Option<f64>>()? / record.epochs.len() as f64;
     let own_s = derived.sum_of_host(|host| host.process_cpu_ns)? as f64 / 1e9;
     let copied_s = if is_cached { sample.read_s } else { 0.0 };
-    let work_s = (sample.decode_s - asked_s + copied_s) * derived.io.samples as f64;
+    let work_s =
+        (sample.decode_s + sample.client_s - asked_s + copied_s) * derived.io.samples as f64;
     // With nobody else there, its threads would share the processors among themselves.
     let threads = f64::from(case.plan().readers() * case.plan().loader.workers.max(1));
     let alone_s = own_s * (threads / f64::from(case.cores().max(1))).max(1.0);

@@ -1,26 +1,24 @@
 //! The files of a copy.
 
-use super::{CLAIMS_FILE, MANIFEST_FILE};
+use super::{CLAIMS_FILE, MANIFEST_FILE, Stage};
 use crate::lock::LOCK_FILE;
 use crate::manifest::FileRun;
 use crate::names::{FileNames, OwnFileVisit, OwnFiles};
 use crate::storage::StorageError;
-use std::path::Path;
 
 /// The copy's files in its folder. Where their lengths would have been a long list, those of the dataset tell which of them are as they were
 /// copied; without these none is known to be.
 pub(super) struct Copies<'s> {
     pub(super) names: FileNames<'s>,
     pub(super) files: Option<Vec<FileRun>>,
-    /// The dataset's folder.
-    pub(super) source: &'s Path,
+    pub(super) stage: &'s Stage,
 }
 
 impl Copies<'_> {
     fn as_in_source(&self, parts: &[String]) -> FileRun {
         let lengths = parts
             .iter()
-            .map(|path| self.source.join(path).metadata().map_or(u64::MAX, |file| file.len()));
+            .map(|path| self.stage.original(path).metadata().map_or(u64::MAX, |file| file.len()));
         FileRun::from_parts(&lengths.collect::<Vec<_>>())
     }
 }

@@ -17,10 +17,11 @@ impl Stage {
         let storage: Arc<dyn Storage> = Arc::from(storage::open("file", folder)?);
         let Some(manifest) = StageManifest::read(&*storage, folder)? else { return Ok(None) };
         let plan = manifest.settings.filter(|settings| refusal(settings).is_none());
-        Ok(plan.map(|plan| {
-            let (layout, folder) = (Layout::new(&plan), folder.to_path_buf());
-            Stage { plan, layout, source: manifest.source, folder, storage, limit_bytes: None }
-        }))
+        let Some(plan) = plan else { return Ok(None) };
+        let (layout, folder) = (Layout::new(&plan), folder.to_path_buf());
+        let source = manifest.source;
+        let dataset = Arc::from(storage::open("file", &source)?);
+        Ok(Some(Stage { plan, layout, source, dataset, folder, storage, limit_bytes: None }))
     }
 
     /// Look at its files.

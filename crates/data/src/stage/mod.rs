@@ -47,6 +47,8 @@ pub struct Stage {
     plan: DatasetPlan,
     layout: Layout,
     source: PathBuf,
+    /// Knows what the dataset's files are called.
+    dataset: Arc<dyn Storage>,
     folder: PathBuf,
     storage: Arc<dyn Storage>,
     limit_bytes: Option<u64>,
@@ -120,8 +122,20 @@ impl Stage {
         let folder = place.join(format!("stage-{}-{:.12}", plan.format, format!("{name:032x}")));
         let engine = engine.unwrap_or(ENGINES[0]);
         let storage = Arc::from(storage::open_by("file", &folder, engine)?);
+        let dataset = Arc::from(storage::open("file", &source)?);
         let (plan, layout) = (plan.clone(), Layout::new(plan));
-        Ok(Stage { plan, layout, source, folder, storage, limit_bytes })
+        Ok(Stage { plan, layout, source, dataset, folder, storage, limit_bytes })
+    }
+
+    /// Take the files to be called as `dataset` says.
+    #[must_use]
+    pub fn called_by(self, dataset: Arc<dyn Storage>) -> Self {
+        Stage { dataset, ..self }
+    }
+
+    /// A file of the dataset.
+    fn original(&self, path: &str) -> PathBuf {
+        self.source.join(self.dataset.name_of(path))
     }
 
     /// Where the copy lies.
@@ -149,7 +163,7 @@ impl Stage {
         self.names()?.each(&mut |parts, _| {
             let mut lengths = Vec::with_capacity(parts.len());
             for path in parts {
-                let path = self.source.join(path);
+                let path = self.original(path);
                 let file = path.metadata();
                 let file = file.map_err(|error| StorageError::new("open", &path, error))?;
                 let told =
@@ -315,7 +329,7 @@ impl Stage {
     }
 
     fn source_bytes(&self, path: &str) -> Result<u64, StorageError> {
-        let path = self.source.join(path);
+        let path = self.original(path);
         let bytes = path.metadata().map(|file| file.len());
         bytes.map_err(|error| StorageError::new("open", path, error))
     }
@@ -427,7 +441,7 @@ impl Stage {
     }
 
     fn copies(&self, files: Option<Vec<FileRun>>) -> Result<Copies<'_>, DatasetError> {
-        Ok(Copies { names: self.names()?, files, source: &self.source })
+        Ok(Copies { names: self.names()?, files, stage: self })
     }
 
     fn manifest(&self) -> Result<Option<StageManifest>, StageError> {

@@ -4,5 +4,5 @@ use super::read_written;
 
 #[test]
 fn we_decode_what_others_put_into_containers() {
-    read_written("write_members.py", 66);
+    read_written("write_members.py", 64);
 }

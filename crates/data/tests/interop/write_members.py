@@ -90,11 +90,8 @@ for kind, make in kinds.items():
 
 broken = picture("JPEG")[0]
 webp = picture("WEBP")[0]
-cmyk = io.BytesIO()
-Image.new("CMYK", (16, 16)).save(cmyk, "JPEG")
 for name, extension, data, kind in [
     ("cut", "jpg", broken[: len(broken) // 2], "jpeg"),
-    ("cmyk", "jpg", cmyk.getvalue(), "jpeg"),
     ("text", "jpg", b"no picture at all, but so it is called", "jpeg"),
     ("short", "jpg", b"\xff\xd8\xff", "jpeg"),
     ("tail", "png", picture("PNG")[0][:-30], "png"),

@@ -52,6 +52,8 @@ struct SlotTimes {
     open_ns: AtomicU64,
     read_ns: AtomicU64,
     decode_ns: AtomicU64,
+    client_ns: AtomicU64,
+    bytes: AtomicU64,
 }
 
 /// Whether a finished task made its batch whole.
@@ -76,6 +78,12 @@ pub struct ReadTimes {
     pub read_ns: u64,
     /// Decoding and checking.
     pub decode_ns: u64,
+    /// In the client's work.
+    pub client_ns: u64,
+    /// In which the training's process took the batch over.
+    pub receive_ns: u64,
+    /// That were read.
+    pub bytes: u64,
 }
 
 impl Queue {
@@ -296,6 +304,11 @@ impl Queue {
         (next <= last).then_some(next)
     }
 
+    /// Read for `batch`, which is whole.
+    pub fn bytes_of(&self, batch: u64) -> u64 {
+        self.slots[self.slot_of(batch)].times.bytes.load(Relaxed)
+    }
+
     fn is_whole(&self, batch: u64) -> bool {
         self.slots[self.slot_of(batch)].whole.load(SeqCst) == batch + 1
     }
@@ -326,6 +339,8 @@ impl SlotTimes {
         self.open_ns.fetch_add(times.open_ns, Relaxed);
         self.read_ns.fetch_add(times.read_ns, Relaxed);
         self.decode_ns.fetch_add(times.decode_ns, Relaxed);
+        self.client_ns.fetch_add(times.client_ns, Relaxed);
+        self.bytes.fetch_add(times.bytes, Relaxed);
     }
 
     fn get(&self) -> ReadTimes {
@@ -334,6 +349,9 @@ impl SlotTimes {
             open_ns: self.open_ns.load(Relaxed),
             read_ns: self.read_ns.load(Relaxed),
             decode_ns: self.decode_ns.load(Relaxed),
+            client_ns: self.client_ns.load(Relaxed),
+            receive_ns: 0,
+            bytes: self.bytes.load(Relaxed),
         }
     }
 
@@ -342,6 +360,8 @@ impl SlotTimes {
         self.open_ns.store(0, Relaxed);
         self.read_ns.store(0, Relaxed);
         self.decode_ns.store(0, Relaxed);
+        self.client_ns.store(0, Relaxed);
+        self.bytes.store(0, Relaxed);
     }
 }
 
@@ -353,6 +373,8 @@ impl Default for SlotTimes {
             open_ns: zero(),
             read_ns: zero(),
             decode_ns: zero(),
+            client_ns: zero(),
+            bytes: zero(),
         }
     }
 }

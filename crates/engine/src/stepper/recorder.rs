@@ -76,6 +76,7 @@ impl Recorder {
         let lane = &mut self.accelerators[accelerator as usize];
         let (asked_ns, load_ns) = (lane.since_ns, lane.lap(now_ns));
         lane.stall = split_stall(asked_ns, load_ns, times);
+        lane.epoch.io.receive_ns += times.receive_ns;
         lane.waited.add(&lane.stall);
         self.totals.load_ns += load_ns;
         lane.block.load_ns.push(load_ns);
@@ -161,19 +162,23 @@ fn empty_block(steps: u64) -> Block {
     }
 }
 
-/// Before the first batch that was awaited was begun, and longer than workers worked on them, the wait is queueing; the rest is shared out
+/// The end of the wait is that for the training's own process, which is the client's work. Before the first batch that was awaited was begun, and longer than workers worked on them, the wait is queueing; the rest is shared out
 /// as the workers spent their time. So no part is longer than they took for it.
 fn split_stall(asked_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
     let worked = Stall {
         open_ns: times.open_ns,
         read_ns: times.read_ns,
         decode_ns: times.decode_ns,
+        client_ns: times.client_ns,
         queue_ns: 0,
     };
+    let receive_ns = times.receive_ns.min(load_ns);
+    let load_ns = load_ns - receive_ns;
     let queued_ns = times.begun_ns.saturating_sub(asked_ns).min(load_ns);
     let worked_ns = (load_ns - queued_ns).min(worked.total_ns());
     let mut stall = worked.shared_out(worked_ns);
     stall.queue_ns += load_ns - worked_ns;
+    stall.client_ns += receive_ns;
     stall
 }
 
@@ -188,7 +193,13 @@ mod tests {
 
     #[test]
     fn a_stall_is_split_by_what_the_worker_did() {
-        let times = ReadTimes { begun_ns: 150, open_ns: 10, read_ns: 30, decode_ns: 10 };
+        let times = ReadTimes {
+            begun_ns: 150,
+            open_ns: 10,
+            read_ns: 30,
+            decode_ns: 10,
+            ..ReadTimes::default()
+        };
         check(200, 50, times, [10, 30, 10, 0]);
         check(200, 25, times, [5, 15, 5, 0]);
         check(140, 50, times, [8, 24, 8, 10]);
@@ -196,5 +207,12 @@ mod tests {
         check(100, 150, times, [10, 30, 10, 100]);
         check(100, 0, times, [0, 0, 0, 0]);
         check(100, 70, ReadTimes { begun_ns: 500, ..ReadTimes::default() }, [0, 0, 0, 70]);
+        // It was whole before it was asked for: the wait is for the training's own process.
+        let handed = ReadTimes { receive_ns: 20, ..times };
+        check(200, 20, handed, [0, 0, 0, 0]);
+        assert_eq!(split_stall(200, 20, handed).client_ns, 20);
+        let worked = ReadTimes { client_ns: 50, ..handed };
+        check(200, 70, worked, [5, 15, 5, 0]);
+        assert_eq!(split_stall(200, 70, worked).client_ns, 45);
     }
 }

@@ -1,6 +1,7 @@
 //! Whole epochs in virtual time, against figures worked out by hand.
 
 mod causes;
+mod client;
 mod even;
 mod settings;
 mod sustained;

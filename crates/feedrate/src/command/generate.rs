@@ -3,7 +3,7 @@
 use crate::catalog::estimate;
 use crate::cli::{DataArguments, LaunchArguments};
 use crate::dataset::{self, Files};
-use crate::exit::{Exit, UsageError, refuse};
+use crate::exit::Exit;
 use crate::launch::{decided, together};
 use crate::messages;
 use crate::resolve::{self, Resolved, resolve};
@@ -28,7 +28,6 @@ pub(super) struct GenerateArguments {
 
 /// Make what is missing.
 pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<Exit> {
-    refuse_foreign(&arguments.data, "generate")?;
     let asked = || resolve::asked(&arguments.data, &arguments.launch, []);
     together(&arguments.launch, asked, |comm, signals| generate_on(comm, &arguments.data, signals))
 }
@@ -78,15 +77,4 @@ fn generate_on(
         ))?;
     }
     Ok(Exit::Fine)
-}
-
-/// Commands about what feedrate generates have nothing to do with files of others.
-pub(super) fn refuse_foreign(arguments: &DataArguments, command: &str) -> Result<(), UsageError> {
-    if !arguments.foreign {
-        return Ok(());
-    }
-    refuse(
-        format!("`{command}` is about files that feedrate makes, `--foreign` about others"),
-        "leave `--foreign` out; `feedrate run … --foreign` probes and reads",
-    )
 }

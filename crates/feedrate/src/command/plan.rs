@@ -3,10 +3,10 @@
 use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::exit::Exit;
-use crate::folder::NamesFile;
 use crate::resolve::{Resolved, Unheeded, resolve, unheeded};
 use crate::text;
 use crate::{catalog, messages};
+use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_spec::plan::{CheckpointPlan, Estimate, EvaluationPlan, Plan, PlanDoubt, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
@@ -15,9 +15,9 @@ use feedrate_spec::workload::resolved_yaml;
 pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let resolved = resolve(arguments, Request::default())?;
     let estimate = catalog::estimate(&resolved.plan);
-    if arguments.foreign {
-        let names = NamesFile::new();
-        let files = Files::Foreign { names: &names.0, probed: None };
+    if resolved.workload.dataset_foreign {
+        let names = tempfile::tempdir()?;
+        let files = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
         dataset::choose(&resolved.plan, &resolved.data_root, files)?;
     }
     let unheeded: Vec<Unheeded> = unheeded(&resolved.workload).collect();

@@ -95,7 +95,6 @@ impl RunArguments {
             data.overrides.push(format!("train.computation_time={seconds}"));
         }
         data.overrides.extend(own.batch.take().map(|batch| format!("reader.batch_size={batch}")));
-        data.foreign |= data.workload.is_empty();
         Ok(own)
     }
 
@@ -127,12 +126,6 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     arguments.gates.refuse_bad()?;
     if let Some(file) = &arguments.write_yaml {
         refuse_there(file, false)?;
-    }
-    if arguments.data.foreign && arguments.verify {
-        return refuse(
-            "`--verify` compares with what feedrate generates, which `--foreign` files are not",
-            "leave one of them out",
-        );
     }
     let asked = || resolve::asked(&arguments.data, &arguments.launch, arguments.options());
     together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, signals))
@@ -229,7 +222,8 @@ fn decide(
         tell_warnings(&warnings);
         let root = results::root(arguments.results.as_deref(), &resolved.workload)?;
         // Names of others go into the run's folder.
-        let ours = (!data.foreign).then(|| choose(&resolved, Files::Generated)).transpose()?;
+        let is_ours = !resolved.workload.dataset_foreign;
+        let ours = is_ours.then(|| choose(&resolved, Files::Generated)).transpose()?;
         let taken = take_folder(arguments, &root, &resolved.plan.model)?;
         return decide_in(taken, arguments, data, resolved, ours, None);
     }
@@ -340,7 +334,7 @@ fn decide_in(
         data_root: data_root.display().to_string(),
         scale: data.scale,
         shrink_records: data.shrink_records,
-        foreign: data.foreign,
+        foreign: workload.dataset_foreign,
     };
     Ok((Decision { plan, choice, run_dir, study, asked }, invocation, (folder, found)))
 }
@@ -357,8 +351,9 @@ impl Talk for EpochLines {
             && !messages::is_live()
             && let Some(epoch) = record.epochs.last()
         {
+            let computes = record.plan.train.compute.mean_s() > 0.0;
             let epoch = EpochSummary::new(record, epoch);
-            messages::say(summary::epoch_line(&epoch, self.epochs));
+            messages::say(summary::epoch_line(&epoch, self.epochs, computes));
         }
     }
 

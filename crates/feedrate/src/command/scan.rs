@@ -1,9 +1,10 @@
 //! `feedrate scan`: what a folder of files holds.
 
 use crate::exit::Exit;
-use crate::folder::{self, NamesFile};
+use crate::folder;
 use crate::messages;
 use clap::Args;
+use feedrate_measure::record::file::NAMES_FILE;
 use std::path::PathBuf;
 
 /// `feedrate scan`.
@@ -18,8 +19,8 @@ pub(super) struct ScanArguments {
 
 /// Describe the files of a folder.
 pub(super) fn scan(arguments: &ScanArguments) -> anyhow::Result<Exit> {
-    let names = NamesFile::new();
-    let found = folder::scan(&arguments.folder, &names.0)?;
+    let names = tempfile::tempdir()?;
+    let found = folder::scan(&arguments.folder, &names.path().join(NAMES_FILE))?;
     if arguments.json {
         messages::print_json(serde_json::to_value(&found)?)?;
     } else {

@@ -1,6 +1,5 @@
 //! `feedrate verify`: read everything, compare everything.
 
-use super::generate::refuse_foreign;
 use crate::cli::DataArguments;
 use crate::dataset;
 use crate::exit::{Exit, refuse};
@@ -16,7 +15,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Verify the dataset of a workload.
 pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
-    refuse_foreign(arguments, "verify")?;
     let Resolved { plan, data_root, .. } =
         resolve(arguments, Request { generate_only: true, ..Request::default() })?;
     let folder = dataset::folder(&plan, &data_root)?;

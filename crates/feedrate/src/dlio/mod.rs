@@ -299,8 +299,9 @@ fn accelerators(
 
 /// The plan for files that others made, evaluated as far as `plan` is.
 fn of_foreign(plan: Plan, workload: &Workload, request: &Request) -> anyhow::Result<Plan> {
-    let (mut foreign, _) =
-        resolve::plan_of(workload, &Request { foreign: true, ..request.clone() })?;
+    let mut workload = workload.clone();
+    workload.dataset_foreign = true;
+    let (mut foreign, _) = resolve::plan_of(&workload, request)?;
     let DatasetPlan { files_eval, named_train, named_eval, .. } = plan.dataset;
     foreign.dataset = DatasetPlan { files_eval, named_train, named_eval, ..foreign.dataset };
     let subset = plan.doubts.into_iter().filter(|doubt| doubt.name == data::SUBSET);

@@ -23,6 +23,8 @@ const OTHER_NAMES: [(&str, &str); 6] = [
 ];
 /// Formats whose files are samples, whatever part of them a call reads.
 const WHOLE: [&str; 4] = ["npz", "npy", "jpeg", "png"];
+/// Files of no format that is known are emulated as these.
+const PLAIN: &str = "raw";
 /// The longest read that a workload can ask for.
 const TRANSFER_MAX: u64 = 64 << 20;
 /// Reads that follow each other right at the end are a stream.
@@ -88,7 +90,7 @@ fn format_of(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
     let (format, why) = if example.contains("tfrecord") || example.contains("-of-") {
         ("tfrecord", "by their names")
     } else {
-        ("raw", "plain bytes")
+        (PLAIN, "plain bytes")
     };
     assumed.push(format!("the format of files as `{}`: `{format}`, {why}", job.example));
     format
@@ -97,7 +99,7 @@ fn format_of(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
 /// Samples of a file, and of a batch.
 fn samples(job: &LogJob, format: &str, is_stream: bool, assumed: &mut Vec<String>) -> LogSamples {
     let entry = catalog().format(format).map(|entry| entry.member);
-    let has_many = !WHOLE.contains(&format) && (format != "raw" || !is_stream);
+    let has_many = !WHOLE.contains(&format) && (format != PLAIN || !is_stream);
     let batch_files = job.batch.and_then(|batch| batch.files);
     if !has_many || batch_files.is_some() {
         let batch = batch_files.unwrap_or_else(|| {

@@ -114,7 +114,7 @@ fn part(file: &Path) -> io::Result<LogPart<'static>> {
     Ok(LogPart { name, text: text_of(file)? })
 }
 
-/// What prints the contents of a log where its own programs are not there.
+/// Prints the contents of a log where its own programs are not there.
 const DARSHAN_SCRIPT: &str = include_str!("darshan.py");
 
 /// A program that prints a log.

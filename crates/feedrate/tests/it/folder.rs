@@ -117,7 +117,7 @@ fn a_folder_with_a_short_file_and_a_picture_is_run_again_as_it_was_found() {
         (&found["found"]["format"], &found["found"]["samples"]),
         (&"csv".into(), &30.into())
     );
-    let again = test.feedrate(&["run", "found.yaml", "--foreign", "--json"]);
+    let again = test.feedrate(&["run", "found.yaml", "--json"]);
     assert_eq!(again.json()["latency"]["sample"]["count"], 30, "{}", again.stderr);
     test.write("own/names.index", "mine");
     test.feedrate(&["run", "--data", "theirs", "--run-dir", "own"]).refuses(2, &["names.index"]);
@@ -199,4 +199,50 @@ fn splits_and_uneven_shards_of_real_libraries() {
             (&json!(samples), &json!(samples))
         );
     }
+}
+
+/// Its workload, its run and a study of it know that others made the files: nothing is generated among them.
+#[test]
+fn a_folder_stays_one_of_others_wherever_it_goes() {
+    let test = Test::with(TINY);
+    theirs(&test, "npz", "npz", &[]);
+    let before = state(&test.path("theirs"));
+    let json = folder_run(&test, &["--compute", "1ms", "--batch", "2", "--write-yaml", "own.yaml"]);
+    let run = json["run_dir"].as_str().unwrap();
+    for again in [&["run", "own.yaml"][..], &["run", run], &["run", run, "reader.stage=copy"]] {
+        let answer = test.feedrate(&[again, &["--json", "--quiet"]].concat());
+        assert_eq!(answer.code, 0, "{again:?}: {}", answer.stderr);
+        assert_eq!(answer.json()["latency"]["sample"]["count"], 8, "{again:?}");
+    }
+    assert_eq!(test.files_below("copy", "").len(), 0, "a copy is removed");
+    for command in ["generate", "verify"] {
+        test.feedrate(&[command, "own.yaml"]).refuses(2, &["others made"]);
+    }
+    let rows = "model,processes,run\nown.yaml,1,N\n";
+    test.write("study.csv", rows);
+    let study = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "0"]);
+    assert_eq!(study.code, 0, "{study:?}");
+    let advised = test.feedrate(&["advise", run, "--json"]).json();
+    for one in advised["advice"].as_array().unwrap() {
+        let is_dataset = one["cost"] == "dataset";
+        assert!(!is_dataset || one["command"].is_null(), "{one}");
+    }
+    assert_eq!(state(&test.path("theirs")), before);
+}
+
+#[test]
+fn ways_of_reading_that_files_of_others_cannot_be_read_in_are_refused_at_once() {
+    let test = Test::with(TINY);
+    theirs(&test, "npz", "npz", &[]);
+    for (key, told) in
+        [("storage.storage_type=memory", "memory"), ("reader.file_access=mpio", "mpio")]
+    {
+        for what in [&["--data", "theirs"][..], &["workload.yaml", "--foreign", "--data", "theirs"]]
+        {
+            let one = ["reader.read_threads=1", "reader.batch_size=1", "reader.sample_shuffle=off"];
+            let answer = test.feedrate(&[&["run"], what, &one, &[key]].concat());
+            answer.refuses(2, &[told, "hint: "]);
+        }
+    }
+    assert_eq!(test.files_below("results", "").len(), 0);
 }

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -113,6 +114,10 @@ def odd():
         ("dali", [{"data": Tensor()}], 7),
         ("columns", {"text": ["a", "b"]}, 2),
         ("numbers", 5, 0),
+        ("samples", [(Tensor(), 1)] * 3, 3),
+        ("uncollated", [Tensor()] * 3, 0),
+        ("rows", [{"text": "a"}] * 3, 0),
+        ("nested", ((Tensor(), Tensor()), (1, 2)), 0),
         ("text", "abc", 0),
     ]:
         for _ in feedrate.watch([batch], name=name):
@@ -191,6 +196,44 @@ def worker():
     for _ in feedrate.watch(batches(), name="worker"):
         pass
     assert 6_000_000 <= record("worker")["watched"]["read_call_bytes"] < 7_000_000
+
+
+def behind():
+    """Saved by threads that end after their epoch, or in the next."""
+
+    def save(released):
+        with feedrate.checkpoint():
+            released.wait()
+            Path("behind.pt").write_bytes(bytes(1000))
+
+    for name in ("between", "within"):
+        for epoch in range(2):
+            for step, _ in enumerate(feedrate.watch(Loader(4, 0.001), name=name)):
+                if epoch == 0 and step == 1:
+                    released = threading.Event()
+                    thread = threading.Thread(target=save, args=[released])
+                    thread.start()
+                if name == "within" and step == 2 and epoch == 1:
+                    released.set()
+                    thread.join()
+            if name == "between" and epoch == 0:
+                released.set()
+                thread.join()
+        assert steps(name) == [[4], [4]]
+
+
+def forked():
+    """A fork ends within the loop, after one of its own."""
+    for step, _ in enumerate(feedrate.watch(Loader(5), name="forked")):
+        if step == 2:
+            child = os.fork()
+            if child == 0:
+                for _ in feedrate.watch(Loader(3), name="fork"):
+                    pass
+                sys.exit()
+            assert os.waitpid(child, 0)[1] == 0
+            assert steps("forked") == [] and not record("forked")["ended"] and steps("fork") == [[3]]
+            assert record("fork")["complete"]
 
 
 def killed():

@@ -1,6 +1,6 @@
 //! Loops that `feedrate.watch` of the Python module watched: what it leaves of each, and what the commands say of it. Needs `.venv`, as wheel.rs.
 
-use crate::harness::{Answer, Test, venv_python};
+use crate::harness::{Answer, TINY, Test, venv_python};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
@@ -41,8 +41,11 @@ fn show(test: &Test, name: &str) -> (Answer, Value) {
 #[test]
 fn each_loop_leaves_its_steps() {
     let test = Test::new();
-    for name in ["odd", "often", "gpu", "worker", "starved", "whole"] {
+    for name in ["odd", "often", "gpu", "worker", "behind", "forked", "starved", "whole"] {
         watch(&test, &[name]);
+    }
+    for name in ["between", "within", "forked", "fork"] {
+        assert_eq!(show(&test, name).1["complete"], true, "{name}");
     }
 }
 
@@ -121,6 +124,15 @@ fn watched_runs_are_compared_analyzed_and_reported() {
         is_of_both("au_all_steps_percent") && !is_of_both("prefetch_size"),
         "{}",
         compared.stdout
+    );
+    // Settings that watching does not tell are not known to differ.
+    test.write("tiny.yaml", TINY);
+    let emulated = test.feedrate(&["run", "tiny.yaml", "--run-dir", "emulated", "--quiet"]);
+    assert_eq!(emulated.code, 0, "{}", emulated.stderr);
+    let compared = test.feedrate(&["compare", &a, "emulated"]).stdout;
+    assert!(
+        compared.contains("Differs in model") && !compared.contains("Differs in dataset"),
+        "{compared}"
     );
     let report = test.feedrate(&["report", "results", "-o", "out.html"]);
     assert_eq!(report.code, 0, "{}", report.stderr);

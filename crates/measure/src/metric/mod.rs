@@ -34,7 +34,9 @@ pub use duration::DURATION_S;
 pub use latency::{OPEN_LATENCY, Quantiles, READ_LATENCY, SAMPLE_LATENCY};
 pub use nominal::{NOMINAL_WHOLE, NOMINAL_WINDOWED};
 pub use samples::{SAMPLES_WHOLE, SAMPLES_WINDOWED, block_samples_per_second};
-pub use stall::{STALL_DECODE, STALL_OPEN, STALL_PERCENT, STALL_QUEUE, STALL_READ, STALL_SKEW};
+pub use stall::{
+    STALL_CLIENT, STALL_DECODE, STALL_OPEN, STALL_PERCENT, STALL_QUEUE, STALL_READ, STALL_SKEW,
+};
 pub use time::{BARRIER_S, COMPUTE_S, LOAD_S};
 
 pub use crate::stats::mean;
@@ -67,6 +69,7 @@ pub static METRICS: &[&Metric] = &[
     &STALL_OPEN,
     &STALL_READ,
     &STALL_DECODE,
+    &STALL_CLIENT,
     &STALL_QUEUE,
     &STALL_SKEW,
     &OPEN_LATENCY,

@@ -55,6 +55,22 @@ pub static STALL_DECODE: Metric = Metric {
     ..STALL
 };
 
+/// The job's own code.
+pub static STALL_CLIENT: Metric = Metric {
+    id: MetricId("stall_client_s"),
+    title: "stall on the client",
+    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for the client's own work; where the workload gives it none, there is no value",
+    path: "stall.client_s",
+    figure: Figure::OfEpochs(
+        |scope| {
+            scope.plan.loader.client.as_ref()?;
+            part_s(scope, |stall| stall.client_ns)
+        },
+        Fold::Sum,
+    ),
+    ..STALL
+};
+
 /// Too few workers, or all of them behind.
 pub static STALL_QUEUE: Metric = Metric {
     id: MetricId("stall_queue_s"),

@@ -12,8 +12,16 @@ pub struct Stall {
     pub read_ns: u64,
     /// Its worker was decoding or checking.
     pub decode_ns: u64,
+    /// Its worker, or the training's own process, did the client's work.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub client_ns: u64,
     /// No worker had begun it, or its worker waited for something else.
     pub queue_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 impl Stall {
@@ -22,20 +30,23 @@ impl Stall {
         self.open_ns += other.open_ns;
         self.read_ns += other.read_ns;
         self.decode_ns += other.decode_ns;
+        self.client_ns += other.client_ns;
         self.queue_ns += other.queue_ns;
     }
 
     /// The wait as a whole.
     pub fn total_ns(&self) -> u64 {
-        self.open_ns + self.read_ns + self.decode_ns + self.queue_ns
+        self.open_ns + self.read_ns + self.decode_ns + self.client_ns + self.queue_ns
     }
 
     /// `ns` in the same proportions; what is left over by rounding is queueing.
     pub fn shared_out(&self, ns: u64) -> Stall {
         let all = u128::from(self.total_ns().max(1));
-        let [open_ns, read_ns, decode_ns] = [self.open_ns, self.read_ns, self.decode_ns]
-            .map(|part_ns| (u128::from(ns) * u128::from(part_ns) / all) as u64);
-        Stall { open_ns, read_ns, decode_ns, queue_ns: ns - open_ns - read_ns - decode_ns }
+        let [open_ns, read_ns, decode_ns, client_ns] =
+            [self.open_ns, self.read_ns, self.decode_ns, self.client_ns]
+                .map(|part_ns| (u128::from(ns) * u128::from(part_ns) / all) as u64);
+        let queue_ns = ns - open_ns - read_ns - decode_ns - client_ns;
+        Stall { open_ns, read_ns, decode_ns, client_ns, queue_ns }
     }
 }
 
@@ -52,6 +63,9 @@ pub struct StepCauses {
     pub read_ns: Vec<u64>,
     /// Its worker was decoding or checking.
     pub decode_ns: Vec<u64>,
+    /// Its worker, or the training's own process, did the client's work; empty before the first step of which that is so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_ns: Vec<u64>,
     /// No worker had begun its batch, or its worker waited for something else.
     pub queue_ns: Vec<u64>,
     /// It had its batch and computed longer, or the processes took time to meet.
@@ -67,6 +81,7 @@ impl StepCauses {
             open_ns: column(),
             read_ns: column(),
             decode_ns: column(),
+            client_ns: column(),
             queue_ns: column(),
             skew_ns: column(),
         }
@@ -79,7 +94,9 @@ impl StepCauses {
 
     /// Whether each step has all its figures.
     pub fn is_even(&self) -> bool {
-        self.columns().iter().all(|column| column.len() == self.steps())
+        let columns = self.columns();
+        let whole = columns.iter().all(|column| column.len() == self.steps());
+        whole && [0, self.steps()].contains(&self.client_ns.len())
     }
 
     /// A step of which `last` waited for its batch as `stall` says, and each accelerator as long as `waits_ns` says.
@@ -95,6 +112,10 @@ impl StepCauses {
         self.open_ns.push(charged.open_ns);
         self.read_ns.push(charged.read_ns);
         self.decode_ns.push(charged.decode_ns);
+        if charged.client_ns > 0 || !self.client_ns.is_empty() {
+            self.client_ns.resize(self.last.len() - 1, 0);
+            self.client_ns.push(charged.client_ns);
+        }
         self.queue_ns.push(charged.queue_ns);
         self.skew_ns.push(skew_ns);
     }
@@ -103,7 +124,8 @@ impl StepCauses {
     pub fn totals_ns(&self) -> (Stall, u64) {
         let [open_ns, read_ns, decode_ns, queue_ns, skew_ns] =
             self.columns().map(|column| column.iter().sum());
-        (Stall { open_ns, read_ns, decode_ns, queue_ns }, skew_ns)
+        let client_ns = self.client_ns.iter().sum();
+        (Stall { open_ns, read_ns, decode_ns, client_ns, queue_ns }, skew_ns)
     }
 
     /// Put together a run of several processes, each of which wrote down its own accelerators. Whoever waited least for the others was last:
@@ -131,6 +153,7 @@ impl StepCauses {
         Some(all)
     }
 
+    /// Those that every record has.
     fn columns(&self) -> [&Vec<u64>; 5] {
         [&self.open_ns, &self.read_ns, &self.decode_ns, &self.queue_ns, &self.skew_ns]
     }
@@ -140,6 +163,7 @@ impl StepCauses {
             open_ns: self.open_ns[step],
             read_ns: self.read_ns[step],
             decode_ns: self.decode_ns[step],
+            client_ns: self.client_ns.get(step).copied().unwrap_or_default(),
             queue_ns: self.queue_ns[step],
         }
     }
@@ -179,7 +203,7 @@ mod tests {
 
     fn stall(parts_ns: [u64; 4]) -> Stall {
         let [open_ns, read_ns, decode_ns, queue_ns] = parts_ns;
-        Stall { open_ns, read_ns, decode_ns, queue_ns }
+        Stall { open_ns, read_ns, decode_ns, queue_ns, ..Stall::default() }
     }
 
     fn row(causes: &StepCauses, step: usize) -> (u32, [u64; 5]) {
@@ -202,6 +226,21 @@ mod tests {
         assert_eq!(row(&causes, 3), (0, [0; 5]));
         assert!(causes.is_even() && causes.steps() == 4);
         assert_eq!(causes.totals_ns(), (stall([30, 270, 100, 0]), 185));
+    }
+
+    /// Records of runs without a client have no column of it.
+    #[test]
+    fn a_client_is_told_from_its_first_step_on() {
+        let mut causes = StepCauses::default();
+        causes.push(0, stall([0, 10, 0, 0]), [10, 20].into_iter());
+        assert!(causes.client_ns.is_empty() && causes.is_even());
+        let own = Stall { read_ns: 10, client_ns: 30, ..Stall::default() };
+        causes.push(0, own, [40, 80].into_iter());
+        causes.push(0, stall([0, 5, 0, 0]), [5, 5].into_iter());
+        assert_eq!((causes.client_ns.as_slice(), causes.skew_ns[1]), ([0, 60, 0].as_slice(), 40));
+        assert_eq!((causes.totals_ns().0.client_ns, causes.is_even()), (60, true));
+        causes.client_ns.pop();
+        assert!(!causes.is_even());
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub use self::study::StudyRun;
 pub use self::watched::Watched;
 
 use self::access::{Access, BINS, FilesRead, add_bins};
+use self::causes::is_zero;
 use crate::histogram::Histogram;
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use serde::{Deserialize, Serialize};
@@ -248,6 +249,18 @@ pub struct IoCounters {
     pub read_ns: u64,
     /// Time decoding and checking.
     pub decode_ns: u64,
+    /// Time of workers in the client's work, beside what they did for it themselves.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub client_ns: u64,
+    /// Processor time that they burnt in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub client_burnt_ns: u64,
+    /// Processor time of their own that counted as the client's: of reading and decoding.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub client_own_ns: u64,
+    /// Time in which the training's process started workers and took batches over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub receive_ns: u64,
     /// Time with nothing to do.
     pub idle_ns: u64,
     /// Sizes and order of the reads.
@@ -310,6 +323,10 @@ impl IoCounters {
         self.open_ns += other.open_ns;
         self.read_ns += other.read_ns;
         self.decode_ns += other.decode_ns;
+        self.client_ns += other.client_ns;
+        self.client_burnt_ns += other.client_burnt_ns;
+        self.client_own_ns += other.client_own_ns;
+        self.receive_ns += other.receive_ns;
         self.idle_ns += other.idle_ns;
         self.access.add(&other.access);
         add_bins(&mut self.size_ns, &other.size_ns);

@@ -114,7 +114,7 @@ fn counters_of_two_workers_add_up() {
     assert_eq!((sum.decode_ns, sum.idle_ns), (16, 18));
     assert_eq!((sum.read_latency.count(), sum.open_latency.count()), (2, 0));
     assert_eq!((sum.access.samples_read, sum.access.payload_bytes), (2, 20));
-    let mut stall = Stall { open_ns: 1, read_ns: 2, decode_ns: 3, queue_ns: 4 };
+    let mut stall = Stall { open_ns: 1, read_ns: 2, decode_ns: 3, client_ns: 5, queue_ns: 4 };
     stall.add(&stall.clone());
-    assert_eq!(stall, Stall { open_ns: 2, read_ns: 4, decode_ns: 6, queue_ns: 8 });
+    assert_eq!(stall, Stall { open_ns: 2, read_ns: 4, decode_ns: 6, client_ns: 10, queue_ns: 8 });
 }

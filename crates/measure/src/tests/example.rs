@@ -55,6 +55,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             in_memory: false,
             preprocess: TimeSpec::None,
             preprocess_seed: 123,
+            client: None,
             shuffles_in_buffer: false,
             file_shuffle: Shuffle::Off,
             sample_shuffle: Shuffle::Off,

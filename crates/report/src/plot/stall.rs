@@ -6,8 +6,8 @@ use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Naming, Panel, Tone};
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{
-    BARRIER_S, COMPUTE_S, LOAD_S, Metric, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ,
-    STALL_SKEW,
+    BARRIER_S, COMPUTE_S, LOAD_S, Metric, STALL_CLIENT, STALL_DECODE, STALL_OPEN, STALL_QUEUE,
+    STALL_READ, STALL_SKEW,
 };
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
@@ -15,7 +15,7 @@ use feedrate_spec::catalog::Member;
 pub(super) static PLOT: Plot = Plot {
     member: Member {
         name: "stall",
-        summary: "Shares of an accelerator's time: computing, waiting for open, read, decode or queue (of DLIO's results, waiting as a whole), and for slower ones",
+        summary: "Shares of an accelerator's time: computing, waiting for open, read, decode, client or queue (of DLIO's results, waiting as a whole), and for slower ones",
         abilities: &[],
     },
     needs: Needs::Summaries,
@@ -27,22 +27,25 @@ const MOST: usize = 150;
 
 /// Parts of the time, in seconds. Of a run that tells only of waiting as a whole, this stands in the place of its parts; of one that
 /// does not tell for whom it waited in the barrier, the barrier in the place of the skew.
-const PARTS: [(&str, Tone, &Metric); 8] = [
+const PARTS: [(&str, Tone, &Metric); 9] = [
     ("compute", Tone::Faint, &COMPUTE_S),
     ("open", Tone::Hue(4), &STALL_OPEN),
     ("read", Tone::Hue(0), &STALL_READ),
     ("decode", Tone::Hue(2), &STALL_DECODE),
+    ("client", Tone::Hue(3), &STALL_CLIENT),
     ("queue", Tone::Hue(5), &STALL_QUEUE),
     ("data (not split)", Tone::Hue(1), &LOAD_S),
     ("skew", Tone::Hue(6), &STALL_SKEW),
     ("barrier", Tone::Hue(3), &BARRIER_S),
 ];
 
-/// The place of the wait as a whole in [`PARTS`]; its parts stand before it.
-const WHOLE: usize = 5;
+/// The place of the wait for the client in [`PARTS`], which not every run has.
+const CLIENT: usize = 4;
+/// The place of the wait as a whole; its parts stand before it.
+const WHOLE: usize = 6;
 /// The places of the waits for others.
-const SKEW: usize = 6;
-const BARRIER: usize = 7;
+const SKEW: usize = 7;
+const BARRIER: usize = 8;
 
 /// Shares in percent, by [`PARTS`]; `None` of what is not told.
 type Shares = [Option<f64>; PARTS.len()];
@@ -120,7 +123,7 @@ fn shares_of_cell(block: &PlotBlock<'_>, cell: &DesignCell) -> Option<Shares> {
 
 fn shares(run: &Run) -> Option<Shares> {
     let mut parts = PARTS.map(|(.., metric)| run.metric(metric));
-    let has_parts = parts[1..WHOLE].iter().all(Option::is_some);
+    let has_parts = (1..WHOLE).all(|part| part == CLIENT || parts[part].is_some());
     let unused = if has_parts { WHOLE..WHOLE + 1 } else { 1..WHOLE };
     parts[unused].fill(None);
     let needed = if has_parts { 1 } else { WHOLE };

@@ -91,8 +91,8 @@ const RULES: &[RuleWords] = &[
     ),
     words(
         "decode_threads",
-        "{lacks_cores} more, to decode",
-        "decoding a sample takes {decode_s}: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}",
+        "{lacks_cores} more, [for {for_client}|to decode]",
+        "[the client's work on a sample takes {client_s}|decoding a sample takes {decode_s}]: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}",
     ),
     words(
         "read_threads",
@@ -260,7 +260,7 @@ pub fn opening(answer: &Answer, derived: &Derived) -> String {
     format!("{name}: {au:.0} % AU, {bound}{}", pipeline.unwrap_or_default())
 }
 
-/// Times of the slow part, where that is reading, opening or decoding.
+/// Times of the slow part, where that is reading, opening, decoding or the client.
 fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
     let io = &derived.io;
     let each = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
@@ -282,6 +282,10 @@ fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
         }
         Bound::DecodeBound => {
             format!("decoding a sample takes {}", units::seconds(each(io.decode_ns, io.samples)?))
+        }
+        Bound::ClientBound => {
+            let client_s = each(io.client_ns, io.samples)?;
+            format!("the client's work on a sample takes {}", units::seconds(client_s))
         }
         _ => return None,
     };

@@ -29,6 +29,7 @@ pub fn ceiling(answer: &Answer, workers: u64, cores: u64) -> Option<String> {
         Bound::StorageBound => part.cause == WaitCause::Read,
         Bound::MetadataBound => part.cause == WaitCause::Open,
         Bound::DecodeBound => part.cause == WaitCause::Decode,
+        Bound::ClientBound => part.cause == WaitCause::Client,
         _ => false,
     };
     let share = answer.wait.filter(is_bound);
@@ -172,6 +173,7 @@ fn wait(part: WaitPart) -> String {
         WaitCause::Open => "opening",
         WaitCause::Read => "reading",
         WaitCause::Decode => "decoding",
+        WaitCause::Client => "the client's own work",
         WaitCause::Skew => "for each other",
     };
     format!("{:.0} % of the wait is {cause}", part.percent)

@@ -1,4 +1,4 @@
-//! What the calls of a log tell of the job: its files, who read them, batches, epochs and compute. What cannot be told is `None`.
+//! The job that the calls of a log tell of: its files, who read them, batches, epochs and compute. Each is `None` where it cannot be told.
 
 use super::LogError;
 use super::reader::{Bursts, ReaderLog, median};
@@ -68,7 +68,7 @@ pub struct LogBatch {
 
 /// Readers with less than this share of the bytes that one has in the mean look at files and read no data.
 const LEAST_SHARE: f64 = 0.02;
-/// Of the files that follow another, those that come after it by name where nothing is shuffled.
+/// Share of files opened after one whose name comes before theirs, where nothing is shuffled.
 const IN_ORDER: f64 = 0.9;
 /// So many follow another at least before an order is told.
 const FOLLOWING_MIN: u64 = 8;
@@ -76,7 +76,7 @@ const FOLLOWING_MIN: u64 = 8;
 const WAITS: f64 = 0.5;
 
 /// The record, and what else is known.
-pub(super) fn of(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
+pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     let bytes_of = |kind: &FileKind| {
         let read: u64 = kind.ranks.values().map(|io| io.read_bytes).sum();
         (
@@ -198,19 +198,15 @@ fn readers(tally: &Tally, at: usize, job: &mut LogJob) {
     let logs = || by_rank.values().flatten();
     let at_a_time =
         by_rank.values().map(|logs| most_at_a_time(logs)).max().filter(|&most| most > 0);
-    job.readers = at_a_time.filter(|_| logs().all(|of| of.0.is_some()));
-    job.trains_and_reads = logs()
-        .next()
-        .and_then(|_| logs().map(|of| of.0).collect::<Option<Vec<bool>>>())
-        .map(|first| first.into_iter().all(|is_first| is_first));
+    if logs().all(|of| of.0.is_some()) {
+        job.readers = at_a_time;
+        job.trains_and_reads = at_a_time.map(|_| logs().all(|of| of.0 == Some(true)));
+    }
     let bursts: Vec<Bursts> = logs().filter_map(|of| of.1.bursts()).collect();
-    let Some(typical) = bursts.first().copied().filter(|_| bursts.len() * 2 >= logs().count())
-    else {
-        return;
-    };
+    let Some(&typical) = bursts.first() else { return };
     let alike = bursts.iter().filter(|other| other.each == typical.each).count();
     // Where each file is a part, its gap is decoding as well as compute.
-    if alike * 5 < bursts.len() * 4 || typical.each < 2 {
+    if alike * 5 < logs().count() * 3 || typical.each < 2 {
         return;
     }
     job.batch = Some(LogBatch {

@@ -26,7 +26,7 @@ pub static KINDS: &[&LogKind] = &[&strace::KIND];
 pub struct LogKind {
     /// `strace`.
     pub name: &'static str,
-    /// What it is.
+    /// One sentence.
     pub summary: &'static str,
     /// How its text is had.
     pub input: Input,
@@ -46,7 +46,7 @@ pub enum Input {
 
 /// One text of a log.
 pub struct LogPart<'a> {
-    /// Of the file, or the program.
+    /// Name of the file, or of the program.
     pub name: String,
     /// Its lines.
     pub text: Box<dyn BufRead + 'a>,
@@ -59,9 +59,9 @@ pub struct ImportedLog {
     pub kind: &'static str,
     /// Its reads, as if a run of ours had made them; never written.
     pub record: Record,
-    /// What it tells of the job that it is of.
+    /// The job that it is of.
     pub job: LogJob,
-    /// What does not come through.
+    /// Things that do not come through.
     pub lost: Vec<Lost>,
 }
 
@@ -70,9 +70,9 @@ pub struct ImportedLog {
 pub struct Lost {
     /// How many.
     pub count: u64,
-    /// What one is.
+    /// Name of one.
     pub noun: &'static str,
-    /// What is the matter with them.
+    /// Trouble with them.
     pub why: &'static str,
 }
 
@@ -85,12 +85,12 @@ pub struct LogError {
 }
 
 impl LogError {
-    /// What is wrong, and what to do.
+    /// Words on the trouble, and what to do.
     fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         LogError { message: message.into(), hint: hint.into() }
     }
 
-    /// What to do.
+    /// Advice on what to do.
     pub fn hint(&self) -> &str {
         &self.hint
     }
@@ -115,7 +115,7 @@ impl LogKind {
     pub fn import(&self, parts: Vec<LogPart>) -> Result<ImportedLog, LogError> {
         let mut tally = Tally::new();
         (self.read)(parts, &mut tally)?;
-        let (record, job) = job::of(&mut tally)?;
+        let (record, job) = job::sum_up(&mut tally)?;
         Ok(ImportedLog { kind: self.name, record, job, lost: tally.take_lost() })
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct ReaderLog {
     pub(super) descending: u64,
 }
 
-/// What the gaps between reads tell.
+/// Parts into which long gaps cut the reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bursts {
     /// Files that are opened, or where none are, reads that are made, between two long gaps.

@@ -119,7 +119,7 @@ impl Tally {
         }
     }
 
-    /// What is lost, by what it is.
+    /// Losses so far, by kind.
     pub(super) fn take_lost(&mut self) -> Vec<Lost> {
         let lost = std::mem::take(&mut self.lost).into_iter();
         lost.map(|(what, count)| Lost { count, noun: what.0, why: what.1 }).collect()

@@ -1,8 +1,10 @@
+//! Logs as text, and what comes of them.
+
 use super::*;
 use feedrate_measure::metric::{CONSECUTIVE, IN_FLIGHT, SEQUENTIAL, counters_of_run};
 use proptest::prelude::*;
 
-/// What comes of a text of some kind.
+/// Import a text.
 fn import(name: &str, text: &str) -> Result<ImportedLog, LogError> {
     let kind = kind_of(name, text).expect("it is a log of a known kind");
     kind.import(vec![part(name, text)])

@@ -228,6 +228,11 @@ impl Run {
         self.origin == RunOrigin::Feedrate
     }
 
+    /// Whether a record has all its settings: that of a loop which was watched has few.
+    pub fn tells_settings(&self) -> bool {
+        self.is_own() && self.settings.contains_key("dataset.format")
+    }
+
     /// Values of the epochs that have one.
     pub fn epoch_values(&self, metric: &Metric) -> Vec<f64> {
         self.series.get(&metric.id).into_iter().flatten().flatten().copied().collect()

@@ -21,6 +21,8 @@ pub(super) struct RealEffects {
     /// Workers to wake once every accelerator has been told what happened: waking costs more than telling, and
     /// whoever wakes takes a core.
     wakes: Vec<u32>,
+    /// The batch of each accelerator that is being taken over, or was last.
+    received: Vec<Option<u64>>,
 }
 
 impl RealEffects {
@@ -31,6 +33,7 @@ impl RealEffects {
             timers: BinaryHeap::with_capacity(accelerators),
             devices: devices(&shared, &*comm)?,
             wakes: Vec::with_capacity(4 * accelerators),
+            received: vec![None; accelerators],
             shared,
             comm,
         })
@@ -93,6 +96,22 @@ impl Effects for RealEffects {
         if let Err(problem) = devices.begin(accelerator, at_ns - now_ns) {
             self.shared.fail_device(problem);
         }
+    }
+
+    fn start(&mut self, accelerator: u32, steps: u64) -> bool {
+        let receiver = self.shared.receivers.get(accelerator as usize);
+        receiver.map(|receiver| receiver.start(steps)).is_some()
+    }
+
+    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<u64> {
+        let Some(receiver) = self.shared.receivers.get(accelerator as usize) else {
+            return Some(0);
+        };
+        if self.received[accelerator as usize].replace(batch) == Some(batch) {
+            return Some(receiver.took_ns());
+        }
+        receiver.receive(bytes);
+        None
     }
 
     fn barrier(&mut self) -> bool {

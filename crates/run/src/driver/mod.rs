@@ -4,8 +4,10 @@ mod error;
 mod memory;
 mod touched;
 mod placement;
+mod client;
 mod shared;
 mod worker;
+mod receiver;
 mod effects;
 mod real;
 #[cfg(test)]

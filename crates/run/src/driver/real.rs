@@ -3,8 +3,10 @@
 //! Accelerators cost no thread of their own. The conductor sleeps to absolute deadlines; over the last stretch
 //! it may spin, where cores are to spare.
 
+use super::client::Receiver;
 use super::effects::RealEffects;
 use super::error::RunError;
+use super::receiver;
 use super::shared::{Guard, Shared};
 use super::worker::Worker;
 use crate::clock::Clock;
@@ -125,6 +127,7 @@ pub struct DriverOptions {
 pub struct RealDriver {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<Vec<Handle>>>,
+    receivers: Vec<JoinHandle<()>>,
     signals: Signals,
     left_behind: Vec<String>,
     /// Processes of the run.
@@ -158,6 +161,7 @@ impl RealDriver {
         let shared = Arc::new(Shared::new(job, groups, clock, stop, options.traces));
         let mut driver = RealDriver {
             threads: Vec::new(),
+            receivers: Vec::new(),
             signals,
             left_behind: Vec::new(),
             processes: comm.size(),
@@ -169,6 +173,7 @@ impl RealDriver {
             shared,
         };
         driver.start_workers()?;
+        driver.start_receivers()?;
         Ok(driver)
     }
 
@@ -194,6 +199,28 @@ impl RealDriver {
                 .map_err(|source| RunError::Thread { worker: place, workers, source })?;
             let _ = self.shared.workers[place].thread.set(thread.thread().clone());
             self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    fn start_receivers(&mut self) -> Result<(), RunError> {
+        let receivers = self.shared.receivers.len();
+        for accelerator in 0..receivers as u32 {
+            let shared = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new()
+                .name(format!("a{accelerator}main"))
+                .stack_size(STACK_BYTES)
+                .spawn(move || {
+                    let _guard = Guard { shared: &shared, accelerator, worker: 0 };
+                    receiver::run(&shared, accelerator);
+                })
+                .map_err(|source| RunError::Thread {
+                    worker: accelerator as usize,
+                    workers: receivers,
+                    source,
+                })?;
+            let _ = self.shared.receivers[accelerator as usize].thread.set(thread.thread().clone());
+            self.receivers.push(thread);
         }
         Ok(())
     }
@@ -343,6 +370,11 @@ impl RealDriver {
         self.shared.stop.store(true, Release);
         for worker in &self.shared.workers {
             worker.unpark();
+        }
+        self.shared.receivers.iter().for_each(Receiver::unpark);
+        for receiver in self.receivers.drain(..) {
+            // One that panicked has told its story, as a worker does.
+            let _ = receiver.join();
         }
         let together = self.shared.job.plan.loader.file_access == FileAccess::Mpio;
         let grace_ns = if together { GRACE_TOGETHER_NS } else { GRACE_NS };

@@ -1,5 +1,6 @@
 //! The state that the conductor of the real driver and its workers share.
 
+use super::client::Receiver;
 use super::error::RunError;
 use super::memory::SampleMemory;
 use super::placement::Placement;
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     pub(super) touched: Touched,
     /// One for each reading accelerator, where not all its workers may decode at once.
     pub(super) decoders: Vec<Gate>,
+    /// One for each accelerator, where its process takes batches over or starts workers.
+    pub(super) receivers: Vec<Receiver>,
 }
 
 /// A worker as the conductor sees it. Each writes its own with every sample: none shares a cache line, or a pair of them, with another.
@@ -106,6 +109,7 @@ impl Shared {
             memory: loader.in_memory.then(|| SampleMemory::new(placement.groups())),
             touched: Touched::new(job.accelerators(), job.layout.files()),
             decoders: Vec::new(),
+            receivers: Vec::new(),
             placement,
             job,
             clock,
@@ -117,6 +121,9 @@ impl Shared {
         }
         if let Some(threads) = loader.decode_threads {
             shared.decoders.resize_with(accelerators, || Gate::new(threads));
+        }
+        if loader.receive_s(1.0) + loader.start_s() > 0.0 {
+            shared.receivers.resize_with(accelerators, Receiver::default);
         }
         shared
     }
@@ -185,6 +192,13 @@ impl Shared {
             if sibling as usize != place && worker.idle.load(SeqCst) {
                 worker.unpark();
             }
+        }
+    }
+
+    /// Wake those who read for `accelerator`.
+    pub(super) fn wake_workers(&self, accelerator: u32) {
+        for place in self.placement.places_of(accelerator) {
+            self.workers[place as usize].unpark();
         }
     }
 

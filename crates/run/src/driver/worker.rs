@@ -1,13 +1,16 @@
 //! A worker thread of the real driver: claims, reads with blocking calls, finishes.
 
+use super::client::{burn, copy};
 use super::error::RunError;
 use super::shared::{LaneCounts, Shared, WorkerHandle};
 use crate::buffer::{ALIGN, AlignedBuffer};
+use crate::clock::thread_cpu_ns;
 use crate::gate::Gate;
 use crate::layers::Recorded;
 use crate::op_log::OpLog;
 use feedrate_data::format::{FormatError, PayloadSink};
 use feedrate_data::storage::{Handle, engine};
+use feedrate_engine::client::ClientWork;
 use feedrate_engine::durations::Durations;
 use feedrate_engine::job::{ReadError, Reading, Shard};
 use feedrate_engine::loader::{Finished, Queue, Task, WorkerState};
@@ -24,6 +27,8 @@ use std::sync::{Arc, PoisonError};
 const YIELDS_BEFORE_SLEEP: u32 = 4;
 /// A worker's memory to begin with, at most; it grows with the reads.
 const BUFFER_BYTES_MAX: usize = 64 << 20;
+/// Memory of a hand-over: more than a core's own cache holds.
+const HANDOVER_BYTES: usize = 8 << 20;
 
 /// One thread.
 pub(super) struct Worker<'s> {
@@ -40,6 +45,13 @@ pub(super) struct Worker<'s> {
     /// The bytes of a file that were read into it last.
     held: Range<u64>,
     preprocess: Durations,
+    client: ClientWork,
+    /// Processor time of the thread when it was looked at last.
+    ran_ns: u64,
+    /// That came, and for which the client has not been paid.
+    unpaid_bytes: u64,
+    /// Where a batch is copied from and to when it is handed over.
+    halves: Vec<u8>,
     /// Where a sample's payload comes to be kept in the process's memory.
     scratch: Vec<u8>,
     flushed: u32,
@@ -63,6 +75,8 @@ impl<'s> Worker<'s> {
         let engine = job.plan.storage.engine.as_deref().and_then(engine::find);
         let whole_blocks = engine.is_some_and(|e| e.member().has(Ability::BypassesPageCache));
         let accelerators = shared.placement.accelerators_of(place);
+        let client = loader.client.as_ref();
+        let hands_over = client.is_some_and(|client| client.handover_bytes_per_second.is_some());
         Ok(Worker {
             shared,
             place,
@@ -74,6 +88,10 @@ impl<'s> Worker<'s> {
             block_bytes: if whole_blocks { ALIGN } else { 1 },
             held: 0..0,
             preprocess: Durations::new(loader.preprocess, loader.preprocess_seed_of(place as u64)),
+            client: ClientWork::default(),
+            ran_ns: 0,
+            unpaid_bytes: 0,
+            halves: vec![1; if hands_over { HANDOVER_BYTES } else { 0 }],
             scratch: Vec::new(),
             flushed: 0,
             announced: false,
@@ -142,6 +160,11 @@ impl<'s> Worker<'s> {
         let plan = &self.shared.job.plan;
         self.lanes[lane].shard.turn_to(plan, reading.epoch);
         let (accelerator, queue) = (self.lanes[lane].accelerator, self.lanes[lane].queue);
+        let client = plan.loader.client.as_ref();
+        if client.is_some() {
+            self.ran_ns = thread_cpu_ns();
+            self.client.begin(self.ran_ns);
+        }
         for sample in reading.task.samples.clone() {
             let id = self.lanes[lane].shard.sample(reading, sample);
             let slot = queue.slot_of(reading.task.batch);
@@ -156,6 +179,12 @@ impl<'s> Worker<'s> {
             }
         }
         let samples = reading.task.samples.end - reading.task.samples.start;
+        if let Some(client) = client {
+            let bytes = self.lanes[lane].io.task.bytes;
+            copy(bytes, &mut self.halves);
+            let share = samples as f64 / plan.loader.batch_size as f64;
+            self.burn(lane, client.batch_s(share, bytes as f64));
+        }
         let finished = queue.finish(reading.task.batch, samples, self.lanes[lane].io.task);
         if finished == Finished::Awaited {
             self.shared.tell(accelerator);
@@ -175,6 +204,7 @@ impl<'s> Worker<'s> {
             let given = self.sink.payload(0, &bytes);
             given.map_err(|source| self.unreadable(source))?;
             self.lanes[lane].io.from_memory(bytes.len() as u64);
+            self.unpaid_bytes = bytes.len() as u64;
             return Ok(self.preprocessed(lane));
         }
         self.sink.keep(std::mem::take(&mut self.scratch));
@@ -234,8 +264,28 @@ impl<'s> Worker<'s> {
             self.shared.clock.wait_until(io.at_ns().saturating_add(wait_ns), &self.shared.stop);
             io.decoded();
         }
-        io.end_sample();
+        if let Some(client) = &self.shared.job.plan.loader.client {
+            let permit = self.shared.decoders(self.place).map(Gate::enter);
+            if permit.is_some() {
+                io.waited();
+            }
+            self.burn(lane, client.per_sample_s);
+            drop(permit);
+        }
+        self.lanes[lane].io.end_sample();
         !self.shared.stop.load(Acquire)
+    }
+
+    /// Do so much more of the client's work, beside that for the bytes that came; what the thread has run for by now is part of it.
+    fn burn(&mut self, lane: usize, seconds: f64) {
+        let Some(client) = &self.shared.job.plan.loader.client else { return };
+        let bytes = std::mem::take(&mut self.unpaid_bytes);
+        self.lanes[lane].io.task.bytes += bytes;
+        let until_ns = self.client.owe(seconds + client.per_byte_s * bytes as f64);
+        let own_until_ns = thread_cpu_ns();
+        let own_ns = own_until_ns - std::mem::replace(&mut self.ran_ns, own_until_ns);
+        self.ran_ns = burn(until_ns, &self.shared.stop);
+        self.lanes[lane].io.client_worked(own_ns, self.ran_ns - own_until_ns);
     }
 
     /// Read whole blocks into the buffer, and say how many of the bytes that were asked for came.
@@ -257,6 +307,7 @@ impl<'s> Worker<'s> {
             queue.add_read_bytes(come as u64);
             log.add(part, start, come as u64);
         }
+        self.unpaid_bytes += come as u64;
         let bytes = come.saturating_sub(before).min(len);
         self.held = offset..offset + bytes as u64;
         Ok(bytes)
@@ -274,6 +325,7 @@ impl<'s> Worker<'s> {
         }
         let fed = self.reader.feed(bytes, &mut self.sink);
         io.decoded();
+        self.burn(lane, 0.0);
         drop(permit);
         fed.map_err(|source| self.unreadable(source))
     }

@@ -61,6 +61,10 @@ impl Emulated {
 }
 
 impl ReadStorage for Emulated {
+    fn look_up(&self, path: &str, name: &mut String) -> Result<bool, StorageError> {
+        self.inner.look_up(path, name)
+    }
+
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         self.delay(self.open_delay_ns);
         self.inner.open(path)

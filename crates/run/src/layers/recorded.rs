@@ -9,10 +9,15 @@ use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::{self, Follows};
 use std::sync::Arc;
 
+/// The longest path that the system opens.
+const NAME_BYTES: usize = 4096;
+
 /// Counts into its own memory; nobody else writes there.
 pub struct Recorded {
     storage: Arc<dyn ReadStorage>,
     clock: Clock,
+    /// Place for what a file is opened by, where that is looked up.
+    name: String,
     /// When the last thing ended.
     at_ns: u64,
     sample_began_ns: u64,
@@ -37,6 +42,7 @@ impl Recorded {
         Recorded {
             storage,
             clock,
+            name: String::with_capacity(NAME_BYTES),
             at_ns: 0,
             sample_began_ns: 0,
             reads_itself,
@@ -72,7 +78,11 @@ impl Recorded {
     /// # Errors
     /// The storage's.
     pub fn open(&mut self, path: &str, part: u64) -> Result<Handle, StorageError> {
-        let result = self.storage.open(path);
+        let is_found = self.storage.look_up(path, &mut self.name)?;
+        if is_found {
+            self.at_ns = self.clock.now_ns();
+        }
+        let result = self.storage.open(if is_found { &self.name } else { path });
         let ns = self.lap();
         self.count_open(ns);
         self.log(OpKind::Open, part, 0, result.is_ok().then_some(0), ns);
@@ -162,6 +172,15 @@ impl Recorded {
         self.task.decode_ns += self.lap();
     }
 
+    /// Client's work was done: the worker's thread had run for `own_ns` since the last, and burnt `burnt_ns` beside.
+    pub fn client_worked(&mut self, own_ns: u64, burnt_ns: u64) {
+        let ns = self.lap();
+        self.task.client_ns += ns;
+        self.counters.client_ns += ns;
+        self.counters.client_own_ns += own_ns;
+        self.counters.client_burnt_ns += burnt_ns;
+    }
+
     /// The bytes that were read have been decoded and checked.
     pub fn decoded(&mut self) {
         let ns = self.lap();
@@ -189,5 +208,68 @@ impl Recorded {
         let ns = now_ns - self.at_ns;
         self.at_ns = now_ns;
         ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_data::storage;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    /// Knows files by other names, and keeps when it was last asked for one.
+    struct Indexed {
+        clock: Clock,
+        looked_up_ns: AtomicU64,
+        inner: Box<dyn storage::Storage>,
+    }
+
+    impl ReadStorage for Indexed {
+        fn look_up(&self, path: &str, name: &mut String) -> Result<bool, StorageError> {
+            let begun_ns = self.clock.now_ns();
+            while self.clock.now_ns() < begun_ns + 1000 {}
+            name.clear();
+            name.push_str(&path.replace("plan", "real"));
+            self.looked_up_ns.store(self.clock.now_ns(), Relaxed);
+            Ok(true)
+        }
+
+        fn open(&self, path: &str) -> Result<Handle, StorageError> {
+            assert_eq!(path, "real.npz");
+            self.inner.open(path)
+        }
+
+        fn len(&self, file: &Handle) -> Result<u64, StorageError> {
+            self.inner.len(file)
+        }
+
+        fn read_at(&self, file: &Handle, at: u64, to: &mut [u8]) -> Result<usize, StorageError> {
+            self.inner.read_at(file, at, to)
+        }
+
+        fn close(&self, file: Handle) {
+            self.inner.close(file);
+        }
+    }
+
+    #[test]
+    fn looking_names_up_is_no_part_of_opens() {
+        let clock = Clock::new();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("real.npz"), "x").unwrap();
+        let inner = storage::open("file", folder.path()).unwrap();
+        let looked_up_ns = AtomicU64::new(0);
+        let indexed = Arc::new(Indexed { clock, looked_up_ns, inner });
+        let mut recorded = Recorded::new(indexed.clone(), clock, true, None);
+        recorded.begin_task(None);
+        let file = recorded.open("plan.npz", 0).unwrap();
+        let since_ns = clock.now_ns() - indexed.looked_up_ns.load(Relaxed);
+        let counters = &recorded.counters;
+        assert!(
+            counters.opens == 1 && counters.open_ns <= since_ns,
+            "{} > {since_ns}",
+            counters.open_ns
+        );
+        recorded.close(file, 0);
     }
 }

@@ -9,6 +9,7 @@ pub mod order;
 pub mod shards;
 pub mod schedule;
 mod draws;
+mod client;
 pub mod state;
 mod evaluation;
 mod checkpoint;
@@ -19,6 +20,7 @@ mod duration;
 pub use crate::workload::{Shuffle, WriteInterface};
 pub use build::{Context, RECORDED_STEPS_MAX, Request, THREADS_MAX, build};
 pub use checkpoint::{CheckpointPlan, CheckpointsAlone};
+pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, MEASURED_ON};
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
@@ -144,9 +146,7 @@ impl DatasetPlan {
             format!("it names {folders} subfolders, and no dataset has more than {FOLDERS_MAX}")
         })
     }
-}
 
-impl DatasetPlan {
     /// As [`FormatEntry::file_bytes`], less what compression saves of this content.
     pub fn file_bytes(&self, format: &FormatEntry, shape: &FileShape) -> u64 {
         let bytes = (format.file_bytes)(shape, &self.encoding);
@@ -244,6 +244,9 @@ pub struct LoaderPlan {
     pub preprocess: TimeSpec,
     /// Seed of the drawn preprocessing times.
     pub preprocess_seed: u64,
+    /// The job's own code; `None` is an ideal client, which takes no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientPlan>,
     /// Order of files.
     pub file_shuffle: Shuffle,
     /// Order of samples.

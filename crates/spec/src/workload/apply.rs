@@ -41,11 +41,11 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
     Err(problem.of_key(&key, &Place::Override(change.text.clone())))
 }
 
-/// Up to DLIO 2.0.0 `model` was the model's name; it is a section since.
-pub(super) fn named_model(root: &mut Node) {
-    let model = root.get("model").filter(|node| node.is_scalar() && !node.is_null());
-    if let Some(name) = model.cloned() {
-        root.set("model.name", name);
+/// A name in the place of a section is the section's `name`: that of a client, and up to DLIO 2.0.0 that of the model.
+pub(super) fn named(root: &mut Node, section: &str) {
+    let name = root.get(section).filter(|node| node.is_scalar() && !node.is_null());
+    if let Some(name) = name.cloned() {
+        root.set(&format!("{section}.name"), name);
     }
 }
 

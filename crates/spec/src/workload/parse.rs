@@ -34,12 +34,14 @@ pub fn parse(
     let root = from_yaml(name, yaml)?;
     let mut written = below_workload(root)?;
     let mut problems = Problems::default();
-    apply::named_model(&mut written);
+    apply::named(&mut written, "model");
+    apply::named(&mut written, "client");
     for change in overrides {
         if let Err(problem) = apply::apply(&mut written, change) {
             problems.push(problem);
         }
     }
+    apply::named(&mut written, "client");
     let mut tree = written.clone();
     apply::canonical(&mut tree, &mut problems);
     let mut walk = KeyWalk { places: BTreeMap::new(), problems, unknown_keys };

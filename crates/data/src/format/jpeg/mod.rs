@@ -1,7 +1,7 @@
 //! `jpeg`: one picture a file with loss, as Pillow writes it for DLIO: baseline, quality 75, standard tables, colours of
 //! half the size.
 //!
-//! Reads progressive files and every subsampling too. Pixels are grey or RGB.
+//! Reads progressive files and every subsampling too. Pixels are grey or RGB, also of files in CMYK.
 
 mod rows;
 #[cfg(test)]
@@ -91,11 +91,11 @@ impl Picture for Jpeg {
         let info = decoder.info().ok_or_else(|| no_jpeg("it has no header"))?;
         match info.components {
             1 => decoder.set_options(options.jpeg_set_out_colorspace(ColorSpace::Luma)),
-            3 => {}
-            4 => return Err(FormatError::new(0, "`4` colours: CMYK is for printing")),
+            // Those for printing too, which `convert("RGB")` of a data loader makes of them.
+            3 | 4 => {}
             colours => return Err(FormatError::new(0, format!("`{colours}` colours"))),
         }
-        let sides = [info.height.into(), info.width.into(), info.components.into()];
+        let sides = [info.height.into(), info.width.into(), info.components.min(3).into()];
         let Some(pixels) = pixels.claim(sides, Element::Uint8)? else { return Ok(()) };
         if !has_end(file) {
             let end = file.len() as u64;

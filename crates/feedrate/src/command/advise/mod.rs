@@ -8,7 +8,7 @@ use crate::exit::{Exit, refuse};
 use crate::probe::Probes;
 use crate::{interrupt, messages, resolve, results, text, time};
 use clap::Args;
-use feedrate_analysis::advice::{self, Advice, Case, RULES};
+use feedrate_analysis::advice::{self, Advice, Case, Cost, Proposal, RULES};
 use feedrate_analysis::predict::Untold;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
@@ -169,9 +169,11 @@ fn baseline(
 fn advised(of: &Changeable, case: &Case) -> Vec<Advised> {
     let plan_of = |overrides: &[String]| of.plan(overrides).ok();
     let found = advice::advise(case, &plan_of).into_iter();
+    let is_foreign = of.resolve(&[]).is_ok_and(|own| own.workload.dataset_foreign);
     let rows = found.map(|advice| {
-        let overrides = &advice.proposal.overrides;
-        let command = (!overrides.is_empty()).then(|| of.command(overrides));
+        let Proposal { overrides, cost, .. } = &advice.proposal;
+        let is_fixed = is_foreign && *cost == Cost::Dataset;
+        let command = (!overrides.is_empty() && !is_fixed).then(|| of.command(overrides));
         Advised { advice, command }
     });
     rows.collect()

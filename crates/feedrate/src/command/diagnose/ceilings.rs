@@ -13,7 +13,7 @@ use feedrate_run::session::Preparation;
 use feedrate_run::system;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::plan::{Cache, FileAccess, Plan, StoragePlan};
+use feedrate_spec::plan::{Cache, FileAccess, Plan, StoragePlan, schedule};
 use feedrate_spec::workload::{Shuffle, TimeSpec};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -73,7 +73,10 @@ impl<'a> Part<'a> {
         let all = plan.dataset.files_train.max(1);
         let estimate = catalog::estimate(plan);
         let file_bytes = (estimate.file_bytes / estimate.files.max(1)).max(1) as f64;
-        let steps = plan.train.steps_per_epoch.max(1);
+        // Of the first files none is read again.
+        own.loader.reread_share = 0.0;
+        let once = schedule::steps_of_training(&plan.dataset, &own.loader, plan.accelerators);
+        let steps = plan.train.steps_per_epoch.min(once).max(1);
         let for_steps = (PART_STEPS_MIN.saturating_mul(all)).div_ceil(steps);
         let for_bytes = ((PART_BYTES / file_bytes) as u64).min(PART_FILES_MAX);
         let files = for_bytes.max(for_steps).clamp(1, all);
@@ -165,13 +168,14 @@ impl<'a> Part<'a> {
     }
 
     fn file_system(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
-        let Some(PerSample { request_bytes, .. }) = per_sample else {
+        let Some(PerSample { request_bytes, bytes, .. }) = per_sample else {
             return Ok(self.untold(Rung::FileSystem));
         };
         let shuffled = self.plan.loader.sample_shuffle != Shuffle::Off
             && self.plan.dataset.samples_per_file > 1;
         let request_bytes = request_bytes.round().max(1.0) as u64;
-        let stretch_bytes = if shuffled { request_bytes } else { STRETCH_BYTES };
+        let block = (bytes * self.plan.loader.shuffle_block.unwrap_or(0) as f64) as u64;
+        let stretch_bytes = if shuffled { request_bytes.max(block) } else { STRETCH_BYTES };
         let is_direct = engine_of(&self.plan.storage)
             .is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
         let storage = self.bytes_of_files()?;

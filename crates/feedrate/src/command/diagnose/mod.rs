@@ -7,13 +7,13 @@ use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::execute::Unsaved;
 use crate::exit::{Exit, UsageError, refuse};
-use crate::folder::NamesFile;
 use crate::output::{refuse_there, write_output};
 use crate::resolve::{Resolved, resolve};
 use crate::{interrupt, messages, results, text, time};
 use anyhow::Context;
 use ceilings::Part;
 use clap::Args;
+use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::ceilings as words;
 use feedrate_report::draw::{Look, draw};
@@ -75,9 +75,9 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     }
     let signals = interrupt::signals();
     system::raise_open_files();
-    let names = NamesFile::new();
-    let foreign = Files::Foreign { names: &names.0, probed: None };
-    let files = if data.foreign { foreign } else { Files::Generated };
+    let names = tempfile::tempdir()?;
+    let foreign = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
+    let files = if workload.dataset_foreign { foreign } else { Files::Generated };
     let choice = dataset::choose(&plan, &data_root, files)?;
     let ranks = Ranks::alone(plan.accelerators);
     let dataset = dataset::ready(&plan, Some(choice), None, &ranks, data.quiet, &signals)?;

@@ -139,7 +139,7 @@ impl<'a> SearchRange<'a> {
         if self.data.scale < 1.0 {
             return "raise `--scale`, or use `--response au_all_steps`".into();
         }
-        if self.data.foreign {
+        if self.resolved.workload.dataset_foreign {
             return "use more files, or `--response au_all_steps`".into();
         }
         let files = self.resolved.workload.dataset_num_files_train;
@@ -169,7 +169,7 @@ impl<'a> SearchRange<'a> {
 
     /// As few files as a run at `number` does with, in every run.
     fn enlarge(&mut self, number: u64, hindrance: anyhow::Error) -> anyhow::Result<()> {
-        if self.data.foreign || is_given(&self.data, STEPS) {
+        if self.resolved.workload.dataset_foreign || is_given(&self.data, STEPS) {
             return Err(hindrance);
         }
         if self.data.scale < 1.0 {

@@ -230,7 +230,7 @@ fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<(String, Stri
     })?;
     let estimate = catalog::estimate(&resolved.plan);
     let mut duration = plan::duration(&resolved.plan, &estimate, rate);
-    if !generates(arguments, resolved) {
+    if !generates(resolved) {
         duration.generation_s = 0.0;
     }
     let minutes = ((duration.total_s() * MARGIN + MARGIN_S) / 60.0).ceil() as u64;
@@ -280,9 +280,11 @@ fn about(duration: &Duration, rate: f64) -> String {
 }
 
 /// Whether files are made before the run.
-fn generates(arguments: &SlurmArguments, resolved: &Resolved) -> bool {
+fn generates(resolved: &Resolved) -> bool {
     let plan = &resolved.plan;
-    dataset::is_in_folder(plan) && !arguments.run.data.foreign && !plan.is_checkpoints_alone()
+    dataset::is_in_folder(plan)
+        && !resolved.workload.dataset_foreign
+        && !plan.is_checkpoints_alone()
 }
 
 /// The workload as the job finds it: a file from wherever the job starts.
@@ -318,7 +320,7 @@ fn of_feedrate(
     let mut run = vec!["--results \"$results\"".to_string()];
     run.extend(words(&of_run, ' '));
     let mut lines = vec!["feedrate=${FEEDRATE:-feedrate}".to_string()];
-    if generates(arguments, resolved) {
+    if generates(resolved) {
         lines.push("# Files that an earlier start of the job has made are kept.".into());
         lines.push(format!("launch \"$feedrate\" generate {common}"));
     }
@@ -352,7 +354,7 @@ fn of_dlio(arguments: &SlurmArguments, resolved: &Resolved, matches: &ArgMatches
         }
         format!("{text} ++workload.workflow.generate_data={workflow}")
     };
-    if generates(arguments, resolved) {
+    if generates(resolved) {
         let only = "True ++workload.workflow.train=False ++workload.workflow.checkpoint=False";
         lines.push("# Files that an earlier start of the job has made are kept.".into());
         lines.push(command("\"$results/generate\"", only));

@@ -107,7 +107,7 @@ impl RowCommand {
             _ => Cache::AsIs,
         };
         let request = Request { cache, ..Request::default() };
-        let (Resolved { plan, data_root, .. }, _) = resolve_silently(&self.data, request)?;
+        let (Resolved { plan, data_root, workload }, _) = resolve_silently(&self.data, request)?;
         let estimate = catalog::estimate(&plan);
         let duration = plan::duration(&plan, &estimate, BYTES_PER_SECOND);
         let mut row_plan = RowPlan {
@@ -116,6 +116,7 @@ impl RowCommand {
             generation_s: 0.0,
         };
         let needs_files = !plan.is_checkpoints_alone()
+            && !workload.dataset_foreign
             && dataset::is_in_folder(&plan)
             && dataset::needs_files(&plan, &*storage::open(&plan.storage.kind, &data_root)?);
         if !needs_files {

@@ -84,10 +84,12 @@ impl TuneGrid {
             }
         }
         let changes = keys.iter().filter(|key| !key.is_foretold).flat_map(|key| key.changes());
+        let is_fixed = of.resolve(&[])?.workload.dataset_foreign;
         let is_change = |change: &String| {
             let plan = of.plan(std::slice::from_ref(change));
             plan.is_ok_and(|plan| {
-                plan.storage.engine != own.plan.storage.engine || plan.dataset != own.plan.dataset
+                plan.storage.engine != own.plan.storage.engine
+                    || (!is_fixed && plan.dataset != own.plan.dataset)
             })
         };
         let unforetold = changes.filter(is_change).collect();

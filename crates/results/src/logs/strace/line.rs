@@ -83,10 +83,9 @@ pub(super) fn descriptor(text: &str) -> (Option<i64>, Option<String>) {
         None => number.parse().ok(),
     };
     // AT_FDCWD has a path and no number.
-    let path =
-        text.split_once('<').filter(|_| rest.starts_with('<') || text.starts_with("AT_FDCWD<"));
-    let path = path.and_then(|(_, path)| Some(path.rsplit_once('>')?.0));
-    (number, path.map(unescaped))
+    let path = rest.strip_prefix('<').or_else(|| text.strip_prefix("AT_FDCWD<"));
+    let path = path.and_then(|path| path.rsplit_once('>'));
+    (number, path.map(|halves| unescaped(halves.0)))
 }
 
 /// Arguments, cut at the commas that lie in no text, path or bracket.

@@ -28,6 +28,8 @@ pub(super) static KIND: LogKind = LogKind {
 
 /// Bytes of a call that is not finished that are kept.
 const UNFINISHED_BYTES_MAX: usize = 8 << 10;
+/// Its result is an address, which may look negative.
+const MAP: &str = "mmap";
 const UNFINISHED: &str = "<unfinished ...>";
 
 fn has_call(rest: &str) -> bool {
@@ -161,8 +163,7 @@ impl StraceReader<'_> {
             self.tally.lose("call", "with a time before that of the call before it");
         }
         process.borrow_mut().last_ns = start_ns;
-        let Some(returned) = call.returned.filter(|&value| value >= 0 || call.name == "mmap")
-        else {
+        let Some(returned) = call.returned.filter(|&value| value >= 0 || call.name == MAP) else {
             return;
         };
         if processes::is_fork(call.name) {
@@ -201,7 +202,7 @@ impl StraceReader<'_> {
             "fcntl" if argument(1).starts_with("F_DUPFD") => {
                 process.borrow().copied(argument(0), returned);
             }
-            "mmap" => self.map(process, argument(4), number(1).unwrap_or(0), at),
+            MAP => self.map(process, argument(4), number(1).unwrap_or(0), at),
             "execve" | "execveat" => self.processes.became(process, &call.arguments),
             "io_uring_enter" | "io_submit" => {
                 self.tally.lose("call", "of io_uring or libaio: what they read is not in the log");
@@ -226,9 +227,12 @@ impl StraceReader<'_> {
         let told = || {
             let name = line::quoted(argument(first))?;
             let (number, path) = line::descriptor(folder.unwrap_or_default());
+            if name.starts_with('/') {
+                return Some(name);
+            }
             let folder =
                 path.or_else(|| Some(process.borrow().find(number?)?.borrow().name.clone()));
-            Some(match folder.filter(|_| !name.starts_with('/')) {
+            Some(match folder {
                 Some(folder) => format!("{}/{name}", folder.trim_end_matches('/')),
                 None => name,
             })

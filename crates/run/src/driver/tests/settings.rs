@@ -4,7 +4,7 @@ use super::{Case, SAMPLE_BYTES, driver, plan, whole};
 use crate::driver::placement::Placement;
 use feedrate_engine::loader;
 use feedrate_measure::record::AcceleratorEpoch;
-use feedrate_spec::plan::{Barrier, FileAccess, LoaderPlan, Plan};
+use feedrate_spec::plan::{Barrier, ClientPlan, FileAccess, LoaderPlan, Plan};
 use feedrate_spec::workload::TimeSpec;
 
 const CASE: Case =
@@ -112,5 +112,36 @@ fn one_of_a_group_reads_for_all_who_read_the_same() {
                 assert_eq!(io.opens > 0, read > 0, "{loader} {accelerator}");
             }
         }
+    }
+}
+
+#[test]
+fn processor_time_is_burnt_for_the_client() {
+    for (loader, workers) in [("pytorch", 0), ("pytorch", 2), ("tensorflow", 3), ("dali", 1)] {
+        let case = Case { loader, workers, ..CASE };
+        let has_workers = workers > 0;
+        let plan = with(case, |of| {
+            of.batch_size = 2;
+            of.client = Some(ClientPlan {
+                per_sample_s: 2e-4,
+                per_byte_s: 1e-4 / SAMPLE_BYTES as f64,
+                per_batch_s: 1e-4,
+                handover_bytes_per_second: has_workers.then_some(SAMPLE_BYTES as f64 / 1e-4),
+                receive_per_batch_s: if has_workers { 1e-4 } else { 0.0 },
+                start_per_epoch_s: if has_workers { 1e-3 } else { 0.0 },
+                ..ClientPlan::default()
+            });
+        });
+        let epochs = whole(driver(&plan).epoch(40, &mut |_| Ok(())));
+        let (io, stall) = (&epochs[0].io, &epochs[0].stall);
+        let each_ns = 2 * 300_000 + 100_000 + if has_workers { 200_000 } else { 0 };
+        // Parts of a batch are rounded down.
+        let asked_ns = 40 * each_ns - 1000;
+        assert!(asked_ns <= io.client_burnt_ns + io.client_own_ns, "{loader}: {io:?}");
+        assert!(io.client_burnt_ns <= io.client_ns, "{loader}: {io:?}");
+        let of_training_ns =
+            if has_workers { 40 * 100_000 + u64::from(workers) * 1_000_000 } else { 0 };
+        assert!(of_training_ns <= io.receive_ns, "{loader}: {io:?}");
+        assert!(stall.client_ns > 0 && stall.client_ns <= io.client_ns + io.receive_ns);
     }
 }

@@ -69,6 +69,7 @@ impl Builder<'_> {
             in_memory: w.reader_read_type_memory,
             preprocess: w.reader_preprocess_time,
             preprocess_seed: w.train_seed,
+            client: self.client(),
             file_shuffle: w.reader_file_shuffle,
             sample_shuffle: w.reader_sample_shuffle,
             shuffles_in_buffer,
@@ -225,7 +226,7 @@ impl Builder<'_> {
                 "use `samples`, or `reader.file_access=multi`",
             );
         }
-        let is_sequential = self.request.foreign && self.format_has(Ability::Sequential);
+        let is_sequential = self.w.dataset_foreign && self.format_has(Ability::Sequential);
         let by_default = asked == "auto" && is_sequential && has_own && !interleaves;
         if asked != "shards" && !by_default {
             return WorkerSplit::Samples;

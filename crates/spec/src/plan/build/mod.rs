@@ -3,6 +3,7 @@
 mod checkpoint;
 mod evaluation;
 mod storage;
+mod client;
 mod loader;
 mod compute;
 mod dataset;
@@ -49,8 +50,6 @@ pub struct Request {
     pub cache: Cache,
     /// `--verify`.
     pub verify: bool,
-    /// Others made the dataset.
-    pub foreign: bool,
     /// Only data is wanted: nothing is trained.
     pub generate_only: bool,
     /// In DLIO's place: what it refuses of a record is refused, and `train.total_training_steps` is of each epoch.
@@ -68,7 +67,6 @@ impl Default for Request {
             shrink_records: 1.0,
             cache: Cache::AsIs,
             verify: false,
-            foreign: false,
             generate_only: false,
             as_dlio: false,
         }
@@ -413,6 +411,21 @@ impl Builder<'_> {
     }
 
     fn something_to_do(&mut self) {
+        if self.request.generate_only && self.w.dataset_foreign {
+            self.error(
+                "dataset.foreign",
+                "files that others made are neither generated nor verified".into(),
+                "leave `--foreign` out; `feedrate run` looks at them and reads them",
+            );
+        }
+        if self.request.verify && self.w.dataset_foreign {
+            self.error(
+                "dataset.foreign",
+                "`--verify` compares with what feedrate generates, and others made the files"
+                    .into(),
+                "leave one of them out",
+            );
+        }
         if self.request.generate_only || self.trains() || self.writes_checkpoints_alone() {
             return;
         }

@@ -182,6 +182,27 @@ fn names_of_dlio_2_0_0_are_understood() {
 }
 
 #[test]
+fn a_client_is_a_name_or_its_costs() {
+    let costs = |yaml: &str, overrides: &[&str]| {
+        let w = workload(yaml, overrides);
+        (w.client_name, w.client_per_sample, w.client_handover_bytes_per_second)
+    };
+    let named = Some("pytorch-npz".to_string());
+    assert_eq!(costs("{}", &[]), (None, None, None));
+    assert_eq!(costs("client: null", &[]), (None, None, None));
+    assert_eq!(costs("client: pytorch-npz", &[]), (named.clone(), None, None));
+    assert_eq!(costs("{}", &["client=pytorch-npz"]), (named.clone(), None, None));
+    let own = "client: {per_sample: 0.002, handover_bytes_per_second: 1GB/s}";
+    assert_eq!(costs(own, &[]), (None, Some(0.002), Some(1e9)));
+    // A name takes the place of all that was given, and a cost given beside it that of its own.
+    assert_eq!(costs(own, &["client=pytorch-npz"]), (named.clone(), None, None));
+    let beside = ["++workload.client.per_sample=0.5"];
+    assert_eq!(costs("client: pytorch-npz", &beside), (named, Some(0.5), None));
+    let told = problems("client: {per_sample: -1e-3, per_record: 1}", &[]);
+    assert!(told.contains("client.per_sample") && told.contains("client.per_record"), "{told}");
+}
+
+#[test]
 fn overrides_merge_as_in_hydra() {
     let file =
         "train: {computation_time: 0.5, epochs: 3}\nreader: {batch_size: 7, read_threads: 4}\n";

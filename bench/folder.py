@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Folders of files as users have them: samples a second of `feedrate run --data DIR` with one worker, beside the format's library in one process.
+
+Both read and decode all from the page cache, in turns: a round is the library, feedrate, the library again, and a ratio is that of feedrate to
+the mean of the two around it. Prints the median over the rounds of each kind, exits 1 where one is below 1. The files are made by the
+libraries, once, below `--data`.
+"""
+
+import argparse
+import io
+import itertools
+import json
+import shutil
+import statistics
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+from harness import FEEDRATE, ROOT, peers_argv, run_child, warm
+
+LEAST = 1.0
+PICTURES = 600
+SHARDS = 4
+ARRAYS = 200
+ROWS = 600
+SIDES = (128, 128, 3)
+
+
+def picture(random):
+    """Compresses as a photograph does."""
+    import numpy as np
+    from PIL import Image
+
+    height, width = (int(side) for side in random.integers(300, 560, 2))
+    small = random.integers(0, 256, (height // 16 + 1, width // 16 + 1, 3), dtype=np.uint8)
+    pixels = np.asarray(Image.fromarray(small).resize((width, height), Image.BICUBIC)).astype(np.int16)
+    pixels += random.integers(-12, 13, pixels.shape, dtype=np.int16)
+    out = io.BytesIO()
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(out, "JPEG", quality=85)
+    return out.getvalue()
+
+
+def make(root):
+    import h5py
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import tfrecord
+
+    def place(path):
+        path = root / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    random = np.random.default_rng(1)
+    pictures = [picture(random) for _ in range(PICTURES)]
+    for number, data in enumerate(pictures):
+        place(f"jpeg in class folders/n{number % 10:03}/photo {number}.JPEG").write_bytes(data)
+        place(f"flat jpg/{number}.jpg").write_bytes(data)
+    each = PICTURES // SHARDS
+    for shard in range(SHARDS):
+        own = pictures[shard * each : (shard + 1) * each]
+        with tarfile.open(place(f"tar shards/shard-{shard:06}.tar"), "w") as archive:
+            for number, data in enumerate(own):
+                for name, content in ((f"{number:06}.jpg", data), (f"{number:06}.cls", b"3")):
+                    member = tarfile.TarInfo(name)
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+        paths = pa.array([f"{number}.jpg" for number in range(each)])
+        images = pa.StructArray.from_arrays([pa.array(own, pa.binary()), paths], ["bytes", "path"])
+        table = pa.table({"image": images, "label": pa.array([1] * each)})
+        pq.write_table(table, place(f"parquet/data/train-{shard:05}-of-{SHARDS:05}.parquet"), row_group_size=50)
+        writer = tfrecord.TFRecordWriter(str(place(f"tfrecord/part-{shard}.tfrecord")))
+        for data in own:
+            writer.write({"image": (data, "byte"), "label": (3, "int")})
+        writer.close()
+    rows = random.integers(0, 64, (ROWS, *SIDES), dtype=np.uint8)
+    for kind, options in (
+        ("hdf5", {}),
+        ("hdf5 in chunks", {"chunks": (1, *SIDES)}),
+        ("hdf5 gzip", {"chunks": (1, *SIDES), "compression": "gzip"}),
+    ):
+        with h5py.File(place(f"{kind}/images.h5"), "w") as file:
+            file.create_dataset("images", data=rows, **options)
+    for number in range(ARRAYS):
+        volume = random.random((64, 64, 32), dtype=np.float32)
+        np.savez(place(f"npz/patient {number % 5}/scan {number}.npz"), volume=volume, label=np.int64(1))
+        np.save(place(f"npy/volume_{number}.npy"), volume)
+        place(f"raw/{number}.raw").write_bytes(volume.tobytes())
+
+
+def decoded(source):
+    import numpy as np
+    from PIL import Image
+
+    with Image.open(source) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def read_jpeg(files, random):
+    for number in random.permutation(len(files)):
+        yield decoded(files[number])
+
+
+def read_tar(files, random):
+    import webdataset
+
+    for number in random.permutation(len(files)):
+        for sample in webdataset.WebDataset(str(files[number]), shardshuffle=False):
+            yield decoded(io.BytesIO(sample["jpg"]))
+
+
+def read_parquet(files, random):
+    import pyarrow.parquet as pq
+
+    for number in random.permutation(len(files)):
+        with pq.ParquetFile(files[number]) as file:
+            for group in range(file.num_row_groups):
+                for row in file.read_row_group(group, columns=["image"], use_threads=False)["image"]:
+                    yield decoded(io.BytesIO(row["bytes"].as_py()))
+
+
+def read_tfrecord(files, random):
+    from tfrecord.reader import tfrecord_loader
+
+    for number in random.permutation(len(files)):
+        for example in tfrecord_loader(str(files[number]), None, {"image": "byte"}):
+            yield decoded(io.BytesIO(bytes(example["image"])))
+
+
+def read_hdf5(files, random):
+    import h5py
+
+    for path in files:
+        with h5py.File(path, "r") as file:
+            images = file["images"]
+            for number in random.permutation(len(images)):
+                yield images[number]
+
+
+def read_npz(files, random):
+    import numpy as np
+
+    for number in random.permutation(len(files)):
+        with np.load(files[number]) as file:
+            yield file["volume"]
+
+
+def read_npy(files, random):
+    import numpy as np
+
+    for number in random.permutation(len(files)):
+        yield np.load(files[number])
+
+
+def read_raw(files, random):
+    import numpy as np
+
+    for number in random.permutation(len(files)):
+        yield np.fromfile(files[number], dtype=np.float32)
+
+
+KINDS = {
+    "jpeg in class folders": ("Pillow", read_jpeg),
+    "flat jpg": ("Pillow", read_jpeg),
+    "tar shards": ("webdataset, Pillow", read_tar),
+    "parquet": ("pyarrow, Pillow", read_parquet),
+    "tfrecord": ("tfrecord, Pillow", read_tfrecord),
+    "hdf5": ("h5py", read_hdf5),
+    "hdf5 in chunks": ("h5py", read_hdf5),
+    "hdf5 gzip": ("h5py", read_hdf5),
+    "npz": ("numpy", read_npz),
+    "npy": ("numpy", read_npy),
+    "raw": ("numpy", read_raw),
+}
+
+
+def read(kind, folder, seconds):
+    """Samples a second of the library, after a hundred or an epoch."""
+    import numpy as np
+
+    read_epoch, files, random = KINDS[kind][1], files_of(folder), np.random.default_rng(2)
+    samples = itertools.chain.from_iterable(read_epoch(files, random) for _ in itertools.count())
+    for _ in itertools.islice(samples, 100):
+        pass
+    number, began = 0, time.perf_counter()
+    while (took := time.perf_counter() - began) < seconds:
+        next(samples)
+        number += 1
+    print(number / took)
+
+
+def library(kind, folder, seconds):
+    python = peers_argv()[0]
+    return float(run_child([python, __file__, "--read", kind, folder, seconds]).stdout)
+
+
+def ours(folder, results, epochs):
+    argv = [FEEDRATE, "run", "--data", folder, "--results", results, "--json", "--quiet", "reader.read_threads=1", f"train.epochs={epochs}"]
+    told = json.loads(run_child(argv).stdout)
+    shutil.rmtree(ROOT / told["run_dir"])
+    return told["throughput"]["samples_per_second"]["whole"], told["found"]["samples"]
+
+
+def measured(kind, root, arguments):
+    """Rates of both, round by round."""
+    folder, results = root / kind, root.parent / "folder-results"
+    warm(files_of(folder))
+    rate, samples = ours(folder, results, 1)
+    epochs = int(arguments.seconds * rate / samples) + 1
+    rounds, before = [], library(kind, folder, arguments.seconds)
+    for _ in range(arguments.rounds):
+        own = ours(folder, results, epochs)[0]
+        after = library(kind, folder, arguments.seconds)
+        rounds.append((own, (before + after) / 2))
+        before = after
+    return rounds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where the files are made")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a measurement, at least")
+    parser.add_argument("--only", default="", help="kinds whose name has it")
+    parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--read", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.make:
+        return make(arguments.make)
+    if arguments.read:
+        kind, folder, seconds = arguments.read
+        return read(kind, Path(folder), float(seconds))
+    root = arguments.data.absolute() / "folder"
+    if not root.exists():
+        part = root.with_name("folder.part")
+        shutil.rmtree(part, ignore_errors=True)
+        run_child([peers_argv()[0], __file__, "--make", part])
+        part.rename(root)
+    print("| one worker | feedrate, samples/s | library, samples/s | ratio (range) | at least the library's |")
+    print("|---|---|---|---|---|")
+    slower = 0
+    for kind, (name, _) in KINDS.items():
+        if arguments.only not in kind:
+            continue
+        rounds = measured(kind, root, arguments)
+        ratios = [own / other for own, other in rounds]
+        own, other = (statistics.median(rates) for rates in zip(*rounds))
+        ratio = statistics.median(ratios)
+        slower += ratio < LEAST
+        met = "**no**" if ratio < LEAST else "yes"
+        span = f"{ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        print(f"| {kind} | {own:,.0f} | {name}: {other:,.0f} | {span} | {met} |", flush=True)
+    return int(slower > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

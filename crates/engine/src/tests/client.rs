@@ -1,0 +1,99 @@
+//! The client's work: epochs as long as worked out by hand, and whom it is charged to.
+
+use super::{Case, SAMPLE_BYTES, lengths_ms, plan};
+use crate::job::ReadJob;
+use crate::simulated::{SimulatedDriver, SimulatedStorage};
+use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
+use feedrate_spec::plan::{ClientPlan, Plan};
+
+const CASE: Case =
+    Case { loader: "pytorch", accelerators: 1, workers: 2, steps: 60, compute_s: 0.005 };
+
+/// 20 ms of a worker for a batch of one sample: 10, 5 for its bytes, 3, and 2 for handing it over.
+fn of_workers() -> ClientPlan {
+    ClientPlan {
+        per_sample_s: 0.010,
+        per_byte_s: 0.005 / SAMPLE_BYTES as f64,
+        per_batch_s: 0.003,
+        handover_bytes_per_second: Some(SAMPLE_BYTES as f64 / 0.002),
+        ..ClientPlan::default()
+    }
+}
+
+/// 3 ms of the training's process for a batch, and 10 for each worker.
+fn of_training() -> ClientPlan {
+    ClientPlan {
+        receive_per_batch_s: 0.002,
+        receive_per_byte_s: 0.001 / SAMPLE_BYTES as f64,
+        start_per_epoch_s: 0.010,
+        ..ClientPlan::default()
+    }
+}
+
+fn simulate(plan: &Plan, model: SimulatedStorage) -> (Vec<AcceleratorEpoch>, StepCauses) {
+    let mut driver = SimulatedDriver::new(ReadJob::without_files(plan).unwrap(), model);
+    let epochs = driver.epoch(plan.train.steps_per_epoch).unwrap();
+    (epochs, driver.take_causes())
+}
+
+/// All waits are the client's.
+#[track_caller]
+fn check(case: Case, client: ClientPlan, model: SimulatedStorage, expected_ms: f64) {
+    let mut plan = plan(case);
+    plan.loader.client = Some(client);
+    let (epochs, causes) = simulate(&plan, model);
+    assert_eq!(lengths_ms(&epochs), [expected_ms]);
+    let load_ns = epochs[0].blocks[0].load_ns.iter().sum::<u64>();
+    assert_eq!((expected_ms * 1e6) as u64, load_ns + case.steps * 5_000_000);
+    let decodes = model.decode_bytes_per_second.is_some();
+    let (stall, of_last) = (epochs[0].stall, causes.totals_ns().0);
+    assert_eq!((stall.client_ns + stall.decode_ns, stall.decode_ns > 0), (load_ns, decodes));
+    assert_eq!(of_last, stall);
+    assert!(stall.client_ns <= epochs[0].io.client_ns + epochs[0].io.receive_ns);
+}
+
+#[test]
+fn an_epoch_takes_as_long_as_its_client() {
+    let fast = SimulatedStorage::default();
+    // Two workers, each a batch in 20 ms; the last two are computed one after the other.
+    check(CASE, of_workers(), fast, 30.0 * 20.0 + 10.0);
+    check(Case { loader: "native", workers: 1, ..CASE }, of_workers(), fast, 60.0 * 20.0 + 5.0);
+    // The training's own thread reads, and nothing is handed over.
+    let alone = ClientPlan { handover_bytes_per_second: None, ..of_workers() };
+    check(Case { workers: 0, ..CASE }, alone, fast, 60.0 * 23.0);
+    // One core for both: batches come one after another.
+    let one_core = SimulatedStorage { cores: Some(1), ..fast };
+    check(Case { loader: "native", ..CASE }, of_workers(), one_core, 60.0 * 20.0 + 5.0);
+    // Batches are there at once; the process takes 3 ms for each, and starts two workers before.
+    check(CASE, of_training(), fast, 20.0 + 60.0 * 8.0);
+    // What the loader decodes itself is a part of the client's 20 ms.
+    let decodes = SimulatedStorage { decode_bytes_per_second: Some(1e8), ..fast };
+    check(Case { loader: "native", workers: 1, ..CASE }, of_workers(), decodes, 60.0 * 20.0 + 5.0);
+}
+
+#[test]
+fn the_utilisation_is_the_clients() {
+    let mut plan = plan(Case { compute_s: 0.010, steps: 1000, ..CASE });
+    plan.loader.client = Some(ClientPlan { per_sample_s: 0.040, ..ClientPlan::default() });
+    let (epochs, _) = simulate(&plan, SimulatedStorage::default());
+    // Two batches in 40 ms, each of 10 ms of compute: half of the time, but for the last two.
+    let length_ms = lengths_ms(&epochs)[0];
+    assert_eq!(length_ms, 500.0 * 40.0 + 20.0);
+    assert!((100.0 * 1000.0 * 10.0 / length_ms - 50.0).abs() < 0.06);
+}
+
+#[test]
+fn every_loader_owes_its_client_as_much() {
+    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+        let mut plan = plan(Case { loader, accelerators: 2, workers: 3, ..CASE });
+        plan.loader.batch_size = 4;
+        plan.dataset.files_train *= 4;
+        plan.loader.client = Some(of_workers());
+        for epoch in simulate(&plan, SimulatedStorage::default()).0 {
+            let expected_ns = 60 * (4 * 17_000_000 + 3_000_000);
+            let off_ns = epoch.io.client_burnt_ns.abs_diff(expected_ns);
+            // Shares of a batch are rounded to a nanosecond.
+            assert!(off_ns <= 60 * 12, "{loader}: {off_ns}");
+        }
+    }
+}

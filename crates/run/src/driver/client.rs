@@ -1,0 +1,74 @@
+//! The client's work on real threads: processor time is burnt on the core of who owes it, so that cores are as contended as in the real job.
+
+use crate::clock::thread_cpu_ns;
+use std::hint::black_box;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread::Thread;
+
+/// Multiplications between two looks at the clock, which is a system call: about a microsecond.
+const LOOK_EVERY: u64 = 1 << 10;
+
+/// Burn processor time until the calling thread has run for `until_ns`, or `stop` is set. Returns how long it has run then.
+pub(super) fn burn(until_ns: u64, stop: &AtomicBool) -> u64 {
+    let mut number = until_ns;
+    loop {
+        let ran_ns = thread_cpu_ns();
+        if until_ns <= ran_ns || stop.load(Relaxed) {
+            return ran_ns;
+        }
+        for step in 0..LOOK_EVERY {
+            number = black_box(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step));
+        }
+    }
+}
+
+/// Copy so many bytes, whatever they are.
+pub(super) fn copy(bytes: u64, halves: &mut [u8]) {
+    let (from, to) = halves.split_at_mut(halves.len() / 2);
+    let mut left = bytes;
+    while left > 0 && !to.is_empty() {
+        let piece = left.min(to.len() as u64);
+        to[..piece as usize].copy_from_slice(&from[..piece as usize]);
+        black_box(&mut *to);
+        left -= piece;
+    }
+}
+
+/// Stands for the training's process of one accelerator: starts its workers, and takes their batches over.
+#[derive(Default)]
+pub(super) struct Receiver {
+    /// Steps of the epoch that workers are to be started for; 0 is none.
+    pub(super) start_steps: AtomicU64,
+    pub(super) started_ns: AtomicU64,
+    /// One more than the bytes of the batch that is to be taken over; 0 is none.
+    pub(super) batch_bytes: AtomicU64,
+    pub(super) took_ns: AtomicU64,
+    pub(super) thread: OnceLock<Thread>,
+}
+
+impl Receiver {
+    /// Start the workers, and open the queue for so many steps.
+    pub(super) fn start(&self, steps: u64) {
+        self.start_steps.store(steps, Release);
+        self.unpark();
+    }
+
+    /// Take a batch over, and tell the conductor.
+    pub(super) fn receive(&self, bytes: u64) {
+        self.batch_bytes.store(bytes + 1, Release);
+        self.unpark();
+    }
+
+    /// How long the last batch took, and starting workers since the one before.
+    pub(super) fn took_ns(&self) -> u64 {
+        self.took_ns.load(Acquire) + self.started_ns.swap(0, AcqRel)
+    }
+
+    pub(super) fn unpark(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}

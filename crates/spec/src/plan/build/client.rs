@@ -1,0 +1,63 @@
+//! The client of a plan: a profile by its name, and what is given beside it.
+
+use super::{Builder, WAIT_MAX_S};
+use crate::plan::{CLIENT_PROFILES, ClientPlan, ClientProfile};
+
+/// Costs that only workers have.
+const BETWEEN_PROCESSES: &[&str] = &[
+    "client.handover_bytes_per_second",
+    "client.receive_per_batch",
+    "client.receive_per_byte",
+    "client.start_per_epoch",
+];
+
+impl Builder<'_> {
+    /// `None` is an ideal one, which takes no time.
+    pub(super) fn client(&mut self) -> Option<ClientPlan> {
+        let w = self.w;
+        let profile = w.client_name.as_deref().and_then(|name| {
+            let profile = ClientProfile::find(name);
+            if profile.is_none() {
+                let names: Vec<&str> = CLIENT_PROFILES.iter().map(|one| one.name).collect();
+                let hint = format!(
+                    "there are {}; or give `client.per_sample` and its like, which `feedrate calibrate` measures",
+                    names.join(", ")
+                );
+                self.error("client.name", format!("there is no client `{name}`"), &hint);
+            }
+            profile
+        });
+        let known = profile.map(ClientProfile::plan).unwrap_or_default();
+        let client = ClientPlan {
+            per_sample_s: w.client_per_sample.unwrap_or(known.per_sample_s),
+            per_byte_s: w.client_per_byte.unwrap_or(known.per_byte_s),
+            per_batch_s: w.client_per_batch.unwrap_or(known.per_batch_s),
+            handover_bytes_per_second: w
+                .client_handover_bytes_per_second
+                .or(known.handover_bytes_per_second),
+            receive_per_batch_s: w.client_receive_per_batch.unwrap_or(known.receive_per_batch_s),
+            receive_per_byte_s: w.client_receive_per_byte.unwrap_or(known.receive_per_byte_s),
+            start_per_epoch_s: w.client_start_per_epoch.unwrap_or(known.start_per_epoch_s),
+            name: known.name,
+        };
+        for (key, seconds) in [
+            ("client.per_sample", client.per_sample_s),
+            ("client.per_byte", client.per_byte_s),
+            ("client.per_batch", client.per_batch_s),
+            ("client.receive_per_batch", client.receive_per_batch_s),
+            ("client.receive_per_byte", client.receive_per_byte_s),
+            ("client.start_per_epoch", client.start_per_epoch_s),
+        ] {
+            if seconds > WAIT_MAX_S {
+                let hint = format!("give at most {WAIT_MAX_S}, in seconds");
+                self.error(key, format!("`{seconds}` seconds of a processor"), &hint);
+            }
+        }
+        let has_workers = w.reader_read_threads > 0;
+        let client = if has_workers { client } else { client.without_workers() };
+        for key in if has_workers { &[] } else { BETWEEN_PROCESSES } {
+            self.in_vain(key, "without workers (`reader.read_threads=0`) there is nobody to start, and nothing to hand over");
+        }
+        (!client.is_ideal()).then_some(client)
+    }
+}

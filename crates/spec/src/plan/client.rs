@@ -1,0 +1,123 @@
+//! The client of a training job: the processor time that its own code takes for the samples, on top of which the storage comes. A table of
+//! those that have a name. Nothing is measured here.
+
+use super::LoaderPlan;
+use serde::{Deserialize, Serialize};
+
+/// The cost of a client, in processor time of one core. A byte is one that is read for the sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientPlan {
+    /// The profile that it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Worker's for a sample: opening, reading from the page cache, decoding.
+    pub per_sample_s: f64,
+    /// Worker's for a byte.
+    pub per_byte_s: f64,
+    /// Worker's for a batch that is whole.
+    pub per_batch_s: f64,
+    /// At which a worker puts the samples of a batch together where the training's process finds them; `None` takes no time, as where
+    /// that process reads itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover_bytes_per_second: Option<f64>,
+    /// Training process's for a batch of a worker, when it asks for it; 0 where it reads itself.
+    pub receive_per_batch_s: f64,
+    /// The same for a byte.
+    pub receive_per_byte_s: f64,
+    /// Training process's for each worker, before any of them reads; 0 where it reads itself.
+    pub start_per_epoch_s: f64,
+}
+
+/// A client that was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientProfile {
+    /// `pytorch-npz`.
+    pub name: &'static str,
+    per_sample_s: f64,
+    per_byte_s: f64,
+    per_batch_s: f64,
+    handover_bytes_per_second: f64,
+    receive_per_batch_s: f64,
+    receive_per_byte_s: f64,
+    start_per_epoch_s: f64,
+}
+
+/// The machine and the versions that the profiles were measured on.
+pub const MEASURED_ON: &str = "AMD EPYC, 2 cores, PyTorch 2.15 on Python 3.11";
+
+/// Plain PyTorch, by the format of the files.
+pub static CLIENT_PROFILES: &[ClientProfile] = &[ClientProfile {
+    name: "pytorch-npz",
+    per_sample_s: 0.15e-3,
+    per_byte_s: 0.8e-9,
+    per_batch_s: 1.2e-3,
+    handover_bytes_per_second: 1.05e9,
+    receive_per_batch_s: 1.0e-3,
+    receive_per_byte_s: 0.18e-9,
+    start_per_epoch_s: 40e-3,
+}];
+
+impl ClientProfile {
+    /// The profile of that name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        CLIENT_PROFILES.iter().find(|profile| profile.name == name)
+    }
+
+    /// Its costs.
+    pub fn plan(&self) -> ClientPlan {
+        ClientPlan {
+            name: Some(self.name.to_string()),
+            per_sample_s: self.per_sample_s,
+            per_byte_s: self.per_byte_s,
+            per_batch_s: self.per_batch_s,
+            handover_bytes_per_second: Some(self.handover_bytes_per_second),
+            receive_per_batch_s: self.receive_per_batch_s,
+            receive_per_byte_s: self.receive_per_byte_s,
+            start_per_epoch_s: self.start_per_epoch_s,
+        }
+    }
+}
+
+impl ClientPlan {
+    /// Worker's at the end of `share` of a batch, of which `bytes` were read.
+    pub fn batch_s(&self, share: f64, bytes: f64) -> f64 {
+        let handover_s = self.handover_bytes_per_second.map_or(0.0, |rate| bytes / rate);
+        self.per_batch_s * share + handover_s
+    }
+
+    /// Training process's for a batch of `bytes`.
+    pub fn receive_s(&self, bytes: f64) -> f64 {
+        self.receive_per_batch_s + self.receive_per_byte_s * bytes
+    }
+
+    /// As it is where the training's process reads itself: there is nobody to start, and nothing to hand over.
+    #[must_use]
+    pub(super) fn without_workers(self) -> Self {
+        ClientPlan {
+            handover_bytes_per_second: None,
+            receive_per_batch_s: 0.0,
+            receive_per_byte_s: 0.0,
+            start_per_epoch_s: 0.0,
+            ..self
+        }
+    }
+
+    /// Whether it costs nothing.
+    pub(super) fn is_ideal(&self) -> bool {
+        let of_sample_s = self.per_sample_s + self.per_byte_s;
+        of_sample_s + self.batch_s(1.0, 1.0) + self.receive_s(1.0) + self.start_per_epoch_s == 0.0
+    }
+}
+
+impl LoaderPlan {
+    /// In which the training's process takes over a batch of `bytes`.
+    pub fn receive_s(&self, bytes: f64) -> f64 {
+        self.client.as_ref().map_or(0.0, |client| client.receive_s(bytes))
+    }
+
+    /// In which it starts the workers of an epoch.
+    pub fn start_s(&self) -> f64 {
+        let each_s = self.client.as_ref().map_or(0.0, |client| client.start_per_epoch_s);
+        each_s * f64::from(self.workers)
+    }
+}
