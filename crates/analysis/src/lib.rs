@@ -11,3 +11,4 @@ pub mod findings;
 pub mod recommendation;
 pub mod predict;
 pub mod advice;
+pub mod watched_client;
