@@ -134,7 +134,7 @@ pub fn compare_patterns(a: &Record, b: &Record) -> PatternComparison {
 struct Pattern<'a> {
     record: &'a Record,
     io: IoCounters,
-    /// Of all epochs.
+    /// Time of all epochs.
     seconds: f64,
 }
 

@@ -19,7 +19,7 @@ pub fn aspect(of: PatternAspect) -> &'static str {
     }
 }
 
-/// What one side has of an aspect; that of sizes is their mean.
+/// The figures of one side; that of sizes is their mean.
 pub fn figures(aspect: PatternAspect, of: Option<AspectFigures>) -> String {
     let percent = |share: f64| format!("{:.0}", 100.0 * share);
     match of {
@@ -46,7 +46,7 @@ pub fn distance(of: &ComparedAspect) -> String {
     }
 }
 
-/// Which aspects are alike and which are not: the answer in a sentence.
+/// The answer in a sentence: aspects that are alike, and those that are not.
 pub fn verdict(of: &PatternComparison) -> String {
     let named = |wanted: Option<Likeness>| {
         let found = of.aspects.iter().filter(|one| one.likeness == wanted);
