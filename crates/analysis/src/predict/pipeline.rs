@@ -140,7 +140,7 @@ impl Pipeline {
         Some(predicted)
     }
 
-    /// What the record counts, and its epochs.
+    /// The figures that the record counts, and its epochs.
     fn counted(derived: &Derived) -> Result<(Self, Vec<EpochTimes>), Untold> {
         let record = derived.record;
         let (plan, io) = (&record.plan, &derived.io);
