@@ -15,6 +15,7 @@ mod postprocess;
 mod analyze;
 mod groups;
 mod compare;
+mod compare_logs;
 mod report;
 mod scale;
 mod diagnose;
