@@ -125,9 +125,7 @@ class Measured:
         return middle(row[3] for row in self.rows) / 1e9
 
     def wait(self):
-        """The lower quartile: some batches are not there yet when they are asked for."""
-        middle(self.waits)
-        return statistics.quantiles(self.waits, n=4)[0] if len(self.waits) > 1 else self.waits[0]
+        return middle(self.waits)
 
 
 def middle(values):
@@ -144,7 +142,8 @@ class Job:
         told = made if isinstance(made, DataLoader) else None
         self.dataset = told.dataset if told else made
         self.batch = batch or (told and told.batch_size) or 32
-        self.workers = workers or (told and told.num_workers) or 1
+        # A part of what starting takes does not grow with the workers: two are near to few and to several.
+        self.workers = workers or (told and told.num_workers) or 2
         self.persistent = bool(told and told.persistent_workers)
         self.options = {"collate_fn": default_collate}
         if told:
@@ -262,7 +261,7 @@ def calibrated(job, seconds):
 
 
 def starts(job, own):
-    """From the start of an epoch to its first batch, beyond what a batch takes; by the worker."""
+    """From the start of an epoch to its first batch, beyond what a batch takes; shared out among the workers."""
     several = [job.measure(job.batch, job.workers, 0.0, batches=2 * job.workers).start for _ in range(5)]
     return max(0.0, middle(several) - own.all()) / job.workers
 

@@ -36,7 +36,7 @@ pub(super) struct CalibrateArguments {
     /// Samples of a batch [default: those of the DataLoader, else 32].
     #[arg(long, value_name = "N")]
     batch: Option<u32>,
-    /// Worker processes [default: those of the DataLoader, else 1].
+    /// Worker processes [default: those of the DataLoader, else 2].
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
     /// Time of the measurement, about.

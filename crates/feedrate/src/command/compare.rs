@@ -25,7 +25,7 @@ use std::path::PathBuf;
 Experiments are matched by what was run. Settings in which all of A differ from all of B are what is compared, and are told; so two \
 single experiments are compared whatever they differ in, but for what `--across` must name. Intervals are of 95 %; each run is one value, however many epochs it has.
 
-Where A or B is a log (of strace, DFTracer or Darshan, or a trace by `run --trace`), their access patterns are compared instead: sizes, order, files, concurrency and rates \
+Where A or B is a log that `feedrate import` reads, their access patterns are compared instead: sizes, order, files, concurrency and rates \
 each have a distance, which is judged as alike, near or unlike; what a log does not tell is unknown. The exit code is 0 then, however far they are apart.
 
 Exit codes: 0 what is asked for was shown for every experiment; 2 bad usage, nothing to compare, or one and the same run on both sides; 3 it was not shown, a run of a side \
