@@ -88,8 +88,8 @@ pub enum Untold {
     /// The files of the changed plan are others, or are read another way, and nobody knows what reading and decoding them takes: a run of it
     /// would tell.
     OtherFiles,
-    /// Samples come from the files in another order, and nobody knows how often files are opened and headers read then: a run of it would
-    /// tell.
+    /// Samples come from the files in another order, and nobody knows how often files are opened and how much of them is read
+    /// then: a run of it would tell.
     OtherOrder,
     /// Accelerators read together, or one for all, which is not modelled: a run of it would tell.
     CollectiveReads,

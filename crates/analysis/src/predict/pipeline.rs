@@ -9,7 +9,6 @@ use super::{Prediction, Untold, miniature};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_spec::plan::{FileAccess, LoaderPlan, Plan};
-use feedrate_spec::workload::Shuffle;
 use std::cell::OnceCell;
 
 /// A record's pipeline: service times by stage, requests in flight, workers, and the storage that explains them.
@@ -348,10 +347,9 @@ impl Pipeline {
         if !self.is_emulated && was.loader.reread_share != is.loader.reread_share {
             return Err(Untold::OtherOrder);
         }
-        let is_shuffled =
-            |plan: &Plan| (plan.loader.sample_shuffle != Shuffle::Off, plan.loader.shuffle_block);
+        let order = |plan: &Plan| (plan.loader.shuffles_samples(), plan.loader.shuffle_block);
         let is_shared = was.dataset.samples_per_file.max(is.dataset.samples_per_file) > 1;
-        if is_shared && !self.is_emulated && is_shuffled(was) != is_shuffled(is) {
+        if is_shared && order(was) != order(is) {
             return Err(Untold::OtherOrder);
         }
         // Who knows which requests the page cache makes of other reads?

@@ -484,6 +484,9 @@ fn records_that_tell_nothing_are_refused() {
     assert_eq!(case.predict(), Err(Untold::OtherOrder));
     (case.base.loader.sample_shuffle, case.base.loader.shuffle_block) = (Shuffle::Seed, Some(4));
     assert_eq!(case.predict(), Err(Untold::OtherOrder), "in blocks");
+    case.base.storage.throttle_bytes_per_second = Some(5e6);
+    assert_eq!(case.predict(), Err(Untold::OtherOrder), "whatever the storage");
+    case.base.storage.throttle_bytes_per_second = None;
     (case.base.loader.shuffle_block, case.base.loader.reread_share) = (None, 0.5);
     assert_eq!(case.predict(), Err(Untold::OtherOrder), "memory may serve what is read again");
     case.base.loader.head = Some(feedrate_spec::plan::HeadReads { reads: 50, bytes: 13_312 });

@@ -18,7 +18,7 @@ pub fn why(of: &Untold) -> String {
                 .into()
         }
         Untold::OtherOrder => {
-            "samples would come from the files in another order, and the record does not tell how often files are opened then".into()
+            "samples would come from the files in another order, and the record does not tell how often files are opened and how much of them is read then".into()
         }
         Untold::CollectiveReads => "accelerators read together, or one for all, which is not modelled".into(),
         Untold::LatencyOrBandwidth { least_percent, most_percent, .. } => format!(

@@ -140,3 +140,25 @@ impl FileSystem for SystemFiles {
         File::open(folder)?.sync_all()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserved_file_is_the_same_by_each_interface() {
+        let folder = tempfile::tempdir().unwrap();
+        let most = RESERVED_BYTES_MIN as usize;
+        for interface in [WriteInterface::Posix, WriteInterface::Stdio] {
+            let path = folder.path().join("file");
+            let (part, mut file) =
+                SystemFiles.create_part(&path, RESERVED_BYTES_MIN, interface).unwrap();
+            file.write(&vec![1; most - 10]).unwrap();
+            file.write_at(5, &[2; 3]).unwrap();
+            file.write(&[3; 10]).unwrap();
+            file.end().unwrap();
+            let expected = [&[1; 5][..], &[2; 3], &vec![1; most - 18], &[3; 10]].concat();
+            assert!(fs::read(part).unwrap() == expected, "{interface:?}");
+        }
+    }
+}

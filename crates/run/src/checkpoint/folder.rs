@@ -206,6 +206,8 @@ impl<'f> CheckpointFolder<'f> {
             .and_then(|mut pieces| format.write(&mut pieces, state).and_then(|()| pieces.finish()))
             .and_then(|written| Ok((written, self.at.timed(|| output.sync())?)));
         let ((bytes, crc32), sync_ns) = self.at.named(&part, path, written)?;
+        // What was reserved of a shorter one would be its tail.
+        assert_eq!(bytes, length.bytes, "{} as it was planned", path.display());
         own.sync_ns += sync_ns;
         own.bytes += bytes;
         Ok(CheckpointFile { bytes, crc32, tensors_crc32: tensors_crc32(state) })

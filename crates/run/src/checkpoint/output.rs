@@ -56,9 +56,9 @@ impl Stream {
         })
     }
 
-    fn seek(&mut self, offset: i64, whence: libc::c_int) -> io::Result<()> {
+    fn seek(&mut self, offset: i64) -> io::Result<()> {
         // SAFETY: the stream is open until it is dropped.
-        done(unsafe { libc::fseeko(self.0.as_ptr(), offset, whence) })
+        done(unsafe { libc::fseeko(self.0.as_ptr(), offset, libc::SEEK_SET) })
     }
 }
 
@@ -71,9 +71,15 @@ impl OutputFile for Stream {
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.seek(offset as i64, libc::SEEK_SET)?;
+        // SAFETY: the stream is open until it is dropped.
+        let end = unsafe { libc::ftello(self.0.as_ptr()) };
+        if end < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.seek(offset as i64)?;
         self.write(bytes)?;
-        self.seek(0, libc::SEEK_END)
+        // The file's own end is that of the space reserved for it.
+        self.seek(end)
     }
 
     fn end(&mut self) -> io::Result<()> {

@@ -147,7 +147,7 @@ impl LoaderPlan {
 
     /// Whether samples are read in another order than they lie in. A shuffle buffer changes the order in which they are handed out,
     /// not that in which they are read; whole files are read in their order.
-    pub(super) fn shuffles_samples(&self) -> bool {
+    pub fn shuffles_samples(&self) -> bool {
         let keeps_files = self.shuffles_in_buffer || self.split == WorkerSplit::Shards;
         self.sample_shuffle != Shuffle::Off && !keeps_files
     }
