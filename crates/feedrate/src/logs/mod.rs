@@ -52,7 +52,6 @@ pub(crate) fn import(path: &Path) -> anyhow::Result<ImportedLog> {
 }
 
 /// Whether it is a log, and no result.
-#[expect(dead_code, reason = "comparisons with logs will ask")]
 pub(crate) fn is_log(path: &Path) -> bool {
     files_of(path).first().and_then(|file| kind_of_file(file)).is_some()
 }
