@@ -345,6 +345,9 @@ impl SimulatedDriver {
         let ends_ns = self.time.work_on_core(turn_ns, decode_ns);
         decoders.leave(ends_ns);
         worker.ran_ns += decode_ns;
+        if self.job.plan.loader.client.is_some() {
+            worker.counters.client_own_ns += decode_ns;
+        }
         worker.counters.decode_ns += ends_ns - turn_ns;
         worker.times.decode_ns += ends_ns - turn_ns;
         Some(ends_ns)

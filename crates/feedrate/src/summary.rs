@@ -5,6 +5,7 @@ use crate::cli::DataArguments;
 use crate::folder::FoundFolder;
 use crate::{messages, text, threads};
 use feedrate_analysis::advice::{Case, Proposal, advise, would_help};
+use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
@@ -18,8 +19,9 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record, StagingSummary};
 use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
-use feedrate_report::words::{advice, answer as words};
+use feedrate_report::words::{advice, answer as words, client as client_words, untold};
 use feedrate_spec::units;
+use serde_json::{Value, json};
 
 /// How much is told of a run.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +45,7 @@ pub(crate) fn print(
         Told::Json => {
             let mut object = serde_json::to_value(summary)?;
             object["answer"]["helps"] = serde_json::to_value(helps(summary, record))?;
+            object["answer"]["client"] = client(summary, record);
             if let Some(found) = found {
                 object["found"] = serde_json::to_value(found)?;
             }
@@ -68,12 +71,40 @@ fn helps(summary: &Summary, record: &Record) -> Vec<Proposal> {
 
 fn brief(summary: &Summary, record: &Record, found: Option<&FoundFolder>) -> String {
     let doubts = format!("Doubts: {} (--details)", words::counted(&summary.doubts));
+    let client = client_line(record);
     let results = summary.run_dir.iter().map(|dir| format!("Results: {dir}"));
     let answer = match found {
         Some(found) => of_folder(summary, record, found),
         None => answer(summary, record),
     };
-    [answer, doubts].into_iter().chain(results).collect::<Vec<_>>().join("\n")
+    [answer].into_iter().chain(client).chain([doubts]).chain(results).collect::<Vec<_>>().join("\n")
+}
+
+fn client_line(record: &Record) -> Option<String> {
+    let derived = Derived::new(record);
+    client_words::line(&derived, Pipeline::with_ideal_client(&derived).as_ref())
+}
+
+/// The client that the run rests on, and its utilisation over all steps beside that with an ideal one, which is estimated; `null` where none
+/// was emulated.
+fn client(summary: &Summary, record: &Record) -> Value {
+    let derived = Derived::new(record);
+    let ideal = Pipeline::with_ideal_client(&derived);
+    let Some(says) = client_words::line(&derived, ideal.as_ref()) else { return Value::Null };
+    let told = ideal.as_ref().and_then(|ideal| ideal.as_ref().ok());
+    let untold = ideal.as_ref().and_then(|ideal| ideal.as_ref().err());
+    json!({
+        "kind": if ideal.is_some() { "calibrated" } else { "ideal" },
+        "costs": record.plan.loader.client,
+        "au_all_steps_percent": summary.figures.value(&AU_ALL_STEPS),
+        "with_ideal_client": told.map(|of| json!({
+            "estimated": true,
+            "au_all_steps_percent": of.au_percent,
+            "interval": of.interval,
+        })),
+        "untold": untold.map(untold::why),
+        "says": says,
+    })
 }
 
 /// The files that were found, and what came of them: the loader's ceiling, where nothing is known of compute.
@@ -98,7 +129,9 @@ fn answer(summary: &Summary, record: &Record) -> String {
 }
 
 fn page(summary: &Summary, record: &Record) -> String {
-    let mut parts = vec![answer(summary, record), head(summary, record)];
+    let answer = [answer(summary, record)].into_iter().chain(client_line(record));
+    let answer: Vec<String> = answer.collect();
+    let mut parts = vec![answer.join("\n"), head(summary, record)];
     if !record.plan.is_checkpoints_alone() {
         parts.extend([figures(summary, record), epochs(&summary.per_epoch)]);
         parts.push(phases(&summary.phases));

@@ -17,6 +17,7 @@ use crate::told::{recommended, told};
 use crate::words::{self, search};
 use feedrate_analysis::advice::{Case, advise, would_help};
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
+use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
@@ -339,6 +340,8 @@ fn alone(
         .collect();
     helps.retain(|one| one.overrides.is_empty() || !withdrawn.contains(&&one.overrides));
     says.extend(words::advice::would_help(&helps));
+    let ideal = Pipeline::with_ideal_client(&derived);
+    says.extend(words::client::line(&derived, ideal.as_ref()));
     let untried = if of_it.is_empty() { replanned.zip(advice) } else { None };
     let run_dir = run.path.display().to_string();
     let predicted = untried

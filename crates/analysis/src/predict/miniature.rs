@@ -13,7 +13,7 @@ use feedrate_measure::record::{EpochRecord, Record};
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::plan::{DatasetPlan, FileAccess, Plan, WorkerSplit};
+use feedrate_spec::plan::{ClientPlan, DatasetPlan, FileAccess, Plan, WorkerSplit};
 use feedrate_spec::shape::{Element, FileShape};
 use feedrate_spec::workload::TimeSpec;
 
@@ -199,7 +199,7 @@ impl Miniature {
     }
 
     fn run(&self, scene: Scene, steps: u64) -> Result<(EpochTimes, Sketch), Untold> {
-        let plan = self.plan(scene.plan, steps);
+        let plan = self.plan(scene, steps);
         let job = ReadJob::without_files(&plan).map_err(|_| Untold::OtherFiles)?;
         let mut driver = SimulatedDriver::new(job, self.storage(&plan, scene));
         let accelerators = driver.epoch(steps).map_err(|_| Untold::OtherFiles)?;
@@ -232,8 +232,8 @@ impl Miniature {
     }
 
     /// The plan that is simulated.
-    fn plan(&self, plan: &Plan, steps: u64) -> Plan {
-        let mut plan = plan.clone();
+    fn plan(&self, scene: Scene, steps: u64) -> Plan {
+        let mut plan = scene.plan.clone();
         let (dataset, loader, train) = (&mut plan.dataset, &mut plan.loader, &mut plan.train);
         let spread =
             dataset.record_stdev_bytes / dataset.record_bytes.max(1.0) / self.samples_each.sqrt();
@@ -261,6 +261,16 @@ impl Miniature {
             }
         }
         loader.preprocess = scaled(loader.preprocess, self.samples_each);
+        // What decoding takes is part of the client's work.
+        let (cost, longer) = (scene.cost, self.longer(scene.cores.max(1)));
+        let sample_s = (cost.cpu_s + cost.client_s) * self.samples_each * longer;
+        let batch_bytes = cost.bytes * scene.plan.loader.batch_size as f64;
+        loader.client = scene.plan.loader.client.as_ref().map(|client| ClientPlan {
+            per_sample_s: sample_s,
+            receive_per_batch_s: client.receive_s(batch_bytes) * longer,
+            start_per_epoch_s: client.start_per_epoch_s * longer,
+            ..ClientPlan::default()
+        });
         (train.epochs, train.steps_per_epoch, train.total_steps) = (1, steps, None);
         (plan.checkpoint, plan.evaluation) = (None, None);
         plan
@@ -278,21 +288,28 @@ impl Miniature {
             / self.reads;
         let latency_s = together * model.latency_s + stream_s;
         let each = self.readers_each;
-        // Fewer than one of what is shared takes as much longer.
-        let shared = |number: u32| (f64::from(number) / each).round().max(1.0);
-        let longer = |number: u32| (shared(number) * each / f64::from(number)).max(1.0);
         let (cores, places) = (scene.cores.max(1), model.concurrency);
-        let latency_s = latency_s * places.map_or(1.0, longer);
+        let latency_s = latency_s * places.map_or(1.0, |places| self.longer(places));
         let bytes_s = model.bytes_per_second.map_or(0.0, |rate| cost.bytes / rate);
         SimulatedStorage {
             bytes_per_second: rate((bytes_s + cost.reads * model.request_s) * samples * each),
             slice_ns: (model.slice_s * 1e9) as u64,
             latency: drawn(latency_s, model.latency_spread / together.max(1.0).sqrt()),
-            concurrency: places.map(|places| shared(places) as u32),
+            concurrency: places.map(|places| self.shared(places) as u32),
             open: constant(cost.opens * samples * model.open_s),
-            decode_bytes_per_second: rate(cost.cpu_s * samples * longer(cores)),
-            cores: Some(shared(cores) as u32),
+            decode_bytes_per_second: rate(cost.cpu_s * samples * self.longer(cores)),
+            cores: Some(self.shared(cores) as u32),
         }
+    }
+
+    /// As many as stand for so many that all readers share.
+    fn shared(&self, number: u32) -> f64 {
+        (f64::from(number) / self.readers_each).round().max(1.0)
+    }
+
+    /// Fewer than one of what is shared takes as much longer.
+    fn longer(&self, number: u32) -> f64 {
+        (self.shared(number) * self.readers_each / f64::from(number)).max(1.0)
     }
 }
 

@@ -207,7 +207,7 @@ impl Pipeline {
         let simulated = scene.run()?;
         let samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
         // What all cores together have to do takes that long, however it is shared.
-        let busy_s = self.cpu_s.unwrap_or_default() * samples / f64::from(self.cores);
+        let busy_s = self.all_cpu_s(&changed, &cost) * samples / f64::from(self.cores);
         let epochs: Vec<EpochTimes> = simulated
             .epochs
             .iter()

@@ -102,4 +102,6 @@ pub(super) struct SampleCost {
     pub(super) bytes: f64,
     /// Decoding, beside the preprocessing that the plan asks for.
     pub(super) cpu_s: f64,
+    /// The client's work of a worker, beside what the loader takes of a processor itself.
+    pub(super) client_s: f64,
 }

@@ -5,10 +5,10 @@ use super::model::{AtDevice, DeviceRequests, SampleCost, StorageModel};
 use super::shared_files::SampleWork;
 use super::steadiness::Steadiness;
 use super::storage::{FittedStorage, Reads};
-use super::{Untold, miniature};
+use super::{Prediction, Untold, miniature};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
-use feedrate_spec::plan::{FileAccess, Plan};
+use feedrate_spec::plan::{FileAccess, LoaderPlan, Plan};
 use feedrate_spec::workload::Shuffle;
 use std::cell::OnceCell;
 
@@ -57,6 +57,10 @@ pub struct Pipeline {
     pub(super) limited_request_s: f64,
     /// Whether reads wait for a limit of requests, which the page cache makes of them.
     cache_asks: bool,
+    /// Processor time of a sample that a worker takes itself; `None` where that is not known.
+    own_cpu_s: Option<f64>,
+    /// Processor time of a sample that the client was given beside.
+    client_cpu_s: f64,
     /// Whether the cores had hardly a moment to spare.
     cores_are_busy: bool,
     /// The plan that was run.
@@ -119,6 +123,25 @@ impl Pipeline {
 
     /// The same of a record whose metrics are known.
     pub(crate) fn of_derived(derived: &Derived) -> Result<Self, Untold> {
+        let (pipeline, times) = Pipeline::counted(derived)?;
+        if derived.is_memory_served() {
+            return Err(Untold::ServedFromMemory);
+        }
+        pipeline.fitted(derived, &times)
+    }
+
+    /// The run with an ideal client, whose samples cost what the loader takes for them. Where memory served them, it serves them then too.
+    /// `None` where the client was ideal.
+    pub fn with_ideal_client(derived: &Derived) -> Option<Result<Prediction, Untold>> {
+        let mut plan = derived.record.plan.clone();
+        plan.loader.client.take()?;
+        let predicted = Pipeline::counted(derived)
+            .and_then(|of| of.0.fitted(derived, &of.1)?.predict(&plan, &[]));
+        Some(predicted)
+    }
+
+    /// The figures that the record counts, and its epochs.
+    fn counted(derived: &Derived) -> Result<(Self, Vec<EpochTimes>), Untold> {
         let record = derived.record;
         let (plan, io) = (&record.plan, &derived.io);
         let times: Vec<EpochTimes> =
@@ -138,9 +161,6 @@ impl Pipeline {
         if reads_together(plan) {
             return Err(Untold::CollectiveReads);
         }
-        if derived.is_memory_served() {
-            return Err(Untold::ServedFromMemory);
-        }
         let samples = io.access.samples_read as f64;
         let each_s = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
         // Waits that spin are no work.
@@ -148,6 +168,14 @@ impl Pipeline {
             None
         } else {
             derived.sum_of_host(|host| host.process_cpu_ns)
+        };
+        let worked_s = each_s(io.open_ns + io.read_ns + io.decode_ns, io.samples);
+        let own_cpu_s = match plan.loader.client {
+            Some(_) => each_s(io.client_own_ns, io.samples),
+            // The process has other threads too.
+            None => cpu_ns
+                .and_then(|ns| each_s(ns, io.samples))
+                .map(|cpu_s| worked_s.map_or(cpu_s, |worked_s| cpu_s.min(worked_s))),
         };
         let mut pipeline = Pipeline {
             accelerators: plan.accelerators,
@@ -171,18 +199,19 @@ impl Pipeline {
             work: OnceCell::new(),
             limited_request_s: 0.0,
             cache_asks: false,
+            own_cpu_s,
+            client_cpu_s: each_s(io.client_burnt_ns + io.receive_ns, io.samples).unwrap_or(0.0),
             cores_are_busy: false,
             plan: plan.clone(),
             models: Vec::new(),
         };
         let of_cores = length_s * f64::from(pipeline.cores);
         pipeline.cores_are_busy = cpu_ns.is_some_and(|ns| ns as f64 / 1e9 > BUSY_SHARE * of_cores);
-        pipeline.fit(derived, &times)?;
-        Ok(pipeline)
+        Ok((pipeline, times))
     }
 
     /// Find what explains the reads, and how well.
-    fn fit(&mut self, derived: &Derived, times: &[EpochTimes]) -> Result<(), Untold> {
+    fn fitted(mut self, derived: &Derived, times: &[EpochTimes]) -> Result<Self, Untold> {
         let plan = self.with_compute(&self.plan);
         let cost = self.cost(&plan)?;
         let emulated = StorageModel::emulated(&plan.storage_of_steps());
@@ -219,7 +248,7 @@ impl Pipeline {
         let mut models = self.models.iter().map(|(rest, _)| rest.behind(emulated));
         self.storage.best = models.next().unwrap_or_default();
         self.storage.others = models.collect();
-        Ok(())
+        Ok(self)
     }
 
     /// Limits that the machine told of the device, and whether they are what reads waited for.
@@ -275,13 +304,35 @@ impl Pipeline {
     /// Whether samples come as fast as they can be read, each of its own: none waits in the loader, or for the one before it in its file.
     fn waits_for_reads(&self, derived: &Derived) -> bool {
         let (io, plan) = (&derived.io, &self.plan);
-        let of_workers_s = (io.open_ns + io.read_ns + io.decode_ns) as f64;
+        let of_workers_s = (io.open_ns + io.read_ns + io.decode_ns + io.client_ns) as f64;
         let alone = plan.dataset.samples_per_file <= 1 || self.plan.storage.passes_page_cache;
         alone && self.au_percent < FED_PERCENT && READING_SHARE * of_workers_s <= io.read_ns as f64
     }
 
     /// A sample of `plan`, from those of the record.
     pub(super) fn cost(&self, plan: &Plan) -> Result<SampleCost, Untold> {
+        let cost = self.cost_of_files(plan)?;
+        let Some(client) = &plan.loader.client else { return Ok(cost) };
+        let batch = plan.loader.batch_size.max(1) as f64;
+        let of_batch_s = client.batch_s(1.0, cost.bytes * batch) / batch;
+        let asked_s = client.per_sample_s + client.per_byte_s * cost.bytes + of_batch_s;
+        let own_s = self.own_cpu_s.unwrap_or(0.0) * cost.bytes / self.sample_bytes;
+        Ok(SampleCost { client_s: (asked_s - own_s.max(cost.cpu_s)).max(0.0), ..cost })
+    }
+
+    /// Processor time of a sample of `plan`, whatever it is spent on; 0 where nothing is known.
+    pub(super) fn all_cpu_s(&self, plan: &Plan, cost: &SampleCost) -> f64 {
+        let batch = plan.loader.batch_size.max(1) as f64;
+        let receive_s = plan.loader.receive_s(cost.bytes * batch) / batch;
+        self.work_s().unwrap_or(0.0) + cost.client_s + receive_s
+    }
+
+    /// Processor time of a sample but for the client's, where it is known.
+    fn work_s(&self) -> Option<f64> {
+        self.cpu_s.map(|cpu_s| (cpu_s - self.client_cpu_s).max(0.0))
+    }
+
+    fn cost_of_files(&self, plan: &Plan) -> Result<SampleCost, Untold> {
         let (was, is) = (&self.plan, plan);
         if was.dataset.format != is.dataset.format || was.dataset.encoding != is.dataset.encoding {
             return Err(Untold::OtherFiles);
@@ -316,10 +367,10 @@ impl Pipeline {
         }
         let decode_s = (self.decode_s - was.loader.preprocess.mean_s()).max(0.0);
         // Workers that waited for a core took longer than the core did.
-        let of_cores_s = if self.cores_are_busy { self.cpu_s } else { None };
+        let of_cores_s = if self.cores_are_busy { self.work_s() } else { None };
         let cpu_s = of_cores_s.unwrap_or(decode_s).min(decode_s);
         let is_read_alike = was.dataset == is.dataset
-            && was.loader == is.loader
+            && LoaderPlan { client: is.loader.client.clone(), ..was.loader.clone() } == is.loader
             && was.accelerators == is.accelerators;
         if is_shared && !is_read_alike {
             let was = *self.work.get_or_init(|| SampleWork::counted(was));
@@ -330,6 +381,7 @@ impl Pipeline {
                 reads: self.reads_per_sample * is.reads / was.reads,
                 bytes: self.sample_bytes * is.bytes / was.bytes,
                 cpu_s: cpu_s * is.bytes / was.bytes,
+                client_s: 0.0,
             });
         }
         let [bytes_were, bytes] = [was, is].map(mean_sample_bytes);
@@ -344,6 +396,7 @@ impl Pipeline {
             reads: reads.max(self.opens_per_sample),
             bytes: self.sample_bytes * grows,
             cpu_s: cpu_s * grows,
+            client_s: 0.0,
         })
     }
 

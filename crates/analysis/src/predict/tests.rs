@@ -1,12 +1,12 @@
 //! Records that the simulated driver made on storages that are known, against what is fitted and predicted from them.
 
+mod client;
+
 use super::*;
-use feedrate_engine::job::ReadJob;
-use feedrate_engine::loader;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
-use feedrate_measure::example;
-use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_engine::{job::ReadJob, loader};
 use feedrate_measure::record::{EpochRecord, HostEpoch, Mount, ReadLimits, Record, System};
+use feedrate_measure::{example, metric::AU_ALL_STEPS};
 use feedrate_spec::plan::FileAccess;
 use feedrate_spec::workload::{Shuffle, TimeSpec};
 

@@ -1,7 +1,8 @@
 //! `feedrate compare`: two results or two studies side by side, with an exit code for CI.
 
-use crate::exit::{Exit, UsageError};
-use crate::{messages, threads};
+use super::compare_logs::compare_logs;
+use crate::exit::{Exit, UsageError, refuse};
+use crate::{logs, messages, threads};
 use clap::Args;
 use feedrate_analysis::compare::{
     ComparedResponse, Comparison, Differing, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
@@ -24,10 +25,13 @@ use std::path::PathBuf;
 Experiments are matched by what was run. Settings in which all of A differ from all of B are what is compared, and are told; so two \
 single experiments are compared whatever they differ in, but for what `--across` must name. Intervals are of 95 %; each run is one value, however many epochs it has.
 
+Where A or B is a log that `feedrate import` reads, their access patterns are compared instead: sizes, order, files, concurrency and rates \
+each have a distance, which is judged as alike, near or unlike; what a log does not tell is unknown. The exit code is 0 then, however far they are apart.
+
 Exit codes: 0 what is asked for was shown for every experiment; 2 bad usage, nothing to compare, or one and the same run on both sides; 3 it was not shown, a run of a side \
 must not be used, or one of them lacks an experiment.")]
 pub(super) struct CompareArguments {
-    /// The folder of a run, ours or DLIO's, a folder above those of several, or the CSV of a study.
+    /// The folder of a run, ours or DLIO's, a folder above those of several, the CSV of a study, or a log of a real job's I/O.
     a: PathBuf,
     /// The same, to be compared with A.
     b: PathBuf,
@@ -52,11 +56,37 @@ pub(super) struct CompareArguments {
     json: bool,
 }
 
+impl CompareArguments {
+    /// Patterns have a distance, and no response that is shown to be the same.
+    fn refuse_questions(&self) -> Result<(), UsageError> {
+        let options = [
+            ("--response", !self.responses.is_empty()),
+            ("--within", self.within.is_some()),
+            ("--no-worse-than", self.no_worse_than.is_some()),
+            ("--paired", self.paired),
+            ("--across", !self.across.is_empty()),
+        ];
+        let given: Vec<&str> =
+            options.into_iter().filter(|option| option.1).map(|option| option.0).collect();
+        if given.is_empty() {
+            return Ok(());
+        }
+        refuse(
+            format!("{}: with a log access patterns are compared", given.join(", ")),
+            "leave out what asks for responses of runs; `--json` has the distances",
+        )
+    }
+}
+
 /// The margin, where none is given.
 const WITHIN: f64 = 0.02;
 
 /// Compare, and say what can be said.
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
+    if logs::is_log(&arguments.a) || logs::is_log(&arguments.b) {
+        arguments.refuse_questions()?;
+        return compare_logs(&arguments.a, &arguments.b, arguments.json);
+    }
     let asked_for = responses(&arguments.responses)?;
     let question = question(arguments)?;
     let pairing = if arguments.paired { Pairing::InTurns } else { Pairing::None };

@@ -4,6 +4,7 @@ mod run;
 mod generate;
 mod plan;
 mod scan;
+mod calibrate;
 mod import;
 mod verify;
 mod show;
@@ -14,6 +15,7 @@ mod postprocess;
 mod analyze;
 mod groups;
 mod compare;
+mod compare_logs;
 mod report;
 mod scale;
 mod diagnose;
@@ -52,6 +54,8 @@ enum Command {
     Generate(generate::GenerateArguments),
     /// Say what a folder of files holds, and of which format they are.
     Scan(scan::ScanArguments),
+    /// Measure what the loader of a PyTorch training costs its processors, as `client:` of a workload.
+    Calibrate(calibrate::CalibrateArguments),
     /// Say how the job of a log (strace, DFTracer, Darshan) read its data, and make the workload that emulates it.
     Import(import::ImportArguments),
     /// Show what would run: files, bytes, steps, memory, doubts.
@@ -141,6 +145,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Run(a) => run::run(a),
         Command::Generate(a) => generate::generate(a),
         Command::Scan(a) => scan::scan(a),
+        Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Import(a) => import::import(a),
         Command::Plan(a) => plan::plan(a),
         Command::Verify(a) => verify::verify(a),

@@ -150,7 +150,8 @@ fn workload(
     // Of fewer samples than ranks some ranks would have none.
     let ranks = job.ranks.clamp(1, (job.files * samples.per_file).max(1));
     if ranks < job.ranks {
-        assumed.push(format!("{} share too few samples: {ranks}", units::counted(job.ranks, "rank")));
+        assumed
+            .push(format!("{} share too few samples: {ranks}", units::counted(job.ranks, "rank")));
     }
     let mut yaml = format!(
         "model:\n  name: {name}\n\nframework: pytorch\naccelerators: {ranks}\n\nworkflow:\n  train: True\n\n\

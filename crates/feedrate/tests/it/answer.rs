@@ -21,10 +21,15 @@ fn the_answer_takes_six_lines_at_most() {
     let test = Test::with(TINY);
     let run = throttled(&test, &[]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(heads(&run.stdout), ["NO", "Needs", "Would", "Doubts", "Results"], "{}", run.stdout);
+    assert_eq!(
+        heads(&run.stdout),
+        ["NO", "Needs", "Would", "Client", "Doubts", "Results"],
+        "{}",
+        run.stdout
+    );
     assert!(run.stdout.contains("% AU of the 90 % asked, over all 4 steps, storage-bound\n"));
     let fed = throttled(&test, &["metric.au=0.001"]).stdout;
-    assert_eq!(heads(&fed), ["YES", "Needs", "Doubts", "Results"], "{fed}");
+    assert_eq!(heads(&fed), ["YES", "Needs", "Client", "Doubts", "Results"], "{fed}");
     let rate = throttled(&test, &["train.computation_time=0"]).stdout;
     assert_eq!(heads(&rate)[0], "RATE", "{rate}");
     assert!(rate.lines().count() <= 6, "{rate}");

@@ -92,6 +92,35 @@ fn preprocessing_is_time_of_decoding() {
     assert!(json["stall"]["decode_s"].as_f64().unwrap() >= 0.04 * 0.99, "{json}");
 }
 
+/// 5 ms of a processor for each sample is what four samples and a millisecond of compute wait for, whatever else goes on.
+#[test]
+fn a_client_is_burnt_and_its_answer_has_both_utilisations() {
+    let test = Test::with(TINY);
+    let compute = "train.computation_time=0.001";
+    for threads in [0, 2] {
+        let threads = format!("reader.read_threads={threads}");
+        let json = test.run_json(&["client.per_sample=0.005", compute, &threads]);
+        assert_eq!(json["verdict"]["name"], "client-bound", "{json}");
+        let client = &json["answer"]["client"];
+        assert_eq!((&client["kind"], &client["untold"]), (&"calibrated".into(), &Value::Null));
+        assert_eq!(client["au_all_steps_percent"], json["au"]["all_steps_percent"]);
+        let ideal = &client["with_ideal_client"];
+        assert_eq!(ideal["estimated"], true);
+        assert!(client["au_all_steps_percent"].as_f64() < ideal["au_all_steps_percent"].as_f64());
+        let path = test.path(json["run_dir"].as_str().unwrap()).join("record.json");
+        let record: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let burnt = counts(&record, "client_burnt_ns");
+        for (burnt, own) in burnt.iter().zip(counts(&record, "client_own_ns")) {
+            assert!(8 * 5_000_000 <= burnt[0] + own[0] + 8, "{burnt:?} {own:?}");
+        }
+    }
+    let ideal = test.run_json(&[compute]);
+    assert_eq!(ideal["answer"]["client"]["kind"], "ideal");
+    assert_eq!(ideal["stall"]["client_s"], Value::Null);
+    test.feedrate(&["run", "workload.yaml", "client=pytorch-nothing"])
+        .refuses(2, &["client.name", "`pytorch-nothing`", "pytorch-npz"]);
+}
+
 #[test]
 fn threads_that_decode_can_be_fewer_than_those_that_read() {
     let test = Test::with(TINY);

@@ -10,6 +10,7 @@ mod answer;
 mod run;
 /// Bad input: each its own error, no panic.
 mod bad_input;
+mod calibrate;
 /// Plans, lists, descriptions.
 mod describe;
 /// Samples inside the files of others.

@@ -21,13 +21,18 @@ train: {epochs: 3, computation_time: 0.001}
 checkpoint: {checkpoint_folder: checkpoints, type: all_ranks}
 ";
 
-/// The complete events of a trace, which must be whole.
-fn events(file: &Path) -> Vec<Value> {
+/// All events of a trace, which must be whole.
+fn all_events(file: &Path) -> Vec<Value> {
     let mut text = String::new();
     MultiGzDecoder::new(File::open(file).unwrap()).read_to_string(&mut text).unwrap();
     let lines = text.strip_prefix("[\n").unwrap().strip_suffix("]\n").unwrap();
-    let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let (events, metadata): (Vec<_>, Vec<_>) = events.partition(|event| event["ph"] == "X");
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The complete ones.
+fn events(file: &Path) -> Vec<Value> {
+    let all = all_events(file).into_iter();
+    let (events, metadata): (Vec<_>, Vec<_>) = all.partition(|event| event["ph"] == "X");
     let files = metadata.iter().filter(|event| event["name"] == "FH");
     let named: BTreeSet<String> =
         files.map(|event| event["args"]["value"].as_str().unwrap().into()).collect();
@@ -167,4 +172,68 @@ fn a_trace_is_never_written_over_something() {
     }
     assert_eq!(fs::read_to_string(test.path("t.pfw.gz")).unwrap(), "mine");
     assert!(!test.path("data").exists(), "nothing was made before");
+}
+
+/// The operations of a trace as strace would have seen them.
+fn as_strace(trace: &Path) -> String {
+    let all = all_events(trace);
+    let named = |hash: &Value| {
+        all.iter().find(|event| event["name"] == "FH" && event["args"]["value"] == *hash)
+    };
+    let mut calls: Vec<&Value> = all.iter().filter(|event| event["cat"] == "POSIX").collect();
+    calls.sort_by_key(|event| event["ts"].as_u64());
+    let mut text = "5 1.000000 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
+    for call in calls {
+        let [us, dur_us] = ["ts", "dur"].map(|key| call[key].as_u64().unwrap());
+        let args = &call["args"];
+        let what = match call["name"].as_str().unwrap() {
+            "open" => {
+                let name = &named(&args["fhash"]).unwrap()["args"]["name"];
+                format!("openat(AT_FDCWD, {name}, O_RDONLY) = 3")
+            }
+            "pread" => format!("pread64(3, \"\", 65536, {}) = {}", args["offset"], args["ret"]),
+            "close" => "close(3) = 0".into(),
+            _ => continue,
+        };
+        let (at, took) = (us as f64 / 1e6, dur_us as f64 / 1e6);
+        text += &format!("5 {at:.6} {what} <{took:.6}>\n");
+    }
+    text
+}
+
+#[test]
+fn a_run_is_like_the_log_of_its_own_calls() {
+    let test = Test::with(WORKLOAD);
+    let settings = ["dataset.format=npz", "reader.read_threads=1", "workflow.evaluation=False"];
+    let run = |folder: &str, trace: &str, transfer: &str| {
+        let more = ["--run-dir", folder, "--trace", trace, transfer];
+        test.run_json(&[&settings[..], &more].concat());
+    };
+    run("run", "t.pfw.gz", "reader.transfer_size=8192");
+    run("other", "o.pfw.gz", "reader.transfer_size=65536");
+    test.write("log", as_strace(&test.path("t.pfw.gz")));
+    let compared = |folder: &str| test.feedrate(&["compare", folder, "log", "--json"]).json();
+    let likeness = |of: &Value, name: &str| {
+        let aspects = of["aspects"].as_array().unwrap();
+        let found = aspects.iter().find(|one| one["aspect"] == name).unwrap();
+        (found["distance"].as_f64(), found["likeness"].as_str().map(str::to_string))
+    };
+    let alike = compared("run");
+    for aspect in ["sizes", "order", "opens", "rereads", "overlap"] {
+        assert_eq!(likeness(&alike, aspect), (Some(0.0), Some("alike".into())), "{aspect}");
+    }
+    assert_eq!(alike["b"]["kind"], "strace");
+    let unlike = compared("other");
+    for aspect in ["sizes", "opens"] {
+        assert_eq!(likeness(&unlike, aspect).1.as_deref(), Some("unlike"), "{aspect}");
+    }
+    let told = test.feedrate(&["compare", "run", "log"]);
+    assert!(told.stdout.contains("alike in sizes of reads, order, reads of an open"), "{told:?}");
+    assert!(
+        told.stdout.lines().all(|line| line.starts_with("alike") || line.len() <= 80),
+        "{told:?}"
+    );
+    test.feedrate(&["compare", "run", "log", "--within", "2%"]).refuses(2, &["access patterns"]);
+    test.feedrate(&["compare", "log", "data"])
+        .refuses(2, &["neither a log nor the folder of a run"]);
 }

@@ -18,6 +18,7 @@ mod steady;
 mod scalability;
 mod knee;
 mod size;
+mod distance;
 #[cfg(test)]
 mod worked_examples;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod coverage;
 
 pub use anova::{Anova, Explained, Squares, anova};
 pub use bootstrap::{BOOTSTRAP_VALUES_LEAST, bootstrap_mean_interval};
+pub use distance::{WeightedValue, earth_movers};
 pub use equivalence::equivalence_p;
 pub use interval::{
     Difference, Interval, mean_half_width, mean_interval, paired_difference, percent_interval,

@@ -6,10 +6,12 @@ pub(crate) mod inconclusive;
 mod over_time;
 pub mod finding;
 pub mod comparison;
+pub mod likeness;
 pub mod recommendation;
 pub mod schedule;
 pub mod advice;
 pub mod answer;
+pub mod client;
 pub mod search;
 pub mod untold;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The cost of a client, in processor time of one core. A byte is one that is read for the sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientPlan {
-    /// The profile that it began with.
+    /// The profile that it is; `None` where costs are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Worker's for a sample: opening, reading from the page cache, decoding.
@@ -42,20 +42,31 @@ pub struct ClientProfile {
     start_per_epoch_s: f64,
 }
 
-/// The machine and the versions that the profiles were measured on.
-pub const MEASURED_ON: &str = "AMD EPYC, 2 cores, PyTorch 2.15 on Python 3.11";
+/// The machine and the versions that the profiles were measured on, by `feedrate calibrate`.
+pub const MEASURED_ON: &str = "AMD EPYC, 2 cores; PyTorch 2.15, numpy 2.4, h5py 3.16, Pillow 13.0, tfrecord 1.14, Python 3.11";
 
-/// Plain PyTorch, by the format of the files.
-pub static CLIENT_PROFILES: &[ClientProfile] = &[ClientProfile {
-    name: "pytorch-npz",
-    per_sample_s: 0.15e-3,
-    per_byte_s: 0.8e-9,
-    per_batch_s: 1.2e-3,
-    handover_bytes_per_second: 1.05e9,
-    receive_per_batch_s: 1.0e-3,
-    receive_per_byte_s: 0.18e-9,
-    start_per_epoch_s: 40e-3,
-}];
+/// Plain PyTorch, by the format of the files: for a sample, a byte, a batch, its hand-over, a batch and a byte received, a worker started.
+pub static CLIENT_PROFILES: &[ClientProfile] = &[
+    profile("pytorch-npz", [1.6e-4, 1.05e-9, 6e-4, 1.15e9, 8e-4, 2.1e-10, 0.045]),
+    profile("pytorch-npy", [8e-5, 4.6e-10, 8e-4, 1.2e9, 6e-4, 2.0e-10, 0.038]),
+    profile("pytorch-hdf5", [3.3e-4, 4.6e-10, 8e-4, 1.1e9, 9e-4, 2.0e-10, 0.045]),
+    profile("pytorch-jpeg", [0.0, 3.6e-8, 8e-4, 7.0e7, 1.5e-3, 2.5e-9, 0.06]),
+    profile("pytorch-png", [4.4e-4, 1.73e-8, 1.0e-3, 5.2e8, 1.2e-3, 3.5e-10, 0.075]),
+    profile("pytorch-tfrecord", [1.3e-5, 2.0e-10, 1.4e-4, 2.5e9, 5e-4, 2.0e-10, 0.036]),
+];
+
+const fn profile(name: &'static str, costs: [f64; 7]) -> ClientProfile {
+    ClientProfile {
+        name,
+        per_sample_s: costs[0],
+        per_byte_s: costs[1],
+        per_batch_s: costs[2],
+        handover_bytes_per_second: costs[3],
+        receive_per_batch_s: costs[4],
+        receive_per_byte_s: costs[5],
+        start_per_epoch_s: costs[6],
+    }
+}
 
 impl ClientProfile {
     /// The profile of that name.

@@ -3,6 +3,17 @@
 use super::{Builder, WAIT_MAX_S};
 use crate::plan::{CLIENT_PROFILES, ClientPlan, ClientProfile};
 
+/// Keys of `client` beside its name.
+const COSTS: &[&str] = &[
+    "per_sample",
+    "per_byte",
+    "per_batch",
+    "handover_bytes_per_second",
+    "receive_per_batch",
+    "receive_per_byte",
+    "start_per_epoch",
+];
+
 /// Costs that only workers have.
 const BETWEEN_PROCESSES: &[&str] = &[
     "client.handover_bytes_per_second",
@@ -27,6 +38,8 @@ impl Builder<'_> {
             }
             profile
         });
+        let is_given = |key: &str| w.is_given(&format!("client.{key}"));
+        let is_changed = COSTS.iter().any(|key| is_given(key));
         let known = profile.map(ClientProfile::plan).unwrap_or_default();
         let client = ClientPlan {
             per_sample_s: w.client_per_sample.unwrap_or(known.per_sample_s),
@@ -38,7 +51,7 @@ impl Builder<'_> {
             receive_per_batch_s: w.client_receive_per_batch.unwrap_or(known.receive_per_batch_s),
             receive_per_byte_s: w.client_receive_per_byte.unwrap_or(known.receive_per_byte_s),
             start_per_epoch_s: w.client_start_per_epoch.unwrap_or(known.start_per_epoch_s),
-            name: known.name,
+            name: if is_changed { None } else { known.name },
         };
         for (key, seconds) in [
             ("client.per_sample", client.per_sample_s),

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Plain PyTorch loops beside feedrate's emulation of them, on the same files and the same disk: prints both AUs of each cell and how far
+they are apart, exits 1 where a target is missed.
+
+Each client is calibrated once, by `feedrate calibrate`. The two sides alternate, and medians of the rounds are compared. The disk is slowed by a
+blkio cgroup (left out with a message where the kernel does not let us), from an empty page cache. Where storage is the limit, a run with the
+ideal client stands beside. Workers that have no core of their own each are reported apart.
+"""
+
+import argparse
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import FEEDRATE, ROOT, WORKLOADS, warm
+
+MB = 1_000_000
+# Format: files, and the keys that make them.
+DATASETS = {
+    "npz": (768, ["dataset.record_length_bytes=524288"]),
+    "hdf5": (768, ["dataset.record_length_bytes=1048576"]),
+    "jpeg": (1024, ["dataset.record_length_bytes=480000", "dataset.record_element_type=uint8"]),
+}
+# Samples of a batch: short and long steps, in seconds. Which two of the four a format has with so many workers goes in turns.
+STEPS = {4: (0.004, 0.015), 32: (0.03, 0.08)}
+WORKERS = (1, 2, 4)
+RATES = (None, 150 * MB, 600 * MB)
+MEDIAN_MAX = 2.0
+NEAR = 5.0
+NEAR_SHARE_MIN = 0.9
+
+
+@dataclass(frozen=True)
+class Cell:
+    format: str
+    batch: int
+    workers: int
+    rate: int | None
+    step: float
+
+
+def cells(formats, rates):
+    for number, kind in enumerate(formats):
+        for at, workers in enumerate(WORKERS):
+            for rate in rates:
+                for long, batch in enumerate([4, 32] if (number + at) % 2 else [32, 4]):
+                    yield Cell(kind, batch, workers, rate, STEPS[batch][long])
+
+
+class Sides:
+    """Both sides of a cell, below one folder."""
+
+    def __init__(self, arguments):
+        self.binary, self.python = arguments.binary.resolve(), arguments.python.absolute()
+        self.folder = arguments.data.resolve() / "fidelity"
+        self.seconds = arguments.seconds
+        self.cgroup = None
+        self.clients = {}
+        self.loops = subprocess.Popen(
+            [self.python, "-W", "ignore", ROOT / "bench/torch_loop.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.versions = json.loads(self.loops.stdout.readline())
+
+    def of_dataset(self, kind):
+        files, keys = DATASETS[kind]
+        # Each format has a folder, so that datasets stay.
+        return [f"dataset.format={kind}", f"dataset.num_files_train={files}", *keys, "--data", self.folder / kind]
+
+    def prepare(self, kind):
+        """Datasets are made, and durable, before anything is timed."""
+        self.feedrate("generate", WORKLOADS / "fidelity.yaml", *self.of_dataset(kind))
+        os.sync()
+        self.files = sorted(path for path in (self.folder / kind).rglob("*") if path.parent.name == "train" and path.is_file())
+        for batch in STEPS:
+            environment = {"FIDELITY_FORMAT": kind, "FIDELITY_FOLDER": str(self.folder / kind)}
+            told = self.feedrate(
+                "calibrate", f"{ROOT / 'bench/torch_loop.py'}:make_dataset", "--batch", batch, "--python", self.python,
+                "--time", f"{5 * self.seconds}s", more=environment,
+            )
+            self.clients[kind, batch] = told
+            print(f"{kind}, batches of {batch}: {json.dumps(told['client'])}", file=sys.stderr, flush=True)
+
+    def steps(self, cell):
+        """As many as take about the time of a run, or as there are samples for."""
+        told = self.clients[cell.format, cell.batch]
+        period = max(cell.step, told["batch_cpu_seconds"]["1"] / cell.workers, self.disk_seconds(cell))
+        return max(4, min(len(self.files) // cell.batch, math.ceil(self.seconds / period)))
+
+    def disk_seconds(self, cell):
+        """Of a batch."""
+        return sum(path.stat().st_size for path in self.files[: cell.batch]) / cell.rate if cell.rate else 0.0
+
+    def storage_is_the_limit(self, cell):
+        """The disk alone takes longer for a batch than its step, and than what the client does beside it."""
+        client = self.clients[cell.format, cell.batch]["batch_cpu_seconds"]["1"] / cell.workers
+        return self.disk_seconds(cell) > max(cell.step, 1.5 * client)
+
+    def real(self, cell):
+        self.make_ready(cell)
+        asked = {
+            "format": cell.format, "folder": str(self.folder / cell.format), "batch": cell.batch, "workers": cell.workers,
+            "steps": self.steps(cell), "step_seconds": cell.step, "cgroup": str(self.cgroup) if self.cgroup else None,
+        }
+        self.loops.stdin.write(json.dumps(asked) + "\n")
+        self.loops.stdin.flush()
+        return float(self.loops.stdout.readline())
+
+    def emulated(self, cell, is_ideal):
+        self.make_ready(cell)
+        client = {} if is_ideal else self.clients[cell.format, cell.batch]["client"]
+        keys = [f"++workload.client.{key}={value!r}" for key, value in client.items() if value]
+        keys += [f"reader.batch_size={cell.batch}", f"reader.read_threads={cell.workers}", f"train.computation_time={cell.step}"]
+        keys += [f"train.total_training_steps={self.steps(cell)}"]
+        ran = self.feedrate(
+            "run", WORKLOADS / "fidelity.yaml", *self.of_dataset(cell.format), *keys, "--results", self.folder / "results", joins=True
+        )
+        return ran["au"]["all_steps_percent"]
+
+    def make_ready(self, cell):
+        """Fill the page cache, or empty it of the files, and slow the disk."""
+        if cell.rate is None:
+            warm(self.files)
+            self.any_disk()
+            return
+        for path in self.files:
+            with open(path, "rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        self.slow_disk(cell.rate)
+
+    def slow_disk(self, rate):
+        device = self.folder.stat().st_dev
+        self.cgroup = Path(f"/sys/fs/cgroup/blkio/feedrate-fidelity-{os.getpid()}")
+        self.cgroup.mkdir(exist_ok=True)
+        (self.cgroup / "blkio.throttle.read_bps_device").write_text(f"{os.major(device)}:{os.minor(device)} {rate}")
+
+    def any_disk(self):
+        if self.cgroup and self.cgroup.is_dir():
+            self.cgroup.rmdir()
+        self.cgroup = None
+
+    def feedrate(self, *words, joins=False, more=None):
+        join = (lambda: (self.cgroup / "cgroup.procs").write_text(str(os.getpid()))) if joins and self.cgroup else None
+        argv = [str(word) for word in [self.binary, *words, "--json"]]
+        done = subprocess.run(argv, preexec_fn=join, env={**os.environ, **(more or {})}, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"`{' '.join(argv)}` ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        return json.loads(done.stdout)
+
+    def close(self):
+        self.any_disk()
+        self.loops.stdin.close()
+        self.loops.wait()
+        shutil.rmtree(self.folder / "results", ignore_errors=True)
+
+
+@dataclass
+class Row:
+    cell: Cell
+    real: float
+    emulated: float
+    ideal: float | None
+
+    def gap(self):
+        return self.emulated - self.real
+
+    def line(self):
+        cell = self.cell
+        disk = "warm" if cell.rate is None else f"{cell.rate // MB} MB/s"
+        names = [cell.format, cell.batch, cell.workers, disk, f"{1000 * cell.step:g} ms"]
+        ideal = "" if self.ideal is None else f"{self.ideal:.1f} % ({self.ideal - self.real:+.1f})"
+        values = [f"{self.real:.1f} %", f"{self.emulated:.1f} %", f"{self.gap():+.1f}", ideal]
+        return "| " + " | ".join(map(str, [*names, *values])) + " |"
+
+
+def measured(sides, cell, rounds):
+    taken = [[], [], []]
+    for _ in range(rounds):
+        taken[0].append(sides.real(cell))
+        taken[1].append(sides.emulated(cell, False))
+        if sides.storage_is_the_limit(cell):
+            taken[2].append(sides.emulated(cell, True))
+    return Row(cell, *(statistics.median(values) if values else None for values in taken))
+
+
+def told(label, gaps):
+    """A summary line, and whether the targets are met."""
+    if not gaps:
+        print(f"{label}: no cell")
+        return True
+    gaps = [abs(gap) for gap in gaps]
+    median, near = statistics.median(gaps), sum(gap <= NEAR for gap in gaps) / len(gaps)
+    print(f"{label}: {len(gaps)} cells; median gap {median:.1f} points of {MEDIAN_MAX:.0f}; {100 * near:.0f} % within {NEAR:.0f}, of {100 * NEAR_SHARE_MIN:.0f} %")
+    return median <= MEDIAN_MAX and near >= NEAR_SHARE_MIN
+
+
+def main():
+    arguments = parse_arguments()
+    rates = [rate for rate in RATES if rate is None or can_slow()]
+    sides = Sides(arguments)
+    rows = []
+    try:
+        for kind in arguments.only or DATASETS:
+            sides.prepare(kind)
+            for cell in cells(DATASETS, rates):
+                if cell.format == kind and not (arguments.quick and cell.rate == 600 * MB):
+                    rows.append(measured(sides, cell, arguments.rounds))
+                    print(rows[-1].line(), file=sys.stderr, flush=True)
+    finally:
+        sides.close()
+    cores = len(os.sched_getaffinity(0))
+    apart = [row for row in rows if cores < row.cell.workers]
+    judged = [row for row in rows if row not in apart]
+    head = "| format | batch | workers | disk | step | PyTorch | calibrated | gap | ideal client, where storage is the limit |\n|" + "---|" * 9
+    print("\n".join([head, *(row.line() for row in judged)]))
+    print(f"\nMore workers than the {cores} cores:\n")
+    print("\n".join([head, *(row.line() for row in apart)]) + "\n")
+    print(f"torch {sides.versions['torch']}, numpy {sides.versions['numpy']}, Python {sides.versions['python']}")
+    met = told("calibrated client", [row.gap() for row in judged])
+    met &= told("ideal client, where storage is the limit", [row.ideal - row.real for row in judged if row.ideal is not None])
+    told("calibrated client, more workers than cores", [row.gap() for row in apart])
+    sys.exit(0 if met else 1)
+
+
+def can_slow():
+    probe = Path(f"/sys/fs/cgroup/blkio/feedrate-fidelity-probe-{os.getpid()}")
+    try:
+        probe.mkdir()
+        probe.rmdir()
+        return True
+    except OSError as error:
+        print(f"left out: the kernel lets us slow no disk: {error}", file=sys.stderr)
+        return False
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
+    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="a Python that has torch, numpy, h5py and Pillow (this one)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each side of a cell (3)")
+    parser.add_argument("--seconds", type=float, default=1.2, help="a run lasts about so long (1.2)")
+    parser.add_argument("--quick", action="store_true", help="one short round, without 600 MB/s: does it work at all")
+    parser.add_argument("--only", action="append", choices=DATASETS, help="this format alone")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rounds, arguments.seconds = 1, 0.5
+    if not arguments.binary.exists():
+        sys.exit(f"error: there is no {arguments.binary}\n  hint: run `cargo build --release`")
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+//! `feedrate calibrate`: what the loader of a training costs its processors, as `client:` of a workload. Nothing is measured here: the
+//! user's own Python does it, or the record of a loop that was watched tells.
+
+use crate::exit::{Exit, UsageError, refuse};
+use crate::output::write_output;
+use crate::{messages, resolve, time};
+use anyhow::Context;
+use clap::Args;
+use feedrate_analysis::watched_client::{NoWatchedClient, watched_client};
+use feedrate_measure::record::file::read_text;
+use feedrate_results::load_run;
+use feedrate_run::system;
+use feedrate_spec::units;
+use feedrate_spec::workload::{self, Strictness};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const HELPER: &str = include_str!("calibrate.py");
+const HELPER_FILE: &str = "feedrate_calibrate.py";
+const TOLD_FILE: &str = "told.json";
+
+/// `feedrate calibrate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The function takes no arguments and returns a Dataset or a DataLoader of PyTorch. Its samples are read again and again, so that they come from memory.
+
+  feedrate calibrate train.py:make_dataset --batch 32
+  feedrate calibrate train.py:make_loader -o my.yaml
+  feedrate calibrate results/train/2026-11-23-06-14-48")]
+pub(super) struct CalibrateArguments {
+    /// A Python file and the function in it that makes the dataset, or the record of a loop that `feedrate.watch` watched.
+    #[arg(value_name = "SCRIPT.py:FUNCTION|RUN")]
+    made_by: String,
+    /// Samples of a batch [default: those of the DataLoader, else 32].
+    #[arg(long, value_name = "N")]
+    batch: Option<u32>,
+    /// Worker processes [default: those of the DataLoader, else 2].
+    #[arg(long, value_name = "N")]
+    workers: Option<u32>,
+    /// Time of the measurement, about.
+    #[arg(long, value_name = "TIME", default_value = "12s")]
+    time: String,
+    /// The Python of the training.
+    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
+    python: PathBuf,
+    /// A workload that gets the section, at its end, instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Answer of the helper.
+#[derive(Debug, Serialize, Deserialize)]
+struct Calibration {
+    client: ClientCosts,
+    /// The cost of a sample and that of its bytes were told apart by samples of several sizes.
+    told_apart: bool,
+    /// Different ones that were read.
+    samples: u64,
+    sample_bytes: f64,
+    batch_size: u64,
+    workers: u32,
+    /// That the costs of workers are the median of.
+    batches: u64,
+    /// Processor time of a batch in its worker, by the number of workers.
+    batch_cpu_seconds: BTreeMap<u32, f64>,
+}
+
+/// Keys of `client:` in their order.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct ClientCosts {
+    per_sample: Option<f64>,
+    per_byte: Option<f64>,
+    per_batch: Option<f64>,
+    handover_bytes_per_second: Option<f64>,
+    receive_per_batch: Option<f64>,
+    receive_per_byte: Option<f64>,
+    start_per_epoch: Option<f64>,
+}
+
+/// Measure, and say or write it.
+pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> {
+    let seconds = time::seconds("--time", &arguments.time)?;
+    // Whatever is wrong with it is said before it has cost a measurement.
+    let before = arguments.output.as_deref().map(workload_text).transpose()?;
+    if resolve::is_run(&arguments.made_by) {
+        let told = estimate(&arguments.made_by)?;
+        return finish(arguments, before, &told, &told.section(&arguments.made_by));
+    }
+    let Some((script, function)) = arguments.made_by.rsplit_once(':') else {
+        return refuse(
+            format!("`{}` names no function", arguments.made_by),
+            "name the one that makes the dataset: `train.py:make_dataset`",
+        );
+    };
+    if !Path::new(script).is_file() {
+        return refuse(
+            format!("there is no file `{script}`"),
+            "name the Python file of a training",
+        );
+    }
+    let told = measure(arguments, script, function, seconds)?;
+    finish(arguments, before, &told, &told.section(&arguments.made_by))
+}
+
+/// Say it, or write it into a workload.
+fn finish(
+    arguments: &CalibrateArguments,
+    before: Option<String>,
+    told: &impl Serialize,
+    section: &str,
+) -> anyhow::Result<Exit> {
+    match (&arguments.output, before) {
+        (Some(file), Some(before)) => {
+            let whole = with_section(&before, section);
+            parse(file, &whole)?;
+            write_output(file, whole.as_bytes(), true)?;
+        }
+        _ if arguments.json => messages::print_json(serde_json::to_value(told)?)?,
+        _ => messages::print(section.trim_end())?,
+    }
+    Ok(Exit::Fine)
+}
+
+/// An estimate, from a record.
+#[derive(Debug, Serialize)]
+struct Estimate {
+    client: ClientCosts,
+    is_estimate: bool,
+}
+
+fn estimate(folder: &str) -> anyhow::Result<Estimate> {
+    let told = watched_client(&load_run(Path::new(folder))?).map_err(|why| {
+        let (message, hint) = not_told(why);
+        UsageError::new(format!("`{folder}` does not tell what its loader costs: {message}"), hint)
+    })?;
+    let client = ClientCosts {
+        per_sample: Some(told.per_sample_s),
+        start_per_epoch: Some(told.start_per_epoch_s),
+        ..ClientCosts::default()
+    };
+    Ok(Estimate { client, is_estimate: true })
+}
+
+const SCRIPT_INSTEAD: &str = "`feedrate calibrate SCRIPT.py:FUNCTION` measures it";
+
+fn not_told(why: NoWatchedClient) -> (&'static str, &'static str) {
+    match why {
+        NoWatchedClient::NotWatched => ("it is no loop that was watched", SCRIPT_INSTEAD),
+        NoWatchedClient::NoWorkers => ("it has no workers, or no size of a batch", SCRIPT_INSTEAD),
+        NoWatchedClient::TooManyWorkers => ("it has more workers than cores", SCRIPT_INSTEAD),
+        NoWatchedClient::NotCached => {
+            ("no epoch read from memory alone", "watch two epochs of files that memory holds")
+        }
+        NoWatchedClient::NotWaiting => {
+            ("its steps hardly wait for it", "watch a loop that computes nothing")
+        }
+    }
+}
+
+/// Text of a workload that has no costs of a client yet.
+fn workload_text(file: &Path) -> anyhow::Result<String> {
+    let name = file.display();
+    let text = read_text(file).map_err(|error| {
+        let hint =
+            "name a workload of yours; `feedrate run --data DIR --write-yaml FILE` makes one";
+        UsageError::new(format!("cannot read workload `{name}`: {error}"), hint)
+    })?;
+    parse(file, &text)?;
+    if parse(file, &with_section(&text, "client: {}\n")).is_err() {
+        return refuse(format!("`{name}` has a `client:` already"), "take it out of the file");
+    }
+    Ok(text)
+}
+
+fn parse(file: &Path, text: &str) -> anyhow::Result<()> {
+    workload::parse(&file.display().to_string(), text, &[], Strictness::Error)?;
+    Ok(())
+}
+
+fn with_section(text: &str, section: &str) -> String {
+    let text = text.trim_end();
+    format!("{text}\n{section}")
+}
+
+fn measure(
+    arguments: &CalibrateArguments,
+    script: &str,
+    function: &str,
+    seconds: f64,
+) -> anyhow::Result<Calibration> {
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let helper = folder.path().join(HELPER_FILE);
+    let told = folder.path().join(TOLD_FILE);
+    std::fs::write(&helper, HELPER).context("cannot write the helper")?;
+    let numbers = [arguments.batch, arguments.workers].map(|of| of.unwrap_or(0).to_string());
+    let python = &arguments.python;
+    let mut command = Command::new(python);
+    command.arg(&helper).args([script, function]).args(numbers).arg(seconds.to_string()).arg(&told);
+    let status = command.stdin(Stdio::null()).status().map_err(|error| {
+        let message = format!("cannot start `{}`: {error}", python.display());
+        UsageError::new(message, "name the Python of your training with `--python`")
+    })?;
+    if !status.success() {
+        anyhow::bail!("`{}` could not be timed: its Python said why above", arguments.made_by);
+    }
+    let bytes = std::fs::read(&told).context("the helper left no answer")?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+impl Estimate {
+    fn section(&self, folder: &str) -> String {
+        format!(
+            "# An estimate from {folder}: the time between its steps, times its workers; hand-over and bytes are in it.\n{}",
+            self.client.section()
+        )
+    }
+}
+
+impl ClientCosts {
+    /// As a workload has it: what is known.
+    fn section(&self) -> String {
+        let costs = [
+            ("per_sample", self.per_sample),
+            ("per_byte", self.per_byte),
+            ("per_batch", self.per_batch),
+            ("handover_bytes_per_second", self.handover_bytes_per_second.map(f64::round)),
+            ("receive_per_batch", self.receive_per_batch),
+            ("receive_per_byte", self.receive_per_byte),
+            ("start_per_epoch", self.start_per_epoch),
+        ];
+        let known = costs.iter().filter_map(|(key, cost)| cost.map(|cost| (key, cost)));
+        let lines: String =
+            known.map(|(key, cost)| format!("  {key}: {}\n", in_yaml(cost))).collect();
+        format!("client:\n{lines}")
+    }
+}
+
+impl Calibration {
+    fn section(&self, made_by: &str) -> String {
+        let sizes = if self.told_apart {
+            ""
+        } else {
+            "\n# Of one size: what a sample costs and what its bytes do cannot be told apart."
+        };
+        format!("# {}{sizes}\n{}", self.measured(made_by), self.client.section())
+    }
+
+    fn measured(&self, made_by: &str) -> String {
+        let machine = system::system(None, None);
+        let processor = machine.cpuinfo.iter().find(|(key, _)| key == "model name");
+        let processor = processor.map_or("processor unknown", |(_, name)| name);
+        let costs: Vec<String> = self
+            .batch_cpu_seconds
+            .iter()
+            .map(|(workers, cpu)| format!("{} with {}", units::seconds(*cpu), counted(*workers)))
+            .collect();
+        format!(
+            "{made_by} on {processor}, {} cores: {} of {}, batches of {}, {}.\n# Processor time of a batch in its worker: {}.",
+            machine.cpus,
+            units::counted(self.samples, "sample"),
+            units::bytes(self.sample_bytes as u64),
+            self.batch_size,
+            counted(self.workers),
+            costs.join(", "),
+        )
+    }
+}
+
+fn counted(workers: u32) -> String {
+    units::counted(workers.into(), "worker")
+}
+
+/// A number that every reader of YAML takes for one.
+fn in_yaml(number: f64) -> String {
+    match number {
+        number if number == 0.0 || number >= 1e3 => number.to_string(),
+        number => format!("{number:.3e}"),
+    }
+}

@@ -1,0 +1,51 @@
+"""The sums of src/command/calibrate.py, of rows that are known; run by calibrate.rs. In the place of torch stands nothing."""
+
+import importlib.util
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+data = types.ModuleType("torch.utils.data")
+for name in ("DataLoader", "Dataset", "IterableDataset", "default_collate", "get_worker_info"):
+    setattr(data, name, type(name, (), {}))
+for name in ("torch", "torch.utils"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["torch.utils.data"] = data
+spec = importlib.util.spec_from_file_location("calibrate", Path(__file__).parents[2] / "src/command/calibrate.py")
+calibrate = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(calibrate)
+
+
+def near(a, b):
+    return all(abs(one - other) <= 1e-9 * abs(other) for one, other in zip(a, b))
+
+
+# A batch of 1 ms and 2 ns a byte; one that grows with none is a cost of the whole.
+assert near(calibrate.line((4000, 0.001008), (1000, 0.001002)), (0.001, 2e-9))
+assert near(calibrate.line((1000, 0.002), (4000, 0.001)), (0.001, 0))
+# Never below nothing.
+assert near(calibrate.line((1000, 1e-6), (4000, 8e-6)), (0, 2e-9))
+
+# Samples of several sizes tell by the sample from by the byte, those of one do not.
+varied = [[1, size, 100_000 + 3 * size, 0] for size in (10_000, 50_000, 200_000, 400_000)]
+assert near(calibrate.by_sample_and_byte(varied, 1), (0.0001, 3e-9))
+assert calibrate.by_sample_and_byte(varied, 1)[2]
+large = [[4, 4 << 20, 8_388_608, 0]] * 5
+assert calibrate.by_sample_and_byte(large, 4) == (0.0, 2e-9, False)
+small = [[4, 4000, 1_000_000, 0]] * 5
+assert calibrate.by_sample_and_byte(small, 4) == (0.00025, 0.0, False)
+
+# What the probe writes of a batch: samples, bytes, and processor time, that within `__getitem__` among it.
+with tempfile.TemporaryDirectory() as folder:
+    file = Path(folder, "sample")
+    file.write_bytes(bytes(5000))
+    rows = Path(folder, "rows")
+    rows.mkdir()
+    probe = calibrate.Probe(rows, 2)
+    for _ in range(5):
+        assert probe.sample(file.read_bytes) == bytes(5000)
+    [told] = rows.iterdir()
+    measured = [calibrate.json.loads(line) for line in told.read_text().splitlines()]
+    assert [row[:2] for row in measured] == [[2, 10_000]] * 2
+    assert all(0 < row[2] <= row[3] for row in measured), measured

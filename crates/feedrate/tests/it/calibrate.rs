@@ -1,0 +1,86 @@
+//! `feedrate calibrate`: a program in the place of Python says what it has measured. What the real one works out, calibrate.py tells from
+//! rows; it needs `.venv`, and no torch.
+
+use crate::harness::{TINY, Test, venv_python};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const TOLD: &str = r#"{"client": {"per_sample": 0.0001466, "per_byte": 6.372e-10, "per_batch": 0.0021, "handover_bytes_per_second": 1164669494.5,
+    "receive_per_batch": 0.00114, "receive_per_byte": 1.8e-10, "start_per_epoch": null}, "told_apart": false, "samples": 400,
+    "sample_bytes": 1053151.75, "batch_size": 4, "workers": 1, "batches": 138, "batch_cpu_seconds": {"1": 0.0087, "2": 0.0092}}"#;
+
+/// A script, and a Python that says so much about it.
+fn trained() -> Test {
+    let test = Test::with(TINY);
+    test.write("train.py", "");
+    test.write("told.json", TOLD);
+    test.write(
+        "python",
+        "#!/bin/sh\necho from the training >&2\nfor last; do :; done\ncp told.json \"$last\"\n",
+    );
+    std::fs::set_permissions(test.path("python"), PermissionsExt::from_mode(0o755)).unwrap();
+    test
+}
+
+const CALIBRATE: &[&str] = &["calibrate", "train.py:make_dataset", "--python", "./python"];
+
+#[test]
+fn costs_are_a_section_of_a_workload() {
+    let test = trained();
+    let told = test.feedrate(CALIBRATE);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(told.stderr, "from the training\n");
+    let (words, section) = told.stdout.split_at(told.stdout.find("client:").unwrap());
+    assert!(words.contains("400 samples of 1.1 MB, batches of 4, 1 worker.\n"), "{words}");
+    assert!(words.contains("8.7 ms with 1 worker, 9.2 ms with 2 workers.\n"), "{words}");
+    assert!(words.contains("Of one size"), "{words}");
+    let keys = "\
+client:
+  per_sample: 1.466e-4
+  per_byte: 6.372e-10
+  per_batch: 2.100e-3
+  handover_bytes_per_second: 1164669495
+  receive_per_batch: 1.140e-3
+  receive_per_byte: 1.800e-10
+";
+    assert_eq!(section, keys);
+    let json = test.feedrate(&[CALIBRATE, &["--json"]].concat()).json();
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["client"]["per_batch"], 0.0021);
+    assert!(json["client"]["start_per_epoch"].is_null());
+}
+
+#[test]
+fn a_workload_gets_the_section_once_and_keeps_the_rest() {
+    let test = trained();
+    let write = [CALIBRATE, &["-o", "workload.yaml"]].concat();
+    let told = test.feedrate(&write);
+    assert_eq!((told.code, told.stdout.as_str()), (0, ""), "{}", told.stderr);
+    let whole = std::fs::read_to_string(test.path("workload.yaml")).unwrap();
+    assert!(whole.starts_with(TINY) && whole.contains("\n  per_batch: 2.100e-3\n"), "{whole}");
+    assert_eq!(test.feedrate(&["plan", "workload.yaml"]).code, 0);
+    test.feedrate(&write).refuses(2, &["`workload.yaml` has a `client:` already", "take it out"]);
+    assert_eq!(std::fs::read_to_string(test.path("workload.yaml")).unwrap(), whole);
+}
+
+#[test]
+fn what_cannot_be_timed_is_said() {
+    let test = trained();
+    test.feedrate(&["calibrate", "train.py"]).refuses(2, &["names no function"]);
+    test.feedrate(&["calibrate", "gone.py:make"]).refuses(2, &["there is no file `gone.py`"]);
+    let nobody = ["calibrate", "train.py:make", "--python", "./nobody"];
+    test.feedrate(&nobody).refuses(2, &["cannot start `./nobody`", "--python"]);
+    test.feedrate(&[CALIBRATE, &["-o", "gone.yaml"]].concat())
+        .refuses(2, &["cannot read workload"]);
+    test.write("python", "#!/bin/sh\nexit 1\n");
+    test.feedrate(CALIBRATE).refuses(1, &["could not be timed"]);
+}
+
+#[test]
+fn costs_are_those_of_the_rows() {
+    let test = Test::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = test.program(std::path::absolute(venv_python()).unwrap(), &[]);
+    let done = command.arg(root.join("tests/it/calibrate.py")).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}

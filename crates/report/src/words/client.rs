@@ -1,0 +1,69 @@
+//! The client that an answer rests on, in a line. Decides nothing.
+
+use feedrate_analysis::predict::{Prediction, Untold};
+use feedrate_measure::derived::Derived;
+use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S};
+
+/// `Client: ideal, the storage's question`, or both utilisations over all steps: the measured one, and `ideal`, which is estimated. `None`
+/// where no client was emulated: of checkpoints alone, and of loops that were watched.
+pub fn line(derived: &Derived, ideal: Option<&Result<Prediction, Untold>>) -> Option<String> {
+    let record = derived.record;
+    if record.watched.is_some() || record.plan.is_checkpoints_alone() {
+        return None;
+    }
+    let Some(client) = &record.plan.loader.client else {
+        return Some("Client: ideal, the storage's question".into());
+    };
+    let name = client.name.as_deref().unwrap_or("calibrated");
+    let head = format!("Client: {name}, the job's question");
+    let computes = derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0);
+    let Some(au) = derived.value(&AU_ALL_STEPS).filter(|au| computes && au.is_finite()) else {
+        return Some(head);
+    };
+    let of_ideal = match ideal {
+        Some(Ok(of)) => {
+            let [low, high] = of.interval;
+            format!("{:.0} % [{low:.0}, {high:.0}], estimated", of.au_percent)
+        }
+        _ => "not told by this run".into(),
+    };
+    Some(format!("{head}: {au:.0} % AU; ideal client: {of_ideal}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::example::{checkpoints_alone, simple};
+    use feedrate_measure::record::Record;
+    use feedrate_measure::verdict::Bound;
+    use feedrate_spec::plan::ClientPlan;
+
+    #[track_caller]
+    fn check(record: &Record, ideal: Option<&Result<Prediction, Untold>>, expected: Option<&str>) {
+        assert_eq!(line(&Derived::new(record), ideal).as_deref(), expected);
+    }
+
+    #[test]
+    fn an_answer_says_which_client_it_rests_on() {
+        let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+        check(&record, None, Some("Client: ideal, the storage's question"));
+        let client = ClientPlan { per_sample_s: 0.1, ..ClientPlan::default() };
+        record.plan.loader.client = Some(client.clone());
+        let told = Prediction {
+            au_percent: 97.6,
+            interval: [95.1, 99.9],
+            bottleneck: Bound::ComputeBound,
+            bytes_per_second: 1e6,
+            samples_per_second: 1.0,
+        };
+        let both = "Client: calibrated, the job's question: 50 % AU; ideal client: 98 % [95, 100], estimated";
+        check(&record, Some(&Ok(told)), Some(both));
+        record.plan.loader.client = Some(ClientPlan { name: Some("pytorch-npz".into()), ..client });
+        let one =
+            "Client: pytorch-npz, the job's question: 50 % AU; ideal client: not told by this run";
+        check(&record, Some(&Err(Untold::CollectiveReads)), Some(one));
+        record.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+        check(&record, None, Some("Client: pytorch-npz, the job's question"));
+        check(&checkpoints_alone(3), None, None);
+    }
+}
