@@ -193,14 +193,18 @@ impl DarshanReader<'_> {
         self.tally.length(file, told.count("MAX_BYTE_READ") + 1);
         self.tally.opened_times(file, opens);
         let end_ns = told.ns("F_READ_END_TIMESTAMP").max(told.ns("F_CLOSE_END_TIMESTAMP"));
-        self.tally.lasted(file, told.ns("F_OPEN_START_TIMESTAMP"), end_ns);
+        let start_ns = told.ns("F_OPEN_START_TIMESTAMP");
+        // 0 is Darshan's word for a time that was not taken.
+        if start_ns > 0 && end_ns > 0 {
+            self.tally.lasted(file, start_ns, end_ns);
+        }
     }
 
     /// ` X_POSIX  0  read  0  4096  262144  0.0029  0.0032`.
     fn segment(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[_, rank, way, _, offset, length, start, end, ..] = &words[..] else { return };
-        let Some(file) = self.file.filter(|_| way == "read") else { return };
+        let ("read", Some(file)) = (way, self.file) else { return };
         let seconds = |text: &str| {
             let value = text.parse::<f64>().ok()?;
             (0.0..SECONDS_MAX).contains(&value).then_some((value * 1e9) as u64)

@@ -170,7 +170,11 @@ fn epochs(tally: &Tally, at: usize, record: &Record) -> u64 {
     let by_opens = median(opens).unwrap_or(1).max(1);
     let io = counters_of_run(record);
     let unique = record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
-    let Some(unique) = unique.filter(|&bytes| bytes > 0) else { return by_opens };
+    let lengths = tally.files.iter().filter(|file| usize::from(file.kind) == at);
+    let unique = unique.unwrap_or_else(|| lengths.map(|file| file.length_bytes).sum());
+    if unique == 0 {
+        return by_opens;
+    }
     let by_bytes = io.read_bytes as f64 / unique as f64;
     if (by_opens as f64 / by_bytes - 1.0).abs() < 0.35 {
         by_opens

@@ -256,7 +256,7 @@ impl Tally {
         let range = offset.and_then(|start| FileRange::new(file, start, bytes, caller.rank));
         let kind = usize::from(self.files[file as usize].kind);
         self.kinds[kind].add_range(range, bytes);
-        self.length(file, offset.map_or(0, |offset| offset + bytes));
+        self.length(file, offset.unwrap_or(0) + bytes);
         if self.ops >= OPS_MAX {
             return self.lose("read", "too many to tell batches and compute by");
         }
@@ -284,7 +284,7 @@ impl Tally {
         self.kinds[kind].lasted(start_ns, end_ns.max(start_ns));
     }
 
-    /// Which bytes were read is known only where each read that was counted has been told by itself.
+    /// Forget places of reads, but where each read that was counted has been told by itself.
     pub(super) fn compare_with_segments(&mut self) {
         let mut lacking = 0;
         for kind in &mut self.kinds {

@@ -88,6 +88,7 @@ fn paths_of_descriptors_tell_what_was_opened_before() {
                 7 2.0 read(9</d/x.h5>, \"\", 10) = 10 <0.1>\n\
                 7 3.0 read(8, \"\", 10) = 10 <0.1>\n";
     let log = import("t", text).unwrap();
+    assert_eq!((log.job.files, log.job.file_bytes), (1, 32_768.0));
     let io = counters_of_run(&log.record);
     assert_eq!((io.opens, io.reads, io.read_bytes), (0, 2, 28_682));
     // Where the second began is not known, and so neither which bytes were read.
@@ -212,6 +213,7 @@ fn counters_of_darshan_are_those_of_a_record() {
     assert_eq!((log.job.ranks, log.job.read_bytes, log.job.readers), (2, Some(4096), None));
     let without = darshan(COUNTERS, "");
     assert_eq!(without.record.epochs[0].files_read, None, "DXT alone tells which bytes");
+    assert_eq!((log.job.epochs, without.job.epochs), (2, 2), "12,288 bytes of 8,192 were read");
     let why = "without a segment of DXT: its place and time are not known";
     assert_eq!(lost(&without), [(3, why)]);
 }
