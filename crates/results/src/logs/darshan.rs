@@ -122,7 +122,7 @@ impl DarshanReader<'_> {
         }
     }
 
-    /// `POSIX	0	1234	POSIX_OPENS	3	/path	/	ext4`.
+    /// `POSIX 0 1234 POSIX_OPENS 3 /path / ext4`, with tabs between.
     fn counter(&mut self, line: &str) {
         let words: Vec<&str> = line.split('\t').collect();
         let &[module, rank, id, counter, value, name, ..] = &words[..] else { return };
