@@ -125,12 +125,10 @@ impl EventReader<'_> {
         };
         let (name, arguments) = (event["name"].as_str().unwrap_or_default(), &event["args"]);
         match name {
-            "FH" => {
-                if self.names.len() < NAMES_MAX {
-                    let path = text(&arguments["name"]);
-                    let file = self.tally.file(&path);
-                    self.names.insert(text(&arguments["value"]), (file, path));
-                }
+            "FH" if self.names.len() < NAMES_MAX => {
+                let path = text(&arguments["name"]);
+                let file = self.tally.file(&path);
+                self.names.insert(text(&arguments["value"]), (file, path));
             }
             "CM" if arguments["name"] == "time_metric" => {
                 self.unit_ns = match arguments["value"].as_str() {
