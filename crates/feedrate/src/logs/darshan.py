@@ -1,0 +1,24 @@
+"""Print a Darshan log as darshan-parser and darshan-dxt-parser do, by the module `darshan` of PyPI: what feedrate reads of it."""
+import sys
+
+import darshan.backend.cffi_backend as backend
+
+log = backend.log_open(sys.argv[1])
+if not log or not log["handle"]:
+    sys.exit("it is no log of Darshan, or broken")
+modules = backend.log_get_modules(log)
+names = backend.log_get_name_records(log)
+print("# nprocs:", backend.log_get_job(log)["nprocs"])
+for module in ("POSIX", "STDIO"):
+    if modules.get(module, {}).get("partial_flag"):
+        print("# *WARNING*: incomplete data in module", module)
+    counters = [backend.counter_names(module), backend.fcounter_names(module)]
+    while module in modules and (record := backend.log_get_record(log, module)):
+        name = names.get(record["id"], "").replace("\n", " ").replace("\t", " ")
+        values = list(zip(counters[0], record["counters"])) + list(zip(counters[1], record["fcounters"]))
+        for counter, value in values:
+            print(module, record["rank"], record["id"], counter, value, name, "", "", sep="\t")
+while "DXT_POSIX" in modules and (record := backend.log_get_record(log, "DXT_POSIX", dtype="dict")):
+    print(f"# DXT, file_id: {record['id']}, file_name: {names.get(record['id'], '')}")
+    for at, part in enumerate(record["read_segments"]):
+        print(" X_POSIX", record["rank"], "read", at, part["offset"], part["length"], part["start_time"], part["end_time"])

@@ -147,7 +147,12 @@ fn workload(
     assumed: &mut Vec<String>,
 ) -> String {
     let job = &log.job;
-    let ranks = job.ranks.max(1);
+    // Of fewer samples than ranks some ranks would have none.
+    let ranks = job.ranks.clamp(1, (job.files * samples.per_file).max(1));
+    if ranks < job.ranks {
+        assumed
+            .push(format!("{} share too few samples: {ranks}", units::counted(job.ranks, "rank")));
+    }
     let mut yaml = format!(
         "model:\n  name: {name}\n\nframework: pytorch\naccelerators: {ranks}\n\nworkflow:\n  train: True\n\n\
          dataset:\n  data_folder: {folder}\n  format: {format}\n  num_files_train: {files}\n  \

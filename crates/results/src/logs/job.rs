@@ -99,9 +99,10 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
         left_out.push(OtherFiles { extension: kind.extension.clone(), files, bytes });
     }
     left_out.sort_by_key(|other| Reverse(other.bytes));
-    let record = record(&mut tally.kinds[at]);
+    let record = record(&mut tally.kinds[at], tally.ranks);
     let mut job = LogJob { left_out, ..files(tally, at) };
     readers(tally, at, &mut job);
+    job.ranks = record.plan.accelerators.into();
     job.epochs = epochs(tally, at, &record);
     let common = counters_of_run(&record).access.common.commonest(16).unwrap_or_default();
     let most =
@@ -113,16 +114,18 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
 }
 
 /// One epoch, from the first call to the end of the last.
-fn record(kind: &mut FileKind) -> Record {
+fn record(kind: &mut FileKind, told_ranks: Option<u32>) -> Record {
     let files_read = kind.files_read();
     let (start_ns, end_ns) = kind.span_ns.unwrap_or_default();
     let ranks = std::mem::take(&mut kind.ranks).into_values();
-    let accelerators: Vec<AcceleratorEpoch> = ranks
+    let mut accelerators: Vec<AcceleratorEpoch> = ranks
         .map(|mut io| {
             io.compact();
             AcceleratorEpoch { io, ..AcceleratorEpoch::default() }
         })
         .collect();
+    let least = told_ranks.map_or(0, |ranks| ranks as usize).max(accelerators.len());
+    accelerators.resize_with(least, AcceleratorEpoch::default);
     let mut record = Record { complete: true, ..Record::default() };
     record.plan.accelerators = accelerators.len() as u32;
     let end_ns = end_ns.saturating_sub(start_ns);
@@ -167,7 +170,11 @@ fn epochs(tally: &Tally, at: usize, record: &Record) -> u64 {
     let by_opens = median(opens).unwrap_or(1).max(1);
     let io = counters_of_run(record);
     let unique = record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
-    let Some(unique) = unique.filter(|&bytes| bytes > 0) else { return by_opens };
+    let lengths = tally.files.iter().filter(|file| usize::from(file.kind) == at);
+    let unique = unique.unwrap_or_else(|| lengths.map(|file| file.length_bytes).sum());
+    if unique == 0 {
+        return by_opens;
+    }
     let by_bytes = io.read_bytes as f64 / unique as f64;
     if (by_opens as f64 / by_bytes - 1.0).abs() < 0.35 {
         by_opens
@@ -186,7 +193,6 @@ fn readers(tally: &Tally, at: usize, job: &mut LogJob) {
         ascending += log.ascending;
         following += log.ascending + log.descending;
     }
-    job.ranks = by_rank.len() as u64;
     if following >= FOLLOWING_MIN {
         job.is_shuffled = Some((ascending as f64) < IN_ORDER * following as f64);
     }

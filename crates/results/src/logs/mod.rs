@@ -10,6 +10,8 @@ mod reader;
 mod tally;
 mod job;
 mod strace;
+mod dftracer;
+mod darshan;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +22,7 @@ use feedrate_measure::record::Record;
 use std::io::{self, BufRead};
 
 /// Every kind; one that tells itself by less comes later.
-pub static KINDS: &[&LogKind] = &[&strace::KIND];
+pub static KINDS: &[&LogKind] = &[&darshan::KIND, &dftracer::KIND, &strace::KIND];
 
 /// A kind of log.
 pub struct LogKind {

@@ -8,6 +8,7 @@ pub(super) struct Op {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) bytes: u64,
+    pub(super) file: u32,
     /// It is the first since a file was opened.
     pub(super) is_new_file: bool,
 }
@@ -62,6 +63,16 @@ impl ReaderLog {
     pub(super) fn push(&mut self, op: Op) {
         let is_new_file = std::mem::take(&mut self.has_opened);
         self.ops.push(Op { is_new_file, ..op });
+    }
+
+    /// Put reads that came file by file in the order of their times.
+    pub(super) fn sort(&mut self) {
+        self.ops.sort_by_key(|op| op.start_ns);
+        let mut last = None;
+        for op in &mut self.ops {
+            op.is_new_file = last != Some(op.file);
+            last = Some(op.file);
+        }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -183,8 +194,13 @@ mod tests {
             for file in 0..4 {
                 log.opened(&format!("img_{}", batch * 4 + file));
                 for _ in 0..2 {
-                    let op =
-                        Op { start_ns: now, end_ns: now + 50_000, bytes: 100, is_new_file: false };
+                    let op = Op {
+                        start_ns: now,
+                        end_ns: now + 50_000,
+                        bytes: 100,
+                        file: file as u32,
+                        is_new_file: false,
+                    };
                     log.push(op);
                     now += 60_000;
                 }

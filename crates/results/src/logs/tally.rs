@@ -78,6 +78,8 @@ pub(super) struct FileKind {
     /// Time from the first call to the end of the last.
     pub(super) span_ns: Option<(u64, u64)>,
     pub(super) mapped_bytes: u64,
+    /// Reads that were told one by one beside the counters.
+    segments: u64,
     ranges: Vec<FileRange>,
     reads: FileReads,
     files_read: Option<FilesRead>,
@@ -93,6 +95,8 @@ pub(super) struct Tally {
     ops: usize,
     counters: usize,
     lost: BTreeMap<(&'static str, &'static str), u64>,
+    /// Ranks of the job, where the log tells how many there were.
+    pub(super) ranks: Option<u32>,
 }
 
 impl Tally {
@@ -105,6 +109,7 @@ impl Tally {
             ops: 0,
             counters: 0,
             lost: BTreeMap::new(),
+            ranks: None,
         }
     }
 
@@ -159,6 +164,7 @@ impl Tally {
                     ranks: BTreeMap::new(),
                     span_ns: None,
                     mapped_bytes: 0,
+                    segments: 0,
                     ranges: Vec::new(),
                     reads: FileReads::new(1),
                     files_read: None,
@@ -216,7 +222,7 @@ impl Tally {
         if bytes > CALL_BYTES_MAX || offset.is_some_and(|offset| offset > OFFSET_MAX) {
             return self.lose("read", "of more than a file can hold");
         }
-        let Some((io, kind)) = self.call(caller, file, at) else { return };
+        let Some((io, _)) = self.call(caller, file, at) else { return };
         io.reads += 1;
         io.read_bytes += bytes;
         io.access.read(bytes, follows);
@@ -225,17 +231,75 @@ impl Tally {
             add_ns(&mut io.size_ns[bin(bytes)], ns);
             io.read_latency.record(ns);
         }
+        self.place(caller, file, offset, bytes, at);
+    }
+
+    /// A read that counters have counted.
+    pub(super) fn segment(
+        &mut self,
+        caller: Caller,
+        file: u32,
+        offset: u64,
+        bytes: u64,
+        at: CallTime,
+    ) {
+        if bytes > CALL_BYTES_MAX || offset > OFFSET_MAX {
+            return self.lose("read", "of more than a file can hold");
+        }
+        let Some((_, kind)) = self.call(caller, file, at) else { return };
+        self.kinds[kind].segments += 1;
+        self.place(caller, file, Some(offset), bytes, at);
+    }
+
+    /// Where and when something was read.
+    fn place(&mut self, caller: Caller, file: u32, offset: Option<u64>, bytes: u64, at: CallTime) {
         let range = offset.and_then(|start| FileRange::new(file, start, bytes, caller.rank));
+        let kind = usize::from(self.files[file as usize].kind);
         self.kinds[kind].add_range(range, bytes);
-        self.length(file, offset.map_or(0, |offset| offset + bytes));
+        self.length(file, offset.unwrap_or(0) + bytes);
         if self.ops >= OPS_MAX {
             return self.lose("read", "too many to tell batches and compute by");
         }
-        let op = Op { start_ns: at.start_ns, end_ns: at.end_ns(), bytes, is_new_file: false };
+        let op = Op { start_ns: at.start_ns, end_ns: at.end_ns(), bytes, file, is_new_file: false };
         if let Some(reader) = self.reader(caller, file) {
             reader.push(op);
             self.ops += 1;
         }
+    }
+
+    /// Counters are of a log of so many ranks.
+    pub(super) fn has_ranks(&mut self, ranks: u32) {
+        self.ranks = Some(ranks.min(COUNTERS_MAX as u32));
+    }
+
+    /// How often a file was opened.
+    pub(super) fn opened_times(&mut self, file: u32, opens: u64) {
+        let facts = &mut self.files[file as usize];
+        facts.opens = facts.opens.saturating_add(u32::try_from(opens).unwrap_or(u32::MAX));
+    }
+
+    /// Calls on a file were made from one time to another.
+    pub(super) fn lasted(&mut self, file: u32, start_ns: u64, end_ns: u64) {
+        let kind = usize::from(self.files[file as usize].kind);
+        self.kinds[kind].lasted(start_ns, end_ns.max(start_ns));
+    }
+
+    /// Forget places of reads, but where each read that was counted has been told by itself.
+    pub(super) fn compare_with_segments(&mut self) {
+        let mut lacking = 0;
+        for kind in &mut self.kinds {
+            let reads: u64 = kind.ranks.values().map(|io| io.reads).sum();
+            if reads != kind.segments {
+                lacking += reads.saturating_sub(kind.segments);
+                (kind.are_ranges_known, kind.ranges) = (false, Vec::new());
+            }
+        }
+        self.lose_many(
+            "read",
+            "without a segment of DXT: its place and time are not known",
+            lacking,
+        );
+        self.readers.values_mut().for_each(ReaderLog::sort);
     }
 
     /// Counters of the rank for the kind of a file.

@@ -88,6 +88,7 @@ fn paths_of_descriptors_tell_what_was_opened_before() {
                 7 2.0 read(9</d/x.h5>, \"\", 10) = 10 <0.1>\n\
                 7 3.0 read(8, \"\", 10) = 10 <0.1>\n";
     let log = import("t", text).unwrap();
+    assert_eq!((log.job.files, log.job.file_bytes), (1, 32_768.0));
     let io = counters_of_run(&log.record);
     assert_eq!((io.opens, io.reads, io.read_bytes), (0, 2, 28_682));
     // Where the second began is not known, and so neither which bytes were read.
@@ -139,11 +140,12 @@ proptest! {
     /// Logs with bytes changed, lines lost, doubled and in another order, and ends cut.
     #[test]
     fn no_log_makes_it_panic(
+        which in 0usize..4,
         edits in prop::collection::vec((0usize..3000, any::<u8>()), 0..40),
         order in prop::collection::vec(0usize..24, 0..60),
         end in 0usize..4000,
     ) {
-        let lines: Vec<&str> = TRAINING.lines().collect();
+        let lines: Vec<&str> = [TRAINING, COUNTERS, SEGMENTS, EVENTS][which].lines().collect();
         let text: Vec<&str> = order.iter().map(|&at| lines[at % lines.len()]).collect();
         let mut bytes = text.join("\n").into_bytes();
         let length = bytes.len().max(1);
@@ -158,4 +160,91 @@ proptest! {
             let _ = kind.import(vec![text]);
         }
     }
+}
+
+/// Two ranks of which each reads a file of 8 KB in two pieces, and all one file that is shared.
+const COUNTERS: &str = "\
+# darshan log version: 3.41
+# nprocs: 2
+POSIX\t0\t11\tPOSIX_OPENS\t1\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_READS\t2\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_BYTES_READ\t8192\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_CONSEC_READS\t1\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_SEQ_READS\t1\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_MAX_BYTE_READ\t8191\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_SIZE_READ_1K_10K\t2\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_ACCESS1_ACCESS\t4096\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_ACCESS1_COUNT\t2\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_F_OPEN_START_TIMESTAMP\t0.5\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_F_READ_END_TIMESTAMP\t2.5\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_F_READ_TIME\t0.5\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_F_META_TIME\t0.25\t/d/a.h5\t/\text4
+POSIX\t1\t11\tPOSIX_OPENS\t1\t/d/a.h5\t/\text4
+POSIX\t1\t11\tPOSIX_READS\t1\t/d/a.h5\t/\text4
+POSIX\t1\t11\tPOSIX_BYTES_READ\t4096\t/d/a.h5\t/\text4
+POSIX\t1\t12\tPOSIX_READS\t-1\t/d/b.h5\t/\text4
+";
+const SEGMENTS: &str = "\
+# DXT, file_id: 11, file_name: /d/a.h5
+# DXT, rank: 0, hostname: n
+# Module    Rank  Wt/Rd  Segment          Offset       Length    Start(s)      End(s)
+ X_POSIX       0  write        0               0             100      0.4000      0.5000
+ X_POSIX       0   read        0               0            4096      1.0000      1.2500
+ X_POSIX       0   read        1            4096            4096      2.0000      2.2500
+# DXT, file_id: 11, file_name: /d/a.h5
+ X_POSIX       1   read        0               0            4096      1.0000      1.2500
+";
+
+fn darshan(counters: &str, segments: &str) -> ImportedLog {
+    let parts = vec![part("darshan-parser", counters), part("darshan-dxt-parser", segments)];
+    kind_of("job.darshan", "").unwrap().import(parts).unwrap()
+}
+
+#[test]
+fn counters_of_darshan_are_those_of_a_record() {
+    let log = darshan(COUNTERS, SEGMENTS);
+    let io = counters_of_run(&log.record);
+    assert_eq!((io.opens, io.reads, io.read_bytes), (2, 3, 12_288));
+    assert_eq!((io.access.following, io.access.consecutive, io.access.sizes[2]), (1, 1, 2));
+    assert_eq!((io.read_ns, io.open_ns), (500_000_000, 250_000_000));
+    let files = log.record.epochs[0].files_read.as_ref().unwrap();
+    assert_eq!((files.unique_bytes, files.overlap_bytes), (8192, 4096));
+    assert_eq!((log.record.plan.accelerators, log.record.epochs[0].end_ns), (2, 2_000_000_000));
+    assert_eq!((log.job.ranks, log.job.read_bytes, log.job.readers), (2, Some(4096), None));
+    let without = darshan(COUNTERS, "");
+    assert_eq!(without.record.epochs[0].files_read, None, "DXT alone tells which bytes");
+    assert_eq!((log.job.epochs, without.job.epochs), (2, 2), "12,288 bytes of 8,192 were read");
+    let why = "without a segment of DXT: its place and time are not known";
+    assert_eq!(lost(&without), [(3, why)]);
+}
+
+/// Names by hashes, and by themselves as older versions have them; a worker whose process forked from the first.
+const EVENTS: &str = r#"[
+{"name":"FH","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"/d/a.npz","value":"aa"}},
+{"id":1,"name":"start","cat":"dftracer","pid":7,"tid":7,"ts":1,"dur":0,"ph":"X","args":{"ppid":1,"cmd_hash":"c"}},
+{"id":1,"name":"start","cat":"dftracer","pid":8,"tid":8,"ts":1,"dur":0,"ph":"X","args":{"ppid":7,"cmd_hash":"c"}}
+{"id":2,"name":"open64","cat":"POSIX","pid":7,"tid":7,"ts":1000,"dur":5,"ph":"X","args":{"flags":524288,"fhash":"aa"}}
+{"id":3,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":2000,"dur":10,"ph":1,"args":{"ret":100,"count":4096,"fhash":"aa"}}
+{"id":4,"name":"lseek64","cat":"POSIX","pid":7,"tid":7,"ts":2500,"dur":1,"args":{"ret":50,"whence":0,"fhash":"aa"}}
+{"id":5,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":3000,"dur":10,"args":{"ret":100,"fhash":"aa"}}
+{"id":6,"name":"pread64","cat":"POSIX","pid":8,"tid":8,"ts":3000,"dur":20,"args":{"fname":"/d/b.npz","ret":10,"offset":90}}
+{"id":7,"name":"read","cat":"POSIX","pid":8,"tid":8,"ts":4000,"dur":1,"args":{"fhash":"unknown","ret":9}}
+not json
+{"id":8,"name":"end","cat":"dftracer","args":{"dropped_events":4}}
+]"#;
+
+#[test]
+fn events_of_dftracer_are_reads() {
+    let log = import("t.pfw", EVENTS).unwrap();
+    let io = counters_of_run(&log.record);
+    assert_eq!((io.opens, io.reads, io.read_bytes, io.read_ns), (1, 3, 210, 40_000));
+    assert_eq!((io.access.following, io.access.sequential), (1, 0));
+    assert_eq!(log.record.epochs[0].files_read.as_ref().unwrap().unique_bytes, 160);
+    assert_eq!((log.job.ranks, log.job.readers, log.job.files), (1, Some(2), 2));
+    let expected = [
+        (4, "that the program dropped"),
+        (1, "that is no event"),
+        (1, "of a file whose name is not in the log"),
+    ];
+    assert_eq!(lost(&log), expected);
 }

@@ -1,0 +1,223 @@
+//! Darshan's logs, as `darshan-parser` and `darshan-dxt-parser` print them: counters of each file, and with DXT each read. Counts
+//! are of the counters; DXT tells which bytes, when, and how many at a time.
+
+use super::lines::Lines;
+use super::tally::{CallTime, Caller, Tally, add_ns};
+use super::{Input, LogError, LogKind, LogPart};
+use feedrate_measure::record::access::BINS;
+use std::collections::HashMap;
+
+const COUNTERS: &str = "darshan-parser";
+const SEGMENTS: &str = "darshan-dxt-parser";
+
+pub(super) static KIND: LogKind = LogKind {
+    name: "darshan",
+    summary: "Darshan's `.darshan`, with DXT or without",
+    input: Input::Programs(&[COUNTERS, SEGMENTS]),
+    is: |name, _| name.ends_with(".darshan"),
+    read,
+};
+
+/// No counter of a file that is larger is believed, nor a time after so many seconds.
+const COUNT_MAX: f64 = (1_u64 << 50) as f64;
+const SECONDS_MAX: f64 = 1e7;
+const SIZE_COUNTERS: [&str; BINS] = [
+    "SIZE_READ_0_100",
+    "SIZE_READ_100_1K",
+    "SIZE_READ_1K_10K",
+    "SIZE_READ_10K_100K",
+    "SIZE_READ_100K_1M",
+    "SIZE_READ_1M_4M",
+    "SIZE_READ_4M_10M",
+    "SIZE_READ_10M_100M",
+    "SIZE_READ_100M_1G",
+    "SIZE_READ_1G_PLUS",
+];
+
+/// The counters of one rank for one file.
+#[derive(Default)]
+struct FileCounters {
+    key: String,
+    rank: i64,
+    name: String,
+    values: HashMap<String, f64>,
+}
+
+impl FileCounters {
+    /// 0 where it is not told, and −1, which is Darshan's word for that.
+    fn value(&self, name: &str) -> f64 {
+        self.values
+            .get(name)
+            .copied()
+            .filter(|value| (0.0..COUNT_MAX).contains(value))
+            .unwrap_or(0.0)
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.value(name) as u64
+    }
+
+    fn ns(&self, name: &str) -> u64 {
+        (self.value(name).min(SECONDS_MAX) * 1e9) as u64
+    }
+}
+
+struct DarshanReader<'a> {
+    tally: &'a mut Tally,
+    counters: FileCounters,
+    /// First rank of this log among those of all.
+    first_rank: u32,
+    next_rank: u32,
+    /// The file of the segments that follow.
+    file: Option<u32>,
+    understood: u64,
+}
+
+fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
+    let mut reader = DarshanReader {
+        tally,
+        counters: FileCounters::default(),
+        first_rank: 0,
+        next_rank: 0,
+        file: None,
+        understood: 0,
+    };
+    for part in parts {
+        if part.name != SEGMENTS {
+            reader.first_rank = reader.next_rank;
+        }
+        let mut lines = Lines::new(part.text);
+        while let Some(line) = lines.next()? {
+            reader.line(&line);
+        }
+        reader.flush();
+        lines.tell(reader.tally);
+    }
+    let (understood, ranks) = (reader.understood, reader.next_rank);
+    if understood == 0 {
+        return Err(LogError::new(
+            "no counter of POSIX files is in it",
+            "record it with Darshan's module POSIX, and with `DXT_ENABLE_IO_TRACE=1` for the order of reads",
+        ));
+    }
+    tally.has_ranks(ranks);
+    tally.compare_with_segments();
+    Ok(())
+}
+
+impl DarshanReader<'_> {
+    fn line(&mut self, line: &str) {
+        if let Some(words) = line.strip_prefix("# DXT, file_id: ") {
+            let name = words.split_once("file_name: ").map(|halves| halves.1);
+            self.file = name.and_then(|name| self.tally.file(name.trim()));
+        } else if let Some(count) = line.strip_prefix("# nprocs:") {
+            let ranks: u32 = count.trim().parse().unwrap_or(1);
+            self.next_rank = self.next_rank.max(self.first_rank.saturating_add(ranks));
+        } else if line.starts_with("# *WARNING*") || line.contains("incomplete data") {
+            self.tally.lose("module", "of which Darshan kept a part only");
+        } else if line.trim_start().starts_with("X_POSIX") {
+            self.segment(line);
+        } else if !line.starts_with('#') {
+            self.counter(line);
+        }
+    }
+
+    /// `POSIX 0 1234 POSIX_OPENS 3 /path / ext4`, with tabs between.
+    fn counter(&mut self, line: &str) {
+        let words: Vec<&str> = line.split('\t').collect();
+        let &[module, rank, id, counter, value, name, ..] = &words[..] else { return };
+        let (Ok(rank), Ok(value)) = (rank.parse(), value.parse()) else { return };
+        if module == "STDIO" && counter == "STDIO_READS" && value >= 1.0 {
+            let count = (value as u64).min(1 << 40);
+            if self.tally.file(name).is_some() {
+                self.tally.lose_many(
+                    "read",
+                    "through stdio: Darshan counts no sizes of these",
+                    count,
+                );
+            }
+        }
+        let Some(counter) = counter.strip_prefix("POSIX_") else { return };
+        let key = format!("{rank} {id}");
+        if key != self.counters.key {
+            self.flush();
+            let name = name.to_string();
+            self.counters = FileCounters { key, rank, name, values: HashMap::new() };
+        }
+        self.understood += 1;
+        // No version has so many.
+        if self.counters.values.len() < 256 {
+            self.counters.values.insert(counter.into(), value);
+        }
+    }
+
+    fn rank(&self, rank: i64) -> u32 {
+        self.first_rank.saturating_add(u32::try_from(rank).unwrap_or(0))
+    }
+
+    /// Count what was told of a file.
+    fn flush(&mut self) {
+        let told = std::mem::take(&mut self.counters);
+        if told.key.is_empty() || told.count("READS") == 0 {
+            return;
+        }
+        let Some(file) = self.tally.file(&told.name) else { return };
+        if told.rank < 0 {
+            self.tally
+                .lose("file", "that all ranks read: Darshan counts them together, as of rank 0");
+        }
+        let rank = self.rank(told.rank);
+        self.next_rank = self.next_rank.max(rank.saturating_add(1));
+        let Some(io) = self.tally.counters(rank, file) else { return };
+        let (opens, reads) = (told.count("OPENS"), told.count("READS"));
+        io.opens += opens;
+        io.reads += reads;
+        io.read_bytes += told.count("BYTES_READ");
+        add_ns(&mut io.open_ns, told.ns("F_META_TIME"));
+        add_ns(&mut io.read_ns, told.ns("F_READ_TIME"));
+        for (count, name) in io.access.sizes.iter_mut().zip(SIZE_COUNTERS) {
+            *count += told.count(name);
+        }
+        io.access.following += reads.saturating_sub(opens.max(1));
+        io.access.sequential += told.count("SEQ_READS").min(reads.saturating_sub(opens.max(1)));
+        io.access.consecutive += told.count("CONSEC_READS").min(reads.saturating_sub(opens.max(1)));
+        let writes = told.count("WRITES");
+        if writes == 0 {
+            for at in 1..=4 {
+                let count = told.count(&format!("ACCESS{at}_COUNT"));
+                io.access.common.count_many(told.count(&format!("ACCESS{at}_ACCESS")), count);
+            }
+        } else {
+            self.tally.lose("file", "that was written too: its common sizes are of both");
+        }
+        self.tally.length(file, told.count("MAX_BYTE_READ") + 1);
+        self.tally.opened_times(file, opens);
+        let end_ns = told.ns("F_READ_END_TIMESTAMP").max(told.ns("F_CLOSE_END_TIMESTAMP"));
+        let start_ns = told.ns("F_OPEN_START_TIMESTAMP");
+        // 0 is Darshan's word for a time that was not taken.
+        if start_ns > 0 && end_ns > 0 {
+            self.tally.lasted(file, start_ns, end_ns);
+        }
+    }
+
+    /// ` X_POSIX  0  read  0  4096  262144  0.0029  0.0032`.
+    fn segment(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let &[_, rank, way, _, offset, length, start, end, ..] = &words[..] else { return };
+        let ("read", Some(file)) = (way, self.file) else { return };
+        let seconds = |text: &str| {
+            let value = text.parse::<f64>().ok()?;
+            (0.0..SECONDS_MAX).contains(&value).then_some((value * 1e9) as u64)
+        };
+        let (Ok(rank), Ok(offset), Ok(bytes)) = (rank.parse(), offset.parse(), length.parse())
+        else {
+            return self.tally.lose("line", "of DXT that is not understood");
+        };
+        let (Some(start_ns), Some(end_ns)) = (seconds(start), seconds(end)) else {
+            return self.tally.lose("line", "of DXT that is not understood");
+        };
+        let caller = Caller { rank: self.rank(rank), thread: 0, is_first: None };
+        let at = CallTime { start_ns, ns: Some(end_ns.saturating_sub(start_ns)) };
+        self.tally.segment(caller, file, offset, bytes, at);
+    }
+}
