@@ -28,6 +28,7 @@ mod probe;
 mod changed;
 mod summary;
 mod trials;
+mod logs;
 mod dlio;
 mod command;
 

@@ -164,12 +164,7 @@ fn figures(summary: &Summary, record: &Record) -> String {
         ];
         rows.push(("Stall", shares(figures, &parts)));
     }
-    rows.extend(
-        figures.read_latency.as_ref().and_then(latency).map(|latency| ("Read latency", latency)),
-    );
-    rows.extend(access(figures).map(|access| ("Access", access)));
-    rows.extend(calls(figures).map(|calls| ("I/O calls", calls)));
-    rows.extend(files(figures).map(|files| ("Files", files)));
+    rows.extend(of_reads(figures));
     rows.extend(summary.staging.as_ref().map(|all| ("Staged", staging(all))));
     rows.extend(summary.evaluation.as_ref().map(|all| ("Evaluation", evaluation(all))));
     if let Some(checkpoint) = &summary.checkpoint {
@@ -183,6 +178,17 @@ fn figures(summary: &Summary, record: &Record) -> String {
     let own = METRICS.iter().filter(|metric| metric.shown == Shown::OwnLine);
     rows.extend(own.map(|metric| (metric.title, known(figures, metric))));
     text::rows(&rows)
+}
+
+/// How files were read, a row each of what is known.
+pub(crate) fn of_reads(figures: &Figures) -> Vec<(&'static str, String)> {
+    let rows = [
+        ("Read latency", figures.read_latency.as_ref().and_then(latency)),
+        ("Access", access(figures)),
+        ("I/O calls", calls(figures)),
+        ("Files", files(figures)),
+    ];
+    rows.into_iter().filter_map(|(name, row)| Some((name, row?))).collect()
 }
 
 fn staging(staging: &StagingSummary) -> String {

@@ -7,7 +7,7 @@ use crate::checkpoints::CheckpointSummary;
 use crate::derived::Derived;
 use crate::doubt::{self, Doubt};
 use crate::histogram::Histogram;
-use crate::metric::{self, METRICS, Metric, NotMeasurable, Quantiles, Values};
+use crate::metric::{self, Basis, METRICS, Metric, NotMeasurable, Quantiles, Values};
 use crate::phase::{self, Phase};
 use crate::record::{EpochRecord, HostEpoch, Record, StagingSummary};
 use crate::verdict::{self, Verdict};
@@ -186,6 +186,20 @@ impl Figures {
             read_latency: quantiles(&derived.io.read_latency),
             sample_latency: quantiles(&derived.io.sample_latency),
             access: is_counted.then(|| AccessSummary::new(record, &derived.io)),
+        }
+    }
+
+    /// Those of a record that tells of reads and nothing else.
+    pub fn of_reads(record: &Record) -> Self {
+        let io = metric::counters_of_run(record);
+        Figures {
+            values: metric::recomputed(record, &[Basis::Reads]),
+            sustained_needs_steps: 0,
+            sustained_missing: Some(NotMeasurable::ReadsNotKnown),
+            open_latency: Some(Quantiles::new(&io.open_latency)),
+            read_latency: Some(Quantiles::new(&io.read_latency)),
+            sample_latency: None,
+            access: Some(AccessSummary::new(record, &io)),
         }
     }
 

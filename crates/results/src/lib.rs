@@ -18,6 +18,7 @@ pub mod trials;
 pub mod run;
 pub mod relations;
 pub mod doubt;
+pub mod logs;
 pub mod index;
 pub mod groups;
 

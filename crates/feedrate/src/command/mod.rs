@@ -4,6 +4,7 @@ mod run;
 mod generate;
 mod plan;
 mod scan;
+mod import;
 mod verify;
 mod show;
 mod whatif;
@@ -51,6 +52,8 @@ enum Command {
     Generate(generate::GenerateArguments),
     /// Say what a folder of files holds, and of which format they are.
     Scan(scan::ScanArguments),
+    /// Say how the job of a log (strace, DFTracer, Darshan) read its data, and make the workload that emulates it.
+    Import(import::ImportArguments),
     /// Show what would run: files, bytes, steps, memory, doubts.
     Plan(DataArguments),
     /// Read the whole dataset and compare every byte with what generation wrote.
@@ -138,6 +141,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Run(a) => run::run(a),
         Command::Generate(a) => generate::generate(a),
         Command::Scan(a) => scan::scan(a),
+        Command::Import(a) => import::import(a),
         Command::Plan(a) => plan::plan(a),
         Command::Verify(a) => verify::verify(a),
         Command::Show(a) => show::show(a),

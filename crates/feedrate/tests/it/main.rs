@@ -16,6 +16,8 @@ mod describe;
 mod members;
 /// Folders that others filled.
 mod folder;
+/// Logs of other programs' I/O.
+mod import;
 /// Changed runs, predicted.
 mod whatif;
 /// Changed runs, tried.

@@ -58,6 +58,13 @@ impl CommonSizes {
         known.or_else(|| self.counts.iter().position(|&count| count == 0))
     }
 
+    /// Count reads of one size that somebody else counted.
+    pub fn count_many(&mut self, bytes: u64, count: u64) {
+        if count > 0 {
+            self.add(&CommonSizes::from_counts(&mut [CommonSize { bytes, count }], 0));
+        }
+    }
+
     /// The `most` commonest sizes, or as many fewer as are known for sure to be the commonest; `None` where reads were counted
     /// and none is.
     pub fn commonest(&self, most: usize) -> Option<Vec<CommonSize>> {

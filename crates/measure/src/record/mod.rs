@@ -5,6 +5,7 @@
 
 pub mod timeline;
 pub mod access;
+pub mod ranges;
 pub mod common_sizes;
 pub mod file;
 mod asked;

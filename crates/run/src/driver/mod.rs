@@ -3,7 +3,6 @@
 mod error;
 mod memory;
 mod touched;
-mod ranges;
 mod placement;
 mod client;
 mod shared;
@@ -15,6 +14,4 @@ mod real;
 mod tests;
 
 pub use error::RunError;
-pub use ranges::FileRange;
-pub(crate) use ranges::{from_message, to_message};
 pub use real::{DriverOptions, Epoch, Live, Pause, RealDriver, Signals, WorkProgress};

@@ -6,7 +6,6 @@
 use super::client::Receiver;
 use super::effects::RealEffects;
 use super::error::RunError;
-use super::ranges::{FileRange, FileReads, RangeLog};
 use super::receiver;
 use super::shared::{Guard, Shared};
 use super::worker::Worker;
@@ -19,6 +18,7 @@ use feedrate_engine::effects::{self, Conductor};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader::Queue;
 use feedrate_engine::stepper::{StepEvent, Stepper};
+use feedrate_measure::record::ranges::{FileRange, FileReads, RangeLog};
 use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
 use feedrate_spec::plan::{Barrier, FileAccess};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};

@@ -2,7 +2,6 @@
 
 use super::client::{burn, copy};
 use super::error::RunError;
-use super::ranges::RangeLog;
 use super::shared::{LaneCounts, Shared, WorkerHandle};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::clock::thread_cpu_ns;
@@ -17,6 +16,7 @@ use feedrate_engine::job::{ReadError, Reading, Shard};
 use feedrate_engine::loader::{Finished, Queue, Task, WorkerState};
 use feedrate_engine::reader::{Op, SampleReader};
 use feedrate_engine::sink::Sink;
+use feedrate_measure::record::ranges::RangeLog;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::order::SampleId;
 use std::ops::Range;

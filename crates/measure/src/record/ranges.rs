@@ -1,13 +1,13 @@
 //! The bytes of files that accelerators read, each counted once over the run, and by how many. Workers log what they read into
 //! memory that they have; between epochs logs are put together. What would take more memory than there is for it is unknown.
 
-use feedrate_measure::record::access::{FilesByRanks, FilesRead};
+use super::access::{FilesByRanks, FilesRead};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// More ranges are not kept, of all processes together: 13 MiB, of which there are at most four at a time. On rank 0 these are its
 /// own and those that others sent, those of earlier epochs, and those that are put to them.
-const RANGES_MAX: usize = 560_000;
+pub const RANGES_MAX: usize = 560_000;
 /// Some workers, and processes, may log so much more than others.
 const UNEVEN: usize = 2;
 /// More words of 64 accelerators of a file are not kept: 8 MiB.
@@ -24,11 +24,18 @@ pub struct FileRange {
     reader: u32,
 }
 
+impl FileRange {
+    /// `bytes` of `file` from `start` on, which `reader` read; `None` where they end beyond 2^64.
+    pub fn new(file: u32, start: u64, bytes: u64, reader: u32) -> Option<Self> {
+        Some(FileRange { file, start, end: start.checked_add(bytes)?, reader })
+    }
+}
+
 /// Length of a range in a message.
 const RANGE_BYTES: usize = 24;
 
 /// Ranges as a message to another process, which takes no more memory than they do; nothing where they are unknown.
-pub(crate) fn to_message(ranges: Option<&[FileRange]>) -> Vec<u8> {
+pub fn to_message(ranges: Option<&[FileRange]>) -> Vec<u8> {
     let Some(ranges) = ranges else { return Vec::new() };
     // A message of none is not that of unknown ones.
     let mut bytes = Vec::with_capacity(1 + ranges.len() * RANGE_BYTES);
@@ -43,7 +50,7 @@ pub(crate) fn to_message(ranges: Option<&[FileRange]>) -> Vec<u8> {
 }
 
 /// The ranges of a message.
-pub(crate) fn from_message(bytes: &[u8]) -> Option<Vec<FileRange>> {
+pub fn from_message(bytes: &[u8]) -> Option<Vec<FileRange>> {
     let (words, []) = bytes.get(1..)?.as_chunks::<8>() else { return None };
     let (ranges, []) = words.as_chunks::<3>() else { return None };
     let range = |[both, start, end]: &[[u8; 8]; 3]| {
@@ -56,7 +63,7 @@ pub(crate) fn from_message(bytes: &[u8]) -> Option<Vec<FileRange>> {
 
 /// Ranges that one worker read for one accelerator since the epoch began. Logging does not allocate.
 #[derive(Debug)]
-pub(crate) struct RangeLog {
+pub struct RangeLog {
     reader: u32,
     ranges: Vec<FileRange>,
     is_whole: bool,
@@ -64,14 +71,14 @@ pub(crate) struct RangeLog {
 
 impl RangeLog {
     /// A log of accelerator `reader`, one of `logs` logs of the run.
-    pub(crate) fn new(reader: u32, logs: u64) -> Self {
+    pub fn new(reader: u32, logs: u64) -> Self {
         let most = (RANGES_MAX * UNEVEN) as u64 / logs.max(1);
         RangeLog { reader, ranges: Vec::with_capacity(most as usize), is_whole: true }
     }
 
     /// `bytes` of a file were read.
     #[inline]
-    pub(crate) fn add(&mut self, file: u64, start: u64, bytes: u64) {
+    pub fn add(&mut self, file: u64, start: u64, bytes: u64) {
         let end = start + bytes;
         if let Some(last) = self.ranges.last_mut()
             && u64::from(last.file) == file
@@ -89,16 +96,13 @@ impl RangeLog {
     }
 
     /// Hand over what was logged, and begin anew.
-    pub(crate) fn take(&mut self) -> RangeLog {
+    pub fn take(&mut self) -> RangeLog {
         let (reader, ranges) = (self.reader, Vec::with_capacity(self.ranges.capacity()));
         std::mem::replace(self, RangeLog { reader, ranges, is_whole: true })
     }
 
     /// All of one of so many processes; `None` where one is not whole, or they are too many.
-    pub(crate) fn joined(
-        logs: impl Iterator<Item = RangeLog>,
-        processes: u32,
-    ) -> Option<Vec<FileRange>> {
+    pub fn joined(logs: impl Iterator<Item = RangeLog>, processes: u32) -> Option<Vec<FileRange>> {
         let most = (UNEVEN * RANGES_MAX / processes.max(1) as usize).min(RANGES_MAX);
         let mut all = Vec::new();
         for mut log in logs {
@@ -113,7 +117,7 @@ impl RangeLog {
 
 /// Ranges that have been read since the run began; `None` once that is unknown.
 #[derive(Debug)]
-pub(crate) struct FileReads(Option<KnownReads>);
+pub struct FileReads(Option<KnownReads>);
 
 #[derive(Debug)]
 struct KnownReads {
@@ -126,13 +130,13 @@ struct KnownReads {
 
 impl FileReads {
     /// Nothing yet, by none of `accelerators`.
-    pub(crate) fn new(accelerators: u32) -> Self {
+    pub fn new(accelerators: u32) -> Self {
         let words_each = accelerators.div_ceil(64).max(1) as usize;
         FileReads(Some(KnownReads { ranges: Vec::new(), words_each, readers: Vec::new() }))
     }
 
     /// An epoch's ranges of all processes come to what was there.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         processes: impl IntoIterator<Item = Option<Vec<FileRange>>>,
     ) -> Option<FilesRead> {

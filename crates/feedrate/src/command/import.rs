@@ -1,0 +1,169 @@
+//! `feedrate import`: the access pattern of a log, and the workload that emulates it.
+
+use crate::exit::Exit;
+use crate::logs::{self, Emulation};
+use crate::output::write_output;
+use crate::{messages, summary, text};
+use clap::Args;
+use feedrate_measure::summary::Figures;
+use feedrate_results::logs::{ImportedLog, LogJob, Lost};
+use feedrate_spec::units;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// `feedrate import`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Logs: what `strace -f -ttt -T -y -o LOG COMMAND` wrote (with `-ff` give the LOG that the names of its files begin with), DFTracer's \
+`.pfw` and `.pfw.gz`, Darshan's `.darshan` (by `darshan-parser` and `darshan-dxt-parser`, or by Python's `darshan`), or a folder of \
+those of one job. Of all files that are read those of the ending with most bytes are the data.")]
+pub(super) struct ImportArguments {
+    /// The log of a job's I/O.
+    log: PathBuf,
+    /// Write the workload that emulates the job.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file.
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Files that are not taken, of so many endings told.
+const LEFT_OUT_MAX: usize = 4;
+
+/// Read a log, and say what it tells.
+pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
+    let log = logs::import(&arguments.log)?;
+    let emulation = Emulation::new(&name_of(&arguments.log), &log)?;
+    if let Some(file) = &arguments.output {
+        write_output(file, emulation.yaml.as_bytes(), arguments.force)?;
+    }
+    let figures = Figures::of_reads(&log.record);
+    if arguments.json {
+        messages::print_json(object(arguments, &log, &emulation, &figures)?)?;
+    } else {
+        messages::print_page(&page(arguments, &log, &emulation, &figures))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// A name for the workload.
+fn name_of(log: &Path) -> String {
+    let stem = log.file_stem().map_or("", |stem| stem.to_str().unwrap_or_default());
+    let kept = |char: char| char.is_alphanumeric() || "-_.".contains(char);
+    let name: String =
+        stem.chars().map(|char| if kept(char) { char } else { '_' }).take(60).collect();
+    let name = name.trim_end_matches(".pfw").trim_matches('.').to_string();
+    if name.is_empty() { "log".into() } else { name }
+}
+
+fn object(
+    arguments: &ImportArguments,
+    log: &ImportedLog,
+    emulation: &Emulation,
+    figures: &Figures,
+) -> anyhow::Result<serde_json::Value> {
+    let of_reads = serde_json::to_value(figures)?;
+    Ok(json!({
+        "log": arguments.log,
+        "kind": log.kind,
+        "job": log.job,
+        "duration_s": log.record.epochs[0].end_ns as f64 / 1e9,
+        "access": of_reads["access"],
+        "bytes": of_reads["bytes"]["logical"],
+        "latency": {"open": of_reads["latency"]["open"], "read": of_reads["latency"]["read"]},
+        "workload": emulation.yaml,
+        "assumed": emulation.assumed,
+        "lost": lost(log),
+    }))
+}
+
+fn page(
+    arguments: &ImportArguments,
+    log: &ImportedLog,
+    emulation: &Emulation,
+    figures: &Figures,
+) -> String {
+    let mut parts = vec![head(log), text::rows(&summary::of_reads(figures))];
+    let lists = [("Taken", &emulation.assumed), ("Lost", &lost(log))];
+    for (title, lines) in lists.into_iter().filter(|of| !of.1.is_empty()) {
+        let lines = lines.iter().map(|line| format!("\n  {line}"));
+        parts.push(format!("{title}:{}", lines.collect::<String>()));
+    }
+    parts.push(match &arguments.output {
+        Some(file) => format!("Workload: {0}, run it by `feedrate run {0}`", file.display()),
+        None => "The workload that emulates it: `-o FILE`".into(),
+    });
+    parts.join("\n")
+}
+
+fn head(log: &ImportedLog) -> String {
+    let LogJob { extension, files, file_bytes, ranks, readers, epochs, folder, .. } = &log.job;
+    let mut words = vec![format!(
+        "{} {} of {} in the mean, in {}",
+        units::count(*files),
+        if extension.is_empty() { "files" } else { extension },
+        units::bytes(*file_bytes as u64),
+        if folder.is_empty() { "." } else { folder },
+    )];
+    let readers = match (log.job.trains_and_reads, readers) {
+        (Some(true), _) => "by the thread that trains".to_string(),
+        (_, Some(readers)) => format!("{} at a time", units::counted(*readers, "reader")),
+        (_, None) => "readers not told apart".into(),
+    };
+    words.push(format!(
+        "{}, {readers}; read {} in {}",
+        units::counted(*ranks, "rank"),
+        if *epochs == 1 { "once".into() } else { units::counted(*epochs, "time") },
+        units::seconds(log.record.epochs[0].end_ns as f64 / 1e9),
+    ));
+    if let Some(batch) = log.job.batch {
+        let files = batch.files.map(|files| format!("{} or ", units::counted(files, "file")));
+        words.push(format!(
+            "batches of {}{}",
+            files.unwrap_or_default(),
+            units::bytes(batch.bytes)
+        ));
+    }
+    let compute = log.job.compute_ns.map(|ns| units::seconds(ns as f64 / 1e9));
+    words.push(match compute {
+        Some(compute) => {
+            format!("compute about {compute} a step (estimated from gaps between reads)")
+        }
+        None => "compute time unknown".into(),
+    });
+    format!("{}: {}", log.kind, words.join("\n  "))
+}
+
+fn lost(log: &ImportedLog) -> Vec<String> {
+    let of = |lost: &Lost| format!("{} {}", units::counted(lost.count, lost.noun), lost.why);
+    let mut lines: Vec<String> = log.lost.iter().map(of).collect();
+    if log.job.mapped_bytes > 0 {
+        lines.push(format!(
+            "{} mapped into memory: which of them were read is not in the log",
+            units::bytes(log.job.mapped_bytes)
+        ));
+    }
+    let others = log.job.left_out.iter().filter(|other| other.bytes > 0);
+    let others: Vec<String> = others
+        .map(|other| {
+            let name = if other.extension.is_empty() { "no ending" } else { &other.extension };
+            format!(
+                "{} ({}, {})",
+                name,
+                units::counted(other.files, "file"),
+                units::bytes(other.bytes)
+            )
+        })
+        .collect();
+    if !others.is_empty() {
+        let more = others.len().saturating_sub(LEFT_OUT_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let told = others[..others.len().min(LEFT_OUT_MAX)].join(", ");
+        lines.push(format!("files of other endings: {told}{more}"));
+    }
+    lines
+}

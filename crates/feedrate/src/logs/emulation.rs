@@ -1,0 +1,222 @@
+//! The workload that does what the job of a log did, and what of it the log did not tell.
+
+use crate::catalog::{catalog, estimate};
+use crate::cli::DataArguments;
+use crate::resolve::{WorkloadSource, resolve_source};
+use feedrate_measure::metric::CONSECUTIVE;
+use feedrate_measure::summary::Figures;
+use feedrate_results::logs::{ImportedLog, LogJob};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::Request;
+use feedrate_spec::units;
+use feedrate_spec::workload::yaml_text;
+use serde::Serialize;
+
+/// Names that files of a format have beside its own.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("jpg", "jpeg"),
+    ("h5", "hdf5"),
+    ("hdf", "hdf5"),
+    ("tfrecords", "tfrecord"),
+    ("tsv", "csv"),
+    ("jsonl", "json"),
+];
+/// Formats whose files are samples, whatever part of them a call reads.
+const WHOLE: [&str; 4] = ["npz", "npy", "jpeg", "png"];
+/// Files of no format that is known are emulated as these.
+const PLAIN: &str = "raw";
+/// The longest read that a workload can ask for.
+const TRANSFER_MAX: u64 = 64 << 20;
+/// Reads that follow each other right at the end are a stream.
+const STREAM_SHARE: f64 = 0.5;
+/// How often the length of samples is mended, so that files are as long as those of the log.
+const LENGTH_TRIES: usize = 3;
+
+/// A workload made of a log.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Emulation {
+    /// The workload.
+    pub(crate) yaml: String,
+    /// Each value that the log does not tell, and what is taken instead.
+    pub(crate) assumed: Vec<String>,
+}
+
+/// The samples that files are taken to hold.
+struct LogSamples {
+    per_file: u64,
+    batch: u64,
+}
+
+impl Emulation {
+    /// Make it, of a log called `name`.
+    pub(crate) fn new(name: &str, log: &ImportedLog) -> anyhow::Result<Self> {
+        let mut assumed = Vec::new();
+        let format = format_of(&log.job, &mut assumed);
+        let figures = Figures::of_reads(&log.record);
+        let is_stream = figures.value(&CONSECUTIVE).is_none_or(|share| share >= STREAM_SHARE);
+        let samples = samples(&log.job, format, is_stream, &mut assumed);
+        let mut length = log.job.file_bytes / samples.per_file as f64;
+        let mut yaml = String::new();
+        for _ in 0..LENGTH_TRIES {
+            let mut words = Vec::new();
+            yaml = workload(name, log, format, &samples, is_stream, length, &mut words);
+            let file = format!("{name}.yaml");
+            let source = WorkloadSource { name: name.into(), file, yaml: yaml.clone() };
+            let (resolved, _) =
+                resolve_source(&source, &DataArguments::from_name(name), Request::default())?;
+            let found = estimate(&resolved.plan);
+            let mean = found.file_bytes as f64 / found.files.max(1) as f64;
+            if mean > 0.0 {
+                length = (length * log.job.file_bytes / mean).max(1.0);
+            }
+            assumed.retain(|word| !words.contains(word));
+            assumed.extend(words);
+        }
+        Ok(Emulation { yaml: commented(name, log, &assumed) + &yaml, assumed })
+    }
+}
+
+fn format_of(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
+    let own = OTHER_NAMES.iter().find(|other| other.0 == job.extension);
+    let name = own.map_or(job.extension.as_str(), |other| other.1);
+    let formats = catalog().formats;
+    let named = formats.iter().find(|format| {
+        format.member.name == name || (format.extension == name && !name.is_empty())
+    });
+    if let Some(format) = named {
+        return format.member.name;
+    }
+    let example = job.example.to_ascii_lowercase();
+    let (format, why) = if example.contains("tfrecord") || example.contains("-of-") {
+        ("tfrecord", "by their names")
+    } else {
+        (PLAIN, "plain bytes")
+    };
+    assumed.push(format!("the format of files as `{}`: `{format}`, {why}", job.example));
+    format
+}
+
+/// Samples of a file, and of a batch.
+fn samples(job: &LogJob, format: &str, is_stream: bool, assumed: &mut Vec<String>) -> LogSamples {
+    let entry = catalog().format(format).map(|entry| entry.member);
+    let has_many = !WHOLE.contains(&format) && (format != PLAIN || !is_stream);
+    let batch_files = job.batch.and_then(|batch| batch.files);
+    if !has_many || batch_files.is_some() {
+        let batch = batch_files.unwrap_or_else(|| {
+            assumed.push("batches are not told apart: batches of one file".into());
+            1
+        });
+        return LogSamples { per_file: 1, batch };
+    }
+    let reads_each = entry.is_some_and(|member| member.has(Ability::RandomAccess)) || !is_stream;
+    let read = job.read_bytes.unwrap_or(job.file_bytes as u64).max(1);
+    let (sample, batch, word) = match job.batch {
+        Some(batch) if !reads_each => (
+            batch.bytes,
+            1,
+            format!(
+                "where samples end in a file is not told: one for {}, a batch",
+                units::bytes(batch.bytes)
+            ),
+        ),
+        Some(batch) => {
+            let size = (batch.bytes as f64 / read as f64).round().max(1.0) as u64;
+            (read, size, format!("samples of {}, the commonest read", units::bytes(read)))
+        }
+        None => (
+            read,
+            1,
+            format!(
+                "samples and batches are not told apart: one for each read of {}",
+                units::bytes(read)
+            ),
+        ),
+    };
+    assumed.push(word);
+    let per_file = (job.file_bytes / sample.max(1) as f64).round().max(1.0) as u64;
+    LogSamples { per_file, batch }
+}
+
+fn workload(
+    name: &str,
+    log: &ImportedLog,
+    format: &str,
+    samples: &LogSamples,
+    is_stream: bool,
+    length: f64,
+    assumed: &mut Vec<String>,
+) -> String {
+    let job = &log.job;
+    let ranks = job.ranks.max(1);
+    let mut yaml = format!(
+        "model:\n  name: {name}\n\nframework: pytorch\naccelerators: {ranks}\n\nworkflow:\n  train: True\n\n\
+         dataset:\n  data_folder: {folder}\n  format: {format}\n  num_files_train: {files}\n  \
+         num_samples_per_file: {per_file}\n  record_length_bytes: {length:.0}\n",
+        name = yaml_text(name),
+        folder = yaml_text(&format!("data/{name}")),
+        files = job.files,
+        per_file = samples.per_file,
+    );
+    let stdev = job.file_bytes_stdev / samples.per_file as f64;
+    if stdev >= 0.01 * length {
+        yaml += &format!("  record_length_bytes_stdev: {stdev:.0}\n");
+    }
+    let readers = match (job.trains_and_reads, job.readers) {
+        (Some(true), _) => 0,
+        (_, Some(readers)) => readers,
+        (_, None) => {
+            assumed.push("threads that read are not told apart: one".into());
+            1
+        }
+    };
+    if samples.per_file > 1 && is_stream && readers > 1 && job.files >= readers * ranks {
+        yaml += "  split: shards\n";
+    }
+    let most = job.files * samples.per_file / ranks;
+    yaml += &format!(
+        "\nreader:\n  data_loader: pytorch\n  batch_size: {}\n  read_threads: {readers}\n",
+        samples.batch.min(most).max(1)
+    );
+    if let Some(bytes) = job.read_bytes {
+        yaml += &format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX));
+    }
+    match job.is_shuffled {
+        Some(true) => yaml += "  file_shuffle: seed\n",
+        Some(false) => {}
+        None if job.files > 1 => {
+            assumed.push("the order of files is not told: as they are named".into())
+        }
+        None => {}
+    }
+    if samples.per_file > 1 && !is_stream {
+        yaml += "  sample_shuffle: seed\n";
+    }
+    yaml += &format!("\ntrain:\n  epochs: {}\n", job.epochs.max(1));
+    match job.compute_ns {
+        Some(ns) => yaml += &format!("  computation_time: {:.6}\n", ns as f64 / 1e9),
+        None => assumed
+            .push("compute time is unknown: none, so the run tells the loader's ceiling".into()),
+    }
+    if is_mapped(log) {
+        yaml += "\nstorage:\n  engine: mmap\n";
+    }
+    yaml
+}
+
+/// Whether more was mapped than read.
+fn is_mapped(log: &ImportedLog) -> bool {
+    let io = feedrate_measure::metric::counters_of_run(&log.record);
+    log.job.mapped_bytes > io.read_bytes
+}
+
+fn commented(name: &str, log: &ImportedLog, assumed: &[String]) -> String {
+    let mut text =
+        format!("# The I/O of `{}`, as a log of {} tells it.\n", name.escape_default(), log.kind);
+    if log.job.compute_ns.is_some() {
+        text += "# The compute time is an estimate, from the gaps between reads; what else the training thread does is in it.\n";
+    }
+    for word in assumed {
+        text += &format!("# Not told: {}.\n", word.escape_debug());
+    }
+    text + "\n"
+}

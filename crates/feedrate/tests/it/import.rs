@@ -1,0 +1,58 @@
+//! Logs of other programs' I/O.
+
+use crate::harness::Test;
+use serde_json::{Value, json};
+
+/// Twelve batches of two files of 5,000 bytes by the thread that trains, 20 ms of compute after each.
+fn strace() -> String {
+    let mut text = "5 1.000000 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
+    let mut now_us = 2_000_000_u64;
+    for at in 0..24_u64 {
+        let time = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+        let name = format!("/d/{}.npz", at * 7 % 24);
+        text +=
+            &format!("5 {} openat(AT_FDCWD, \"{name}\", O_RDONLY) = 3 <0.00005>\n", time(now_us));
+        text += &format!("5 {} read(3, \"\", 8192) = 5000 <0.000200>\n", time(now_us + 100));
+        now_us += if at % 2 == 1 { 21_000 } else { 1_000 };
+    }
+    text
+}
+
+#[test]
+fn a_log_becomes_a_workload_that_runs() {
+    let test = Test::new();
+    test.write("job.strace", strace());
+    let answer = test.feedrate(&["import", "job.strace", "-o", "job.yaml", "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let told = answer.json();
+    assert_eq!((&told["schema"], &told["kind"]), (&json!(1), &json!("strace")));
+    assert_eq!(told["access"]["reads"], 24);
+    assert_eq!(told["access"]["unique_bytes"], 120_000);
+    assert_eq!(told["access"]["files_by_ranks"], json!([{"ranks": 1, "files": 24}]));
+    assert_eq!(told["job"]["compute_ns"], 20_000_000);
+    assert_eq!((&told["lost"], &told["assumed"]), (&json!([]), &json!([])));
+    let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let run: Value = run.json();
+    assert_eq!((&run["steps"], &run["epochs"]), (&json!(12), &json!(1)));
+    let bytes = run["access"]["unique_bytes"].as_f64().unwrap();
+    assert!((bytes / 120_000.0 - 1.0).abs() < 0.02, "{bytes}");
+    let again = test.feedrate(&["import", "job.strace", "-o", "job.yaml"]);
+    assert_eq!(again.code, 0, "it is the same: {}", again.stderr);
+    test.write("job.yaml", "mine");
+    let refused = test.feedrate(&["import", "job.strace", "-o", "job.yaml"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("is there already"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_is_no_log_is_refused_with_what_to_give() {
+    let test = Test::new();
+    test.write("noise", [0x1f, 0x8b, 3, 7, 255, 0, 9]);
+    test.write("text", "hello\n".repeat(100));
+    for name in ["noise", "text", "nothing", "."] {
+        let answer = test.feedrate(&["import", name]);
+        assert_eq!(answer.code, 2, "{name}: {}", answer.stderr);
+        assert!(answer.stderr.contains("strace -f -ttt -T"), "{name}: {}", answer.stderr);
+    }
+}

@@ -1,0 +1,244 @@
+//! The job that the calls of a log tell of: its files, who read them, batches, epochs and compute. Each is `None` where it cannot be told.
+
+use super::LogError;
+use super::reader::{Bursts, ReaderLog, median};
+use super::tally::{FileKind, Tally};
+use feedrate_measure::metric::counters_of_run;
+use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// A job, as its log tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LogJob {
+    /// Ending of its files, in lower case; empty where they have none.
+    pub extension: String,
+    /// Folder that all of them lie in.
+    pub folder: String,
+    /// Name of one of them.
+    pub example: String,
+    /// How many were opened.
+    pub files: u64,
+    /// Length of a file in the mean, and its standard deviation; what is not known of a file is what was read of it.
+    pub file_bytes: f64,
+    /// See above.
+    pub file_bytes_stdev: f64,
+    /// Files of other endings, with the bytes that were read of them.
+    pub left_out: Vec<OtherFiles>,
+    /// Bytes of them that were mapped into memory; how many of these were read is not in a log.
+    pub mapped_bytes: u64,
+    /// Processes that the job began with.
+    pub ranks: u64,
+    /// Threads or processes of a rank that read at a time; `None` where the log does not tell them apart.
+    pub readers: Option<u64>,
+    /// Whether the thread that trains reads, and no other.
+    pub trains_and_reads: Option<bool>,
+    /// The size of reads by which most bytes came.
+    pub read_bytes: Option<u64>,
+    /// How often all was read.
+    pub epochs: u64,
+    /// Whether files follow each other in another order than that of their names.
+    pub is_shuffled: Option<bool>,
+    /// Batches that the gaps between reads tell.
+    pub batch: Option<LogBatch>,
+    /// Time of a step without reading; `None` where reads may have hidden it.
+    pub compute_ns: Option<u64>,
+}
+
+/// Files that are not taken for data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OtherFiles {
+    /// Lower case; empty without any.
+    pub extension: String,
+    /// How many.
+    pub files: u64,
+    /// Read of them.
+    pub bytes: u64,
+}
+
+/// Reads of one step of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LogBatch {
+    /// Files that were opened for it, where each is opened anew.
+    pub files: Option<u64>,
+    /// Bytes that were read for it.
+    pub bytes: u64,
+}
+
+/// Readers with less than this share of the bytes that one has in the mean look at files and read no data.
+const LEAST_SHARE: f64 = 0.02;
+/// Share of files opened after one whose name comes before theirs, where nothing is shuffled.
+const IN_ORDER: f64 = 0.9;
+/// So many follow another at least before an order is told.
+const FOLLOWING_MIN: u64 = 8;
+/// A reader that waits so much of its time is ahead of training.
+const WAITS: f64 = 0.5;
+
+/// The record, and what else is known.
+pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
+    let bytes_of = |kind: &FileKind| {
+        let read: u64 = kind.ranks.values().map(|io| io.read_bytes).sum();
+        (
+            read.saturating_add(kind.mapped_bytes),
+            kind.ranks.values().map(|io| io.opens).sum::<u64>(),
+        )
+    };
+    let most = (0..tally.kinds.len()).max_by_key(|&at| (bytes_of(&tally.kinds[at]), Reverse(at)));
+    let Some(at) = most.filter(|&at| bytes_of(&tally.kinds[at]).0 > 0) else {
+        return Err(LogError::new(
+            "no data is read in it: only files of programs, if any",
+            "record the training itself, with the processes that it starts (`strace -f`)",
+        ));
+    };
+    let mut left_out: Vec<OtherFiles> = Vec::new();
+    for (other, kind) in tally.kinds.iter().enumerate().filter(|of| of.0 != at) {
+        let files =
+            tally.files.iter().filter(|file| usize::from(file.kind) == other).count() as u64;
+        let bytes = kind.ranks.values().map(|io| io.read_bytes).sum();
+        left_out.push(OtherFiles { extension: kind.extension.clone(), files, bytes });
+    }
+    left_out.sort_by_key(|other| Reverse(other.bytes));
+    let record = record(&mut tally.kinds[at]);
+    let mut job = LogJob { left_out, ..files(tally, at) };
+    readers(tally, at, &mut job);
+    job.epochs = epochs(tally, at, &record);
+    let common = counters_of_run(&record).access.common.commonest(16).unwrap_or_default();
+    let most =
+        common.iter().filter(|size| size.bytes > 0).max_by_key(|size| size.bytes * size.count);
+    job.read_bytes = most.map(|size| size.bytes);
+    let mut record = record;
+    record.plan.loader.workers = job.readers.unwrap_or(1) as u32;
+    Ok((record, job))
+}
+
+/// One epoch, from the first call to the end of the last.
+fn record(kind: &mut FileKind) -> Record {
+    let files_read = kind.files_read();
+    let (start_ns, end_ns) = kind.span_ns.unwrap_or_default();
+    let ranks = std::mem::take(&mut kind.ranks).into_values();
+    let accelerators: Vec<AcceleratorEpoch> = ranks
+        .map(|mut io| {
+            io.compact();
+            AcceleratorEpoch { io, ..AcceleratorEpoch::default() }
+        })
+        .collect();
+    let mut record = Record { complete: true, ..Record::default() };
+    record.plan.accelerators = accelerators.len() as u32;
+    let end_ns = end_ns.saturating_sub(start_ns);
+    record.epochs.push(EpochRecord {
+        number: 1,
+        end_ns,
+        accelerators,
+        files_read,
+        ..EpochRecord::default()
+    });
+    record
+}
+
+fn files(tally: &Tally, at: usize) -> LogJob {
+    let kind = &tally.kinds[at];
+    let lengths = tally.files.iter().filter(|file| usize::from(file.kind) == at);
+    let lengths: Vec<f64> =
+        lengths.map(|file| file.length_bytes as f64).filter(|&bytes| bytes > 0.0).collect();
+    let count = lengths.len().max(1) as f64;
+    let mean = lengths.iter().sum::<f64>() / count;
+    let variance = lengths.iter().map(|bytes| (bytes - mean).powi(2)).sum::<f64>() / count;
+    LogJob {
+        extension: kind.extension.clone(),
+        folder: kind.folder.clone(),
+        example: kind.example.clone(),
+        files: lengths.len() as u64,
+        file_bytes: mean,
+        file_bytes_stdev: variance.sqrt(),
+        mapped_bytes: kind.mapped_bytes,
+        ..LogJob::default()
+    }
+}
+
+/// Openings of each file, or bytes that were read of each byte: whichever says less where they say nearly the same.
+fn epochs(tally: &Tally, at: usize, record: &Record) -> u64 {
+    let opens: Vec<u64> = tally
+        .files
+        .iter()
+        .filter(|file| usize::from(file.kind) == at && file.opens > 0)
+        .map(|file| u64::from(file.opens))
+        .collect();
+    let by_opens = median(opens).unwrap_or(1).max(1);
+    let io = counters_of_run(record);
+    let unique = record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
+    let Some(unique) = unique.filter(|&bytes| bytes > 0) else { return by_opens };
+    let by_bytes = io.read_bytes as f64 / unique as f64;
+    if (by_opens as f64 / by_bytes - 1.0).abs() < 0.35 {
+        by_opens
+    } else {
+        (by_bytes.round() as u64).max(1)
+    }
+}
+
+/// Who read, how many at a time, and what the gaps between their reads tell.
+fn readers(tally: &Tally, at: usize, job: &mut LogJob) {
+    let of_kind = tally.readers.iter().filter(|of| usize::from(of.0.0) == at);
+    let mut by_rank: BTreeMap<u32, Vec<(Option<bool>, &ReaderLog)>> = BTreeMap::new();
+    let [mut ascending, mut following] = [0, 0];
+    for ((_, caller), log) in of_kind {
+        by_rank.entry(caller.rank).or_default().push((caller.is_first, log));
+        ascending += log.ascending;
+        following += log.ascending + log.descending;
+    }
+    job.ranks = by_rank.len() as u64;
+    if following >= FOLLOWING_MIN {
+        job.is_shuffled = Some((ascending as f64) < IN_ORDER * following as f64);
+    }
+    for logs in by_rank.values_mut() {
+        let mean =
+            logs.iter().map(|of| of.1.bytes()).sum::<u64>() as f64 / logs.len().max(1) as f64;
+        logs.retain(|of| of.1.bytes() as f64 >= LEAST_SHARE * mean && !of.1.ops.is_empty());
+    }
+    let logs = || by_rank.values().flatten();
+    let at_a_time =
+        by_rank.values().map(|logs| most_at_a_time(logs)).max().filter(|&most| most > 0);
+    if logs().all(|of| of.0.is_some()) {
+        job.readers = at_a_time;
+        job.trains_and_reads = at_a_time.map(|_| logs().all(|of| of.0 == Some(true)));
+    }
+    let bursts: Vec<Bursts> = logs().filter_map(|of| of.1.bursts()).collect();
+    let Some(&typical) = bursts.first() else { return };
+    let alike = bursts.iter().filter(|other| other.each == typical.each).count();
+    // Where each file is a part, its gap is decoding as well as compute.
+    if alike * 5 < logs().count() * 3 || typical.each < 2 {
+        return;
+    }
+    job.batch = Some(LogBatch {
+        files: typical.counts_files.then_some(typical.each),
+        bytes: typical.bytes_each,
+    });
+    let mean =
+        |value: fn(&Bursts) -> u64| bursts.iter().map(value).sum::<u64>() / bursts.len() as u64;
+    let (gap_ns, short_ns, period_ns) =
+        (mean(|of| of.gap_ns), mean(|of| of.short_gap_ns), mean(|of| of.period_ns));
+    job.compute_ns = match (job.trains_and_reads, at_a_time) {
+        (Some(true), _) => Some(gap_ns.saturating_sub(short_ns)),
+        (_, Some(readers)) if gap_ns as f64 >= WAITS * period_ns as f64 => {
+            Some(period_ns / readers)
+        }
+        _ => None,
+    };
+}
+
+/// Readers between whose first and last reads there are common moments.
+fn most_at_a_time(logs: &[(Option<bool>, &ReaderLog)]) -> u64 {
+    let spans = logs.iter().filter_map(|of| of.1.span_ns());
+    let mut moments: Vec<(u64, i64)> = spans.flat_map(|span| [(span.0, 1), (span.1, -1)]).collect();
+    moments.sort_unstable();
+    let mut now = 0;
+    moments
+        .into_iter()
+        .map(|moment| {
+            now += moment.1;
+            now
+        })
+        .max()
+        .unwrap_or(0)
+        .unsigned_abs()
+}

@@ -1,0 +1,350 @@
+//! Logs of `strace -f -ttt -T`, with `-y` and `-ff` too: calls are put back together, and descriptors followed through
+//! processes to files.
+
+mod line;
+mod processes;
+
+use self::line::{SystemCall, TimedLine};
+use self::processes::{Description, Process, Processes};
+use super::lines::Lines;
+use super::tally::{CallTime, ReadCall, Tally};
+use super::{Input, LogError, LogKind, LogPart};
+use feedrate_measure::record::access::Follows;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io;
+use std::rc::Rc;
+
+pub(super) static KIND: LogKind = LogKind {
+    name: "strace",
+    summary: "what `strace -f -ttt -T` writes, with `-y` and `-ff` too",
+    input: Input::Text,
+    is: |_, head| {
+        head.lines().take(64).any(|text| line::timed(text).is_some_and(|of| has_call(of.rest)))
+    },
+    read,
+};
+
+/// Bytes of a call that is not finished that are kept.
+const UNFINISHED_BYTES_MAX: usize = 8 << 10;
+/// Its result is an address, which may look negative.
+const MAP: &str = "mmap";
+const UNFINISHED: &str = "<unfinished ...>";
+
+fn has_call(rest: &str) -> bool {
+    line::call(rest).is_some() || rest.ends_with(UNFINISHED) || rest.starts_with("<... ")
+}
+
+fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
+    let mut reader = StraceReader {
+        tally,
+        processes: Processes::default(),
+        unfinished: HashMap::new(),
+        understood: 0,
+        timed_calls: 0,
+    };
+    let mut lines = merged(parts)?;
+    let mut passed = 0;
+    while let Some((own, text)) = lines.next()? {
+        match line::timed(&text) {
+            Some(timed) => reader.line(timed, own),
+            None => passed += u64::from(!text.trim().is_empty() && !text.starts_with("strace: ")),
+        }
+    }
+    let StraceReader { understood, timed_calls, .. } = reader;
+    tally.lose_many("line", "that is none of `strace -ttt`", passed);
+    lines.parts.iter().for_each(|part| part.1.tell(tally));
+    if understood == 0 {
+        return Err(LogError::new(
+            "no call of `strace` with its time is in it",
+            "record it with `strace -f -ttt -T -y -o LOG COMMAND`",
+        ));
+    }
+    if timed_calls == 0 {
+        tally.lose("log", "without `-T`: time in I/O is not known");
+    }
+    Ok(())
+}
+
+/// Lines of all files of a log, by their times.
+struct MergedLines<'a> {
+    parts: Vec<(Option<u64>, Lines<'a>)>,
+    /// The next line of each part.
+    next: BinaryHeap<Reverse<(u64, usize, String)>>,
+}
+
+fn merged<'a>(parts: Vec<LogPart<'a>>) -> io::Result<MergedLines<'a>> {
+    let is_one = parts.len() == 1;
+    let own = |name: &str| if is_one { None } else { name.rsplit('.').next()?.parse().ok() };
+    let parts = parts.into_iter().map(|part| (own(&part.name), Lines::new(part.text))).collect();
+    let mut merged = MergedLines { parts, next: BinaryHeap::new() };
+    for at in 0..merged.parts.len() {
+        merged.fill(at, 0)?;
+    }
+    Ok(merged)
+}
+
+impl MergedLines<'_> {
+    /// Put the next line of a part among those of the others; what has no time comes right after the one before.
+    fn fill(&mut self, at: usize, last_ns: u64) -> io::Result<()> {
+        if let Some(text) = self.parts[at].1.next()? {
+            let ns = line::timed(&text).map_or(last_ns, |timed| timed.ns);
+            self.next.push(Reverse((ns, at, text)));
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> io::Result<Option<(Option<u64>, String)>> {
+        let Some(Reverse((ns, at, text))) = self.next.pop() else { return Ok(None) };
+        self.fill(at, ns)?;
+        Ok(Some((self.parts[at].0, text)))
+    }
+}
+
+struct StraceReader<'a> {
+    tally: &'a mut Tally,
+    processes: Processes,
+    /// Calls that have begun, with their times.
+    unfinished: HashMap<u64, (u64, String)>,
+    understood: u64,
+    timed_calls: u64,
+}
+
+impl StraceReader<'_> {
+    fn line(&mut self, timed: TimedLine, own: Option<u64>) {
+        let TimedLine { pid, ns, rest } = timed;
+        let pid = pid.or(own).unwrap_or(0);
+        if rest.starts_with("+++ ") {
+            self.processes.ended(pid);
+            self.unfinished.remove(&pid);
+            return;
+        }
+        if rest.starts_with("--- ") {
+            return;
+        }
+        if !self.processes.has(pid) && !self.begins(pid) {
+            return self.tally.lose("line", "of more processes than are told apart");
+        }
+        if let Some(text) = rest.strip_suffix(UNFINISHED) {
+            if text.len() <= UNFINISHED_BYTES_MAX {
+                self.unfinished.insert(pid, (ns, text.trim_end().into()));
+            }
+            return;
+        }
+        if let Some(resumed) = rest.strip_prefix("<... ") {
+            let Some((start_ns, begun)) = self.unfinished.remove(&pid) else {
+                return self.tally.lose("call", "whose beginning is not in the log");
+            };
+            let Some((_, rest)) = resumed.split_once("resumed>") else { return };
+            return self.whole(pid, start_ns, &format!("{begun}{rest}"));
+        }
+        self.whole(pid, ns, rest);
+    }
+
+    /// Make a process that is seen first. Whoever is about to make one began it; else nobody is known to have.
+    fn begins(&mut self, pid: u64) -> bool {
+        let forking = self.unfinished.iter().filter(|of| processes::is_fork(&of.1.1));
+        match forking.max_by_key(|of| of.1.0) {
+            Some((&parent, (_, text))) => self.processes.forked(parent, pid as i64, text),
+            None => self.processes.found(pid),
+        }
+        self.processes.has(pid)
+    }
+
+    fn whole(&mut self, pid: u64, start_ns: u64, text: &str) {
+        let Some(call) = line::call(text) else {
+            return self.tally.lose("line", "that is not understood, or cut off");
+        };
+        self.understood += 1;
+        self.timed_calls += u64::from(call.ns.is_some());
+        let Some(process) = self.processes.find(pid) else { return };
+        if start_ns < process.borrow().last_ns {
+            self.tally.lose("call", "with a time before that of the call before it");
+        }
+        process.borrow_mut().last_ns = start_ns;
+        let Some(returned) = call.returned.filter(|&value| value >= 0 || call.name == MAP) else {
+            return;
+        };
+        if processes::is_fork(call.name) {
+            return self.processes.forked(pid, returned, text);
+        }
+        let at = CallTime { start_ns, ns: call.ns };
+        self.apply(&process, &call, returned, at);
+    }
+
+    fn apply(
+        &mut self,
+        process: &Rc<RefCell<Process>>,
+        call: &SystemCall,
+        returned: i64,
+        at: CallTime,
+    ) {
+        let argument = |at: usize| call.arguments.get(at).copied().unwrap_or_default();
+        let number = |at: usize| line::descriptor(argument(at)).0.map(|value| value as u64);
+        match call.name {
+            "open" => self.open(process, call, None, at),
+            "openat" | "openat2" => self.open(process, call, Some(argument(0)), at),
+            "read" | "readv" => self.read(process, argument(0), returned, None, at),
+            "pread64" | "pread" | "preadv" | "preadv2" => {
+                self.read(process, argument(0), returned, number(3), at);
+            }
+            "lseek" => self.seek(process, argument(0), returned as u64, argument(2), at),
+            "close" => {
+                self.look(process, argument(0), None, at);
+                let descriptor = line::descriptor(argument(0)).0;
+                descriptor.map(|number| process.borrow().files.borrow_mut().remove(&number));
+            }
+            "fstat" | "newfstatat" | "statx" | "fstat64" => {
+                self.look(process, argument(0), length(&call.arguments), at);
+            }
+            "dup" | "dup2" | "dup3" => process.borrow().copied(argument(0), returned),
+            "fcntl" if argument(1).starts_with("F_DUPFD") => {
+                process.borrow().copied(argument(0), returned);
+            }
+            MAP => self.map(process, argument(4), number(1).unwrap_or(0), at),
+            "execve" | "execveat" => self.processes.became(process, &call.arguments),
+            "io_uring_enter" | "io_submit" => {
+                self.tally.lose("call", "of io_uring or libaio: what they read is not in the log");
+            }
+            "sendfile" | "copy_file_range" | "splice" => {
+                self.tally.lose("call", "that copies between descriptors, not counted as reads");
+            }
+            _ => {}
+        }
+    }
+
+    fn open(
+        &mut self,
+        process: &Rc<RefCell<Process>>,
+        call: &SystemCall,
+        folder: Option<&str>,
+        at: CallTime,
+    ) {
+        let first = usize::from(folder.is_some());
+        let argument = |at: usize| call.arguments.get(at).copied().unwrap_or_default();
+        let Some(number) = call.returned else { return };
+        let told = || {
+            let name = line::quoted(argument(first))?;
+            let (number, path) = line::descriptor(folder.unwrap_or_default());
+            if name.starts_with('/') {
+                return Some(name);
+            }
+            let folder =
+                path.or_else(|| Some(process.borrow().find(number?)?.borrow().name.clone()));
+            Some(match folder {
+                Some(folder) => format!("{}/{name}", folder.trim_end_matches('/')),
+                None => name,
+            })
+        };
+        let Some(name) = call.path.clone().or_else(told) else { return };
+        let flags = argument(first + 1);
+        let is_read =
+            !["O_WRONLY", "O_DIRECTORY", "O_PATH"].iter().any(|flag| flags.contains(flag));
+        let file = if is_read { self.tally.file(&name) } else { None };
+        if let Some(file) = file {
+            let caller = self.processes.caller(process);
+            self.tally.opened(caller, file, &name, at);
+        }
+        let opened = Description { file, name, offset: Some(0), last_end: None };
+        process.borrow().keep(number, Rc::new(RefCell::new(opened)));
+    }
+
+    /// The open file of a descriptor; of one that was opened before the log began, by the path that `-y` adds.
+    fn described(
+        &mut self,
+        process: &Rc<RefCell<Process>>,
+        argument: &str,
+    ) -> Option<Rc<RefCell<Description>>> {
+        let (number, path) = line::descriptor(argument);
+        if let Some(known) = process.borrow().find(number?)
+            && path.as_ref().is_none_or(|path| known.borrow().is_named(path))
+        {
+            return Some(known);
+        }
+        let name = path?;
+        let file = self.tally.file(&name);
+        let opened = Description { file, name, offset: None, last_end: None };
+        let opened = Rc::new(RefCell::new(opened));
+        process.borrow().keep(number?, opened.clone());
+        Some(opened)
+    }
+
+    fn read(
+        &mut self,
+        process: &Rc<RefCell<Process>>,
+        descriptor: &str,
+        returned: i64,
+        place: Option<u64>,
+        at: CallTime,
+    ) {
+        let Some(open) = self.described(process, descriptor) else {
+            if !process.borrow().is_whole {
+                self.tally.lose("read", "of a pipe, or of a file whose opening is not in the log");
+            }
+            return;
+        };
+        let mut open = open.borrow_mut();
+        let Some(file) = open.file else { return };
+        let bytes = returned as u64;
+        let offset = place.or(open.offset);
+        let end = offset.map(|offset| offset.saturating_add(bytes));
+        let follows = match offset {
+            Some(offset) => Follows::new(open.last_end, offset),
+            None => Follows::Nothing,
+        };
+        open.last_end = end.or(open.last_end);
+        if place.is_none() {
+            open.offset = end;
+        }
+        let caller = self.processes.caller(process);
+        self.tally.read(caller, file, ReadCall { bytes, offset, follows }, at);
+    }
+
+    fn seek(
+        &mut self,
+        process: &Rc<RefCell<Process>>,
+        descriptor: &str,
+        place: u64,
+        whence: &str,
+        at: CallTime,
+    ) {
+        let Some(open) = self.described(process, descriptor) else { return };
+        open.borrow_mut().offset = Some(place);
+        let length = (whence == "SEEK_END").then_some(place);
+        self.look(process, descriptor, length, at);
+    }
+
+    /// A call that reads nothing, and perhaps tells the length of a file.
+    fn look(
+        &mut self,
+        process: &Rc<RefCell<Process>>,
+        descriptor: &str,
+        length: Option<u64>,
+        at: CallTime,
+    ) {
+        let Some(open) = self.described(process, descriptor) else { return };
+        if let Some(file) = open.borrow().file {
+            let caller = self.processes.caller(process);
+            self.tally.looked(caller, file, at);
+            self.tally.length(file, length.unwrap_or(0));
+        }
+    }
+
+    fn map(&mut self, process: &Rc<RefCell<Process>>, descriptor: &str, bytes: u64, at: CallTime) {
+        let Some(open) = self.described(process, descriptor) else { return };
+        if let Some(file) = open.borrow().file {
+            let caller = self.processes.caller(process);
+            self.tally.mapped(caller, file, bytes, at);
+        }
+    }
+}
+
+/// The length among what a call tells of a file.
+fn length(arguments: &[&str]) -> Option<u64> {
+    let told = arguments.iter().find_map(|text| {
+        let (_, rest) = text.split_once("st_size=").or_else(|| text.split_once("stx_size="))?;
+        rest.split(|char: char| !char.is_ascii_digit()).next()
+    });
+    told?.parse().ok()
+}

@@ -1,0 +1,365 @@
+//! Counts what a log tells of, as a run of our own counts its reads. Memory is bounded whatever a log says: what is beyond is told
+//! as lost.
+
+use super::Lost;
+use super::reader::{Op, ReaderLog};
+use feedrate_measure::record::IoCounters;
+use feedrate_measure::record::access::{FilesRead, Follows, bin};
+use feedrate_measure::record::ranges::{FileRange, FileReads, RANGES_MAX};
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash, Hasher};
+
+/// Files that are told apart.
+const FILES_MAX: usize = 1 << 20;
+/// Kinds of files that are told apart.
+const KINDS_MAX: usize = 64;
+/// Ranks and kinds of files together.
+const COUNTERS_MAX: usize = 4096;
+/// Ranks of which files and bytes are known.
+pub(super) const RANKS_MAX: u32 = 1 << 16;
+/// Calls of all readers that are kept one by one.
+const OPS_MAX: usize = 1 << 21;
+/// No call reads more, and no file of a log reaches further: sums stay below 2^64.
+const CALL_BYTES_MAX: u64 = 1 << 31;
+const OFFSET_MAX: u64 = 1 << 43;
+/// Thirteen days: calls of a rank together are told to have lasted no longer.
+const NS_MAX: u64 = 1 << 50;
+
+/// Who made a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Caller {
+    pub(super) rank: u32,
+    /// Thread or process; where the log does not tell them apart, 0.
+    pub(super) thread: u64,
+    /// Whether it is the first thread of the rank, which trains; `None` where that is not known.
+    pub(super) is_first: Option<bool>,
+}
+
+/// When a call was made, from any beginning; its length where that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallTime {
+    pub(super) start_ns: u64,
+    pub(super) ns: Option<u64>,
+}
+
+impl CallTime {
+    fn end_ns(self) -> u64 {
+        self.start_ns.saturating_add(self.ns.unwrap_or(0))
+    }
+}
+
+/// A read that returned something, or nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadCall {
+    pub(super) bytes: u64,
+    /// `None` where it is not known.
+    pub(super) offset: Option<u64>,
+    pub(super) follows: Follows,
+}
+
+/// A file that may be data.
+pub(super) struct FileFacts {
+    pub(super) kind: u16,
+    /// Its length, or as much as is known of it.
+    pub(super) length_bytes: u64,
+    pub(super) opens: u32,
+}
+
+/// Files of one ending.
+pub(super) struct FileKind {
+    /// Lower case; empty without any.
+    pub(super) extension: String,
+    /// Folder that all lie in.
+    pub(super) folder: String,
+    /// One of them.
+    pub(super) example: String,
+    pub(super) ranks: BTreeMap<u32, IoCounters>,
+    /// Time from the first call to the end of the last.
+    pub(super) span_ns: Option<(u64, u64)>,
+    pub(super) mapped_bytes: u64,
+    ranges: Vec<FileRange>,
+    reads: FileReads,
+    files_read: Option<FilesRead>,
+    are_ranges_known: bool,
+}
+
+/// All that a log told.
+pub(super) struct Tally {
+    numbers: HashMap<u64, Option<u32>>,
+    pub(super) files: Vec<FileFacts>,
+    pub(super) kinds: Vec<FileKind>,
+    pub(super) readers: BTreeMap<(u16, Caller), ReaderLog>,
+    ops: usize,
+    counters: usize,
+    lost: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+impl Tally {
+    pub(super) fn new() -> Self {
+        Tally {
+            numbers: HashMap::new(),
+            files: Vec::new(),
+            kinds: Vec::new(),
+            readers: BTreeMap::new(),
+            ops: 0,
+            counters: 0,
+            lost: BTreeMap::new(),
+        }
+    }
+
+    /// Count something that does not come through.
+    pub(super) fn lose(&mut self, noun: &'static str, why: &'static str) {
+        self.lose_many(noun, why, 1);
+    }
+
+    pub(super) fn lose_many(&mut self, noun: &'static str, why: &'static str, count: u64) {
+        if count > 0 {
+            *self.lost.entry((noun, why)).or_default() += count;
+        }
+    }
+
+    /// Losses so far, by kind.
+    pub(super) fn take_lost(&mut self) -> Vec<Lost> {
+        let lost = std::mem::take(&mut self.lost).into_iter();
+        lost.map(|(what, count)| Lost { count, noun: what.0, why: what.1 }).collect()
+    }
+
+    /// The number of a file; `None` of files that belong to programs, and of those that are too many.
+    pub(super) fn file(&mut self, name: &str) -> Option<u32> {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(&known) = self.numbers.get(&hash) {
+            return known;
+        }
+        if self.numbers.len() >= FILES_MAX {
+            self.lose("file", "beyond the number that is told apart");
+            return None;
+        }
+        let number = if is_of_programs(name) { None } else { self.add_file(name) };
+        self.numbers.insert(hash, number);
+        number
+    }
+
+    fn add_file(&mut self, name: &str) -> Option<u32> {
+        let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
+        let extension = extension(own);
+        let at = match self.kinds.iter().position(|kind| kind.extension == extension) {
+            Some(at) => {
+                let kind = &mut self.kinds[at];
+                kind.folder.truncate(shared_folder(&kind.folder, folder));
+                at
+            }
+            None if self.kinds.len() < KINDS_MAX => {
+                self.kinds.push(FileKind {
+                    extension,
+                    folder: folder.into(),
+                    example: own.into(),
+                    ranks: BTreeMap::new(),
+                    span_ns: None,
+                    mapped_bytes: 0,
+                    ranges: Vec::new(),
+                    reads: FileReads::new(1),
+                    files_read: None,
+                    are_ranges_known: true,
+                });
+                self.kinds.len() - 1
+            }
+            None => {
+                self.lose("file", "of more endings than are told apart");
+                return None;
+            }
+        };
+        self.files.push(FileFacts { kind: at as u16, length_bytes: 0, opens: 0 });
+        Some((self.files.len() - 1) as u32)
+    }
+
+    /// A file was opened to be read.
+    pub(super) fn opened(&mut self, caller: Caller, file: u32, name: &str, at: CallTime) {
+        let Some((io, _)) = self.call(caller, file, at) else { return };
+        io.opens += 1;
+        if let Some(ns) = at.ns {
+            add_ns(&mut io.open_ns, ns);
+            io.open_latency.record(ns);
+        }
+        let facts = &mut self.files[file as usize];
+        facts.opens = facts.opens.saturating_add(1);
+        if let Some(reader) = self.reader(caller, file) {
+            reader.opened(name);
+        }
+    }
+
+    /// A call on an open file that reads nothing: seek, length, close.
+    pub(super) fn looked(&mut self, caller: Caller, file: u32, at: CallTime) {
+        if let Some((io, _)) = self.call(caller, file, at) {
+            add_ns(&mut io.open_ns, at.ns.unwrap_or(0));
+        }
+    }
+
+    /// `bytes` of a file are known to be there.
+    pub(super) fn length(&mut self, file: u32, bytes: u64) {
+        let facts = &mut self.files[file as usize];
+        facts.length_bytes = facts.length_bytes.max(bytes.min(OFFSET_MAX));
+    }
+
+    /// A file was mapped into memory.
+    pub(super) fn mapped(&mut self, caller: Caller, file: u32, bytes: u64, at: CallTime) {
+        self.looked(caller, file, at);
+        let kind = usize::from(self.files[file as usize].kind);
+        self.kinds[kind].mapped_bytes += bytes.min(CALL_BYTES_MAX);
+    }
+
+    /// A file was read.
+    pub(super) fn read(&mut self, caller: Caller, file: u32, read: ReadCall, at: CallTime) {
+        let ReadCall { bytes, offset, follows } = read;
+        if bytes > CALL_BYTES_MAX || offset.is_some_and(|offset| offset > OFFSET_MAX) {
+            return self.lose("read", "of more than a file can hold");
+        }
+        let Some((io, kind)) = self.call(caller, file, at) else { return };
+        io.reads += 1;
+        io.read_bytes += bytes;
+        io.access.read(bytes, follows);
+        if let Some(ns) = at.ns {
+            add_ns(&mut io.read_ns, ns);
+            add_ns(&mut io.size_ns[bin(bytes)], ns);
+            io.read_latency.record(ns);
+        }
+        let range = offset.and_then(|start| FileRange::new(file, start, bytes, caller.rank));
+        self.kinds[kind].add_range(range, bytes);
+        self.length(file, offset.map_or(0, |offset| offset + bytes));
+        if self.ops >= OPS_MAX {
+            return self.lose("read", "too many to tell batches and compute by");
+        }
+        let op = Op { start_ns: at.start_ns, end_ns: at.end_ns(), bytes, is_new_file: false };
+        if let Some(reader) = self.reader(caller, file) {
+            reader.push(op);
+            self.ops += 1;
+        }
+    }
+
+    /// Counters of the rank for the kind of a file.
+    pub(super) fn counters(&mut self, rank: u32, file: u32) -> Option<&mut IoCounters> {
+        let kind = usize::from(self.files[file as usize].kind);
+        let is_new = !self.kinds[kind].ranks.contains_key(&rank);
+        if is_new && (self.counters >= COUNTERS_MAX || rank >= RANKS_MAX) {
+            self.lose("call", "of more ranks than are told apart");
+            return None;
+        }
+        self.counters += usize::from(is_new);
+        Some(self.kinds[kind].ranks.entry(rank).or_default())
+    }
+
+    fn call(
+        &mut self,
+        caller: Caller,
+        file: u32,
+        at: CallTime,
+    ) -> Option<(&mut IoCounters, usize)> {
+        let kind = usize::from(self.files[file as usize].kind);
+        self.kinds[kind].lasted(at.start_ns, at.end_ns());
+        Some((self.counters(caller.rank, file)?, kind))
+    }
+
+    fn reader(&mut self, caller: Caller, file: u32) -> Option<&mut ReaderLog> {
+        let key = (self.files[file as usize].kind, caller);
+        if self.readers.len() >= COUNTERS_MAX && !self.readers.contains_key(&key) {
+            self.lose("call", "of more threads than are told apart");
+            return None;
+        }
+        Some(self.readers.entry(key).or_default())
+    }
+}
+
+impl FileKind {
+    /// Calls were made from one time to another.
+    pub(super) fn lasted(&mut self, start_ns: u64, end_ns: u64) {
+        let (first, last) = self.span_ns.unwrap_or((start_ns, end_ns));
+        self.span_ns = Some((first.min(start_ns), last.max(end_ns)));
+    }
+
+    fn add_range(&mut self, range: Option<FileRange>, bytes: u64) {
+        if bytes == 0 || !self.are_ranges_known {
+            return;
+        }
+        self.ranges.extend(range);
+        self.are_ranges_known = range.is_some();
+        if self.ranges.len() >= RANGES_MAX || !self.are_ranges_known {
+            self.join_ranges();
+        }
+    }
+
+    fn join_ranges(&mut self) {
+        self.files_read = self.reads.add([Some(std::mem::take(&mut self.ranges))]);
+        self.are_ranges_known &= self.files_read.is_some();
+    }
+
+    /// Files and bytes that were read, each once.
+    pub(super) fn files_read(&mut self) -> Option<FilesRead> {
+        if self.are_ranges_known {
+            self.join_ranges();
+        }
+        if self.are_ranges_known { self.files_read.clone() } else { None }
+    }
+}
+
+/// No log makes a sum overflow.
+pub(super) fn add_ns(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns).min(NS_MAX);
+}
+
+/// Lower case; empty of names that have none, or a number in its place.
+fn extension(name: &str) -> String {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_one = ending.len() <= 16 && ending.chars().any(|char| char.is_ascii_alphabetic());
+    if is_one { ending.to_ascii_lowercase() } else { String::new() }
+}
+
+/// Length of the path of the folder that holds both.
+fn shared_folder(one: &str, other: &str) -> usize {
+    if one == other {
+        return one.len();
+    }
+    let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let ends = |path: &str| path.len() == same || path.as_bytes()[same] == b'/';
+    if ends(one) && ends(other) {
+        return same;
+    }
+    one.as_bytes()[..same].iter().rposition(|&byte| byte == b'/').unwrap_or(0)
+}
+
+/// Folders of the system, and of what programs are made of.
+const OF_SYSTEM: [&str; 11] = [
+    "/proc/",
+    "/sys/",
+    "/etc/",
+    "/usr/",
+    "/lib/",
+    "/lib32/",
+    "/lib64/",
+    "/bin/",
+    "/sbin/",
+    "/run/",
+    "/var/lib/",
+];
+const OF_PROGRAMS: [&str; 4] = ["/site-packages/", "/dist-packages/", "/lib/python", "/.cache/"];
+const PROGRAM_ENDINGS: [&str; 12] =
+    ["py", "pyc", "pyo", "so", "pth", "cfg", "ini", "toml", "egg-link", "conf", "sh", "log"];
+
+/// Whether a file belongs to a program and not to its data.
+fn is_of_programs(name: &str) -> bool {
+    let own = name.rsplit('/').next().unwrap_or_default();
+    let is_device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/");
+    // Tensors on their way between processes.
+    let is_shared_memory = name.starts_with("/dev/shm/")
+        && ["torch_", "sem.", "psm_", "pym-"].iter().any(|start| own.starts_with(start));
+    let is_path = name.starts_with('/') || !name.contains(":[");
+    !is_path
+        || is_device
+        || is_shared_memory
+        || name.starts_with("/memfd:")
+        || OF_SYSTEM.iter().any(|folder| name.starts_with(folder))
+        || OF_PROGRAMS.iter().any(|part| name.contains(part))
+        || own.contains(".so.")
+        || PROGRAM_ENDINGS.contains(&extension(own).as_str())
+}
