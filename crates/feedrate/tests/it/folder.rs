@@ -211,6 +211,8 @@ fn a_folder_stays_one_of_others_wherever_it_goes() {
     let before = state(&test.path("theirs"));
     let json = folder_run(&test, &["--compute", "1ms", "--batch", "2", "--write-yaml", "own.yaml"]);
     let run = json["run_dir"].as_str().unwrap();
+    let amplification = json["access"]["read_amplification"].as_f64().unwrap();
+    assert!(amplification < 1.2, "a file is a sample: {amplification}");
     for again in [&["run", "own.yaml"][..], &["run", run], &["run", run, "reader.stage=copy"]] {
         let answer = test.feedrate(&[again, &["--json", "--quiet"]].concat());
         assert_eq!(answer.code, 0, "{again:?}: {}", answer.stderr);
