@@ -35,6 +35,8 @@ pub struct SampleReader {
     numbers: [u64; PARTS_MAX],
     /// Payload of a sample, where the plan says.
     payload_bytes: Option<u64>,
+    /// A file is one sample, though its array may have an axis that could be one of samples.
+    is_whole: bool,
     pending: Pending,
 }
 
@@ -94,6 +96,7 @@ impl SampleReader {
             part: 0,
             numbers: [0; PARTS_MAX],
             payload_bytes: None,
+            is_whole: false,
             pending: Pending::Nothing,
         }
     }
@@ -112,6 +115,7 @@ impl SampleReader {
         }
         let shape = self.trusts_plan.then(|| layout.shape(id.file));
         self.payload_bytes = shape.map(|shape| shape.sample_bytes());
+        self.is_whole = !self.keeps_open && layout.samples_per_file() == 1;
         self.cursor.begin(id.file, id.sample, shape.as_ref());
         self.pending = if self.file == Some(id.file) { Pending::Cursor } else { Pending::Nothing };
         self.file = Some(id.file);
@@ -201,7 +205,11 @@ impl SampleReader {
 
     /// Payload of the sample that is whole; `None` where neither the plan nor the file says.
     pub fn payload_bytes(&self) -> Option<u64> {
-        self.payload_bytes.or_else(|| self.cursor.payload_bytes())
+        let of_file = || match self.cursor.found() {
+            Some(shape) if self.is_whole => Some(shape.payload_bytes()),
+            _ => self.cursor.payload_bytes(),
+        };
+        self.payload_bytes.or_else(of_file)
     }
 
     /// Kind of the sample that is whole, where it should have been decoded and could not.

@@ -143,6 +143,8 @@ fn what_is_not_taken_is_told() {
     let answer = test.feedrate(&["run", "--data", "theirs", "--write-yaml", "mine.yaml"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(answer.stderr.contains("assumed: ") && answer.stderr.contains(left), "{answer:?}");
+    let epoch = answer.stderr.lines().find(|line| line.starts_with("epoch 1/1: "));
+    assert!(epoch.is_some_and(|line| !line.contains("AU")), "without compute: {answer:?}");
     let told: Vec<&str> = answer.stdout.lines().collect();
     assert_eq!(told[0], format!("{first}; compute time unknown: the loader's ceiling"));
     assert!(told[1].contains(" samples/s, ") && told[1].contains(" on "), "{}", told[1]);
@@ -209,10 +211,13 @@ fn a_folder_stays_one_of_others_wherever_it_goes() {
     let before = state(&test.path("theirs"));
     let json = folder_run(&test, &["--compute", "1ms", "--batch", "2", "--write-yaml", "own.yaml"]);
     let run = json["run_dir"].as_str().unwrap();
+    let amplification = json["access"]["read_amplification"].as_f64().unwrap();
+    assert!(amplification < 1.2, "a file is a sample: {amplification}");
     for again in [&["run", "own.yaml"][..], &["run", run], &["run", run, "reader.stage=copy"]] {
         let answer = test.feedrate(&[again, &["--json", "--quiet"]].concat());
         assert_eq!(answer.code, 0, "{again:?}: {}", answer.stderr);
         assert_eq!(answer.json()["latency"]["sample"]["count"], 8, "{again:?}");
+        assert!(!answer.stderr.contains("warning: `"), "the files are as found: {}", answer.stderr);
     }
     assert_eq!(test.files_below("copy", "").len(), 0, "a copy is removed");
     for command in ["generate", "verify"] {

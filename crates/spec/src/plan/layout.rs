@@ -56,6 +56,11 @@ impl Layout {
         self.train.files
     }
 
+    /// Samples of each file.
+    pub fn samples_per_file(&self) -> u64 {
+        self.samples_per_file
+    }
+
     /// Shape of file `file`.
     pub fn shape(&self, file: u64) -> FileShape {
         let dims = match &self.dims {

@@ -17,6 +17,10 @@ impl InTurn {
 }
 
 impl ReadStorage for InTurn {
+    fn look_up(&self, path: &str, name: &mut String) -> Result<bool, StorageError> {
+        self.inner.look_up(path, name)
+    }
+
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let _turn = self.turns.enter();
         self.inner.open(path)
