@@ -1,4 +1,5 @@
 //! Records that the simulated driver made on storages that are known, against what is fitted and predicted from them.
+//! Long because each case is a law of the model.
 
 mod client;
 
