@@ -3,7 +3,7 @@
 //! A record made of a log has one epoch, with the counters of each rank of the job; of steps it knows nothing. Nothing here opens a
 //! file or starts a program: who has the texts hands them over, and they are read as streams.
 //!
-//! To add a kind: its file with a [`LogKind`], which tells the [`Tally`] of calls, its `mod` line and its row.
+//! To add a kind: its file with a [`LogKind`], which tells the `Tally` of calls, its `mod` line and its row.
 
 mod lines;
 mod reader;
