@@ -40,8 +40,9 @@ pub fn parse(
         if let Err(problem) = apply::apply(&mut written, change) {
             problems.push(problem);
         }
+        // The next may be a cost beside the name.
+        apply::named(&mut written, "client");
     }
-    apply::named(&mut written, "client");
     let mut tree = written.clone();
     apply::canonical(&mut tree, &mut problems);
     let mut walk = KeyWalk { places: BTreeMap::new(), problems, unknown_keys };

@@ -197,8 +197,11 @@ fn a_client_is_a_name_or_its_costs() {
     // A name takes the place of all that was given, and a cost given beside it that of its own.
     assert_eq!(costs(own, &["client=pytorch-npz"]), (named.clone(), None, None));
     let beside = ["++workload.client.per_sample=0.5"];
-    assert_eq!(costs("client: pytorch-npz", &beside), (named, Some(0.5), None));
-    let told = problems("client: {per_sample: -1e-3, per_record: 1}", &[]);
+    assert_eq!(costs("client: pytorch-npz", &beside), (named.clone(), Some(0.5), None));
+    let (name, cost) = ("client=pytorch-npz", "client.per_sample=0.5");
+    assert_eq!(costs("{}", &[name, cost]), (named.clone(), Some(0.5), None));
+    assert_eq!(costs("{}", &[cost, name]), (named, None, None));
+    let told = problems("client: {per_sample: -1, per_record: 1}", &[]);
     assert!(told.contains("client.per_sample") && told.contains("client.per_record"), "{told}");
 }
 
