@@ -353,17 +353,17 @@ keys! {
             "Emulated accelerators where the command line gives no number.";
         client_name: Option<String> = OptionalText, "client.name", "null", "",
             "A client that was measured, as `pytorch-npz`, with its costs where none are given; `client: pytorch-npz` is short for it. Without a client the emulated one is ideal: its samples cost what the emulated loader takes.";
-        client_per_sample: Option<f64> = OptionalNumber, "client.per_sample", "null", "seconds",
+        client_per_sample: Option<f64> = NumberOrNull, "client.per_sample", "null", "seconds",
             "Processor time of the job's own code for a sample in a worker, from a warm page cache; what the emulated loader takes itself counts towards it, the rest is burnt.";
-        client_per_byte: Option<f64> = OptionalNumber, "client.per_byte", "null", "seconds", "The same for each byte that is read, burnt when it has come.";
-        client_per_batch: Option<f64> = OptionalNumber, "client.per_batch", "null", "seconds",
+        client_per_byte: Option<f64> = NumberOrNull, "client.per_byte", "null", "seconds", "The same for each byte that is read, burnt when it has come.";
+        client_per_batch: Option<f64> = NumberOrNull, "client.per_batch", "null", "seconds",
             "The same for a batch that is whole, shared out among the workers that read it.";
         client_handover_bytes_per_second: Option<f64> = OptionalRate, "client.handover_bytes_per_second", "null", "bytes per second",
             "Rate at which a worker puts a batch where the training's process finds it, counted in bytes that were read; needs workers, as all that follow.";
-        client_receive_per_batch: Option<f64> = OptionalNumber, "client.receive_per_batch", "null", "seconds",
+        client_receive_per_batch: Option<f64> = NumberOrNull, "client.receive_per_batch", "null", "seconds",
             "Processor time of the training's own process for a batch that comes from a worker, when it is asked for.";
-        client_receive_per_byte: Option<f64> = OptionalNumber, "client.receive_per_byte", "null", "seconds", "The same for each byte that was read for it.";
-        client_start_per_epoch: Option<f64> = OptionalNumber, "client.start_per_epoch", "null", "seconds",
+        client_receive_per_byte: Option<f64> = NumberOrNull, "client.receive_per_byte", "null", "seconds", "The same for each byte that was read for it.";
+        client_start_per_epoch: Option<f64> = NumberOrNull, "client.start_per_epoch", "null", "seconds",
             "Processor time of the training's own process at the start of an epoch for each worker, before any of them reads.";
         compute: Option<String> = OptionalText, "compute", "null", "",
             "What carries steps out: `sleep` (a wait), `none`, or `cuda` (a copy of the batch's size and a kernel on a GPU); without it a wait.";

@@ -179,6 +179,7 @@ kinds! {
         Plain::Float(-1.0) => Ok(None),
         Plain::Bool(_) | Plain::Int(_) | Plain::Float(_) | Plain::Text => number(node).map(Some),
     };
+    NumberOrNull: "number or null" => Option<f64>, |node| optional::<Number>(node);
     Share: "number from 0 to 1" => f64, |node| match number(node)? {
         value if value <= 1.0 => Ok(value),
         _ => Err(Problem::new(format!("`{}` is above 1", node.brief())).hint("give a share: `0.9` is 90 %")),
