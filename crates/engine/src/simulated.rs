@@ -273,7 +273,7 @@ impl SimulatedDriver {
                 let preprocess_ns = worker.preprocess.next_ns();
                 worker.counters.decode_ns += preprocess_ns;
                 worker.times.decode_ns += preprocess_ns;
-                now_ns + preprocess_ns
+                now_ns.saturating_add(preprocess_ns)
             }
         }))
     }

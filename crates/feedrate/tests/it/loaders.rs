@@ -121,6 +121,20 @@ fn a_client_is_burnt_and_its_answer_has_both_utilisations() {
         .refuses(2, &["client.name", "`pytorch-nothing`", "pytorch-npz"]);
 }
 
+/// No cost of which a batch, or the run, would never end.
+#[test]
+fn a_client_ends_some_day() {
+    let test = Test::with(TINY);
+    for cost in ["per_byte=86400", "receive_per_byte=86400", "per_sample=1e300", "per_batch=86401"] {
+        let key = cost.split('=').next().unwrap();
+        let client = format!("client.{cost}");
+        test.feedrate(&["plan", "workload.yaml", &client]).refuses(2, &[key, "hint:"]);
+    }
+    let steps = ["dataset.num_files_train=1000000", "client.per_batch=80000"];
+    test.feedrate(&[&["plan", "workload.yaml"], &steps[..]].concat()).refuses(2, &["per_batch"]);
+    assert_eq!(test.feedrate(&["plan", "workload.yaml", "client.per_batch=80000"]).code, 0);
+}
+
 #[test]
 fn threads_that_decode_can_be_fewer_than_those_that_read() {
     let test = Test::with(TINY);

@@ -10,7 +10,7 @@ pub(super) fn run(shared: &Shared, accelerator: u32) {
     let (own, loader) = (&shared.receivers[accelerator as usize], &shared.job.plan.loader);
     let work = |seconds: f64| {
         let began_ns = shared.clock.now_ns();
-        burn(thread_cpu_ns() + (seconds * 1e9) as u64, &shared.stop);
+        burn(thread_cpu_ns().saturating_add((seconds * 1e9) as u64), &shared.stop);
         shared.clock.now_ns() - began_ns
     };
     while !shared.stop.load(Acquire) {

@@ -1,7 +1,10 @@
 //! The client of a plan: a profile by its name, and what is given beside it.
 
 use super::{Builder, WAIT_MAX_S};
-use crate::plan::{CLIENT_PROFILES, ClientPlan, ClientProfile};
+use crate::plan::{CLIENT_PROFILES, ClientPlan, ClientProfile, DatasetPlan, LoaderPlan};
+
+/// Upper limit of the processor time that each cost of a client takes over a run: some thirty years, of which nanoseconds can be counted.
+const RUN_MAX_S: f64 = 1e9;
 
 /// Keys of `client` beside its name.
 const COSTS: &[&str] = &[
@@ -53,24 +56,34 @@ impl Builder<'_> {
             start_per_epoch_s: w.client_start_per_epoch.unwrap_or(known.start_per_epoch_s),
             name: if is_changed { None } else { known.name },
         };
-        for (key, seconds) in [
-            ("client.per_sample", client.per_sample_s),
-            ("client.per_byte", client.per_byte_s),
-            ("client.per_batch", client.per_batch_s),
-            ("client.receive_per_batch", client.receive_per_batch_s),
-            ("client.receive_per_byte", client.receive_per_byte_s),
-            ("client.start_per_epoch", client.start_per_epoch_s),
-        ] {
-            if seconds > WAIT_MAX_S {
-                let hint = format!("give at most {WAIT_MAX_S}, in seconds");
-                self.error(key, format!("`{seconds}` seconds of a processor"), &hint);
-            }
-        }
         let has_workers = w.reader_read_threads > 0;
         let client = if has_workers { client } else { client.without_workers() };
         for key in if has_workers { &[] } else { BETWEEN_PROCESSES } {
             self.in_vain(key, "without workers (`reader.read_threads=0`) there is nobody to start, and nothing to hand over");
         }
         (!client.is_ideal()).then_some(client)
+    }
+
+    /// Refuses a client that takes longer than a run can be.
+    pub(super) fn client_costs(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan, steps: u64) {
+        let Some(client) = &loader.client else { return };
+        let samples = loader.batch_size as f64;
+        let bytes = samples * dataset.record_bytes;
+        let most_s = WAIT_MAX_S.min(RUN_MAX_S / steps.max(1) as f64);
+        for (key, seconds) in [
+            ("client.per_sample", client.per_sample_s * samples),
+            ("client.per_byte", client.per_byte_s * bytes),
+            ("client.per_batch", client.per_batch_s),
+            ("client.handover_bytes_per_second", client.batch_s(0.0, bytes)),
+            ("client.receive_per_batch", client.receive_per_batch_s),
+            ("client.receive_per_byte", client.receive_per_byte_s * bytes),
+            ("client.start_per_epoch", loader.start_s()),
+        ] {
+            if seconds > most_s {
+                let what = if key.ends_with("epoch") { "an epoch's workers" } else { "a batch" };
+                let message = format!("`{seconds}` seconds of a processor for {what}");
+                self.error(key, message, &format!("let it be at most {most_s:.3}"));
+            }
+        }
     }
 }

@@ -138,6 +138,8 @@ impl Builder<'_> {
         let mut loader = self.loader(context, accelerators, &storage);
         let train = self.train(&dataset, &loader, accelerators);
         let train = self.compute(train, context);
+        let steps = train.steps().saturating_mul(accelerators.into());
+        self.client_costs(&dataset, &loader, steps);
         self.hold_batches(&mut loader, &train);
         self.transfers(&dataset, &loader);
         if self.trains() {
