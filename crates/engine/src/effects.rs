@@ -13,9 +13,9 @@ pub trait Effects {
     fn compute(&mut self, accelerator: u32, now_ns: u64, at_ns: u64);
     /// Start the workers of an accelerator for an epoch of `steps` steps. True: that takes time, and its queue is opened after it.
     fn start(&mut self, accelerator: u32, steps: u64) -> bool;
-    /// Let the training's process take `batch` over, of which `bytes` were read: how long that took, and starting workers before it.
-    /// `None`: it has begun, and whoever is told of its end asks again.
-    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<u64>;
+    /// Let the training's process take `batch` over, of which `bytes` were read: how long starting workers took since the last, and how
+    /// long this did. `None`: it has begun, and whoever is told of its end asks again.
+    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]>;
     /// Wait for the other processes. False: one of them will not come, and the run has failed.
     fn barrier(&mut self) -> bool;
 }
@@ -102,9 +102,10 @@ impl Conductor {
         let queue = &queues[accelerator as usize];
         if queue.ask(batch) {
             let bytes = queue.bytes_of(batch);
-            let Some(receive_ns) = effects.receive(accelerator, batch, bytes) else { return };
+            let received = effects.receive(accelerator, batch, bytes);
+            let Some([start_ns, receive_ns]) = received else { return };
             let (times, opened) = queue.take(batch);
-            let times = ReadTimes { receive_ns, ..times };
+            let times = ReadTimes { start_ns, receive_ns, ..times };
             if let Some(opened) = opened {
                 effects.wake(accelerator, queue.wakes(self.loader, opened));
             }

@@ -115,7 +115,7 @@ impl Effects for VirtualTime {
         work_ns > 0
     }
 
-    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<u64> {
+    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]> {
         let work_ns = (self.loader.receive_s(bytes as f64) * 1e9).round() as u64;
         let received = self.received[accelerator as usize];
         if work_ns > 0 && received.0 != batch {
@@ -125,7 +125,7 @@ impl Effects for VirtualTime {
             return None;
         }
         let took_ns = if work_ns > 0 { received.1 } else { 0 };
-        Some(took_ns + std::mem::take(&mut self.started_ns[accelerator as usize]))
+        Some([std::mem::take(&mut self.started_ns[accelerator as usize]), took_ns])
     }
 
     fn barrier(&mut self) -> bool {

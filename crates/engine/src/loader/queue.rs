@@ -80,7 +80,9 @@ pub struct ReadTimes {
     pub decode_ns: u64,
     /// In the client's work.
     pub client_ns: u64,
-    /// In which the training's process took the batch over.
+    /// In which the training's process started the workers before it.
+    pub start_ns: u64,
+    /// In which it took the batch over.
     pub receive_ns: u64,
     /// That were read.
     pub bytes: u64,
@@ -350,6 +352,7 @@ impl SlotTimes {
             read_ns: self.read_ns.load(Relaxed),
             decode_ns: self.decode_ns.load(Relaxed),
             client_ns: self.client_ns.load(Relaxed),
+            start_ns: 0,
             receive_ns: 0,
             bytes: self.bytes.load(Relaxed),
         }

@@ -76,7 +76,7 @@ impl Recorder {
         let lane = &mut self.accelerators[accelerator as usize];
         let (asked_ns, load_ns) = (lane.since_ns, lane.lap(now_ns));
         lane.stall = split_stall(asked_ns, load_ns, times);
-        lane.epoch.io.receive_ns += times.receive_ns;
+        lane.epoch.io.receive_ns += times.start_ns + times.receive_ns;
         lane.waited.add(&lane.stall);
         self.totals.load_ns += load_ns;
         lane.block.load_ns.push(load_ns);
@@ -162,8 +162,9 @@ fn empty_block(steps: u64) -> Block {
     }
 }
 
-/// The end of the wait is that for the training's own process, which is the client's work. Before the first batch that was awaited was begun, and longer than workers worked on them, the wait is queueing; the rest is shared out
-/// as the workers spent their time. So no part is longer than they took for it.
+/// A wait begins with starting workers and ends with taking the batch over: the training's own process, which is the client's work. Of
+/// what lies between, the time before the first batch that was awaited was begun, and longer than workers worked on them, is queueing;
+/// the rest is shared out as the workers spent their time. So no part is longer than they took for it.
 fn split_stall(asked_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
     let worked = Stall {
         open_ns: times.open_ns,
@@ -172,13 +173,13 @@ fn split_stall(asked_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
         client_ns: times.client_ns,
         queue_ns: 0,
     };
-    let receive_ns = times.receive_ns.min(load_ns);
-    let load_ns = load_ns - receive_ns;
-    let queued_ns = times.begun_ns.saturating_sub(asked_ns).min(load_ns);
+    let of_training_ns = (times.start_ns + times.receive_ns).min(load_ns);
+    let load_ns = load_ns - of_training_ns;
+    let queued_ns = times.begun_ns.saturating_sub(asked_ns + times.start_ns).min(load_ns);
     let worked_ns = (load_ns - queued_ns).min(worked.total_ns());
     let mut stall = worked.shared_out(worked_ns);
     stall.queue_ns += load_ns - worked_ns;
-    stall.client_ns += receive_ns;
+    stall.client_ns += of_training_ns;
     stall
 }
 
@@ -214,5 +215,9 @@ mod tests {
         let worked = ReadTimes { client_ns: 50, ..handed };
         check(200, 70, worked, [5, 15, 5, 0]);
         assert_eq!(split_stall(200, 70, worked).client_ns, 45);
+        // Begun when the workers had been started.
+        let started = ReadTimes { start_ns: 50, ..handed };
+        check(100, 120, started, [10, 30, 10, 0]);
+        assert_eq!(split_stall(100, 120, started).client_ns, 70);
     }
 }

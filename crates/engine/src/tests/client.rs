@@ -1,6 +1,6 @@
 //! The client's work: epochs as long as worked out by hand, and whom it is charged to.
 
-use super::{Case, SAMPLE_BYTES, lengths_ms, plan};
+use super::{Case, SAMPLE_BYTES, constant, lengths_ms, plan};
 use crate::job::ReadJob;
 use crate::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
@@ -96,4 +96,17 @@ fn every_loader_owes_its_client_as_much() {
             assert!(off_ns <= 60 * 12, "{loader}: {off_ns}");
         }
     }
+}
+
+/// Starting the workers is no reason why what they read afterwards was waited for.
+#[test]
+fn reading_after_the_start_is_reading() {
+    let mut plan = plan(Case { workers: 1, steps: 4, ..CASE });
+    plan.loader.client = Some(of_training());
+    let latency = constant(100_000_000);
+    let (epochs, _) = simulate(&plan, SimulatedStorage { latency, ..SimulatedStorage::default() });
+    let (stall, load_ns) = (epochs[0].stall, epochs[0].blocks[0].load_ns[0]);
+    // 10 ms of starting, 100 of reading, 3 of taking it over.
+    assert_eq!((load_ns, stall.queue_ns), (113_000_000, 0));
+    assert_eq!((stall.client_ns, stall.open_ns), (22_000_000, 0));
 }

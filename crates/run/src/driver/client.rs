@@ -61,9 +61,9 @@ impl Receiver {
         self.unpark();
     }
 
-    /// How long the last batch took, and starting workers since the one before.
-    pub(super) fn took_ns(&self) -> u64 {
-        self.took_ns.load(Acquire) + self.started_ns.swap(0, AcqRel)
+    /// How long starting workers took since the batch before, and how long the last batch did.
+    pub(super) fn took_ns(&self) -> [u64; 2] {
+        [self.started_ns.swap(0, AcqRel), self.took_ns.load(Acquire)]
     }
 
     pub(super) fn unpark(&self) {

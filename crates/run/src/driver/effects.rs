@@ -103,9 +103,9 @@ impl Effects for RealEffects {
         receiver.map(|receiver| receiver.start(steps)).is_some()
     }
 
-    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<u64> {
+    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]> {
         let Some(receiver) = self.shared.receivers.get(accelerator as usize) else {
-            return Some(0);
+            return Some([0, 0]);
         };
         if self.received[accelerator as usize].replace(batch) == Some(batch) {
             return Some(receiver.took_ns());
