@@ -24,18 +24,6 @@ pub(super) fn burn(until_ns: u64, stop: &AtomicBool) -> u64 {
     }
 }
 
-/// Copy so many bytes, whatever they are.
-pub(super) fn copy(bytes: u64, halves: &mut [u8]) {
-    let (from, to) = halves.split_at_mut(halves.len() / 2);
-    let mut left = bytes;
-    while left > 0 && !to.is_empty() {
-        let piece = left.min(to.len() as u64);
-        to[..piece as usize].copy_from_slice(&from[..piece as usize]);
-        black_box(&mut *to);
-        left -= piece;
-    }
-}
-
 /// Stands for the training's process of one accelerator: starts its workers, and takes their batches over.
 #[derive(Default)]
 pub(super) struct Receiver {

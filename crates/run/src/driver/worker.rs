@@ -1,6 +1,6 @@
 //! A worker thread of the real driver: claims, reads with blocking calls, finishes.
 
-use super::client::{burn, copy};
+use super::client::burn;
 use super::error::RunError;
 use super::shared::{LaneCounts, Shared, WorkerHandle};
 use crate::buffer::{ALIGN, AlignedBuffer};
@@ -27,8 +27,6 @@ use std::sync::{Arc, PoisonError};
 const YIELDS_BEFORE_SLEEP: u32 = 4;
 /// A worker's memory to begin with, at most; it grows with the reads.
 const BUFFER_BYTES_MAX: usize = 64 << 20;
-/// Memory of a hand-over: more than a core's own cache holds.
-const HANDOVER_BYTES: usize = 8 << 20;
 
 /// One thread.
 pub(super) struct Worker<'s> {
@@ -50,8 +48,6 @@ pub(super) struct Worker<'s> {
     ran_ns: u64,
     /// That came, and for which the client has not been paid.
     unpaid_bytes: u64,
-    /// Where a batch is copied from and to when it is handed over.
-    halves: Vec<u8>,
     /// Where a sample's payload comes to be kept in the process's memory.
     scratch: Vec<u8>,
     flushed: u32,
@@ -75,8 +71,6 @@ impl<'s> Worker<'s> {
         let engine = job.plan.storage.engine.as_deref().and_then(engine::find);
         let whole_blocks = engine.is_some_and(|e| e.member().has(Ability::BypassesPageCache));
         let accelerators = shared.placement.accelerators_of(place);
-        let client = loader.client.as_ref();
-        let hands_over = client.is_some_and(|client| client.handover_bytes_per_second.is_some());
         Ok(Worker {
             shared,
             place,
@@ -91,7 +85,6 @@ impl<'s> Worker<'s> {
             client: ClientWork::default(),
             ran_ns: 0,
             unpaid_bytes: 0,
-            halves: vec![1; if hands_over { HANDOVER_BYTES } else { 0 }],
             scratch: Vec::new(),
             flushed: 0,
             announced: false,
@@ -181,7 +174,6 @@ impl<'s> Worker<'s> {
         let samples = reading.task.samples.end - reading.task.samples.start;
         if let Some(client) = client {
             let bytes = self.lanes[lane].io.task.bytes;
-            copy(bytes, &mut self.halves);
             let share = samples as f64 / plan.loader.batch_size as f64;
             self.burn(lane, client.batch_s(share, bytes as f64));
         }
