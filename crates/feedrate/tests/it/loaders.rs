@@ -125,7 +125,8 @@ fn a_client_is_burnt_and_its_answer_has_both_utilisations() {
 #[test]
 fn a_client_ends_some_day() {
     let test = Test::with(TINY);
-    for cost in ["per_byte=86400", "receive_per_byte=86400", "per_sample=1e300", "per_batch=86401"] {
+    for cost in ["per_byte=86400", "receive_per_byte=86400", "per_sample=1e300", "per_batch=86401"]
+    {
         let key = cost.split('=').next().unwrap();
         let client = format!("client.{cost}");
         test.feedrate(&["plan", "workload.yaml", &client]).refuses(2, &[key, "hint:"]);

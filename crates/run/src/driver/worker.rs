@@ -196,7 +196,6 @@ impl<'s> Worker<'s> {
             let given = self.sink.payload(0, &bytes);
             given.map_err(|source| self.unreadable(source))?;
             self.lanes[lane].io.from_memory(bytes.len() as u64);
-            self.unpaid_bytes = bytes.len() as u64;
             return Ok(self.preprocessed(lane));
         }
         self.sink.keep(std::mem::take(&mut self.scratch));

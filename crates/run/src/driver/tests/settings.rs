@@ -145,3 +145,16 @@ fn processor_time_is_burnt_for_the_client() {
         assert!(stall.client_ns > 0 && stall.client_ns <= io.client_ns + io.receive_ns);
     }
 }
+
+/// 2 ms for the bytes of each sample, which are read in the first epoch alone.
+#[test]
+fn samples_in_memory_have_no_bytes_to_pay_for() {
+    let plan = with(CASE, |loader| {
+        loader.in_memory = true;
+        loader.client =
+            Some(ClientPlan { per_byte_s: 2e-3 / SAMPLE_BYTES as f64, ..ClientPlan::default() });
+    });
+    let burnt_ns = two_epochs(&plan)
+        .map(|epochs| epochs.iter().map(|epoch| epoch.io.client_burnt_ns).sum::<u64>());
+    assert!(100 * burnt_ns[1] < burnt_ns[0], "{burnt_ns:?}");
+}
