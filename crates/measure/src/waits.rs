@@ -46,6 +46,8 @@ pub struct Waits {
     pub decode_s: f64,
     /// The client's own work.
     pub client_s: f64,
+    /// Of that, for the training's own process, which starts workers and takes batches over.
+    pub receive_s: f64,
     /// Others that took longer. Of records that do not tell who came last: all waits for others.
     pub skew_s: f64,
 }
@@ -63,12 +65,15 @@ impl Waits {
             [(&STALL_OPEN, io.open_ns), (&STALL_READ, io.read_ns), (&STALL_DECODE, io.decode_ns)]
                 .map(|(stall, ns)| Some(derived.value(stall)? + of_queue_s(ns)));
         let client_s = derived.value(&STALL_CLIENT).unwrap_or(0.0) + of_queue_s(io.client_ns);
+        let accelerators = f64::from(derived.record.plan.accelerators.max(1));
+        let receive_s = io.receive_ns as f64 / 1e9 / accelerators;
         let skew_s = derived.value(&STALL_SKEW).or(derived.value(&BARRIER_S));
         Some(Waits {
             open_s: open_s?,
             read_s: read_s?,
             decode_s: decode_s?,
             client_s,
+            receive_s: receive_s.min(client_s),
             skew_s: skew_s?,
         })
     }
@@ -76,6 +81,11 @@ impl Waits {
     /// For data.
     pub fn data_s(&self) -> f64 {
         self.open_s + self.read_s + self.decode_s + self.client_s
+    }
+
+    /// Whether most of what was waited for of the client is for the training's own process, to which more workers are no help.
+    pub fn are_for_training(&self) -> bool {
+        self.client_s < 2.0 * self.receive_s
     }
 
     /// Others, where they were waited for longer than data was; else the part of the wait for data that is longest. `None`: there was no

@@ -48,6 +48,10 @@ pub(super) struct SampleTimes {
     pub(super) read_s: f64,
     pub(super) decode_s: f64,
     pub(super) client_s: f64,
+    /// Processor time burnt for the client.
+    pub(super) burnt_s: f64,
+    /// Of the loader's own work, where that counts as the client's.
+    pub(super) own_s: f64,
     pub(super) reads: f64,
     pub(super) opens: f64,
 }
@@ -109,6 +113,8 @@ impl<'a> Case<'a> {
             read_s: io.read_ns as f64 / 1e9 / samples,
             decode_s: io.decode_ns as f64 / 1e9 / samples,
             client_s: io.client_ns as f64 / 1e9 / samples,
+            burnt_s: io.client_burnt_ns as f64 / 1e9 / samples,
+            own_s: io.client_own_ns as f64 / 1e9 / samples,
             reads: io.reads as f64 / samples,
             opens: io.opens as f64 / samples,
         })
@@ -145,9 +151,32 @@ impl<'a> Case<'a> {
         (samples > 0.0 && self.compute_s() > 0.0).then(|| self.compute_s() / samples)
     }
 
+    /// Seconds of a thread for a sample. Of the client the processor time is known: whoever waits for a core does no work.
+    fn alone_s(&self) -> Option<f64> {
+        let (sample, loader) = (self.sample()?, &self.plan().loader);
+        if loader.client.is_none() {
+            return Some(sample.all_s());
+        }
+        let decode_s = sample.decode_s.min(sample.own_s + loader.preprocess.mean_s());
+        Some(sample.open_s + sample.read_s + decode_s + sample.burnt_s)
+    }
+
+    /// Cores that the client's work of all accelerators takes where they are fed.
+    pub(super) fn cores_of_client(&self) -> Option<u32> {
+        let sample = self.sample()?;
+        let each = (sample.burnt_s + sample.own_s) / self.compute_of_sample_s()?;
+        Some((each / (1.0 - SPARE_SHARE) * f64::from(self.plan().accelerators)).ceil() as u32)
+    }
+
+    /// Seconds that workers were waited for which did the client's work, where that was the longest wait.
+    pub(super) fn lost_to_client_s(&self) -> Option<f64> {
+        let waits = self.waits.filter(|waits| !waits.are_for_training())?;
+        Some(self.lost_s(&[WaitCause::Client])? - waits.receive_s)
+    }
+
     /// Threads of an accelerator that would keep it fed, if each of them took no longer than now: the utilisation law.
     pub(super) fn threads_needed(&self) -> Option<u32> {
-        let threads = self.sample()?.all_s() / self.compute_of_sample_s()? / (1.0 - SPARE_SHARE);
+        let threads = self.alone_s()? / self.compute_of_sample_s()? / (1.0 - SPARE_SHARE);
         // No process may have more: then no number of threads feeds it.
         let is_possible = threads * f64::from(self.plan().accelerators) <= THREADS_MAX as f64;
         is_possible.then(|| (threads.ceil() as u32).max(1))

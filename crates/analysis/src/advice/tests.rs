@@ -12,7 +12,7 @@ use feedrate_measure::record::{
     CheckpointRecord, HostEpoch, IoCounters, Mount, OtherProcess, Record, StepCauses,
 };
 use feedrate_measure::verdict;
-use feedrate_spec::plan::{CheckpointPlan, FileAccess};
+use feedrate_spec::plan::{CheckpointPlan, ClientPlan, FileAccess};
 use feedrate_spec::workload::{Override, Shuffle, Strictness, TimeSpec, parse};
 use std::collections::BTreeSet;
 
@@ -147,6 +147,20 @@ pub(super) fn many_reads_of_a_small_file(record: &mut Record) {
 pub(super) fn slow_decode(record: &mut Record) {
     each_io(record, |io| (io.decode_ns, io.read_ns) = (io.read_ns, 1000));
     each_causes(record, |causes| std::mem::swap(&mut causes.decode_ns, &mut causes.read_ns));
+}
+
+/// Two threads of 16 find a core at a time: a sample takes 200 ms of one, and eight times as long.
+fn slow_client(record: &mut Record) {
+    record.system.cpus = 2;
+    record.plan.loader.workers = 16;
+    record.plan.loader.client = Some(ClientPlan { per_sample_s: 0.2, ..ClientPlan::default() });
+    each_io(record, |io| {
+        (io.client_burnt_ns, io.client_ns) = (io.read_ns, 8 * io.read_ns);
+        io.read_ns = 1000;
+    });
+    each_causes(record, |causes| {
+        causes.client_ns = std::mem::replace(&mut causes.read_ns, vec![0; causes.last.len()]);
+    });
 }
 
 pub(super) fn text(record: &mut Record) {
@@ -453,4 +467,19 @@ fn headers_cost_what_is_read_again_of_them() {
     each_io(&mut record, |io| io.open_ns = 0);
     let found = with(&record, |case| (header_once::RULE.propose)(case)).unwrap();
     assert!((found.lost_s.unwrap() - 4.0 * 0.5 * 63.0 / 64.0).abs() < 1e-9, "{found:?}");
+}
+
+/// Two accelerators that take a sample each 100 ms need 0.2 s / 0.1 s of a core each, and a tenth to spare.
+#[test]
+fn a_client_needs_the_cores_that_it_burns() {
+    let mut record = starved();
+    slow_client(&mut record);
+    let lacks = |record: &Record| {
+        let told = with(record, |case| (decode_threads::RULE.propose)(case));
+        told.map(|told| told.evidence.render("{lacks_cores} {client_s} {needed_threads}"))
+    };
+    assert_eq!(lacks(&record).as_deref(), Some("3 cores 200 ms 3 threads"));
+    // It is one process of each accelerator that is waited for.
+    each_io(&mut record, |io| io.receive_ns = 3_900_000_000);
+    assert_eq!(lacks(&record), None);
 }

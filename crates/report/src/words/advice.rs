@@ -5,6 +5,7 @@ use feedrate_measure::answer::{Answer, AnswerKind};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{IN_FLIGHT, Unit};
 use feedrate_measure::verdict::Bound;
+use feedrate_measure::waits::Waits;
 use feedrate_results::trials::{COMBINATION, Outcome, TrialsResult, Tried, TriedAdvice};
 use feedrate_spec::units;
 
@@ -92,7 +93,7 @@ const RULES: &[RuleWords] = &[
     words(
         "decode_threads",
         "{lacks_cores} more, [for {for_client}|to decode]",
-        "[the client's work on a sample takes {client_s}|decoding a sample takes {decode_s}]: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}",
+        "[the client's work on a sample takes {client_s} of a processor|decoding a sample takes {decode_s}]: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}",
     ),
     words(
         "read_threads",
@@ -284,8 +285,15 @@ fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
             format!("decoding a sample takes {}", units::seconds(each(io.decode_ns, io.samples)?))
         }
         Bound::ClientBound => {
-            let client_s = each(io.client_ns, io.samples)?;
-            format!("the client's work on a sample takes {}", units::seconds(client_s))
+            let batches = derived.steps * u64::from(derived.record.plan.accelerators);
+            if Waits::new(derived)?.are_for_training() {
+                let receive_s = units::seconds(each(io.receive_ns, batches)?);
+                format!("the training's own process takes {receive_s} for a batch")
+            } else {
+                let client_s = each(io.client_burnt_ns + io.client_own_ns, io.samples)?;
+                let client_s = units::seconds(client_s);
+                format!("the client's work on a sample takes {client_s} of a processor")
+            }
         }
         _ => return None,
     };
@@ -299,6 +307,7 @@ mod tests {
     use feedrate_measure::example::{block, epoch, plan, record};
     use feedrate_measure::record::Record;
     use feedrate_measure::summary::Summary;
+    use feedrate_spec::plan::ClientPlan;
 
     /// Two accelerators that wait half of their time for reads of 2 MB.
     fn starved() -> Record {
@@ -322,6 +331,24 @@ mod tests {
                 "{texts:?}"
             );
         }
+    }
+
+    #[test]
+    fn who_does_the_clients_work_is_told() {
+        let mut record = starved();
+        record.plan.loader.client = Some(ClientPlan::default());
+        for epoch in &mut record.epochs {
+            let causes = epoch.causes.as_mut().unwrap();
+            causes.client_ns = std::mem::replace(&mut causes.read_ns, vec![0; causes.last.len()]);
+            for io in epoch.accelerators.iter_mut().map(|one| &mut one.io) {
+                (io.client_burnt_ns, io.client_own_ns) = (100_000 * io.samples, 20_000 * io.samples);
+            }
+        }
+        let told = |record: &Record| pipeline(Bound::ClientBound, &Derived::new(record)).unwrap();
+        assert_eq!(told(&record), "the client's work on a sample takes 120 µs of a processor");
+        let one = &mut record.epochs[0].accelerators[0].io;
+        one.receive_ns = 2 * 4_000_000_000;
+        assert_eq!(told(&record), "the training's own process takes 100 ms for a batch");
     }
 
     #[test]
