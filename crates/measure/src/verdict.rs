@@ -276,6 +276,22 @@ mod tests {
         );
     }
 
+    /// 8 s of decoding on a processor, for which the client owes 20 s, or 4.
+    #[test]
+    fn decoding_that_the_client_owes_is_the_clients() {
+        let with = |record: &mut Record, per_sample_s: f64| {
+            let ns = |s: u64| s * 1_000_000_000;
+            client(record, Stall { decode_ns: ns(8), client_ns: ns(2), ..Stall::default() });
+            record.plan.loader.client = Some(ClientPlan { per_sample_s, ..ClientPlan::default() });
+            let io = &mut record.epochs[0].accelerators[0].io;
+            (io.samples, io.decode_ns, io.client_own_ns) = (20, ns(8), ns(8));
+        };
+        check(Bound::ClientBound, "was 100 % of the wait", |r| with(r, 1.0));
+        check(Bound::ClientBound, "was 60 % of the wait", |r| with(r, 0.2));
+        // A client that decodes faster than the loader does has no part in most of it.
+        check(Bound::DecodeBound, "was 70 % of the wait", |r| with(r, 0.05));
+    }
+
     /// Two accelerators of 20 steps; the first loads for half a second, and in the barrier is as long as its steps say.
     fn two(record: &mut Record, first: (u64, u64, u64, u64), second: (u64, u64, u64, u64)) {
         record.plan.accelerators = 2;

@@ -42,9 +42,9 @@ pub struct Waits {
     pub open_s: f64,
     /// Reading.
     pub read_s: f64,
-    /// Checking and decoding.
+    /// Checking and decoding, but for what the client owes anyhow.
     pub decode_s: f64,
-    /// The client's own work.
+    /// The client's own work, decoding that counts as such among it.
     pub client_s: f64,
     /// Of that, for the training's own process, which starts workers and takes batches over.
     pub receive_s: f64,
@@ -68,11 +68,12 @@ impl Waits {
         let accelerators = f64::from(derived.record.plan.accelerators.max(1));
         let receive_s = io.receive_ns as f64 / 1e9 / accelerators;
         let skew_s = derived.value(&STALL_SKEW).or(derived.value(&BARRIER_S));
+        let owed_s = decode_s? * clients_share(derived);
         Some(Waits {
             open_s: open_s?,
             read_s: read_s?,
-            decode_s: decode_s?,
-            client_s,
+            decode_s: decode_s? - owed_s,
+            client_s: client_s + owed_s,
             receive_s: receive_s.min(client_s),
             skew_s: skew_s?,
         })
@@ -106,4 +107,14 @@ impl Waits {
         let percent = 100.0 * part_s / (self.data_s() + self.skew_s);
         (part_s > 0.0).then_some(WaitPart { cause, percent })
     }
+}
+
+/// Share of decoding that would be the client's work if the loader did none of it: processor time that counted towards what it owes.
+fn clients_share(derived: &Derived) -> f64 {
+    let (io, loader) = (&derived.io, &derived.record.plan.loader);
+    let Some(client) = &loader.client else { return 0.0 };
+    let samples = io.samples as f64;
+    let batches = samples / loader.batch_size.max(1) as f64;
+    let owed_ns = 1e9 * client.worker_s(samples, batches, io.read_bytes as f64);
+    (owed_ns.min(io.client_own_ns as f64) / io.decode_ns.max(1) as f64).min(1.0)
 }

@@ -313,8 +313,7 @@ impl Pipeline {
         let cost = self.cost_of_files(plan)?;
         let Some(client) = &plan.loader.client else { return Ok(cost) };
         let batch = plan.loader.batch_size.max(1) as f64;
-        let of_batch_s = client.batch_s(1.0, cost.bytes * batch) / batch;
-        let asked_s = client.per_sample_s + client.per_byte_s * cost.bytes + of_batch_s;
+        let asked_s = client.worker_s(1.0, 1.0 / batch, cost.bytes);
         let own_s = self.own_cpu_s.unwrap_or(0.0) * cost.bytes / self.sample_bytes;
         Ok(SampleCost { client_s: (asked_s - own_s.max(cost.cpu_s)).max(0.0), ..cost })
     }

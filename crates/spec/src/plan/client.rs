@@ -90,10 +90,15 @@ impl ClientProfile {
 }
 
 impl ClientPlan {
-    /// Worker's at the end of `share` of a batch, of which `bytes` were read.
+    /// Worker's at the end of `share` of a batch, or of several, of which `bytes` were read.
     pub fn batch_s(&self, share: f64, bytes: f64) -> f64 {
         let handover_s = self.handover_bytes_per_second.map_or(0.0, |rate| bytes / rate);
         self.per_batch_s * share + handover_s
+    }
+
+    /// Worker's for so many samples in so many batches, of which `bytes` were read.
+    pub fn worker_s(&self, samples: f64, batches: f64, bytes: f64) -> f64 {
+        self.per_sample_s * samples + self.per_byte_s * bytes + self.batch_s(batches, bytes)
     }
 
     /// Training process's for a batch of `bytes`.
