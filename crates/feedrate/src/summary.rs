@@ -45,7 +45,7 @@ pub(crate) fn print(
         Told::Json => {
             let mut object = serde_json::to_value(summary)?;
             object["answer"]["helps"] = serde_json::to_value(helps(summary, record))?;
-            object["answer"]["client"] = client(summary, record);
+            object["answer"]["client"] = client(record);
             if let Some(found) = found {
                 object["found"] = serde_json::to_value(found)?;
             }
@@ -87,7 +87,7 @@ fn client_line(record: &Record) -> Option<String> {
 
 /// The client that the run rests on, and its utilisation over all steps beside that with an ideal one, which is estimated; `null` where none
 /// was emulated.
-fn client(summary: &Summary, record: &Record) -> Value {
+fn client(record: &Record) -> Value {
     let derived = Derived::new(record);
     let ideal = Pipeline::with_ideal_client(&derived);
     let Some(says) = client_words::line(&derived, ideal.as_ref()) else { return Value::Null };
@@ -96,7 +96,7 @@ fn client(summary: &Summary, record: &Record) -> Value {
     json!({
         "kind": if ideal.is_some() { "calibrated" } else { "ideal" },
         "costs": record.plan.loader.client,
-        "au_all_steps_percent": summary.figures.value(&AU_ALL_STEPS),
+        "au_all_steps_percent": client_words::au_percent(&derived),
         "with_ideal_client": told.map(|of| json!({
             "estimated": true,
             "au_all_steps_percent": of.au_percent,

@@ -114,6 +114,10 @@ fn a_client_is_burnt_and_its_answer_has_both_utilisations() {
             assert!(8 * 5_000_000 <= burnt[0] + own[0] + 8, "{burnt:?} {own:?}");
         }
     }
+    let rate = test.run_json(&["client.per_sample=0.001", "train.computation_time=0"]);
+    let client = &rate["answer"]["client"];
+    let nothing = (&client["au_all_steps_percent"], &client["with_ideal_client"]);
+    assert_eq!(nothing, (&Value::Null, &Value::Null), "nothing was computed");
     let ideal = test.run_json(&[compute]);
     assert_eq!(ideal["answer"]["client"]["kind"], "ideal");
     assert_eq!(ideal["stall"]["client_s"], Value::Null);

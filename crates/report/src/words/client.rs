@@ -1,5 +1,6 @@
 //! The client that an answer rests on, in a line. Decides nothing.
 
+use super::untold::why;
 use feedrate_analysis::predict::{Prediction, Untold};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S};
@@ -16,18 +17,22 @@ pub fn line(derived: &Derived, ideal: Option<&Result<Prediction, Untold>>) -> Op
     };
     let name = client.name.as_deref().unwrap_or("calibrated");
     let head = format!("Client: {name}, the job's question");
-    let computes = derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0);
-    let Some(au) = derived.value(&AU_ALL_STEPS).filter(|au| computes && au.is_finite()) else {
-        return Some(head);
-    };
+    let Some(au) = au_percent(derived) else { return Some(head) };
     let of_ideal = match ideal {
         Some(Ok(of)) => {
             let [low, high] = of.interval;
             format!("{:.0} % [{low:.0}, {high:.0}], estimated", of.au_percent)
         }
-        _ => "not told by this run".into(),
+        Some(Err(untold)) => format!("not told: {}", why(untold)),
+        None => "not told by this run".into(),
     };
     Some(format!("{head}: {au:.0} % AU; ideal client: {of_ideal}"))
+}
+
+/// The measured utilisation over all steps; `None` where nothing was computed.
+pub fn au_percent(derived: &Derived) -> Option<f64> {
+    let computes = derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0);
+    derived.value(&AU_ALL_STEPS).filter(|au| computes && au.is_finite())
 }
 
 #[cfg(test)]
@@ -59,8 +64,7 @@ mod tests {
         let both = "Client: calibrated, the job's question: 50 % AU; ideal client: 98 % [95, 100], estimated";
         check(&record, Some(&Ok(told)), Some(both));
         record.plan.loader.client = Some(ClientPlan { name: Some("pytorch-npz".into()), ..client });
-        let one =
-            "Client: pytorch-npz, the job's question: 50 % AU; ideal client: not told by this run";
+        let one = "Client: pytorch-npz, the job's question: 50 % AU; ideal client: not told: accelerators read together, or one for all, which is not modelled";
         check(&record, Some(&Err(Untold::CollectiveReads)), Some(one));
         record.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
         check(&record, None, Some("Client: pytorch-npz, the job's question"));
