@@ -112,6 +112,10 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "Emulated accelerators shared a GPU: what it shows is of all of them together, and copies of one delay another's.",
     ),
     &warning(
+        "client_of_others",
+        "The client's costs were measured with another loader, or on files of another format, than this run has.",
+    ),
+    &warning(
         "checkpoints_exceed_disk",
         "All checkpoints together are larger than what is free where they are to be written.",
     ),

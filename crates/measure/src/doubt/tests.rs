@@ -133,6 +133,7 @@ fn known_doubts_are_passed_on_once() {
         "samples_in_memory",
         "staged",
         "emulated",
+        "client_of_others",
         "raw_checkpoint",
         "checkpoints_exceed_disk",
         "no_replicates",

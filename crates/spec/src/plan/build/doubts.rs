@@ -37,6 +37,7 @@ impl Builder<'_> {
             emulated(plan, self.request.processes.unwrap_or(1)),
             workers_outnumber_shards(plan),
             shared_gpu(plan, context),
+            client_of_others(plan),
         ];
         found.into_iter().flatten().collect()
     }
@@ -190,6 +191,16 @@ fn shared_gpu(plan: &Plan, context: Context) -> Option<PlanDoubt> {
     ))
 }
 
+/// A client that was measured with another loader, or on files of another format.
+fn client_of_others(plan: &Plan) -> Option<PlanDoubt> {
+    let name = plan.loader.client.as_ref()?.name.as_ref()?;
+    let own = format!("{}-{}", plan.loader.kind, plan.dataset.format);
+    let evidence =
+        format!("the costs of `{name}`, where loader and format are those of `{own}`");
+    let advice = "measure this one: `feedrate calibrate`";
+    (*name != own).then(|| doubt("client_of_others", evidence, advice))
+}
+
 fn workers_outnumber_shards(plan: &Plan) -> Option<PlanDoubt> {
     let splits =
         (0..plan.accelerators).filter_map(|accelerator| ShardSplit::new(plan, accelerator));
@@ -224,6 +235,21 @@ fn doubt(name: &str, evidence: String, advice: &str) -> PlanDoubt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::ClientProfile;
+
+    #[test]
+    fn a_client_of_another_format_is_told() {
+        let mut plan = Plan::default();
+        plan.loader.kind = "pytorch".into();
+        plan.dataset.format = "npz".into();
+        plan.loader.client = ClientProfile::find("pytorch-npz").map(ClientProfile::plan);
+        assert_eq!(client_of_others(&plan), None);
+        plan.dataset.format = "jpeg".into();
+        let told = "the costs of `pytorch-npz`, where loader and format are those of `pytorch-jpeg`";
+        assert_eq!(client_of_others(&plan).unwrap().evidence, told);
+        plan.loader.client.as_mut().unwrap().name = None;
+        assert_eq!(client_of_others(&plan), None);
+    }
 
     #[test]
     fn more_processes_than_places_are_told() {
