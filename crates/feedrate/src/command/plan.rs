@@ -92,13 +92,17 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     }
     let each = units::bytes(estimate.accelerator_epoch_bytes as u64);
     let epoch = units::seconds(estimate.epoch_least_s);
+    let client = resolved.plan.loader.client.as_ref().map(|client| {
+        let name = client.name.as_deref().unwrap_or("calibrated");
+        format!(" for storage (client: {name})")
+    });
     let mut rows = vec![
         ("dataset", dataset),
         ("sample", sample),
         ("loader", loader),
         ("schedule", schedule),
         ("each accelerator", format!("reads {each} in an epoch")),
-        ("an epoch takes", format!("at least {epoch}, if no accelerator ever waits")),
+        ("an epoch takes", format!("at least {epoch}, if no accelerator ever waits{}", client.unwrap_or_default())),
     ];
     rows.extend(estimate.needed_bytes_per_second.map(|needed| {
         ("to be fed", format!("the storage must deliver {}", units::bytes_per_second(needed)))

@@ -131,6 +131,16 @@ impl LoaderPlan {
         self.client.as_ref().map_or(0.0, |client| client.receive_s(bytes))
     }
 
+    /// The least that a step of `compute_s` takes, whatever the storage, where `bytes` are read for its batch.
+    pub fn least_step_s(&self, compute_s: f64, bytes: f64) -> f64 {
+        let Some(client) = &self.client else { return compute_s };
+        let of_workers_s = client.worker_s(self.batch_size as f64, 1.0, bytes);
+        match self.workers {
+            0 => compute_s + of_workers_s,
+            workers => (compute_s + client.receive_s(bytes)).max(of_workers_s / f64::from(workers)),
+        }
+    }
+
     /// In which it starts the workers of an epoch.
     pub fn start_s(&self) -> f64 {
         let each_s = self.client.as_ref().map_or(0.0, |client| client.start_per_epoch_s);

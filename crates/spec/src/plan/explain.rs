@@ -26,7 +26,7 @@ pub struct Estimate {
     pub steps: u64,
     /// Samples dropped at the end of an epoch because they fill no batch.
     pub dropped_samples: u64,
-    /// The least an epoch can take, all waits for data hidden: compute alone.
+    /// The least an epoch can take, all waits for storage hidden: compute, and the client's work that is not done meanwhile.
     pub epoch_least_s: f64,
     /// Bytes per second that all accelerators together need to wait for nothing.
     pub needed_bytes_per_second: Option<f64>,
@@ -76,6 +76,13 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     } else {
         0.0
     };
+    // Files may hold less than their samples, and memory gives what it has.
+    let file_bytes_each = file_bytes as f64 / (layout.files() as f64).max(1.0);
+    let read_bytes = if plan.loader.in_memory {
+        0.0
+    } else {
+        sample_bytes_mean.min(file_bytes_each / dataset.samples_per_file.max(1) as f64)
+    };
     Estimate {
         files: layout.files(),
         file_bytes,
@@ -87,7 +94,9 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         steps: plan.train.steps(),
         dropped_samples: ((samples as f64 * (1.0 + plan.loader.reread_share)) as u64)
             .saturating_sub(plan.train.steps_per_epoch.saturating_mul(step_samples)),
-        epoch_least_s: plan.train.steps_per_epoch as f64 * compute_s,
+        epoch_least_s: plan.loader.start_s()
+            + plan.train.steps_per_epoch as f64
+                * plan.loader.least_step_s(compute_s, read_bytes * plan.loader.batch_size as f64),
         needed_bytes_per_second: (compute_s > 0.0)
             .then(|| batch_bytes * f64::from(plan.accelerators) / compute_s),
         loader_memory_bytes: readers as f64 * buffers as f64
