@@ -22,7 +22,9 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     let (plan, loader) = (case.plan(), &case.plan().loader);
-    let is_same = loader.file_access == FileAccess::Same && !loader.is_broadcast();
+    // Each accelerator's client is burnt by workers of its own.
+    let is_own = loader.is_broadcast() || loader.client.is_some();
+    let is_same = loader.file_access == FileAccess::Same && !is_own;
     let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open])?;
     let overlap = case.derived.value(&OVERLAP)?;
     // Who waits for latency waits as long when he reads for all.

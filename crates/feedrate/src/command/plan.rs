@@ -102,7 +102,10 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         ("loader", loader),
         ("schedule", schedule),
         ("each accelerator", format!("reads {each} in an epoch")),
-        ("an epoch takes", format!("at least {epoch}, if no accelerator ever waits{}", client.unwrap_or_default())),
+        (
+            "an epoch takes",
+            format!("at least {epoch}, if no accelerator ever waits{}", client.unwrap_or_default()),
+        ),
     ];
     rows.extend(estimate.needed_bytes_per_second.map(|needed| {
         ("to be fed", format!("the storage must deliver {}", units::bytes_per_second(needed)))

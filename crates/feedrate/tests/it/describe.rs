@@ -21,7 +21,8 @@ fn a_plan_says_files_bytes_and_steps() {
     assert_eq!(estimate["needed_bytes_per_second"], 4.0 * 4096.0 / 0.5);
     assert!(!test.path("data").exists(), "a plan writes nothing");
     // Two steps of four samples, which one worker works on for 2 s, or the training's process takes over in 0.5 s.
-    for (client, least_s) in [("client.per_sample=0.5", 4.0), ("client.receive_per_batch=0.5", 2.0)] {
+    for (client, least_s) in [("client.per_sample=0.5", 4.0), ("client.receive_per_batch=0.5", 2.0)]
+    {
         let with = ["plan", "workload.yaml", "train.computation_time=0.5", client];
         let answer = json(&test, &[&with[..], &["--json"]].concat());
         assert_eq!(answer["estimate"]["epoch_least_s"], least_s);

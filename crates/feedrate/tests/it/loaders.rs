@@ -125,6 +125,18 @@ fn a_client_is_burnt_and_its_answer_has_both_utilisations() {
         .refuses(2, &["client.name", "`pytorch-nothing`", "pytorch-npz"]);
 }
 
+#[test]
+fn no_worker_does_the_work_of_other_accelerators_clients() {
+    let test = Test::with(TINY);
+    let plan = ["plan", "workload.yaml", "-n", "2", "client.per_sample=0.001"];
+    for access in ["broadcast", "collective"] {
+        let access = format!("reader.file_access={access}");
+        test.feedrate(&[&plan[..], &[&access]].concat())
+            .refuses(2, &["reader.file_access", "client's work", "hint:"]);
+    }
+    assert_eq!(test.feedrate(&[&plan[..], &["reader.file_access=same"]].concat()).code, 0);
+}
+
 /// No cost of which a batch, or the run, would never end.
 #[test]
 fn a_client_ends_some_day() {

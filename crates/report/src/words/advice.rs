@@ -341,7 +341,8 @@ mod tests {
             let causes = epoch.causes.as_mut().unwrap();
             causes.client_ns = std::mem::replace(&mut causes.read_ns, vec![0; causes.last.len()]);
             for io in epoch.accelerators.iter_mut().map(|one| &mut one.io) {
-                (io.client_burnt_ns, io.client_own_ns) = (100_000 * io.samples, 20_000 * io.samples);
+                (io.client_burnt_ns, io.client_own_ns) =
+                    (100_000 * io.samples, 20_000 * io.samples);
             }
         }
         let told = |record: &Record| pipeline(Bound::ClientBound, &Derived::new(record)).unwrap();

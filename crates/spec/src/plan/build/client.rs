@@ -64,9 +64,20 @@ impl Builder<'_> {
         (!client.is_ideal()).then_some(client)
     }
 
-    /// Refuses a client that takes longer than a run can be.
+    /// Refuses a client that takes longer than a run can be, and those of accelerators of which one reads for others.
     pub(super) fn client_costs(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan, steps: u64) {
         let Some(client) = &loader.client else { return };
+        if loader.group_accelerators > 1 {
+            let message = format!(
+                "the workers of one accelerator read for {}, and would do the client's work of all",
+                loader.group_accelerators
+            );
+            self.error(
+                "reader.file_access",
+                message,
+                "use `shared`, `same` or `multi`, or `client=null`",
+            );
+        }
         let samples = loader.batch_size as f64;
         let bytes = samples * dataset.record_bytes;
         let most_s = WAIT_MAX_S.min(RUN_MAX_S / steps.max(1) as f64);

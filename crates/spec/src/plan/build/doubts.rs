@@ -195,8 +195,7 @@ fn shared_gpu(plan: &Plan, context: Context) -> Option<PlanDoubt> {
 fn client_of_others(plan: &Plan) -> Option<PlanDoubt> {
     let name = plan.loader.client.as_ref()?.name.as_ref()?;
     let own = format!("{}-{}", plan.loader.kind, plan.dataset.format);
-    let evidence =
-        format!("the costs of `{name}`, where loader and format are those of `{own}`");
+    let evidence = format!("the costs of `{name}`, where loader and format are those of `{own}`");
     let advice = "measure this one: `feedrate calibrate`";
     (*name != own).then(|| doubt("client_of_others", evidence, advice))
 }
@@ -245,7 +244,8 @@ mod tests {
         plan.loader.client = ClientProfile::find("pytorch-npz").map(ClientProfile::plan);
         assert_eq!(client_of_others(&plan), None);
         plan.dataset.format = "jpeg".into();
-        let told = "the costs of `pytorch-npz`, where loader and format are those of `pytorch-jpeg`";
+        let told =
+            "the costs of `pytorch-npz`, where loader and format are those of `pytorch-jpeg`";
         assert_eq!(client_of_others(&plan).unwrap().evidence, told);
         plan.loader.client.as_mut().unwrap().name = None;
         assert_eq!(client_of_others(&plan), None);
