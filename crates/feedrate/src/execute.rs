@@ -20,7 +20,7 @@ use feedrate_run::driver::{DriverOptions, RealDriver, RunError, Signals, WorkPro
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
 use feedrate_run::system::{self, Iostat, TimelineSampler};
-use feedrate_run::trace::{TraceCounts, TraceFile, TraceOrigin};
+use feedrate_run::trace::{TraceCounts, TraceFile, TraceOrigin, TracePlace};
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,8 +51,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) talk: &'a mut dyn Talk,
     /// The user's wishes, and what they may look at.
     pub(crate) signals: &'a Signals,
-    /// Where the trace of this process goes; `None` where none is wanted.
-    pub(crate) trace: Option<PathBuf>,
+    /// Where the trace of this process goes, until it begins; `None` where none is wanted.
+    pub(crate) trace: Option<TracePlace>,
     /// After the run, where its results are not where they belong.
     pub(crate) unsaved: Option<Unsaved>,
 }
@@ -228,8 +228,7 @@ impl Execution<'_> {
         let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
         let work: Vec<_> = work.map(RealDriver::progress).collect();
         let copying = reads.staging.map_or(Ok(None), Staging::copying)?;
-        let (folder, storage) = (reads.folder().to_path_buf(), reads.storage());
-        let trace = self.begin_trace(clock, move |path| folder.join(storage.name_of(path)))?;
+        let trace = self.begin_trace(clock, reads.file_of())?;
         let outcome = self.measured(
             plan,
             clock,
@@ -273,11 +272,11 @@ impl Execution<'_> {
 
     /// Begin this process's trace, where one is wanted. `name_of` tells the file of a path of the storage.
     fn begin_trace(
-        &self,
+        &mut self,
         clock: Clock,
         name_of: impl Fn(&str) -> PathBuf + 'static,
     ) -> anyhow::Result<Option<TraceFile>> {
-        let Some(file) = &self.trace else { return Ok(None) };
+        let Some(place) = self.trace.take() else { return Ok(None) };
         let since_1970 = || Ok(clock.wall_at(0).duration_since(UNIX_EPOCH)?.as_nanos() as u64);
         let origin = TraceOrigin {
             wall_ns: decided(&*self.ranks.comm, since_1970)?,
@@ -285,13 +284,13 @@ impl Execution<'_> {
             hostname: self.record.system.hostname.clone(),
             name_of: Box::new(name_of),
         };
-        let begun = TraceFile::create(file, origin);
-        Ok(Some(begun.with_context(|| format!("cannot begin `{}`", file.display()))?))
+        Ok(Some(TraceFile::begin(place, origin)))
     }
 
     /// A trace that cannot be written takes nothing away from what was measured.
     fn end_trace(&self, trace: TraceFile) {
-        let file = self.trace.as_deref().unwrap_or(Path::new("")).display();
+        let file = trace.file().to_path_buf();
+        let file = file.display();
         match trace.finish(&self.record) {
             Ok(TraceCounts { dropped: 0, .. }) => {}
             Ok(TraceCounts { events, dropped }) => messages::say(format!(

@@ -2,17 +2,18 @@
 
 use crate::bundled::{Bundled, WORKLOADS};
 use crate::cli::DataArguments;
-use crate::exit::refuse;
+use crate::exit::{UsageError, refuse};
 use crate::resolve::{self, WorkloadSource, resolve_silently};
 use crate::{messages, threads};
 use anyhow::Context;
+use feedrate_data::error::DatasetError;
 use feedrate_data::file_index::{FileIndex, NamedFiles};
-use feedrate_data::format;
+use feedrate_data::format::{self, Format};
 use feedrate_data::generate::{FoundSamples, find_samples};
 use feedrate_data::listing::{self, Listing, TakenFiles};
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
-use feedrate_spec::catalog::Ability;
+use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::plan::{DatasetPlan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, Strictness, yaml_text};
@@ -22,6 +23,8 @@ use std::path::{Path, PathBuf};
 /// Reading threads of all accelerators together, at most.
 const WORKERS_MAX: u64 = 8;
 const BATCH: u64 = 32;
+/// A way to read whatever there is.
+const AS_BYTES: &str = "files of one length are read as bytes where their names, or those of links to them, end in `.raw`";
 /// Kinds of files that are told by their names.
 const TOLD_MAX: usize = 8;
 
@@ -94,9 +97,11 @@ pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     let Some(format) = listing.commonest() else {
         let kinds = told(&listing.kinds());
         let there = if kinds.is_empty() { "nothing".into() } else { kinds };
+        let read = format::FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles));
+        let read: Vec<&str> = read.map(|format| format.member().name).collect();
         return refuse(
             format!("`{}` holds no files of a format that is read: {there}", folder.display()),
-            "see `feedrate list formats`",
+            format!("these are read: {} (`feedrate list formats`); {AS_BYTES}", read.join(", ")),
         );
     };
     let mut taken = listing.take(format)?;
@@ -110,7 +115,7 @@ pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     let found = if format.member().has(Ability::NeedsPlan) {
         whole_files(&taken, name)?
     } else {
-        leave_short(&mut taken, &plan, folder, names)?
+        leave_short(&mut taken, &plan, folder, names).map_err(|error| unreadable(error, format))?
     };
     let dims = (!found.dims.is_empty()).then_some(found.dims);
     let left_out = taken.left_out.iter();
@@ -132,6 +137,21 @@ pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     })
 }
 
+/// Files that are called or begin as those of `format` and hold something else: no key would help.
+fn unreadable(error: anyhow::Error, format: &Format) -> anyhow::Error {
+    let Some(DatasetError::Format { .. }) = error.downcast_ref() else { return error };
+    let Member { name, summary, .. } = format.member();
+    // Others are known by what they begin with, whatever their names are.
+    let or = if format.member().has(Ability::Undescribed) {
+        format!("; {AS_BYTES}")
+    } else {
+        String::new()
+    };
+    let hint =
+        format!("convert the files: of {name} this is read: {}{or}", summary.trim_end_matches('.'));
+    UsageError::new(error.to_string(), hint).into()
+}
+
 /// Files that only a plan describes: each is one sample.
 fn whole_files(taken: &TakenFiles, format: &str) -> anyhow::Result<FoundSamples> {
     match taken.train.lengths {
@@ -143,7 +163,7 @@ fn whole_files(taken: &TakenFiles, format: &str) -> anyhow::Result<FoundSamples>
         }),
         _ => refuse(
             format!("{format} files of several lengths do not say what their samples are"),
-            "write a workload with `dataset.record_length_bytes`, and run it with `--foreign`",
+            "give a folder whose files are all of one length, or such files apart",
         ),
     }
 }

@@ -4,9 +4,11 @@ use crate::asked::{Asked, compare};
 use crate::cli::LaunchArguments;
 use crate::exit::{Exit, UsageError, code_of, refuse};
 use crate::{interrupt, messages};
+use anyhow::bail;
 use feedrate_run::comm::mpi::{self, Launched, MpiLauncher, OnLoss};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
 use feedrate_run::driver::Signals;
+use feedrate_run::ranks::Ranks;
 use feedrate_run::{ranks, system};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -188,6 +190,18 @@ pub(crate) fn decided<T: Serialize + DeserializeOwned>(
     own.map_err(|error| {
         let known = KnownToAll(code_of(&error));
         error.context(known)
+    })
+}
+
+/// Go on together or not at all: where one rank is refused something all are, and rank 0 tells why.
+pub(crate) fn agreed(ranks: &Ranks, refused: Option<anyhow::Error>) -> anyhow::Result<()> {
+    let told = ranks.gather(&refused.as_ref().map(messages::told))?;
+    let mut others = told.into_iter().enumerate().skip(1);
+    let other = others.find_map(|(rank, refused)| Some((rank, refused?)));
+    decided(&*ranks.comm, || match (refused, other) {
+        (Some(refused), _) => Err(refused),
+        (None, Some((rank, refused))) => bail!("rank {rank}: {refused}"),
+        (None, None) => Ok(()),
     })
 }
 

@@ -23,20 +23,21 @@ pub(crate) fn refuse_root(folder: &Path, asked: &str) -> Result<(), UsageError> 
     Ok(())
 }
 
-/// Refuse a file that is there, unless it may be replaced.
-pub(crate) fn refuse_there(file: &Path, force: bool) -> Result<(), UsageError> {
-    if force || file.symlink_metadata().is_err() || is_device(file) {
+/// Refuse a file that is there, unless it may be replaced. `force` is the command's `--force`, where it has one.
+pub(crate) fn refuse_there(file: &Path, force: Option<bool>) -> Result<(), UsageError> {
+    if force == Some(true) || file.symlink_metadata().is_err() || is_device(file) {
         return Ok(());
     }
-    refuse(
-        format!("`{}` is there already", file.display()),
-        "give another name, or replace it with `--force`",
-    )
+    let hint = match force {
+        Some(_) => "give another name, or replace it with `--force`",
+        None => "give another name",
+    };
+    refuse(format!("`{}` is there already", file.display()), hint)
 }
 
 /// Write a file that the user wants, whole or not at all. One that is there already is replaced where `force` says so, and may
 /// stay where it says the same.
-pub(crate) fn write_output(file: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
+pub(crate) fn write_output(file: &Path, bytes: &[u8], force: Option<bool>) -> anyhow::Result<()> {
     if is_device(file) {
         fs::write(file, bytes).map_err(|source| StorageError::new("write", file, source))?;
     } else if !read_bounded(file, bytes.len() as u64).is_ok_and(|there| there == bytes) {
@@ -54,7 +55,7 @@ fn is_device(file: &Path) -> bool {
 /// Write a text to the file that is wanted, else to stdout.
 pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> anyhow::Result<()> {
     match file {
-        Some(file) => write_output(file, text.as_bytes(), force),
+        Some(file) => write_output(file, text.as_bytes(), Some(force)),
         None => Ok(messages::print(text.trim_end())?),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::dataset::{self, OpenDataset};
 use crate::dataset_lock::own_words;
-use crate::launch::decided;
+use crate::launch::agreed;
 use crate::{catalog, messages};
 use anyhow::{Context, bail};
 use feedrate_data::lock::{DatasetLock, LockAccess};
@@ -88,18 +88,11 @@ impl<'a> Staging<'a> {
             Ok((stage, taken))
         });
         let own = own.with_context(|| format!("cannot copy the dataset into `{}`", wanted.folder));
-        let told = ranks.gather(&own.as_ref().err().map(messages::told))?;
-        let mut others = told.into_iter().enumerate().skip(1);
-        let other = others.find_map(|(rank, refused)| Some((rank, refused?)));
         let (own, refused) = match own {
             Ok(own) => (Some(own), None),
             Err(refused) => (None, Some(refused)),
         };
-        let agreed = decided(&*ranks.comm, || match (refused, other) {
-            (Some(refused), _) => Err(refused),
-            (None, Some((rank, refused))) => bail!("rank {rank}: {refused}"),
-            (None, None) => Ok(()),
-        });
+        let agreed = agreed(ranks, refused);
         let Some((stage, taken)) = own else {
             agreed?;
             bail!("this process has no copy");
@@ -264,6 +257,16 @@ impl Reads<'_> {
                 Preparation { opens: 0, opened_files: staging.stage.files_train() }
             }
             _ => self.dataset.preparation,
+        }
+    }
+
+    /// Tells the file that a path of the storage is read from by now.
+    pub(crate) fn file_of(&self) -> impl Fn(&str) -> PathBuf + 'static {
+        let (folder, storage) = (self.folder().to_path_buf(), self.storage());
+        let first_reads = self.staging.and_then(|staging| staging.first_reads.clone());
+        move |path| {
+            let copy = first_reads.as_ref().and_then(|first_reads| first_reads.copy_of(path));
+            copy.unwrap_or_else(|| folder.join(storage.name_of(path)))
         }
     }
 

@@ -11,6 +11,8 @@ use feedrate_measure::record::file::create_part_of;
 use feedrate_measure::record::{Block, CheckpointKind, EpochRecord, Record};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -37,11 +39,16 @@ pub struct TraceOrigin {
     pub name_of: Box<dyn Fn(&str) -> PathBuf>,
 }
 
+/// The place of a trace: a file under another name until it is whole, which is gone where nothing comes of it.
+pub struct TracePlace {
+    file: PathBuf,
+    part: PathBuf,
+    output: File,
+}
+
 /// A trace that is being written.
 pub struct TraceFile {
-    file: PathBuf,
-    /// The file until it is whole.
-    part: PathBuf,
+    place: TracePlace,
     /// An error of writing is told at the end.
     lines: RefCell<io::Result<TraceLines>>,
 }
@@ -55,16 +62,48 @@ pub struct TraceCounts {
     pub dropped: u64,
 }
 
-impl TraceFile {
-    /// Begin `file`.
+impl TracePlace {
+    /// Take the place of `file`.
     ///
     /// # Errors
     /// It is there already, or cannot be made.
-    pub fn create(file: &Path, origin: TraceOrigin) -> io::Result<Self> {
+    pub fn take(file: &Path) -> io::Result<Self> {
         refuse_there(file)?;
         let (output, part) = create_part_of(file)?;
-        let lines = RefCell::new(TraceLines::begin(output, origin));
-        Ok(TraceFile { file: file.into(), part, lines })
+        Ok(TracePlace { file: file.into(), part, output })
+    }
+
+    /// Give the file its name, which nobody else has taken meanwhile.
+    fn name(&self) -> io::Result<()> {
+        let named = renameat_with(CWD, &self.part, CWD, &self.file, RenameFlags::NOREPLACE);
+        match named {
+            // File systems that cannot tell.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                refuse_there(&self.file)?;
+                fs::rename(&self.part, &self.file)
+            }
+            named => Ok(named?),
+        }
+    }
+}
+
+impl Drop for TracePlace {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.part);
+    }
+}
+
+impl TraceFile {
+    /// Begin the trace at `place`.
+    pub fn begin(place: TracePlace, origin: TraceOrigin) -> Self {
+        let output = place.output.try_clone();
+        let lines = RefCell::new(output.and_then(|output| TraceLines::begin(output, origin)));
+        TraceFile { place, lines }
+    }
+
+    /// The name that it is to have.
+    pub fn file(&self) -> &Path {
+        &self.place.file
     }
 
     /// Write an epoch of this process's accelerators, or an evaluation, and its operations. `path_of` tells the path of a part.
@@ -94,15 +133,8 @@ impl TraceFile {
     pub fn finish(self, record: &Record) -> io::Result<TraceCounts> {
         let lines = self.lines.replace(Err(io::ErrorKind::Other.into()))?;
         let counts = lines.end(record)?;
-        refuse_there(&self.file)?;
-        fs::rename(&self.part, &self.file)?;
+        self.place.name()?;
         Ok(counts)
-    }
-}
-
-impl Drop for TraceFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.part);
     }
 }
 

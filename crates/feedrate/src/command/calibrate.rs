@@ -118,7 +118,7 @@ fn finish(
         (Some(file), Some(before)) => {
             let whole = with_section(&before, section);
             parse(file, &whole)?;
-            write_output(file, whole.as_bytes(), true)?;
+            write_output(file, whole.as_bytes(), Some(true))?;
         }
         _ if arguments.json => messages::print_json(serde_json::to_value(told)?)?,
         _ => messages::print(section.trim_end())?,

@@ -39,7 +39,7 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
     let log = logs::import(&arguments.log)?;
     let emulation = Emulation::new(&name_of(&arguments.log), &log)?;
     if let Some(file) = &arguments.output {
-        write_output(file, emulation.yaml.as_bytes(), arguments.force)?;
+        write_output(file, emulation.yaml.as_bytes(), Some(arguments.force))?;
     }
     let figures = Figures::of_reads(&log.record);
     if arguments.json {

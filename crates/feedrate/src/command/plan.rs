@@ -59,8 +59,10 @@ fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> 
 /// The data to be read, and the rate at which it must come.
 fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, String)> {
     let Plan { dataset, loader, train, .. } = &resolved.plan;
+    // How much is saved by packing depends on the content.
+    let about = if estimate.packs { "about " } else { "" };
     let dataset = format!(
-        "{} of {} ({} to evaluate), {} on storage, under {}",
+        "{} of {} ({} to evaluate), {about}{} on storage, under {}",
         units::counted(estimate.files, &format!("{} file", dataset.format)),
         units::counted(dataset.samples_per_file, "sample"),
         units::count(dataset.files_eval),
@@ -71,6 +73,10 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     let (least, most) = estimate.sample_bytes_range;
     if least != most {
         sample += &format!(" on average, from {} to {}", units::bytes(least), units::bytes(most));
+    }
+    if estimate.packs {
+        let stored = units::bytes(estimate.sample_read_bytes_mean as u64);
+        sample += &format!(" decoded, about {stored} on storage");
     }
     let loader = format!(
         "{}, batches of {}, {} each, at most {} in flight",
@@ -101,14 +107,17 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         ("sample", sample),
         ("loader", loader),
         ("schedule", schedule),
-        ("each accelerator", format!("reads {each} in an epoch")),
+        ("each accelerator", format!("reads {about}{each} in an epoch")),
         (
             "an epoch takes",
             format!("at least {epoch}, if no accelerator ever waits{}", client.unwrap_or_default()),
         ),
     ];
     rows.extend(estimate.needed_bytes_per_second.map(|needed| {
-        ("to be fed", format!("the storage must deliver {}", units::bytes_per_second(needed)))
+        (
+            "to be fed",
+            format!("the storage must deliver {about}{}", units::bytes_per_second(needed)),
+        )
     }));
     if let Some(rate) = resolved.plan.storage.throttle_bytes_per_second {
         rows.push(("throttle", format!("reads are held to {}", units::bytes_per_second(rate))));

@@ -111,7 +111,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         } else {
             drawing.svg.into_bytes()
         };
-        write_output(target, &bytes, arguments.force)?;
+        write_output(target, &bytes, Some(arguments.force))?;
     }
     if arguments.json {
         messages::print_json(json!({
@@ -164,7 +164,7 @@ fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, UsageError> {
             "the ending of the file says what is written",
         );
     }
-    refuse_there(&target, arguments.force)?;
+    refuse_there(&target, Some(arguments.force))?;
     Ok(Some(target))
 }
 

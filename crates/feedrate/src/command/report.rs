@@ -44,7 +44,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         return refuse(message, "make it first");
     }
     if let Some(target) = target {
-        refuse_there(target, arguments.force)?;
+        refuse_there(target, Some(arguments.force))?;
     }
     let found =
         of_results(results, folder.as_deref(), threads(), &replan).map_err(UsageError::from)?;
@@ -56,7 +56,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     };
     let text = output.text(&report);
     match target {
-        Some(file) => write_output(file, text.as_bytes(), arguments.force)?,
+        Some(file) => write_output(file, text.as_bytes(), Some(arguments.force))?,
         None => messages::print(text.trim_end_matches('\n'))?,
     }
     Ok(Exit::Fine)

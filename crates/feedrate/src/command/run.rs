@@ -6,7 +6,7 @@ use crate::execute::{self, Execution, Talk};
 use crate::exit::{Exit, Interrupted, UsageError, refuse};
 use crate::folder::{self, FoundFolder};
 use crate::gate::GateArguments;
-use crate::launch::{self, decided, together};
+use crate::launch::{self, agreed, decided, together};
 use crate::output::{refuse_there, write_output};
 use crate::resolve::{self, Resolved, resolve_silently, resolve_source, tell_warnings, unheeded};
 use crate::results::{self, Results, RunFolder};
@@ -20,9 +20,11 @@ use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
+use feedrate_run::trace::TracePlace;
 use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::workload::resolved_yaml;
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -113,6 +115,25 @@ impl RunArguments {
         Ok((0..processes).map(|rank| format!("{name}.{rank}{TRACE_ENDING}").into()).collect())
     }
 
+    /// Take the place of this process's trace, before anything is made; where one can have none, no other has one either.
+    fn take_trace(&self, ranks: &Ranks) -> anyhow::Result<Option<TracePlace>> {
+        let file = self.traces(ranks.comm.size())?.into_iter().nth(ranks.comm.rank() as usize);
+        let Some(file) = file else { return Ok(None) };
+        let (place, refused) = match place_of_trace(&file) {
+            Ok(place) => (Some(place), None),
+            Err(refused) => (None, Some(refused.into())),
+        };
+        agreed(ranks, refused)?;
+        Ok(place)
+    }
+
+    /// Refuse a place in the folder of the data for what is written.
+    fn refuse_below(&self, data: &Path) -> anyhow::Result<()> {
+        let named = [("--trace", &self.trace), ("--write-yaml", &self.write_yaml)];
+        let named = named.into_iter().filter_map(|(option, file)| Some((option, file.as_ref()?)));
+        named.into_iter().try_for_each(|(option, file)| refuse_below(file, data, option))
+    }
+
     /// Its wishes for a plan of so many processes.
     pub(super) fn request(&self, processes: u32) -> Request {
         let (processes, cache) = (Some(processes), self.cache.cache());
@@ -125,7 +146,7 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     let arguments = &arguments.with_overrides()?;
     arguments.gates.refuse_bad()?;
     if let Some(file) = &arguments.write_yaml {
-        refuse_there(file, false)?;
+        refuse_there(file, None)?;
     }
     let asked = || resolve::asked(&arguments.data, &arguments.launch, arguments.options());
     together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, signals))
@@ -156,10 +177,12 @@ fn run_on(
     let (_folder, found) = kept.unzip();
     let found: Option<FoundFolder> = found.flatten();
     let Decision { plan, choice, run_dir, study, asked } = decision;
-    let trace = arguments.traces(comm.size())?.into_iter().nth(comm.rank() as usize);
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, choice, None, &ranks, arguments.data.quiet, signals);
-    let dataset = dataset.inspect_err(|_| {
+    let ready = arguments.take_trace(&ranks).and_then(|trace| {
+        let quiet = arguments.data.quiet;
+        Ok((trace, dataset::ready(&plan, choice, None, &ranks, quiet, signals)?))
+    });
+    let (trace, dataset) = ready.inspect_err(|_| {
         if ranks.is_first() {
             remove_empty(&run_dir);
         }
@@ -211,7 +234,8 @@ fn decide(
     arguments: &RunArguments,
 ) -> anyhow::Result<(Decision, Invocation, (RunFolder, Option<FoundFolder>))> {
     for file in arguments.traces(processes)? {
-        refuse_bad_trace(&file)?;
+        // Before a folder is looked through, and data is made.
+        drop(place_of_trace(&file)?);
     }
     let per_rank = arguments.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(processes, arguments.data.accelerators, per_rank)?;
@@ -224,12 +248,18 @@ fn decide(
         // Names of others go into the run's folder.
         let is_ours = !resolved.workload.dataset_foreign;
         let ours = is_ours.then(|| choose(&resolved, Files::Generated)).transpose()?;
+        match &ours {
+            None => arguments.refuse_below(&resolved.data_root)?,
+            Some(Some(choice)) => arguments.refuse_below(&choice.folder)?,
+            Some(None) => {}
+        }
         let taken = take_folder(arguments, &root, &resolved.plan.model)?;
         return decide_in(taken, arguments, data, resolved, ours, None);
     }
     let Some(folder) = &data.data else { return Err(UsageError::plain("which workload?").into()) };
     let root = arguments.results.as_deref().unwrap_or(Path::new("results"));
-    refuse_below(arguments.run_dir.as_deref().unwrap_or(root), folder)?;
+    arguments.refuse_below(folder)?;
+    refuse_below(arguments.run_dir.as_deref().unwrap_or(root), folder, "--results")?;
     let taken = take_folder(arguments, root, &resolve::stem(folder))?;
     let found = folder::scan(folder, &taken.path.join(NAMES_FILE)).and_then(|found| {
         let number = data.accelerators.unwrap_or(1);
@@ -250,33 +280,31 @@ fn choose(of: &Resolved, files: Files<'_>) -> anyhow::Result<Option<Choice>> {
     has_data.then(|| dataset::choose(&of.plan, &of.data_root, files)).transpose()
 }
 
-/// Refuse a trace in the place of something else, or where none can be made.
-fn refuse_bad_trace(file: &Path) -> anyhow::Result<()> {
-    if file.symlink_metadata().is_ok() {
-        return refuse(
+fn place_of_trace(file: &Path) -> Result<TracePlace, UsageError> {
+    TracePlace::take(file).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => UsageError::new(
             format!("`{}` is there already", file.display()),
             "give `--trace` another name",
-        );
-    }
-    let folder = std::path::absolute(file)?;
-    let folder = folder.parent().unwrap_or(Path::new("/"));
-    if !folder.is_dir() {
-        return refuse(
-            format!("there is no folder `{}`", folder.display()),
-            "make it, or name another",
-        );
-    }
-    Ok(())
+        ),
+        _ => UsageError::new(
+            format!("cannot make `{}`: {error}", file.display()),
+            "name a place in a folder that is there and that you may write, with `--trace`",
+        ),
+    })
 }
 
-/// Refuse results below a folder of data, in which nothing is written.
-fn refuse_below(results: &Path, data: &Path) -> anyhow::Result<()> {
-    let results = std::path::absolute(results)?;
-    let there = results.ancestors().find_map(|folder| folder.canonicalize().ok());
+/// Refuse a place below a folder of data, in which nothing else is written, for what goes where `option` says.
+fn refuse_below(place: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
+    let absolute = std::path::absolute(place)?;
+    let there = absolute.ancestors().find_map(|folder| folder.canonicalize().ok());
     if there.zip(data.canonicalize().ok()).is_some_and(|(there, data)| there.starts_with(data)) {
         return refuse(
-            format!("the results would lie in `{}`, the folder of the data", data.display()),
-            "name another place with `--results`",
+            format!(
+                "`{}` would lie in `{}`, the folder of the data",
+                place.display(),
+                data.display()
+            ),
+            format!("name another place with `{option}`"),
         );
     }
     Ok(())
@@ -322,7 +350,7 @@ fn decide_in(
     let Resolved { plan, workload, data_root } = resolved;
     let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
     if let Some(file) = &arguments.write_yaml {
-        write_output(file, resolved_yaml(&workload).as_bytes(), false)?;
+        write_output(file, resolved_yaml(&workload).as_bytes(), None)?;
     }
     // Files that Hydra would have written beside the results.
     let mut typed = vec![format!("workload={}", plan.workload)];

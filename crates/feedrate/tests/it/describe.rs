@@ -31,6 +31,28 @@ fn a_plan_says_files_bytes_and_steps() {
     }
 }
 
+/// Decoded a picture is larger than its file, a number as text is smaller.
+#[test]
+fn what_must_be_read_is_of_files_as_they_are_stored() {
+    for (format, is_smaller) in [("jpeg", true), ("csv", false)] {
+        let test = Test::with(TINY);
+        let format = format!("dataset.format={format}");
+        let plan = ["plan", "workload.yaml", &format, "train.computation_time=0.5"];
+        let answer = json(&test, &[&plan[..], &["--json"]].concat());
+        let of = |key: &str| answer["estimate"][key].as_f64().unwrap();
+        let stored = of("file_bytes") / 8.0;
+        assert_eq!(of("sample_bytes_mean") > stored, is_smaller);
+        assert_eq!(of("needed_bytes_per_second"), 4.0 * stored / 0.5);
+        assert_eq!(of("accelerator_epoch_bytes"), 8.0 * stored);
+        let text = test.feedrate(&plan).stdout;
+        assert!(text.contains("4.1 kB decoded, about "), "{text}");
+        assert!(text.contains("the storage must deliver about "), "{text}");
+        let [doubt] = ["dataset is "].map(|words| text.split_once(words).unwrap().1);
+        let told = text.split_once("about ").unwrap().1.split_once(" on storage").unwrap().0;
+        assert!(doubt.starts_with(told), "{text}");
+    }
+}
+
 #[test]
 fn heads_of_files_are_planned_for() {
     let test = Test::with(TINY);

@@ -155,10 +155,61 @@ fn what_is_not_taken_is_told() {
         .refuses(2, &["--results"]);
     test.feedrate(&["run", "--data", "nowhere"]).refuses(2, &["`nowhere` is no folder"]);
     test.feedrate(&["run"]).refuses(2, &["WORKLOAD"]);
+    let taken = test.feedrate(&["run", "--data", "theirs", "--write-yaml", "mine.yaml"]);
+    taken.refuses(2, &["`mine.yaml` is there already", "hint: give another name"]);
+    assert!(!taken.stderr.contains("--force"), "`run` has none: {}", taken.stderr);
     fs::create_dir(test.path("bare")).unwrap();
     test.write("bare/a.webp", "RIFF....WEBP");
     test.feedrate(&["run", "--data", "bare"]).refuses(2, &["1 webp"]);
     assert!(!test.path("results/bare").join("names.index").exists());
+}
+
+#[test]
+fn files_that_cannot_be_read_are_refused_with_what_helps() {
+    let test = Test::new();
+    let text =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../data/src/format/parquet/fixtures/fixed.parquet");
+    let mut parquet = fs::read(text).unwrap();
+    // A description is the end of its file.
+    parquet.truncate(parquet.len() / 2);
+    for (name, bytes, told) in [
+        (
+            "heading.csv",
+            &b"a,b\n1,2\n3,4\n"[..],
+            ["`a` is no float64", "of csv this is read: Numbers as text"],
+        ),
+        ("words.jsonl", b"{\"text\": \"words\"}\n", ["1 jsonl", "these are read: npz, npy, "]),
+        ("tokens.bin", b"0123456789", ["1 bin", "these are read: npz, npy, "]),
+    ] {
+        let folder = test.path("theirs");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join(name), bytes).unwrap();
+        for command in [&["scan", "theirs"][..], &["run", "--data", "theirs"]] {
+            let answer = test.feedrate(command);
+            answer.refuses(2, &[told[0], told[1], "links to them, end in `.raw`"]);
+            assert!(!answer.stderr.contains("dataset."), "no key helps: {}", answer.stderr);
+        }
+        // As the hint says.
+        fs::create_dir(test.path("links")).unwrap();
+        std::os::unix::fs::symlink(folder.join(name), test.path("links/a.raw")).unwrap();
+        let answer = test.feedrate(&["run", "--data", "links", "--json", "--quiet"]);
+        assert_eq!(answer.json()["bytes"]["logical"], bytes.len(), "{}", answer.stderr);
+        for folder in ["theirs", "links"] {
+            fs::remove_dir_all(test.path(folder)).unwrap();
+        }
+    }
+    fs::create_dir(test.path("theirs")).unwrap();
+    fs::write(test.path("theirs/cut.parquet"), &parquet).unwrap();
+    let cut = test.feedrate(&["scan", "theirs"]);
+    cut.refuses(
+        2,
+        &["`cut.parquet`", "hint: convert the files: of parquet this is read: One row a sample"],
+    );
+    assert!(!cut.stderr.contains(".raw"), "what begins as parquet is parquet: {}", cut.stderr);
+    fs::remove_file(test.path("theirs/cut.parquet")).unwrap();
+    test.write("theirs/a.raw", "12");
+    test.write("theirs/b.raw", "123");
+    test.feedrate(&["scan", "theirs"]).refuses(2, &["several lengths", "all of one length"]);
 }
 
 #[test]

@@ -122,6 +122,28 @@ fn each_rank_writes_a_trace_of_its_own() {
 }
 
 #[test]
+fn where_one_rank_can_have_no_trace_no_other_has_one() {
+    let test = Test::with(WORKLOAD);
+    let (program, first) = OPEN_MPI;
+    // Rank 1 sees a folder of its own, in which nothing can be written.
+    let own = format!(
+        "mount -t tmpfs -o ro none traces; exec {} run workload.yaml --run-dir run --trace traces/t.pfw.gz",
+        env!("CARGO_BIN_EXE_feedrate")
+    );
+    test.write("rank.sh", format!(
+        "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then exec unshare -m sh -c '{own}'; else {}; fi\n",
+        own.split_once("; ").unwrap().1
+    ));
+    fs::create_dir(test.path("traces")).unwrap();
+    let output = test.program(program, &[first, &["2", "sh", "rank.sh"]].concat()).output();
+    let answer = Answer::of(&output.expect("run `cargo xtask setup`"));
+    assert_ne!(answer.code, 0);
+    assert!(answer.stderr.contains("rank 1: cannot make `traces/t.1.pfw.gz`"), "{}", answer.stderr);
+    assert_eq!(fs::read_dir(test.path("traces")).unwrap().count(), 0, "no trace of rank 0");
+    assert!(!test.path("data").exists() && !test.path("run").exists(), "nothing was made");
+}
+
+#[test]
 fn an_interrupted_run_leaves_the_trace_of_what_was() {
     let test = Test::with(WORKLOAD);
     let mut command = test.command(&["run", "workload.yaml", "train.epochs=100000", "--json"]);
@@ -162,16 +184,58 @@ fn a_full_disk_takes_the_trace_and_not_the_measurement() {
 fn a_trace_is_never_written_over_something() {
     let test = Test::with(WORKLOAD);
     test.write("t.pfw.gz", "mine");
+    let disk = Mounted::tmpfs(&test.path("read only"), "size=8k,ro");
     for (file, words) in [
         ("t.pfw.gz", "`t.pfw.gz` is there already"),
         ("t.json", "`--trace t.json`: a trace is compressed JSON"),
-        ("nowhere/t.pfw.gz", "there is no folder `"),
+        ("nowhere/t.pfw.gz", "cannot make `nowhere/t.pfw.gz`: No such file"),
+        ("t.pfw.gz/t.pfw.gz", "cannot make `t.pfw.gz/t.pfw.gz`: Not a directory"),
+        ("read only/t.pfw.gz", "cannot make `read only/t.pfw.gz`: Read-only file system"),
     ] {
         let answer = test.feedrate(&["run", "workload.yaml", "--trace", file]);
-        answer.refuses(2, &[words]);
+        answer.refuses(2, &[words, "hint: "]);
     }
+    drop(disk);
     assert_eq!(fs::read_to_string(test.path("t.pfw.gz")).unwrap(), "mine");
     assert!(!test.path("data").exists(), "nothing was made before");
+}
+
+#[test]
+fn nothing_is_written_among_the_data() {
+    let test = Test::with(WORKLOAD);
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    fs::create_dir_all(test.path("theirs/a")).unwrap();
+    fs::write(test.path("theirs/a/x.npy"), "").unwrap();
+    let manifest = test.data_files("manifest.json")[0].clone();
+    let ours = manifest.parent().unwrap().strip_prefix(test.path("")).unwrap().join("train");
+    for (what, folder) in
+        [(["run", "workload.yaml"], ours.to_str().unwrap()), (["run", "--data=theirs"], "theirs/a")]
+    {
+        let before = test.files_below(folder, "");
+        for (option, name) in [("--trace", "t.pfw.gz"), ("--write-yaml", "w.yaml")] {
+            let file = format!("{folder}/{name}");
+            let refused = test.feedrate(&[&what[..], &[option, &file]].concat());
+            refused.refuses(2, &[&format!("`{file}` would lie in `"), option]);
+        }
+        assert_eq!(test.files_below(folder, ""), before);
+    }
+}
+
+/// Named as they are read: from where the dataset lies or, once they were copied, from the copy.
+#[test]
+fn files_that_are_copied_when_they_are_read_first_are_named_by_their_copies() {
+    let test = Test::with(WORKLOAD);
+    let stage = format!("reader.stage={}", test.path("copy").display());
+    let more = [&stage, "reader.stage_when=first_read", "reader.stage_keep=true"];
+    test.run_json(&[&more[..], &["--run-dir", "run", "--trace", "t.pfw.gz"]].concat());
+    let all = all_events(&test.path("t.pfw.gz"));
+    let named = all.iter().filter(|event| event["name"] == "FH");
+    let names: Vec<_> = named.map(|event| event["args"]["name"].as_str().unwrap()).collect();
+    let copies = test.path("copy");
+    assert!(names.len() >= 8);
+    for name in names {
+        assert!(Path::new(name).starts_with(&copies) && Path::new(name).exists(), "{name}");
+    }
 }
 
 /// The operations of a trace as strace would have seen them.

@@ -188,7 +188,7 @@ impl DarshanReader<'_> {
                 io.access.common.count_many(told.count(&format!("ACCESS{at}_ACCESS")), count);
             }
         } else {
-            self.tally.lose("file", "that was written too: its common sizes are of both");
+            self.tally.lose("file", "written too: the common sizes are of both");
         }
         self.tally.length(file, told.count("MAX_BYTE_READ") + 1);
         self.tally.opened_times(file, opens);
@@ -211,10 +211,10 @@ impl DarshanReader<'_> {
         };
         let (Ok(rank), Ok(offset), Ok(bytes)) = (rank.parse(), offset.parse(), length.parse())
         else {
-            return self.tally.lose("line", "of DXT that is not understood");
+            return self.tally.lose("line", "of DXT, not understood");
         };
         let (Some(start_ns), Some(end_ns)) = (seconds(start), seconds(end)) else {
-            return self.tally.lose("line", "of DXT that is not understood");
+            return self.tally.lose("line", "of DXT, not understood");
         };
         let caller = Caller { rank: self.rank(rank), thread: 0, is_first: None };
         let at = CallTime { start_ns, ns: Some(end_ns.saturating_sub(start_ns)) };

@@ -192,7 +192,7 @@ impl EventReader<'_> {
             let Some(returned) = returned else {
                 return self
                     .tally
-                    .lose("read", "without its length: record with DFTRACER_INC_METADATA=1");
+                    .lose("read", "without a length: record with DFTRACER_INC_METADATA=1");
             };
             let place = if name.starts_with('p') { number(&arguments["offset"]) } else { None };
             self.read(caller, file, (returned * size) as u64, place.map(|place| place as u64), at);
@@ -221,7 +221,7 @@ impl EventReader<'_> {
         }
         let Some((file, path)) = self.names.get(&text(&arguments["fhash"])) else {
             if name.contains("read") {
-                self.tally.lose("read", "of a file whose name is not in the log");
+                self.tally.lose("read", "of files whose names are not in the log");
             }
             return None;
         };

@@ -7,6 +7,7 @@ use feedrate_data::storage::{Handle, ReadStorage, Storage, StorageError, WriteFi
 use feedrate_measure::record::StagingRecord;
 use feedrate_spec::catalog::Member;
 use std::io::{Error, ErrorKind};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -76,6 +77,12 @@ impl FirstReads {
             original_opens: self.original_opens.load(Relaxed),
             ..StagingRecord::default()
         }
+    }
+
+    /// The copy that `path` is read from, if it has one now.
+    pub fn copy_of(&self, path: &str) -> Option<PathBuf> {
+        self.copy().stat(path).ok()??;
+        Some(self.stage.folder().join(self.copy().name_of(path)))
     }
 
     /// Whether `path` has a copy now.
@@ -187,6 +194,10 @@ impl ReadStorage for FirstReads {
 impl Storage for FirstReads {
     fn member(&self) -> &'static Member {
         self.bare.member()
+    }
+
+    fn name_of(&self, path: &str) -> String {
+        self.bare.name_of(path)
     }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {

@@ -12,7 +12,7 @@ fn begin(file: &Path) -> TraceFile {
         hostname: "n1".into(),
         name_of: Box::new(|path| Path::new("/data").join(path)),
     };
-    TraceFile::create(file, origin).unwrap()
+    TraceFile::begin(TracePlace::take(file).unwrap(), origin)
 }
 
 /// A step of 2 µs of loading and 3 µs of compute, whose second is broken off.
@@ -91,9 +91,9 @@ fn epochs_that_are_over_can_be_read_before_the_end() {
     let trace = begin(&file);
     trace.epoch("epoch.block", &epoch(), &[ops()], &|_| String::new());
     assert!(!file.exists(), "it is not whole");
-    let (lines, is_whole) = lines(&trace.part);
+    let (lines, is_whole) = lines(&trace.place.part);
     assert_eq!((lines.last().unwrap().contains("\"ret\":-1"), is_whole), (true, false));
-    let part = trace.part.clone();
+    let part = trace.place.part.clone();
     drop(trace);
     assert!(!part.exists());
 }
@@ -108,4 +108,21 @@ fn what_is_there_already_stays() {
     assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_place_of_a_trace_is_kept_from_others_and_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.pfw.gz");
+    // What a run that was killed has left stops no other, and stays.
+    let left = folder.path().join(format!(".t.pfw.gz.{}-0.part", std::process::id()));
+    fs::write(&left, "left").unwrap();
+    let place = TracePlace::take(&file).unwrap();
+    fs::write(&file, "mine").unwrap();
+    assert_eq!(place.name().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(TracePlace::take(&file).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+    drop(place);
+    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(names.collect::<HashSet<_>>(), HashSet::from([file.clone(), left.clone()]));
+    assert_eq!([file, left].map(|path| fs::read_to_string(path).unwrap()), ["mine", "left"]);
 }

@@ -48,7 +48,7 @@ pub fn duration(plan: &Plan, estimate: &Estimate, bytes_per_second: f64) -> Dura
 fn steps_s(plan: &Plan, estimate: &Estimate, train: &TrainPlan, read_rate: f64) -> f64 {
     let loader = &plan.loader;
     let samples = loader.batch_size as f64;
-    let bytes = samples * estimate.sample_bytes_mean * f64::from(plan.readers());
+    let bytes = samples * estimate.sample_read_bytes_mean * f64::from(plan.readers());
     let preprocess_s = samples * loader.preprocess.mean_s() / f64::from(loader.workers.max(1));
     let step_s = train.compute.mean_s().max(bytes / read_rate).max(preprocess_s);
     train.steps() as f64 * step_s

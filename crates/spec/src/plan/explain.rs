@@ -2,7 +2,8 @@
 
 use super::layout::Layout;
 use super::{FileAccess, Plan, Shuffle, schedule};
-use crate::catalog::{Ability, Catalog};
+use crate::catalog::{Ability, Catalog, FormatEntry};
+use crate::shape::FileShape;
 use serde::Serialize;
 
 /// The figures of a plan. Bytes and seconds; `None` where there is no compute to be fed.
@@ -14,11 +15,15 @@ pub struct Estimate {
     pub file_bytes: u64,
     /// Payload bytes of the training files.
     pub train_payload_bytes: u64,
-    /// Payload of one sample, mean over the training files.
+    /// Payload of one sample, decoded; mean over the training files.
     pub sample_bytes_mean: f64,
+    /// Bytes of one that are read: those of its file where they are packed, else its payload.
+    pub sample_read_bytes_mean: f64,
+    /// Files are as long as their content packs.
+    pub packs: bool,
     /// Smallest and largest sample.
     pub sample_bytes_range: (u64, u64),
-    /// Bytes one accelerator reads in a whole epoch: payload, and the heads of files.
+    /// Bytes one accelerator reads in a whole epoch: samples, and the heads of files.
     pub accelerator_epoch_bytes: f64,
     /// Steps of a whole epoch, each accelerator.
     pub steps_per_epoch: u64,
@@ -60,7 +65,8 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     // Files may hold less than their samples, and memory gives what it has.
     let file_bytes_each = file_bytes as f64 / (layout.files() as f64).max(1.0);
     let head_bytes = head_sample_bytes(plan, catalog, file_bytes_each);
-    let asked_bytes = batch_bytes + head_bytes * plan.loader.batch_size as f64;
+    let sample_read_bytes_mean = train_bytes(plan, catalog, layout) as f64 / samples.max(1) as f64;
+    let asked_bytes = (sample_read_bytes_mean + head_bytes) * plan.loader.batch_size as f64;
     let compute_s = plan.train.compute.mean_s();
     let sample_bytes_range = sample_range(layout);
     let buffer_bytes = match plan.loader.file_access {
@@ -84,13 +90,15 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     let read_bytes = if plan.loader.in_memory {
         0.0
     } else {
-        sample_bytes_mean.min(file_bytes_each / dataset.samples_per_file.max(1) as f64)
+        sample_read_bytes_mean.min(file_bytes_each / dataset.samples_per_file.max(1) as f64)
     };
     Estimate {
         files: layout.files(),
         file_bytes,
         train_payload_bytes: payload,
         sample_bytes_mean,
+        sample_read_bytes_mean,
+        packs: packed(plan, catalog).is_some(),
         sample_bytes_range,
         accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * asked_bytes,
         steps_per_epoch: plan.train.steps_per_epoch,
@@ -106,6 +114,22 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
             + f64::from(plan.accelerators) * kept
             + in_memory,
     }
+}
+
+/// The format of files that are as long as their content packs: pictures, numbers as text, all that is compressed.
+fn packed<'a>(plan: &Plan, catalog: &'a Catalog) -> Option<&'a FormatEntry> {
+    let format = catalog.format(&plan.dataset.format)?;
+    if format.knows_bytes(&plan.dataset.encoding) { None } else { Some(format) }
+}
+
+/// Bytes that are read of all files to train on: of packed ones all, else the payload.
+pub(super) fn train_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
+    let format = packed(plan, catalog);
+    let bytes = |shape: &FileShape| match format {
+        Some(format) => plan.dataset.file_bytes(format, shape),
+        None => shape.payload_bytes(),
+    };
+    layout.sum(layout.files_train(), bytes) as u64
 }
 
 /// Longest read where a sample is read at once: the whole file, in formats that cannot read it by itself.

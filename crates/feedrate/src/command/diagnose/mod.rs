@@ -107,7 +107,7 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     };
     tell(&diagnosis, folder.as_deref(), data.json)?;
     if let (Some(out), Some(svg)) = (&arguments.out, &picture) {
-        write_output(out, svg.as_bytes(), arguments.force)?;
+        write_output(out, svg.as_bytes(), Some(arguments.force))?;
     }
     unsaved.map_or(Ok(Exit::Fine), |unsaved| Err(unsaved.into()))
 }
@@ -127,7 +127,7 @@ fn refuse_picture(out: &Path, force: bool) -> Result<(), UsageError> {
         let hint = "`feedrate plot ceilings` draws PNG, of the folder of a run beside it";
         return refuse(format!("`--out {}` is no `.svg`", out.display()), hint);
     }
-    refuse_there(out, force)
+    refuse_there(out, Some(force))
 }
 
 fn diagnosis(

@@ -74,7 +74,7 @@ pub(super) fn tell(
 fn read_bytes(plan: &Plan) -> u64 {
     let of = catalog::estimate(plan);
     let samples = plan.loader.batch_size.saturating_mul(plan.accelerators.into());
-    (of.sample_bytes_mean * samples.saturating_mul(of.steps) as f64) as u64
+    (of.sample_read_bytes_mean * samples.saturating_mul(of.steps) as f64) as u64
 }
 
 /// The least that a run takes: compute alone.

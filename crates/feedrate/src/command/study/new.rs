@@ -181,12 +181,12 @@ fn output(arguments: &StudyNewArguments) -> PathBuf {
 
 /// A study that is there may have runs to its name: it is not touched unless that is asked for.
 fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
-    refuse_there(path, force)?;
+    refuse_there(path, Some(force))?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make `{}`", folder.display()))?;
     }
-    write_output(path, csv.as_bytes(), force)
+    write_output(path, csv.as_bytes(), Some(force))
 }
 
 /// Warn of runs that this machine would refuse; the study may be meant for another.

@@ -154,7 +154,7 @@ impl StraceReader<'_> {
 
     fn whole(&mut self, pid: u64, start_ns: u64, text: &str) {
         let Some(call) = line::call(text) else {
-            return self.tally.lose("line", "that is not understood, or cut off");
+            return self.tally.lose("line", "not understood, or cut off");
         };
         self.understood += 1;
         self.timed_calls += u64::from(call.ns.is_some());
@@ -208,7 +208,7 @@ impl StraceReader<'_> {
                 self.tally.lose("call", "of io_uring or libaio: what they read is not in the log");
             }
             "sendfile" | "copy_file_range" | "splice" => {
-                self.tally.lose("call", "that copies between descriptors, not counted as reads");
+                self.tally.lose("call", "copying between descriptors, not counted as reads");
             }
             _ => {}
         }

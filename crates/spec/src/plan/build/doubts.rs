@@ -2,11 +2,11 @@
 
 use super::{Builder, Context};
 use crate::catalog::Ability;
+use crate::plan::explain::train_bytes;
 use crate::plan::layout::Layout;
 use crate::plan::shards::ShardSplit;
 use crate::plan::state::Layers;
 use crate::plan::{Cache, Plan, PlanDoubt};
-use crate::shape::FileShape;
 use crate::units;
 
 /// Lower limit of a page cache's throughput: a slower throttle hides it.
@@ -53,7 +53,7 @@ impl Builder<'_> {
         {
             return None;
         }
-        let bytes = layout.sum(layout.files_train(), FileShape::payload_bytes) as u64;
+        let bytes = train_bytes(plan, self.catalog, layout);
         let memory = context.memory_bytes.filter(|&memory| bytes < memory)?;
         Some(doubt(
             "dataset_fits_page_cache",
