@@ -193,8 +193,7 @@ impl Bursts {
 
 /// The reads of threads that take turns at the same open files, as those of one; `None` where each has files of its own.
 pub(super) fn in_turns<'a>(logs: impl Iterator<Item = &'a ReaderLog> + Clone) -> Option<ReaderLog> {
-    let of_thread =
-        |(thread, log): (usize, &'a ReaderLog)| log.ops.iter().map(move |op| (thread, *op));
+    let of_thread = |of: (usize, &'a ReaderLog)| of.1.ops.iter().map(move |op| (of.0, *op));
     let mut all: Vec<(usize, Op)> = logs.clone().enumerate().flat_map(of_thread).collect();
     all.sort_by_key(|of| of.1.start_ns);
     let mut last = HashMap::new();
