@@ -232,8 +232,8 @@ def calibrated(job, seconds):
     small = job.measure(few, job.workers, share)
     others = 1 if job.workers > 1 else 2
     other = job.measure(job.batch, others, share)
-    # Batches are there before they are asked for.
-    pause = 1.5 * own.all() / min(job.workers, os.cpu_count() or 1)
+    # Batches are there before they are asked for, whatever the number of workers.
+    pause = 2 * own.all()
     slow = job.measure(job.batch, job.workers, share, pause)
     slow_small = job.measure(few, job.workers, share / 2, pause * few / job.batch)
     start = starts(job, own) if not job.persistent else None
