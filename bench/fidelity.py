@@ -2,13 +2,13 @@
 """Plain PyTorch loops beside feedrate's emulation of them, on the same files and the same disk: prints both AUs of each cell and how far
 they are apart, exits 1 where a target is missed.
 
-Each client is calibrated by `feedrate calibrate`, with as many workers as it runs with, where each has a core. The two sides alternate, and medians of the rounds are compared. The disk is slowed by a
-blkio cgroup (left out with a message where the kernel does not let us), from an empty page cache. Where storage is the limit, a run with the
-ideal client stands beside. Workers that have no core of their own each are reported apart.
+Each client is calibrated by `feedrate calibrate` before it is first needed, with as many workers as it runs with, where each has a core. The two
+sides alternate, and medians of the rounds are compared. The disk is slowed by a blkio cgroup (left out with a message where the kernel does not
+let us), from an empty page cache. Where storage is the limit, a run with the ideal client stands beside. Workers that have no core of their own
+each are reported apart.
 """
 
 import argparse
-import itertools
 import json
 import math
 import os
@@ -79,18 +79,19 @@ class Sides:
         self.feedrate("generate", WORKLOADS / "fidelity.yaml", *self.of_dataset(kind))
         os.sync()
         self.files = sorted(path for path in (self.folder / kind).rglob("*") if path.parent.name == "train" and path.is_file())
-        for batch, workers in itertools.product(STEPS, sorted({min(workers, CORES) for workers in WORKERS})):
-            environment = {"FIDELITY_FORMAT": kind, "FIDELITY_FOLDER": str(self.folder / kind)}
-            told = self.feedrate(
-                "calibrate", f"{ROOT / 'bench/torch_loop.py'}:make_dataset", "--batch", batch, "--workers", workers,
-                "--python", self.python, "--time", f"{5 * self.seconds}s", more=environment,
-            )
-            self.clients[kind, batch, workers] = told
-            print(f"{kind}, batches of {batch}, {workers} workers: {json.dumps(told['client'])}", file=sys.stderr, flush=True)
 
     def client(self, cell):
         """Calibrated with as many workers, where each has a core."""
-        return self.clients[cell.format, cell.batch, min(cell.workers, CORES)]
+        key = cell.format, cell.batch, min(cell.workers, CORES)
+        if key not in self.clients:
+            told = self.feedrate(
+                "calibrate", f"{ROOT / 'bench/torch_loop.py'}:make_dataset", "--batch", cell.batch, "--workers", key[2],
+                "--python", self.python, "--time", f"{8 * self.seconds}s",
+                more={"FIDELITY_FORMAT": cell.format, "FIDELITY_FOLDER": str(self.folder / cell.format)},
+            )
+            self.clients[key] = told
+            print(f"{cell.format}, batches of {cell.batch}, {key[2]} workers: {json.dumps(told['client'])}", file=sys.stderr, flush=True)
+        return self.clients[key]
 
     def batch_seconds(self, cell):
         """The client's, by the batch."""
@@ -188,6 +189,8 @@ class Row:
 
 
 def measured(sides, cell, rounds):
+    # What calibration reads, it leaves in the page cache.
+    sides.client(cell)
     taken = [[], [], []]
     for _ in range(rounds):
         taken[0].append(sides.real(cell))
