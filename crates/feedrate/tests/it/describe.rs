@@ -35,6 +35,39 @@ fn a_plan_says_files_bytes_and_steps() {
 }
 
 #[test]
+fn heads_of_files_are_planned_for() {
+    let test = Test::with(TINY);
+    let estimate = |more: &[&str]| {
+        let plan = ["plan", "workload.yaml", "--json", "train.computation_time=0.5"];
+        json(&test, &[&plan, more].concat())["estimate"].clone()
+    };
+    let with =
+        |bytes: &str| estimate(&["reader.head.reads=2", &format!("reader.head.bytes={bytes}")]);
+    assert_eq!(with("1024")["needed_bytes_per_second"], 4.0 * (4096.0 + 2048.0) / 0.5);
+    assert_eq!(with("1024")["accelerator_epoch_bytes"], 8.0 * (4096.0 + 2048.0));
+    let large = with("4MiB");
+    let file_bytes = large["file_bytes"].as_f64().unwrap() / 8.0;
+    assert_eq!(large["needed_bytes_per_second"], 4.0 * (4096.0 + file_bytes) / 0.5);
+    let as_long = estimate(&["reader.transfer_size=4MiB"]);
+    assert_eq!(large["loader_memory_bytes"], as_long["loader_memory_bytes"]);
+    assert_ne!(large["loader_memory_bytes"], estimate(&[])["loader_memory_bytes"]);
+}
+
+#[test]
+fn what_is_dropped_is_of_what_is_read() {
+    let test = Test::with(TINY);
+    let estimate = |more: &[&str]| {
+        let plan = ["plan", "workload.yaml", "--json", "reader.batch_size=1"];
+        json(&test, &[&plan, more].concat())["estimate"].clone()
+    };
+    let own = ["reader.reread_share=0.9", "-n=8", "dataset.num_files_train=15"];
+    let uneven = estimate(&[&own[..], &["dataset.num_samples_per_file=4"]].concat());
+    assert_eq!((&uneven["steps_per_epoch"], &uneven["dropped_samples"]), (&12.into(), &0.into()));
+    let batches = estimate(&[&own[..], &["reader.batch_size=2"]].concat());
+    assert_eq!((&batches["steps_per_epoch"], &batches["dropped_samples"]), (&1.into(), &8.into()));
+}
+
+#[test]
 fn planned_bytes_are_the_bytes_that_are_made() {
     for format in ["npz", "npy", "indexed_binary"] {
         let test = Test::with(TINY);
