@@ -193,14 +193,13 @@ impl ReadJob {
         let loader = &self.plan.loader;
         let engine = self.plan.storage.engine.as_deref().and_then(engine::find);
         let options = CursorOptions {
-            piece_bytes: self.piece_bytes(),
+            piece_bytes: loader.piece_bytes as usize,
             check_crc: loader.check_crc,
             wants_payload: loader.materialize || loader.verify || loader.in_memory,
             samples_alone: engine.is_some_and(|e| e.member().has(Ability::ServesSamples)),
             decodes_members: loader.decodes_members && !self.trusts_plan,
         };
-        SampleReader::new(self.format, &options, self.trusts_plan)
-            .with_head(loader.head.unwrap_or_default())
+        SampleReader::new(self.format, &options, self.trusts_plan).with_head(loader.head)
     }
 
     /// Takes the payload of one worker.
@@ -218,9 +217,9 @@ impl ReadJob {
         path
     }
 
-    /// Bytes read at once.
-    pub fn piece_bytes(&self) -> usize {
-        self.plan.loader.piece_bytes as usize
+    /// Bytes of a worker's buffer.
+    pub fn buffer_bytes(&self) -> usize {
+        self.plan.loader.buffer_bytes() as usize
     }
 
     /// Claims of all workers of an accelerator in `epoch`.

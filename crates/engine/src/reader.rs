@@ -26,7 +26,7 @@ pub struct SampleReader {
     /// Where the last read of each open part ended.
     ends: [Option<u64>; PARTS_MAX],
     /// Reads of the first part where it is opened, and where they go on.
-    head: HeadReads,
+    head: Option<HeadReads>,
     head_left: u32,
     head_at: u64,
     /// The part that the last operation is of.
@@ -90,7 +90,7 @@ impl SampleReader {
             path: String::with_capacity(256),
             handles: Default::default(),
             ends: [None; PARTS_MAX],
-            head: HeadReads::default(),
+            head: None,
             head_left: 0,
             head_at: 0,
             part: 0,
@@ -102,7 +102,7 @@ impl SampleReader {
     }
 
     /// With reads of the head of each file that is opened, of which nothing is made.
-    pub fn with_head(self, head: HeadReads) -> Self {
+    pub fn with_head(self, head: Option<HeadReads>) -> Self {
         SampleReader { head, ..self }
     }
 
@@ -126,9 +126,9 @@ impl SampleReader {
     /// # Errors
     /// The file is not what its format says.
     pub fn next_op(&mut self) -> Result<Op, FormatError> {
-        if self.head_left > 0 {
+        if let Some(head) = self.head_to_read() {
             self.part = 0;
-            return Ok(Op::Read { offset: self.head_at, len: self.head.bytes as usize });
+            return Ok(Op::Read { offset: self.head_at, len: head.bytes as usize });
         }
         if self.pending == Pending::Nothing {
             if let Some(handle) = self.take_open() {
@@ -192,7 +192,7 @@ impl SampleReader {
             self.ends[part] = None;
             self.pending = Pending::Cursor;
             if part == 0 {
-                (self.head_left, self.head_at) = (self.head.reads, 0);
+                (self.head_left, self.head_at) = (self.head.map_or(0, |head| head.reads), 0);
             }
         }
     }
@@ -222,13 +222,18 @@ impl SampleReader {
     /// # Errors
     /// The file is not what its format says, or the sink refused the payload.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        if self.head_left > 0 {
-            let is_end = (bytes.len() as u64) < self.head.bytes;
+        if let Some(head) = self.head_to_read() {
+            let is_end = (bytes.len() as u64) < head.bytes;
             self.head_left = if is_end { 0 } else { self.head_left - 1 };
             self.head_at += bytes.len() as u64;
             return Ok(());
         }
         self.cursor.feed(bytes, sink)
+    }
+
+    /// Reads of the file's head, while one of them is the next operation.
+    fn head_to_read(&self) -> Option<HeadReads> {
+        if self.head_left > 0 { self.head } else { None }
     }
 
     /// A file still open, to be closed at the end of the run.

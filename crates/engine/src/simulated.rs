@@ -129,7 +129,7 @@ impl SimulatedDriver {
             decoders: decoders.collect(),
             model,
             queues: job.queues(),
-            buffer: vec![0; job.piece_bytes()],
+            buffer: vec![0; job.buffer_bytes()],
             time,
             workers,
             stepper: Stepper::new(&job.plan, job.own.clone()),

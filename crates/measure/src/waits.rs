@@ -46,7 +46,7 @@ pub struct Waits {
     pub decode_s: f64,
     /// The client's own work, decoding that counts as such among it.
     pub client_s: f64,
-    /// Of that, for the training's own process, which starts workers and takes batches over.
+    /// The part of it for the training's own process, which starts workers and takes batches over.
     pub receive_s: f64,
     /// Others that took longer. Of records that do not tell who came last: all waits for others.
     pub skew_s: f64,

@@ -50,7 +50,7 @@ pub(super) struct SampleTimes {
     pub(super) client_s: f64,
     /// Processor time burnt for the client.
     pub(super) burnt_s: f64,
-    /// Of the loader's own work, where that counts as the client's.
+    /// Processor time of the loader's own work, where that counts as the client's.
     pub(super) own_s: f64,
     pub(super) reads: f64,
     pub(super) opens: f64,

@@ -21,14 +21,50 @@ fn a_plan_says_files_bytes_and_steps() {
     assert_eq!(estimate["needed_bytes_per_second"], 4.0 * 4096.0 / 0.5);
     assert!(!test.path("data").exists(), "a plan writes nothing");
     // Two steps of four samples, which one worker works on for 2 s, or the training's process takes over in 0.5 s.
-    for (client, least_s) in [("client.per_sample=0.5", 4.0), ("client.receive_per_batch=0.5", 2.0)]
+    let worker = "calibrated: for a batch workers need 2 s, the training's process 0 s; 0 s to";
+    let training = "calibrated: for a batch workers need 0 s, the training's process 500 ms; 0 s";
+    for (client, least_s, says) in
+        [("client.per_sample=0.5", 4.0, worker), ("client.receive_per_batch=0.5", 2.0, training)]
     {
         let with = ["plan", "workload.yaml", "train.computation_time=0.5", client];
         let answer = json(&test, &[&with[..], &["--json"]].concat());
         assert_eq!(answer["estimate"]["epoch_least_s"], least_s);
         let text = test.feedrate(&with).stdout;
-        assert!(text.contains("ever waits for storage (client: calibrated)"), "{text}");
+        assert!(text.contains(says) && text.contains("ever waits for storage\n"), "{text}");
     }
+}
+
+#[test]
+fn heads_of_files_are_planned_for() {
+    let test = Test::with(TINY);
+    let estimate = |more: &[&str]| {
+        let plan = ["plan", "workload.yaml", "--json", "train.computation_time=0.5"];
+        json(&test, &[&plan, more].concat())["estimate"].clone()
+    };
+    let with =
+        |bytes: &str| estimate(&["reader.head.reads=2", &format!("reader.head.bytes={bytes}")]);
+    assert_eq!(with("1024")["needed_bytes_per_second"], 4.0 * (4096.0 + 2048.0) / 0.5);
+    assert_eq!(with("1024")["accelerator_epoch_bytes"], 8.0 * (4096.0 + 2048.0));
+    let large = with("4MiB");
+    let file_bytes = large["file_bytes"].as_f64().unwrap() / 8.0;
+    assert_eq!(large["needed_bytes_per_second"], 4.0 * (4096.0 + file_bytes) / 0.5);
+    let as_long = estimate(&["reader.transfer_size=4MiB"]);
+    assert_eq!(large["loader_memory_bytes"], as_long["loader_memory_bytes"]);
+    assert_ne!(large["loader_memory_bytes"], estimate(&[])["loader_memory_bytes"]);
+}
+
+#[test]
+fn what_is_dropped_is_of_what_is_read() {
+    let test = Test::with(TINY);
+    let estimate = |more: &[&str]| {
+        let plan = ["plan", "workload.yaml", "--json", "reader.batch_size=1"];
+        json(&test, &[&plan, more].concat())["estimate"].clone()
+    };
+    let own = ["reader.reread_share=0.9", "-n=8", "dataset.num_files_train=15"];
+    let uneven = estimate(&[&own[..], &["dataset.num_samples_per_file=4"]].concat());
+    assert_eq!((&uneven["steps_per_epoch"], &uneven["dropped_samples"]), (&12.into(), &0.into()));
+    let batches = estimate(&[&own[..], &["reader.batch_size=2"]].concat());
+    assert_eq!((&batches["steps_per_epoch"], &batches["dropped_samples"]), (&1.into(), &8.into()));
 }
 
 #[test]
@@ -80,6 +116,7 @@ fn every_family_is_listed_and_described() {
         "storages",
         "engines",
         "loaders",
+        "clients",
         "checkpoints",
         "computes",
         "comms",
@@ -96,6 +133,15 @@ fn every_family_is_listed_and_described() {
         let answer = test.feedrate(&["describe", family, name]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         assert!(!answer.stdout.trim().is_empty());
+    }
+}
+
+#[test]
+fn a_client_is_described_with_its_costs_and_machine() {
+    let answer = Test::new().feedrate(&["describe", "client", "pytorch-npz"]);
+    let told = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["160 µs for a sample", "1.15 GB/s", "measured on AMD EPYC, 2 cores; PyTorch"] {
+        assert!(told.contains(words), "{told}");
     }
 }
 

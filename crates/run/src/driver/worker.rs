@@ -78,7 +78,7 @@ impl<'s> Worker<'s> {
             next: 0,
             reader: job.reader(),
             sink: job.sink(),
-            buffer: buffer(job.piece_bytes().min(BUFFER_BYTES_MAX))?,
+            buffer: buffer(job.buffer_bytes().min(BUFFER_BYTES_MAX))?,
             block_bytes: if whole_blocks { ALIGN } else { 1 },
             held: 0..0,
             preprocess: Durations::new(loader.preprocess, loader.preprocess_seed_of(place as u64)),

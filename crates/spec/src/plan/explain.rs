@@ -1,7 +1,7 @@
 //! The figures of a plan before it is run: bytes, steps, least times, memory.
 
 use super::layout::Layout;
-use super::{FileAccess, Plan, Shuffle};
+use super::{ClientTimes, FileAccess, Plan, Shuffle, schedule};
 use crate::catalog::{Ability, Catalog};
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct Estimate {
     pub sample_bytes_mean: f64,
     /// Smallest and largest sample.
     pub sample_bytes_range: (u64, u64),
-    /// Payload bytes one accelerator reads in a whole epoch.
+    /// Bytes one accelerator reads in a whole epoch: payload, and the heads of files.
     pub accelerator_epoch_bytes: f64,
     /// Steps of a whole epoch, each accelerator.
     pub steps_per_epoch: u64,
@@ -28,6 +28,8 @@ pub struct Estimate {
     pub dropped_samples: u64,
     /// The least an epoch can take, all waits for storage hidden: compute, and the client's work that is not done meanwhile.
     pub epoch_least_s: f64,
+    /// Processor time of the client; `None` of an ideal one.
+    pub client: Option<ClientTimes>,
     /// Bytes per second that all accelerators together need to wait for nothing.
     pub needed_bytes_per_second: Option<f64>,
     /// Memory of the loaders: reading buffers, and whole batches where they are kept.
@@ -57,11 +59,15 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     let accelerators = u64::from(plan.accelerators);
     let step_samples = accelerators.saturating_mul(plan.loader.batch_size);
     let batch_bytes = sample_bytes_mean * plan.loader.batch_size as f64;
+    // Files may hold less than their samples, and memory gives what it has.
+    let file_bytes_each = file_bytes as f64 / (layout.files() as f64).max(1.0);
+    let head_bytes = head_sample_bytes(plan, catalog, file_bytes_each);
+    let asked_bytes = batch_bytes + head_bytes * plan.loader.batch_size as f64;
     let compute_s = plan.train.compute.mean_s();
     let sample_bytes_range = sample_range(layout);
     let buffer_bytes = match plan.loader.file_access {
         FileAccess::Mpio => whole_read_bytes(plan, catalog, layout),
-        _ => plan.loader.piece_bytes,
+        _ => plan.loader.buffer_bytes(),
     };
     let buffers = u64::from(plan.loader.workers.max(1)).saturating_mul(buffer_bytes);
     let batches = f64::from(plan.loader.batches_in_flight) + 1.0;
@@ -69,36 +75,39 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     let kept = if plan.loader.materialize { batches * (batch_bytes + slots_bytes) } else { 0.0 };
     let readers = u64::from(plan.readers());
     let in_memory = if plan.loader.in_memory {
-        let copies = memory_copies(plan, readers);
+        let read = schedule::samples_of_epoch(dataset, &plan.loader, plan.accelerators);
+        let copies = memory_copies(plan, readers) as f64 * read as f64 / samples.max(1) as f64;
         let scratch = readers as f64 * f64::from(plan.loader.workers.max(1));
         copies * (payload as f64 + samples as f64 * SLOT_BYTES as f64)
             + scratch * sample_bytes_range.1 as f64
     } else {
         0.0
     };
-    // Files may hold less than their samples, and memory gives what it has.
-    let file_bytes_each = file_bytes as f64 / (layout.files() as f64).max(1.0);
     let read_bytes = if plan.loader.in_memory {
         0.0
     } else {
         sample_bytes_mean.min(file_bytes_each / dataset.samples_per_file.max(1) as f64)
     };
+    let client = plan.loader.client_times(read_bytes * plan.loader.batch_size as f64);
     Estimate {
         files: layout.files(),
         file_bytes,
         train_payload_bytes: payload,
         sample_bytes_mean,
         sample_bytes_range,
-        accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * batch_bytes,
+        accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * asked_bytes,
         steps_per_epoch: plan.train.steps_per_epoch,
         steps: plan.train.steps(),
-        dropped_samples: ((samples as f64 * (1.0 + plan.loader.reread_share)) as u64)
+        dropped_samples: schedule::samples_of_epoch(dataset, &plan.loader, plan.accelerators)
             .saturating_sub(plan.train.steps_per_epoch.saturating_mul(step_samples)),
-        epoch_least_s: plan.loader.start_s()
+        epoch_least_s: client.map_or(0.0, |client| client.start_s)
             + plan.train.steps_per_epoch as f64
-                * plan.loader.least_step_s(compute_s, read_bytes * plan.loader.batch_size as f64),
+                * client.map_or(compute_s, |client| {
+                    client.step_s(compute_s, plan.loader.workers, f64::INFINITY)
+                }),
+        client,
         needed_bytes_per_second: (compute_s > 0.0)
-            .then(|| batch_bytes * f64::from(plan.accelerators) / compute_s),
+            .then(|| asked_bytes * f64::from(plan.accelerators) / compute_s),
         loader_memory_bytes: readers as f64 * buffers as f64
             + f64::from(plan.accelerators) * kept
             + in_memory,
@@ -120,17 +129,33 @@ pub(super) fn file_bytes_max(plan: &Plan, catalog: &Catalog, layout: &Layout) ->
 }
 
 /// How often a sample comes to be in memory: each that reads it keeps it.
-fn memory_copies(plan: &Plan, readers: u64) -> f64 {
+fn memory_copies(plan: &Plan, readers: u64) -> u64 {
     let loader = &plan.loader;
     let shuffled =
         [loader.file_shuffle, loader.sample_shuffle].iter().any(|&shuffle| shuffle != Shuffle::Off);
-    let copies = match loader.file_access {
+    match loader.file_access {
         FileAccess::Same => readers,
         // Others' samples come with each new order.
         _ if shuffled && loader.seed_change_epoch => readers.min(plan.train.epochs_run().into()),
         _ => 1,
+    }
+}
+
+/// Bytes of heads for a sample. A file is opened for each run of samples that lie in it; by several workers more often.
+fn head_sample_bytes(plan: &Plan, catalog: &Catalog, file_bytes: f64) -> f64 {
+    let (dataset, loader) = (&plan.dataset, &plan.loader);
+    let Some(head) = loader.head else { return 0.0 };
+    if loader.in_memory {
+        return 0.0;
+    }
+    let format = catalog.format(&dataset.format);
+    let stays_open = format.is_some_and(|format| format.member.has(Ability::KeepsOpen));
+    let in_a_row = match (stays_open, loader.shuffles_samples() && dataset.files_train > 1) {
+        (false, _) => 1,
+        (true, false) => dataset.samples_per_file,
+        (true, true) => loader.shuffle_block.unwrap_or(1).min(dataset.samples_per_file),
     };
-    copies as f64 * (1.0 + loader.reread_share)
+    (f64::from(head.reads) * head.bytes as f64).min(file_bytes) / in_a_row.max(1) as f64
 }
 
 /// The smallest and the largest sample.

@@ -20,7 +20,7 @@ mod duration;
 pub use crate::workload::{Shuffle, WriteInterface};
 pub use build::{Context, RECORDED_STEPS_MAX, Request, THREADS_MAX, build};
 pub use checkpoint::{CheckpointPlan, CheckpointsAlone};
-pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, MEASURED_ON};
+pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASURED_ON};
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
@@ -280,6 +280,11 @@ pub struct LoaderPlan {
 }
 
 impl LoaderPlan {
+    /// Bytes of a worker's buffer, which holds its longest read.
+    pub fn buffer_bytes(&self) -> u64 {
+        self.piece_bytes.max(self.head.map_or(0, |head| head.bytes))
+    }
+
     /// Whether one of each group reads the samples of all, which are the same, and sends them to the others.
     pub fn is_broadcast(&self) -> bool {
         self.file_access == FileAccess::Same && self.group_accelerators > 1
@@ -287,7 +292,7 @@ impl LoaderPlan {
 }
 
 /// Reads of the head of a file, one after another from its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadReads {
     /// So many, or as many as the file has bytes for.
     pub reads: u32,

@@ -65,7 +65,7 @@ pub struct Share {
     accelerator: u64,
     start: u64,
     interleave: Option<Interleave>,
-    rereads: Option<OwnRereads>,
+    rereads: Option<Rereads>,
     /// Samples of a shared order that an accelerator takes before the next one has its turn.
     run: u64,
     /// Samples of an accelerator in an epoch.
@@ -78,8 +78,8 @@ impl Share {
         let (dataset, loader) = (&plan.dataset, &plan.loader);
         let samples = dataset.files_train * dataset.samples_per_file;
         let rereads = loader
-            .rereads(plan.accelerators)
-            .map(|rereads| rereads.shared_out(dataset, plan.accelerators, accelerator));
+            .files_each(dataset.files_train, plan.accelerators)
+            .map(|files| Rereads::new(dataset, files, plan.accelerators, accelerator));
         let own = match (loader.file_access, &rereads) {
             (_, Some(rereads)) => 0..rereads.files * dataset.samples_per_file,
             (FileAccess::Multi, None) => shard(samples, plan.accelerators, accelerator),
@@ -128,21 +128,17 @@ impl Share {
     }
 }
 
-/// Files that a second accelerator reads too, out of a million.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rereads {
-    per_million: u64,
-    accelerators: u64,
-}
-
-const MILLION: u64 = 1_000_000;
-
 impl LoaderPlan {
-    /// Rereading, where there is another accelerator to do so.
-    pub(super) fn rereads(&self, accelerators: u32) -> Option<Rereads> {
-        let per_million = (self.reread_share.clamp(0.0, 1.0) * MILLION as f64).round() as u64;
-        let is_so = per_million > 0 && accelerators > 1 && self.file_access == FileAccess::Multi;
-        is_so.then_some(Rereads { per_million, accelerators: accelerators.into() })
+    /// Files that each accelerator reads in an epoch, where some read those of others too: as many on each, the nearest number to
+    /// the share that is asked for, at least its own and those of one other at most.
+    pub(super) fn files_each(&self, files: u64, accelerators: u32) -> Option<u64> {
+        debug_assert!((0.0..=1.0).contains(&self.reread_share), "{}", self.reread_share);
+        if self.reread_share == 0.0 || accelerators < 2 || self.file_access != FileAccess::Multi {
+            return None;
+        }
+        let each = files as f64 / f64::from(accelerators);
+        let asked = (each * (1.0 + self.reread_share)).round() as u64;
+        Some(asked.min((2.0 * each) as u64).max(files.div_ceil(accelerators.into())))
     }
 
     /// Whether samples are read in another order than they lie in. A shuffle buffer changes the order in which they are handed out,
@@ -153,33 +149,27 @@ impl LoaderPlan {
     }
 }
 
-impl Rereads {
-    /// Files that each accelerator reads in an epoch.
-    pub(super) fn files_each(self, files: u64) -> u64 {
-        let read = u128::from(files / self.accelerators) * u128::from(MILLION + self.per_million);
-        u64::try_from(read / u128::from(MILLION)).unwrap_or(u64::MAX)
-    }
-
-    /// Those of `accelerator`: its own files, and between them the first of the next accelerator's, as that one reads them too.
-    fn shared_out(self, dataset: &DatasetPlan, accelerators: u32, accelerator: u32) -> OwnRereads {
-        let [own, others] = [accelerator, (accelerator + 1) % accelerators]
-            .map(|accelerator| shard(dataset.files_train, accelerators, accelerator).start);
-        let files = self.files_each(dataset.files_train);
-        OwnRereads { rereads: self, files, own, others, samples_per_file: dataset.samples_per_file }
-    }
-}
-
+/// An accelerator's own files, and between them the first of the next accelerator's, as that one reads them too.
 #[derive(Clone, Debug)]
-struct OwnRereads {
-    rereads: Rereads,
+struct Rereads {
+    /// Files that it reads in an epoch, and how many of them are another's.
     files: u64,
+    again: u64,
     /// First file of its own, and of the accelerator after it.
     own: u64,
     others: u64,
     samples_per_file: u64,
 }
 
-impl OwnRereads {
+impl Rereads {
+    fn new(dataset: &DatasetPlan, files: u64, accelerators: u32, accelerator: u32) -> Self {
+        let [own, others] = [accelerator, (accelerator + 1) % accelerators]
+            .map(|accelerator| shard(dataset.files_train, accelerators, accelerator));
+        let again = files - (own.end - own.start);
+        let samples_per_file = dataset.samples_per_file;
+        Rereads { files, again, own: own.start, others: others.start, samples_per_file }
+    }
+
     /// Where a sample lies in the epoch, of those that the accelerator reads.
     fn position(&self, sample: u64) -> u64 {
         let place = sample / self.samples_per_file;
@@ -190,8 +180,7 @@ impl OwnRereads {
 
     /// Number of another's files among the first `files` that are read.
     fn again_before(&self, files: u64) -> u64 {
-        let share = u128::from(self.rereads.per_million);
-        (u128::from(files) * share / (u128::from(MILLION) + share)) as u64
+        (u128::from(files) * u128::from(self.again) / u128::from(self.files)) as u64
     }
 }
 
@@ -364,16 +353,17 @@ mod tests {
     }
 
     proptest! {
-        /// Each accelerator reads its own files, and the share of the next one's that it is to read too, whole and in their order.
+        /// Every file is read by its own accelerator, and as near to the share that is asked for as whole files allow by another one too,
+        /// whole and in their order.
         #[test]
         fn a_share_of_the_files_is_read_by_two(
-            files_each in 1u64..20,
-            accelerators in 2u32..6,
+            accelerators in 2u32..9,
+            more_files in 0u64..40,
             samples_per_file in 1u64..5,
             reread_share in 0.01f64..1.0,
             cycle in 1u64..4,
         ) {
-            let files = files_each * u64::from(accelerators);
+            let files = u64::from(accelerators) + more_files;
             let mut plan = Plan { accelerators, ..Plan::default() };
             (plan.dataset.files_train, plan.dataset.samples_per_file) = (files, samples_per_file);
             (plan.loader.batch_size, plan.loader.reread_share) = (1, reread_share);
@@ -393,9 +383,13 @@ mod tests {
                 }
             }
             prop_assert!(readers.iter().all(|of| of.len() == 1 || of.len() == 2 && of[0] != of[1]));
-            let twice = readers.iter().filter(|of| of.len() == 2).count() as u64;
-            let expected = (files_each as f64 * reread_share) as u64 * samples_per_file;
-            prop_assert!(twice.abs_diff(expected * u64::from(accelerators)) <= samples_per_file * u64::from(accelerators));
+            let read = readers.iter().map(|of| of.len() as u64).sum::<u64>() / samples_per_file;
+            // As many on each: to the nearest, but for what is below one's own or above those of two.
+            let all = f64::from(accelerators);
+            let off = (read as f64 - files as f64 * (1.0 + reread_share)).abs();
+            prop_assert!(off <= all, "{read} of {files}, {reread_share} asked");
+            let is_even = files.is_multiple_of(accelerators.into());
+            prop_assert!(!is_even || off <= all / 2.0 + 1e-6, "{read} of {files}, {reread_share} asked");
         }
     }
 

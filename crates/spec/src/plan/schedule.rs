@@ -4,13 +4,18 @@ use super::{DatasetPlan, FileAccess, LoaderPlan, TrainPlan};
 
 /// Steps of a whole epoch of training: what is read again makes an epoch longer.
 pub fn steps_of_training(dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> u64 {
-    if let Some(rereads) = loader.rereads(accelerators) {
-        let files = rereads.files_each(dataset.files_train);
-        return files.saturating_mul(dataset.samples_per_file) / loader.batch_size.max(1);
-    }
     let sharing = if loader.file_access == FileAccess::Same { 1 } else { accelerators };
-    let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
+    let samples = samples_of_epoch(dataset, loader, accelerators);
     steps_per_epoch(samples, loader.batch_size, sharing)
+}
+
+/// Samples that accelerators share out in an epoch, those that two read counted twice.
+pub fn samples_of_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> u64 {
+    let files = match loader.files_each(dataset.files_train, accelerators) {
+        Some(each) => each.saturating_mul(accelerators.into()),
+        None => dataset.files_train,
+    };
+    files.saturating_mul(dataset.samples_per_file)
 }
 
 /// Steps of a whole epoch: whole batches only, as many on each accelerator.

@@ -374,9 +374,9 @@ keys! {
         reader_read_at_start: bool = Flag, "reader.read_at_start", "false", "",
             "Read all of the first epoch before its first step, as applications do that load their data at start.";
         reader_shuffle_block: u64 = Count, "reader.shuffle_block", "1", "samples",
-            "Samples that stay in a row under `sample_shuffle`: a random place of the dataset, then so many one after another. With `file_access: shared` each accelerator takes whole blocks.";
+            "Samples that stay in a row under `sample_shuffle`: the dataset is cut into blocks of so many, which come in random order. With `file_access: shared` each accelerator takes whole blocks.";
         reader_reread_share: f64 = Share, "reader.reread_share", "0", "",
-            "Share of the files that a second accelerator reads too, in each epoch: with 0.5 1.5 times the dataset is read, and an epoch has as many more steps.";
+            "Share of the files that a second accelerator reads too, in each epoch: with 0.5 1.5 times the dataset is read, and an epoch has as many more steps. Each accelerator reads as many whole files: what share that makes is told where it is far off.";
         reader_head_reads: u32 = Count32, "reader.head.reads", "0", "reads",
             "Reads of the head of each file when it is opened, one after another from its start, before its samples.";
         reader_head_bytes: u64 = WholeBytes, "reader.head.bytes", "0", "bytes", "Bytes of each of these reads.";
@@ -393,7 +393,7 @@ keys! {
         checkpoint_format: Option<String> = OptionalText, "checkpoint.format", "null", "",
             "How a state lies in a file: `pt` (torch.save), `safetensors` or `raw`; without it `pt` where the framework is pytorch.";
         checkpoint_interface: WriteInterface = InterfaceName, "checkpoint.interface", "posix", "",
-            "How files are written: by `write` (`posix`), or by `fwrite` into a stream of the C library (`stdio`), as C programs do, and counted as STDIO by Darshan.";
+            "How files are written: by `write` (`posix`), or by `fwrite` into a stream of the C library (`stdio`), as C programs do.";
         checkpoint_asynchronous: bool = Flag, "checkpoint.asynchronous", "false", "",
             "Train on while the last checkpoint is written; the next, and the end of the run, wait for it.";
         checkpoint_keep_last: Option<u64> = OptionalCount, "checkpoint.keep_last", "null", "checkpoints",

@@ -12,6 +12,8 @@ use crate::units;
 const WORKERS_MAX: u64 = 4096;
 /// Reads past the page cache are of whole pages.
 const PAGE_BYTES: u64 = 4096;
+/// A share of files that are read again this far from what was asked for is told.
+const REREAD_SHARE_OFF: f64 = 0.05;
 /// Upper limit of one read.
 const PIECE_BYTES_MAX: u64 = 64 << 20;
 
@@ -97,6 +99,52 @@ impl Builder<'_> {
         }
         self.range(key, samples, 1..=u64::MAX, "blocks of {} samples");
         (samples > 1).then_some(samples)
+    }
+
+    /// A block that holds all samples leaves them in their order.
+    pub(super) fn blocks(&mut self, loader: &LoaderPlan, samples: u64) {
+        if loader.shuffle_block.is_some_and(|block| samples <= block) && samples > 0 {
+            let why = format!("a block holds all {samples} samples, so that they are not shuffled");
+            self.in_vain("reader.shuffle_block", &why);
+        }
+    }
+
+    /// Whether the files can be read again as is asked for: by whole files, as many on each accelerator.
+    pub(super) fn rereads(
+        &mut self,
+        dataset: &DatasetPlan,
+        loader: &LoaderPlan,
+        accelerators: u32,
+    ) -> bool {
+        let (key, asked, files) = ("reader.reread_share", loader.reread_share, dataset.files_train);
+        let Some(each) = loader.files_each(files, accelerators) else { return true };
+        if files == 0 {
+            return true;
+        }
+        let hint = "use fewer accelerators or more files";
+        if files < accelerators.into() {
+            let message = format!(
+                "`{accelerators}` accelerators have {files} files: each needs one of its own that another reads too"
+            );
+            self.error(key, message, hint);
+            return false;
+        }
+        let read = each.saturating_mul(accelerators.into());
+        if read == files {
+            let message = format!(
+                "`{asked}` of {files} files on {accelerators} accelerators is less than half a file each: none would be read again"
+            );
+            self.error(key, message, &format!("{hint}, or a larger share"));
+            return false;
+        }
+        let reached = read as f64 / files as f64 - 1.0;
+        if (reached - asked).abs() > REREAD_SHARE_OFF {
+            let message = format!(
+                "`{asked}` becomes {reached:.2}: each accelerator reads {each} files, of {files} in all"
+            );
+            self.warning(key, message, &format!("{hint} to come nearer"));
+        }
+        true
     }
 
     /// Share of the files that a second accelerator reads too.

@@ -315,13 +315,9 @@ impl Builder<'_> {
         let w = self.w;
         let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
         let steps = schedule::steps_of_training(dataset, loader, accelerators);
-        let files = dataset.files_train;
-        if loader.rereads(accelerators).is_some() && files < accelerators.into() {
-            let message = format!(
-                "`{accelerators}` accelerators have {files} files: each needs one of its own that another reads too"
-            );
-            self.error("reader.reread_share", message, "use fewer accelerators or more files");
-        } else if steps == 0 && samples > 0 && self.trains() {
+        self.blocks(loader, samples);
+        if self.rereads(dataset, loader, accelerators) && steps == 0 && samples > 0 && self.trains()
+        {
             self.too_few_samples(samples, loader.batch_size, sharing(loader, accelerators));
         }
         self.range("train.epochs", w.train_epochs.into(), 1..=EPOCHS_MAX.into(), "{} epochs");
