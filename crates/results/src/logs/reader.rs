@@ -52,16 +52,16 @@ const CUTS: usize = 16;
 /// Parts begin regularly where the time between two of them is within this share of its median.
 const REGULAR: f64 = 0.3;
 
-/// What makes batches of the parts between long gaps.
+/// Reasons to take the parts between long gaps for batches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PartRule {
     /// Each has as many files, or reads.
     Alike,
-    /// Of a stream, they begin regularly: its buffers do not end where batches do.
+    /// They begin regularly, as those of a stream, whose buffers do not end where batches do.
     Regular,
 }
 
-/// What lies between two long gaps.
+/// Reads between two long gaps.
 #[derive(Default)]
 struct Part {
     start_ns: u64,
