@@ -2,7 +2,7 @@
 
 use crate::asked::Asked;
 use crate::bundled::{self, WORKLOADS};
-use crate::catalog::catalog;
+use crate::catalog::{catalog, estimate};
 use crate::cli::{DataArguments, LaunchArguments};
 use crate::exit::{UsageError, refuse};
 use crate::messages;
@@ -24,6 +24,26 @@ pub(crate) struct Resolved {
     pub(crate) plan: Plan,
     /// Where datasets lie.
     pub(crate) data_root: PathBuf,
+}
+
+impl Resolved {
+    /// The highest utilisation that the client alone leaves on the cores of this machine, whatever the storage; `None` of an ideal one, and where the
+    /// compute time is not known.
+    pub(crate) fn client_leaves_percent(&self) -> Option<f64> {
+        let Plan { loader, train, accelerators, .. } = &self.plan;
+        let times = if self.workload.dataset_foreign {
+            // How long their samples are is not known before they are read.
+            loader.client_times(0.0)
+        } else {
+            estimate(&self.plan).client
+        };
+        // All wait for the slowest.
+        let slowest = train.slow_accelerators.iter().map(|of| of.1).fold(1.0, f64::max);
+        let compute_s = train.compute.mean_s() * slowest;
+        let cores = crate::threads() as f64 / f64::from((*accelerators).max(1));
+        let percent = times?.leaves_percent(compute_s, loader.workers, cores);
+        (compute_s > 0.0).then_some(percent)
+    }
 }
 
 /// Resolve `arguments`, for the rest as `request` says. Warnings are said on stderr.

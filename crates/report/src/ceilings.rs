@@ -59,6 +59,7 @@ pub fn name(rung: Rung) -> &'static str {
         Rung::Opens => "opens",
         Rung::LoaderNull => "loader, null storage",
         Rung::Decode => "decode",
+        Rung::Client => "client",
         Rung::LoaderWarm => "loader, page cache",
         Rung::Loader => "loader, this storage",
     }
@@ -80,6 +81,10 @@ pub fn how(of: &Ceiling) -> String {
         Rung::Opens => [own("").map(|rate| rate.replace(" /s", "/s")), in_flight("thread"), None],
         Rung::Decode => {
             [own("").map(|rate| format!("a core {}", rate.replace(" /s", "/s"))), None, None]
+        }
+        Rung::Client => {
+            let of_core = own("").map(|rate| format!("a core {}", rate.replace(" /s", "/s")));
+            [of_core.or(Some("the training's process".into())), None, None]
         }
         Rung::LoaderNull | Rung::LoaderWarm | Rung::Loader => [in_flight("worker"), None, None],
     };
@@ -114,7 +119,8 @@ pub(crate) fn example(workload: &str) -> Diagnosis {
     use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung, largest_drop};
     let rates = [Some(900.0), Some(310.0), Some(290.0), Some(1e6), None, Some(800.0), Some(250.0)];
     let mut ceilings = Vec::new();
-    for (name, rate) in Rung::ALL.into_iter().zip(rates) {
+    let of_ideal_client = Rung::ALL.into_iter().filter(|name| *name != Rung::Client);
+    for (name, rate) in of_ideal_client.zip(rates) {
         let none = Ceiling::not_measured(name, NotMeasured::NothingDecoded);
         let measured = Ceiling {
             samples_per_second: rate,

@@ -27,6 +27,8 @@ names! {
         LoaderNull = "loader_null",
         /// Decoding and emulated preprocessing by as many workers and cores as there are, from a run of one worker.
         Decode = "decode",
+        /// The client's work, in which decoding counts, from a run of one worker; only where the workload has a client.
+        Client = "client",
         /// A run out of the page cache.
         LoaderWarm = "loader_warm",
         /// A run from the storage.
@@ -79,7 +81,7 @@ pub struct Ceiling {
     pub samples_per_second: Option<f64>,
     /// Bytes that read calls return for these.
     pub bytes_per_second: Option<f64>,
-    /// Opens, of [`Rung::Opens`]; samples of one core, of [`Rung::Decode`].
+    /// Opens, of [`Rung::Opens`]; samples of one core, of [`Rung::Decode`], and of [`Rung::Client`] where it is workers that hold it up.
     pub own_per_second: Option<f64>,
     /// How long it was measured.
     pub measured_s: Option<f64>,
@@ -209,7 +211,7 @@ impl Diagnosis {
 mod tests {
     use super::*;
 
-    fn ceilings(rates: [Option<f64>; 7]) -> Vec<Ceiling> {
+    fn ceilings(rates: [Option<f64>; 8]) -> Vec<Ceiling> {
         let all = Rung::ALL.into_iter().zip(rates);
         let mut ceilings = Vec::new();
         for (name, samples_per_second) in all {
@@ -222,7 +224,7 @@ mod tests {
     /// Name, from, to and percentage.
     #[track_caller]
     fn check(
-        rates: [Option<f64>; 7],
+        rates: [Option<f64>; 8],
         needed: Option<f64>,
         expected: Option<(Rung, f64, f64, f64)>,
     ) {
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_largest_drop_is_the_step_that_costs_most_of_what_is_needed() {
-        let ladder = [900.0, 400.0, 5000.0, 1e6, 300.0, 290.0, 150.0].map(Some);
+        let ladder = [900.0, 400.0, 5000.0, 1e6, 300.0, 295.0, 290.0, 150.0].map(Some);
         check(ladder, Some(1000.0), Some((Rung::FileSystem, 900.0, 400.0, 50.0)));
         check(ladder, Some(350.0), Some((Rung::Loader, 290.0, 150.0, 40.0)));
         // The device alone is far too slow, whatever comes after.
@@ -243,10 +245,10 @@ mod tests {
         check(ladder, Some(150.0), None);
         // Without a need the first ceiling is all there is to lose.
         check(ladder, None, Some((Rung::FileSystem, 900.0, 400.0, 500.0 / 9.0)));
-        let unknown = [None, Some(400.0), None, None, Some(100.0), None, Some(90.0)];
-        check(unknown, Some(500.0), Some((Rung::Decode, 400.0, 100.0, 60.0)));
-        check([None; 7], Some(500.0), None);
-        check([None; 7], None, None);
+        let unknown = [None, Some(400.0), None, None, Some(300.0), Some(100.0), None, Some(90.0)];
+        check(unknown, Some(500.0), Some((Rung::Client, 300.0, 100.0, 40.0)));
+        check([None; 8], Some(500.0), None);
+        check([None; 8], None, None);
     }
 
     #[test]
@@ -258,7 +260,7 @@ mod tests {
             accelerators: 2,
             needed_samples_per_second: None,
             needed_bytes_per_second: None,
-            ceilings: ceilings([None; 7]),
+            ceilings: ceilings([None; 8]),
             largest_drop: None,
             bytes_per_sample: None,
             device_bytes_per_sample: None,

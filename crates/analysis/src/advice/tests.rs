@@ -478,7 +478,7 @@ fn a_client_needs_the_cores_that_it_burns() {
         let told = with(record, |case| (decode_threads::RULE.propose)(case));
         told.map(|told| told.evidence.render("{lacks_cores} {client_s} {needed_threads}"))
     };
-    assert_eq!(lacks(&record).as_deref(), Some("3 cores 200 ms 3 threads"));
+    assert_eq!(lacks(&record).as_deref(), Some("3 cores 200 ms 3"));
     // It is one process of each accelerator that is waited for.
     each_io(&mut record, |io| io.receive_ns = 3_900_000_000);
     assert_eq!(lacks(&record), None);

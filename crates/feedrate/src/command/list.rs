@@ -12,7 +12,8 @@ use feedrate_measure::{doubt, metric};
 use feedrate_report::plot::{PLOTS, Plot};
 use feedrate_run::{checkpoint, comm, compute};
 use feedrate_spec::catalog::Member;
-use feedrate_spec::plan::{self, Context, Request};
+use feedrate_spec::plan::{self, CLIENT_PROFILES, ClientProfile, Context, MEASURED_ON, Request};
+use feedrate_spec::units;
 use feedrate_spec::workload::{self, KEYS, Strictness};
 use feedrate_study::{design, launch};
 use serde::Serialize;
@@ -42,6 +43,8 @@ pub(super) enum ListedFamily {
     Engines,
     /// Loaders.
     Loaders,
+    /// Clients that were measured.
+    Clients,
     /// Formats of checkpoints.
     Checkpoints,
     /// Ways of computing.
@@ -96,6 +99,7 @@ pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
         ListedFamily::Storages => storage::STORAGES.iter().map(|s| member(s.member)).collect(),
         ListedFamily::Engines => engine::ENGINES.iter().map(|e| member(e.member())).collect(),
         ListedFamily::Loaders => loader::LOADERS.iter().map(|l| member(l.entry().member)).collect(),
+        ListedFamily::Clients => CLIENT_PROFILES.iter().map(client).collect(),
         ListedFamily::Checkpoints => {
             checkpoint::CHECKPOINTS.iter().map(|c| member(c.member())).collect()
         }
@@ -138,6 +142,28 @@ fn member(member: &Member) -> Listed {
     line(member.name, member.summary, &abilities.join(", "))
 }
 
+/// Costs, and the machine they were measured on.
+fn client(profile: &ClientProfile) -> Listed {
+    let [sample, byte, batch, handover, receive, receive_byte, start] = costs(profile);
+    let summary = format!(
+        "A worker takes {sample} for a sample, {byte} for a byte, {batch} for a batch, and hands over {handover}; the training's process {receive} for a batch, {receive_byte} for a byte, {start} to start a worker"
+    );
+    line(profile.name, &summary, &format!("measured on {MEASURED_ON}"))
+}
+
+fn costs(profile: &ClientProfile) -> [String; 7] {
+    let of = profile.plan();
+    [
+        units::seconds(of.per_sample_s),
+        units::seconds(of.per_byte_s),
+        units::seconds(of.per_batch_s),
+        of.handover_bytes_per_second.map_or_else(|| "-".into(), units::bytes_per_second_rounded),
+        units::seconds(of.receive_per_batch_s),
+        units::seconds(of.receive_per_byte_s),
+        units::seconds(of.start_per_epoch_s),
+    ]
+}
+
 fn plot(plot: &Plot) -> Listed {
     let notes = plot.response().map_or(String::new(), |of| format!("--response {}", of.id.name()));
     Listed { notes, ..member(&plot.member) }
@@ -153,4 +179,20 @@ fn workload(bundled: &Bundled) -> Listed {
         format!("refused: {}", messages.join("; "))
     });
     line(bundled.name, &bundled.summary(), &refusal.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_cost_what_the_guide_says() {
+        let guide = include_str!("../../../../docs/guide/client.md");
+        let (_, machine) = MEASURED_ON.split_once("; ").unwrap();
+        assert!(guide.contains(machine), "{machine}");
+        for profile in CLIENT_PROFILES {
+            let row = format!("| `{}` | {} |", profile.name, costs(profile).join(" | "));
+            assert!(guide.contains(&row), "{row}");
+        }
+    }
 }

@@ -7,7 +7,9 @@ use crate::resolve::{Resolved, Unheeded, resolve, unheeded};
 use crate::text;
 use crate::{catalog, messages};
 use feedrate_measure::record::file::NAMES_FILE;
-use feedrate_spec::plan::{CheckpointPlan, Estimate, EvaluationPlan, Plan, PlanDoubt, Request};
+use feedrate_spec::plan::{
+    CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt, Request,
+};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
 
@@ -98,21 +100,19 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     }
     let each = units::bytes(estimate.accelerator_epoch_bytes as u64);
     let epoch = units::seconds(estimate.epoch_least_s);
-    let client = resolved.plan.loader.client.as_ref().map(|client| {
-        let name = client.name.as_deref().unwrap_or("calibrated");
-        format!(" for storage (client: {name})")
-    });
+    let of_storage = if estimate.client.is_some() { " for storage" } else { "" };
     let mut rows = vec![
         ("dataset", dataset),
         ("sample", sample),
         ("loader", loader),
         ("schedule", schedule),
         ("each accelerator", format!("reads {about}{each} in an epoch")),
-        (
-            "an epoch takes",
-            format!("at least {epoch}, if no accelerator ever waits{}", client.unwrap_or_default()),
-        ),
     ];
+    rows.extend(client(&resolved.plan.loader, estimate).map(|client| ("client", client)));
+    rows.push((
+        "an epoch takes",
+        format!("at least {epoch}, if no accelerator ever waits{of_storage}"),
+    ));
     rows.extend(estimate.needed_bytes_per_second.map(|needed| {
         (
             "to be fed",
@@ -128,6 +128,20 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     let memory = units::bytes(estimate.loader_memory_bytes as u64);
     rows.push(("loader memory", format!("about {memory}")));
     rows
+}
+
+/// Its name, and the processor time that it needs.
+fn client(loader: &LoaderPlan, estimate: &Estimate) -> Option<String> {
+    let (client, times) = (loader.client.as_ref()?, estimate.client?);
+    let name = client.name.as_deref().unwrap_or("calibrated");
+    let [worker, receive, start] =
+        [times.worker_batch_s, times.receive_batch_s, times.start_s].map(units::seconds);
+    Some(match loader.workers {
+        0 => format!("{name}: the training's process needs {worker} for a batch"),
+        _ => format!(
+            "{name}: for a batch workers need {worker}, the training's process {receive}; {start} to start an epoch"
+        ),
+    })
 }
 
 fn evaluation(plan: &EvaluationPlan) -> String {

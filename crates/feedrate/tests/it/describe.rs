@@ -21,13 +21,16 @@ fn a_plan_says_files_bytes_and_steps() {
     assert_eq!(estimate["needed_bytes_per_second"], 4.0 * 4096.0 / 0.5);
     assert!(!test.path("data").exists(), "a plan writes nothing");
     // Two steps of four samples, which one worker works on for 2 s, or the training's process takes over in 0.5 s.
-    for (client, least_s) in [("client.per_sample=0.5", 4.0), ("client.receive_per_batch=0.5", 2.0)]
+    let worker = "calibrated: for a batch workers need 2 s, the training's process 0 s; 0 s to";
+    let training = "calibrated: for a batch workers need 0 s, the training's process 500 ms; 0 s";
+    for (client, least_s, says) in
+        [("client.per_sample=0.5", 4.0, worker), ("client.receive_per_batch=0.5", 2.0, training)]
     {
         let with = ["plan", "workload.yaml", "train.computation_time=0.5", client];
         let answer = json(&test, &[&with[..], &["--json"]].concat());
         assert_eq!(answer["estimate"]["epoch_least_s"], least_s);
         let text = test.feedrate(&with).stdout;
-        assert!(text.contains("ever waits for storage (client: calibrated)"), "{text}");
+        assert!(text.contains(says) && text.contains("ever waits for storage\n"), "{text}");
     }
 }
 
@@ -135,6 +138,7 @@ fn every_family_is_listed_and_described() {
         "storages",
         "engines",
         "loaders",
+        "clients",
         "checkpoints",
         "computes",
         "comms",
@@ -151,6 +155,15 @@ fn every_family_is_listed_and_described() {
         let answer = test.feedrate(&["describe", family, name]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         assert!(!answer.stdout.trim().is_empty());
+    }
+}
+
+#[test]
+fn a_client_is_described_with_its_costs_and_machine() {
+    let answer = Test::new().feedrate(&["describe", "client", "pytorch-npz"]);
+    let told = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["160 µs for a sample", "1.15 GB/s", "measured on AMD EPYC, 2 cores; PyTorch"] {
+        assert!(told.contains(words), "{told}");
     }
 }
 

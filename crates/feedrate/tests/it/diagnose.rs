@@ -122,6 +122,24 @@ fn what_cannot_be_measured_is_null_and_says_why() {
     assert_eq!(fs::read(test.path("workload.svg")).unwrap(), b"mine");
 }
 
+/// 4 samples in 0.4 ms are needed: workers have 2 ms of work for each, or the training's process takes 20 ms for a batch.
+#[test]
+fn the_client_is_a_part_of_its_own() {
+    let told = check_drop(&["client.per_sample=0.002"], "client");
+    // The last sample may be cut short.
+    assert!(rate(&told, "client") <= 1100.0, "{told}");
+    // What the others are good for has none of it.
+    for of in ["loader_null", "decode"] {
+        assert!(1100.0 < rate(&told, of), "{of}: {told}");
+    }
+    assert!(told["ceilings"][5]["own_per_second"].as_f64().unwrap() <= 550.0, "{told}");
+    let told = check_drop(&["client.receive_per_batch=0.02"], "client");
+    // Computing is not done meanwhile.
+    assert!(rate(&told, "client") <= 4.0 / 0.0204, "{told}");
+    let has_client = |told: &Value| told["ceilings"].to_string().contains("\"client\"");
+    assert!(has_client(&told) && !has_client(&diagnosed(&Test::with(FAST), &[])));
+}
+
 /// Names, bytes and times of all files of a dataset.
 fn state(test: &Test) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
     let files = test.data_files("").into_iter();

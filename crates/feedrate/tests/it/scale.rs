@@ -94,6 +94,24 @@ fn a_planted_knee_is_found() {
     assert_eq!(curve["values"]["rows"].as_array().unwrap().len(), 2 * numbers.len(), "{curve}");
 }
 
+/// A step of 20 ms, and 20 ms more in which the training's process takes a batch over: 50 %, whatever the storage.
+#[test]
+fn what_the_client_alone_decides_takes_no_run() {
+    let test = Test::with(KNEE);
+    let all = ["scale", "workload.yaml", "--max", "16", "client.receive_per_batch=0.02", "--quiet"];
+    let answer = test.feedrate(&[&all[..], &["--au", "90", "--json"]].concat());
+    let report = answer.json();
+    assert_eq!((answer.code, &report["runs"], &report["certain"]), (3, &0.into(), &Value::Null));
+    assert_eq!((&report["fails"], &report["stopped"]), (&1.into(), &Value::Null));
+    let why = "the client alone leaves at most 50.0 % AU of the 90 % asked, whatever the storage";
+    assert_eq!(report["why"], why);
+    let page = test.feedrate(&[&all[..], &["--au", "90"]].concat()).stdout;
+    assert!(page.starts_with("Not even 1 accelerator (workload) at ≥ 90 % AU"), "{page}");
+    // Behind it nothing is known of the storage: runs tell.
+    let answer = test.feedrate(&[&all[..], &["--au", "40", "--max-runs", "1", "--json"]].concat());
+    assert_eq!(answer.json()["runs"], 1);
+}
+
 #[test]
 fn what_the_budget_leaves_open_is_told() {
     let test = Test::with(KNEE);

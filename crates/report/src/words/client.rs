@@ -3,7 +3,7 @@
 use super::untold::why;
 use feedrate_analysis::predict::{Prediction, Untold};
 use feedrate_measure::derived::Derived;
-use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S};
+use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S, Unit};
 
 /// `Client: ideal, the storage's question`, or both utilisations over all steps: the measured one, and `ideal`, which is estimated. `None`
 /// where no client was emulated: of checkpoints alone, and of loops that were watched.
@@ -27,6 +27,14 @@ pub fn line(derived: &Derived, ideal: Option<&Result<Prediction, Untold>>) -> Op
         None => "not told by this run".into(),
     };
     Some(format!("{head}: {au:.0} % AU; ideal client: {of_ideal}"))
+}
+
+/// Sentence on a client that leaves less than is asked for.
+pub fn leaves(percent: f64, asked_percent: f64) -> String {
+    format!(
+        "the client alone leaves at most {} AU of the {asked_percent} % asked, whatever the storage",
+        Unit::Percent.text(percent)
+    )
 }
 
 /// The measured utilisation over all steps; `None` where nothing was computed.

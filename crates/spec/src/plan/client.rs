@@ -131,19 +131,48 @@ impl LoaderPlan {
         self.client.as_ref().map_or(0.0, |client| client.receive_s(bytes))
     }
 
-    /// The least that a step of `compute_s` takes, whatever the storage, where `bytes` are read for its batch.
-    pub fn least_step_s(&self, compute_s: f64, bytes: f64) -> f64 {
-        let Some(client) = &self.client else { return compute_s };
-        let of_workers_s = client.worker_s(self.batch_size as f64, 1.0, bytes);
-        match self.workers {
-            0 => compute_s + of_workers_s,
-            workers => (compute_s + client.receive_s(bytes)).max(of_workers_s / f64::from(workers)),
-        }
+    /// Times of the client where `bytes` are read for a batch; `None` of an ideal one.
+    pub fn client_times(&self, bytes: f64) -> Option<ClientTimes> {
+        let client = self.client.as_ref()?;
+        Some(ClientTimes {
+            worker_batch_s: client.worker_s(self.batch_size as f64, 1.0, bytes),
+            receive_batch_s: client.receive_s(bytes),
+            start_s: self.start_s(),
+        })
     }
 
     /// In which it starts the workers of an epoch.
     pub fn start_s(&self) -> f64 {
         let each_s = self.client.as_ref().map_or(0.0, |client| client.start_per_epoch_s);
         each_s * f64::from(self.workers)
+    }
+}
+
+/// Processor time that a client takes, whatever the storage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ClientTimes {
+    /// That of workers for a batch.
+    pub worker_batch_s: f64,
+    /// That of the training's process for a batch, between two steps.
+    pub receive_batch_s: f64,
+    /// That of the training's process before an epoch's first batch.
+    pub start_s: f64,
+}
+
+impl ClientTimes {
+    /// The least that a step of `compute_s` takes with `workers`, 0 where the training's process reads itself, and as many cores for an accelerator;
+    /// infinitely many where that is not known.
+    pub fn step_s(&self, compute_s: f64, workers: u32, cores: f64) -> f64 {
+        let of_training_s = compute_s + self.receive_batch_s;
+        let step_s = match workers {
+            0 => of_training_s + self.worker_batch_s,
+            workers => of_training_s.max(self.worker_batch_s / f64::from(workers)),
+        };
+        step_s.max((self.worker_batch_s + self.receive_batch_s) / cores)
+    }
+
+    /// The highest utilisation that this leaves, in percent.
+    pub fn leaves_percent(&self, compute_s: f64, workers: u32, cores: f64) -> f64 {
+        100.0 * compute_s / self.step_s(compute_s, workers, cores)
     }
 }

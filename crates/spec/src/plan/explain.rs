@@ -1,7 +1,7 @@
 //! The figures of a plan before it is run: bytes, steps, least times, memory.
 
 use super::layout::Layout;
-use super::{FileAccess, Plan, Shuffle, schedule};
+use super::{ClientTimes, FileAccess, Plan, Shuffle, schedule};
 use crate::catalog::{Ability, Catalog, FormatEntry};
 use crate::shape::FileShape;
 use serde::Serialize;
@@ -33,6 +33,8 @@ pub struct Estimate {
     pub dropped_samples: u64,
     /// The least an epoch can take, all waits for storage hidden: compute, and the client's work that is not done meanwhile.
     pub epoch_least_s: f64,
+    /// Processor time of the client; `None` of an ideal one.
+    pub client: Option<ClientTimes>,
     /// Bytes per second that all accelerators together need to wait for nothing.
     pub needed_bytes_per_second: Option<f64>,
     /// Memory of the loaders: reading buffers, and whole batches where they are kept.
@@ -92,6 +94,7 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     } else {
         sample_read_bytes_mean.min(file_bytes_each / dataset.samples_per_file.max(1) as f64)
     };
+    let client = plan.loader.client_times(read_bytes * plan.loader.batch_size as f64);
     Estimate {
         files: layout.files(),
         file_bytes,
@@ -105,9 +108,12 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         steps: plan.train.steps(),
         dropped_samples: schedule::samples_of_epoch(dataset, &plan.loader, plan.accelerators)
             .saturating_sub(plan.train.steps_per_epoch.saturating_mul(step_samples)),
-        epoch_least_s: plan.loader.start_s()
+        epoch_least_s: client.map_or(0.0, |client| client.start_s)
             + plan.train.steps_per_epoch as f64
-                * plan.loader.least_step_s(compute_s, read_bytes * plan.loader.batch_size as f64),
+                * client.map_or(compute_s, |client| {
+                    client.step_s(compute_s, plan.loader.workers, f64::INFINITY)
+                }),
+        client,
         needed_bytes_per_second: (compute_s > 0.0)
             .then(|| asked_bytes * f64::from(plan.accelerators) / compute_s),
         loader_memory_bytes: readers as f64 * buffers as f64

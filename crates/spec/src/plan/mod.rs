@@ -20,7 +20,7 @@ mod duration;
 pub use crate::workload::{Shuffle, WriteInterface};
 pub use build::{Context, RECORDED_STEPS_MAX, Request, THREADS_MAX, build};
 pub use checkpoint::{CheckpointPlan, CheckpointsAlone};
-pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, MEASURED_ON};
+pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASURED_ON};
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};

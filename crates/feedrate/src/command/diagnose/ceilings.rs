@@ -1,5 +1,7 @@
 //! Measures ceilings: runs of the workload with one part replaced, and plain reads and opens of its files. Nothing of it is kept as a run.
 
+mod alone;
+
 use super::passes::{Passes, PerSample, run};
 use crate::dataset::{OpenDataset, needs_files};
 use crate::{catalog, progress};
@@ -13,7 +15,7 @@ use feedrate_run::session::Preparation;
 use feedrate_run::system;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::plan::{Cache, FileAccess, Plan, StoragePlan, schedule};
+use feedrate_spec::plan::{Cache, ClientPlan, Plan, StoragePlan, schedule};
 use feedrate_spec::workload::{Shuffle, TimeSpec};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -40,6 +42,10 @@ const EPOCHS: u32 = 1000;
 pub(super) struct Part<'a> {
     /// A run of one epoch of them that computes nothing.
     plan: Plan,
+    /// Computed in a step of the slowest accelerator, for whom all wait.
+    pub(super) compute_s: f64,
+    /// Share of a step in starting an epoch's workers.
+    start_of_step_s: f64,
     /// Mean work of `reader.preprocess_time` on a sample.
     preprocess_s: f64,
     dataset: &'a OpenDataset,
@@ -70,6 +76,9 @@ impl<'a> Part<'a> {
         own.train.epochs = 1;
         (own.train.total_steps, own.train.on_devices) = (None, None);
         own.train.compute = TimeSpec::None;
+        // An epoch of the part is short.
+        own.loader.client =
+            own.loader.client.map(|client| ClientPlan { start_per_epoch_s: 0.0, ..client });
         let all = plan.dataset.files_train.max(1);
         let estimate = catalog::estimate(plan);
         let file_bytes = (estimate.file_bytes / estimate.files.max(1)).max(1) as f64;
@@ -96,7 +105,10 @@ impl<'a> Part<'a> {
             }
         }
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let slowest = plan.train.slow_accelerators.iter().map(|of| of.1).fold(1.0, f64::max);
         Ok(Part {
+            compute_s: plan.train.compute.mean_s() * slowest,
+            start_of_step_s: plan.loader.start_s() / plan.train.steps_per_epoch.max(1) as f64,
             preprocess_s: own.loader.preprocess.mean_s(),
             is_emulated: emulates_reads(&own.storage),
             plan: own,
@@ -120,8 +132,11 @@ impl<'a> Part<'a> {
             self.unless_cut(Rung::Opens, || self.opens(per_sample))?,
             self.unless_cut(Rung::LoaderNull, || self.loader_null(per_sample))?,
             self.unless_cut(Rung::Decode, || self.decode(per_sample))?,
-            self.unless_cut(Rung::LoaderWarm, || self.loader_warm(per_sample))?,
         ];
+        if self.plan.loader.client.is_some() {
+            all.push(self.unless_cut(Rung::Client, || self.client(per_sample))?);
+        }
+        all.push(self.unless_cut(Rung::LoaderWarm, || self.loader_warm(per_sample))?);
         // Where the files did not leave memory, it is the same as out of the page cache.
         let from_memory = all[1].not_measured == Some(NotMeasured::StaysInMemory);
         all.push(if !loader_is_whole {
@@ -250,41 +265,11 @@ impl<'a> Part<'a> {
         let mut plan = self.plan.clone();
         plan.dataset.format = "null".into();
         plan.storage = StoragePlan { kind: "null".into(), ..StoragePlan::default() };
-        plan.loader.preprocess = TimeSpec::None;
+        (plan.loader.preprocess, plan.loader.client) = (TimeSpec::None, None);
         let storage = storage::open("null", &self.dataset.folder)?;
         let dataset = OpenDataset { trusts_plan: true, ..self.beside(storage) };
         let passes = self.passes(Rung::LoaderNull, &plan, &dataset, Cache::AsIs)?;
         Ok(self.of_passes(Rung::LoaderNull, &passes, per_sample))
-    }
-
-    /// One worker, which has a core to itself.
-    fn decode(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
-        let mut plan = self.plan.clone();
-        let loader = &mut plan.loader;
-        (plan.accelerators, loader.workers, loader.group_accelerators) = (1, 1, 1);
-        (loader.decode_threads, loader.preprocess) = (None, TimeSpec::None);
-        if matches!(loader.file_access, FileAccess::Same | FileAccess::Mpio) {
-            loader.file_access = FileAccess::Multi;
-        }
-        plan.train.slow_accelerators.clear();
-        plan.storage = unhindered(&plan.storage);
-        let passes = self.passes(Rung::Decode, &plan, self.dataset, Cache::AsIs)?;
-        let samples = passes.io.samples as f64;
-        let decode_s = passes.io.decode_ns as f64 / 1e9 / samples;
-        if !decode_s.is_finite() {
-            return Ok(Ceiling::not_measured(Rung::Decode, NotMeasured::TooSlow));
-        }
-        let readers = f64::from(self.plan.readers());
-        let at_once = self.plan.loader.decode_threads.map_or(f64::INFINITY, f64::from) * readers;
-        let workers = f64::from(self.workers());
-        let by_cores = f64::from(self.cores).min(at_once).min(workers) / decode_s;
-        let by_workers = workers / (decode_s + self.preprocess_s);
-        let rate = by_cores.min(by_workers);
-        if !rate.is_finite() {
-            return Ok(Ceiling::not_measured(Rung::Decode, NotMeasured::NothingDecoded));
-        }
-        let own = self.measured(Rung::Decode, Some(rate), per_sample, passes.ns, self.workers());
-        Ok(Ceiling { own_per_second: (decode_s > 0.0).then(|| 1.0 / decode_s), ..own })
     }
 
     /// Neither storage nor what is emulated of it.

@@ -138,9 +138,7 @@ fn diagnosis(
     started: String,
     took_s: f64,
 ) -> Diagnosis {
-    // All wait for the slowest.
-    let slowest = plan.train.slow_accelerators.iter().map(|of| of.1).fold(1.0, f64::max);
-    let step_s = plan.train.compute.mean_s() * slowest;
+    let step_s = part.compute_s;
     let step_samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
     let needed = (step_s > 0.0).then(|| step_samples / step_s);
     Diagnosis {

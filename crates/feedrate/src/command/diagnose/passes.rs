@@ -26,6 +26,8 @@ pub(super) struct Passes {
     pub(super) ns: u64,
     /// Counters of runs that came to their end, if any did: where time cuts a run short, some reads are of samples that are none.
     pub(super) io: IoCounters,
+    /// Batches that the training took of these.
+    pub(super) batches: u64,
     device_bytes: u64,
     has_whole: bool,
     pub(super) doubts: Vec<String>,
@@ -58,10 +60,13 @@ impl Passes {
         };
         (self.samples, self.ns) = (self.samples + samples, self.ns + ns);
         if record.complete && !self.has_whole {
-            (self.io, self.device_bytes, self.has_whole) = (IoCounters::default(), 0, true);
+            (self.io, self.batches, self.device_bytes) = (IoCounters::default(), 0, 0);
+            self.has_whole = true;
         }
         if record.complete || !self.has_whole {
             self.io.add(&io);
+            let steps: u64 = Scope::each(record).map(Scope::steps).sum();
+            self.batches += steps * u64::from(record.plan.accelerators);
             let hosts = record.epochs.iter().map(|epoch| &epoch.host);
             let device_bytes = hosts.filter_map(|host| host.process_device_read_bytes);
             self.device_bytes += device_bytes.sum::<u64>();

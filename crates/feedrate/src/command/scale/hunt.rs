@@ -14,7 +14,8 @@ use feedrate_measure::metric::{Better, DURATION_S, Metric, NotMeasurable, Unit};
 use feedrate_measure::record::file::write_atomically;
 use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::summary::Summary;
-use feedrate_report::words::answer;
+use feedrate_measure::verdict::Bound;
+use feedrate_report::words::{answer, client};
 use feedrate_results::search::{Find, SEARCH_FILE, SearchResult, SearchedNumber};
 use feedrate_study::search::{Goal, Search, SearchStep};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,8 @@ pub(super) struct Hunt<'a> {
     /// How long those at each number took, without making the dataset.
     times_s: BTreeMap<u64, Vec<f64>>,
     budget_s: f64,
+    /// Utilisations that the client alone leaves, of numbers at which that is too little.
+    left_by_client: BTreeMap<u64, f64>,
 }
 
 impl<'a> Hunt<'a> {
@@ -50,8 +53,8 @@ impl<'a> Hunt<'a> {
             max: range.max,
             find: arguments.find.into(),
         });
-        let (runs, times_s) = (BTreeMap::new(), BTreeMap::new());
-        Hunt { arguments, response, range, search, runs, times_s, budget_s }
+        let (runs, times_s, left_by_client) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Hunt { arguments, response, range, search, runs, times_s, budget_s, left_by_client }
     }
 
     /// Run until all is decided, or no run is left. Tells what is known then, and whether all went well.
@@ -70,6 +73,12 @@ impl<'a> Hunt<'a> {
     /// Returns why it stopped before all was decided, where it did.
     fn run_all(&mut self, probes: &Probes<'_>) -> anyhow::Result<Option<String>> {
         while let Some(number) = self.next() {
+            if let Some(percent) = self.range.client_leaves_too_little(number)? {
+                // It is the same however often it is looked at.
+                (0..2).for_each(|_| self.search.tell(number, percent));
+                self.left_by_client.insert(number, percent);
+                continue;
+            }
             if let Some(worthless) = self.probe(probes, number)? {
                 return Ok(Some(worthless));
             }
@@ -161,8 +170,10 @@ impl<'a> Hunt<'a> {
         let failing = found.fails.and_then(|number| self.runs.get(&number));
         let is_most = found.certain == Some(self.range.max)
             && Find::from(self.arguments.find) == Find::Largest;
+        let by_client = found.fails.and_then(|number| self.left_by_client.get(&number));
         let why = match failing {
             Some(runs) => self.why(runs).unwrap_or_default(),
+            None if let Some(percent) = by_client => client::leaves(*percent, self.range.bound),
             None if is_most => self.range.why_max.clone(),
             None => String::new(),
         };
@@ -172,6 +183,11 @@ impl<'a> Hunt<'a> {
             });
             stats::mean(&lacks.collect::<Option<Vec<f64>>>()?)
         });
+        let left = self.left_by_client.keys().map(|&number| (number, &[][..]));
+        let tried = self.runs.iter().map(|(&number, runs)| (number, &runs[..]));
+        let mut numbers: Vec<_> =
+            tried.chain(left).map(|(number, runs)| self.at_number(number, runs)).collect();
+        numbers.sort_by_key(|of| of.number);
         SearchResult {
             workload: self.range.resolved.plan.workload.clone(),
             key: self.arguments.key.clone(),
@@ -186,7 +202,7 @@ impl<'a> Hunt<'a> {
             took_s: self.took_s(),
             from: self.arguments.from.get(),
             max: self.range.max,
-            numbers: self.runs.iter().map(|(&number, runs)| self.at_number(number, runs)).collect(),
+            numbers,
             again: self.search.again(),
             overrides: self.range.added().to_vec(),
             notes: self.range.notes.clone(),
@@ -249,13 +265,16 @@ impl<'a> Hunt<'a> {
         let doubts = doubts.filter(|doubt| doubt.severity < Severity::Note);
         let doubts: BTreeSet<String> = doubts.map(|doubt| doubt.name.clone()).collect();
         let verdict = self.typical(runs, |_| true).or(runs.last()).map(|run| &run.verdict);
+        // Without a run it is the client that leaves too little.
+        let left = self.left_by_client.get(&number);
+        let left = left.map(|percent| client::leaves(*percent, self.range.bound));
         SearchedNumber {
             number,
             state: self.search.certainty(number),
             mean: stats::mean(&values),
             interval: mean_looked_at(&values).map(|of| self.possible(of)),
-            verdict: verdict.map_or("", |verdict| verdict.name.name()).into(),
-            evidence: verdict.map_or_else(String::new, |verdict| verdict.evidence.clone()),
+            verdict: verdict.map_or(Bound::ClientBound, |verdict| verdict.name).name().into(),
+            evidence: verdict.map(|verdict| verdict.evidence.clone()).or(left).unwrap_or_default(),
             doubts: Vec::from_iter(doubts),
             run_dirs: runs.iter().filter_map(|run| run.run_dir.clone()).collect(),
             values,
@@ -277,9 +296,10 @@ fn keep(result: &SearchResult, folder: &Path) -> anyhow::Result<()> {
         .context("cannot keep what is known of the search")
 }
 
-/// Whether a run says anything of the storage.
+/// Whether a run says anything of the storage, or that it matters to nobody: memory is no slower.
 fn tells(run: &Summary) -> bool {
-    run.answer.kind != AnswerKind::Unknown && !run.answer.is_memory_served
+    let is_of_client = run.verdict.name == Bound::ClientBound;
+    run.answer.kind != AnswerKind::Unknown && (is_of_client || !run.answer.is_memory_served)
 }
 
 /// How long a run at `number` may take: the longest there, else as much longer than at the next smaller number as it is larger.
@@ -303,6 +323,7 @@ mod tests {
     use super::*;
     use feedrate_measure::example::{simple, wait_alone};
     use feedrate_measure::record::Stall;
+    use feedrate_spec::plan::ClientPlan;
 
     #[test]
     fn what_memory_served_tells_nothing_whatever_bounds_it() {
@@ -312,6 +333,10 @@ mod tests {
         record.epochs[0].host.process_device_read_bytes = Some(0);
         record.epochs[0].host.resident_before_bytes = Some(20_000_000);
         assert!(!tells(&Summary::new(&record)));
+        // A client is as slow whatever storage is behind it.
+        record.plan.loader.client = Some(ClientPlan { per_sample_s: 1.0, ..ClientPlan::default() });
+        wait_alone(&mut record, Stall { client_ns: 10_000_000_000, ..Stall::default() });
+        assert!(tells(&Summary::new(&record)));
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let cache = arguments.cache.cache();
     let probes = Probes { folder: &folder, cache, signals: &interrupt::signals_of_runner() };
     let (result, ended) = Hunt::new(arguments, response, range, budget_s).search(&probes);
-    if result.runs == 0 {
+    if result.numbers.is_empty() {
         ended?;
     } else {
         if arguments.data.json {

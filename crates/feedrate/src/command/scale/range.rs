@@ -5,7 +5,7 @@ use crate::cli::DataArguments;
 use crate::exit::{UsageError, refuse};
 use crate::resolve::{Resolved, resolve, resolve_silently};
 use crate::{catalog, messages};
-use feedrate_measure::metric::{AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
 use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
@@ -29,6 +29,8 @@ pub(super) struct SearchRange<'a> {
     data: DataArguments,
     /// Whether a run needs so many steps that `au_sustained` can be measured.
     sustained: bool,
+    /// Whether the response is a utilisation of which no start and no end is left out.
+    is_of_all_or_sustained: bool,
     /// The response holds from here on.
     pub(super) bound: f64,
     /// Plan at the smallest number.
@@ -52,6 +54,7 @@ impl<'a> SearchRange<'a> {
         }
         let from = arguments.from.get();
         let resolved = resolve(&at(&data, &arguments.key, from)?, request(arguments))?;
+        let is_of_all_or_sustained = sustained || response.id == AU_ALL_STEPS.id;
         let is_au = response.id.name().starts_with("au_");
         let asked_percent = resolved.plan.metric.au_target_percent;
         let bound = match arguments.au {
@@ -72,8 +75,17 @@ impl<'a> SearchRange<'a> {
             data.overrides.push(format!("{ASKED}={}", units::rounded(bound / 100.0)));
         }
         let (max, why_max, notes) = (NUMBER_MAX, String::new(), Vec::new());
-        let mut range =
-            SearchRange { arguments, data, sustained, bound, resolved, max, why_max, notes };
+        let mut range = SearchRange {
+            arguments,
+            data,
+            sustained,
+            is_of_all_or_sustained,
+            bound,
+            resolved,
+            max,
+            why_max,
+            notes,
+        };
         range.limit()?;
         let (first, last) = (range.plan(from)?, range.plan(range.max)?);
         if sustained && !is_given(&range.data, STEPS) {
@@ -111,6 +123,15 @@ impl<'a> SearchRange<'a> {
     /// The plan of a run at `number`.
     pub(super) fn plan(&self, number: u64) -> anyhow::Result<Plan> {
         Ok(resolve_silently(&self.at(number)?, request(self.arguments))?.0.plan)
+    }
+
+    /// The utilisation that the client alone leaves at `number`, where that is below what is to be reached: no run can tell otherwise.
+    pub(super) fn client_leaves_too_little(&self, number: u64) -> anyhow::Result<Option<f64>> {
+        if !self.is_of_all_or_sustained {
+            return Ok(None);
+        }
+        let resolved = resolve_silently(&self.at(number)?, request(self.arguments))?.0;
+        Ok(resolved.client_leaves_percent().filter(|percent| *percent < self.bound))
     }
 
     /// The reason why no run at `number` could tell the response; `None` where one can.
