@@ -318,7 +318,7 @@ fn events_of_dftracer_are_reads() {
     let expected = [
         (4, "that the program dropped"),
         (1, "without an event"),
-        (1, "of a file whose name is not in the log"),
+        (1, "of files whose names are not in the log"),
     ];
     assert_eq!(lost(&log), expected);
 }
