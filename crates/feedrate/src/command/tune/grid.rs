@@ -1,5 +1,6 @@
 //! Settings that `feedrate tune` may run: all levels of the keys that a record foretells, and single changes of those that it does not.
 
+use super::tuning::at;
 use crate::catalog;
 use crate::changed::Changeable;
 use crate::exit::{UsageError, refuse};
@@ -56,6 +57,10 @@ pub(super) struct TuneGrid {
     pub(super) foretold: Vec<TuneSetting>,
     /// Changes of one key that no record foretells.
     pub(super) unforetold: Vec<String>,
+    /// Changes of the format, of which the client's costs are not known.
+    pub(super) left_out: Vec<String>,
+    /// The highest utilisation that the client alone leaves an accelerator with any setting; `None` of an ideal one.
+    pub(super) client_leaves_percent: Option<f64>,
 }
 
 impl TuneGrid {
@@ -92,8 +97,18 @@ impl TuneGrid {
                     || (!is_fixed && plan.dataset != own.plan.dataset)
             })
         };
-        let unforetold = changes.filter(is_change).collect();
-        Ok(TuneGrid { own, foretold, unforetold })
+        let is_left_out = |change: &String| {
+            let format = of.plan(std::slice::from_ref(change)).map(|plan| plan.dataset.format);
+            own.plan.loader.client.is_some()
+                && format.is_ok_and(|format| format != own.plan.dataset.format)
+        };
+        let (left_out, unforetold) = changes.filter(is_change).partition(is_left_out);
+        let of_one = |setting: &TuneSetting| {
+            of.resolve(&at(&setting.overrides, Some(1))).ok()?.client_leaves_percent()
+        };
+        let client_leaves_percent =
+            foretold.iter().chain([&own]).filter_map(of_one).reduce(f64::max);
+        Ok(TuneGrid { own, foretold, unforetold, left_out, client_leaves_percent })
     }
 
     /// How many there are.
