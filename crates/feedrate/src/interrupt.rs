@@ -9,8 +9,8 @@ use feedrate_spec::units;
 use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,9 @@ fn listen(
 ) {
     let set = set_of(&[libc::SIGINT, libc::SIGTERM]);
     mask(libc::SIG_BLOCK, &set);
+    let (runs, is_running) = mpsc::channel();
     let listener = thread::Builder::new().name("signals".into()).spawn(move || {
+        drop(runs);
         let (mut first, mut is_told): (Option<Instant>, bool) = (None, false);
         loop {
             let came = next(&set);
@@ -98,6 +100,8 @@ fn listen(
         #[expect(clippy::exit, reason = "who interrupts twice waits for nothing")]
         std::process::exit(code as i32);
     });
+    // A thread maps memory as it starts. It must have: the libraries of MPI that are opened next patch the calls for it while they run.
+    let _: Result<(), _> = is_running.recv();
     if listener.is_err() {
         // Signals then do what they do by themselves.
         mask(libc::SIG_UNBLOCK, &set);
@@ -176,6 +180,15 @@ fn still_waiting(files: BTreeSet<PathBuf>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A thread has no name of its own before it runs.
+    #[test]
+    fn who_listens_has_started() {
+        signals();
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap());
+        assert!(names.into_iter().any(|name| name.trim_end() == "signals"));
+    }
 
     #[test]
     fn the_first_files_that_hang_are_named() {
