@@ -1,8 +1,7 @@
 //! Settings that `feedrate tune` may run: all levels of the keys that a record foretells, and single changes of those that it does not.
 
-use super::tuning::at;
 use crate::catalog;
-use crate::changed::Changeable;
+use crate::changed::{ACCELERATORS_IS, Changeable};
 use crate::exit::{UsageError, refuse};
 use feedrate_spec::plan::Plan;
 
@@ -142,6 +141,12 @@ impl SettingCost {
             memory_bytes: catalog::estimate(plan).loader_memory_bytes as u64,
         }
     }
+}
+
+/// Overrides, with so many accelerators.
+pub(super) fn at(overrides: &[String], accelerators: Option<u64>) -> Vec<String> {
+    let number = accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));
+    overrides.iter().cloned().chain(number).collect()
 }
 
 /// The keys that were asked for, else all.

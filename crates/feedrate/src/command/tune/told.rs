@@ -1,7 +1,8 @@
 //! The setting that was found, and what was run for it: a table, its YAML and a command, or JSON. Decides nothing.
 
 use super::TuneGoal;
-use super::tuning::{Runner, TuneEnd, Tuning, at};
+use super::grid::at;
+use super::tuning::{Runner, TuneEnd, Tuning};
 use crate::changed::why_not;
 use crate::cli;
 use crate::exit::Interrupted;

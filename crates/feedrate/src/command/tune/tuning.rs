@@ -1,8 +1,8 @@
 //! A tuning under way: the prediction chooses what is run, the better of it is run again, and the last two until they are told apart.
 
 use super::TuneGoal;
-use super::grid::{TuneGrid, TuneSetting};
-use crate::changed::{ACCELERATORS_IS, Changeable};
+use super::grid::{TuneGrid, TuneSetting, at};
+use crate::changed::Changeable;
 use crate::command::scale::largest;
 use crate::exit::{UsageError, refuse};
 use crate::trials::{BASELINE, Trials};
@@ -332,12 +332,6 @@ impl Tuning<'_> {
         self.runners[runner].fed = Some(found.certain.unwrap_or(0));
         Ok(if found.not_decided.is_none() { TuneEnd::Certain } else { TuneEnd::Alike })
     }
-}
-
-/// Overrides, with so many accelerators.
-pub(super) fn at(overrides: &[String], accelerators: Option<u64>) -> Vec<String> {
-    let number = accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));
-    overrides.iter().cloned().chain(number).collect()
 }
 
 /// So many of those that promise most, and more than `most`: none that takes more than one which promises as much. They come the cheapest first.
