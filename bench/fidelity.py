@@ -2,9 +2,10 @@
 """Plain PyTorch loops beside feedrate's emulation of them, on the same files and the same disk: prints both AUs of each cell and how far
 they are apart, exits 1 where a target is missed.
 
-Each client is calibrated once, by `feedrate calibrate`. The two sides alternate, and medians of the rounds are compared. The disk is slowed by a
-blkio cgroup (left out with a message where the kernel does not let us), from an empty page cache. Where storage is the limit, a run with the
-ideal client stands beside. Workers that have no core of their own each are reported apart.
+Each client is calibrated by `feedrate calibrate` before it is first needed, with as many workers as it runs with, where each has a core. The two
+sides alternate, and medians of the rounds are compared. The disk is slowed by a blkio cgroup (left out with a message where the kernel does not
+let us), from an empty page cache. Where storage is the limit, a run with the ideal client stands beside. Workers that have no core of their own
+each are reported apart.
 """
 
 import argparse
@@ -31,6 +32,7 @@ DATASETS = {
 STEPS = {4: (0.004, 0.015), 32: (0.03, 0.08)}
 WORKERS = (1, 2, 4)
 RATES = (None, 150 * MB, 600 * MB)
+CORES = len(os.sched_getaffinity(0))
 MEDIAN_MAX = 2.0
 NEAR = 5.0
 NEAR_SHARE_MIN = 0.9
@@ -77,19 +79,28 @@ class Sides:
         self.feedrate("generate", WORKLOADS / "fidelity.yaml", *self.of_dataset(kind))
         os.sync()
         self.files = sorted(path for path in (self.folder / kind).rglob("*") if path.parent.name == "train" and path.is_file())
-        for batch in STEPS:
-            environment = {"FIDELITY_FORMAT": kind, "FIDELITY_FOLDER": str(self.folder / kind)}
+
+    def client(self, cell):
+        """Calibrated with as many workers, where each has a core."""
+        key = cell.format, cell.batch, min(cell.workers, CORES)
+        if key not in self.clients:
             told = self.feedrate(
-                "calibrate", f"{ROOT / 'bench/torch_loop.py'}:make_dataset", "--batch", batch, "--python", self.python,
-                "--time", f"{5 * self.seconds}s", more=environment,
+                "calibrate", f"{ROOT / 'bench/torch_loop.py'}:make_dataset", "--batch", cell.batch, "--workers", key[2],
+                "--python", self.python, "--time", f"{8 * self.seconds}s",
+                more={"FIDELITY_FORMAT": cell.format, "FIDELITY_FOLDER": str(self.folder / cell.format)},
             )
-            self.clients[kind, batch] = told
-            print(f"{kind}, batches of {batch}: {json.dumps(told['client'])}", file=sys.stderr, flush=True)
+            self.clients[key] = told
+            print(f"{cell.format}, batches of {cell.batch}, {key[2]} workers: {json.dumps(told['client'])}", file=sys.stderr, flush=True)
+        return self.clients[key]
+
+    def batch_seconds(self, cell):
+        """The client's, by the batch."""
+        workers = min(cell.workers, CORES)
+        return self.client(cell)["batch_cpu_seconds"][str(workers)] / workers
 
     def steps(self, cell):
         """As many as take about the time of a run, or as there are samples for."""
-        told = self.clients[cell.format, cell.batch]
-        period = max(cell.step, told["batch_cpu_seconds"]["1"] / cell.workers, self.disk_seconds(cell))
+        period = max(cell.step, self.batch_seconds(cell), self.disk_seconds(cell))
         return max(4, min(len(self.files) // cell.batch, math.ceil(self.seconds / period)))
 
     def disk_seconds(self, cell):
@@ -98,8 +109,7 @@ class Sides:
 
     def storage_is_the_limit(self, cell):
         """The disk alone takes longer for a batch than its step, and than what the client does beside it."""
-        client = self.clients[cell.format, cell.batch]["batch_cpu_seconds"]["1"] / cell.workers
-        return self.disk_seconds(cell) > max(cell.step, 1.5 * client)
+        return self.disk_seconds(cell) > max(cell.step, 1.5 * self.batch_seconds(cell))
 
     def real(self, cell):
         self.make_ready(cell)
@@ -113,7 +123,7 @@ class Sides:
 
     def emulated(self, cell, is_ideal):
         self.make_ready(cell)
-        client = {} if is_ideal else self.clients[cell.format, cell.batch]["client"]
+        client = {} if is_ideal else self.client(cell)["client"]
         keys = [f"++workload.client.{key}={value!r}" for key, value in client.items() if value]
         keys += [f"reader.batch_size={cell.batch}", f"reader.read_threads={cell.workers}", f"train.computation_time={cell.step}"]
         keys += [f"train.total_training_steps={self.steps(cell)}"]
@@ -179,6 +189,8 @@ class Row:
 
 
 def measured(sides, cell, rounds):
+    # What calibration reads, it leaves in the page cache.
+    sides.client(cell)
     taken = [[], [], []]
     for _ in range(rounds):
         taken[0].append(sides.real(cell))
@@ -213,12 +225,11 @@ def main():
                     print(rows[-1].line(), file=sys.stderr, flush=True)
     finally:
         sides.close()
-    cores = len(os.sched_getaffinity(0))
-    apart = [row for row in rows if cores < row.cell.workers]
+    apart = [row for row in rows if CORES < row.cell.workers]
     judged = [row for row in rows if row not in apart]
     head = "| format | batch | workers | disk | step | PyTorch | calibrated | gap | ideal client, where storage is the limit |\n|" + "---|" * 9
     print("\n".join([head, *(row.line() for row in judged)]))
-    print(f"\nMore workers than the {cores} cores:\n")
+    print(f"\nMore workers than the {CORES} cores:\n")
     print("\n".join([head, *(row.line() for row in apart)]) + "\n")
     print(f"torch {sides.versions['torch']}, numpy {sides.versions['numpy']}, Python {sides.versions['python']}")
     met = told("calibrated client", [row.gap() for row in judged])
@@ -243,7 +254,7 @@ def parse_arguments():
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="a Python that has torch, numpy, h5py and Pillow (this one)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each side of a cell (3)")
-    parser.add_argument("--seconds", type=float, default=1.2, help="a run lasts about so long (1.2)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="a run lasts about so long (1.0)")
     parser.add_argument("--quick", action="store_true", help="one short round, without 600 MB/s: does it work at all")
     parser.add_argument("--only", action="append", choices=DATASETS, help="this format alone")
     parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")

@@ -23,7 +23,7 @@ LARGE_BYTES = 256 << 10
 FIRST = 3
 """Batches of each worker that begin a pass: its memory has yet to grow."""
 ENOUGH = 5
-"""Batches of each worker that a median is of, at least."""
+"""Batches of each worker that a mean is of, at least."""
 
 HEAD_BYTES = 64
 """Enough of /proc/self/io for its first number, and less than all of it."""
@@ -115,24 +115,33 @@ class Measured:
     def bytes(self):
         return middle(row[1] for row in self.rows)
 
-    def get(self):
-        return middle(row[2] for row in self.rows) / 1e9
-
-    def rest(self):
-        return middle(row[3] - row[2] for row in self.rows) / 1e9
-
     def all(self):
         return middle(row[3] for row in self.rows) / 1e9
 
+    def get(self):
+        """Its share of all: middles of parts are not together the middle of the whole."""
+        get, rest = middle(row[2] for row in self.rows), middle(row[3] - row[2] for row in self.rows)
+        return self.all() * get / (get + rest) if get else 0.0
+
+    def rest(self):
+        return self.all() - self.get()
+
     def wait(self):
-        return middle(self.waits)
+        """The median: a wait is time on the clock, of which others on the machine make a long tail."""
+        return statistics.median(enough(self.waits))
 
 
 def middle(values):
+    """Mean without the tenth at either end: a loop takes as long as its batches do in the mean, and a few of them others disturb."""
+    values = sorted(enough(values))
+    ends = len(values) // 10
+    return statistics.fmean(values[ends : len(values) - ends])
+
+
+def enough(values):
+    """As they are, if there are any."""
     values = list(values)
-    if not values:
-        sys.exit("the dataset is too short to be timed\n  hint: it needs some ten batches; take a smaller --batch")
-    return statistics.median(values)
+    return values or sys.exit("the dataset is too short to be timed\n  hint: it needs some ten batches; take a smaller --batch")
 
 
 class Job:
@@ -213,14 +222,15 @@ def line(one, other):
     return (large - slope * many, slope) if large > slope * many else (0.0, large / many)
 
 
-def by_sample_and_byte(rows, batch):
-    """Of `__getitem__`: seconds by the sample, by the byte, and whether the sizes told the two apart."""
-    read = [row[1] / row[0] for row in rows]
-    mean, seconds = statistics.fmean(read), middle(row[2] / row[0] for row in rows) / 1e9
+def by_sample_and_byte(own, batch):
+    """Of `__getitem__`: seconds by the sample, by the byte, and whether the sizes told the two apart. Together what it takes for a batch."""
+    read = [row[1] / row[0] for row in own.rows]
+    mean, seconds = statistics.fmean(read), own.get() / batch
     if mean > 0 and statistics.pstdev(read) * batch**0.5 > VARIED * mean:
-        slope, fixed = statistics.linear_regression(read, [row[2] / row[0] / 1e9 for row in rows])
+        slope, fixed = statistics.linear_regression(read, [row[2] / row[0] for row in own.rows])
         if slope > 0 and fixed >= 0:
-            return fixed, slope, True
+            scale = seconds / (fixed + slope * mean)
+            return fixed * scale, slope * scale, True
     return (0.0, seconds / mean, False) if mean >= LARGE_BYTES else (seconds, 0.0, False)
 
 
@@ -232,12 +242,12 @@ def calibrated(job, seconds):
     small = job.measure(few, job.workers, share)
     others = 1 if job.workers > 1 else 2
     other = job.measure(job.batch, others, share)
-    # Batches are there before they are asked for.
-    pause = 1.5 * own.all() / min(job.workers, os.cpu_count() or 1)
+    # Batches are there before they are asked for, whatever the number of workers.
+    pause = 2 * own.all()
     slow = job.measure(job.batch, job.workers, share, pause)
     slow_small = job.measure(few, job.workers, share / 2, pause * few / job.batch)
     start = starts(job, own) if not job.persistent else None
-    per_sample, per_byte, told_apart = by_sample_and_byte(own.rows + small.rows, job.batch)
+    per_sample, per_byte, told_apart = by_sample_and_byte(own, job.batch)
     per_batch, hand_over = line((own.bytes(), own.rest()), (small.bytes(), small.rest()))
     receive, receive_byte = line((slow.bytes(), slow.wait()), (slow_small.bytes(), slow_small.wait()))
     return {
@@ -263,7 +273,7 @@ def calibrated(job, seconds):
 def starts(job, own):
     """From the start of an epoch to its first batch, beyond what a batch takes; shared out among the workers."""
     several = [job.measure(job.batch, job.workers, 0.0, batches=2 * job.workers).start for _ in range(5)]
-    return max(0.0, middle(several) - own.all()) / job.workers
+    return max(0.0, statistics.median(several) - own.all()) / job.workers
 
 
 def main():

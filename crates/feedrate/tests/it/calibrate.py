@@ -28,13 +28,22 @@ assert near(calibrate.line((1000, 0.002), (4000, 0.001)), (0.001, 0))
 assert near(calibrate.line((1000, 1e-6), (4000, 8e-6)), (0, 2e-9))
 
 # Samples of several sizes tell by the sample from by the byte, those of one do not.
-varied = [[1, size, 100_000 + 3 * size, 0] for size in (10_000, 50_000, 200_000, 400_000)]
+def measured_rows(rows):
+    return calibrate.Measured(rows, len(rows), [], 0.0)
+
+
+varied = measured_rows([[1, size, 100_000 + 3 * size, 200_000 + 6 * size] for size in (10_000, 50_000, 200_000, 400_000)])
 assert near(calibrate.by_sample_and_byte(varied, 1), (0.0001, 3e-9))
 assert calibrate.by_sample_and_byte(varied, 1)[2]
-large = [[4, 4 << 20, 8_388_608, 0]] * 5
-assert calibrate.by_sample_and_byte(large, 4) == (0.0, 2e-9, False)
-small = [[4, 4000, 1_000_000, 0]] * 5
-assert calibrate.by_sample_and_byte(small, 4) == (0.00025, 0.0, False)
+large = measured_rows([[4, 4 << 20, 8_388_608, 9_000_000]] * 5)
+assert near(calibrate.by_sample_and_byte(large, 4), (0.0, 2e-9, False))
+small = measured_rows([[4, 4000, 1_000_000, 1_000_000]] * 5)
+assert near(calibrate.by_sample_and_byte(small, 4), (0.00025, 0.0, False))
+
+# The parts of a batch are together what it takes, in the mean, of which one that was disturbed is no part.
+skewed = measured_rows([[1, 100, 2_000_000, 3_000_000]] * 7 + [[1, 100, 6_000_000, 7_000_000], [1, 100, 0, 1_000_000], [1, 100, 0, 900_000_000]])
+assert near([skewed.all()], [(7 * 3e-3 + 7e-3) / 8])
+assert near([skewed.get(), skewed.rest()], [1.75 / 2.75 * 3.5e-3, 1 / 2.75 * 3.5e-3])
 
 # What the probe writes of a batch: samples, bytes, and processor time, that within `__getitem__` among it.
 with tempfile.TemporaryDirectory() as folder:
