@@ -188,7 +188,7 @@ fn apart(a: AspectFigures, b: AspectFigures, unit: DistanceUnit) -> Option<f64> 
 }
 
 /// Earth mover's distance of the logarithms of the sizes: those of each read where both know them, else means of Darshan's bins, else
-/// the bins alone.
+/// the bins alone. A read of nothing, as at the end of a file, has no size.
 fn size_distance(a: &IoCounters, b: &IoCounters) -> Option<f64> {
     let between = |points: fn(&Access) -> Option<Vec<WeightedValue>>| {
         earth_movers(&points(&a.access)?, &points(&b.access)?)
@@ -200,7 +200,8 @@ fn size_distance(a: &IoCounters, b: &IoCounters) -> Option<f64> {
 fn exact_sizes(access: &Access) -> Option<Vec<WeightedValue>> {
     let sizes = access.common.commonest(usize::MAX)?;
     let counted: u64 = sizes.iter().map(|size| size.count).sum();
-    let points = sizes.iter().map(|size| point(size.bytes as f64, size.count));
+    let some = sizes.iter().filter(|size| size.bytes > 0);
+    let points = some.map(|size| point(size.bytes as f64, size.count));
     (counted == access.reads()).then(|| points.collect())
 }
 
@@ -216,13 +217,12 @@ fn bins_alone(access: &Access) -> Option<Vec<WeightedValue>> {
 }
 
 fn of_bins(access: &Access, bytes: impl Fn(usize) -> f64) -> Vec<WeightedValue> {
-    let used = (0..BINS).filter(|&bin| access.sizes[bin] > 0);
+    let used = (0..BINS).filter(|&bin| access.sizes[bin] > 0 && bytes(bin) >= 1.0);
     used.map(|bin| point(bytes(bin), access.sizes[bin])).collect()
 }
 
-/// A read of nothing lies beside one of a byte.
 fn point(bytes: f64, reads: u64) -> WeightedValue {
-    WeightedValue { value: bytes.max(1.0).log2(), weight: reads as f64 }
+    WeightedValue { value: bytes.log2(), weight: reads as f64 }
 }
 
 #[cfg(test)]
@@ -279,6 +279,8 @@ mod tests {
         check(&a, &same_mean, PatternAspect::ByteRate, Some((0.0, Likeness::Alike)));
         let half = of(&[(65536, NEXT), (16384, BACK)]);
         check(&a, &half, PatternAspect::Sizes, Some((0.0, Likeness::Alike)));
+        let to_end = of(&[(65536, NEXT), (16384, BACK), (0, NEXT)]);
+        check(&a, &to_end, PatternAspect::Sizes, Some((0.0, Likeness::Alike)));
         for aspect in [PatternAspect::Concurrency, PatternAspect::ReadRate, PatternAspect::Opens] {
             check(&a, &half, aspect, Some((1.0, Likeness::Unlike)));
         }

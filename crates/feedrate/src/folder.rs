@@ -30,14 +30,14 @@ const TOLD_MAX: usize = 8;
 pub(crate) struct FoundFolder {
     /// Where.
     pub(crate) folder: PathBuf,
-    format: &'static str,
+    pub(crate) format: &'static str,
     /// Files to train on.
-    files: u64,
-    bytes: u64,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
     /// Folders that these lie in.
     folders: u64,
-    samples: u64,
-    samples_per_file: u64,
+    pub(crate) samples: u64,
+    pub(crate) samples_per_file: u64,
     /// Dimensions of a sample, in the mean over files that were opened; `None` where they are not known.
     dims: Option<Vec<u64>>,
     /// Whether all samples of the files that were opened have these.
@@ -236,9 +236,23 @@ impl FoundFolder {
         let workers = self.workers(accelerators);
         let batch = self.batch(accelerators);
         let mut yaml = format!(
-            "model:\n  name: {}\nframework: pytorch\nworkflow:\n  train: True\n\
-             dataset:\n  data_folder: {}\n  foreign: True\n  format: {}\n  num_files_train: {}\n  num_samples_per_file: {}\n",
+            "model:\n  name: {}\nframework: pytorch\nworkflow:\n  train: True\n{}\
+             reader:\n  data_loader: pytorch\n  batch_size: {batch}\n  read_threads: {workers}\n  file_shuffle: seed\n",
             yaml_text(&name),
+            self.dataset(),
+        );
+        // One after another is how such files are read.
+        if !self.has(Ability::HoldsFiles) {
+            yaml += "  sample_shuffle: seed\n";
+        }
+        yaml += "train:\n  epochs: 1\n";
+        WorkloadSource { name, file: self.folder.display().to_string(), yaml }
+    }
+
+    /// The files, as the part `dataset` of a workload.
+    pub(crate) fn dataset(&self) -> String {
+        let mut yaml = format!(
+            "dataset:\n  data_folder: {}\n  foreign: True\n  format: {}\n  num_files_train: {}\n  num_samples_per_file: {}\n",
             yaml_text(&self.folder.display().to_string()),
             self.format,
             self.files,
@@ -260,16 +274,7 @@ impl FoundFolder {
         if let Some(element) = self.element {
             yaml += &format!("  record_element_type: {element}\n");
         }
-        yaml += &format!(
-            "reader:\n  data_loader: pytorch\n  batch_size: {batch}\n  read_threads: {workers}\n  \
-             file_shuffle: seed\n"
-        );
-        // One after another is how such files are read.
-        if !self.has(Ability::HoldsFiles) {
-            yaml += "  sample_shuffle: seed\n";
-        }
-        yaml += "train:\n  epochs: 1\n";
-        WorkloadSource { name, file: self.folder.display().to_string(), yaml }
+        yaml
     }
 
     fn has(&self, ability: Ability) -> bool {

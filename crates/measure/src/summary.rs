@@ -192,8 +192,14 @@ impl Figures {
     /// Those of a record that tells of reads and nothing else.
     pub fn of_reads(record: &Record) -> Self {
         let io = metric::counters_of_run(record);
+        let mut values = metric::recomputed(record, &[Basis::Reads]);
+        if io.read_ns == 0 {
+            // Its calls were not timed.
+            values.remove(&metric::IN_FLIGHT.id);
+            values.remove(&metric::IO_TIME_PERCENT.id);
+        }
         Figures {
-            values: metric::recomputed(record, &[Basis::Reads]),
+            values,
             sustained_needs_steps: 0,
             sustained_missing: Some(NotMeasurable::ReadsNotKnown),
             open_latency: Some(Quantiles::new(&io.open_latency)),

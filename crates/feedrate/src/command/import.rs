@@ -3,8 +3,9 @@
 use crate::exit::Exit;
 use crate::logs::{self, Emulation};
 use crate::output::write_output;
-use crate::{messages, summary, text};
+use crate::{folder, messages, summary, text};
 use clap::Args;
+use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::summary::Figures;
 use feedrate_results::logs::{ImportedLog, LogJob, Lost};
 use feedrate_spec::units;
@@ -23,6 +24,9 @@ pub(super) struct ImportArguments {
     /// Write the workload that emulates the job.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Folder that the job's files lie in: the workload reads these, and their samples are known.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Replace the file.
     #[arg(long, requires = "output")]
     force: bool,
@@ -37,7 +41,10 @@ const LEFT_OUT_MAX: usize = 4;
 /// Read a log, and say what it tells.
 pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
     let log = logs::import(&arguments.log)?;
-    let emulation = Emulation::new(&name_of(&arguments.log), &log)?;
+    let names = tempfile::tempdir()?;
+    let found = arguments.data.as_ref();
+    let found = found.map(|folder| folder::scan(folder, &names.path().join(NAMES_FILE)));
+    let emulation = Emulation::new(&name_of(&arguments.log), &log, found.transpose()?.as_ref())?;
     if let Some(file) = &arguments.output {
         write_output(file, emulation.yaml.as_bytes(), arguments.force)?;
     }
@@ -131,7 +138,7 @@ fn head(log: &ImportedLog) -> String {
     let compute = log.job.compute_ns.map(|ns| units::seconds(ns as f64 / 1e9));
     words.push(match compute {
         Some(compute) => {
-            format!("compute about {compute} a step (estimated from gaps between reads)")
+            format!("compute at most about {compute} a step (estimated from gaps between reads)")
         }
         None => "compute time unknown".into(),
     });

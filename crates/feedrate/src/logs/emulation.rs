@@ -2,6 +2,7 @@
 
 use crate::catalog::{catalog, estimate};
 use crate::cli::DataArguments;
+use crate::folder::FoundFolder;
 use crate::resolve::{WorkloadSource, resolve_source};
 use feedrate_measure::metric::CONSECUTIVE;
 use feedrate_measure::summary::Figures;
@@ -43,23 +44,35 @@ pub(crate) struct Emulation {
 
 /// The samples that files are taken to hold.
 struct LogSamples {
+    files: u64,
     per_file: u64,
     batch: u64,
 }
 
 impl Emulation {
-    /// Make it, of a log called `name`.
-    pub(crate) fn new(name: &str, log: &ImportedLog) -> anyhow::Result<Self> {
+    /// Make it, of a log called `name`, and of the files that the job read where these are known.
+    pub(crate) fn new(
+        name: &str,
+        log: &ImportedLog,
+        found: Option<&FoundFolder>,
+    ) -> anyhow::Result<Self> {
         let mut assumed = Vec::new();
-        let format = format_of(&log.job, &mut assumed);
         let figures = Figures::of_reads(&log.record);
         let is_stream = figures.value(&CONSECUTIVE).is_none_or(|share| share >= STREAM_SHARE);
+        if let Some(found) = found {
+            let samples = found_samples(&log.job, found, &mut assumed);
+            let dataset = found.dataset();
+            let yaml = workload(name, log, &dataset, &samples, is_stream, &mut assumed);
+            return Ok(Emulation { yaml: commented(name, log, &assumed) + &yaml, assumed });
+        }
+        let format = format_of(&log.job, &mut assumed);
         let samples = samples(&log.job, format, is_stream, &mut assumed);
         let mut length = log.job.file_bytes / samples.per_file as f64;
         let mut yaml = String::new();
         for _ in 0..LENGTH_TRIES {
             let mut words = Vec::new();
-            yaml = workload(name, log, format, &samples, is_stream, length, &mut words);
+            let dataset = dataset(name, &log.job, format, samples.per_file, length);
+            yaml = workload(name, log, &dataset, &samples, is_stream, &mut words);
             let file = format!("{name}.yaml");
             let source = WorkloadSource { name: name.into(), file, yaml: yaml.clone() };
             let (resolved, _) =
@@ -106,16 +119,17 @@ fn samples(job: &LogJob, format: &str, is_stream: bool, assumed: &mut Vec<String
             assumed.push("batches are not told apart: batches of one file".into());
             1
         });
-        return LogSamples { per_file: 1, batch };
+        return LogSamples { files: job.files, per_file: 1, batch };
     }
-    let reads_each = entry.is_some_and(|member| member.has(Ability::RandomAccess)) || !is_stream;
+    let has = |ability| entry.is_some_and(|member| member.has(ability));
+    let reads_each = !is_stream || has(Ability::RandomAccess) && !has(Ability::HoldsFiles);
     let read = job.read_bytes.unwrap_or(job.file_bytes as u64).max(1);
     let (sample, batch, word) = match job.batch {
         Some(batch) if !reads_each => (
             batch.bytes,
             1,
             format!(
-                "where samples end in a file is not told: one for {}, a batch",
+                "where samples end in a file is not told: one for {}, a batch (`--data` tells)",
                 units::bytes(batch.bytes)
             ),
         ),
@@ -126,46 +140,80 @@ fn samples(job: &LogJob, format: &str, is_stream: bool, assumed: &mut Vec<String
         None => (
             read,
             1,
-            format!(
-                "samples and batches are not told apart: one for each read of {}",
-                units::bytes(read)
-            ),
+            match job.read_bytes {
+                Some(read) => format!(
+                    "samples and batches are not told apart: one for each read of {}",
+                    units::bytes(read)
+                ),
+                None => "samples and batches are not told apart: one for each file".into(),
+            },
         ),
     };
     assumed.push(word);
     let per_file = (job.file_bytes / sample.max(1) as f64).round().max(1.0) as u64;
-    LogSamples { per_file, batch }
+    LogSamples { files: job.files, per_file, batch }
+}
+
+/// Samples of files that were looked at.
+fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -> LogSamples {
+    if job.files != found.files {
+        assumed.push(format!(
+            "the job read {}, in the folder {} taken",
+            units::counted(job.files, "file"),
+            if found.files == 1 {
+                "1 is".into()
+            } else {
+                format!("{} are", units::count(found.files))
+            }
+        ));
+    }
+    let sample = (found.bytes as f64 / found.samples.max(1) as f64).max(1.0);
+    let batch = job.batch.map(|batch| match batch.files {
+        Some(files) => files * found.samples_per_file,
+        None => (batch.bytes as f64 / sample).round() as u64,
+    });
+    let batch = batch.unwrap_or_else(|| {
+        assumed.push("batches are not told apart: batches of one sample".into());
+        1
+    });
+    LogSamples { files: found.files, per_file: found.samples_per_file, batch }
+}
+
+fn dataset(name: &str, job: &LogJob, format: &str, per_file: u64, length: f64) -> String {
+    let mut yaml = format!(
+        "dataset:\n  data_folder: {folder}\n  format: {format}\n  num_files_train: {files}\n  \
+         num_samples_per_file: {per_file}\n  record_length_bytes: {length:.0}\n",
+        folder = yaml_text(&format!("data/{name}")),
+        files = job.files,
+    );
+    let stdev = job.file_bytes_stdev / per_file as f64;
+    if stdev >= 0.01 * length {
+        yaml += &format!("  record_length_bytes_stdev: {stdev:.0}\n");
+    }
+    yaml
 }
 
 fn workload(
     name: &str,
     log: &ImportedLog,
-    format: &str,
+    dataset: &str,
     samples: &LogSamples,
     is_stream: bool,
-    length: f64,
     assumed: &mut Vec<String>,
 ) -> String {
     let job = &log.job;
+    let all = samples.files * samples.per_file;
     // Of fewer samples than ranks some ranks would have none.
-    let ranks = job.ranks.clamp(1, (job.files * samples.per_file).max(1));
+    let ranks = job.ranks.clamp(1, all.max(1));
     if ranks < job.ranks {
         assumed
             .push(format!("{} share too few samples: {ranks}", units::counted(job.ranks, "rank")));
     }
     let mut yaml = format!(
         "model:\n  name: {name}\n\nframework: pytorch\naccelerators: {ranks}\n\nworkflow:\n  train: True\n\n\
-         dataset:\n  data_folder: {folder}\n  format: {format}\n  num_files_train: {files}\n  \
-         num_samples_per_file: {per_file}\n  record_length_bytes: {length:.0}\n",
+         {dataset}",
         name = yaml_text(name),
-        folder = yaml_text(&format!("data/{name}")),
-        files = job.files,
-        per_file = samples.per_file,
     );
-    let stdev = job.file_bytes_stdev / samples.per_file as f64;
-    if stdev >= 0.01 * length {
-        yaml += &format!("  record_length_bytes_stdev: {stdev:.0}\n");
-    }
     let readers = match (job.trains_and_reads, job.readers) {
         (Some(true), _) => 0,
         (_, Some(readers)) => readers,
@@ -174,13 +222,12 @@ fn workload(
             1
         }
     };
-    if samples.per_file > 1 && is_stream && readers > 1 && job.files >= readers * ranks {
+    if samples.per_file > 1 && is_stream && readers > 1 && samples.files >= readers * ranks {
         yaml += "  split: shards\n";
     }
-    let most = job.files * samples.per_file / ranks;
     yaml += &format!(
         "\nreader:\n  data_loader: pytorch\n  batch_size: {}\n  read_threads: {readers}\n",
-        samples.batch.min(most).max(1)
+        samples.batch.min(all / ranks).max(1)
     );
     if let Some(bytes) = job.read_bytes {
         yaml += &format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX));

@@ -77,6 +77,37 @@ fn a_folder_is_enough_whatever_its_format() {
     }
 }
 
+/// Each of two threads reads batches of two samples, in pieces of 2,048 bytes, every 40 ms.
+#[test]
+fn a_log_with_the_folder_of_its_job_is_emulated_on_its_files() {
+    let test = Test::with(TINY);
+    theirs(&test, "tfrecord", "tfrecords", &["dataset.num_samples_per_file=4"]);
+    let mut text = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
+    for at in 0..64_u64 {
+        for (thread, shift) in [(6, 0), (7, 20_000)] {
+            let us = 100_000 + at / 4 * 40_000 + at % 4 * 50 + shift;
+            let (file, offset) = (at / 8 * 2 + thread - 6, at % 8 * 2048);
+            text += &format!(
+                "{thread} 2.{us:06} pread64(3</d/{file}.tfrecords>, \"\", 2048, {offset}) = 2048 <0.00001>\n"
+            );
+        }
+    }
+    test.write("job.strace", text);
+    let told =
+        test.feedrate(&["import", "job.strace", "--data", "theirs", "-o", "job.yaml", "--json"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let assumed = [
+        "the job read 16 files, in the folder 8 are taken",
+        "the order of files is not told: as they are named",
+    ];
+    assert_eq!(told.json()["assumed"], json!(assumed));
+    assert_eq!(told.json()["job"]["readers"], 2);
+    let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let run = run.json();
+    assert_eq!((&run["steps"], &run["latency"]["sample"]["count"]), (&json!(16), &json!(32)));
+}
+
 #[test]
 fn any_names_are_read_by_a_workload_that_is_foreign() {
     let test = Test::with(TINY);

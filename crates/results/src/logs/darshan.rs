@@ -162,7 +162,7 @@ impl DarshanReader<'_> {
             return;
         }
         let Some(file) = self.tally.file(&told.name) else { return };
-        if told.rank < 0 {
+        if told.rank < 0 && self.next_rank > self.first_rank.saturating_add(1) {
             self.tally
                 .lose("file", "that all ranks read: Darshan counts them together, as of rank 0");
         }
@@ -188,7 +188,7 @@ impl DarshanReader<'_> {
                 io.access.common.count_many(told.count(&format!("ACCESS{at}_ACCESS")), count);
             }
         } else {
-            self.tally.lose("file", "that was written too: its common sizes are of both");
+            self.tally.lose("file", "written too: common sizes are of reads and writes");
         }
         self.tally.length(file, told.count("MAX_BYTE_READ") + 1);
         self.tally.opened_times(file, opens);

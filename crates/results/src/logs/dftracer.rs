@@ -120,7 +120,7 @@ impl EventReader<'_> {
     fn line(&mut self, line: &str) {
         let Some(event) = event(line) else {
             let is_nothing = line.trim_matches(['[', ']', ',', ' ', '\r']).is_empty();
-            self.tally.lose_many("line", "that is no event", u64::from(!is_nothing));
+            self.tally.lose_many("line", "without an event", u64::from(!is_nothing));
             return;
         };
         let (name, arguments) = (event["name"].as_str().unwrap_or_default(), &event["args"]);

@@ -1,7 +1,7 @@
 //! The job that the calls of a log tell of: its files, who read them, batches, epochs and compute. Each is `None` where it cannot be told.
 
 use super::LogError;
-use super::reader::{Bursts, ReaderLog, median};
+use super::reader::{Bursts, ReaderLog, in_turns, median};
 use super::tally::{FileKind, Tally};
 use feedrate_measure::metric::counters_of_run;
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
@@ -66,8 +66,8 @@ pub struct LogBatch {
     pub bytes: u64,
 }
 
-/// Readers with less than this share of the bytes that one has in the mean look at files and read no data.
-const LEAST_SHARE: f64 = 0.02;
+/// Readers with less than this share of the bytes that one has in the mean look at files, as helpers do, and read no data.
+const LEAST_SHARE: f64 = 0.1;
 /// Share of files opened after one whose name comes before theirs, where nothing is shuffled.
 const IN_ORDER: f64 = 0.9;
 /// So many follow another at least before an order is told.
@@ -88,7 +88,7 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     let Some(at) = most.filter(|&at| bytes_of(&tally.kinds[at]).0 > 0) else {
         return Err(LogError::new(
             "no data is read in it: only files of programs, if any",
-            "record the training itself, with the processes that it starts (`strace -f`)",
+            "record the training while it reads, with the processes that it starts",
         ));
     };
     let mut left_out: Vec<OtherFiles> = Vec::new();
@@ -184,43 +184,61 @@ fn epochs(tally: &Tally, at: usize, record: &Record) -> u64 {
 }
 
 /// Who read, how many at a time, and what the gaps between their reads tell.
-fn readers(tally: &Tally, at: usize, job: &mut LogJob) {
-    let of_kind = tally.readers.iter().filter(|of| usize::from(of.0.0) == at);
-    let mut by_rank: BTreeMap<u32, Vec<(Option<bool>, &ReaderLog)>> = BTreeMap::new();
+fn readers(tally: &mut Tally, at: usize, job: &mut LogJob) {
+    let of_kind =
+        std::mem::take(&mut tally.readers).into_iter().filter(|of| usize::from(of.0.0) == at);
+    let mut by_rank: BTreeMap<u32, Vec<(Option<bool>, ReaderLog)>> = BTreeMap::new();
     let [mut ascending, mut following] = [0, 0];
     for ((_, caller), log) in of_kind {
-        by_rank.entry(caller.rank).or_default().push((caller.is_first, log));
         ascending += log.ascending;
         following += log.ascending + log.descending;
+        by_rank.entry(caller.rank).or_default().push((caller.is_first, log));
     }
     if following >= FOLLOWING_MIN {
         job.is_shuffled = Some((ascending as f64) < IN_ORDER * following as f64);
     }
+    let mut take_turns = false;
     for logs in by_rank.values_mut() {
         let mean =
             logs.iter().map(|of| of.1.bytes()).sum::<u64>() as f64 / logs.len().max(1) as f64;
         logs.retain(|of| of.1.bytes() as f64 >= LEAST_SHARE * mean && !of.1.ops.is_empty());
+        if let Some(log) = in_turns(logs.iter().map(|of| &of.1)) {
+            take_turns = true;
+            let is_known = logs.iter().all(|of| of.0.is_some());
+            *logs = vec![(is_known.then_some(false), log)];
+        }
     }
     let logs = || by_rank.values().flatten();
-    let at_a_time =
-        by_rank.values().map(|logs| most_at_a_time(logs)).max().filter(|&most| most > 0);
+    let at_a_time = by_rank
+        .values()
+        .map(|logs| most_at_a_time(logs.iter().filter_map(|of| of.1.span_ns())))
+        .max()
+        .filter(|&most| most > 0);
+    let bursts: Vec<Bursts> = logs().filter_map(|of| of.1.bursts()).collect();
     if logs().all(|of| of.0.is_some()) {
-        job.readers = at_a_time;
+        let in_flight = || {
+            let calls = logs().map(|of| of.1.ops.iter().map(|op| (op.start_ns, op.end_ns)));
+            calls.map(most_at_a_time).max()
+        };
+        job.readers = if take_turns {
+            bursts.first().map(|of| of.files).or_else(in_flight)
+        } else {
+            at_a_time
+        };
         job.trains_and_reads = at_a_time.map(|_| logs().all(|of| of.0 == Some(true)));
     }
-    let bursts: Vec<Bursts> = logs().filter_map(|of| of.1.bursts()).collect();
-    let Some(&typical) = bursts.first() else { return };
-    let alike = bursts.iter().filter(|other| other.each == typical.each).count();
+    let Some(typical) = bursts.first() else { return };
+    let alike = bursts.iter().filter(|other| other.is_like(typical)).count();
     // Where each file is a part, its gap is decoding as well as compute.
     if alike * 5 < logs().count() * 3 || typical.each < 2 {
         return;
     }
-    job.batch = Some(LogBatch {
-        files: typical.counts_files.then_some(typical.each),
-        bytes: typical.bytes_each,
-    });
     let mean =
         |value: fn(&Bursts) -> u64| bursts.iter().map(value).sum::<u64>() / bursts.len() as u64;
+    job.batch = Some(LogBatch {
+        files: typical.counts_files.then_some(typical.each),
+        bytes: mean(|of| of.bytes_each),
+    });
     let (gap_ns, short_ns, period_ns) =
         (mean(|of| of.gap_ns), mean(|of| of.short_gap_ns), mean(|of| of.period_ns));
     job.compute_ns = match (job.trains_and_reads, at_a_time) {
@@ -232,19 +250,14 @@ fn readers(tally: &Tally, at: usize, job: &mut LogJob) {
     };
 }
 
-/// Readers between whose first and last reads there are common moments.
-fn most_at_a_time(logs: &[(Option<bool>, &ReaderLog)]) -> u64 {
-    let spans = logs.iter().filter_map(|of| of.1.span_ns());
+/// Spans that have a moment in common, at most.
+fn most_at_a_time(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
     let mut moments: Vec<(u64, i64)> = spans.flat_map(|span| [(span.0, 1), (span.1, -1)]).collect();
     moments.sort_unstable();
     let mut now = 0;
-    moments
-        .into_iter()
-        .map(|moment| {
-            now += moment.1;
-            now
-        })
-        .max()
-        .unwrap_or(0)
-        .unsigned_abs()
+    let counts = moments.into_iter().map(|moment| {
+        now += moment.1;
+        now
+    });
+    counts.max().unwrap_or(0).unsigned_abs()
 }

@@ -58,11 +58,7 @@ impl<'a> Lines<'a> {
     /// Tell what of the text was not looked at.
     pub(super) fn tell(&self, tally: &mut Tally) {
         tally.lose_many("line", "of more than 64 KiB: the rest of it", self.cut);
-        tally.lose_many(
-            "file",
-            "that is broken off or damaged: the rest of it",
-            u64::from(self.is_broken),
-        );
+        tally.lose_many("file", "broken off or damaged: the rest of it", u64::from(self.is_broken));
     }
 }
 

@@ -1,6 +1,7 @@
 //! One thread or process of a log that read, call by call: how many read at a time, and where batches end.
 
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
 /// A read.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,8 @@ pub(super) struct Bursts {
     pub(super) bytes_each: u64,
     /// Whether files are what is counted.
     pub(super) counts_files: bool,
+    /// Different files that are read, most often.
+    pub(super) files: u64,
     /// The long gaps, in the median.
     pub(super) gap_ns: u64,
     /// Gaps before a file's first read that are not long.
@@ -46,6 +49,26 @@ const BURSTS_MIN: usize = 5;
 const LONG: f64 = 1.5;
 /// Places where long gaps may begin that are tried.
 const CUTS: usize = 16;
+/// Parts begin regularly where the time between two of them is within this share of its median.
+const REGULAR: f64 = 0.3;
+
+/// Reasons to take the parts between long gaps for batches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PartRule {
+    /// Each has as many files, or reads.
+    Alike,
+    /// They begin regularly, as those of a stream, whose buffers do not end where batches do.
+    Regular,
+}
+
+/// Reads between two long gaps.
+#[derive(Default)]
+struct Part {
+    start_ns: u64,
+    count: u64,
+    bytes: u64,
+    files: HashSet<u32>,
+}
 
 impl ReaderLog {
     pub(super) fn opened(&mut self, name: &str) {
@@ -98,41 +121,94 @@ impl ReaderLog {
         cuts.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
         cuts.truncate(CUTS);
         cuts.sort_unstable();
-        cuts.into_iter().find_map(|at| self.cut(&gaps, sorted[at - 1]))
+        let by = |rule| cuts.iter().find_map(|&at| self.cut(&gaps, sorted[at - 1], rule));
+        by(PartRule::Alike).or_else(|| by(PartRule::Regular))
     }
 
-    /// Parts between gaps of `long_ns` and more, where nearly all are alike.
-    fn cut(&self, gaps: &[u64], long_ns: u64) -> Option<Bursts> {
+    /// Parts between gaps of `long_ns` and more.
+    fn cut(&self, gaps: &[u64], long_ns: u64, rule: PartRule) -> Option<Bursts> {
         let opens = self.ops.iter().filter(|op| op.is_new_file).count();
-        let counts_files = opens * 2 > self.ops.len().min(2 * BURSTS_MIN);
-        let mut parts: Vec<(u64, u64)> = vec![(0, 0)];
-        let mut starts: Vec<u64> = self.ops.first().map(|op| op.start_ns).into_iter().collect();
+        let counts_files =
+            rule == PartRule::Alike && opens * 2 > self.ops.len().min(2 * BURSTS_MIN);
+        let mut parts: Vec<Part> = Vec::new();
         for (at, op) in self.ops.iter().enumerate() {
-            if at > 0 && gaps[at - 1] >= long_ns {
-                parts.push((0, 0));
-                starts.push(op.start_ns);
+            if at == 0 || gaps[at - 1] >= long_ns {
+                parts.push(Part { start_ns: op.start_ns, ..Part::default() });
             }
             let part = parts.last_mut()?;
-            part.0 += u64::from(op.is_new_file || !counts_files);
-            part.1 += op.bytes;
+            part.count += u64::from(op.is_new_file || !counts_files);
+            part.bytes += op.bytes;
+            part.files.insert(op.file);
         }
-        let each = most_common(parts.iter().map(|part| part.0))?;
-        let alike = parts.iter().filter(|part| part.0 == each).count();
-        if each == 0 || alike * 5 < parts.len() * 4 {
+        let each = most_common(parts.iter().map(|part| part.count))?;
+        let periods: Vec<u64> =
+            parts.windows(2).map(|two| two[1].start_ns.saturating_sub(two[0].start_ns)).collect();
+        let period_ns = median(periods.clone())?;
+        let mut bytes_each = median(parts.iter().map(|part| part.bytes).collect())?;
+        let are_so = match rule {
+            PartRule::Alike => each > 0 && are_most(&parts, |part| part.count == each),
+            PartRule::Regular => {
+                opens < parts.len()
+                    && are_most(&periods, |&ns| {
+                        ns.abs_diff(period_ns) as f64 <= REGULAR * period_ns as f64
+                    })
+            }
+        };
+        if !are_so {
             return None;
+        }
+        if rule == PartRule::Regular {
+            // But for what is read ahead as an epoch begins, and its rest.
+            let near = |&own: &u64| own / 3 <= bytes_each && bytes_each / 3 <= own;
+            let own: Vec<u64> = parts.iter().map(|part| part.bytes).filter(near).collect();
+            bytes_each = own.iter().sum::<u64>() / own.len() as u64;
         }
         let is_between = |at: &usize| self.ops[at + 1].is_new_file || !counts_files;
         let short = (0..gaps.len()).filter(|&at| gaps[at] < long_ns).filter(is_between);
-        let periods = starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
         Some(Bursts {
             each,
+            bytes_each,
             counts_files,
-            bytes_each: median(parts.iter().map(|part| part.1).collect())?,
+            files: most_common(parts.iter().map(|part| part.files.len() as u64))?,
             gap_ns: median(gaps.iter().copied().filter(|&gap| gap >= long_ns).collect())?,
             short_gap_ns: median(short.map(|at| gaps[at]).collect()).unwrap_or(0),
-            period_ns: median(periods.collect())?,
+            period_ns,
         })
     }
+}
+
+/// Whether four of five are so.
+fn are_most<T>(all: &[T], is_so: impl Fn(&T) -> bool) -> bool {
+    all.iter().filter(|one| is_so(one)).count() * 5 >= all.len() * 4
+}
+
+impl Bursts {
+    /// Whether another reader does the same.
+    pub(super) fn is_like(&self, other: &Bursts) -> bool {
+        let is_near = self.bytes_each.abs_diff(other.bytes_each) <= other.bytes_each / 10;
+        self.counts_files == other.counts_files
+            && if self.counts_files { self.each == other.each } else { is_near }
+    }
+}
+
+/// The reads of threads that take turns at the same open files, as those of one; `None` where each has files of its own.
+pub(super) fn in_turns<'a>(logs: impl Iterator<Item = &'a ReaderLog> + Clone) -> Option<ReaderLog> {
+    let of_thread = |of: (usize, &'a ReaderLog)| of.1.ops.iter().map(move |op| (of.0, *op));
+    let mut all: Vec<(usize, Op)> = logs.clone().enumerate().flat_map(of_thread).collect();
+    all.sort_by_key(|of| of.1.start_ns);
+    let mut last = HashMap::new();
+    let [mut opens, mut handed] = [0, 0];
+    for (thread, op) in &all {
+        let before = last.insert(op.file, *thread);
+        opens += u64::from(op.is_new_file || before.is_none());
+        handed += u64::from(!op.is_new_file && before.is_some_and(|before| before != *thread));
+    }
+    (handed > opens).then(|| ReaderLog {
+        ops: all.into_iter().map(|of| of.1).collect(),
+        ascending: logs.clone().map(|log| log.ascending).sum(),
+        descending: logs.map(|log| log.descending).sum(),
+        ..ReaderLog::default()
+    })
 }
 
 /// The lower of the two in the middle.

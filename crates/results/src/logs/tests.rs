@@ -91,9 +91,87 @@ fn paths_of_descriptors_tell_what_was_opened_before() {
     assert_eq!((log.job.files, log.job.file_bytes), (1, 32_768.0));
     let io = counters_of_run(&log.record);
     assert_eq!((io.opens, io.reads, io.read_bytes), (0, 2, 28_682));
+    let figures = |log: &ImportedLog| feedrate_measure::summary::Figures::of_reads(&log.record);
+    assert!(figures(&log).value(&IN_FLIGHT).is_some());
+    let untimed = import("t", &text.replace(" <0.1>", "")).unwrap();
+    assert_eq!(figures(&untimed).value(&IN_FLIGHT), None, "without -T no time in calls is known");
     // Where the second began is not known, and so neither which bytes were read.
     assert_eq!(log.record.epochs[0].files_read, None);
     assert_eq!(lost(&log), [(1, "of a pipe, or of a file whose opening is not in the log")]);
+}
+
+/// Two threads of a pool that take turns at two open files of 40,000 bytes, in buffers of 1,000: after 20 read ahead, 4 and 5 in turn,
+/// every 20 ms.
+fn pool() -> String {
+    let mut text = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n\
+        5 1.1 clone(flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 6 <0.1>\n\
+        5 1.2 clone(flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 7 <0.1>\n"
+        .to_string();
+    let (mut read, mut step, mut left) = (0, 0_u64, 20);
+    for pair in 0..6 {
+        for at in 0..2 {
+            text += &format!(
+                "{} 2.{:06} openat(AT_FDCWD, \"/d/{}.tfrecord\", O_RDONLY) = {} <0.000010>\n",
+                6 + at,
+                step * 20_000 + 100 + at,
+                pair * 2 + at,
+                3 + at
+            );
+        }
+        for at in 0..80 {
+            if left == 0 {
+                (step, left) = (step + 1, 4 + step % 2);
+            }
+            text += &format!(
+                "{} 2.{:06} pread64({}, \"\", 1000, {}) = 1000 <0.000010>\n",
+                6 + (at / 3) % 2,
+                step * 20_000 + 200 + (20 - left) * 100,
+                3 + at % 2,
+                at / 2 * 1000,
+            );
+            (read, left) = (read + 1, left - 1);
+        }
+    }
+    assert_eq!(read, 480);
+    text
+}
+
+#[test]
+fn threads_that_take_turns_at_files_are_as_many_readers_as_files() {
+    let job = import("t", &pool()).unwrap().job;
+    assert_eq!((job.files, job.readers, job.trains_and_reads), (12, Some(2), Some(false)));
+    let batch = job.batch.unwrap();
+    assert_eq!((batch.files, batch.bytes.abs_diff(4500) < 100), (None, true), "{batch:?}");
+    assert!(job.compute_ns.unwrap().abs_diff(20_000_000) < 300_000, "{:?}", job.compute_ns);
+}
+
+#[test]
+fn programs_that_a_rank_starts_are_helpers() {
+    let helper = "5 9.0 fork() = 6 <0.1>\n\
+        6 9.1 execve(\"/bin/cat\", [\"cat\"], NULL) = 0 <0.1>\n\
+        6 9.2 openat(AT_FDCWD, \"d/0.npy\", O_RDONLY) = 3 <0.00005>\n\
+        6 9.3 read(3, \"\", 1000) = 1000 <0.0002>\n";
+    let (alone, helped) = (epochs(), epochs() + helper);
+    let [alone, helped] = [alone, helped].map(|text| import("t", &text).unwrap().job);
+    assert_eq!((helped.ranks, helped.trains_and_reads), (1, Some(true)));
+    assert_eq!((helped.batch, helped.compute_ns), (alone.batch, alone.compute_ns));
+}
+
+#[test]
+fn logs_of_other_clocks_are_refused() {
+    let with = |time: fn(u64) -> String| {
+        let lines = (0..40_u64).map(|at| {
+            let file = at % 8;
+            format!("5 {} pread64(3</d/{file}.npy>, \"\", 10, 0) = 10 <0.1>\n", time(at))
+        });
+        import("t", &lines.collect::<String>()).map(|log| log.job.files).map_err(|e| e.to_string())
+    };
+    assert_eq!(with(|at| format!("17000000{at:02}.5")), Ok(8));
+    let relative = with(|at| format!("0.00{}", at * 7 % 10));
+    assert!(relative.unwrap_err().contains("strace -r"));
+    for clock in [|at| format!("12:00:{at:02}"), |at| format!("12:00:{at:02}.123456")] {
+        assert!(with(clock).unwrap_err().contains("since 1970"));
+    }
 }
 
 /// Two epochs of 20 batches of 4 files of 1000 bytes, 30 ms of compute after each, by the thread that trains.
@@ -131,9 +209,10 @@ fn what_holds_no_data_is_refused() {
         "1 1.0 openat(AT_FDCWD, \"/etc/passwd\", O_RDONLY) = 3 <0.1>\n1 2.0 read(3, \"\", 9) = 9 <0.1>\n",
     );
     assert!(error.unwrap_err().to_string().starts_with("no data is read"));
-    for text in ["", "hello\nworld\n", "\0\0\0\0", "{\"a\": 1}", "1 2 read(3) = 4"] {
+    for text in ["", "hello\nworld\n", "\0\0\0\0", "{\"a\": 1}"] {
         assert!(kind_of("t.log", text).is_none(), "{text}");
     }
+    assert!(import("t", "1 2 read(3) = 4").is_err(), "a call without its time");
 }
 
 proptest! {
@@ -216,6 +295,11 @@ fn counters_of_darshan_are_those_of_a_record() {
     assert_eq!((log.job.epochs, without.job.epochs), (2, 2), "12,288 bytes of 8,192 were read");
     let why = "without a segment of DXT: its place and time are not known";
     assert_eq!(lost(&without), [(3, why)]);
+    // A record of all ranks is that of the one where there is no other.
+    let shared = COUNTERS.replace("POSIX\t1\t", "POSIX\t-1\t");
+    assert_eq!(lost(&darshan(&shared, "")).len(), 2);
+    let of_one = shared.replace("nprocs: 2", "nprocs: 1").replace("POSIX\t0\t", "POSIX\t-1\t");
+    assert_eq!(lost(&darshan(&of_one, "")).len(), 1);
 }
 
 /// Names by hashes, and by themselves as older versions have them; a worker whose process forked from the first.
@@ -227,7 +311,7 @@ const EVENTS: &str = r#"[
 {"id":3,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":2000,"dur":10,"ph":1,"args":{"ret":100,"count":4096,"fhash":"aa"}}
 {"id":4,"name":"lseek64","cat":"POSIX","pid":7,"tid":7,"ts":2500,"dur":1,"args":{"ret":50,"whence":0,"fhash":"aa"}}
 {"id":5,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":3000,"dur":10,"args":{"ret":100,"fhash":"aa"}}
-{"id":6,"name":"pread64","cat":"POSIX","pid":8,"tid":8,"ts":3000,"dur":20,"args":{"fname":"/d/b.npz","ret":10,"offset":90}}
+{"id":6,"name":"pread64","cat":"POSIX","pid":8,"tid":8,"ts":3000,"dur":20,"args":{"fname":"/d/b.npz","ret":40,"offset":90}}
 {"id":7,"name":"read","cat":"POSIX","pid":8,"tid":8,"ts":4000,"dur":1,"args":{"fhash":"unknown","ret":9}}
 not json
 {"id":8,"name":"end","cat":"dftracer","args":{"dropped_events":4}}
@@ -237,13 +321,13 @@ not json
 fn events_of_dftracer_are_reads() {
     let log = import("t.pfw", EVENTS).unwrap();
     let io = counters_of_run(&log.record);
-    assert_eq!((io.opens, io.reads, io.read_bytes, io.read_ns), (1, 3, 210, 40_000));
+    assert_eq!((io.opens, io.reads, io.read_bytes, io.read_ns), (1, 3, 240, 40_000));
     assert_eq!((io.access.following, io.access.sequential), (1, 0));
-    assert_eq!(log.record.epochs[0].files_read.as_ref().unwrap().unique_bytes, 160);
+    assert_eq!(log.record.epochs[0].files_read.as_ref().unwrap().unique_bytes, 190);
     assert_eq!((log.job.ranks, log.job.readers, log.job.files), (1, Some(2), 2));
     let expected = [
         (4, "that the program dropped"),
-        (1, "that is no event"),
+        (1, "without an event"),
         (1, "of a file whose name is not in the log"),
     ];
     assert_eq!(lost(&log), expected);

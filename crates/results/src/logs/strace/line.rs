@@ -21,7 +21,7 @@ pub(super) struct SystemCall<'a> {
     pub(super) ns: Option<u64>,
 }
 
-/// `1234 1795422974.415951 openat(...`, `[pid  1234] 17954...`, or without a number.
+/// `1234 1795422974.415951 openat(...`, `1234<python3> 17954...`, `[pid  1234] 17954...`, or without a number.
 pub(super) fn timed(line: &str) -> Option<TimedLine<'_>> {
     let line = line.trim_start();
     let (pid, rest) = match line.strip_prefix("[pid") {
@@ -30,15 +30,29 @@ pub(super) fn timed(line: &str) -> Option<TimedLine<'_>> {
             (Some(pid.trim().parse().ok()?), rest.trim_start())
         }
         None => {
-            let (first, rest) = line.split_once(' ')?;
-            match first.parse() {
-                Ok(pid) => (Some(pid), rest.trim_start()),
-                Err(_) => (None, line),
+            let end = line.find(|char: char| !char.is_ascii_digit())?;
+            // With `-Y` the name of the program comes after the number, in brackets.
+            let rest = match line[end..].strip_prefix('<') {
+                Some(rest) => rest.split_once("> ")?.1,
+                None => &line[end..],
+            };
+            match line[..end].parse() {
+                Ok(pid) if !rest.starts_with('.') => (Some(pid), rest.trim_start()),
+                _ => (None, line),
             }
         }
     };
     let (time, rest) = rest.split_once(' ')?;
-    Some(TimedLine { pid, ns: time_ns(time)?, rest: rest.trim_start() })
+    Some(TimedLine { pid, ns: time_ns(time)?, rest: bare(rest.trim_start()) })
+}
+
+/// Without what `-n`, `-i` and `--relative-timestamps` put before a call.
+fn bare(mut rest: &str) -> &str {
+    for (open, close) in [("(+", ") "), ("[", "] "), ("[", "] ")] {
+        let inner = rest.strip_prefix(open).and_then(|inner| inner.split_once(close));
+        rest = inner.map_or(rest, |halves| halves.1.trim_start());
+    }
+    rest
 }
 
 /// Seconds since 1970, as `-ttt` has them.
@@ -160,6 +174,8 @@ mod tests {
         check("7  12.000001 close(3) = 0", Some(7), 12_000_001_000, "close(3) = 0");
         check("[pid    7] 12.5 +++ exited", Some(7), 12_500_000_000, "+++ exited");
         check("12.5 read(3", None, 12_500_000_000, "read(3");
+        check("7<my job> 12.5 read(3", Some(7), 12_500_000_000, "read(3");
+        check("7 12.5 (+     0.000033) [   9] [00007f] read(3", Some(7), 12_500_000_000, "read(3");
         for line in ["", "close(3) = 0", "7 close(3) = 0", "7 12 x", "99999999999.0 x", "7 1.-1 x"]
         {
             assert_eq!(timed(line), None, "{line}");

@@ -21,7 +21,12 @@ pub(super) static KIND: LogKind = LogKind {
     summary: "what `strace -f -ttt -T` writes, with `-y` and `-ff` too",
     input: Input::Text,
     is: |_, head| {
-        head.lines().take(64).any(|text| line::timed(text).is_some_and(|of| has_call(of.rest)))
+        // Of other clocks too: these are refused with what to use.
+        let rests = |text: &'_ str| {
+            let starts = text.match_indices(' ').map(|space| space.0 + 1).take(24);
+            [0].into_iter().chain(starts).any(|start| has_call(&text[start..]))
+        };
+        head.lines().take(64).any(rests)
     },
     read,
 };
@@ -30,6 +35,8 @@ pub(super) static KIND: LogKind = LogKind {
 const UNFINISHED_BYTES_MAX: usize = 8 << 10;
 /// Its result is an address, which may look negative.
 const MAP: &str = "mmap";
+/// A log has no clock of which more than one call in so many goes back.
+const BACKWARD: u64 = 8;
 const UNFINISHED: &str = "<unfinished ...>";
 
 fn has_call(rest: &str) -> bool {
@@ -43,6 +50,7 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
         unfinished: HashMap::new(),
         understood: 0,
         timed_calls: 0,
+        backward: 0,
     };
     let mut lines = merged(parts)?;
     let mut passed = 0;
@@ -52,15 +60,18 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
             None => passed += u64::from(!text.trim().is_empty() && !text.starts_with("strace: ")),
         }
     }
-    let StraceReader { understood, timed_calls, .. } = reader;
-    tally.lose_many("line", "that is none of `strace -ttt`", passed);
+    let StraceReader { understood, timed_calls, backward, .. } = reader;
+    tally.lose_many("line", "without a time of `strace -ttt`", passed);
     lines.parts.iter().for_each(|part| part.1.tell(tally));
-    if understood == 0 {
-        return Err(LogError::new(
-            "no call of `strace` with its time is in it",
-            "record it with `strace -f -ttt -T -y -o LOG COMMAND`",
-        ));
+    if understood == 0 || backward * BACKWARD > understood {
+        let what = if understood == 0 {
+            "no call of `strace` with its time since 1970 is in it"
+        } else {
+            "its times go back again and again, as those of `strace -r`"
+        };
+        return Err(LogError::new(what, "record it with `strace -f -ttt -T -y -o LOG COMMAND`"));
     }
+    tally.lose_many("call", "with a time before that of the call before it", backward);
     if timed_calls == 0 {
         tally.lose("log", "without `-T`: time in I/O is not known");
     }
@@ -109,6 +120,8 @@ struct StraceReader<'a> {
     unfinished: HashMap<u64, (u64, String)>,
     understood: u64,
     timed_calls: u64,
+    /// Calls of a process before the one before.
+    backward: u64,
 }
 
 impl StraceReader<'_> {
@@ -154,14 +167,12 @@ impl StraceReader<'_> {
 
     fn whole(&mut self, pid: u64, start_ns: u64, text: &str) {
         let Some(call) = line::call(text) else {
-            return self.tally.lose("line", "that is not understood, or cut off");
+            return self.tally.lose("line", "not understood, or cut off");
         };
         self.understood += 1;
         self.timed_calls += u64::from(call.ns.is_some());
         let Some(process) = self.processes.find(pid) else { return };
-        if start_ns < process.borrow().last_ns {
-            self.tally.lose("call", "with a time before that of the call before it");
-        }
+        self.backward += u64::from(start_ns < process.borrow().last_ns);
         process.borrow_mut().last_ns = start_ns;
         let Some(returned) = call.returned.filter(|&value| value >= 0 || call.name == MAP) else {
             return;

@@ -122,11 +122,14 @@ impl Processes {
         self.alive.insert(pid, Rc::new(RefCell::new(process)));
     }
 
-    /// It runs another program: a rank of its own, but for the processes that Python's loaders start.
+    /// It runs another program: a rank of its own, but for the processes that Python's loaders start, and helpers of a rank that
+    /// reads already.
     pub(super) fn became(&mut self, process: &Rc<RefCell<Process>>, arguments: &[&str]) {
-        process.borrow_mut().is_whole = true;
-        if !arguments.iter().any(|text| text.contains("multiprocessing")) {
-            let mut process = process.borrow_mut();
+        let mut process = process.borrow_mut();
+        process.is_whole = true;
+        let is_helper = self.ranks.contains_key(&process.root)
+            || arguments.iter().any(|text| text.contains("multiprocessing"));
+        if !is_helper {
             process.root = process.serial;
         }
     }
