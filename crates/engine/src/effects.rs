@@ -56,6 +56,7 @@ impl Conductor {
     /// Open the next epoch's batches on all queues, and wake their workers.
     pub fn publish(&self, steps: u64, queues: &[Queue], effects: &mut dyn Effects) {
         for (accelerator, queue) in queues.iter().enumerate() {
+            queue.begin_epoch();
             if !effects.start(accelerator as u32, steps) {
                 queue.publish(steps);
                 effects.wake(accelerator as u32, Wakes::Any);
@@ -129,5 +130,44 @@ pub fn close_epoch(queues: &[Queue], accelerators: &mut [AcceleratorEpoch]) {
             epoch.last_read_start_ns = Some(at_ns);
             epoch.last_read_start_bytes = bytes;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loader;
+
+    /// Workers that are being started.
+    struct Starting;
+
+    impl Effects for Starting {
+        fn wake(&mut self, _: u32, _: Wakes) {}
+        fn compute(&mut self, _: u32, _: u64, _: u64) {}
+        fn start(&mut self, _: u32, _: u64) -> bool {
+            true
+        }
+        fn receive(&mut self, _: u32, _: u64, _: u64) -> Option<[u64; 2]> {
+            None
+        }
+        fn barrier(&mut self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn an_epoch_that_ends_while_workers_start_has_claimed_nothing() {
+        let queues = [Queue::new(1, 1, 2, 4, 2, [0, 0])];
+        let mut epoch = AcceleratorEpoch::default();
+        queues[0].publish(2);
+        queues[0].add_read_bytes(7);
+        queues[0].claimed(5, 1);
+        close_epoch(&queues, std::slice::from_mut(&mut epoch));
+        assert_eq!((epoch.last_read_start_ns, epoch.last_read_start_bytes), (Some(5), 7));
+        let conductor = Conductor::new(loader::find("pytorch").unwrap(), 1);
+        conductor.publish(2, &queues, &mut Starting);
+        let mut epoch = AcceleratorEpoch::default();
+        close_epoch(&queues, std::slice::from_mut(&mut epoch));
+        assert_eq!((epoch.last_read_start_ns, queues[0].read_bytes()), (None, 0));
     }
 }

@@ -85,6 +85,8 @@ struct SimulatedWorker {
     /// The sample is read, and was worked on.
     preprocessed: bool,
     client: ClientWork,
+    /// The samples of its task are done, and their share of the batch's work is owed.
+    hands_over: bool,
     /// Processor time that it took.
     ran_ns: u64,
     /// That it owes the client.
@@ -115,6 +117,7 @@ impl SimulatedDriver {
                 ),
                 preprocessed: false,
                 client: ClientWork::default(),
+                hands_over: false,
                 ran_ns: 0,
                 owes_until_ns: 0,
             })
@@ -230,6 +233,9 @@ impl SimulatedDriver {
     fn operation(&mut self, place: usize) -> Result<Option<u64>, ReadError> {
         let now_ns = self.time.now_ns;
         let worker = &mut self.workers[place];
+        if worker.hands_over {
+            return Ok(None);
+        }
         let op =
             worker.reader.next_op().map_err(|source| ReadError::new(&worker.reader, source))?;
         Ok(Some(match op {
@@ -361,9 +367,13 @@ impl SimulatedDriver {
             return None;
         }
         let decoders = &mut self.decoders[worker.accelerator as usize];
-        let turn_ns = decoders.enter(self.time.now_ns);
+        // Work on a whole batch waits for no turn to decode.
+        let now_ns = self.time.now_ns;
+        let turn_ns = if worker.hands_over { now_ns } else { decoders.enter(now_ns) };
         let ends_ns = self.time.work_on_core(turn_ns, owed_ns);
-        decoders.leave(ends_ns);
+        if !worker.hands_over {
+            decoders.leave(ends_ns);
+        }
         worker.ran_ns += owed_ns;
         worker.counters.client_burnt_ns += owed_ns;
         worker.counters.client_ns += ends_ns - turn_ns;
@@ -392,11 +402,17 @@ impl SimulatedDriver {
 
     fn sample_done(&mut self, place: usize) {
         let worker = &mut self.workers[place];
-        worker.counters.samples += 1;
-        worker.counters.sample_latency.record(self.time.now_ns - worker.sample_began_ns);
         let Some((reading, sample)) = worker.reading.take() else { return };
-        if sample + 1 < reading.task.samples.end {
-            return worker.begin_sample(&self.job, reading, sample + 1, self.time.now_ns);
+        if !std::mem::take(&mut worker.hands_over) {
+            worker.counters.samples += 1;
+            worker.counters.sample_latency.record(self.time.now_ns - worker.sample_began_ns);
+            if sample + 1 < reading.task.samples.end {
+                return worker.begin_sample(&self.job, reading, sample + 1, self.time.now_ns);
+            }
+            if worker.owe_batch(&self.job, &reading) {
+                worker.reading = Some((reading, sample));
+                return;
+            }
         }
         let samples = reading.task.samples.end - reading.task.samples.start;
         let queue = &self.queues[worker.accelerator as usize];
@@ -420,19 +436,22 @@ impl SimulatedWorker {
         self.reading = Some((reading, sample));
     }
 
-    /// The sample that was read is the client's to work on, and with the last of a task its share of the batch.
+    /// The sample that was read is the client's to work on.
     fn owe(&mut self, job: &ReadJob) {
-        let loader = &job.plan.loader;
-        let (Some(client), Some((reading, sample))) = (&loader.client, &self.reading) else {
-            return;
-        };
-        self.owes_until_ns = self.client.owe(client.per_sample_s);
-        let samples = &reading.task.samples;
-        if sample + 1 == samples.end {
-            let share = (samples.end - samples.start) as f64 / loader.batch_size as f64;
-            let batch_s = client.batch_s(share, self.times.bytes as f64);
-            self.owes_until_ns = self.client.owe(batch_s);
+        if let Some(client) = &job.plan.loader.client {
+            self.owes_until_ns = self.client.owe(client.per_sample_s);
         }
+    }
+
+    /// A task's samples are done: its share of the batch is the client's to work on, where there is one.
+    fn owe_batch(&mut self, job: &ReadJob, reading: &Reading) -> bool {
+        let loader = &job.plan.loader;
+        let Some(client) = &loader.client else { return false };
+        let samples = &reading.task.samples;
+        let share = (samples.end - samples.start) as f64 / loader.batch_size as f64;
+        self.owes_until_ns = self.client.owe(client.batch_s(share, self.times.bytes as f64));
+        self.hands_over = true;
+        true
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), ReadError> {

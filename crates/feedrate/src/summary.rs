@@ -93,14 +93,16 @@ fn client(record: &Record) -> Value {
     let Some(says) = client_words::line(&derived, ideal.as_ref()) else { return Value::Null };
     let told = ideal.as_ref().and_then(|ideal| ideal.as_ref().ok());
     let untold = ideal.as_ref().and_then(|ideal| ideal.as_ref().err());
+    let au_percent = client_words::au_percent(&derived);
     json!({
         "kind": if ideal.is_some() { "calibrated" } else { "ideal" },
         "costs": record.plan.loader.client,
-        "au_all_steps_percent": client_words::au_percent(&derived),
+        "au_all_steps_percent": au_percent,
         "with_ideal_client": told.map(|of| json!({
             "estimated": true,
             "au_all_steps_percent": of.au_percent,
             "interval": of.interval,
+            "difference_is_within_error": au_percent.map(|au| of.au_percent < au),
         })),
         "untold": untold.map(untold::why),
         "says": says,

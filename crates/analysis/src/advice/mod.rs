@@ -74,6 +74,9 @@ const GAIN_MIN_POINTS: f64 = 1.0;
 /// Whatever saves this share of what the best saves is as good.
 const AS_GOOD_SHARE: f64 = 0.85;
 
+/// A change of the format begins so.
+const FORMAT_IS: &str = "dataset.format=";
+
 /// A row of the table.
 pub struct Rule {
     /// Stable name in snake_case.
@@ -250,7 +253,13 @@ fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
     // Rules rest on files and reads, of which a loop that was watched tells nothing.
     let rules = if case.derived.record.watched.is_none() { RULES } else { &[] };
     let rules = rules.iter().filter(|rule| rule.answers.contains(&case.answer.kind));
-    rules.filter_map(|rule| (rule.propose)(case))
+    let found = rules.filter_map(|rule| (rule.propose)(case));
+    // The costs of a client are those of its format.
+    let Plan { dataset, loader, .. } = case.plan();
+    let is_other = |change: &String| {
+        change.strip_prefix(FORMAT_IS).is_some_and(|format| format != dataset.format)
+    };
+    found.filter(move |of| loader.client.is_none() || !of.overrides.iter().any(is_other))
 }
 
 /// Those that save about as much as the best come first, in the order of their rules, then what saves less, by how much it does.

@@ -248,6 +248,11 @@ pub(super) fn others_compute(record: &mut Record) {
     };
 }
 
+fn text_with_client(record: &mut Record) {
+    text(record);
+    record.plan.loader.client = Some(ClientPlan::default());
+}
+
 #[test]
 fn each_rule_fires_and_its_overrides_are_keys() {
     for rule in RULES {
@@ -322,6 +327,8 @@ fn the_first_choice_is_about_the_cause() {
         });
     });
     first(&["binary_format", "decode_threads"], slow_decode);
+    // What a client costs with other files is not known.
+    assert!(!advised(text_with_client).contains(&"binary_format"));
     first(&["transfer_size"], small_requests);
     first(&["broadcast"], all_read_the_same);
     first(&["asynchronous_checkpoints"], |record| {

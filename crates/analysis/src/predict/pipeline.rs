@@ -364,7 +364,11 @@ impl Pipeline {
         }
         let decode_s = (self.decode_s - was.loader.preprocess.mean_s()).max(0.0);
         // Workers that waited for a core took longer than the core did.
-        let of_cores_s = if self.cores_are_busy { self.work_s() } else { None };
+        let of_cores_s = match was.loader.client {
+            Some(_) => self.own_cpu_s,
+            None if self.cores_are_busy => self.work_s(),
+            None => None,
+        };
         let cpu_s = of_cores_s.unwrap_or(decode_s).min(decode_s);
         let is_read_alike = was.dataset == is.dataset
             && LoaderPlan { client: is.loader.client.clone(), ..was.loader.clone() } == is.loader

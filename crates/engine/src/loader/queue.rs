@@ -179,11 +179,15 @@ impl Queue {
 
     /// Open the batches of the next epoch: `batches` more.
     pub fn publish(&self, batches: u64) {
+        self.published.fetch_add(batches, SeqCst);
+    }
+
+    /// Count from here on for the next epoch, whose batches are opened later.
+    pub fn begin_epoch(&self) {
         self.claims.store(0, Relaxed);
         self.read_bytes_before.store(self.read_bytes_of_run(), Relaxed);
         self.last_claim_ns.store(0, Relaxed);
         self.last_claim_bytes.store(0, Relaxed);
-        self.published.fetch_add(batches, SeqCst);
     }
 
     /// The batch after `last` of a worker that owns every step with the same remainder; `None` where the run has none.

@@ -110,3 +110,18 @@ fn reading_after_the_start_is_reading() {
     assert_eq!((load_ns, stall.queue_ns), (113_000_000, 0));
     assert_eq!((stall.client_ns, stall.open_ns), (22_000_000, 0));
 }
+
+/// One of two workers decodes at a time, and both put batches together, as in the real driver.
+#[test]
+fn a_batch_waits_for_no_turn_to_decode() {
+    let mut plan = plan(CASE);
+    plan.loader.decode_threads = Some(1);
+    let lengths_of = |client: ClientPlan, plan: &mut Plan| {
+        plan.loader.client = Some(client);
+        lengths_ms(&simulate(plan, SimulatedStorage::default()).0)
+    };
+    let of_batch = ClientPlan { per_batch_s: 0.020, ..ClientPlan::default() };
+    assert_eq!(lengths_of(of_batch, &mut plan), [30.0 * 20.0 + 10.0]);
+    let of_sample = ClientPlan { per_sample_s: 0.020, ..ClientPlan::default() };
+    assert_eq!(lengths_of(of_sample, &mut plan), [60.0 * 20.0 + 5.0]);
+}

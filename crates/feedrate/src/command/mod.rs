@@ -26,6 +26,7 @@ mod system;
 mod slurm;
 mod study;
 mod clean;
+mod shell;
 mod supervise;
 mod bench;
 
@@ -97,6 +98,10 @@ enum Command {
     Slurm(slurm::SlurmArguments),
     /// Show the datasets and results of feedrate below some folders, and remove them if told so.
     Clean(clean::CleanArguments),
+    /// Print the script by which a shell completes commands and options.
+    Completions(shell::CompletionsArguments),
+    /// Write manual pages, one for each command.
+    Man(shell::ManArguments),
     /// Run a script and end all that it started with it; the end of stdin is the word to stop.
     #[command(hide = true)]
     Supervise(supervise::SuperviseArguments),
@@ -166,6 +171,8 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Slurm(a) => slurm::slurm(a, innermost(matches)),
         Command::Study(a) => study::study(a, innermost(matches)),
         Command::Clean(a) => clean::clean(a),
+        Command::Completions(a) => shell::completions(a),
+        Command::Man(a) => shell::man(a),
         Command::Supervise(a) => supervise::supervise(a),
         Command::BenchCrc(a) => bench::crc(a),
     }

@@ -26,7 +26,7 @@ pub(super) static PLOT: Plot = Plot {
 const MOST: usize = 150;
 
 /// Parts of the time, in seconds. Of a run that tells only of waiting as a whole, this stands in the place of its parts; of one that
-/// does not tell for whom it waited in the barrier, the barrier in the place of the skew.
+/// does not tell for whom it waited in the barrier, the barrier in the place of the skew, and in its colour.
 const PARTS: [(&str, Tone, &Metric); 9] = [
     ("compute", Tone::Faint, &COMPUTE_S),
     ("open", Tone::Hue(4), &STALL_OPEN),
@@ -36,7 +36,7 @@ const PARTS: [(&str, Tone, &Metric); 9] = [
     ("queue", Tone::Hue(5), &STALL_QUEUE),
     ("data (not split)", Tone::Hue(1), &LOAD_S),
     ("skew", Tone::Hue(6), &STALL_SKEW),
-    ("barrier", Tone::Hue(3), &BARRIER_S),
+    ("barrier", Tone::Hue(6), &BARRIER_S),
 ];
 
 /// The place of the wait for the client in [`PARTS`], which not every run has.
@@ -136,4 +136,17 @@ fn shares(run: &Run) -> Option<Shares> {
         && parts[SKEW].or(parts[BARRIER]).is_some();
     let whole: f64 = parts.iter().flatten().sum();
     (is_known && whole > 0.0).then(|| parts.map(|part| Some(100.0 * part? / whole)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_bar_have_colours_of_their_own() {
+        let others = &PARTS[..BARRIER];
+        for (at, one) in others.iter().enumerate() {
+            assert!(others[..at].iter().all(|other| other.1 != one.1), "{}", one.0);
+        }
+    }
 }

@@ -21,7 +21,9 @@ pub fn line(derived: &Derived, ideal: Option<&Result<Prediction, Untold>>) -> Op
     let of_ideal = match ideal {
         Some(Ok(of)) => {
             let [low, high] = of.interval;
-            format!("{:.0} % [{low:.0}, {high:.0}], estimated", of.au_percent)
+            let within =
+                if of.au_percent < au { "; the difference is within its error" } else { "" };
+            format!("{:.0} % [{low:.0}, {high:.0}], estimated{within}", of.au_percent)
         }
         Some(Err(untold)) => format!("not told: {}", why(untold)),
         None => "not told by this run".into(),
@@ -59,7 +61,14 @@ mod tests {
     #[test]
     fn an_answer_says_which_client_it_rests_on() {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
-        check(&record, None, Some("Client: ideal, the storage's question"));
+        let ideal = "Client: ideal, the storage's question";
+        check(&record, None, Some(ideal));
+        for told in [
+            include_str!("../../../../README.md"),
+            include_str!("../../../../docs/guide/advice.md"),
+        ] {
+            assert!(told.contains(&format!("\n{ideal}\nDoubts: ")), "{told}");
+        }
         let client = ClientPlan { per_sample_s: 0.1, ..ClientPlan::default() };
         record.plan.loader.client = Some(client.clone());
         let told = Prediction {
@@ -71,6 +80,10 @@ mod tests {
         };
         let both = "Client: calibrated, the job's question: 50 % AU; ideal client: 98 % [95, 100], estimated";
         check(&record, Some(&Ok(told)), Some(both));
+        // No client is slower than an ideal one.
+        let below = Prediction { au_percent: 49.0, interval: [46.0, 52.0], ..told };
+        let within = "Client: calibrated, the job's question: 50 % AU; ideal client: 49 % [46, 52], estimated; the difference is within its error";
+        check(&record, Some(&Ok(below)), Some(within));
         record.plan.loader.client = Some(ClientPlan { name: Some("pytorch-npz".into()), ..client });
         let one = "Client: pytorch-npz, the job's question: 50 % AU; ideal client: not told: accelerators read together, or one for all, which is not modelled";
         check(&record, Some(&Err(Untold::CollectiveReads)), Some(one));

@@ -91,6 +91,10 @@ fn paths_of_descriptors_tell_what_was_opened_before() {
     assert_eq!((log.job.files, log.job.file_bytes), (1, 32_768.0));
     let io = counters_of_run(&log.record);
     assert_eq!((io.opens, io.reads, io.read_bytes), (0, 2, 28_682));
+    let figures = |log: &ImportedLog| feedrate_measure::summary::Figures::of_reads(&log.record);
+    assert!(figures(&log).value(&IN_FLIGHT).is_some());
+    let untimed = import("t", &text.replace(" <0.1>", "")).unwrap();
+    assert_eq!(figures(&untimed).value(&IN_FLIGHT), None, "without -T no time in calls is known");
     // Where the second began is not known, and so neither which bytes were read.
     assert_eq!(log.record.epochs[0].files_read, None);
     assert_eq!(lost(&log), [(1, "of a pipe, or of a file whose opening is not in the log")]);
@@ -205,9 +209,10 @@ fn what_holds_no_data_is_refused() {
         "1 1.0 openat(AT_FDCWD, \"/etc/passwd\", O_RDONLY) = 3 <0.1>\n1 2.0 read(3, \"\", 9) = 9 <0.1>\n",
     );
     assert!(error.unwrap_err().to_string().starts_with("no data is read"));
-    for text in ["", "hello\nworld\n", "\0\0\0\0", "{\"a\": 1}", "1 2 read(3) = 4"] {
+    for text in ["", "hello\nworld\n", "\0\0\0\0", "{\"a\": 1}"] {
         assert!(kind_of("t.log", text).is_none(), "{text}");
     }
+    assert!(import("t", "1 2 read(3) = 4").is_err(), "a call without its time");
 }
 
 proptest! {
@@ -290,6 +295,11 @@ fn counters_of_darshan_are_those_of_a_record() {
     assert_eq!((log.job.epochs, without.job.epochs), (2, 2), "12,288 bytes of 8,192 were read");
     let why = "without a segment of DXT: its place and time are not known";
     assert_eq!(lost(&without), [(3, why)]);
+    // A record of all ranks is that of the one where there is no other.
+    let shared = COUNTERS.replace("POSIX\t1\t", "POSIX\t-1\t");
+    assert_eq!(lost(&darshan(&shared, "")).len(), 2);
+    let of_one = shared.replace("nprocs: 2", "nprocs: 1").replace("POSIX\t0\t", "POSIX\t-1\t");
+    assert_eq!(lost(&darshan(&of_one, "")).len(), 1);
 }
 
 /// Names by hashes, and by themselves as older versions have them; a worker whose process forked from the first.

@@ -45,3 +45,21 @@ fn an_ideal_client_is_told_of_what_memory_served() {
     let really = au(&run(&with_client(0.0), storage(0.1, None, None)));
     assert!((told.au_percent - really).abs() < 2.0, "{told:?} {really}");
 }
+
+/// One core for both workers: what they decode takes them longer than the core, which does the client's work too.
+#[test]
+fn decoding_beside_a_client_takes_its_processor_time() {
+    let one_core = SimulatedStorage {
+        decode_bytes_per_second: Some(4e8),
+        cores: Some(1),
+        ..storage(0.1, None, None)
+    };
+    let of = |sample_s| {
+        let mut record = run(&with_client(sample_s), one_core);
+        record.system.cpus = 1;
+        record
+    };
+    let told = Pipeline::with_ideal_client(&Derived::new(&of(20.0 * MS))).unwrap().unwrap();
+    let really = au(&of(0.0));
+    assert!((told.au_percent - really).abs() < 2.0, "{told:?} {really}");
+}

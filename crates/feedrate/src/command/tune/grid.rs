@@ -1,7 +1,7 @@
 //! Settings that `feedrate tune` may run: all levels of the keys that a record foretells, and single changes of those that it does not.
 
 use crate::catalog;
-use crate::changed::Changeable;
+use crate::changed::{ACCELERATORS_IS, Changeable};
 use crate::exit::{UsageError, refuse};
 use feedrate_spec::plan::Plan;
 
@@ -56,6 +56,10 @@ pub(super) struct TuneGrid {
     pub(super) foretold: Vec<TuneSetting>,
     /// Changes of one key that no record foretells.
     pub(super) unforetold: Vec<String>,
+    /// Changes of the format, of which the client's costs are not known.
+    pub(super) left_out: Vec<String>,
+    /// The highest utilisation that the client alone leaves an accelerator with any setting; `None` of an ideal one.
+    pub(super) client_leaves_percent: Option<f64>,
 }
 
 impl TuneGrid {
@@ -92,8 +96,18 @@ impl TuneGrid {
                     || (!is_fixed && plan.dataset != own.plan.dataset)
             })
         };
-        let unforetold = changes.filter(is_change).collect();
-        Ok(TuneGrid { own, foretold, unforetold })
+        let is_left_out = |change: &String| {
+            let format = of.plan(std::slice::from_ref(change)).map(|plan| plan.dataset.format);
+            own.plan.loader.client.is_some()
+                && format.is_ok_and(|format| format != own.plan.dataset.format)
+        };
+        let (left_out, unforetold) = changes.filter(is_change).partition(is_left_out);
+        let of_one = |setting: &TuneSetting| {
+            of.resolve(&at(&setting.overrides, Some(1))).ok()?.client_leaves_percent()
+        };
+        let client_leaves_percent =
+            foretold.iter().chain([&own]).filter_map(of_one).reduce(f64::max);
+        Ok(TuneGrid { own, foretold, unforetold, left_out, client_leaves_percent })
     }
 
     /// How many there are.
@@ -127,6 +141,12 @@ impl SettingCost {
             memory_bytes: catalog::estimate(plan).loader_memory_bytes as u64,
         }
     }
+}
+
+/// Overrides, with so many accelerators.
+pub(super) fn at(overrides: &[String], accelerators: Option<u64>) -> Vec<String> {
+    let number = accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));
+    overrides.iter().cloned().chain(number).collect()
 }
 
 /// The keys that were asked for, else all.

@@ -1,13 +1,15 @@
 //! The setting that was found, and what was run for it: a table, its YAML and a command, or JSON. Decides nothing.
 
 use super::TuneGoal;
-use super::tuning::{Runner, TuneEnd, Tuning, at};
+use super::grid::at;
+use super::tuning::{Runner, TuneEnd, Tuning};
 use crate::changed::why_not;
 use crate::cli;
 use crate::exit::Interrupted;
 use crate::text;
 use feedrate_measure::metric::{SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats;
+use feedrate_report::words::client;
 use feedrate_spec::units;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,6 +17,9 @@ use std::path::Path;
 
 /// Columns of a reason.
 const REASON_WIDTH: usize = 40;
+
+/// Reason for which a change of format is not tried.
+const OTHER_FORMAT: &str = "the client's costs are those of the workload's format";
 
 /// A tuning that has ended, somehow.
 pub(super) struct Told<'a> {
@@ -36,6 +41,11 @@ impl Told<'_> {
         let best = self.best();
         let mut parts = vec![self.first_line(best), table];
         parts.extend(self.stopped().map(|why| format!("Stopped: {why}")));
+        parts.extend(self.client().map(|leaves| format!("Client: {leaves}")));
+        let left_out = &self.tuning.grid.left_out;
+        if !left_out.is_empty() {
+            parts.push(format!("Left out: {}; {OTHER_FORMAT}", left_out.join(", ")));
+        }
         let yaml = yaml(&best.setting.overrides);
         parts.extend((!yaml.is_empty()).then_some(yaml));
         let trials = &self.tuning.trials;
@@ -123,6 +133,13 @@ impl Told<'_> {
         }
     }
 
+    /// How much of what is asked for the client alone leaves with any setting, where that is too little.
+    fn client(&self) -> Option<String> {
+        let asked_percent = self.tuning.grid.own.plan.metric.au_target_percent;
+        let percent = self.tuning.client_leaves_too_little()?;
+        Some(format!("{}, with any of these settings", client::leaves(percent, asked_percent)))
+    }
+
     fn command(&self, of: &Runner) -> String {
         let fed = of.fed.filter(|&fed| fed > 0);
         self.tuning.of.command(&at(&of.setting.overrides, fed))
@@ -130,6 +147,7 @@ impl Told<'_> {
 
     pub(super) fn json(&self) -> Value {
         let (tuning, best) = (self.tuning, self.best());
+        let left_out = tuning.grid.left_out.iter();
         let settings: Vec<Value> = tuning.runners.iter().map(|of| self.setting(of)).collect();
         json!({
             "workload": tuning.grid.own.plan.workload,
@@ -137,6 +155,9 @@ impl Told<'_> {
             "best": self.setting(best),
             "decided": self.is_certain(),
             "stopped": self.stopped(),
+            "client_leaves_percent": tuning.grid.client_leaves_percent,
+            "left_out": left_out.map(|change| json!({ "change": change, "reason": OTHER_FORMAT }))
+                .collect::<Vec<_>>(),
             "compared_at_accelerators": tuning.at,
             "fed_accelerators": best.fed,
             "settings": tuning.grid.count(),

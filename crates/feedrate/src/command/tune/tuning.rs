@@ -1,14 +1,15 @@
 //! A tuning under way: the prediction chooses what is run, the better of it is run again, and the last two until they are told apart.
 
 use super::TuneGoal;
-use super::grid::{TuneGrid, TuneSetting};
-use crate::changed::{ACCELERATORS_IS, Changeable};
+use super::grid::{TuneGrid, TuneSetting, at};
+use crate::changed::Changeable;
 use crate::command::scale::largest;
 use crate::exit::{UsageError, refuse};
 use crate::trials::{BASELINE, Trials};
 use anyhow::Context;
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_measure::stats;
 use feedrate_report::words::untold;
 use feedrate_results::load_run;
 use feedrate_results::search::Find;
@@ -79,6 +80,12 @@ impl Tuning<'_> {
                 "give some minutes: `--budget 20m`",
             );
         }
+        if self.is_held_up_by_client(BASELINE) {
+            let (setting, at) = (self.grid.own.clone(), self.own().accelerators);
+            self.at = (self.goal == TuneGoal::Accelerators).then_some(at.into());
+            self.runners.push(Runner { setting, predicted: None, place: BASELINE, fed: None });
+            return Ok(TuneEnd::Certain);
+        }
         let pipeline = self.pipeline(BASELINE)?;
         if self.goal == TuneGoal::Accelerators {
             let promised = self.grid.foretold.iter().chain([&self.grid.own]);
@@ -102,6 +109,20 @@ impl Tuning<'_> {
         Ok(match self.trials.outcome(first.place, second.place) {
             Outcome::NotDecided => TuneEnd::Alike,
             _ => TuneEnd::Certain,
+        })
+    }
+
+    /// The utilisation that the client alone leaves with any setting, where that is below what is asked for.
+    pub(super) fn client_leaves_too_little(&self) -> Option<f64> {
+        let asked_percent = self.own().metric.au_target_percent;
+        self.grid.client_leaves_percent.filter(|percent| *percent < asked_percent)
+    }
+
+    /// Whether the runs at a place reach about all that the client alone leaves, and no accelerator is fed with it: others cannot help.
+    fn is_held_up_by_client(&self, place: usize) -> bool {
+        let au_percent = stats::mean(&self.trials.at(place).values(&AU_ALL_STEPS));
+        self.client_leaves_too_little().zip(au_percent).is_some_and(|(most, au_percent)| {
+            self.goal == TuneGoal::Accelerators || most * (1.0 - HOPELESS_SHARE) <= au_percent
         })
     }
 
@@ -207,6 +228,9 @@ impl Tuning<'_> {
 
     /// Run the best with each change that no record foretells.
     fn try_unforetold(&mut self) -> anyhow::Result<bool> {
+        if self.runners.first().is_some_and(|of| self.is_held_up_by_client(of.place)) {
+            return Ok(true);
+        }
         let best = self.runners.first().map_or_else(Vec::new, |of| of.setting.overrides.clone());
         let changed = |change: &String| {
             TuneSetting::new(
@@ -308,12 +332,6 @@ impl Tuning<'_> {
         self.runners[runner].fed = Some(found.certain.unwrap_or(0));
         Ok(if found.not_decided.is_none() { TuneEnd::Certain } else { TuneEnd::Alike })
     }
-}
-
-/// Overrides, with so many accelerators.
-pub(super) fn at(overrides: &[String], accelerators: Option<u64>) -> Vec<String> {
-    let number = accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));
-    overrides.iter().cloned().chain(number).collect()
 }
 
 /// So many of those that promise most, and more than `most`: none that takes more than one which promises as much. They come the cheapest first.

@@ -1,0 +1,57 @@
+//! `feedrate completions` and `feedrate man`: what a shell and `man` know of the commands, made from their help.
+
+use super::Arguments as Program;
+use crate::exit::Exit;
+use crate::output::{write_or_print, write_output};
+use anyhow::Context;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use std::fs;
+use std::path::PathBuf;
+
+/// `feedrate completions`.
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArguments {
+    /// The shell that shall complete the commands and their options.
+    shell: Shell,
+}
+
+/// `feedrate man`.
+#[derive(Debug, Args)]
+pub(super) struct ManArguments {
+    /// The folder for the pages, such as `/usr/local/share/man/man1`; it is made if it is not there.
+    dir: PathBuf,
+    /// Replace pages that are there.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Print the script that the shell sources.
+pub(super) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Exit> {
+    let mut script = Vec::new();
+    let mut program = Program::command();
+    let name = program.get_name().to_owned();
+    clap_complete::generate(arguments.shell, &mut program, name, &mut script);
+    write_or_print(None, &String::from_utf8(script)?, false)?;
+    Ok(Exit::Fine)
+}
+
+/// Write a page for the program and one for each command.
+pub(super) fn man(arguments: &ManArguments) -> anyhow::Result<Exit> {
+    let dir = &arguments.dir;
+    fs::create_dir_all(dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
+    let mut program = Program::command();
+    program.build();
+    write_pages(&program, arguments)?;
+    Ok(Exit::Fine)
+}
+
+fn write_pages(command: &clap::Command, arguments: &ManArguments) -> anyhow::Result<()> {
+    let page = Man::new(command.clone());
+    let mut bytes = Vec::new();
+    page.render(&mut bytes)?;
+    write_output(&arguments.dir.join(page.get_filename()), &bytes, arguments.force)?;
+    let shown = |inner: &&clap::Command| !inner.is_hide_set() && inner.get_name() != "help";
+    command.get_subcommands().filter(shown).try_for_each(|inner| write_pages(inner, arguments))
+}

@@ -1,0 +1,52 @@
+//! Completions and manual pages.
+
+use crate::harness::Test;
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn completions_know_the_commands_and_bash_takes_them() {
+    let test = Test::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let answer = test.feedrate(&["completions", shell]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        assert!(
+            answer.stdout.contains("whatif") && answer.stdout.contains("write-yaml"),
+            "{shell}"
+        );
+    }
+    let script = test.feedrate(&["completions", "bash"]).stdout;
+    let asks = "COMP_WORDS=(feedrate wha); COMP_CWORD=1; _feedrate feedrate wha feedrate; \
+                echo \"${COMPREPLY[@]}\"";
+    let output = Command::new("bash").args(["-c", &format!("{script}\n{asks}")]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whatif\n", "{output:?}");
+}
+
+#[test]
+fn each_command_has_a_manual_page_and_none_is_overwritten() {
+    let test = Test::new();
+    let write = |more: &[&str]| test.feedrate(&[&["man", "share/man1"], more].concat());
+    assert_eq!(write(&[]).code, 0);
+    let help = test.feedrate(&["--help"]).stdout;
+    let commands = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
+    let names: Vec<&str> = commands
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')))
+        .filter_map(|rest| rest.split(' ').next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(names.len() > 20, "{help}");
+    for name in names {
+        let page = fs::read_to_string(test.path(&format!("share/man1/feedrate-{name}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+    }
+    assert!(test.path("share/man1/feedrate-study-run.1").exists());
+    assert!(!test.path("share/man1/feedrate-supervise.1").exists(), "hidden");
+    let page = test.path("share/man1/feedrate-run.1");
+    fs::write(&page, "mine").unwrap();
+    let refused = write(&[]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert_eq!(fs::read_to_string(&page).unwrap(), "mine");
+    assert_eq!(write(&["--force"]).code, 0);
+    assert_ne!(fs::read_to_string(&page).unwrap(), "mine");
+}
