@@ -51,7 +51,7 @@ fn write_pages(command: &clap::Command, arguments: &ManArguments) -> anyhow::Res
     let page = Man::new(command.clone());
     let mut bytes = Vec::new();
     page.render(&mut bytes)?;
-    write_output(&arguments.dir.join(page.get_filename()), &bytes, arguments.force)?;
+    write_output(&arguments.dir.join(page.get_filename()), &bytes, Some(arguments.force))?;
     let shown = |inner: &&clap::Command| !inner.is_hide_set() && inner.get_name() != "help";
     command.get_subcommands().filter(shown).try_for_each(|inner| write_pages(inner, arguments))
 }
