@@ -102,11 +102,9 @@ impl TuneGrid {
                 && format.is_ok_and(|format| format != own.plan.dataset.format)
         };
         let (left_out, unforetold) = changes.filter(is_change).partition(is_left_out);
-        let of_one = |setting: &TuneSetting| {
-            of.resolve(&at(&setting.overrides, Some(1))).ok()?.client_leaves_percent()
-        };
+        let all = foretold.iter().chain([&own]);
         let client_leaves_percent =
-            foretold.iter().chain([&own]).filter_map(of_one).reduce(f64::max);
+            all.filter_map(|setting| setting.client_leaves_percent(of)).reduce(f64::max);
         Ok(TuneGrid { own, foretold, unforetold, left_out, client_leaves_percent })
     }
 
@@ -128,6 +126,11 @@ impl TuneSetting {
         let plan = of.plan(overrides).ok()?;
         let cost = SettingCost::new(&plan, own, overrides.len());
         Some(TuneSetting { overrides: overrides.to_vec(), plan, cost })
+    }
+
+    /// The highest utilisation that the client alone leaves one accelerator.
+    pub(super) fn client_leaves_percent(&self, of: &Changeable) -> Option<f64> {
+        of.resolve(&at(&self.overrides, Some(1))).ok()?.client_leaves_percent()
     }
 }
 

@@ -10,6 +10,7 @@ use anyhow::Context;
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::stats;
+use feedrate_measure::waits::WaitCause;
 use feedrate_report::words::untold;
 use feedrate_results::load_run;
 use feedrate_results::search::Find;
@@ -80,7 +81,7 @@ impl Tuning<'_> {
                 "give some minutes: `--budget 20m`",
             );
         }
-        if self.is_held_up_by_client(BASELINE) {
+        if self.is_held_up_by_client(&self.grid.own, BASELINE) {
             let (setting, at) = (self.grid.own.clone(), self.own().accelerators);
             self.at = (self.goal == TuneGoal::Accelerators).then_some(at.into());
             self.runners.push(Runner { setting, predicted: None, place: BASELINE, fed: None });
@@ -118,11 +119,20 @@ impl Tuning<'_> {
         self.grid.client_leaves_percent.filter(|percent| *percent < asked_percent)
     }
 
-    /// Whether the runs at a place reach about all that the client alone leaves, and no accelerator is fed with it: others cannot help.
-    fn is_held_up_by_client(&self, place: usize) -> bool {
-        let au_percent = stats::mean(&self.trials.at(place).values(&AU_ALL_STEPS));
-        self.client_leaves_too_little().zip(au_percent).is_some_and(|(most, au_percent)| {
-            self.goal == TuneGoal::Accelerators || most * (1.0 - HOPELESS_SHARE) <= au_percent
+    /// Whether the runs at a place reach about all that the client alone leaves, or wait for hardly anything else with as good a setting as any, and no accelerator is fed with it: others cannot help.
+    fn is_held_up_by_client(&self, setting: &TuneSetting, place: usize) -> bool {
+        let trial = self.trials.at(place);
+        let au_percent = stats::mean(&trial.values(&AU_ALL_STEPS));
+        let wait = trial.runs.last().and_then(|run| run.answer.wait);
+        let waits_for_it = wait.is_some_and(|wait| {
+            wait.cause == WaitCause::Client && 100.0 * (1.0 - HOPELESS_SHARE) <= wait.percent
+        });
+        let left = if waits_for_it { setting.client_leaves_percent(self.of) } else { None };
+        self.client_leaves_too_little().is_some_and(|most| {
+            let is_near = |percent: f64| most * (1.0 - HOPELESS_SHARE) <= percent;
+            self.goal == TuneGoal::Accelerators
+                || au_percent.is_some_and(is_near)
+                || left.is_some_and(is_near)
         })
     }
 
@@ -228,7 +238,7 @@ impl Tuning<'_> {
 
     /// Run the best with each change that no record foretells.
     fn try_unforetold(&mut self) -> anyhow::Result<bool> {
-        if self.runners.first().is_some_and(|of| self.is_held_up_by_client(of.place)) {
+        if self.runners.first().is_some_and(|of| self.is_held_up_by_client(&of.setting, of.place)) {
             return Ok(true);
         }
         let best = self.runners.first().map_or_else(Vec::new, |of| of.setting.overrides.clone());
