@@ -272,7 +272,7 @@ def calibrated(job, seconds):
 
 def starts(job, own):
     """From the start of an epoch to its first batch, beyond what a batch takes; shared out among the workers."""
-    several = [job.measure(job.batch, job.workers, 0.0, batches=2 * job.workers).start for _ in range(5)]
+    several = [job.measure(job.batch, job.workers, 0.0, batches=2 * job.workers).start for _ in range(9)]
     return max(0.0, statistics.median(several) - own.all()) / job.workers
 
 
