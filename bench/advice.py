@@ -169,7 +169,7 @@ APPLICATIONS = {
         ("reader.prefetch_size=8",),
     ),
     "candle_nt3": Application(
-        ["dataset.num_samples_per_file=40", "reader.batch_size=4", "train.epochs=2", "train.computation_time=0.05"],
+        ["dataset.num_samples_per_file=40", "reader.batch_size=4", "train.epochs=2", "train.computation_time=0.02"],
         {"binary_format"},
     ),
     "l2hmc": Application(

@@ -45,6 +45,9 @@ skewed = measured_rows([[1, 100, 2_000_000, 3_000_000]] * 7 + [[1, 100, 6_000_00
 assert near([skewed.all()], [(7 * 3e-3 + 7e-3) / 8])
 assert near([skewed.get(), skewed.rest()], [1.75 / 2.75 * 3.5e-3, 1 / 2.75 * 3.5e-3])
 
+# Batches that are there are waited for as long as in the mean, not as most of them.
+assert near([calibrate.Measured([], 10, [0.001] * 6 + [0.003] * 3 + [9.0], 0.0).wait()], [(5 * 0.001 + 3 * 0.003) / 8])
+
 # What the probe writes of a batch: samples, bytes, and processor time, that within `__getitem__` among it.
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder, "sample")
