@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(super) static CLASS: Class = Class {
     name: "kill_studies",
     what: "kills of runners, supervisors and runs",
-    cases: 45,
+    cases: 60,
     short: 3,
     at_once: 2,
     run,
