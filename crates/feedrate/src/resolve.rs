@@ -37,9 +37,7 @@ impl Resolved {
         } else {
             estimate(&self.plan).client
         };
-        // All wait for the slowest.
-        let slowest = train.slow_accelerators.iter().map(|of| of.1).fold(1.0, f64::max);
-        let compute_s = train.compute.mean_s() * slowest;
+        let compute_s = train.slowest_compute_s();
         let cores = crate::threads() as f64 / f64::from((*accelerators).max(1));
         let percent = times?.leaves_percent(compute_s, loader.workers, cores);
         (compute_s > 0.0).then_some(percent)

@@ -64,7 +64,7 @@ struct Calibration {
     sample_bytes: f64,
     batch_size: u64,
     workers: u32,
-    /// That the costs of workers are the median of.
+    /// That the costs of workers are the mean of.
     batches: u64,
     /// Processor time of a batch in its worker, by the number of workers.
     batch_cpu_seconds: BTreeMap<u32, f64>,

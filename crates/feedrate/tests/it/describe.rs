@@ -9,6 +9,12 @@ fn json(test: &Test, arguments: &[&str]) -> Value {
     serde_json::from_str(&answer.stdout).unwrap()
 }
 
+/// The figures of the plan of `TINY` with `more`.
+fn estimate(test: &Test, more: &[&str]) -> Value {
+    let plan = ["plan", "workload.yaml", "--json"];
+    json(test, &[&plan, more].concat())["estimate"].clone()
+}
+
 #[test]
 fn a_plan_says_files_bytes_and_steps() {
     let test = Test::with(TINY);
@@ -59,10 +65,8 @@ fn what_must_be_read_is_of_files_as_they_are_stored() {
 #[test]
 fn heads_of_files_are_planned_for() {
     let test = Test::with(TINY);
-    let estimate = |more: &[&str]| {
-        let plan = ["plan", "workload.yaml", "--json", "train.computation_time=0.5"];
-        json(&test, &[&plan, more].concat())["estimate"].clone()
-    };
+    let estimate =
+        |more: &[&str]| estimate(&test, &[&["train.computation_time=0.5"], more].concat());
     let with =
         |bytes: &str| estimate(&["reader.head.reads=2", &format!("reader.head.bytes={bytes}")]);
     assert_eq!(with("1024")["needed_bytes_per_second"], 4.0 * (4096.0 + 2048.0) / 0.5);
@@ -78,10 +82,7 @@ fn heads_of_files_are_planned_for() {
 #[test]
 fn what_is_dropped_is_of_what_is_read() {
     let test = Test::with(TINY);
-    let estimate = |more: &[&str]| {
-        let plan = ["plan", "workload.yaml", "--json", "reader.batch_size=1"];
-        json(&test, &[&plan, more].concat())["estimate"].clone()
-    };
+    let estimate = |more: &[&str]| estimate(&test, &[&["reader.batch_size=1"], more].concat());
     let own = ["reader.reread_share=0.9", "-n=8", "dataset.num_files_train=15"];
     let uneven = estimate(&[&own[..], &["dataset.num_samples_per_file=4"]].concat());
     assert_eq!((&uneven["steps_per_epoch"], &uneven["dropped_samples"]), (&12.into(), &0.into()));

@@ -14,6 +14,12 @@ impl TrainPlan {
         let slow = self.slow_accelerators.iter().find(|slow| slow.0 == accelerator);
         slow.map_or(1.0, |slow| slow.1)
     }
+
+    /// Mean compute time of a step of the slowest accelerator, for which all wait.
+    pub fn slowest_compute_s(&self) -> f64 {
+        let factors = self.slow_accelerators.iter().map(|slow| slow.1);
+        self.compute.mean_s() * factors.fold(1.0, f64::max)
+    }
 }
 
 impl LoaderPlan {

@@ -95,6 +95,7 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         sample_read_bytes_mean.min(file_bytes_each / dataset.samples_per_file.max(1) as f64)
     };
     let client = plan.loader.client_times(read_bytes * plan.loader.batch_size as f64);
+    let times = client.unwrap_or_default();
     Estimate {
         files: layout.files(),
         file_bytes,
@@ -108,11 +109,9 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         steps: plan.train.steps(),
         dropped_samples: schedule::samples_of_epoch(dataset, &plan.loader, plan.accelerators)
             .saturating_sub(plan.train.steps_per_epoch.saturating_mul(step_samples)),
-        epoch_least_s: client.map_or(0.0, |client| client.start_s)
+        epoch_least_s: times.start_s
             + plan.train.steps_per_epoch as f64
-                * client.map_or(compute_s, |client| {
-                    client.step_s(compute_s, plan.loader.workers, f64::INFINITY)
-                }),
+                * times.step_s(compute_s, plan.loader.workers, f64::INFINITY),
         client,
         needed_bytes_per_second: (compute_s > 0.0)
             .then(|| asked_bytes * f64::from(plan.accelerators) / compute_s),

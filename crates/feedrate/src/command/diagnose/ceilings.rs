@@ -105,9 +105,8 @@ impl<'a> Part<'a> {
             }
         }
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        let slowest = plan.train.slow_accelerators.iter().map(|of| of.1).fold(1.0, f64::max);
         Ok(Part {
-            compute_s: plan.train.compute.mean_s() * slowest,
+            compute_s: plan.train.slowest_compute_s(),
             start_of_step_s: plan.loader.start_s() / plan.train.steps_per_epoch.max(1) as f64,
             preprocess_s: own.loader.preprocess.mean_s(),
             is_emulated: emulates_reads(&own.storage),

@@ -122,7 +122,11 @@ impl<'a> SearchRange<'a> {
 
     /// The plan of a run at `number`.
     pub(super) fn plan(&self, number: u64) -> anyhow::Result<Plan> {
-        Ok(resolve_silently(&self.at(number)?, request(self.arguments))?.0.plan)
+        Ok(self.resolved_at(number)?.plan)
+    }
+
+    fn resolved_at(&self, number: u64) -> anyhow::Result<Resolved> {
+        Ok(resolve_silently(&self.at(number)?, request(self.arguments))?.0)
     }
 
     /// The utilisation that the client alone leaves at `number`, where that is below what is to be reached: no run can tell otherwise.
@@ -130,8 +134,10 @@ impl<'a> SearchRange<'a> {
         if !self.is_of_all_or_sustained {
             return Ok(None);
         }
-        let resolved = resolve_silently(&self.at(number)?, request(self.arguments))?.0;
-        Ok(resolved.client_leaves_percent().filter(|percent| *percent < self.bound))
+        Ok(self
+            .resolved_at(number)?
+            .client_leaves_percent()
+            .filter(|percent| *percent < self.bound))
     }
 
     /// The reason why no run at `number` could tell the response; `None` where one can.
