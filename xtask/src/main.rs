@@ -21,6 +21,7 @@ cargo xtask <command>
                 budgets of rules that are broken less often than before
   chaos [...]   the campaign against the real programs; `--short`: the form that CI runs; `--only CLASS`, `--seed N`:
                 one case again; `--first N`: other seeds; `--programs DIR`: those of a folder
+  book          make the searchable site of docs/ in target/book; needs mdbook
   bench [...]   build for release and run bench/run.py with these arguments";
 
 fn main() -> ExitCode {
@@ -46,6 +47,7 @@ fn command(words: &[&str]) -> Result<()> {
         ["tidy"] => tidy::tidy(&root),
         ["tidy", "--lower"] => tidy::lower_budgets(&root),
         ["chaos", rest @ ..] => chaos::chaos(&root, rest),
+        ["book"] => book(&root),
         ["bench", rest @ ..] => bench(&root, rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
@@ -53,6 +55,13 @@ fn command(words: &[&str]) -> Result<()> {
         }
         _ => bail!("`{}` is no command\n\n{USAGE}", words.join(" ")),
     }
+}
+
+fn book(root: &Path) -> Result<()> {
+    if !shell::works("mdbook", &["--version"]) {
+        bail!("there is no `mdbook`\n  hint: `cargo install --locked mdbook`");
+    }
+    shell::run(root, "mdbook", &["build", "docs"])
 }
 
 fn bench(root: &Path, arguments: &[&str]) -> Result<()> {

@@ -6,6 +6,7 @@
 mod repo;
 mod tokens;
 mod text;
+mod docs;
 mod layout;
 mod modules;
 mod circles;
@@ -71,6 +72,8 @@ static CHECKS: &[&Check] = &[
     &text::NO_LOOSE_ENDS,
     &text::NO_MERGE_MARKS,
     &text::NO_MACHINE_PATHS,
+    &docs::LINKS_LEAD_SOMEWHERE,
+    &docs::THE_BOOK_IS_WHOLE,
 ];
 
 /// Run every check on the tree at `root`.

@@ -2,7 +2,7 @@
 
 use super::repo::Repo;
 use super::tokens::{cut_tests, tokens};
-use super::{Check, budget, circles, families, idioms, layout, modules, text, tidy};
+use super::{Check, budget, circles, docs, families, idioms, layout, modules, text, tidy};
 
 /// The rule finds `expected` (`path:line: what`) in planted files, and nothing else.
 fn finds(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
@@ -339,6 +339,45 @@ fn planted_machine_paths_are_found() {
         &text::NO_MACHINE_PATHS,
         &[("README.md", &text)],
         &[&["README.md:1: `/ro", "ot/`"].concat(), &["README.md:1: `/ho", "me/`"].concat()],
+    );
+}
+
+#[test]
+fn planted_dead_links_are_found() {
+    finds(
+        &docs::LINKS_LEAD_SOMEWHERE,
+        &[
+            ("README.md", "[a](docs/a.md#one-two) [b](docs/c.md) [c](docs) [d](https://x/y)\n"),
+            ("docs/a.md", "# One *two*\n[b](../README.md)\n\n[c](#one) ![p](p.svg) [d](b/b.md)\n"),
+            ("docs/b/b.md", "[a](../a.md#one-two)\n```text\n[x](y.md)\n```\n[a](../a.md#x)\n"),
+        ],
+        &[
+            "README.md:1: `docs/c.md` is not there",
+            "docs/a.md:2: `../README.md` leads out of the book",
+            "docs/a.md:4: `#one` is no heading",
+            "docs/a.md:4: `p.svg` is not there",
+            "docs/b/b.md:5: `../a.md#x` is no heading",
+        ],
+    );
+}
+
+#[test]
+fn planted_pages_outside_the_book_are_found() {
+    let long = "\n".repeat(121);
+    finds(
+        &docs::THE_BOOK_IS_WHOLE,
+        &[
+            ("README.md", &long),
+            ("docs/SUMMARY.md", "[A](a.md)\n\n- [B](b/b.md)\n- [B again](b/b.md)\n"),
+            ("docs/a.md", ""),
+            ("docs/b/b.md", ""),
+            ("docs/b/c.md", ""),
+        ],
+        &[
+            "README.md:1: 121 lines",
+            "docs/b/b.md:1: stands 2 times in docs/SUMMARY.md",
+            "docs/b/c.md:1: stands 0 times in docs/SUMMARY.md",
+        ],
     );
 }
 

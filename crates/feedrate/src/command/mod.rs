@@ -29,6 +29,8 @@ mod clean;
 mod shell;
 mod supervise;
 mod bench;
+#[cfg(test)]
+mod reference;
 
 use crate::cli::DataArguments;
 use crate::exit::Exit;

@@ -114,10 +114,7 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         format!("at least {epoch}, if no accelerator ever waits{of_storage}"),
     ));
     rows.extend(estimate.needed_bytes_per_second.map(|needed| {
-        (
-            "to be fed",
-            format!("the storage must deliver {about}{}", units::bytes_per_second(needed)),
-        )
+        ("required rate", format!("{about}{} from the storage", units::bytes_per_second(needed)))
     }));
     if let Some(rate) = resolved.plan.storage.throttle_bytes_per_second {
         rows.push(("throttle", format!("reads are held to {}", units::bytes_per_second(rate))));

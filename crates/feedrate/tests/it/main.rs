@@ -100,3 +100,5 @@ mod talk;
 mod golden;
 /// Plots of runs and studies.
 mod plot;
+/// Commands of the README and the book.
+mod docs;

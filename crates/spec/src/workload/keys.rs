@@ -61,7 +61,7 @@ pub enum Origin {
 }
 
 /// Whole sections with a second name.
-pub(super) const SECTION_ALIASES: &[(&str, &str)] = &[("data_reader", "reader")];
+pub const SECTION_ALIASES: &[(&str, &str)] = &[("data_reader", "reader")];
 
 /// Keys that file and overrides give.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ mod suggest;
 mod tests;
 
 pub use apply::canonical_key;
-pub use keys::{Effect, KEYS, KeyInfo, Origin, Workload};
+pub use keys::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES, Workload};
 pub use overrides::Override;
 pub use parse::{Strictness, parse};
 pub use suggest::nearest;

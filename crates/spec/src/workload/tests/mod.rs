@@ -2,7 +2,6 @@
 
 mod values;
 mod problems;
-mod reference;
 mod laws;
 
 use super::{Override, Strictness, Workload, parse};

@@ -1,0 +1,327 @@
+//! The commands of the README and the book, run page by page, their output compared with what the page shows.
+//!
+//! | block | what happens |
+//! |---|---|
+//! | ```` ```console ```` | what follows `$ ` is run by bash, in one folder a page; stdout, where there is none stderr, is what stands below it |
+//! | ```` ```sh ```` | is run as one script, and has to succeed |
+//! | ```` ```yaml file=NAME ````, also `toml`, `csv` | is written before |
+//! | `<!--` and lines `$ …` | commands that readers do not see |
+//!
+//! Words behind the language: `varies`: numbers may differ, and so may which doubts a machine deserves; `exit=3`: that of the last command; `not-run=WHY`: counted in [`NOT_RUN`].
+//! `[..]` and `...` stand for anything, as in snapbox. `UPDATE_DOCS=1` writes what is printed into the pages.
+
+use crate::harness::Test;
+use snapbox::IntoData;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// So many blocks are not run, by what they would need.
+const NOT_RUN: &[(&str, usize)] = &[
+    ("build", 2),
+    ("cluster", 3),
+    ("example", 6),
+    ("gpu", 1),
+    ("minutes", 6),
+    ("mpi", 2),
+    ("python", 4),
+    ("storage", 10),
+    ("tutorial", 1),
+];
+
+/// Languages of blocks that hold no commands.
+const LANGUAGES: &[&str] = &["yaml", "toml", "python", "csv", "json", "text"];
+
+macro_rules! pages {
+    ($($name:ident: $path:literal),* $(,)?) => {
+        /// Pages with commands, a test each.
+        const PAGES: &[&str] = &[$($path),*];
+        $(#[test] fn $name() { check_page($path) })*
+    };
+}
+
+pages! {
+    first_run: "docs/guide/first-run.md",
+    buy_storage: "docs/task/buy-storage.md",
+    slow_training: "docs/task/slow-training.md",
+    paper: "docs/task/paper.md",
+    ci: "docs/task/ci.md",
+    troubleshooting: "docs/troubleshooting.md",
+    advice: "docs/guide/advice.md",
+    checkpoints: "docs/guide/checkpoints.md",
+    compare: "docs/guide/compare.md",
+    diagnose: "docs/guide/diagnose.md",
+    folder: "docs/guide/folder.md",
+    studies: "docs/guide/studies.md",
+}
+
+/// A fenced block, or a comment with commands.
+#[derive(Clone, Debug)]
+struct Block {
+    /// Number of its first line, from 0.
+    first_line: usize,
+    /// Number of the line that ends it.
+    end_line: usize,
+    language: String,
+    words: Vec<String>,
+    text: String,
+}
+
+impl Block {
+    fn word(&self, name: &str) -> Option<&str> {
+        self.words.iter().find_map(|word| match word.split_once('=') {
+            Some((key, value)) if key == name => Some(value),
+            _ => (word == name).then_some(""),
+        })
+    }
+
+    /// Its commands, each with what is shown of its output.
+    fn commands(&self) -> Vec<(String, String)> {
+        let mut commands: Vec<(String, String)> = Vec::new();
+        let mut goes_on = false;
+        for line in self.text.lines() {
+            let begins = match self.language.as_str() {
+                "sh" => (!line.trim().is_empty()).then_some(line),
+                _ => line.strip_prefix("$ "),
+            };
+            match (begins, commands.last_mut()) {
+                (_, Some((command, _))) if goes_on => *command = format!("{command}\n{line}"),
+                (Some(command), _) => commands.push((command.to_string(), String::new())),
+                (None, Some((_, output))) => *output += &format!("{line}\n"),
+                (None, None) => assert!(line.is_empty(), "output before a command: {line}"),
+            }
+            goes_on = line.ends_with('\\');
+        }
+        commands
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn page(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open: Option<(Block, String)> = None;
+    for (number, line) in page.lines().enumerate() {
+        let fence = line.len() - line.trim_start_matches('`').len();
+        match &mut open {
+            Some((block, end)) if line.trim_end() == end => {
+                block.end_line = number;
+                blocks.push(block.clone());
+                open = None;
+            }
+            Some((block, _)) => block.text += &format!("{line}\n"),
+            None if fence >= 3 || line == "<!--" => {
+                let (end, info) =
+                    if fence >= 3 { line.split_at(fence) } else { ("-->", "comment") };
+                let mut words = info.split_whitespace().map(String::from);
+                let language = words.next().unwrap_or_default();
+                let (words, text) = (words.collect(), String::new());
+                let block = Block { first_line: number, end_line: number, language, words, text };
+                open = Some((block, end.to_string()));
+            }
+            None => {}
+        }
+    }
+    assert!(open.is_none(), "a block has no end: {open:?}");
+    blocks
+}
+
+/// Run the commands of a page and compare.
+fn check_page(path: &str) {
+    let text = page(path);
+    let mut lines: Vec<String> = text.lines().map(String::from).collect();
+    let test = Test::new();
+    let mut differ = Vec::new();
+    let mut shift = 0;
+    for block in blocks(&text) {
+        if let Some(name) = block.word("file") {
+            test.write(name, &block.text);
+        }
+        if block.word("not-run").is_some() || LANGUAGES.contains(&block.language.as_str()) {
+            continue;
+        }
+        let printed = run_block(&test, path, &block);
+        if block.language != "console" {
+            continue;
+        }
+        let [actual, shown] = [&printed, &block.text].map(|text| compared(text, &block));
+        let outcome = snapbox::Assert::new().try_eq(None, actual.into_data(), shown.into_data());
+        let Err(difference) = outcome else { continue };
+        differ.push(format!("{path}:{}: {difference}", block.first_line + 1));
+        let within = (block.first_line + 1).wrapping_add(shift)..block.end_line.wrapping_add(shift);
+        let new: Vec<String> = printed.lines().map(String::from).collect();
+        shift = shift.wrapping_add(new.len()).wrapping_sub(within.len());
+        lines.splice(within, new);
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(root().join(path), lines.join("\n") + "\n").unwrap();
+    } else {
+        assert!(differ.is_empty(), "{}", differ.join("\n"));
+    }
+}
+
+/// The block as a terminal would show it.
+fn run_block(test: &Test, path: &str, block: &Block) -> String {
+    let programs = Path::new(env!("CARGO_BIN_EXE_feedrate")).parent().unwrap();
+    let search = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let commands = match block.language.as_str() {
+        "sh" => vec![(format!("set -e\n{}", block.text), String::new())],
+        _ => block.commands(),
+    };
+    assert!(!commands.is_empty(), "{path}:{}: no command", block.first_line + 1);
+    let mut shown = String::new();
+    for (number, (command, _)) in commands.iter().enumerate() {
+        let mut bash = test.program("bash", &["-c", command]);
+        let output = bash.env("PATH", &search).env("COLUMNS", "100").output().unwrap();
+        let [stdout, stderr] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        let is_last = number + 1 == commands.len();
+        let expected =
+            block.word("exit").filter(|_| is_last).map_or(0, |code| code.parse().unwrap());
+        assert_eq!(output.status.code(), Some(expected), "{path}: {command}\n{stdout}{stderr}");
+        let printed = if stdout.is_empty() { stderr } else { stdout };
+        let printed = printed.replace(&test.path("").display().to_string(), "/here/");
+        let printed: Vec<&str> = printed.lines().map(str::trim_end).collect();
+        shown += &format!("$ {command}\n{}", printed.join("\n"));
+        shown = format!("{}\n", shown.trim_end());
+    }
+    shown
+}
+
+/// The text; where numbers vary, with `0` for each of them, one unit of each kind, one space where there are several, and no line of doubts.
+fn compared(text: &str, block: &Block) -> String {
+    // A blank line between two commands is for the eye.
+    let text = text.replace("\n\n$ ", "\n$ ");
+    if block.word("varies").is_none() {
+        return text;
+    }
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("Doubts"));
+    lines.map(|line| masked(line) + "\n").collect()
+}
+
+fn masked(line: &str) -> String {
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut masked = String::new();
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_inside = ".,:-".contains(c)
+            && masked.ends_with('0')
+            && rest.peek().is_some_and(char::is_ascii_digit);
+        match c {
+            '0'..='9' if masked.ends_with('0') => {}
+            '0'..='9' => masked.push('0'),
+            _ if is_inside => {}
+            c => masked.push(c),
+        }
+    }
+    for (unit, base) in [("µs", "s"), ("ms", "s"), ("kB", "B"), ("MB", "B"), ("GB", "B")] {
+        masked = masked.replace(&format!("0 {unit}"), &format!("0 {base}"));
+    }
+    masked
+}
+
+#[test]
+fn every_page_with_commands_is_run() {
+    let mut not_run: BTreeMap<String, usize> = BTreeMap::new();
+    for path in documents() {
+        let blocks = blocks(&page(&path));
+        for block in &blocks {
+            let place = format!("{path}:{}", block.first_line + 1);
+            let language = block.language.as_str();
+            let is_commands = ["console", "sh", "comment"].contains(&language);
+            assert!(is_commands || LANGUAGES.contains(&language), "{place}: `{language}`");
+            let is_command = |line: &str| line.starts_with("$ ") || line.starts_with("feedrate ");
+            let is_hidden = !is_commands && block.text.lines().any(is_command);
+            assert!(!is_hidden, "{place}: commands stand in a block `console` or `sh`");
+            if let Some(why) = block.word("not-run") {
+                *not_run.entry(why.to_string()).or_default() += 1;
+            } else if is_commands {
+                assert!(PAGES.contains(&path.as_str()), "{path} is no page of this test");
+            }
+        }
+    }
+    let expected = NOT_RUN.iter().map(|&(why, blocks)| (why.to_string(), blocks)).collect();
+    assert_eq!(not_run, expected, "blocks that are not run, by what they would need");
+}
+
+/// The README and all pages of the book, from the root.
+fn documents() -> Vec<String> {
+    let listing = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "README.md", "docs/*.md"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let listing = String::from_utf8(listing.stdout).unwrap();
+    let paths: Vec<String> =
+        listing.lines().filter(|path| root().join(path).exists()).map(String::from).collect();
+    assert!(paths.len() > 20, "{paths:?}");
+    paths
+}
+
+/// Each option that a page names is one of its command.
+#[test]
+fn options_in_the_docs_are_options_of_the_program() {
+    let reference = page("docs/reference/cli.md");
+    let mut wrong = Vec::new();
+    for path in documents() {
+        let text = page(&path);
+        let spans = text.split('`').skip(1).step_by(2).map(String::from);
+        let commands = blocks(&text).into_iter().filter(|block| block.language != "text");
+        let commands = commands.flat_map(|block| {
+            let is_shown = ["console", "sh", "comment"].contains(&block.language.as_str());
+            if is_shown { block.commands() } else { Vec::new() }
+        });
+        for command in spans.chain(commands.map(|(command, _)| command)) {
+            wrong.extend(unknown_option(&reference, &command).map(|of| format!("{path}: {of}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The first option of a command line that its help does not have, or the command itself.
+fn unknown_option(reference: &str, command: &str) -> Option<String> {
+    let command = command.replace("\\\n", " ");
+    let (_, command) = command.split_once("feedrate ").filter(|(before, _)| {
+        before.is_empty() || before.ends_with(' ') && before.contains("-np ")
+    })?;
+    let end = [" #", " | ", " > ", " && ", ";"].iter().filter_map(|mark| command.find(mark)).min();
+    let words: Vec<&str> = command[..end.unwrap_or(command.len())].split_whitespace().collect();
+    let first = words.first().filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()))?;
+    let two = words.get(1).map(|second| format!("{first} {second}"));
+    let section = two
+        .into_iter()
+        .chain([first.to_string()])
+        .find_map(|name| reference.split_once(&format!("\n## feedrate {name}\n")));
+    let Some((_, section)) = section else { return Some(format!("`feedrate {first}`")) };
+    let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
+    words.iter().filter(|word| word.starts_with("--")).find_map(|word| {
+        let name = word.split('=').next()?;
+        let name = name.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        let is_known = section.match_indices(name).any(|(at, _)| {
+            !section[at + name.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-')
+        });
+        (!is_known).then(|| format!("`{name}` of `feedrate {command}`"))
+    })
+}
+
+#[test]
+fn only_numbers_may_vary() {
+    let check = |text: &str, masked: &str| {
+        let words = vec!["varies".to_string()];
+        let language = "console".to_string();
+        let block = Block { first_line: 0, end_line: 0, language, words, text: String::new() };
+        assert_eq!(compared(text, &block), masked);
+    };
+    check("55.8 % of 1,000  files\n", "0 % of 0 files\n");
+    check("a 1. b-2 2-3 4\n", "a 0. b-0 0 0\n");
+    check("results/2026-11-23-03-15-42\n", "results/0\n");
+    check("Doubts: 1 note\nwaited 900 µs [1.2 ms, -3.4 s]\n", "waited 0 s [0 s, -0 s]\n");
+    check("NO: 55 % AU, storage-bound\n", "NO: 0 % AU, storage-bound\n");
+}

@@ -1,0 +1,120 @@
+//! Rules about documents: links lead somewhere, the book has every page, the README is short.
+
+use super::repo::{Repo, SourceFile};
+use super::{Check, Violation};
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+
+const README_LINES_MAX: usize = 120;
+const BOOK: &str = "docs/";
+const SUMMARY: &str = "docs/SUMMARY.md";
+
+pub(super) static LINKS_LEAD_SOMEWHERE: Check = Check {
+    rule: "every link leads to a file, and to a heading in it; those of the book stay in it",
+    advice: "write the path from the folder of the document, and a heading in lower case with `-` for blanks",
+    find: |repo| documents(repo).flat_map(|document| dead_links(repo, document)).collect(),
+};
+
+pub(super) static THE_BOOK_IS_WHOLE: Check = Check {
+    rule: "each page of the book stands once in its summary; the README has at most 120 lines",
+    advice: "give the page its line in docs/SUMMARY.md; move what makes the README long to docs/",
+    find: |repo| {
+        let listed = repo.file(SUMMARY).map_or_else(Vec::new, |summary| {
+            links(summary).into_iter().map(|(_, to)| format!("{BOOK}{to}")).collect()
+        });
+        let mut findings = Vec::new();
+        for document in documents(repo) {
+            let lines = document.text.lines().count();
+            if document.path == "README.md" && lines > README_LINES_MAX {
+                findings.push(Violation::new(&document.path, 1, format!("{lines} lines")));
+            }
+            let times = listed.iter().filter(|path| **path == document.path).count();
+            if document.path.starts_with(BOOK) && document.path != SUMMARY && times != 1 {
+                let what = format!("stands {times} times in {SUMMARY}");
+                findings.push(Violation::new(&document.path, 1, what));
+            }
+        }
+        findings
+    },
+};
+
+fn documents(repo: &Repo) -> impl Iterator<Item = &SourceFile> {
+    repo.files().iter().filter(|file| file.path.ends_with(".md"))
+}
+
+fn dead_links(repo: &Repo, document: &SourceFile) -> Vec<Violation> {
+    let fault = |to: &str| {
+        let (path, heading) = to.split_once('#').unwrap_or((to, ""));
+        let target =
+            if path.is_empty() { document.path.clone() } else { beside(&document.path, path) };
+        let is_folder =
+            || repo.files().iter().any(|file| file.path.starts_with(&format!("{target}/")));
+        let is_left = document.path.starts_with(BOOK) && !target.starts_with(BOOK);
+        match repo.file(&target) {
+            _ if is_left => Some("leads out of the book"),
+            None => (!is_folder()).then_some("is not there"),
+            Some(file) => {
+                let is_heading =
+                    heading.is_empty() || headings(file).iter().any(|id| id == heading);
+                (!is_heading).then_some("is no heading")
+            }
+        }
+    };
+    let local = links(document).into_iter().filter(|(_, to)| !to.contains("://"));
+    local
+        .filter_map(|(line, to)| {
+            Some(Violation::new(&document.path, line, format!("`{to}` {}", fault(&to)?)))
+        })
+        .collect()
+}
+
+/// Links and pictures, with their lines.
+fn links(document: &SourceFile) -> Vec<(usize, String)> {
+    let events = Parser::new(&document.text).into_offset_iter();
+    events
+        .filter_map(|(event, range)| match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                let line = document.text[..range.start].matches('\n').count() + 1;
+                Some((line, dest_url.to_string()))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Identifiers of headings, as mdBook and forges make them.
+fn headings(document: &SourceFile) -> Vec<String> {
+    let mut headings = Vec::new();
+    let mut heading: Option<String> = None;
+    for event in Parser::new(&document.text) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::End(TagEnd::Heading(_)) => headings.extend(heading.take().map(|text| id(&text))),
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&text);
+                }
+            }
+            _ => {}
+        }
+    }
+    headings
+}
+
+fn id(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || " _-".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>().to_lowercase()
+}
+
+/// `path` as it stands in `document`, from the root.
+fn beside(document: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = document.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." | "" => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
