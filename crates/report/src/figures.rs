@@ -1,33 +1,103 @@
-//! The figures of a report: every plot that its runs have enough for, drawn on a light and a dark ground.
+//! The figures of a report: every plot that its runs have enough for and that says something which no figure before it says, drawn on a light and a dark
+//! ground.
 
 use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, PanelContent, Scale, Series, Style};
-use crate::draw::{Look, Theme, draw};
+use crate::draw::{Drawing, Look, Theme, draw};
 use crate::number::significant;
 use crate::plot::data::Data;
 use crate::plot::{Missing, Needs, PLOTS};
 use crate::report::{NotDrawn, ReportFigure};
 use crate::table::ReportTable;
 
+/// Pictures that a page opens with.
+const LEAD_MAX: usize = 3;
+
+/// Size of these: a third of a page each, side by side.
+const LEAD: Look = Look { width_in: Some(4.8), font_pt: 9.0, theme: Theme::Light };
+
+/// Height of the tallest of these, as a share of its width.
+const LEAD_ASPECT_MAX: f64 = 0.9;
+
 /// In the order of the plots, and those that the data have not enough for.
 pub(super) fn figures(data: &Data) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
-    let (mut figures, mut not_drawn) = (Vec::new(), Vec::new());
+    let (mut found, mut not_drawn): (Vec<(String, Figure)>, Vec<NotDrawn>) = Default::default();
     for plot in PLOTS {
         let name = plot.member.name.to_string();
         match plot.figure(data, None) {
             // Only searches and diagnoses are asked for one.
             Err(_) if matches!(plot.needs, Needs::Search | Needs::Diagnosis) => {}
             Err(Missing { message, hint }) => not_drawn.push(NotDrawn { name, why: message, hint }),
-            Ok(drawn) => {
-                let [svg, dark] = [Theme::Light, Theme::Dark]
-                    .map(|theme| draw(&drawn, &Look { theme, ..Look::default() }).svg);
-                let (series, values) = (series(&drawn), values(&drawn));
-                let Figure { title, caption, .. } = drawn;
-                let svg_dark = Some(dark);
-                figures.push(ReportFigure { name, title, caption, svg, svg_dark, series, values });
-            }
+            Ok(drawn) => match says_nothing(&drawn, &found) {
+                Some(why) => {
+                    let hint = format!("`feedrate plot {name}` draws it all the same");
+                    not_drawn.push(NotDrawn { name, why, hint });
+                }
+                None => found.push((name, drawn)),
+            },
         }
     }
+    let (mut figures, mut leads) = (Vec::new(), 0);
+    for (name, drawn) in found {
+        let is_lead = leads < LEAD_MAX && aspect(&draw(&drawn, &LEAD)) <= LEAD_ASPECT_MAX;
+        leads += usize::from(is_lead);
+        let look = if is_lead { LEAD } else { Look::default() };
+        let [svg, dark] =
+            [Theme::Light, Theme::Dark].map(|theme| draw(&drawn, &Look { theme, ..look }).svg);
+        let (series, values) = (series(&drawn), values(&drawn));
+        let Figure { title, caption, .. } = drawn;
+        let svg_dark = Some(dark);
+        figures.push(ReportFigure { name, title, caption, is_lead, svg, svg_dark, series, values });
+    }
     (figures, not_drawn)
+}
+
+fn aspect(drawing: &Drawing) -> f64 {
+    drawing.size_in.1 / drawing.size_in.0
+}
+
+/// The reason for which nobody learns anything from a figure: a plot of one point, a pie of one slice, values that stand in one before it.
+fn says_nothing(drawn: &Figure, before: &[(String, Figure)]) -> Option<String> {
+    let pies = drawn.panels.iter().filter_map(|panel| match &panel.content {
+        PanelContent::Pie { slices } => Some(slices),
+        PanelContent::Axes(_) | PanelContent::Matrix(_) => None,
+    });
+    if let [slice] = pies.flatten().collect::<Vec<_>>()[..] {
+        return Some(format!("all {:.0} are {}", slice.value, slice.label));
+    }
+    if drawn.panels.iter().all(is_of_one_place) {
+        return Some("its marks have one place on the axis: nothing would be compared".into());
+    }
+    let all: Vec<_> = drawn.panels.iter().map(points).collect::<Option<_>>()?;
+    let is_known = all.iter().all(|own| before.iter().any(|(_, of)| shows(of, own)));
+    let (name, _) = before.iter().find(|(_, of)| is_known && shows(of, &all[0]))?;
+    Some(format!("its values stand in other figures, the first in `{name}`"))
+}
+
+/// The values of a panel, with the name of their axis.
+type Points<'a> = (&'a str, Vec<String>);
+
+fn shows(figure: &Figure, own: &Points) -> bool {
+    figure.panels.iter().filter_map(points).any(|of| of == *own)
+}
+
+/// Whether all points of a panel stand above one another.
+fn is_of_one_place(panel: &Panel) -> bool {
+    let mut points = panel.all_series().flat_map(|series| &series.points);
+    let first = points.next();
+    let is_bare = matches!(panel.content, PanelContent::Axes(_))
+        && !panel.layers().iter().any(|layer| matches!(layer, Layer::Bars(_)));
+    is_bare && points.all(|point| first.is_some_and(|first| first.x == point.x))
+}
+
+/// The values of a panel under the name of their axis, in order; `None` of one that shows other things than points.
+fn points(panel: &Panel) -> Option<Points<'_>> {
+    let axes = panel.axes()?;
+    let is_points = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule { .. });
+    let points = panel.all_series().flat_map(|series| &series.points);
+    let mut values: Vec<String> = points.map(|point| format!("{:.9e}", point.y)).collect();
+    values.sort_unstable();
+    let is_known = axes.layers.iter().all(is_points) && !values.is_empty();
+    is_known.then_some((axes.y.label.as_str(), values))
 }
 
 /// Names of series; none where there is only one.
@@ -147,5 +217,51 @@ fn at(axis: &Axis, value: f64) -> String {
         }
         _ if value == value.round() && value.abs() < 1e6 => format!("{value:.0}"),
         _ => significant(Some(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::figure::{AxisRange, Naming, Point, Slice, Tone};
+
+    fn figure(content: PanelContent) -> Figure {
+        let panels = vec![Panel { title: None, series_of: None, content }];
+        Figure {
+            title: String::new(),
+            caption: String::new(),
+            panels,
+            columns: 1,
+            naming: Naming::None,
+        }
+    }
+
+    fn marks(x_label: &str, points: &[(f64, f64)]) -> Figure {
+        let points = points.iter().map(|&(x, y)| Point::at(x, y)).collect();
+        let layers = vec![Layer::series("", Tone::Hue(0), Style::Marks, points)];
+        let [x, y] = [x_label, "AU"].map(|label| Axis::linear(label, AxisRange::FromZero));
+        figure(PanelContent::Axes(Axes { x, y, layers, aspect: 0.6 }))
+    }
+
+    fn pie(values: &[f64]) -> Figure {
+        let slice = |&value: &f64| Slice { label: "done".into(), value, tone: Tone::Good };
+        figure(PanelContent::Pie { slices: values.iter().map(slice).collect() })
+    }
+
+    #[test]
+    fn a_figure_that_says_nothing_new_is_left_out() {
+        let before = [("first".to_string(), marks("processes", &[(1.0, 90.0), (2.0, 50.0)]))];
+        for (drawn, expected) in [
+            (marks("processes", &[(1.0, 90.0)]), Some("its marks have one place on the axis")),
+            (marks("processes", &[(4.0, 90.0), (4.0, 50.0)]), Some("its marks have one place")),
+            (marks("threads", &[(2.0, 50.0), (1.0, 90.0)]), Some("the first in `first`")),
+            (marks("threads", &[(2.0, 50.0), (1.0, 91.0)]), None),
+            (pie(&[54.0]), Some("all 54 are done")),
+            (pie(&[50.0, 4.0]), None),
+        ] {
+            let why = says_nothing(&drawn, &before);
+            let has = |expected| why.as_ref().is_some_and(|why| why.contains(expected));
+            assert!(expected.map_or(why.is_none(), has), "{why:?}: {expected:?}");
+        }
     }
 }

@@ -3,9 +3,10 @@
 
 use crate::advice;
 use crate::ceilings;
+use crate::comparison::comparison;
 use crate::figures::figures;
 use crate::methods;
-use crate::opening::{self, opening};
+use crate::opening::{DO_NOT_USE, Room, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::plot::whatif;
@@ -26,7 +27,7 @@ use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
-use feedrate_results::overview::Overview;
+use feedrate_results::overview::{Overview, StatusCounts};
 use feedrate_results::row::Row;
 use feedrate_results::run::{Reason, Run, Settings};
 use feedrate_results::search::SearchResult;
@@ -55,15 +56,29 @@ pub fn of_results(
     found.data.overview = overview(paths)?;
     found.data.curves = whatif::curves(&found.data, replan);
     let (figures, not_drawn) = figures(&found.data);
-    let is_search = !found.data.searches.is_empty();
-    let mut report = Report { figures, not_drawn, ..concluded(found, paths, from, replan) };
-    if !is_search {
-        let lines = opening::of_page(&report);
-        // Before what to do, and how much more there is.
-        let at = report.opening.len().saturating_sub(2);
-        report.opening.splice(at..at, lines);
-    }
-    Ok(report)
+    let overview = found.data.overview.clone();
+    let mut report = concluded(found, paths, from, replan, Room::Page);
+    report.comparison = comparison(paths, threads);
+    let compared = report.comparison.as_ref().map(|of| line("Compared", of.says.clone()));
+    report.opening.splice(0..0, compared);
+    let after = report.opening.iter().position(|line| line.name == DO_NOT_USE).unwrap_or(0);
+    report.opening.splice(after..after, overview.as_ref().and_then(not_run));
+    Ok(Report { figures, not_drawn, ..report })
+}
+
+fn line(name: &str, value: String) -> FindingFigure {
+    FindingFigure { name: name.into(), value }
+}
+
+/// Rows of a study that have no result.
+fn not_run(of: &Overview) -> Option<FindingFigure> {
+    let StatusCounts { done, running, pending, failed } = of.counts;
+    let states = [(running, "running"), (pending, "pending"), (failed, "failed")];
+    let states = states.into_iter().filter(|of| of.0 > 0);
+    let states: Vec<String> = states.map(|(count, state)| format!("{count} {state}")).collect();
+    let all = of.counts.all();
+    let says = || format!("{} of {all} rows have no result: {}", all - done, states.join(", "));
+    (!states.is_empty()).then(|| line("Not run", says()))
 }
 
 /// Conclusions from runs that were read, without figures.
@@ -71,7 +86,7 @@ pub fn of_results(
 /// # Errors
 /// The CSV of their study cannot be read.
 pub fn of_index(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError> {
-    Ok(concluded(FoundRuns::new(index, paths)?, paths, None, NO_CHANGES))
+    Ok(concluded(FoundRuns::new(index, paths)?, paths, None, NO_CHANGES, Room::Screen))
 }
 
 fn concluded(
@@ -79,6 +94,7 @@ fn concluded(
     paths: &[PathBuf],
     from: Option<&Path>,
     replan: ReplanOf<'_>,
+    room: Room,
 ) -> Report {
     let FoundRuns { data, others, left_out } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
@@ -122,16 +138,13 @@ fn concluded(
         runs,
         ..Report::default()
     };
-    report.opening = searches.iter().flat_map(search::lines).collect();
-    report.opening.extend(diagnoses.iter().map(|of| FindingFigure {
-        name: "Ceilings".into(),
-        value: format!("{}: {}", of.workload, ceilings::answer(of)),
+    let mut answered: Vec<FindingFigure> = searches.iter().flat_map(search::lines).collect();
+    answered.extend(trials.iter().map(|of| {
+        line("Advice", format!("{}: {}", of.workload, words::advice::tried(of).join("; ")))
     }));
-    report.opening.extend(trials.iter().map(|of| FindingFigure {
-        name: "Advice".into(),
-        value: format!("{}: {}", of.workload, words::advice::tried(of).join("; ")),
-    }));
-    report.opening.extend(opening(&report));
+    report.opening = opening(&report, answered, room);
+    let ceilings = diagnoses.iter().map(|of| format!("{}: {}", of.workload, ceilings::answer(of)));
+    report.opening.splice(0..0, ceilings.map(|says| line("Ceilings", says)));
     report
 }
 
@@ -413,6 +426,17 @@ mod tests {
         assert_eq!(of(SOURCE), ["closed/x/one", "closed/x/two"]);
         let workloads = ["unknown (one/w/run_1/c1)", "unknown (two/w/run_1/c1)"];
         assert_eq!(of("workload"), workloads);
+    }
+
+    #[test]
+    fn rows_without_a_result_are_counted_by_state() {
+        let of = |pending, failed| {
+            let counts = StatusCounts { done: 36, running: 0, pending, failed };
+            not_run(&Overview { counts, factors: Vec::new(), matrix: Vec::new() })
+        };
+        let says = "18 of 54 rows have no result: 12 pending, 6 failed";
+        assert_eq!(of(12, 6).unwrap().value, says);
+        assert_eq!(of(0, 0), None);
     }
 
     #[test]

@@ -4,14 +4,16 @@ use crate::experiment::{ReportedExperiment, SaveMiddles, experiments};
 use crate::middle::Middle;
 use crate::number::{megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
-use crate::table::{ColumnKind, ReportTable, TableCell};
+use crate::table::{ColumnKind, ReportTable, TableCell, UNKNOWN};
 use crate::words::answer::passes;
+use feedrate_analysis::design::{PROCESSES, SOURCE};
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, SAMPLES_WHOLE,
 };
 use feedrate_results::groups::Passes;
 use feedrate_results::run::Submission;
-use std::collections::{BTreeMap, HashMap};
+use feedrate_spec::units;
+use std::collections::{BTreeSet, HashMap};
 
 /// All runs.
 pub(super) fn table_of_runs(report: &Report) -> ReportTable {
@@ -64,11 +66,14 @@ pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
             &all,
             &shown,
             "AU of all steps (%) by epoch",
+            ColumnKind::Utilisation,
             |one, epoch| one.epochs.get(epoch).map(|of| of.au_all_steps_percent.cell(percent)),
         ));
-        tables.push(by_epoch(report, &all, &shown, "Samples/s by epoch", |one, epoch| {
+        let cell = |one: &ReportedExperiment, epoch: usize| {
             one.epochs.get(epoch).map(|of| of.samples_per_second.cell(significant))
-        }));
+        };
+        let title = "Samples/s by epoch";
+        tables.push(by_epoch(report, &all, &shown, title, ColumnKind::Rate, cell));
     }
     let saving: Vec<&ReportedExperiment> = all.iter().filter(|one| one.saves.is_some()).collect();
     if !saving.is_empty() {
@@ -82,13 +87,14 @@ fn by_epoch(
     all: &[ReportedExperiment],
     shown: &[usize],
     title: &str,
+    kind: ColumnKind,
     cell: impl Fn(&ReportedExperiment, usize) -> Option<TableCell>,
 ) -> ReportTable {
     let several: Vec<&ReportedExperiment> = all.iter().filter(|one| 1 < one.epochs.len()).collect();
     let mut table = table_of(report, &several, format!("{title}. {MEANS}"));
     for &epoch in shown {
         let cells = several.iter().map(|one| cell(one, epoch).unwrap_or_default());
-        table.add(&format!("Epoch {}", epoch + 1), ColumnKind::Number, cells);
+        table.add(&format!("Epoch {}", epoch + 1), kind, cells);
     }
     table
 }
@@ -144,8 +150,12 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     table.add("AU windowed (%)", kind, windowed);
     let bar = |one: &ReportedExperiment| report.runs[one.runs[0]].run.bar_percent;
     if all.iter().any(|one| bar(one).is_some()) {
-        let bars = all.iter().map(|one| TableCell::number(bar(one)));
-        table.add("Bar (%)", ColumnKind::Number, bars);
+        let bars: Vec<TableCell> = all.iter().map(|one| TableCell::number(bar(one))).collect();
+        if bars.iter().all(|one| *one == bars[0]) {
+            table.title += &format!(" The bar is {} % AU.", bars[0].text);
+        } else {
+            table.add("Bar (%)", ColumnKind::Number, bars);
+        }
         let runs = |one: &ReportedExperiment| {
             let runs = one.runs.iter().map(|&run| &report.runs[run].run);
             passes(Passes::over_all_steps(runs))
@@ -164,26 +174,77 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     table
 }
 
-/// Settings of runs; an experiment has those of its first run.
+/// Settings that these runs differ in, a column each; an experiment has those of its first run. What is the same of all stands above the table.
 fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun]) {
-    let text = ColumnKind::Text;
-    if report.has_several_sources() {
-        let sources = runs.iter().map(|one| report.sources.get(one.source));
-        let paths = sources.map(|source| source.map_or("", |source| source.path.as_str()));
-        table.add("Source", text, paths);
+    let mut same = Vec::new();
+    for (name, kind, cells) in settings(report, runs) {
+        let texts: BTreeSet<&str> = cells.iter().map(|cell| cell.text.as_str()).collect();
+        match texts.into_iter().collect::<Vec<_>>()[..] {
+            [] | [""] | [UNKNOWN] => {}
+            [one] => same.push(format!("{} {one}", name.to_lowercase())),
+            _ => table.add(&name, kind, cells),
+        }
     }
-    if report.runs.iter().any(|one| one.run.submission.is_some()) {
-        let systems = runs.iter().map(|one| one.run.submission.as_ref());
-        let systems = systems.map(|of| of.map_or(String::new(), Submission::to_string));
-        table.add("System", text, systems);
+    if !same.is_empty() {
+        table.title += &format!(" All of {}.", same.join(", "));
     }
-    table.add("Workload", text, runs.iter().map(|one| &one.run.workload));
-    table.add("Parameter", text, runs.iter().map(|one| &one.run.parameter));
-    table.add("Value", text, runs.iter().map(|one| TableCell::level(&one.run.value)));
-    let processes = runs.iter().map(|one| one.run.accelerators.map(u64::from));
-    table.add("Procs", ColumnKind::Number, processes);
-    if is_varied_otherwise(report) {
-        table.add("Factors", text, runs.iter().map(|one| other_levels(one)));
+}
+
+/// Name, kind and cells.
+type Column = (String, ColumnKind, Vec<TableCell>);
+
+fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
+    let text = |name: &str, of: &dyn Fn(&ReportedRun) -> TableCell| -> Column {
+        (name.into(), ColumnKind::Text, runs.iter().map(|one| of(one)).collect())
+    };
+    let mut columns = vec![
+        text("Source", &|one| match report.sources.get(one.source) {
+            Some(source) if report.has_several_sources() => (&source.path).into(),
+            _ => TableCell::default(),
+        }),
+        text("System", &|one| {
+            one.run.submission.as_ref().map_or(String::new(), Submission::to_string).into()
+        }),
+        text("Workload", &|one| (&one.run.workload).into()),
+        text("Processes", &|one| one.run.accelerators.map(u64::from).into()),
+    ];
+    columns[3].1 = ColumnKind::Number;
+    let names: BTreeSet<&str> =
+        runs.iter().flat_map(|one| one.factors.keys()).map(String::as_str).collect();
+    for name in names.into_iter().filter(|name| ![PROCESSES, SOURCE].contains(name)) {
+        let level = |one: &ReportedRun| {
+            one.factors.get(name).map_or_else(TableCell::default, |level| of_level(name, level))
+        };
+        columns.push(text(name, &level));
+    }
+    if !is_told_by(&columns, runs) {
+        columns.push(text("Parameter", &|one| (&one.run.parameter).into()));
+        columns.push(text("Value", &|one| TableCell::level(&one.run.value)));
+    }
+    columns
+}
+
+/// Whether runs of another parameter or value differ in some column too.
+fn is_told_by(columns: &[Column], runs: &[&ReportedRun]) -> bool {
+    let mut known: HashMap<Vec<&str>, [&str; 2]> = HashMap::new();
+    runs.iter().enumerate().filter(|(_, one)| one.unused().is_none()).all(|(at, one)| {
+        let told = columns.iter().map(|column| column.2[at].text.as_str()).collect();
+        let varied = [one.run.parameter.as_str(), one.run.value.as_str()];
+        *known.entry(told).or_insert(varied) == varied
+    })
+}
+
+/// As people write it.
+fn of_level(name: &str, level: &str) -> TableCell {
+    let cell = TableCell::level(level);
+    match cell.value {
+        Some(value) if name.ends_with("bytes_per_second") => {
+            TableCell { text: units::bytes_per_second(value), ..cell }
+        }
+        Some(value) if name.ends_with("bytes") => {
+            TableCell { text: units::bytes(value as u64), ..cell }
+        }
+        _ => cell,
     }
 }
 
@@ -204,21 +265,4 @@ fn rate(cell: TableCell, is_estimated: bool) -> TableCell {
 /// DLIO's files do not tell it.
 fn has_sustained(report: &Report) -> bool {
     report.runs.iter().any(|one| one.run.metric(&AU_SUSTAINED).is_some())
-}
-
-/// Only where parameter and value do not say what sets experiments apart.
-fn is_varied_otherwise(report: &Report) -> bool {
-    let mut known: HashMap<_, &BTreeMap<String, String>> = HashMap::new();
-    report.runs.iter().filter(|one| one.unused().is_none()).any(|one| {
-        let run = &one.run;
-        let told = (one.source, &run.workload, &run.parameter, &run.value, run.accelerators);
-        *known.entry(told).or_insert(&one.factors) != &one.factors
-    })
-}
-
-/// Levels of factors that have no column.
-fn other_levels(one: &ReportedRun) -> String {
-    let columns = ["processes", "source", &one.run.parameter];
-    let rest = one.factors.iter().filter(|(name, _)| !columns.contains(&name.as_str()));
-    rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>().join(", ")
 }

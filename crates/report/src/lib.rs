@@ -15,6 +15,7 @@ mod methods;
 mod figures;
 mod told;
 mod advice;
+mod comparison;
 pub mod opening;
 pub mod gather;
 pub mod output;

@@ -340,7 +340,9 @@ pub(super) fn setups(runs: Runs) -> Vec<ReportTable> {
     for machine in runs.iter().flat_map(|one| &one.run.machines) {
         let rows = machine.components.iter().map(|(name, of)| {
             // Free space changes with every run, and is none of the machine's parts.
-            let kept: Vec<&str> = of.split(", ").filter(|word| !word.ends_with(" free")).collect();
+            let kept = of.split(", ").filter(|word| !word.ends_with(" free"));
+            let kept = kept.map(|word| word.split_once(" free of ").map_or(word, |of| of.1));
+            let kept: Vec<&str> = kept.collect();
             vec![name.clone(), kept.join(", ")]
         });
         let title = format!("Experimental setup: {}", machine.hostname);

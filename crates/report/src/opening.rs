@@ -1,14 +1,17 @@
-//! The five lines that a report opens with: what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides nothing
-//! that findings and doubts do not say.
+//! The lines that a report opens with: the answer, what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides
+//! nothing that answers, findings and doubts do not say.
 
 use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
+use crate::words;
+use crate::words::answer::range;
 use crate::words::number::list;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, matters};
+use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::groups::{Passes, passes_as_reported_alone};
-use feedrate_results::run::Reason;
+use feedrate_results::run::{Reason, Run};
 use feedrate_spec::units::counted;
 use std::collections::BTreeMap;
 
@@ -19,32 +22,97 @@ const NAMED_MAX: usize = 3;
 /// Points by which reported utilisation is another than that of all steps.
 const ARTEFACT_POINTS: f64 = 5.0;
 
-pub(super) fn opening(report: &Report) -> Vec<FindingFigure> {
-    let lines = [
-        ("Do not use", unusable(report)),
-        ("Artefacts", artefacts(report)),
-        ("Holds", holds(report)),
-        ("To do", to_do(report)),
-        ("More", more(report)),
-    ];
-    lines.map(|(name, value)| FindingFigure { name: name.into(), value }).into()
+/// How much room there is.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Room {
+    /// A terminal's screen.
+    Screen,
+    /// A page, which also has the best of the tested configurations with what it costs, and what changes while runs last.
+    Page,
 }
 
-/// Lines that only a page has room for: the best of the tested configurations with what it costs, and what changes while runs last.
-pub(super) fn of_page(report: &Report) -> Vec<FindingFigure> {
-    let best = report.recommendations.first().map(|of| {
-        let own = of.says.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
-        if report.recommendations.len() == 1 { own } else { format!("{}: {own}", of.workload) }
-    });
+/// Lines that stand below the pictures of a page.
+pub(super) const BELOW: [&str; 2] = [ARTEFACTS, OVER_TIME];
+/// Lines that a page says elsewhere: as its first finding, and in numbers beside its heading.
+pub(super) const ELSEWHERE: [&str; 2] = [HOLDS, MORE];
+
+pub(super) const DO_NOT_USE: &str = "Do not use";
+const ARTEFACTS: &str = "Artefacts";
+const HOLDS: &str = "Holds";
+const OVER_TIME: &str = "Over time";
+const MORE: &str = "More";
+
+/// `answered`: by a search or trials, whose runs have no common answer of their own.
+pub(super) fn opening(
+    report: &Report,
+    answered: Vec<FindingFigure>,
+    room: Room,
+) -> Vec<FindingFigure> {
+    let is_open = answered.is_empty();
+    let [answer, rates] = if is_open { answers(report) } else { [None, None] };
+    let [best, over_time] = match room {
+        Room::Page if is_open => [best(report), over_time(report)],
+        _ => [None, None],
+    };
+    let lines = [
+        ("Answer", answer),
+        ("Rates", rates),
+        ("Best", best),
+        (DO_NOT_USE, Some(unusable(report))),
+        (ARTEFACTS, Some(artefacts(report))),
+        (HOLDS, Some(holds(report))),
+        (OVER_TIME, over_time),
+        ("To do", Some(to_do(report))),
+        (MORE, Some(more(report))),
+    ];
+    let lines = lines.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
+    answered.into_iter().chain(lines.map(|(name, value)| FindingFigure { name, value })).collect()
+}
+
+/// Whether the accelerators of these runs were fed, and the rates that they needed and had. The answer of a single run stands in the report itself.
+fn answers(report: &Report) -> [Option<String>; 2] {
+    if report.answer.is_some() {
+        return [None, None];
+    }
+    let used = || report.runs.iter().filter(|one| one.unused().is_none()).map(|one| &one.run);
+    let own: Vec<&Answer> = used().filter_map(|run| run.answer.as_ref()).collect();
+    let mut lines = words::answer::of_several(&own).into_iter();
+    let (own, rates) = (lines.next(), lines.next());
+    let others: Vec<&Run> = used().filter(|run| !run.is_own()).collect();
+    let says: Vec<String> = own.into_iter().chain(bar(&others)).collect();
+    [(!says.is_empty()).then(|| says.join("; ")), rates]
+}
+
+/// How many of others' runs reach their bar, and their utilisation.
+fn bar(runs: &[&Run]) -> Option<String> {
+    let of = Passes::over_all_steps(runs.iter().copied());
+    let count = of.yes + of.no + of.unknown;
+    let reach = if of.yes == 1 || count == 1 { "reaches" } else { "reach" };
+    let all = counted(count as u64, "run");
+    let unknown = match of.unknown {
+        0 => String::new(),
+        unknown => format!(", of {unknown} it is not known"),
+    };
+    let au = runs.iter().filter_map(|run| run.metric(&AU_ALL_STEPS));
+    let au = range(au.map(|au| (au, format!("{au:.0} %"))));
+    let au = au.map_or(String::new(), |au| format!("; {au} AU"));
+    let says = format!("{} of {all} {reach} the bar over all steps{unknown}{au}", of.yes);
+    (0 < of.yes + of.no).then_some(says)
+}
+
+fn best(report: &Report) -> Option<String> {
+    let of = report.recommendations.first()?;
+    let own = of.says.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
+    Some(if report.recommendations.len() == 1 { own } else { format!("{}: {own}", of.workload) })
+}
+
+fn over_time(report: &Report) -> Option<String> {
     let kinds = [FindingKind::Epochs, FindingKind::Checkpoints];
     let is_large = |one: &FindingText| one.numbers.iter().any(|of| matters(&of.effect));
-    let over_time =
+    let says =
         kinds.map(|kind| report.findings.iter().find(|one| one.kind == kind && is_large(one)));
-    let over_time: Vec<&str> = over_time.into_iter().flatten().map(|one| &*one.says).collect();
-    let over_time = (!over_time.is_empty()).then(|| over_time.join("; "));
-    let lines = [("Best", best), ("Over time", over_time)];
-    let lines = lines.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
-    lines.map(|(name, value)| FindingFigure { name, value }).collect()
+    let says: Vec<&str> = says.into_iter().flatten().map(|one| &*one.says).collect();
+    (!says.is_empty()).then(|| says.join("; "))
 }
 
 fn unusable(report: &Report) -> String {
@@ -159,42 +227,23 @@ fn holds(report: &Report) -> String {
     });
     let [shown, doubted] = [Support::Shown, Support::Doubted]
         .map(|support| claims.clone().find(|one| one.support == support));
-    let bar = bar(report).into_iter();
-    let parts: Vec<String> = match (shown, doubted) {
-        (Some(found), _) => std::iter::once(found.says.clone()).chain(bar).collect(),
+    match (shown, doubted) {
+        (Some(found), _) => found.says.clone(),
         (None, Some(found)) => {
-            let says = format!("{} (with doubts: {})", found.says, found.doubts.join(", "));
-            std::iter::once(says).chain(bar).collect()
+            format!("{} (with doubts: {})", found.says, found.doubts.join(", "))
         }
         (None, None) => {
             let is_slight = |one: &FindingText| {
                 let is_difference = matches!(one.kind, FindingKind::Effect | FindingKind::Drift);
                 is_difference && one.support == Support::Shown
             };
-            let nothing = if report.findings.iter().any(is_slight) {
+            if report.findings.iter().any(is_slight) {
                 format!("no difference of {:.0} % or more is shown", 100.0 * MARGIN)
             } else {
                 format!("no difference between runs is shown{}", why_nothing(report))
-            };
-            bar.chain([nothing]).collect()
+            }
         }
-    };
-    parts.join("; ")
-}
-
-/// How many of others' runs reach their bar; ours have an answer each.
-fn bar(report: &Report) -> Option<String> {
-    let used = report.runs.iter().filter(|one| one.unused().is_none()).map(|one| &one.run);
-    let of = Passes::over_all_steps(used.filter(|run| !run.is_own()));
-    let count = of.yes + of.no + of.unknown;
-    let reach = if of.yes == 1 || count == 1 { "reaches" } else { "reach" };
-    let all = counted(count as u64, "run");
-    let unknown = match of.unknown {
-        0 => String::new(),
-        unknown => format!(", of {unknown} it is not known"),
-    };
-    let says = format!("{} of {all} {reach} the bar over all steps{unknown}", of.yes);
-    (0 < of.yes + of.no).then_some(says)
+    }
 }
 
 fn why_nothing(report: &Report) -> String {

@@ -24,12 +24,14 @@ pub struct Report {
     pub title: String,
     /// Program and version that made it.
     pub program: String,
-    /// Runs that must not be used, artefacts, what holds, what to do, and how much more there is.
+    /// The answer, runs that must not be used, artefacts, what holds, what to do, and how much more there is.
     pub opening: Vec<FindingFigure>,
     /// Folders and studies that were given, in this order.
     pub sources: Vec<Source>,
     /// The answer of a single run of ours.
     pub answer: Option<ReportAnswer>,
+    /// The first of two sources against the second; `null` of other numbers of them, and where nothing can be compared.
+    pub comparison: Option<ReportComparison>,
     /// The most important first.
     pub findings: Vec<FindingText>,
     /// One for each workload with several configurations.
@@ -71,6 +73,15 @@ pub struct ReportAnswer {
     /// As data.
     #[serde(flatten)]
     pub answer: Answer,
+}
+
+/// One source against another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReportComparison {
+    /// In how many comparisons the second is better or worse.
+    pub says: String,
+    /// A row for each experiment and response.
+    pub table: ReportTable,
 }
 
 /// A sentence that the runs support, or one that says what cannot be told.
@@ -235,6 +246,9 @@ pub struct ReportFigure {
     pub title: String,
     /// Explains marks and intervals, and names what was left out.
     pub caption: String,
+    /// Whether a page opens with it.
+    #[serde(skip)]
+    pub is_lead: bool,
     /// The picture on a light ground.
     #[serde(skip)]
     pub svg: String,

@@ -2,7 +2,7 @@
 
 use crate::experiment::experiments;
 use crate::gather::of_results;
-use crate::opening;
+use crate::opening::{Room, opening};
 use crate::output;
 use crate::replan::NO_CHANGES;
 use crate::report::*;
@@ -30,6 +30,12 @@ fn run(value: &str, au: f64) -> ReportedRun {
     ReportedRun { run, ..ReportedRun::default() }
 }
 
+/// A line of the opening; empty where there is none.
+fn line(report: &Report, name: &str) -> String {
+    let lines = opening(report, Vec::new(), Room::Screen).into_iter();
+    lines.filter(|line| line.name == name).map(|line| line.value).collect()
+}
+
 /// Runs of DLIO have no number in an order, but start one after another.
 #[test]
 fn a_drift_is_told_of_records_that_name_no_order() {
@@ -51,7 +57,7 @@ fn a_drift_is_told_of_records_that_name_no_order() {
     let drift = report.findings.iter().find(|one| one.kind == FindingKind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
     assert!(says.contains(told), "{:?}", report.findings);
-    let holds = |report: &Report| opening::opening(report)[2].value.clone();
+    let holds = |report: &Report| line(report, "Holds");
     assert!(holds(&report).contains(told), "{}", holds(&report));
     // However certain it is: what matters to nobody is no headline.
     for of in report.findings.iter_mut().flat_map(|one| &mut one.numbers) {
@@ -67,20 +73,20 @@ fn who_passes_as_reported_alone_is_named_first() {
     let windowed = Value { number: 70.3, provenance: Provenance::Measured };
     one.run.values.insert(AU_WINDOWED.id, windowed);
     let mut report = Report { runs: vec![one, run("4", 90.0)], ..Report::default() };
-    let artefacts = |report: &Report| opening::opening(report)[1].value.clone();
+    let artefacts = |report: &Report| line(report, "Artefacts");
     let says = artefacts(&report);
     let expected = "1 of 1 run reaches the bar as reported and not over all steps: 70.3 % and 68.6 % of 70 % (";
     assert!(says.starts_with(expected), "{says}");
     report.runs[0].run.bar_percent = Some(68.0);
     assert_eq!(artefacts(&report), "none was seen");
     // Ours have an answer each; of others it is said whether they reach the bar.
-    let holds = |report: &Report| opening::opening(report)[2].value.clone();
-    assert!(!holds(&report).contains("the bar"), "{}", holds(&report));
+    assert_eq!(line(&report, "Answer"), "");
     report.runs.iter_mut().for_each(|one| one.run.origin = RunOrigin::Dlio);
-    let expected = "1 of 2 runs reaches the bar over all steps, of 1 it is not known; ";
-    assert!(holds(&report).starts_with(expected), "{}", holds(&report));
+    let expected =
+        "1 of 2 runs reaches the bar over all steps, of 1 it is not known; 69 % to 90 % AU";
+    assert_eq!(line(&report, "Answer"), expected);
     report.runs[1].run.unusable = Some(Reason::NoSteps);
-    let unusable = opening::opening(&report).remove(0).value;
+    let unusable = line(&report, "Do not use");
     assert!(unusable.ends_with("; of 1 more no steps are known"), "{unusable}");
 }
 
@@ -344,9 +350,10 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
     let experiments = experiments(&report);
     let names: Vec<_> = experiments.iter().map(|one| (&*one.parameter, &*one.value)).collect();
     assert_eq!(names, [("format", "npz"), ("format", "png")]);
-    let best = &report.opening[3];
-    assert!(best.name == "Best" && best.value.starts_with("most throughput: "), "{best:?}");
-    assert_eq!(report.opening[4].name, "To do");
+    let names: Vec<&str> = report.opening.iter().map(|line| line.name.as_str()).collect();
+    let expected = ["Answer", "Rates", "Best", "Do not use", "Artefacts", "Holds", "To do", "More"];
+    assert_eq!(names, expected);
+    assert!(report.opening[2].value.starts_with("most throughput: "), "{:?}", report.opening);
     let figure = report.figures.iter().find(|figure| figure.name == "main_effects").unwrap();
     let columns = figure.values.columns.iter().map(|column| column.name.as_str());
     assert_eq!(
@@ -361,6 +368,50 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
     let not_drawn: Vec<&str> = report.not_drawn.iter().map(|one| one.name.as_str()).collect();
     assert!(not_drawn.contains(&"scaling") && not_drawn.contains(&"timeline"), "{not_drawn:?}");
     assert!(page.contains("Not drawn") && page.contains("several numbers of processes"));
+}
+
+#[test]
+fn a_machine_whose_disk_fills_is_one_setup() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, free) in ["71.4 GB free of 270.6 GB", "70.1 GB free of 270.6 GB"].iter().enumerate() {
+        let time = 1000 + at as u64;
+        let steps = vec![(time, time, 0, 1_000_000); 20];
+        save_steps(folder.path(), &at.to_string(), &steps, |record| {
+            let disk = format!("ext4 on /dev/vda, {free}");
+            record.system.components = vec![("Storage".into(), disk)];
+        });
+    }
+    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let [setup] = &report.setups[..] else { panic!("{:?}", report.setups) };
+    assert_eq!(setup.rows[0][1].text, "ext4 on /dev/vda, 270.6 GB");
+}
+
+#[test]
+fn two_sources_are_compared_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = ["before", "after"].map(|name| folder.path().join(name));
+    for (source, load_ms) in sources.iter().zip([3000, 1000]) {
+        for (run, batch) in [(0, 1), (1, 1), (0, 2), (1, 2)] {
+            let steps = vec![(load_ms + 10 * run, 1000, 0, 1_000_000); 20];
+            save_steps(source, &format!("{batch} {run}"), &steps, |record| {
+                record.plan.loader.batch_size = batch;
+                record.started = format!("2026-11-21T10:0{run}:0{batch}.{load_ms}00");
+            });
+        }
+    }
+    let report = of_results(&sources, None, 1, NO_CHANGES).unwrap();
+    let first = &report.opening[0];
+    let told = first.value.split_once("): ").unwrap().1;
+    assert_eq!((first.name.as_str(), told), ("Compared", "better in 4 of 4"), "{first:?}");
+    let table = &report.comparison.as_ref().unwrap().table;
+    let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["Experiment", "Response", "A", "B", "B ÷ A", "Verdict"]);
+    // The same of all is in no name.
+    let experiments: Vec<&str> = table.rows.iter().map(|row| row[0].text.as_str()).collect();
+    let of = |batch: u32| format!("loader.batch_size={batch}");
+    assert_eq!(experiments, [of(1), of(1), of(2), of(2)]);
+    let alone = of_results(&sources[..1], None, 1, NO_CHANGES).unwrap();
+    assert!(alone.comparison.is_none() && alone.opening[0].name == "Answer");
 }
 
 /// Two replicates of two epochs, the first with a checkpoint between its blocks of four steps.

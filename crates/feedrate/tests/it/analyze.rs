@@ -130,9 +130,10 @@ fn sources_stand_side_by_side_with_their_doubts() {
     let answer = test.feedrate(&["analyze", "before", "after"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let heads: Vec<&str> =
-        answer.stdout.lines().take(5).filter_map(|line| Some(line.split_once(":  ")?.0)).collect();
-    assert_eq!(heads, ["Do not use", "Artefacts", "Holds", "To do", "More"], "{}", answer.stdout);
-    let first = answer.stdout.lines().next().unwrap();
+        answer.stdout.lines().take(7).filter_map(|line| Some(line.split_once(":  ")?.0)).collect();
+    let expected = ["Answer", "Rates", "Do not use", "Artefacts", "Holds", "To do", "More"];
+    assert_eq!(heads, expected, "{}", answer.stdout);
+    let first = answer.stdout.lines().nth(2).unwrap();
     assert!(first.ends_with("1 of 3 runs: `after/copy` (duplicate_results)"), "{first}");
     // Evidence and advice are for those who ask.
     let longest = answer.stdout.lines().map(str::len).max().unwrap();

@@ -12,7 +12,30 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 WIDTHS = (1280, 400)
+# A screen, and what anybody scrolls through, of the wider one.
+SCREEN = 800
+LONGEST = 6000
 ORDERS = ("ascending", "descending")
+
+
+def check_first_screen(page: Page) -> None:
+    """The answer and the pictures that say most stand on one screen; all of the page but what is folded is short."""
+    height = page.evaluate("document.documentElement.scrollHeight")
+    assert height <= LONGEST, f"{height} pixels"
+    for box in [one.bounding_box() for one in page.locator("#answer > dl, #answer .canvas").all()]:
+        assert box and box["y"] + box["height"] <= SCREEN, box
+    findings = page.locator("#findings > ol > li")
+    assert findings.count() <= 10, f"{findings.count()} findings are not folded"
+
+
+def unfold(page: Page) -> None:
+    """A link unfolds what it leads to; then all the rest is unfolded."""
+    runs = page.locator("#runs")
+    assert not page.locator("#run-1").is_visible()
+    page.evaluate("location.hash = '#run-1'")
+    page.wait_for_function("document.getElementById('runs').open")
+    assert runs.locator("#run-1").is_visible()
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
 
 
 def check_figures(page: Page, number: int) -> None:
@@ -122,7 +145,8 @@ def check_dark(page: Page) -> None:
 def check_reading(page: Page) -> None:
     """What a screen reader goes by."""
     assert page.locator("main").count() == 1 and page.locator("h1").count() == 1
-    assert page.locator("nav[aria-label]").count() == 1
+    for heading in page.locator("details.section > summary > h2").all():
+        assert heading.inner_text().strip(), "a section without a heading"
     for section in page.locator("section").all():
         heading = page.locator("#" + section.get_attribute("aria-labelledby"))
         assert heading.inner_text().strip(), "a section without a heading"
@@ -151,13 +175,16 @@ def check_reading(page: Page) -> None:
 def check_paper(page: Page) -> None:
     page.emulate_media(media="print", color_scheme="dark")
     assert luminance(page) > 200, "paper is white"
-    assert page.locator("nav").is_hidden()
+    assert page.locator(".tools").first.is_hidden()
     page.emulate_media(media="screen", color_scheme="light")
 
 
 def look(page: Page, width: int, figures: int) -> None:
     sideways = page.evaluate("document.documentElement.scrollWidth")
     assert sideways <= width, f"{sideways} pixels wide in a window of {width}"
+    if width == max(WIDTHS):
+        check_first_screen(page)
+    unfold(page)
     check_reading(page)
     check_figures(page, figures)
     check_sorting(page)
@@ -174,7 +201,7 @@ def main(report: Path, figures: int, pictures: Path | None) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for width in WIDTHS:
-            page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+            page = browser.new_page(viewport={"width": width, "height": SCREEN}, color_scheme="light")
             said, asked = [], []
             page.on("console", lambda message: said.append(message.text))
             page.on("pageerror", lambda error: said.append(str(error)))
@@ -182,6 +209,7 @@ def main(report: Path, figures: int, pictures: Path | None) -> None:
             page.on("request", lambda request: asked.append(request.url.split("#")[0]))
             page.goto(address)
             if pictures:
+                page.screenshot(path=pictures / f"screen-{width}.png")
                 page.screenshot(path=pictures / f"report-{width}.png", full_page=True)
             look(page, width, figures)
             assert not said, said

@@ -4,10 +4,12 @@
 use crate::harness::{Test, venv_python};
 use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::example::{block, epoch, plan, record};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Provenance, SAMPLES_WHOLE, Value,
 };
+use feedrate_measure::record::file;
 use feedrate_report::output::find;
 use feedrate_report::report::{
     FindingFigure, FindingText, NotDrawn, Report, ReportFigure, ReportedRun, Seen, SeenDoubt,
@@ -49,7 +51,7 @@ fn results_are_reported_on() {
     let records =
         ["href=\"some%20results/", "/record.json\"", "dataset_fits_page_cache", "Methods"];
     check("report.html", &[], &records);
-    check("r.md", &["--title", "Two runs"], &["# Two runs\n", "## Findings", "| workload |"]);
+    check("r.md", &["--title", "Two runs"], &["# Two runs\n", "## Findings", "| batch_size |"]);
     check(
         "r.csv",
         &[],
@@ -66,12 +68,12 @@ fn results_are_reported_on() {
     check("r.tex", &[], &["\\toprule", "\\bottomrule"]);
     let page = std::fs::read_to_string(test.path("report.html")).unwrap();
     let figures = page.matches("<figure").count();
-    assert!(figures > 4, "{figures} figures");
+    assert!(figures > 3, "{figures} figures");
     browse(&test, &test.path("report.html"), figures, "results");
     let object: serde_json::Value =
         serde_json::from_str(&test.feedrate(&["report", "some results", "--json"]).stdout).unwrap();
     assert_eq!(object["runs"].as_array().unwrap().len(), 2);
-    assert!(object["answer"].is_null() && !page.contains("id=\"answer\""), "of two runs");
+    assert!(object["answer"].is_null() && !page.contains("class=\"verdict"), "of two runs");
     assert!(test.feedrate(&["report", "some results"]).stdout.starts_with("# Report on"));
 }
 
@@ -96,6 +98,40 @@ fn a_page_is_read_on_wide_and_narrow_screens() {
     let test = Test::new();
     test.write("page.html", (find("html").unwrap().write)(&example()));
     browse(&test, &test.path("page.html"), 2, "example");
+}
+
+/// Three factors, all combinations, three times each.
+#[test]
+fn the_page_of_a_study_answers_on_its_first_screen() {
+    let test = Test::new();
+    for at in 0..54_u64 {
+        let [replicate, batch, workers, accelerators] =
+            [at % 3, 1 << (at / 3 % 3), 1 << (at / 9 % 3), 1 + at / 27];
+        let load_ms = 40 * batch * accelerators / workers + replicate;
+        let steps = vec![(load_ms, 50, 0, batch * 1_000_000); 20];
+        let blocks = vec![vec![block(0, &steps)]; accelerators as usize];
+        let mut record = record(plan(accelerators as u32, 20), vec![epoch(1, blocks)]);
+        record.started = format!("2026-11-21T10:{at:02}:00.000000");
+        record.plan.loader.batch_size = batch;
+        record.plan.loader.workers = workers as u32;
+        let folder = test.path(&format!("results/{at}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        file::write(&folder, &record).unwrap();
+    }
+    test.feedrate(&["report", "results", "-o", "page.html"]).warns(&[]);
+    let page = std::fs::read_to_string(test.path("page.html")).unwrap();
+    let first = page.split_once("id=\"answer\"").unwrap().1;
+    let first = first.split_once("id=\"findings\"").unwrap().0;
+    for said in ["of 54 runs", "storage-bound", "of the 90 % asked", "needs ", "most throughput"] {
+        assert!(first.contains(said), "{said}: {first}");
+    }
+    assert_eq!(first.matches("<figure").count(), 3);
+    // A column a factor; the workload is the same of all.
+    let runs = page.split_once("id=\"runs\"").unwrap().1.split_once("</thead>").unwrap().0;
+    for (name, count) in [("batch_size", 1), ("read_threads", 1), ("Workload", 0), ("Value", 0)] {
+        assert_eq!(runs.matches(&format!("<span>{name}</span>")).count(), count, "{name}: {runs}");
+    }
+    browse(&test, &test.path("page.html"), page.matches("<figure").count(), "study");
 }
 
 /// A study of two formats at four numbers of accelerators, three times each; one run has a name that would be a script.
@@ -249,6 +285,7 @@ fn figure(name: &str, title: &str, dark: Option<&str>) -> ReportFigure {
         name: name.into(),
         title: title.into(),
         caption: "Geometric means of 3 runs with 95 % intervals.".into(),
+        is_lead: dark.is_some(),
         svg: svg("#ffffff", "#1a1a1a"),
         svg_dark: dark.map(|ground| svg(ground, "#e6e6e6")),
         series: series.map(String::from).to_vec(),

@@ -30,25 +30,14 @@ fn write(report: &Report) -> String {
     for source in &report.sources {
         parts.push(format!("- {} ({})", name(&source.path), counted(source.runs as u64, "run")));
     }
+    if let Some(of) = &report.comparison {
+        let of = &of.table;
+        parts.extend(["## Comparison".into(), plain(&of.title), table(of)]);
+    }
     parts.push("## Findings".into());
     parts.push(findings(report));
-    if !report.recommendations.is_empty() {
-        parts.push("## Recommendation".into());
-    }
-    for of in &report.recommendations {
-        parts.push(format!("Of {}, the best of what was tested:", name(&of.workload)));
-        parts.extend(of.says.iter().map(|says| format!("- {}", sentence(says))));
-    }
-    if !report.advice.is_empty() {
-        parts.push("## Advice".into());
-    }
-    for of in &report.advice {
-        parts.extend(of.says.iter().map(|says| format!("- {}", sentence(says))));
-        let advised = advice::table(of);
-        parts.push(plain(&advised.title));
-        parts.push(table(&advised));
-        parts.push(code(&of.commands()));
-    }
+    parts.extend(recommendation(report));
+    parts.extend(advice(report));
     parts.push("## Doubts".into());
     parts.push(doubts(report));
     for figure in &report.figures {
@@ -91,6 +80,31 @@ fn write(report: &Report) -> String {
     parts.push(format!("Made by {}.", plain(&report.program)));
     parts.retain(|part| !part.is_empty());
     joined(&parts) + "\n"
+}
+
+fn recommendation(report: &Report) -> Vec<String> {
+    let mut parts = Vec::new();
+    if !report.recommendations.is_empty() {
+        parts.push("## Recommendation".into());
+    }
+    for of in &report.recommendations {
+        parts.push(format!("Of {}, the best of what was tested:", name(&of.workload)));
+        parts.extend(of.says.iter().map(|says| format!("- {}", sentence(says))));
+    }
+    parts
+}
+
+fn advice(report: &Report) -> Vec<String> {
+    let mut parts = Vec::new();
+    if !report.advice.is_empty() {
+        parts.push("## Advice".into());
+    }
+    for of in &report.advice {
+        parts.extend(of.says.iter().map(|says| format!("- {}", sentence(says))));
+        let advised = advice::table(of);
+        parts.extend([plain(&advised.title), table(&advised), code(&of.commands())]);
+    }
+    parts
 }
 
 /// Items of a list stand under one another, all else apart.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::report::{
     FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportAdvice, ReportAnswer,
-    ReportChange, ReportFigure, ReportedRun, Seen, SeenDoubt, Source, Support,
+    ReportChange, ReportComparison, ReportFigure, ReportedRun, Seen, SeenDoubt, Source, Support,
 };
 use crate::table::ReportTable;
 use feedrate_analysis::finding::FindingKind;
@@ -82,6 +82,7 @@ fn report(name: &str) -> Report {
             runs: vec![0],
             doubts: vec![name.into()],
         }],
+        comparison: Some(ReportComparison { says: name.into(), table: table() }),
         advice: vec![ReportAdvice {
             workload: name.into(),
             says: vec![format!("tried, and helps: `{name}`")],

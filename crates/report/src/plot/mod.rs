@@ -29,20 +29,20 @@ use data::Data;
 use feedrate_measure::metric::Metric;
 use feedrate_spec::catalog::Member;
 
-/// Every plot, in the order that help shows them.
+/// Every plot, in the order that help and reports show them: a page opens with the first three that its runs have enough for.
 pub static PLOTS: &[&Plot] = &[
     &search::PLOT,
     &ceilings::PLOT,
-    &whatif::PLOT,
+    &main_effects::PLOT,
+    &stall::PLOT,
     &against::AU_PROCESSES,
+    &timeline::PLOT,
     &against::THROUGHPUT_PROCESSES,
     &scaling::PLOT,
     &factor_levels::PLOT,
-    &main_effects::PLOT,
-    &stall::PLOT,
+    &whatif::PLOT,
     &epochs::PLOT,
     &phases::PLOT,
-    &timeline::PLOT,
     &latency::PLOT,
     &status::PLOT,
 ];

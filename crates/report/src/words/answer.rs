@@ -7,6 +7,8 @@ use feedrate_measure::verdict::{Bound, Verdict};
 use feedrate_measure::waits::{WaitCause, WaitPart};
 use feedrate_results::groups::Passes;
 use feedrate_spec::units;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// At most two: the answer, what was needed and delivered. The first begins with [`head`].
 pub fn lines(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> Vec<String> {
@@ -41,6 +43,73 @@ pub fn ceiling(answer: &Answer, workers: u64, cores: u64) -> Option<String> {
         units::counted(workers, "worker"),
         units::counted(cores, "core"),
     ))
+}
+
+/// Answers of several runs: how many were fed, what bound the others, and their utilisation; then what they needed and got.
+pub fn of_several(answers: &[&Answer]) -> Vec<String> {
+    if answers.is_empty() {
+        return Vec::new();
+    }
+    let decided = || answers.iter().filter(|one| one.fed.is_some());
+    let au = decided().filter_map(|one| Some((one.au_percent?, one.asked_percent)));
+    let au = range(au.map(|(au, asked)| (au, told_apart(au, asked))));
+    let asked = range(decided().map(|one| (one.asked_percent, one.asked_percent.to_string())));
+    let says = au.zip(asked).map(|(au, asked)| format!("; {au} % AU of the {asked} % asked"));
+    let first = by_kind(answers) + &says.unwrap_or_default();
+    let rates = |of: fn(&Answer) -> Option<f64>| {
+        let rates = answers.iter().filter_map(|one| of(one));
+        range(rates.map(|rate| (rate, units::bytes_per_second_rounded(rate))))
+    };
+    let needed = rates(|one| one.needed_bytes_per_second);
+    let rates = needed.zip(rates(|one| one.delivered_bytes_per_second));
+    let rates = rates.map(|(needed, delivered)| format!("needs {needed}, gets {delivered}"));
+    [first].into_iter().chain(rates).collect()
+}
+
+/// `NO for 39 of 54 runs (storage-bound), YES for 15`.
+fn by_kind(answers: &[&Answer]) -> String {
+    let count = |kind| answers.iter().filter(|one| one.kind == kind).count();
+    let mut kinds: Vec<(AnswerKind, usize)> =
+        AnswerKind::ALL.map(|kind| (kind, count(kind))).into_iter().filter(|of| of.1 > 0).collect();
+    kinds.sort_by_key(|of| Reverse(of.1));
+    let mut parts = Vec::new();
+    for (at, (kind, count)) in kinds.into_iter().enumerate() {
+        let runs = match (at, answers.len()) {
+            (0, 1) => "1 run".into(),
+            (0, all) if all == count => format!("all {all} runs"),
+            (0, all) => format!("{count} of {all} runs"),
+            _ => count.to_string(),
+        };
+        let bounds = if kind == AnswerKind::No { bounds(answers) } else { String::new() };
+        parts.push(format!("{} for {runs}{bounds}", kind.name().to_uppercase()));
+    }
+    parts.join(", ")
+}
+
+/// ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)`: those of the runs that were not fed.
+fn bounds(answers: &[&Answer]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in answers.iter().filter(|one| one.kind == AnswerKind::No) {
+        *counts.entry(one.verdict.name()).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|of| Reverse(of.1));
+    match counts[..] {
+        [] => String::new(),
+        [(only, _)] => format!(" ({only})"),
+        _ => {
+            let counts = counts.iter().map(|(name, count)| format!("{count} {name}"));
+            format!(" ({})", counts.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// `18 to 97`: the texts of the smallest and the largest.
+pub fn range(values: impl Iterator<Item = (f64, String)>) -> Option<String> {
+    let mut values: Vec<(f64, String)> = values.collect();
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let ((_, low), (_, high)) = values.first().zip(values.last())?;
+    Some(if low == high { low.clone() } else { format!("{low} to {high}") })
 }
 
 /// How many doubts there are of each severity.
@@ -284,6 +353,24 @@ mod tests {
         alone.complete = true;
         let says = "CHECKPOINTS: 2 checkpoints of 1 GiB written in 3 s, 682.7 MiB/s. 1 checkpoint of 1 GiB read in 500 ms, 2 GiB/s.";
         check(&alone, &[says]);
+    }
+
+    #[test]
+    fn answers_of_several_runs_are_counted_with_their_ranges() {
+        let answer = |accelerators, asked| {
+            let mut record = starved(accelerators);
+            record.plan.metric.au_target_percent = asked;
+            Summary::new(&record).answer
+        };
+        let [one, two, fed] = [answer(1, 90.0), answer(2, 90.0), answer(1, 45.0)];
+        let told = of_several(&[&fed, &one, &two]);
+        let says = "NO for 2 of 3 runs (storage-bound), YES for 1; 50 % AU of the 45 to 90 % asked";
+        assert_eq!(told, [says, "needs 20 MB/s to 40 MB/s, gets 10 MB/s to 20 MB/s"]);
+        let mut rate = starved(1);
+        rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+        let rate = Summary::new(&rate).answer;
+        assert_eq!(of_several(&[&rate, &rate]), ["RATE for all 2 runs"]);
+        assert!(of_several(&[]).is_empty());
     }
 
     #[test]

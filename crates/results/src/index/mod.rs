@@ -16,10 +16,12 @@ use crate::relations::Relations;
 use crate::row::Row;
 use crate::run::{FolderNames, Run, Submission};
 use crate::state::{Status, StudyState};
+use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, doubts as of_records};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_measure::verdict;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -234,6 +236,11 @@ fn read_run(found: &FoundRun, source: &str, is_kept: bool) -> Result<Run, LeftOu
         }
     };
     run.doubts = own_doubts(&run, record.as_deref(), imported.as_ref());
+    let own = if run.is_own() { record.as_deref() } else { None };
+    run.answer = own.map(|record| {
+        let derived = Derived::new(record);
+        Answer::new(&derived, &run.doubts, &verdict::judge(&derived, &run.doubts))
+    });
     run.record = if is_kept { record.map(|record| Box::new(record.into_owned())) } else { None };
     Ok(run)
 }

@@ -22,6 +22,7 @@ pub use step_times::StepTimeSummary;
 pub use submission::Submission;
 
 use crate::import::{Bound, RunOrigin};
+use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     AU_WINDOWED, Metric, MetricId, NOMINAL_WINDOWED, Provenance, SAMPLES_WINDOWED, Values,
@@ -158,6 +159,8 @@ pub struct Run {
     pub request_sizes: Vec<(&'static str, u64)>,
     /// The dataset it was to read, and signs of the one it read.
     pub dataset_use: DatasetUse,
+    /// Whether its accelerators were fed, as it says itself; `None` of others' runs.
+    pub answer: Option<Answer>,
     /// Reasons not to believe, the worst first.
     pub doubts: Vec<Doubt>,
     /// The reason for which its numbers must not be used; `None` where they may.

@@ -5,15 +5,24 @@ use super::{sentence, slug};
 use crate::report::{NotDrawn, Report, ReportFigure};
 use maud::{Markup, PreEscaped, html};
 
+/// Those that a page opens with.
+pub(super) fn leads(report: &Report) -> Markup {
+    let leads = report.figures.iter().filter(|figure| figure.is_lead);
+    html! { div.leads { @for figure in leads { (one(figure)) } } }
+}
+
+/// All others.
 pub(super) fn figures(report: &Report) -> Option<Markup> {
+    let mut others = report.figures.iter().filter(|figure| !figure.is_lead).peekable();
+    let has_any = others.peek().is_some() || !report.not_drawn.is_empty();
     let figures = html! {
-        div.figures { @for figure in &report.figures { (one(figure)) } }
+        div.figures { @for figure in others { (one(figure)) } }
         @if !report.not_drawn.is_empty() {
             h3 { "Not drawn" }
             ul { @for one in &report.not_drawn { (not_drawn(one)) } }
         }
     };
-    (!report.figures.is_empty() || !report.not_drawn.is_empty()).then_some(figures)
+    has_any.then_some(figures)
 }
 
 fn not_drawn(of: &NotDrawn) -> Markup {
@@ -26,9 +35,10 @@ fn not_drawn(of: &NotDrawn) -> Markup {
 fn one(figure: &ReportFigure) -> Markup {
     let names = serde_json::to_string(&figure.series).unwrap_or_default();
     html! {
-        figure .wide[is_wide(&figure.svg)] id={ "figure-" (slug(&figure.name)) } data-names=(names)
+        figure .wide[!figure.is_lead && is_wide(&figure.svg)] id={ "figure-" (slug(&figure.name)) } data-names=(names)
             aria-labelledby={ "figure-" (slug(&figure.name)) "-name" } {
-            h3 id={ "figure-" (slug(&figure.name)) "-name" } { (figure.title) }
+            @let name = html! { span id={ "figure-" (slug(&figure.name)) "-name" } { (figure.title) } };
+            @if figure.is_lead { h2 { (name) } } @else { h3 { (name) } }
             div.canvas {
                 @match &figure.svg_dark {
                     Some(dark) => {
@@ -38,9 +48,13 @@ fn one(figure: &ReportFigure) -> Markup {
                     None => div.on-any { (PreEscaped(&figure.svg)) },
                 }
             }
-            figcaption { (sentence(&figure.caption)) }
-            @if !figure.values.rows.is_empty() {
-                details { summary { "Values" } (plain_table(&figure.values, &format!("Values: {}", figure.values.title))) }
+            @if !figure.is_lead { figcaption { (sentence(&figure.caption)) } }
+            details {
+                summary { @if figure.is_lead { "Explanation, tools, values" } @else { "Tools, values" } }
+                @if figure.is_lead { p.caption { (sentence(&figure.caption)) } }
+                @if !figure.values.rows.is_empty() {
+                    (plain_table(&figure.values, &format!("Values: {}", figure.values.title)))
+                }
             }
         }
     }

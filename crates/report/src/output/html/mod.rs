@@ -7,7 +7,10 @@ mod figures;
 
 use super::ReportOutput;
 use super::words::{Stretch, glance, run_number, stretches};
-use crate::report::Report;
+use crate::experiment::experiments;
+use crate::grid::tables_over_time;
+use crate::opening::{BELOW, ELSEWHERE};
+use crate::report::{Report, ReportAnswer};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use feedrate_spec::units::counted;
@@ -24,40 +27,31 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A section of the page: id, heading, content.
-type Section = (&'static str, &'static str, Markup);
+/// A section of the page, below what it opens with.
+struct Section {
+    id: &'static str,
+    heading: &'static str,
+    /// How much there is of it; empty where that is one.
+    note: String,
+    content: Markup,
+}
 
 fn write(report: &Report) -> String {
-    let all = [
-        ("findings", "Findings", sections::findings(report)),
-        ("recommendation", "Recommendation", sections::recommendation(report)),
-        ("advice", "Advice", sections::advice(report)),
-        ("doubts", "Doubts", sections::doubts(report)),
-        ("figures", "Figures", figures::figures(report)),
-        ("experiments", "Experiments", tables::experiments(report)),
-        ("over-time", "Epochs and checkpoints", tables::over_time(report)),
-        ("runs", "Runs", tables::runs(report)),
-        ("methods", "Methods", sections::methods(report)),
-        ("setup", "Setup", sections::setup(report)),
-    ];
-    let sections: Vec<Section> = all
-        .into_iter()
-        .filter_map(|(id, heading, content)| Some((id, heading, content?)))
-        .collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             (head(report))
             body {
                 a.skip href="#findings" { "Skip to the findings" }
-                (banner(report, &sections))
+                (banner(report))
                 main {
-                    @for (id, heading, content) in &sections {
-                        section id=(id) aria-labelledby={ (id) "-heading" } {
-                            h2 id={ (id) "-heading" } { (heading) }
-                            (content)
-                        }
+                    (answer(report))
+                    section #findings aria-labelledby="findings-heading" {
+                        h2 #findings-heading { "Findings" }
+                        (opening(report, |name| BELOW.contains(&name)))
+                        (sections::findings(report))
                     }
+                    @for section in sections(report) { (folded(&section)) }
                 }
                 footer { p { "Made by " (report.program) "." } }
                 script { (PreEscaped(SCRIPT)) }
@@ -65,6 +59,47 @@ fn write(report: &Report) -> String {
         }
     };
     page.into_string()
+}
+
+/// Below the findings, in the order of reading.
+fn sections(report: &Report) -> Vec<Section> {
+    let figures = report.figures.iter().filter(|figure| !figure.is_lead).count();
+    let changes: usize = report.advice.iter().map(|of| of.changes.len()).sum();
+    let counted = |count: usize, what: &str| counted(count as u64, what);
+    let doubts = counted(report.doubts.len(), "doubt");
+    let doubts = format!("{doubts} in {}", counted(report.doubted_runs(), "run"));
+    let tables = tables_over_time(report).len();
+    let (experiments, runs) = (experiments(report).len(), report.runs.len());
+    let all = [
+        ("comparison", "Comparison", String::new(), comparison(report, false)),
+        ("recommendation", "Recommendation", String::new(), sections::recommendation(report)),
+        ("advice", "Advice", counted(changes, "change"), sections::advice(report, false)),
+        ("doubts", "Doubts", doubts, sections::doubts(report)),
+        ("figures", "More figures", counted(figures, "figure"), figures::figures(report)),
+        ("experiments", "Experiments", counted(experiments, "row"), tables::experiments(report)),
+        (
+            "over-time",
+            "Epochs and checkpoints",
+            counted(tables, "table"),
+            tables::over_time(report),
+        ),
+        ("runs", "Runs", counted(runs, "row"), tables::runs(report)),
+        ("methods", "Methods", String::new(), sections::methods(report)),
+        ("setup", "Setup", String::new(), sections::setup(report)),
+    ];
+    let all = all.into_iter().filter_map(|(id, heading, note, content)| {
+        Some(Section { id, heading, note, content: content? })
+    });
+    all.collect()
+}
+
+fn folded(Section { id, heading, note, content }: &Section) -> Markup {
+    html! {
+        details.section id=(id) {
+            summary { h2 { (heading) } @if !note.is_empty() { " " span.faint { (note) } } }
+            (content)
+        }
+    }
 }
 
 /// Scripts other than ours do not run, whatever a path or a name holds; nothing is fetched.
@@ -88,27 +123,52 @@ fn head(report: &Report) -> Markup {
     }
 }
 
-fn banner(report: &Report, sections: &[Section]) -> Markup {
+fn banner(report: &Report) -> Markup {
     html! {
         header {
             h1 { (report.title) }
-            @if let Some(answer) = &report.answer {
-                div id="answer" { @for says in &answer.says { p.says { (sentence(says)) } } }
-            }
-            dl.opening {
-                @for line in &report.opening { div { dt { (line.name) } dd { (sentence(&line.value)) } } }
-            }
             p.glance { (glance(report)) "." }
-            ul.sources aria-label="Sources" {
-                @for source in &report.sources {
-                    li { code { (source.path) } " " span.faint { "(" (counted(source.runs as u64, "run")) ")" } }
+            @if report.has_several_sources() {
+                ul.sources aria-label="Sources" {
+                    @for source in &report.sources {
+                        li { code { (source.path) } " " span.faint { "(" (counted(source.runs as u64, "run")) ")" } }
+                    }
                 }
             }
-            nav aria-label="Contents" {
-                ul {
-                    @for (id, heading, _) in sections { li { a href={ "#" (id) } { (heading) } } }
-                }
+        }
+    }
+}
+
+/// The first screen: the answer, what would help, what must not be used, and the pictures that say most.
+fn answer(report: &Report) -> Markup {
+    let is_first = |name: &str| !BELOW.contains(&name) && !ELSEWHERE.contains(&name);
+    html! {
+        div #answer {
+            @if let Some(ReportAnswer { says, answer }) = &report.answer {
+                div.verdict.(answer.kind.name()) { @for says in says { p.says { (sentence(says)) } } }
             }
+            (opening(report, is_first))
+            @if let Some(table) = comparison(report, true) { (table) }
+            @if let Some(tried) = sections::advice(report, true) { (tried) }
+            (figures::leads(report))
+        }
+    }
+}
+
+/// Rows of a comparison that have room on the first screen.
+const COMPARED_MAX: usize = 6;
+
+fn comparison(report: &Report, is_first: bool) -> Option<Markup> {
+    let table = &report.comparison.as_ref()?.table;
+    let is_short = table.rows.len() <= COMPARED_MAX;
+    (is_short == is_first).then(|| tables::plain_table(table, &table.title))
+}
+
+fn opening(report: &Report, is_wanted: impl Fn(&str) -> bool) -> Markup {
+    let lines = report.opening.iter().filter(|line| is_wanted(&line.name));
+    html! {
+        dl.opening {
+            @for line in lines { div { dt { (line.name) } dd { (sentence(&line.value)) } } }
         }
     }
 }
@@ -125,24 +185,11 @@ fn sentence(text: &str) -> Markup {
     }
 }
 
-/// More of them than this are folded up.
-const LINKS_MAX: usize = 12;
-
 fn links(runs: &[usize]) -> Markup {
     html! {
         @for (place, &run) in runs.iter().enumerate() {
             @if place > 0 { ", " }
             a href={ "#run-" (run + 1) } { (run_number(run)) }
-        }
-    }
-}
-
-fn run_links(runs: &[usize]) -> Markup {
-    html! {
-        @if runs.len() <= LINKS_MAX {
-            p.evidence { "Rests on " (links(runs)) "." }
-        } @else {
-            details.evidence { summary { "Rests on " (runs.len()) " runs" } p { (links(runs)) } }
         }
     }
 }

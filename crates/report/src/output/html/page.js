@@ -27,6 +27,22 @@ const make = (name, properties, ...children) => {
   show();
 }
 
+// What a link leads to is unfolded.
+{
+  const reveal = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    for (let at = target; at; at = at.parentElement) if (at.matches("details")) at.open = true;
+    target?.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  if (location.hash) reveal();
+  // The same link again has no new address.
+  addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href^='#']");
+    if (link && link.hash === location.hash) dispatchEvent(new Event("hashchange"));
+  });
+}
+
 // Tables.
 const byValue = (a, b) => {
   const [x, y] = [a, b].map((cell) => (cell.dataset.v === undefined ? NaN : Number(cell.dataset.v)));
@@ -106,11 +122,11 @@ const showTip = (text, x, y) => {
 for (const figure of document.querySelectorAll("figure")) {
   const canvas = figure.querySelector(".canvas");
   const pictures = [...canvas.querySelectorAll("svg")];
-  const name = figure.querySelector("h3").textContent;
+  const name = document.getElementById(figure.getAttribute("aria-labelledby")).textContent;
   const tools = make("div", { className: "tools" });
   tools.setAttribute("role", "group");
   tools.setAttribute("aria-label", `Tools of ${name}`);
-  canvas.before(tools);
+  figure.querySelector("summary").after(tools);
 
   for (const title of canvas.querySelectorAll("svg > title")) {
     title.parentNode.setAttribute("role", "img");

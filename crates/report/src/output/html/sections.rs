@@ -2,16 +2,17 @@
 
 use super::super::words::seen;
 use super::tables::plain_table;
-use super::{doubt_id, links, run_links, sentence};
+use super::{doubt_id, links, sentence};
 use crate::advice::table;
 use crate::opening::FINDINGS_MAX;
 use crate::report::{FindingText, Report, SeenDoubt, Support};
 use feedrate_measure::doubt::Severity;
+use feedrate_spec::units::counted;
 use maud::{Markup, html};
 use std::borrow::Borrow;
 
-pub(super) fn findings(report: &Report) -> Option<Markup> {
-    Some(html! {
+pub(super) fn findings(report: &Report) -> Markup {
+    html! {
         @if report.findings.is_empty() {
             p { "None is made of these runs." }
         } @else {
@@ -24,7 +25,7 @@ pub(super) fn findings(report: &Report) -> Option<Markup> {
                 }
             }
         }
-    })
+    }
 }
 
 fn finding_item(finding: &FindingText) -> Markup {
@@ -37,19 +38,35 @@ fn finding_item(finding: &FindingText) -> Markup {
     html! {
         li class=(class) {
             p.says { (sentence(&finding.says)) " " span.badge { (finding.support.text()) } }
-            @if !finding.figures.is_empty() {
-                dl {
-                    @for fact in &finding.figures {
-                        div { dt { (fact.name) } dd { (sentence(&fact.value)) } }
+            @if !(finding.figures.is_empty() && finding.doubts.is_empty() && finding.runs.is_empty()) {
+                details {
+                    summary { (evidence(finding)) }
+                    @if !finding.figures.is_empty() {
+                        dl {
+                            @for fact in &finding.figures {
+                                div { dt { (fact.name) } dd { (sentence(&fact.value)) } }
+                            }
+                        }
                     }
+                    @if !finding.doubts.is_empty() {
+                        ul.doubts { @for doubt in &finding.doubts { li { (sentence(doubt)) } } }
+                    }
+                    @if !finding.runs.is_empty() { p { "Rests on " (links(&finding.runs)) "." } }
                 }
             }
-            @if !finding.doubts.is_empty() {
-                ul.doubts { @for doubt in &finding.doubts { li { (sentence(doubt)) } } }
-            }
-            @if !finding.runs.is_empty() { (run_links(&finding.runs)) }
         }
     }
+}
+
+/// `6 runs, 2 numbers, 1 doubt`.
+fn evidence(finding: &FindingText) -> String {
+    let counts = [
+        (finding.runs.len(), "run"),
+        (finding.figures.len(), "number"),
+        (finding.doubts.len(), "doubt"),
+    ];
+    let counts = counts.into_iter().filter(|of| of.0 > 0);
+    counts.map(|(count, what)| counted(count as u64, what)).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn recommendation(report: &Report) -> Option<Markup> {
@@ -63,16 +80,22 @@ pub(super) fn recommendation(report: &Report) -> Option<Markup> {
     (!report.recommendations.is_empty()).then_some(markup)
 }
 
-pub(super) fn advice(report: &Report) -> Option<Markup> {
+/// Changes that were tried, or those that are predicted.
+pub(super) fn advice(report: &Report, is_tried: bool) -> Option<Markup> {
+    let mut all = report.advice.iter().filter(|of| of.trials.is_some() == is_tried).peekable();
+    let has_any = all.peek().is_some();
     let markup = html! {
-        @for of in &report.advice {
+        @for of in all {
             @let table = table(of);
-            ul { @for says in &of.says { li { (sentence(says)) } } }
+            // The answer says the same of what was tried.
+            @if !is_tried { ul { @for says in &of.says { li { (sentence(says)) } } } }
             (plain_table(&table, &table.title))
-            @if !of.commands().is_empty() { (code(&of.commands())) }
+            @if !of.commands().is_empty() {
+                details { summary { "Commands" } (code(&of.commands())) }
+            }
         }
     };
-    (!report.advice.is_empty()).then_some(markup)
+    has_any.then_some(markup)
 }
 
 pub(super) fn doubts(report: &Report) -> Option<Markup> {
@@ -82,8 +105,10 @@ pub(super) fn doubts(report: &Report) -> Option<Markup> {
         } @else {
             p.faint { "Named reasons not to believe a number, the worst first." }
         }
-        @for (index, doubt) in report.doubts.iter().enumerate() {
-            (doubt_article(&doubt_id(report, index), doubt))
+        div.side-by-side {
+            @for (index, doubt) in report.doubts.iter().enumerate() {
+                (doubt_article(&doubt_id(report, index), doubt))
+            }
         }
         @if !report.left_out.is_empty() {
             h3 { "Left out" }
@@ -157,6 +182,7 @@ fn code<S: Borrow<str>>(commands: &[S]) -> Markup {
 pub(super) fn setup(report: &Report) -> Option<Markup> {
     let tables = report.setups.iter().chain([&report.configuration]);
     let tables: Vec<_> = tables.filter(|table| !table.rows.is_empty()).collect();
-    (!tables.is_empty())
-        .then(|| html! { @for table in &tables { (plain_table(table, &table.title)) } })
+    (!tables.is_empty()).then(|| {
+        html! { div.side-by-side { @for table in &tables { (plain_table(table, &table.title)) } } }
+    })
 }

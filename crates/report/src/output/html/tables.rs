@@ -157,7 +157,9 @@ pub(super) fn plain_table(table: &ReportTable, name: &str) -> Markup {
                 @for row in &table.rows {
                     tr {
                         @for (at, cell) in row.iter().enumerate() {
-                            @if at == 0 { th scope="row" { (cell.text) } } @else { td { (cell.text) } }
+                            @let is_number = table.columns[at].kind != ColumnKind::Text;
+                            @if at == 0 { th scope="row" { (cell.text) } }
+                            @else { td .number[is_number] { (cell.text) } }
                         }
                     }
                 }
