@@ -1,7 +1,7 @@
 //! All that CI does, in the order in which a mistake is cheapest to find; and `quick`, what an edit needs of it.
 
 use crate::shell::{output, run, run_with, works};
-use crate::{chaos, setup, tidy};
+use crate::{chaos, dist, setup, tidy};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,6 +19,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
         run(root, "cargo", &[&["test", "--all-targets"], EVERYTHING].concat())?;
     }
     chaos::short(root)?;
+    dist::short(root)?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     run_with(root, "cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
 }

@@ -1,9 +1,10 @@
-//! Commands for developers and CI: `cargo xtask ci|quick|setup|tidy|bench`. No part of the product.
+//! Commands for developers and CI: `cargo xtask ci|quick|setup|tidy|dist|bench`. No part of the product.
 
 mod shell;
 mod setup;
 mod tidy;
 mod chaos;
+mod dist;
 mod ci;
 
 use anyhow::{Result, bail};
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <command>
 
-  ci            all that CI does: setup, tidy, format, lints, tests, the short form of `chaos`, docs
+  ci            all that CI does: setup, tidy, format, lints, tests, the short forms of `chaos` and `dist`, docs
   quick [REV]   what an edit needs of it: tidy, format, lints, and the short tests of the crates that differ
                 from REV (by default from where the branch left main) and of those above them
   setup         install what the tests need into .venv; `--bench`: what the benchmarks need as well
@@ -22,6 +23,9 @@ cargo xtask <command>
   chaos [...]   the campaign against the real programs; `--short`: the form that CI runs; `--only CLASS`, `--seed N`:
                 one case again; `--first N`: other seeds; `--programs DIR`: those of a folder
   book          make the searchable site of docs/ in target/book; needs mdbook
+  dist          build every package into target/dist, and try each in a fresh place; some ten minutes; `--short`:
+                the form that CI runs
+  share PREFIX  install manual, completions and documents beside the programs in PREFIX/bin
   bench [...]   build for release and run bench/run.py with these arguments";
 
 fn main() -> ExitCode {
@@ -48,6 +52,9 @@ fn command(words: &[&str]) -> Result<()> {
         ["tidy", "--lower"] => tidy::lower_budgets(&root),
         ["chaos", rest @ ..] => chaos::chaos(&root, rest),
         ["book"] => book(&root),
+        ["dist"] => dist::dist(&root),
+        ["dist", "--short"] => dist::short(&root),
+        ["share", prefix] => dist::share(&root, Path::new(prefix)),
         ["bench", rest @ ..] => bench(&root, rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

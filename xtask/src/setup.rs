@@ -3,7 +3,7 @@
 use crate::shell::{run, run_with, works};
 use anyhow::{Context, Result, bail};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A C compiler, Rust's own tools, and a `.venv` with the libraries that tests compare with.
@@ -99,6 +99,9 @@ const PACKAGES: &[Needed] = &[
 
 const FIO: &[Needed] = &[Needed { packages: &["fio"], check: Check::Runs(&["fio", "--version"]) }];
 
+const FRESH_DEBIAN: &[Needed] =
+    &[Needed { packages: &["mmdebstrap"], check: Check::Runs(&["mmdebstrap", "--version"]) }];
+
 impl Needed {
     fn is_there(&self) -> bool {
         self.check.succeeds()
@@ -177,6 +180,20 @@ pub(crate) fn for_bench(root: &Path) -> Result<()> {
         virtual_environment(root)?;
     }
     debian(FIO)
+}
+
+/// The tools that build packages, and the one that makes a fresh Debian to try them in.
+pub(crate) fn for_dist(root: &Path) -> Result<()> {
+    virtual_environment(root)?;
+    let python = tools(root).join("python3").display().to_string();
+    let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
+    run(root, &python, &[&pip[..], &["xtask/requirements-dist.txt"]].concat())?;
+    debian(FRESH_DEBIAN)
+}
+
+/// The programs of the virtual environment.
+pub(crate) fn tools(root: &Path) -> PathBuf {
+    root.join(".venv/bin")
 }
 
 fn rust_component(root: &Path, command: &str, component: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `pip install ./python`: the programs on the environment's PATH, and the module that starts them. Needs the Python of `.venv`,
+//! `pip install .`: the programs on the environment's PATH, and the module that starts them. Needs the Python of `.venv`,
 //! which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`; fails without.
 
 use crate::dlio_benchmark::with_workloads;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const LIKE_TESTS: &str = "--profile dev --features libhdf5";
 
-/// An environment in the test's folder into which `./python` is installed.
+/// An environment in the test's folder into which the checkout is installed.
 fn installed(test: &Test) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let prefix = test.path("env");
@@ -16,7 +16,7 @@ fn installed(test: &Test) -> PathBuf {
     let output = Command::new(&python)
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .args(["--no-deps", "--no-build-isolation", "--no-index", "--prefix"])
-        .args([prefix.as_os_str(), root.join("python").as_os_str()])
+        .args([prefix.as_os_str(), root.as_os_str()])
         // Most of what it is built of is there already.
         .env(
             "MATURIN_PEP517_ARGS",

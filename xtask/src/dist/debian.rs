@@ -1,0 +1,49 @@
+//! The Debian package: the tree of the archive below `/usr`, packed by Debian's own tool.
+
+use super::{GLIBC, VERSION};
+use crate::shell::{output, run};
+use anyhow::Result;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Pack what lies in `tree`.
+pub(super) fn package(tree: &Path, out: &Path, compression: &str) -> Result<PathBuf> {
+    let folder = out.join("debian");
+    fs::create_dir_all(folder.join("DEBIAN"))?;
+    let from = tree.display().to_string();
+    output(&folder, "cp", &["-r", &from, "usr"])?;
+    // Where Debian's zsh looks for scripts of packages.
+    let zsh = folder.join("usr/share/zsh");
+    fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"))?;
+    output(&folder, "gzip", &["-9nr", "usr/share/man"])?;
+
+    let architecture = output(out, "dpkg", &["--print-architecture"])?;
+    let architecture = architecture.trim();
+    let kibibytes = output(&folder, "du", &["-sk", "usr"])?;
+    let kibibytes = kibibytes.split_whitespace().next().unwrap_or_default();
+    let control = format!(
+        "\
+Package: feedrate
+Version: {VERSION}
+Architecture: {architecture}
+Maintainer: The authors of feedrate
+Installed-Size: {kibibytes}
+Depends: libc6 (>= {}.{})
+Suggests: openmpi-bin | mpich, python3
+Section: science
+Priority: optional
+Description: emulates the I/O of deep-learning training against real storage
+ It answers one question: can this storage feed these accelerators, and if
+ not, why not and what would help? It reads DLIO's workload files and writes
+ DLIO's result files, and brings programs of the names of DLIO's.
+",
+        GLIBC.0, GLIBC.1
+    );
+    fs::write(folder.join("DEBIAN/control"), control)?;
+    let file = format!("feedrate_{VERSION}_{architecture}.deb");
+    let compress = format!("-Z{compression}");
+    let arguments = ["--build", "--root-owner-group", &compress, "debian", &file];
+    run(out, "dpkg-deb", &arguments)?;
+    fs::remove_dir_all(folder)?;
+    Ok(out.join(file))
+}

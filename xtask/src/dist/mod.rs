@@ -1,0 +1,117 @@
+//! Packages: one build that runs on old machines too, as an archive, a wheel and a Debian package, and its sources; each installed and tried
+//! where nothing of the project is. `share.rs` says once what is installed where.
+
+mod share;
+mod limits;
+mod debian;
+mod trial;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use share::share;
+
+use crate::setup;
+use crate::shell::{output, run_with};
+use anyhow::{Context, Result};
+use share::PROGRAMS;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The oldest glibc that the programs run with: Debian 10's and RHEL 8's. Not musl, whose programs could open neither MPI nor NVIDIA's library.
+const GLIBC: (u32, u32) = (2, 28);
+
+/// Build every package into `target/dist` and try each.
+pub(crate) fn dist(root: &Path) -> Result<()> {
+    setup::for_dist(root)?;
+    let out = emptied(root.join("target/dist"))?;
+    let platform = format!("manylinux_{}_{}", GLIBC.0, GLIBC.1);
+    let build = ["build", "--release", "--locked", "--zig", "--compatibility", &platform];
+    let wheel = python_package(root, &out, &build)?;
+    let sources = python_package(root, &out, &["sdist"])?;
+
+    let name = format!("feedrate-{VERSION}-{}-linux", std::env::consts::ARCH);
+    let tree = out.join(&name);
+    take_programs(&wheel, &out.join("wheel"), &tree)?;
+    limits::check(&tree)?;
+    share(root, &tree)?;
+    let archive = archive(&out, &name)?;
+    let debian = debian::package(&tree, &out, "xz")?;
+
+    trial::in_fresh_debian(root)?;
+    trial::from_sources(root, &sources)?;
+    for package in [archive, wheel, sources, debian] {
+        println!("{:5.1} MB  {}", megabytes(&package)?, package.display());
+    }
+    Ok(())
+}
+
+/// The part that CI checks: what is installed where, by the programs that it has built for its tests.
+pub(crate) fn short(root: &Path) -> Result<()> {
+    let out = emptied(root.join("target/dist-short"))?;
+    let built = std::env::current_exe()?;
+    let tree = out.join("tree");
+    fs::create_dir_all(tree.join("bin"))?;
+    for program in PROGRAMS {
+        let to = tree.join("bin").join(program).display().to_string();
+        let from = built.with_file_name(program).display().to_string();
+        output(root, "strip", &["-o", &to, &from])?;
+    }
+    share(root, &tree)?;
+    let package = debian::package(&tree, &out, "none")?;
+    trial::unpacked(&package, &out)
+}
+
+fn emptied(folder: PathBuf) -> Result<PathBuf> {
+    let shown = folder.display();
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove `{shown}`"))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make `{shown}`"))?;
+    Ok(folder)
+}
+
+/// The one file that maturin writes.
+fn python_package(root: &Path, out: &Path, words: &[&str]) -> Result<PathBuf> {
+    let to = out.join(words[0]);
+    let shown = to.display().to_string();
+    let arguments = [words, &["--out", &shown]].concat();
+    let tools = setup::tools(root);
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH")?);
+    let maturin = tools.join("maturin").display().to_string();
+    run_with(root, &maturin, &arguments, &[("PATH", &path)])?;
+    let made = fs::read_dir(&to)?.next().context("maturin wrote nothing")??;
+    let package = out.join(made.file_name());
+    fs::rename(made.path(), &package)?;
+    fs::remove_dir(to)?;
+    Ok(package)
+}
+
+/// Move the programs of the wheel, which are stripped, into `tree/bin`.
+fn take_programs(wheel: &Path, unpacked: &Path, tree: &Path) -> Result<()> {
+    let (wheel, to) = (wheel.display().to_string(), unpacked.display().to_string());
+    output(Path::new("."), "python3", &["-m", "zipfile", "--extract", &wheel, &to])?;
+    let scripts = unpacked.join(format!("feedrate-{VERSION}.data/scripts"));
+    fs::create_dir_all(tree.join("bin"))?;
+    for program in PROGRAMS {
+        let to = tree.join("bin").join(program);
+        fs::rename(scripts.join(program), &to)
+            .with_context(|| format!("the wheel has no `{program}`"))?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(fs::remove_dir_all(unpacked)?)
+}
+
+/// The portable archive: unpacked into any prefix.
+fn archive(out: &Path, name: &str) -> Result<PathBuf> {
+    let file = format!("{name}.tar.gz");
+    let owner = ["--owner=0", "--group=0", "--numeric-owner", "--sort=name"];
+    output(out, "tar", &[&["--create", "--gzip", "--file", &file], &owner[..], &[name]].concat())?;
+    Ok(out.join(file))
+}
+
+fn megabytes(file: &Path) -> Result<f64> {
+    Ok(fs::metadata(file)?.len() as f64 / 1e6)
+}

@@ -1,0 +1,66 @@
+//! Limits on planted programs; recipes against the manifest.
+
+use super::VERSION;
+use super::limits::Program;
+use std::path::Path;
+use std::process::Command;
+
+const SYMBOLS: &str = "\
+0000000000000000      DF *UND*\t0000000000000000 (GLIBC_2.2.5) write
+0000000000000000      DF *UND*\t0000000000000000 (GLIBC_2.28)  statx
+0000000000000000  w   D  *UND*\t0000000000000000  Base        __gmon_start__
+";
+const HEADERS: &str =
+    "  NEEDED               libc.so.6\n  NEEDED               ld-linux-x86-64.so.2\n";
+
+#[test]
+fn a_program_that_an_old_machine_cannot_start_is_no_package() {
+    let check = |bytes, headers: &str, symbols: &str, expected: &[&str]| {
+        assert_eq!(Program { bytes, headers, symbols }.broken_limits(), expected);
+    };
+    check(20_000_000, HEADERS, SYMBOLS, &[]);
+    check(20_000_001, HEADERS, SYMBOLS, &["it has 20000001 bytes, and may have 20000000"]);
+    check(1, HEADERS, &SYMBOLS.replace("2.28", "2.29"), &["it needs glibc 2.29"]);
+    check(1, HEADERS, &SYMBOLS.replace("2.28", "3.0"), &["it needs glibc 3.0"]);
+    check(1, HEADERS, "", &["it is static, and could open neither MPI nor NVML"]);
+    check(1, "  NEEDED    libmpi.so.40\n", SYMBOLS, &["it needs `libmpi.so.40`"]);
+}
+
+#[test]
+fn documents_name_the_packages_of_this_version() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let packages = [
+        format!("feedrate-{VERSION}-x86_64-linux.tar.gz"),
+        format!("feedrate_{VERSION}_amd64.deb"),
+    ];
+    for document in ["README.md", "docs/guide/install.md"] {
+        let text = std::fs::read_to_string(root.join(document)).unwrap();
+        for package in &packages {
+            assert!(text.contains(package), "{document} does not name {package}");
+        }
+    }
+}
+
+/// Recipes are read by tools that are not here: their languages, and what they repeat of the manifest.
+#[test]
+fn recipes_are_well_formed_and_of_this_version() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let script = "\
+import ast, yaml
+ast.parse(open('packaging/spack/spack_repo/feedrate/packages/feedrate/package.py').read())
+yaml.safe_load(open('packaging/spack/spack_repo/feedrate/repo.yaml'))['repo']['namespace']
+print(yaml.safe_load(open('packaging/conda/recipe.yaml'))['package']['version'])";
+    let python = root.join(".venv/bin/python3");
+    let output = Command::new(python).args(["-c", script]).current_dir(&root).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}\n  hint: run `cargo xtask setup`");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), VERSION);
+
+    let spack = "packaging/spack/spack_repo/feedrate/packages/feedrate/package.py";
+    let spack = std::fs::read_to_string(root.join(spack)).unwrap();
+    let compiler = format!("rust@{}:", env!("CARGO_PKG_RUST_VERSION"));
+    assert!(
+        spack.contains(&compiler),
+        "the recipe of Spack asks for another compiler than {compiler}"
+    );
+}

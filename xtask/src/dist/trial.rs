@@ -1,0 +1,56 @@
+//! Packages as a user meets them: installed where nothing of the project is, and asked for a first answer.
+
+use super::share::PROGRAMS;
+use crate::setup;
+use crate::shell::{output, run, run_with};
+use anyhow::Result;
+use std::path::Path;
+
+/// The release that is tried.
+const SUITE: &str = "bookworm";
+
+/// The archive, the wheel and the Debian package in a fresh Debian, which is gone afterwards. `trial.sh` is what is done there.
+pub(super) fn in_fresh_debian(root: &Path) -> Result<()> {
+    // mmdebstrap gives these commands the root of the new system.
+    let copy = "--customize-hook=cp target/dist/*.deb target/dist/*.whl target/dist/*-linux.tar.gz xtask/src/dist/trial.sh \"$1/tmp\"";
+    let try_them = "--customize-hook=chroot \"$1\" sh /tmp/trial.sh";
+    let system = ["--variant=apt", "--include=python3-venv", copy, try_them, SUITE, "/dev/null"];
+    run(root, "mmdebstrap", &system)
+}
+
+/// The sources, built in a folder of their own as `pip` does, without optimisation to save time.
+pub(super) fn from_sources(root: &Path, sources: &Path) -> Result<()> {
+    let tools = setup::tools(root);
+    let prefix = root.join("target/dist/from-sources").display().to_string();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH")?);
+    let python = tools.join("python3").display().to_string();
+    let pip =
+        ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"];
+    let sources = sources.display().to_string();
+    let target = root.join("target/dist-sources").display().to_string();
+    let variables = [
+        ("PATH", path.as_str()),
+        ("MATURIN_PEP517_ARGS", "--profile dev"),
+        ("CARGO_TARGET_DIR", &target),
+    ];
+    run_with(root, &python, &[&pip[..], &["--prefix", &prefix, &sources]].concat(), &variables)?;
+    help(&Path::new(&prefix).join("bin"))
+}
+
+/// A Debian package unpacked below `out`: programs, manual and completions are there and are what they should be.
+pub(super) fn unpacked(package: &Path, out: &Path) -> Result<()> {
+    let package = package.display().to_string();
+    output(out, "dpkg-deb", &["--extract", &package, "root"])?;
+    help(&out.join("root/usr/bin"))?;
+    output(out, "gzip", &["--test", "root/usr/share/man/man1/feedrate-run.1.gz"])?;
+    let bash = ". root/usr/share/bash-completion/completions/feedrate && complete -p feedrate";
+    output(out, "bash", &["-c", bash])?;
+    Ok(())
+}
+
+fn help(folder: &Path) -> Result<()> {
+    for program in PROGRAMS {
+        output(folder, &format!("./{program}"), &["--help"])?;
+    }
+    Ok(())
+}
