@@ -55,14 +55,14 @@ fn aspect(drawing: &Drawing) -> f64 {
     drawing.size_in.1 / drawing.size_in.0
 }
 
-/// The reason for which nobody learns anything from a figure: a plot of one point, a pie of one slice, values that stand in one before it.
+/// The reason for which nobody learns anything from a figure: a plot of one point, bars of one kind, values that stand in one before it.
 fn says_nothing(drawn: &Figure, before: &[(String, Figure)]) -> Option<String> {
-    let pies = drawn.panels.iter().filter_map(|panel| match &panel.content {
-        PanelContent::Pie { slices } => Some(slices),
-        PanelContent::Axes(_) | PanelContent::Matrix(_) => None,
+    let bars = drawn.panels.iter().flat_map(Panel::layers).filter_map(|layer| match layer {
+        Layer::Bars(bars) => Some(&bars.label),
+        _ => None,
     });
-    if let [slice] = pies.flatten().collect::<Vec<_>>()[..] {
-        return Some(format!("all {:.0} are {}", slice.value, slice.label));
+    if let [label] = bars.collect::<Vec<_>>()[..] {
+        return Some(format!("all are {label}"));
     }
     if drawn.panels.iter().all(is_of_one_place) {
         return Some("its marks have one place on the axis: nothing would be compared".into());
@@ -92,7 +92,7 @@ fn is_of_one_place(panel: &Panel) -> bool {
 /// The values of a panel under the name of their axis, in order; `None` of one that shows other things than points.
 fn points(panel: &Panel) -> Option<Points<'_>> {
     let axes = panel.axes()?;
-    let is_points = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule { .. });
+    let is_points = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule(_));
     let points = panel.all_series().flat_map(|series| &series.points);
     let mut values: Vec<String> = points.map(|point| format!("{:.9e}", point.y)).collect();
     values.sort_unstable();
@@ -185,13 +185,9 @@ fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
                     Layer::Bars(bars) => marks.extend(bars.bars.iter().map(|bar| {
                         mark(&name, significant(Some(bar.to - bar.from)), at(y, bar.at))
                     })),
-                    Layer::Span(_) | Layer::Rule { .. } => {}
+                    Layer::Span(_) | Layer::Rule(_) => {}
                 }
             }
-        }
-        PanelContent::Pie { slices } => {
-            let values = slices.iter().map(|of| (&of.label, significant(Some(of.value))));
-            marks.extend(values.map(|(label, value)| mark(label, String::new(), value)));
         }
         PanelContent::Matrix(matrix) => {
             for (name, cells) in matrix.rows.iter().zip(&matrix.cells) {
@@ -223,17 +219,11 @@ fn at(axis: &Axis, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::figure::{AxisRange, Naming, Point, Slice, Tone};
+    use crate::draw::figure::{AxisRange, Bar, Bars, Point, Tone};
 
     fn figure(content: PanelContent) -> Figure {
         let panels = vec![Panel { title: None, series_of: None, content }];
-        Figure {
-            title: String::new(),
-            caption: String::new(),
-            panels,
-            columns: 1,
-            naming: Naming::None,
-        }
+        Figure { title: String::new(), caption: String::new(), panels, columns: 1 }
     }
 
     fn marks(x_label: &str, points: &[(f64, f64)]) -> Figure {
@@ -243,9 +233,15 @@ mod tests {
         figure(PanelContent::Axes(Axes { x, y, layers, aspect: 0.6 }))
     }
 
-    fn pie(values: &[f64]) -> Figure {
-        let slice = |&value: &f64| Slice { label: "done".into(), value, tone: Tone::Good };
-        figure(PanelContent::Pie { slices: values.iter().map(slice).collect() })
+    fn bars(labels: &[&str]) -> Figure {
+        let layer = |(at, label): (usize, &&str)| {
+            let bars = vec![Bar { at: 0.0, from: at as f64, to: at as f64 + 1.0 }];
+            Layer::Bars(Bars { label: (*label).into(), tone: Tone::Good, bars })
+        };
+        let layers = labels.iter().enumerate().map(layer).collect();
+        let x = Axis::linear("Rows (runs)", AxisRange::FromZero);
+        let y = Axis::categories("", vec!["all".into()]);
+        figure(PanelContent::Axes(Axes { x, y, layers, aspect: 1.0 }))
     }
 
     #[test]
@@ -256,8 +252,8 @@ mod tests {
             (marks("processes", &[(4.0, 90.0), (4.0, 50.0)]), Some("its marks have one place")),
             (marks("threads", &[(2.0, 50.0), (1.0, 90.0)]), Some("the first in `first`")),
             (marks("threads", &[(2.0, 50.0), (1.0, 91.0)]), None),
-            (pie(&[54.0]), Some("all 54 are done")),
-            (pie(&[50.0, 4.0]), None),
+            (bars(&["done"]), Some("all are done")),
+            (bars(&["done", "failed"]), None),
         ] {
             let why = says_nothing(&drawn, &before);
             let has = |expected| why.as_ref().is_some_and(|why| why.contains(expected));

@@ -309,8 +309,11 @@ fn study_of(paths: &[PathBuf]) -> Result<Option<StudyFiles>, RunsError> {
 /// The state of a study, where a study is what was asked for.
 fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
     let Some(files) = study_of(paths)? else { return Ok(None) };
-    let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    Ok(Some(Overview::new(&rows, &StudyState::read(&files)?)))
+    let table = files.table()?;
+    let rows: Vec<Row> = table.rows().cloned().collect();
+    let mut overview = Overview::new(&rows, &StudyState::read(&files)?);
+    Declared::from_table(&table).order(&mut overview);
+    Ok(Some(overview))
 }
 
 /// The file that a run's numbers come from.

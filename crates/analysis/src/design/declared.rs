@@ -2,9 +2,10 @@
 
 use super::Factor;
 use feedrate_results::import::same_text;
+use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
 use feedrate_results::run::ROWS;
-use feedrate_results::setting::{pieces, unquoted};
+use feedrate_results::setting::{by_number, pieces, unquoted};
 use feedrate_results::table::{Table, TableEntry};
 use std::collections::BTreeMap;
 
@@ -86,6 +87,15 @@ impl Declared {
                     first.map_or(Baseline::OfWorkload, |own| Baseline::Level(own.clone()));
                 levels.baseline = Some(baseline);
             }
+        }
+    }
+
+    /// Put the levels of an overview in the order of the design; numbers ascend.
+    pub fn order(&self, overview: &mut Overview) {
+        for of in &mut overview.factors {
+            let name = factor_name(&of.factor);
+            of.levels.sort_by_key(|at| self.place(&name, &normal(&at.level)));
+            of.levels.sort_by(|a, b| by_number(&a.level, &b.level));
         }
     }
 

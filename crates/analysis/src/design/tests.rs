@@ -1,6 +1,9 @@
 //! Designs made by hand: factors, the order of their levels, and baselines.
 
 use super::*;
+use feedrate_results::overview::Overview;
+use feedrate_results::row::Row;
+use feedrate_results::state::StudyState;
 use feedrate_results::table::Table;
 
 fn run(of: &[(&str, &str)]) -> Settings {
@@ -75,6 +78,22 @@ fn the_csv_has_the_order_of_levels_and_the_baseline() {
     );
     let design = design(&one_at_a_time(), &ours);
     assert_eq!(text(&design), ["format: npz [hdf5] png", "read_threads: 4 [8] 16"]);
+}
+
+#[test]
+fn levels_of_an_overview_stand_as_the_csv_declares_them() {
+    let csv = "model,epochs,processes,overrides,run\n\
+               # factor format (dataset.format): npz, hdf5 (baseline), png\n\
+               w,,4,++workload.dataset.format=png,N\nw,,4,++workload.dataset.format=npz,N\nw,,1,,N\n";
+    let table = Table::parse("s.csv", csv).unwrap();
+    let rows: Vec<Row> = table.rows().cloned().collect();
+    let mut overview = Overview::new(&rows, &StudyState::default());
+    Declared::from_table(&table).order(&mut overview);
+    let levels = overview.factors.iter().map(|of| {
+        let levels: Vec<&str> = of.levels.iter().map(|at| at.level.as_str()).collect();
+        format!("{}: {}", of.factor, levels.join(" "))
+    });
+    assert_eq!(levels.collect::<Vec<_>>(), ["processes: 1 4", "dataset.format: npz png -"]);
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn every_object_says_by_which_schema() {
         &["analyze", "a"],
         &["compare", "a", "b"],
         &["report", "a"],
-        &["plot", "au_processes", "a"],
+        &["plot", "stall", "a"],
         &["list", "formats"],
         &["describe", "formats", "npz"],
         &["scale", "workload.yaml", "--au", "90", "--dry-run", "--response", "au_all_steps"],

@@ -52,9 +52,13 @@ fn a_study_shows_how_far_it_is() {
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(answer.stdout.contains("1 of 2 rows done"), "{}", answer.stdout);
     assert_eq!(&fs::read(test.path("status.png")).unwrap()[..4], b"\x89PNG");
-    let answer = test.feedrate(&["plot", "au_processes", "study.csv"]);
+    let answer = test.feedrate(&["plot", "stall", "study.csv"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(test.path("au_processes.svg").exists());
+    assert!(test.path("stall.svg").exists());
+    // Against processes there is nothing yet.
+    let answer = test.feedrate(&["plot", "au_processes", "study.csv"]);
+    assert_eq!(answer.code, 2, "{}", answer.stdout);
+    assert!(answer.stderr.contains("no two numbers of processes"), "{}", answer.stderr);
 }
 
 #[test]

@@ -150,26 +150,6 @@ impl Canvas {
         self.shape("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), paint, hint);
     }
 
-    /// A part of a disc, between two shares of a turn, clockwise from the top.
-    pub(super) fn slice(
-        &mut self,
-        centre: At,
-        radius: f64,
-        turn: [f64; 2],
-        paint: Paint,
-        hint: &str,
-    ) {
-        let [from, to] = turn.map(|share| {
-            let angle = share * std::f64::consts::TAU;
-            let (x, y) = (centre.0 + radius * angle.sin(), centre.1 - radius * angle.cos());
-            format!("{} {}", number(x), number(y))
-        });
-        let (x, y, radius) = (number(centre.0), number(centre.1), number(radius));
-        let is_large = u8::from(turn[1] - turn[0] > 0.5);
-        let place = format!("d=\"M{x} {y}L{from}A{radius} {radius} 0 {is_large} 1 {to}Z\"");
-        self.shape("path", &place, paint, hint);
-    }
-
     fn shape(&mut self, element: &str, place: &str, paint: Paint, hint: &str) {
         let fill = paint.fill.map_or("none".into(), hex);
         let mut attributes = format!("{place} fill=\"{fill}\"");

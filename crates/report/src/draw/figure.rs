@@ -1,6 +1,7 @@
 //! Data of a figure: panels with axes, points, bars, spans, slices, cells. Says nothing of places or colours.
 
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// A picture.
@@ -14,18 +15,6 @@ pub struct Figure {
     pub panels: Vec<Panel>,
     /// Panels in a row, at most.
     pub columns: usize,
-    /// How series are named.
-    pub naming: Naming,
-}
-
-/// How series are named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Naming {
-    /// Above the panels, once; above each panel where a name or a colour would stand for two things.
-    Key,
-    /// Not at all: the axes say it.
-    None,
 }
 
 /// A part of a picture.
@@ -47,11 +36,6 @@ pub struct Panel {
 pub enum PanelContent {
     /// Marks between two axes.
     Axes(Axes),
-    /// Shares of a whole.
-    Pie {
-        /// Clockwise from the top, named in a list.
-        slices: Vec<Slice>,
-    },
     /// Cells by row and column.
     Matrix(Matrix),
 }
@@ -122,10 +106,28 @@ pub enum Layer {
     /// A shaded stretch of the x axis.
     Span(ShadedSpan),
     /// A level of the y axis.
-    Rule {
-        /// On the y axis.
-        at: f64,
-    },
+    Rule(Rule),
+}
+
+/// A level of the y axis, as a line over the whole width.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rule {
+    /// Its name: `baseline`.
+    pub label: String,
+    /// On the y axis.
+    pub at: f64,
+    /// How it is drawn.
+    pub line: RuleLine,
+}
+
+/// How a level is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleLine {
+    /// A level that is asked for.
+    Broken,
+    /// A level that marks are compared with.
+    Dotted,
 }
 
 /// Points that belong together.
@@ -233,17 +235,6 @@ pub struct ShadedSpan {
     pub tone: Tone,
 }
 
-/// A share of a whole.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Slice {
-    /// Beside it.
-    pub label: String,
-    /// A part of the sum of all.
-    pub value: f64,
-    /// Its colour.
-    pub tone: Tone,
-}
-
 /// Cells by row and column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Matrix {
@@ -326,7 +317,7 @@ impl Layer {
         match self {
             Layer::Series(series) => Some(&series.label),
             Layer::Bars(bars) => Some(&bars.label),
-            Layer::Span(_) | Layer::Rule { .. } => None,
+            Layer::Span(_) | Layer::Rule(_) => None,
         }
     }
 }
@@ -335,6 +326,17 @@ impl Figure {
     /// Whether some of its marks are of single runs and others of several.
     pub fn has_single_among_several(&self) -> bool {
         self.points().any(Point::is_single) && self.points().any(|point| point.runs > Some(1))
+    }
+
+    /// Whether all marks of each panel lie in one place, and nothing else stands beside them.
+    pub fn is_bare(&self) -> bool {
+        self.panels.iter().all(|panel| {
+            let is_series = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule(_));
+            let points = panel.all_series().flat_map(|series| &series.points);
+            let places: BTreeSet<_> =
+                points.map(|point| (point.x.to_bits(), point.y.to_bits())).collect();
+            panel.axes().is_some() && panel.layers().iter().all(is_series) && places.len() < 2
+        })
     }
 
     /// All points of all panels.
@@ -361,7 +363,7 @@ impl Panel {
     pub fn axes(&self) -> Option<&Axes> {
         match &self.content {
             PanelContent::Axes(axes) => Some(axes),
-            PanelContent::Pie { .. } | PanelContent::Matrix(_) => None,
+            PanelContent::Matrix(_) => None,
         }
     }
 
@@ -374,7 +376,7 @@ impl Panel {
     pub fn all_series(&self) -> impl Iterator<Item = &Series> {
         self.layers().iter().filter_map(|layer| match layer {
             Layer::Series(series) => Some(series),
-            Layer::Bars(_) | Layer::Span(_) | Layer::Rule { .. } => None,
+            Layer::Bars(_) | Layer::Span(_) | Layer::Rule(_) => None,
         })
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn shortened_apart(texts: &[String], size: f64, most: f64) -> Vec<Str
     short
 }
 
-/// A text in lines of a width: broken after commas, else at spaces, else after signs in words, else anywhere; nothing is left out.
+/// A text in lines of a width: broken after commas, else at spaces, but not before a unit, else after signs in words, else anywhere; nothing is left out.
 pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -57,9 +57,15 @@ pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
         let fitting: Vec<usize> =
             ends.take_while(|at| width(rest[..*at].trim_end(), size) <= most).collect();
         let signs: [&[char]; 3] = [&[','], &[' '], &['_', '-', '.', '/']];
+        let is_after = |at: usize, signs: &[char]| {
+            let before = rest[..at].trim_end();
+            let is_of_number =
+                rest[..at].ends_with(' ') && before.ends_with(|c: char| c.is_ascii_digit());
+            rest[..at].ends_with(signs) && !is_of_number
+        };
         let after = signs
             .into_iter()
-            .find_map(|signs| fitting.iter().rev().find(|at| rest[..**at].ends_with(signs)));
+            .find_map(|signs| fitting.iter().rev().find(|at| is_after(**at, signs)));
         let least = rest.chars().next().map_or(0, char::len_utf8);
         let end = after.or(fitting.last()).copied().unwrap_or(least);
         lines.push(rest[..end].trim_end().to_string());
@@ -111,6 +117,7 @@ mod tests {
             ("short", 100.0, "short"),
             ("4 processes, read_threads 1", 100.0, "4 processes,|read_threads 1"),
             ("record_length_bytes 536.9 MB", 80.0, "record_length_|bytes 536.9 MB"),
+            ("prefetch 50 kB", 55.0, "prefetch|50 kB"),
             ("aaaaaaaaaaaa", 30.0, "aaaaa|aaaaa|aa"),
             ("µµ", 1.0, "µ|µ"),
         ] {

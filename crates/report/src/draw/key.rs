@@ -1,10 +1,11 @@
 //! The key: names of series, each with its sign. Whether a figure has one, and where, is the layout's business.
 
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
-use super::figure::{Figure, Layer, Panel, Style, Tone};
+use super::figure::{Figure, Layer, Panel, RuleLine, Style, Tone};
 use super::font;
 use super::layers::span_fill;
-use super::marks::{MARK, dashes, mark};
+use super::marks::{MARK, dashes, filled, mark, rule_stroke};
+use super::panel::LINE;
 
 /// A name, and its sign.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,7 @@ enum Sign {
     Line(Style),
     Area,
     Span,
+    Rule(RuleLine),
 }
 
 /// Named series of a panel.
@@ -29,7 +31,7 @@ pub(super) fn entries(panel: &Panel) -> Vec<KeyEntry> {
             Layer::Series(series) => (&series.label, series.tone, Sign::Line(series.style)),
             Layer::Bars(bars) => (&bars.label, bars.tone, Sign::Area),
             Layer::Span(span) => (&span.kind, span.tone, Sign::Span),
-            Layer::Rule { .. } => continue,
+            Layer::Rule(rule) => (&rule.label, Tone::Open, Sign::Rule(rule.line)),
         };
         if !name.is_empty() && !entries.iter().any(|known| known.name == *name) {
             entries.push(KeyEntry { name: name.clone(), tone, sign });
@@ -47,8 +49,11 @@ pub(super) fn common(figure: &Figure) -> Option<Vec<KeyEntry>> {
             if all.iter().any(|other| entry.differs(other)) {
                 return None;
             }
-            if !all.contains(&entry) {
-                all.push(entry);
+            match all.iter_mut().find(|known| known.name == entry.name) {
+                // Names of levels are joined in one panel and not in another.
+                Some(known) if entry.sign == Sign::Line(Style::Joined) => *known = entry,
+                Some(_) => {}
+                None => all.push(entry),
             }
         }
     }
@@ -62,9 +67,14 @@ pub(super) fn common(figure: &Figure) -> Option<Vec<KeyEntry>> {
 impl KeyEntry {
     /// Whether the same name or colour means something else in another.
     fn differs(&self, other: &KeyEntry) -> bool {
-        let is_span = |entry: &KeyEntry| entry.sign == Sign::Span;
-        let looks_alike = self.tone == other.tone && is_span(self) == is_span(other);
-        self != other && (self.name == other.name || looks_alike)
+        (self.name == other.name) != self.looks_like(other)
+    }
+
+    fn looks_like(&self, other: &KeyEntry) -> bool {
+        let has_marks = |sign| matches!(sign, Sign::Line(Style::Marks | Style::Joined));
+        let is_one_sign =
+            self.sign == other.sign || (has_marks(self.sign) && has_marks(other.sign));
+        self.tone == other.tone && is_one_sign
     }
 
     /// `at`: its left end.
@@ -80,7 +90,8 @@ impl KeyEntry {
         let area = Area { left, right, top: at.1 - half, bottom: at.1 + half };
         let pale = span_fill(canvas.palette, self.tone);
         match self.sign {
-            Sign::Area => canvas.rectangle(area, colour, ""),
+            Sign::Area => filled(canvas, self.tone, area, ""),
+            Sign::Rule(line) => canvas.line(&ends, rule_stroke(line, canvas.palette)),
             Sign::Span => canvas.rectangle(area, pale, ""),
             Sign::Line(style) => {
                 if style == Style::Band {
@@ -105,18 +116,20 @@ pub(super) fn draw(entries: &[KeyEntry], area: Area, canvas: &mut Canvas) -> f64
     let size = canvas.size;
     let is_broken = |entry: &KeyEntry| entry.sign == Sign::Line(Style::BrokenSteps);
     let sign = if entries.iter().any(is_broken) { 2.8 } else { 1.5 } * size;
-    let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
-    let names = font::shortened_apart(&names, size, area.width() - sign - 6.0);
     let start = area.left + 2.0;
     let (mut x, mut y) = (start, area.top + 0.6 * size);
-    for (entry, name) in entries.iter().zip(names) {
-        let width = sign + canvas.width(&name);
-        if start < x && area.right < x + width {
+    for entry in entries {
+        let lines = font::wrapped(&entry.name, size, area.width() - sign - 6.0);
+        let widest = lines.iter().map(|line| canvas.width(line)).fold(0.0, f64::max);
+        if start < x && area.right < x + sign + widest {
             (x, y) = (start, y + 1.35 * size);
         }
         entry.draw((x, y), sign - 4.0, canvas);
-        canvas.text((x + sign, y + canvas.drop()), Anchor::Start, &name);
-        x += width + 12.0;
+        for (i, line) in lines.iter().enumerate() {
+            y += if i == 0 { 0.0 } else { LINE * size };
+            canvas.text((x + sign, y + canvas.drop()), Anchor::Start, line);
+        }
+        x += sign + widest + 12.0;
     }
     y + 1.1 * size
 }

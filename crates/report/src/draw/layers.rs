@@ -2,9 +2,9 @@
 
 use super::axis::{self, with_room};
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
-use super::figure::{Bars, Layer, Point, Scale, Series, ShadedSpan, Spread, Style, Tone};
+use super::figure::{Bars, Layer, Point, Rule, Scale, Series, ShadedSpan, Spread, Style, Tone};
 use super::font;
-use super::marks::{MARK, dashes, interval, mark};
+use super::marks::{MARK, dashes, filled, interval, mark, rule_stroke};
 use super::panel::{FittedPanel, GAP, LINE, SLANT, has_marks, stand_aside};
 use super::theme::{Colour, Palette, mixed};
 
@@ -26,10 +26,10 @@ impl Placed<'_> {
         let is_moved = |series: &Series| stand_aside || series.spread == Spread::X;
         let mut number = 0;
         for layer in &axes.layers {
-            let Some(label) = layer.label() else {
-                self.rule(layer, canvas);
-                continue;
-            };
+            if let Layer::Rule(rule) = layer {
+                self.rule(rule, canvas);
+            }
+            let Some(label) = layer.label() else { continue };
             canvas.begin(&panel.series_name(label));
             match layer {
                 Layer::Bars(bars) => self.bars(bars, canvas),
@@ -38,7 +38,7 @@ impl Placed<'_> {
                     number += 1;
                 }
                 Layer::Series(series) => self.series(series, 0.0, canvas),
-                Layer::Span(_) | Layer::Rule { .. } => {}
+                Layer::Span(_) | Layer::Rule(_) => {}
             }
             canvas.end();
         }
@@ -206,16 +206,13 @@ impl Placed<'_> {
     }
 
     fn bars(&self, bars: &Bars, canvas: &mut Canvas) {
-        let fill = canvas.palette.colour(bars.tone);
         for bar in &bars.bars {
-            let area = Area {
-                left: self.x(bar.from),
-                right: self.x(bar.to),
-                top: self.y(bar.at - 0.36),
-                bottom: self.y(bar.at + 0.36),
-            };
+            // Rows are as high as the longest of their names, bars no higher than most.
+            let half = (self.y(bar.at + 0.36) - self.y(bar.at)).min(THICKEST * canvas.size);
+            let (top, bottom) = (self.y(bar.at) - half, self.y(bar.at) + half);
+            let area = Area { left: self.x(bar.from), right: self.x(bar.to), top, bottom };
             let hint = format!("{}: {}", bars.label, axis::text(bar.to - bar.from));
-            canvas.rectangle(area, fill, &hint);
+            filled(canvas, bars.tone, area, &hint);
         }
     }
 
@@ -230,13 +227,15 @@ impl Placed<'_> {
         }
     }
 
-    fn rule(&self, layer: &Layer, canvas: &mut Canvas) {
-        let Layer::Rule { at } = layer else { return };
-        let y = self.y(*at);
-        let stroke = Stroke { dashes: &[2.5, 2.5], ..Stroke::new(canvas.palette.line, 0.8) };
+    fn rule(&self, rule: &Rule, canvas: &mut Canvas) {
+        let y = self.y(rule.at);
+        let stroke = rule_stroke(rule.line, canvas.palette);
         canvas.line(&[(self.area.left, y), (self.area.right, y)], stroke);
     }
 }
+
+/// Half the height of a bar, in sizes of text, at most.
+const THICKEST: f64 = 0.56;
 
 /// Distance by which a series is moved so that it does not hide others.
 fn aside(series: &Series, number: usize, count: usize) -> f64 {

@@ -1,10 +1,10 @@
 //! Where panels lie: a grid whose axes line up, with the key above all of them or above each.
 
 use super::canvas::{Anchor, Area, Canvas, PT_PER_IN};
-use super::figure::{Figure, Naming, Panel, PanelContent, Scale};
+use super::figure::{Figure, Panel, PanelContent, Scale};
 use super::layers::Placed;
-use super::panel::{CATEGORIES, FittedPanel, Labels, Margins};
-use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key, matrix, pie};
+use super::panel::{CATEGORIES, FittedPanel, LINE, Labels, Margins};
+use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key, matrix};
 
 /// Around everything.
 const EDGE: f64 = 4.0;
@@ -66,10 +66,7 @@ struct GridColumn {
 impl Grid<'_> {
     /// Returns where the last row ends.
     fn draw(&self, canvas: &mut Canvas) -> f64 {
-        let common = match self.figure.naming {
-            Naming::Key => key::common(self.figure),
-            Naming::None => Some(Vec::new()),
-        };
+        let common = key::common(self.figure);
         let mut top = EDGE;
         if let Some(entries) = &common {
             let right = self.width - EDGE;
@@ -78,8 +75,16 @@ impl Grid<'_> {
         let rows = self.rows(canvas);
         let columns = self.columns(&rows);
         for row in &rows {
-            let has_title = row.iter().any(|slot| slot.panel.title.is_some());
-            let title = if has_title { 1.4 * canvas.size } else { 0.0 };
+            let titles = row.iter().zip(&columns).map(|(slot, column)| {
+                let width = self.right(slot, column) - column.left - 2.0;
+                let title = slot.panel.title.as_deref();
+                title.map_or(Vec::new(), |title| font::wrapped(title, canvas.size, width))
+            });
+            let titles: Vec<Vec<String>> = titles.collect();
+            let title = match titles.iter().map(Vec::len).max() {
+                Some(lines @ 1..) => (LINE * (lines - 1) as f64 + 1.4) * canvas.size,
+                _ => 0.0,
+            };
             let mut over = top + title;
             for (slot, GridColumn { left, right, .. }) in row.iter().zip(&columns) {
                 if common.is_none() {
@@ -89,12 +94,10 @@ impl Grid<'_> {
             }
             over += row.iter().map(|slot| slot.margins.top).fold(0.0, f64::max);
             let mut bottom = top;
-            for (slot, column) in row.iter().zip(&columns) {
-                if let Some(title) = &slot.panel.title {
-                    let at = (column.left + 2.0, top + canvas.size);
-                    let title =
-                        font::shortened(title, canvas.size, self.right(slot, column) - at.0);
-                    canvas.text(at, Anchor::Start, &title);
+            for ((slot, column), title) in row.iter().zip(&columns).zip(&titles) {
+                for (i, line) in title.iter().enumerate() {
+                    let down = (1.0 + LINE * i as f64) * canvas.size;
+                    canvas.text((column.left + 2.0, top + down), Anchor::Start, line);
                 }
                 bottom = f64::max(bottom, self.panel(slot, column, over, canvas));
             }
@@ -185,13 +188,8 @@ impl Grid<'_> {
         let right = self.right(slot, column);
         let mut area = Area { left: column.left, right, top, bottom: top };
         match (&slot.panel.content, &slot.fitted) {
-            (PanelContent::Pie { slices }, _) => {
-                area.bottom += pie::height(area.width());
-                pie::draw(slices, area, canvas);
-            }
             (PanelContent::Matrix(matrix), _) => {
-                area.bottom += matrix::height(matrix, canvas.size);
-                matrix::draw(matrix, area, canvas);
+                area.bottom = matrix::draw(matrix, area, canvas);
             }
             (PanelContent::Axes(_), Some(fitted)) => {
                 area.left += column.margin_left;

@@ -1,7 +1,8 @@
 //! The shapes of marks: what tells series apart beside their colour.
 
 use super::canvas::{Area, At, Canvas, Paint, Stroke};
-use super::figure::Tone;
+use super::figure::{RuleLine, Tone};
+use super::theme::Palette;
 
 /// Half the size of a mark.
 pub(super) const MARK: f64 = 2.5;
@@ -10,7 +11,10 @@ pub(super) const MARK: f64 = 2.5;
 pub(super) fn mark(canvas: &mut Canvas, tone: Tone, at: At, half: f64, paint: Paint, hint: &str) {
     let corners = match tone {
         Tone::Hue(number) => corners(number),
-        _ => Vec::new(),
+        // Good and bad have nearly the same grey.
+        Tone::Bad => corners(1),
+        Tone::Good => corners(2),
+        Tone::Faint | Tone::Open => Vec::new(),
     };
     if corners.is_empty() {
         return canvas.circle(at, half, paint, hint);
@@ -51,6 +55,51 @@ pub(super) fn dashes(tone: Tone) -> &'static [f64] {
         Tone::Hue(number) => BY_HUE[number % BY_HUE.len()],
         _ => &[],
     }
+}
+
+/// The line of a level.
+pub(super) fn rule_stroke(line: RuleLine, palette: &Palette) -> Stroke {
+    let (dashes, width): (&[f64], f64) = match line {
+        RuleLine::Broken => (&[4.0, 2.5], 0.8),
+        RuleLine::Dotted => (&[1.0, 1.8], 1.0),
+    };
+    Stroke { dashes, ..Stroke::new(palette.line, width) }
+}
+
+/// From a line of a hatching to the next.
+const HATCH: f64 = 3.4;
+
+/// How an area of a tone is hatched, so that neighbours differ in grey too: the slope of its lines, in widths to a height.
+pub(super) fn hatching(tone: Tone) -> &'static [f64] {
+    match tone {
+        Tone::Hue(1) | Tone::Bad => &[1.0],
+        Tone::Hue(2) => &[-1.0],
+        Tone::Hue(3) => &[0.0],
+        Tone::Hue(5) => &[1.0, -1.0],
+        _ => &[],
+    }
+}
+
+/// A rectangle of a tone, set off from its neighbours.
+pub(super) fn filled(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
+    let ground = canvas.palette.background;
+    canvas.rectangle(area, canvas.palette.colour(tone), hint);
+    let stroke = Stroke::new(ground, 0.7);
+    for &slope in hatching(tone) {
+        let over = slope * area.height();
+        let mut from = area.left - over.max(0.0) + HATCH / 2.0;
+        while from < area.right - over.min(0.0) {
+            // From its lower end to the upper one, as far as it lies inside; an upright one does as a whole.
+            let ends = [(area.left - from) / over, (area.right - from) / over];
+            let (start, end) = (ends[0].min(ends[1]).max(0.0), ends[0].max(ends[1]).min(1.0));
+            let at = |share: f64| (from + share * over, area.bottom - share * area.height());
+            if start < end {
+                canvas.line(&[at(start), at(end)], stroke);
+            }
+            from += HATCH;
+        }
+    }
+    canvas.line(&[(area.right, area.top), (area.right, area.bottom)], stroke);
 }
 
 /// An interval around a place, between two ends of the upright or the other axis; where it is cut off by the area, an arrow says so.

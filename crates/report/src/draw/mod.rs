@@ -10,13 +10,12 @@ mod axis;
 mod marks;
 mod panel;
 mod layers;
-mod pie;
 mod matrix;
 mod key;
 mod layout;
 mod png;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use panel::{is_cut, stand_aside};
 pub use png::PngError;

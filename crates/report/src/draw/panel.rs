@@ -2,7 +2,7 @@
 
 use super::axis::{Extent, Fitted, Tick};
 use super::canvas::Canvas;
-use super::figure::{Axes, Layer, Panel, Scale, Series, ShadedSpan, Spread, Style};
+use super::figure::{Axes, Layer, Panel, Point, Scale, Series, ShadedSpan, Spread, Style};
 use super::font;
 use super::marks::MARK;
 use std::collections::BTreeSet;
@@ -140,8 +140,17 @@ pub(super) fn has_marks(series: &Series) -> bool {
     matches!(series.style, Style::Marks | Style::Joined)
 }
 
-/// Whether marks of several series have one place, and so are moved.
+/// Whether marks of several series have one place, and so are moved. Without intervals their shapes are enough between numbers, where lines keep their slope.
 pub fn stand_aside(axes: &Axes) -> bool {
+    let is_list = matches!(axes.x.scale, Scale::Categories(_));
+    let is_interval = |point: &Point| point.low.is_some() || point.high.is_some();
+    let mut series = axes.layers.iter().filter_map(|layer| match layer {
+        Layer::Series(series) if has_marks(series) => Some(series),
+        _ => None,
+    });
+    if !is_list && !series.any(|series| series.points.iter().any(is_interval)) {
+        return false;
+    }
     let mut places: BTreeSet<u64> = BTreeSet::new();
     for layer in &axes.layers {
         let Layer::Series(series) = layer else { continue };
@@ -172,8 +181,8 @@ fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
             Layer::Span(span) if along == Spread::X => {
                 extents.extend([(span.from, None, None), (span.to, None, None)]);
             }
-            Layer::Rule { at } if along == Spread::Y => extents.push((*at, None, None)),
-            Layer::Bars(_) | Layer::Span(_) | Layer::Rule { .. } => {}
+            Layer::Rule(rule) if along == Spread::Y => extents.push((rule.at, None, None)),
+            Layer::Bars(_) | Layer::Span(_) | Layer::Rule(_) => {}
         }
     }
     extents

@@ -39,6 +39,17 @@ impl Drawing {
     }
 }
 
+/// Whether areas of two tones are told apart on a copier: by lightness, or by hatching.
+pub(crate) fn differ_in_grey(one: Tone, other: Tone) -> bool {
+    // Rec. 601.
+    let lightness = |tone| {
+        let [red, green, blue] = Theme::Light.palette().colour(tone).map(f64::from);
+        0.299 * red + 0.587 * green + 0.114 * blue
+    };
+    20.0 <= (lightness(one) - lightness(other)).abs()
+        || marks::hatching(one) != marks::hatching(other)
+}
+
 fn of(node: &Node<'_, '_>, name: &str) -> f64 {
     node.attribute(name).and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
@@ -113,7 +124,6 @@ fn figure(names: &[&str], points: &[(f64, f64)]) -> Figure {
         caption: "What it shows.".into(),
         panels: vec![Panel::from_axes(None, axes)],
         columns: 1,
-        naming: Naming::Key,
     }
 }
 
@@ -134,6 +144,62 @@ fn names_stand_above() {
     assert_eq!(drawing.problems(), Vec::<String>::new());
     let highest = &texts(&drawing)[0];
     assert!(highest.1.starts_with("a name"), "{highest:?}");
+}
+
+#[test]
+fn a_level_is_named_and_drawn_as_in_its_key() {
+    let mut figure = figure(&["a"], &[(0.0, 1.0), (1.0, 5.0)]);
+    if let PanelContent::Axes(axes) = &mut figure.panels[0].content {
+        for (label, line) in [("asked for", RuleLine::Broken), ("baseline", RuleLine::Dotted)] {
+            axes.layers.push(Layer::Rule(Rule { label: label.into(), at: 3.0, line }));
+        }
+    }
+    let drawing = draw(&figure, &Look::default());
+    assert_eq!(drawing.problems(), Vec::<String>::new());
+    let texts = texts(&drawing);
+    assert!(["asked for", "baseline"].iter().all(|name| texts.iter().any(|text| text.1 == *name)));
+    let count = |dashes: &str| drawing.svg.matches(&format!("dasharray=\"{dashes}\"")).count();
+    // Once over the panel, once in the key.
+    assert_eq!((count("4 2.5"), count("1 1.8")), (2, 2));
+}
+
+#[test]
+fn a_hatching_stays_in_its_bar() {
+    for tone in (0..7).map(Tone::Hue).chain([Tone::Good, Tone::Bad]) {
+        let mut canvas = canvas::Canvas::new(Theme::Light.palette(), 9.0);
+        let area = Area { left: 10.0, top: 20.0, right: 33.0, bottom: 30.0 };
+        marks::filled(&mut canvas, tone, area, "");
+        let svg = canvas.finish("", "", (50.0, 50.0));
+        let document = Document::parse(&svg).unwrap();
+        let lines = document.descendants().filter(|node| node.has_tag_name("polyline"));
+        let places: Vec<(f64, f64)> = lines.flat_map(|line| corners(&line)).collect();
+        // Beside the line that sets it off from its neighbour.
+        assert_eq!(2 < places.len(), !marks::hatching(tone).is_empty(), "{tone:?}");
+        let is_inside =
+            |(x, y): &(f64, f64)| (9.99..=33.01).contains(x) && (19.99..=30.01).contains(y);
+        assert!(places.iter().all(is_inside), "{tone:?}: {places:?}");
+    }
+}
+
+#[test]
+fn marks_of_good_and_bad_differ_in_shape() {
+    let shape = |tone| {
+        let mut canvas = canvas::Canvas::new(Theme::Light.palette(), 9.0);
+        marks::mark(&mut canvas, tone, (0.0, 0.0), marks::MARK, canvas::Paint::default(), "");
+        canvas.finish("", "", (1.0, 1.0))
+    };
+    let shapes = [Tone::Good, Tone::Hue(0), Tone::Bad].map(shape);
+    assert!(shapes[0] != shapes[1] && shapes[1] != shapes[2] && shapes[0] != shapes[2]);
+}
+
+#[test]
+fn between_numbers_marks_are_moved_only_to_show_intervals() {
+    let mut drawn = figure(&["a", "b"], &[(0.0, 1.0), (1.0, 5.0)]);
+    let PanelContent::Axes(axes) = &mut drawn.panels[0].content else { panic!() };
+    assert!(!stand_aside(axes));
+    let Layer::Series(series) = &mut axes.layers[0] else { panic!() };
+    (series.points[0].low, series.points[0].high) = (Some(0.5), Some(1.5));
+    assert!(stand_aside(axes));
 }
 
 #[test]

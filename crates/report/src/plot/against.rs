@@ -5,7 +5,7 @@ use super::caption::{held, intervals};
 use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Style, Tone};
+use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, Style, Tone};
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
 use feedrate_spec::catalog::Member;
 
@@ -47,32 +47,29 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         let layers =
             blocks.iter().enumerate().map(|(i, block)| lines.of_block(block, &block.name, i));
         panels.push(lines.panel(None, layers.collect()));
+        panels.retain(|panel| count_lines(panel) > 0);
     } else {
-        let all: Vec<Parts> = blocks.iter().map(|block| lines.parts(block)).collect();
-        let has_lines = all.iter().any(|parts| parts.has_lines);
-        for (block, parts) in blocks.iter().zip(all) {
-            if has_lines && !parts.has_lines {
-                let why = "was not run at several numbers of processes with all else the same";
-                told.push_str(&format!("{} {why}, and is not drawn. ", block.name));
-                continue;
-            }
-            if parts.is_changed {
-                changed.push(block);
-            }
+        for block in &blocks {
+            let parts = lines.parts(block);
             told.push_str(&parts.told);
+            changed.extend(parts.is_changed.then_some(block));
             panels.extend(parts.panels);
         }
+    }
+    if panels.is_empty() {
+        return Err(Missing::new(
+            "no two numbers of processes were run with all else the same",
+            "make `processes` a factor of the study, or draw what else differs: `feedrate plot factor_levels`",
+        ));
     }
     let mut figure = Figure {
         title: format!("{} against processes", title(response)),
         caption: String::new(),
         columns: panels.len().min(2),
         panels,
-        naming: Naming::Key,
     };
     let intervals = intervals(&figure, means(response));
-    let bar = lines.y.told_bar();
-    figure.caption = format!("{}{}. {told}{bar}{intervals}", figure.title, held(&changed));
+    figure.caption = format!("{}{}. {told}{intervals}", figure.title, held(&changed));
     Ok(figure)
 }
 
@@ -82,11 +79,9 @@ struct ProcessLines<'r> {
     y: ResponseAxis<'r>,
 }
 
-/// The panels of a block.
+/// The panels of a block; none where no line joins several numbers of processes.
 struct Parts {
     panels: Vec<Panel>,
-    /// Some series joins several numbers of processes.
-    has_lines: bool,
     /// A factor changes in them.
     is_changed: bool,
     /// Names what is held or left out, in sentences.
@@ -117,11 +112,17 @@ impl ProcessLines<'_> {
         Panel::from_axes(title, Axes { x, y, layers, aspect: 0.68 })
     }
 
-    /// The factors of which two levels have a line; where there is none, the one line there is; where there is not even that, all.
+    /// The factors of which two levels have a line; where there is none, the one line there is.
     fn parts(&self, block: &PlotBlock<'_>) -> Parts {
         let panels = block.others().into_iter().map(|factor| self.by_level(block, factor));
         let (drawn, left): (Vec<Panel>, Vec<Panel>) =
             panels.partition(|panel| count_lines(panel) > 1);
+        let alone = self.panel(block.title(), vec![self.of_block(block, "", 0)]);
+        if drawn.is_empty() && count_lines(&alone) == 0 {
+            let why = "was not run at several numbers of processes with all else the same";
+            let told = format!("{} {why}, and is not drawn. ", block.name);
+            return Parts { panels: Vec::new(), is_changed: false, told };
+        }
         let mut told = String::new();
         let names: Vec<String> = left
             .iter()
@@ -136,18 +137,13 @@ impl ProcessLines<'_> {
             );
         }
         if !drawn.is_empty() {
-            return Parts { panels: drawn, has_lines: true, is_changed: true, told };
+            return Parts { panels: drawn, is_changed: true, told };
         }
-        let alone = self.panel(block.title(), vec![self.of_block(block, "", 0)]);
-        if count_lines(&alone) > 0 {
-            let held = block.held(&block.free());
-            if !held.is_empty() {
-                told.push_str(&format!("Held{}: {held}. ", block.of_name()));
-            }
-            return Parts { panels: vec![alone], has_lines: true, is_changed: false, told };
+        let held = block.held(&block.free());
+        if !held.is_empty() {
+            told.push_str(&format!("Held{}: {held}. ", block.of_name()));
         }
-        let panels = if left.is_empty() { vec![alone] } else { left };
-        Parts { panels, has_lines: false, is_changed: true, told: String::new() }
+        Parts { panels: vec![alone], is_changed: false, told }
     }
 }
 

@@ -1,9 +1,12 @@
 //! Runs of one workload that may be compared, laid out by their design: what plots compare with what, and its names. Draws nothing.
 
 use crate::draw::figure::{Axis, AxisRange, Scale, Style};
-use feedrate_analysis::design::{Design, DesignCell, PROCESSES, Stratum};
+use feedrate_analysis::design::{Design, DesignCell, Factor, PROCESSES, Stratum, UNSET};
 use feedrate_results::run::Run;
 use feedrate_spec::units;
+
+/// The name of the level, or the run, that others are compared with.
+pub(super) const BASELINE: &str = "baseline";
 
 /// The label of an axis of processes.
 pub(super) const PROCESSES_LABEL: &str = "Processes (emulated accelerators)";
@@ -19,6 +22,32 @@ pub(super) struct PlotBlock<'a> {
     pub(super) followers: Vec<[String; 2]>,
     /// All that the design names by their places.
     runs: &'a [Run],
+}
+
+/// A level of a setting as people write it.
+fn shown(key: &str, level: &str) -> String {
+    match level.parse::<f64>() {
+        Ok(value) if key.ends_with("bytes_per_second") => units::bytes_per_second(value),
+        Ok(value) if key.ends_with("bytes") => units::bytes(value as u64),
+        Ok(value) => value.to_string(),
+        Err(_) => level.into(),
+    }
+}
+
+fn named(factor: &str, shown: &str) -> String {
+    match factor {
+        PROCESSES if shown == "1" => "1 process".into(),
+        PROCESSES => format!("{shown} processes"),
+        "model" => shown.into(),
+        name => format!("{name} {shown}"),
+    }
+}
+
+/// A level of a column of a study's CSV, or of a key: `4 processes`, `format npz`.
+pub(super) fn level_named(key: &str, level: &str) -> String {
+    // Rows leave it to the workload.
+    let shown = if level == "-" { UNSET.into() } else { shown(key, level) };
+    named(key.rsplit('.').next().unwrap_or(key), &shown)
 }
 
 impl<'a> PlotBlock<'a> {
@@ -131,10 +160,12 @@ impl<'a> PlotBlock<'a> {
         };
         let told = self.order().into_iter().filter(is_told);
         let parts: Vec<String> = told.map(|at| self.named(at, cell.levels[at])).collect();
-        if parts.is_empty() && !factors.is_empty() {
-            return "commonest settings".into();
+        match (parts.as_slice(), self.is_declared_baseline(cell)) {
+            ([], true) => BASELINE.into(),
+            ([], false) if !factors.is_empty() => "commonest settings".into(),
+            (parts, true) => format!("{} ({BASELINE})", parts.join(", ")),
+            (parts, false) => parts.join(", "),
         }
-        parts.join(", ")
     }
 
     /// The same in a list of its own: never empty.
@@ -143,14 +174,16 @@ impl<'a> PlotBlock<'a> {
         if label.is_empty() { self.design.workload.clone() } else { label }
     }
 
+    /// Whether a cell is the baseline, and the study says so: what is only the commonest of some runs is none.
+    pub(super) fn is_declared_baseline(&self, cell: &DesignCell) -> bool {
+        let mut factors = self.design.factors.iter().zip(&cell.levels);
+        !cell.levels.is_empty() && factors.all(|(of, level)| of.is_own && of.baseline == *level)
+    }
+
     /// `4 processes`, `format npz`.
     pub(super) fn named(&self, factor: usize, level: usize) -> String {
-        let shown = self.shown(factor, level);
-        match self.design.factors[factor].name.as_str() {
-            PROCESSES if shown == "1" => "1 process".into(),
-            PROCESSES => format!("{shown} processes"),
-            name => format!("{name} {shown}"),
-        }
+        let Factor { name, key, levels, .. } = &self.design.factors[factor];
+        named(name, &shown(key, &levels[level]))
     }
 
     /// In a panel whose title names the factor, unless that is processes.
@@ -164,13 +197,7 @@ impl<'a> PlotBlock<'a> {
     /// A level as people write it.
     pub(super) fn shown(&self, factor: usize, level: usize) -> String {
         let factor = &self.design.factors[factor];
-        let text = &factor.levels[level];
-        match text.parse::<f64>() {
-            Ok(value) if factor.key.ends_with("bytes_per_second") => units::bytes_per_second(value),
-            Ok(value) if factor.key.ends_with("bytes") => units::bytes(value as u64),
-            Ok(value) => value.to_string(),
-            Err(_) => text.clone(),
-        }
+        shown(&factor.key, &factor.levels[level])
     }
 
     /// Names have no order that a line could follow.

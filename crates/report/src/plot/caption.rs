@@ -72,6 +72,19 @@ pub(super) fn changed_together(data: &Data) -> String {
     )
 }
 
+/// Names the levels of the baselines that are drawn.
+pub(super) fn baselines(blocks: &[PlotBlock<'_>]) -> String {
+    let mut told = Vec::new();
+    for block in blocks {
+        let own = block.design.cells.iter().find(|cell| block.is_declared_baseline(cell));
+        told.extend(own.map(|own| {
+            let levels = block.order().into_iter().map(|at| block.named(at, own.levels[at]));
+            format!("{}{}", levels.collect::<Vec<_>>().join(", "), block.of_name())
+        }));
+    }
+    if told.is_empty() { String::new() } else { format!("Baseline: {}. ", told.join("; ")) }
+}
+
 /// Names the levels that are held while one factor changes. Begins with a blank.
 pub(super) fn held(blocks: &[&PlotBlock<'_>]) -> String {
     let several = blocks.iter().filter(|block| block.others().len() > 1);

@@ -3,9 +3,7 @@
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
 use crate::ceilings as words;
-use crate::draw::figure::{
-    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
-};
+use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_spec::catalog::Member;
 
@@ -39,7 +37,6 @@ pub fn figure(all: &[&Diagnosis]) -> Option<Figure> {
         caption: format!("Each mark is one measurement. {}", says.join(" ")),
         columns: panels.len().min(2),
         panels,
-        naming: Naming::Key,
     })
 }
 

@@ -5,9 +5,7 @@ use super::data::Data;
 use super::response::ResponseAxis;
 use super::together::{self, Together};
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{
-    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
-};
+use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
@@ -51,11 +49,9 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         }
     }
     let title = "AU and throughput by epoch".to_string();
-    let mut figure =
-        Figure { title, caption: String::new(), panels, columns: 2, naming: Naming::Key };
+    let mut figure = Figure { title, caption: String::new(), panels, columns: 2 };
     let intervals = intervals(&figure, "means (of throughput, geometric means)");
-    let bar = axes[0].told_bar();
-    figure.caption = format!("{}. {bar}{}{intervals}", figure.title, together::caption(&all));
+    figure.caption = format!("{}. {}{intervals}", figure.title, together::caption(&all));
     Ok(figure)
 }
 

@@ -1,11 +1,11 @@
 //! AU and throughput by the levels of each factor, one panel a factor.
 
 use super::block::PlotBlock;
-use super::caption::{held, intervals};
+use super::caption::{baselines, held, intervals};
 use super::data::Data;
 use super::response::ResponseAxis;
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Figure, Naming, Panel};
+use crate::draw::figure::{Axes, Figure, Panel};
 use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use feedrate_spec::catalog::Member;
 
@@ -58,12 +58,11 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         caption: String::new(),
         panels,
         columns: 2,
-        naming: Naming::Key,
     };
     let held = held(&blocks.iter().collect::<Vec<_>>());
     let intervals = intervals(&figure, "means (of throughput, geometric means)");
-    let bar = y[0].told_bar();
-    figure.caption = format!("{}{held}. {told}{bar}{intervals}", figure.title);
+    let baselines = baselines(&blocks);
+    figure.caption = format!("{}{held}. {told}{baselines}{intervals}", figure.title);
     Ok(figure)
 }
 
@@ -74,7 +73,8 @@ fn panel(block: &PlotBlock<'_>, factor: usize, y: &ResponseAxis<'_>) -> Option<P
     let by = block.processes().filter(|processes| *processes != factor);
     let cells = block.design.slice(&block.processes_and(factor));
     let style = block.style(factor);
-    let layers = y.lines(block, &cells, by, style, |cell| Some(places[cell.levels[factor]]));
+    let lines = y.lines(block, &cells, by, style, |cell| Some(places[cell.levels[factor]]));
+    let layers = y.baseline(block, &cells).into_iter().chain(lines).collect();
     let axes = Axes { x, y: y.axis.clone(), layers: y.with_bar(layers), aspect: 0.6 };
     let panel = Panel::from_axes(block.title(), axes);
     let has_line = panel.all_series().any(|series| series.points.len() > 1);

@@ -3,9 +3,7 @@
 use super::block::PlotBlock;
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{
-    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
-};
+use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Record};
@@ -98,7 +96,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     };
     let caption = format!("{shown} Over all accelerators, epochs and runs of an experiment.");
     let columns = panels.len();
-    Ok(Figure { title: title.into(), caption, panels, columns, naming: Naming::Key })
+    Ok(Figure { title: title.into(), caption, panels, columns })
 }
 
 /// The record of a run that tells of these calls.

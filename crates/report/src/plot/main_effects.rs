@@ -5,10 +5,11 @@ use super::data::Data;
 use super::response::{ResponseAxis, means, title};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, AxisRange, Figure, Layer, Naming, Panel, PanelContent, Point, Tone,
+    Axes, AxisRange, Figure, Layer, Panel, PanelContent, Point, Rule, RuleLine, Tone,
 };
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{Metric, SAMPLES_WHOLE};
+use feedrate_measure::stats;
 use feedrate_spec::catalog::Member;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +60,6 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         caption: String::new(),
         columns: panels.len().clamp(1, 3),
         panels,
-        naming: Naming::None,
     };
     let means = means(response);
     let intervals = if figure.points().any(|point| point.low.is_some()) {
@@ -70,7 +70,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         format!("Marks are {means}. Nothing was repeated, so there are no intervals.")
     };
     figure.caption = format!(
-        "{}. Marks of a panel are over runs that share the levels of all other factors, or of a design that balances them; the broken line is their mean. {told}The upright \
+        "{}. Marks of a panel are over runs that share the levels of all other factors, or of a design that balances them. {told}The upright \
          axis need not begin at 0. {intervals}",
         figure.title,
     );
@@ -98,8 +98,12 @@ fn compared<'b>(block: &'b PlotBlock<'_>, factor: usize, response: &Metric) -> B
     if all.len() > 1 && is_balanced(block, factor, &all) {
         return all;
     }
-    // All levels that were run at the place where most were, at each place where all these were run.
-    let best = places.values().rev().max_by_key(|place| place.len());
+    // All levels that were run at the place where most were, with the baseline if there is one, at each place where all these were run.
+    let baseline = block.design.factors[factor].baseline;
+    let best = places.values().rev().max_by_key(|place| {
+        let has_others = 1 < place.len();
+        (has_others && place.contains_key(&baseline), place.len())
+    });
     let levels: BTreeSet<usize> =
         best.into_iter().flat_map(|place| place.keys().copied()).collect();
     let mut shared = ByLevel::new();
@@ -145,15 +149,27 @@ fn panel(
     y: &ResponseAxis<'_>,
 ) -> Option<Panel> {
     let all: Vec<&DesignCell> = compared.values().flatten().copied().collect();
-    let whole = y.point(block, 0.0, &all)?;
+    // Where one factor changes at a time, each level is compared with the baseline alone.
+    let is_one_at_a_time = compared.values().all(|cells| cells.len() == 1);
+    let baseline = if is_one_at_a_time { y.baseline(block, &all) } else { None };
+    let rule = match baseline {
+        Some(baseline) => baseline,
+        None => {
+            let at = y.point(block, 0.0, &all)?.y;
+            Layer::Rule(Rule { label: "mean".into(), at, line: RuleLine::Dotted })
+        }
+    };
     let levels: Vec<usize> = compared.keys().copied().collect();
     let (x, places) = block.axis(factor, &levels);
     let points = compared.values().zip(places);
     let points = points.filter_map(|(cells, place)| y.point(block, place, cells)).collect();
     let line = Layer::series("", Tone::Hue(0), block.style(factor), points);
-    let layers = vec![Layer::Rule { at: whole.y }, line];
+    let layers = vec![rule, line];
     Some(Panel::from_axes(block.title(), Axes { x, y: y.axis.clone(), layers, aspect: 0.85 }))
 }
+
+/// So many times half of the median interval have room, however near the marks are to each other.
+const NOISE: f64 = 1.5;
 
 /// Effects are compared by their heights, so all panels have the same upright axis, which need not begin at 0.
 fn same_range(panels: &mut [Panel]) {
@@ -162,6 +178,9 @@ fn same_range(panels: &mut [Panel]) {
     let least = points.iter().map(|point| point.y).fold(f64::INFINITY, f64::min);
     let most = points.iter().map(|point| point.y).fold(f64::NEG_INFINITY, f64::max);
     let beyond = if least < most { most - least } else { 0.1 * most.abs().max(1e-9) };
+    // Where levels differ by less than the noise of most marks, the picture shows that they do.
+    let halves = points.iter().filter_map(|point| Some((point.high? - point.low?) / 2.0));
+    let beyond = beyond.max(NOISE * stats::median(&halves.collect::<Vec<_>>()).unwrap_or(0.0));
     let low = points.iter().filter_map(|point| point.low).fold(least, f64::min);
     let high = points.iter().filter_map(|point| point.high).fold(most, f64::max);
     let low = low.max(least - beyond) - 0.08 * beyond;

@@ -88,6 +88,12 @@ impl Plot {
             Make::Figure(make) => make(data)?,
             Make::Response(own, make) => make(data, response.unwrap_or(own))?,
         };
+        if figure.is_bare() {
+            return Err(Missing::new(
+                "there is one mark, and nothing to compare it with",
+                "run more than one experiment; `feedrate show RUN` tells the numbers of a run",
+            ));
+        }
         if self.needs != Needs::Progress {
             figure.caption.push_str(&caption::look(&figure));
             figure.caption.push_str(&caption::changed_together(data));

@@ -2,11 +2,11 @@
 
 use super::caption::intervals;
 use super::data::{Data, samples};
-use super::response::{bytes_unit, estimated, label};
+use super::response::{MB, MB_PER_SECOND, estimated, label};
 use super::together::{self, Together};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Series, Spread, Style, Tone,
 };
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::DELIVERED_WHOLE;
@@ -66,10 +66,11 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let mut panels = Vec::new();
     let mut columns = 0;
     for (column, heading) in COLUMNS.into_iter().enumerate() {
-        let known = all.iter().filter_map(|phase| phase.values[column]);
-        let Some(largest) = known.reduce(f64::max) else { continue };
+        if all.iter().all(|phase| phase.values[column].is_none()) {
+            continue;
+        }
         columns += 1;
-        let (x, unit) = axis(heading, largest, estimated);
+        let (x, unit) = axis(heading, estimated);
         for group in together::groups(&marks) {
             let layers = group.iter().enumerate();
             let layers = layers
@@ -87,7 +88,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     }
     let title = "Phases of the run".into();
     let columns = if columns == COLUMNS.len() { 3 } else { columns };
-    let mut figure = Figure { title, caption: String::new(), panels, columns, naming: Naming::Key };
+    let mut figure = Figure { title, caption: String::new(), panels, columns };
     figure.caption = caption(&marks, &names, &figure);
     if all.iter().all(|phase| phase.values[COLUMNS.len() - 1].is_none()) {
         figure.caption.push_str(" No GPU was seen.");
@@ -96,17 +97,16 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 }
 
 /// The axis of a column, and what values are divided by.
-fn axis(heading: &str, largest: f64, estimated: &str) -> (Axis, f64) {
+fn axis(heading: &str, estimated: &str) -> (Axis, f64) {
     if heading.ends_with("(%)") {
         return (Axis::linear(heading, AxisRange::AtLeast(0.0, 100.0)), 1.0);
     }
     if heading == SAMPLES {
         return (Axis::linear(heading, AxisRange::FromZero), 1.0);
     }
-    let (unit, name) = bytes_unit(largest);
     let estimated = if heading == READ { estimated } else { "" };
-    let axis = Axis::linear(label(heading, &format!("{name}/s"), estimated), AxisRange::FromZero);
-    (Axis { is_estimated: !estimated.is_empty(), ..axis }, unit)
+    let axis = Axis::linear(label(heading, MB_PER_SECOND, estimated), AxisRange::FromZero);
+    (Axis { is_estimated: !estimated.is_empty(), ..axis }, MB)
 }
 
 fn caption(marks: &[Together], names: &[String], figure: &Figure) -> String {

@@ -1,8 +1,8 @@
 //! The axes of responses and of processes, and the points and lines of a response. Draws nothing.
 
-use super::block::{PROCESSES_LABEL, PlotBlock};
+use super::block::{BASELINE, PROCESSES_LABEL, PlotBlock};
 use super::data::Data;
-use crate::draw::figure::{Axis, AxisRange, Layer, Point, Scale, Style, Tone};
+use crate::draw::figure::{Axis, AxisRange, Layer, Point, Rule, RuleLine, Scale, Style, Tone};
 use feedrate_analysis::design::DesignCell;
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_measure::metric::{Metric, Provenance, Unit};
@@ -20,23 +20,19 @@ pub(super) struct ResponseAxis<'r> {
 
 impl<'r> ResponseAxis<'r> {
     pub(super) fn new(response: &'r Metric, data: &Data) -> Self {
-        let largest = data.used().filter_map(|run| run.metric(response)).fold(0.0, f64::max);
         let (unit, name) = match response.unit {
-            Unit::Percent => (1.0, "%".into()),
-            Unit::BytesPerSecond | Unit::Bytes => {
-                let (unit, name) = bytes_unit(largest);
-                let each = if response.unit == Unit::Bytes { "" } else { "/s" };
-                (unit, format!("{name}{each}"))
-            }
-            Unit::Files | Unit::Share | Unit::Ratio => (1.0, String::new()),
-            other => (1.0, other.name().into()),
+            Unit::Percent => (1.0, "%"),
+            Unit::BytesPerSecond => (MB, MB_PER_SECOND),
+            Unit::Bytes => (MB, "MB"),
+            Unit::Files | Unit::Share | Unit::Ratio => (1.0, ""),
+            other => (1.0, other.name()),
         };
         let estimated = estimated(response, data.used());
         let is_au = response.id.name().starts_with("au_");
         let range = if is_au { AxisRange::AtLeast(0.0, 100.0) } else { AxisRange::FromZero };
         let axis = Axis {
             is_estimated: !estimated.is_empty(),
-            ..Axis::linear(label(title(response), &name, estimated), range)
+            ..Axis::linear(label(title(response), name, estimated), range)
         };
         let mut bars = data.used().map(|run| run.bar_percent);
         let bar_percent = if is_au { bars.next().flatten() } else { None };
@@ -46,13 +42,17 @@ impl<'r> ResponseAxis<'r> {
 
     /// Draw the bar behind these.
     pub(super) fn with_bar(&self, layers: Vec<Layer>) -> Vec<Layer> {
-        self.bar_percent.map(|at| Layer::Rule { at }).into_iter().chain(layers).collect()
+        let bar = self.bar_percent.map(|at| {
+            Layer::Rule(Rule { label: format!("asked for: {at} %"), at, line: RuleLine::Broken })
+        });
+        bar.into_iter().chain(layers).collect()
     }
 
-    /// A sentence on it for captions; nothing where there is none.
-    pub(super) fn told_bar(&self) -> String {
-        let told = |bar| format!("Broken line: the utilisation that is asked for, {bar} %. ");
-        self.bar_percent.map_or(String::new(), told)
+    /// A line of the baseline, where it is among these cells and the study says which it is.
+    pub(super) fn baseline(&self, block: &PlotBlock<'_>, cells: &[&DesignCell]) -> Option<Layer> {
+        let own = cells.iter().find(|cell| block.is_declared_baseline(cell))?;
+        let at = self.point(block, 0.0, &[own])?.y;
+        Some(Layer::Rule(Rule { label: BASELINE.into(), at, line: RuleLine::Dotted }))
     }
 
     /// The mean of the means of cells, with its interval. `None` where none has the response.
@@ -91,11 +91,15 @@ impl<'r> ResponseAxis<'r> {
         place: impl Fn(&DesignCell) -> Option<f64>,
     ) -> Vec<Layer> {
         let mut layers = Vec::new();
+        let has_baseline = cells.iter().any(|cell| block.is_declared_baseline(cell));
         for level in 0..by.map_or(1, |by| block.design.factors[by].levels.len()) {
             let own = cells.iter().filter(|cell| by.is_none_or(|by| cell.levels[by] == level));
             let points: Vec<Point> =
                 own.filter_map(|cell| self.point(block, place(cell)?, &[cell])).collect();
-            let label = by.map_or(String::new(), |by| block.name_in_panel(by, level));
+            let mut label = by.map_or(String::new(), |by| block.name_in_panel(by, level));
+            if has_baseline && by.is_some_and(|by| block.design.factors[by].baseline == level) {
+                label += &format!(" ({BASELINE})");
+            }
             if !points.is_empty() {
                 layers.push(Layer::series(label, Tone::Hue(level), style, points));
             }
@@ -136,15 +140,10 @@ pub(super) fn means(response: &Metric) -> &'static str {
     if response.unit == Unit::Percent { "means" } else { "geometric means" }
 }
 
-/// A unit in which the largest value has few digits: (bytes, name).
-pub(super) fn bytes_unit(largest: f64) -> (f64, &'static str) {
-    match largest {
-        _ if largest >= 2e9 => (1e9, "GB"),
-        _ if largest >= 2e6 => (1e6, "MB"),
-        _ if largest >= 2e3 => (1e3, "kB"),
-        _ => (1.0, "B"),
-    }
-}
+/// Bytes are shown in this unit in all pictures, so that any two can be compared.
+pub(super) const MB: f64 = 1e6;
+/// Its name, of rates.
+pub(super) const MB_PER_SECOND: &str = "MB/s";
 
 /// An axis of the numbers of processes that runs had: even where the closest two are a sixteenth of it apart, so that their names have room.
 pub(super) fn processes_axis(data: &Data) -> Axis {

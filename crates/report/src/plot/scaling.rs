@@ -5,15 +5,13 @@ use super::caption::intervals;
 use super::data::Data;
 use super::response::{ResponseAxis, means, numbers_of_processes};
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{
-    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
-};
+use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{Metric, SAMPLES_WHOLE};
 use feedrate_measure::stats::{Scaling as Law, ScalingDoubt, amdahl, knee, universal_scalability};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Most lines that have colours beside that of the ideal.
 const MOST: usize = 6;
@@ -46,7 +44,9 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         all.iter_mut().for_each(Curves::keep_one);
     }
     let is_alone = all.iter().map(|of| of.drawn.len()).sum::<usize>() == 1;
-    let (mut layers, mut told) = (Layers::default(), String::new());
+    let mut layers = Layers::default();
+    layers.all.extend(ideal(&all));
+    let mut told = String::new();
     for curves in &all {
         told += &curves.explain();
         for (levels, points) in &curves.drawn {
@@ -57,18 +57,33 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     told += &layers.explain();
     let y = Axis { scale: Scale::Log10, range: AxisRange::Tight, ..y.axis };
     let axes = Axes { x, y, layers: layers.all, aspect: 0.75 };
+    let of = if is_alone {
+        ""
+    } else {
+        ", of the line that begins highest; as steep a line scales as well"
+    };
     let mut figure = Figure {
         title: "Throughput against processes, and the ideal".into(),
         caption: String::new(),
         panels: vec![Panel::from_axes(None, axes)],
         columns: 1,
-        naming: Naming::Key,
     };
     figure.caption = format!(
-        "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes. {told}{}",
+        "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes{of}. {told}{}",
         intervals(&figure, means(response))
     );
     Ok(figure)
+}
+
+/// The line of the curve that begins highest for its processes, over all numbers of them.
+fn ideal(all: &[Curves<'_>]) -> Option<Layer> {
+    let points = || all.iter().flat_map(|of| of.drawn.values()).flatten();
+    let firsts = all.iter().flat_map(|of| of.drawn.values()).filter_map(|points| points.first());
+    let each = firsts.map(|first| first.y / first.x).reduce(f64::max)?;
+    let least = points().map(|point| point.x).reduce(f64::min)?;
+    let most = points().map(|point| point.x).reduce(f64::max)?;
+    let ends = [least, most].map(|x| Point::at(x, each * x));
+    Some(Layer::series("ideal", Tone::Hue(MOST), Style::Dashes, ends.into()))
 }
 
 /// Curves of a block: the points at each combination of the levels of all factors but processes.
@@ -154,37 +169,39 @@ struct Layers {
     count: usize,
     /// Names of lines without a law, by the reason.
     lawless: BTreeMap<&'static str, Vec<String>>,
-    knees: BTreeSet<&'static str>,
+    /// Names of several lines with their knees, by how these are found.
+    knees: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Layers {
     fn add(&mut self, name: &str, points: &[Point], is_alone: bool) {
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
-        let label = if self.all.is_empty() { "ideal" } else { "" };
-        let end = Point::at(last.x, first.y * last.x / first.x);
-        let ideal = vec![Point::at(first.x, first.y), end];
-        self.all.push(Layer::series(label, Tone::Hue(6), Style::Dashes, ideal));
         let measured: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
         let own = Tone::Hue(self.count);
-        let (tone, before) =
-            if is_alone { (Tone::Hue(1), String::new()) } else { (own, format!("{name}, ")) };
+        let tone = if is_alone { Tone::Hue(1) } else { own };
+        // Of several, the name of the marks is enough.
+        let label = |label: String| if is_alone { label } else { String::new() };
         self.count += 1;
         let law = law(&measured);
         let style = if law.is_ok() { Style::Marks } else { Style::Joined };
-        self.all.push(Layer::series(name, own, style, points.to_vec()));
         match &law {
-            Ok((label, law)) => {
+            Ok((name, law)) => {
                 let curve = curve(law, first.x, last.x);
-                self.all.push(Layer::series(format!("{before}{label}"), tone, Style::Line, curve));
+                self.all.push(Layer::series(label((*name).into()), tone, Style::Line, curve));
             }
             Err(why) => self.lawless.entry(why).or_default().push(name.into()),
         }
+        self.all.push(Layer::series(name, own, style, points.to_vec()));
         if let Some((what, (x, y))) = bend(&measured, law.as_ref().ok().map(|(_, law)| law)) {
-            let least = measured.iter().map(|point| point.1).fold(y, f64::min);
-            let drop = vec![Point::at(x, least), Point::at(x, y)];
-            let label = format!("{before}knee at {x:.0}");
-            self.all.push(Layer::series(label, tone, Style::Dashes, drop));
-            self.knees.insert(what);
+            let at = format!("knee at {x:.0}");
+            if is_alone {
+                let least = measured.iter().map(|point| point.1).fold(y, f64::min);
+                let drop = vec![Point::at(x, least), Point::at(x, y)];
+                self.all.push(Layer::series(at, tone, Style::Dashes, drop));
+                self.knees.entry(what).or_default();
+            } else {
+                self.knees.entry(what).or_default().push(format!("{name}, {at}"));
+            }
         }
     }
 
@@ -200,8 +217,10 @@ impl Layers {
             let of = if is_told { format!(" of {}", names.join("; ")) } else { String::new() };
             told.push_str(&format!("No law is fitted{of}, as {why}. "));
         }
-        for knee in &self.knees {
-            told.push_str(&format!("Knee: {knee}. "));
+        for (knee, names) in &self.knees {
+            let of =
+                if names.is_empty() { String::new() } else { format!(": {}", names.join("; ")) };
+            told.push_str(&format!("Knee: {knee}{of}. "));
         }
         told
     }

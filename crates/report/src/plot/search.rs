@@ -5,7 +5,7 @@ use super::caption::intervals;
 use super::data::Data;
 use super::response::{ResponseAxis, number_axis};
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point, Style, Tone};
+use crate::draw::figure::{Axes, Figure, Layer, Panel, Point, Rule, RuleLine, Style, Tone};
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_measure::stats;
@@ -37,11 +37,10 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         caption: String::new(),
         columns: panels.len().min(2),
         panels,
-        naming: Naming::Key,
     };
     let intervals = intervals(&figure, "means");
     figure.caption = format!(
-        "Dashed: what was asked. {intervals} What decides a number is an interval that is wider from three runs on, as it is looked at after each of them."
+        "{intervals} What decides a number is an interval that is wider from three runs on, as it is looked at after each of them."
     );
     Ok(figure)
 }
@@ -54,7 +53,11 @@ fn panel(of: &SearchResult, response: &Metric, data: &Data) -> Panel {
         of.numbers.iter().filter_map(|at| Some((at, point(at, &y)?))).collect();
     let line = measured.iter().map(|(_, point)| Point::at(point.x, point.y)).collect();
     let mut layers = vec![
-        Layer::Rule { at: of.bound / y.unit },
+        Layer::Rule(Rule {
+            label: "asked for".into(),
+            at: of.bound / y.unit,
+            line: RuleLine::Broken,
+        }),
         Layer::series("", Tone::Faint, Style::Line, line),
     ];
     for (name, state, tone) in [

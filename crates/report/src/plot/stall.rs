@@ -3,7 +3,7 @@
 use super::block::PlotBlock;
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Naming, Panel, Tone};
+use crate::draw::figure::{Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Panel, Tone};
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{
     BARRIER_S, COMPUTE_S, LOAD_S, Metric, STALL_CLIENT, STALL_DECODE, STALL_OPEN, STALL_QUEUE,
@@ -27,7 +27,7 @@ const MOST: usize = 150;
 
 /// Parts of the time, in seconds. Of a run that tells only of waiting as a whole, this stands in the place of its parts; of one that
 /// does not tell for whom it waited in the barrier, the barrier in the place of the skew, and in its colour.
-const PARTS: [(&str, Tone, &Metric); 9] = [
+pub(super) const PARTS: [(&str, Tone, &Metric); 9] = [
     ("compute", Tone::Faint, &COMPUTE_S),
     ("open", Tone::Hue(4), &STALL_OPEN),
     ("read", Tone::Hue(0), &STALL_READ),
@@ -87,7 +87,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         );
     }
     let title = "Where the time went".into();
-    Ok(Figure { title, caption, panels, columns: 1, naming: Naming::Key })
+    Ok(Figure { title, caption, panels, columns: 1 })
 }
 
 /// A bar for each row, of all parts.

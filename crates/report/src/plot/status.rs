@@ -1,19 +1,20 @@
-//! How far a study is, or the runs of folders are: all as a pie, each model's as bars, and the matrix of models and processes.
+//! How far a study is, or the runs of folders are: all, and those of each level of what varies, as bars; models against processes where both vary.
 
+use super::block::level_named;
 use super::data::{Data, FolderRun, FolderState};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Matrix, MatrixCell, Naming, Panel,
-    PanelContent, Slice, Tone,
+    Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Matrix, MatrixCell, Panel, PanelContent, Tone,
 };
-use feedrate_results::overview::{LevelCounts, Overview, StatusCounts};
+use feedrate_results::overview::{Overview, StatusCounts};
 use feedrate_spec::catalog::Member;
+use feedrate_spec::units;
 use std::collections::BTreeMap;
 
 pub(super) static PLOT: Plot = Plot {
     member: Member {
         name: "status",
-        summary: "How far a study is, or what folders hold: done, pending, partial and failed as a pie and as bars, and the matrix of models and processes",
+        summary: "How far a study is, or what folders hold: done, pending, partial and failed, of all and by what varies; models against processes where both vary",
         abilities: &[],
     },
     needs: Needs::Progress,
@@ -23,14 +24,14 @@ pub(super) static PLOT: Plot = Plot {
 /// The four states of rows or folders, done first.
 type States = [(&'static str, Tone); 4];
 
-const OF_ROWS: States = [
+pub(super) const OF_ROWS: States = [
     ("done", Tone::Good),
-    ("running", Tone::Hue(0)),
+    ("running", Tone::Hue(5)),
     ("pending", Tone::Open),
     ("failed", Tone::Bad),
 ];
 
-const OF_FOLDERS: States = [
+pub(super) const OF_FOLDERS: States = [
     ("done", Tone::Good),
     ("partial", Tone::Hue(4)),
     ("failed", Tone::Bad),
@@ -43,159 +44,184 @@ const NO_TRAINING: &str = "no training";
 /// States in which something went wrong.
 const WRONG: [&str; 2] = ["failed", "partial"];
 
-/// Rows of a study, or folders of results, of a model and a number of processes; how many in each state.
-struct StatusGroup<'a> {
-    model: &'a str,
-    processes: Option<u32>,
-    counts: [usize; 4],
+/// More levels than this of one factor, or of all, are too many for bars.
+const LEVELS_MAX: usize = 40;
+
+/// How many are in each of the states.
+type Counts = [usize; 4];
+
+/// Rows of a study, or folders of results.
+struct Counted<'a> {
+    /// `rows`.
+    what: &'static str,
+    states: States,
+    /// Each setting that varies: its name, and its levels.
+    factors: Vec<(&'a str, Vec<(String, Counts)>)>,
+    /// By model and number of processes.
+    cells: Vec<(&'a str, Option<u32>, Counts)>,
 }
 
-fn groups_of_study(study: &Overview) -> Vec<StatusGroup<'_>> {
-    let mut groups = Vec::new();
-    for cell in &study.matrix {
-        let counts = of_rows(cell.counts);
-        groups.push(StatusGroup { model: &cell.model, processes: Some(cell.processes), counts });
+impl<'a> Counted<'a> {
+    fn of_study(study: &'a Overview) -> Self {
+        let factors = study.factors.iter().map(|of| {
+            let levels = of.levels.iter();
+            let levels = levels.map(|at| (level_named(&of.factor, &at.level), of_rows(at.counts)));
+            (of.factor.as_str(), levels.collect())
+        });
+        let cells = study.matrix.iter();
+        let cells = cells.map(|of| (of.model.as_str(), Some(of.processes), of_rows(of.counts)));
+        Counted {
+            what: "rows",
+            states: OF_ROWS,
+            factors: factors.collect(),
+            cells: cells.collect(),
+        }
     }
-    groups
+
+    fn of_folders(folders: &'a [FolderRun]) -> Self {
+        let mut groups: BTreeMap<(&str, Option<u32>), Counts> = BTreeMap::new();
+        for folder in folders {
+            let state = match folder.state {
+                FolderState::Done => 0,
+                FolderState::Partial => 1,
+                FolderState::Failed => 2,
+                FolderState::NoTraining => 3,
+            };
+            groups.entry((&folder.workload, folder.processes)).or_default()[state] += 1;
+        }
+        let cells: Vec<_> =
+            groups.into_iter().map(|((model, count), counts)| (model, count, counts)).collect();
+        let (mut by_model, mut by_count) = (BTreeMap::new(), BTreeMap::new());
+        for (model, count, counts) in &cells {
+            add(by_model.entry(model.to_string()).or_default(), counts);
+            // Folders that do not tell are last.
+            add(by_count.entry((count.is_none(), *count)).or_default(), counts);
+        }
+        let by_count = by_count.into_iter().map(|((_, count), counts)| {
+            let name = count.map_or("processes not known".into(), |count| {
+                level_named("processes", &count.to_string())
+            });
+            (name, counts)
+        });
+        let factors = vec![
+            ("model", by_model.into_iter().collect::<Vec<_>>()),
+            ("processes", by_count.collect()),
+        ];
+        let factors = factors.into_iter().filter(|(_, levels)| 1 < levels.len()).collect();
+        Counted { what: "folders", states: OF_FOLDERS, factors, cells }
+    }
+
+    fn totals(&self) -> Counts {
+        let mut totals = Counts::default();
+        self.cells.iter().for_each(|(.., counts)| add(&mut totals, counts));
+        totals
+    }
+
+    /// Those that have something to be done.
+    fn to_do(&self, counts: Counts) -> usize {
+        let counts = self.states.iter().zip(counts);
+        counts.filter(|(state, _)| state.0 != NO_TRAINING).map(|(_, count)| count).sum()
+    }
+
+    /// `18 of 42 rows done, 6 running, 12 pending, 6 failed`.
+    fn told(&self) -> String {
+        let totals = self.totals();
+        let mut told = format!("{} of {} {} done", totals[0], self.to_do(totals), self.what);
+        for ((label, _), count) in self.states.iter().zip(totals).skip(1) {
+            if count > 0 {
+                told += &format!(", {count} {label}");
+            }
+        }
+        told
+    }
 }
 
-fn of_rows(of: StatusCounts) -> [usize; 4] {
+fn add(to: &mut Counts, counts: &Counts) {
+    to.iter_mut().zip(counts).for_each(|(to, count)| *to += count);
+}
+
+fn of_rows(of: StatusCounts) -> Counts {
     [of.done, of.running, of.pending, of.failed]
 }
 
-fn groups_of_folders(folders: &[FolderRun]) -> Vec<StatusGroup<'_>> {
-    let mut groups: BTreeMap<(&str, Option<u32>), [usize; 4]> = BTreeMap::new();
-    for folder in folders {
-        let state = match folder.state {
-            FolderState::Done => 0,
-            FolderState::Partial => 1,
-            FolderState::Failed => 2,
-            FolderState::NoTraining => 3,
-        };
-        groups.entry((&folder.workload, folder.processes)).or_default()[state] += 1;
-    }
-    let groups = groups.into_iter();
-    groups.map(|((model, processes), counts)| StatusGroup { model, processes, counts }).collect()
-}
-
 fn figure(data: &Data) -> Result<Figure, Missing> {
-    let (states, groups, [what, whole, unit, title]) = match &data.overview {
-        Some(study) => {
-            let names = ["Rows", "all", "Rows (runs)", "How far the study is"];
-            (OF_ROWS, groups_of_study(study), names)
-        }
-        None => {
-            let names = ["Folders", "those that train", "Folders of runs", "How far the runs are"];
-            (OF_FOLDERS, groups_of_folders(&data.folders), names)
-        }
+    let (of, title) = match &data.overview {
+        Some(study) => (Counted::of_study(study), "How far the study is"),
+        None => (Counted::of_folders(&data.folders), "How far the runs are"),
     };
-    let totals: [usize; 4] =
-        std::array::from_fn(|state| groups.iter().map(|group| group.counts[state]).sum());
-    if totals.iter().sum::<usize>() == 0 {
+    if of.totals() == Counts::default() {
         return Err(Missing::new(
             "there is no row of a study and no folder of a run",
             "give the CSV of a study, or a folder with results",
         ));
     }
-    let lower = what.to_lowercase();
-    let mut caption = format!("{} of {} {lower} done", totals[0], to_do(&states, totals));
-    let mut slices = Vec::new();
-    for (state, ((label, tone), count)) in states.into_iter().zip(totals).enumerate() {
-        if state > 0 {
-            caption += &format!(", {count} {label}");
-        }
-        if count > 0 {
-            slices.push(Slice { label: label.into(), value: count as f64, tone });
-        }
-    }
-    caption.push('.');
+    let mut caption = format!("{}.", of.told());
     if data.overview.is_none() {
-        caption.push_str(" Done: its steps, summary and ranks are there. Partial: some are. Failed: no step is, or nothing can be read. No training: it made data or checkpoints alone, and only pie and bars count it.");
+        caption.push_str(" Done: its steps, summary and ranks are there. Partial: some are. Failed: no step is, or nothing can be read. No training: it made data or checkpoints alone, and only bars count it.");
     }
-    let mut models: Vec<&str> = Vec::new();
-    for group in &groups {
-        if !models.contains(&group.model) {
-            models.push(group.model);
+    let (bars, left_out) = bars(&of);
+    if !left_out.is_empty() {
+        caption += &format!(" Levels too many for bars: {}.", left_out.join(", "));
+    }
+    let mut panels = vec![bars];
+    panels.extend(matrix(&of));
+    Ok(Figure { title: title.into(), caption, panels, columns: 1 })
+}
+
+/// A bar of all, and one for each level of what varies; and the names of what has too many levels.
+fn bars(of: &Counted<'_>) -> (Panel, Vec<String>) {
+    let mut bars = vec![("all".to_string(), of.totals())];
+    let mut left_out = Vec::new();
+    for (name, levels) in &of.factors {
+        if bars.len() + levels.len() <= LEVELS_MAX {
+            bars.extend(levels.iter().cloned());
+        } else {
+            left_out.push(format!("`{name}` ({})", units::counted(levels.len() as u64, "level")));
         }
     }
-    let (pie, matrix) = (PanelContent::Pie { slices }, matrix(&states, &groups, &models));
-    let panels = vec![
-        Panel { title: Some(format!("All {lower}")), series_of: None, content: pie },
-        bars(&states, bar_counts(data, &groups, &models), unit),
-        Panel { title: Some(format!("{what} done of {whole}")), series_of: None, content: matrix },
-    ];
-    Ok(Figure { title: title.into(), caption, panels, columns: 2, naming: Naming::None })
-}
-
-/// Those that have something to be done.
-fn to_do(states: &States, counts: [usize; 4]) -> usize {
-    let counts = states.iter().zip(counts);
-    counts.filter(|(state, _)| state.0 != NO_TRAINING).map(|(_, count)| count).sum()
-}
-
-/// Rows or folders by what the bars are of: each model, or each level of a factor where there is one model.
-struct BarCounts {
-    title: &'static str,
-    bars: Vec<(String, [usize; 4])>,
-}
-
-/// More levels are too many for bars.
-const LEVELS_MAX: usize = 24;
-
-fn bar_counts(data: &Data, groups: &[StatusGroup], models: &[&str]) -> BarCounts {
-    let factors = data.overview.iter().flat_map(|study| &study.factors);
-    let levels = factors.flat_map(|of| of.levels.iter().map(move |level| (of, level)));
-    let levels: Vec<(String, [usize; 4])> = levels
-        .map(|(of, LevelCounts { level, counts })| {
-            let name = of.factor.rsplit('.').next().unwrap_or_default();
-            (format!("{name} {level}"), of_rows(*counts))
-        })
-        .collect();
-    if models.len() == 1 && (1..=LEVELS_MAX).contains(&levels.len()) {
-        return BarCounts { title: "By factor", bars: levels };
-    }
-    let bars = models.iter().map(|model| {
-        let own = groups.iter().filter(|group| group.model == *model);
-        let counts = |state: usize| own.clone().map(|group| group.counts[state]).sum();
-        (model.to_string(), std::array::from_fn(counts))
-    });
-    BarCounts { title: "By model", bars: bars.collect() }
-}
-
-fn bars(states: &States, of: BarCounts, unit: &str) -> Panel {
-    let mut ends = vec![0.0; of.bars.len()];
+    let mut ends = vec![0.0; bars.len()];
     let mut layers = Vec::new();
-    for (state, (label, tone)) in states.iter().enumerate() {
-        let mut bars = Vec::new();
-        for (i, (_, counts)) in of.bars.iter().enumerate() {
+    for (state, (label, tone)) in of.states.iter().enumerate() {
+        let mut own = Vec::new();
+        for (i, (_, counts)) in bars.iter().enumerate() {
             let count = counts[state] as f64;
             if count > 0.0 {
-                bars.push(Bar { at: i as f64, from: ends[i], to: ends[i] + count });
+                own.push(Bar { at: i as f64, from: ends[i], to: ends[i] + count });
                 ends[i] += count;
             }
         }
-        if !bars.is_empty() {
-            layers.push(Layer::Bars(Bars { label: (*label).into(), tone: *tone, bars }));
+        if !own.is_empty() {
+            layers.push(Layer::Bars(Bars { label: (*label).into(), tone: *tone, bars: own }));
         }
     }
+    let unit = if of.what == "rows" { "Rows (runs)" } else { "Folders of runs" };
     let x = Axis::linear(unit, AxisRange::FromZero);
-    let y = Axis::categories("", of.bars.into_iter().map(|(name, _)| name).collect());
-    Panel::from_axes(Some(of.title.into()), Axes { x, y, layers, aspect: 1.0 })
+    let y = Axis::categories("", bars.into_iter().map(|(name, _)| name).collect());
+    (Panel::from_axes(Some(of.told()), Axes { x, y, layers, aspect: 1.0 }), left_out)
 }
 
-/// Each cell says how many are done; its colour how large a share, or that something went wrong.
-fn matrix(states: &States, groups: &[StatusGroup], models: &[&str]) -> PanelContent {
-    let mut processes: Vec<Option<u32>> = groups.iter().map(|group| group.processes).collect();
+/// Where both models and processes vary: each cell says how many are done; its colour how large a share, or that something went wrong.
+fn matrix(of: &Counted<'_>) -> Option<Panel> {
+    let mut processes: Vec<Option<u32>> = of.cells.iter().map(|cell| cell.1).collect();
     processes.sort_unstable_by_key(|count| (count.is_none(), *count));
     processes.dedup();
+    let mut models: Vec<&str> = Vec::new();
+    for (model, ..) in &of.cells {
+        if !models.contains(model) {
+            models.push(model);
+        }
+    }
+    if models.len() < 2 || processes.len() < 2 {
+        return None;
+    }
     let mut cells = vec![vec![None; processes.len()]; models.len()];
-    for group in groups {
-        let row = models.iter().position(|model| *model == group.model);
-        let column = processes.iter().position(|count| *count == group.processes);
-        let (done, all) = (group.counts[0], to_do(states, group.counts));
+    for (model, count, counts) in &of.cells {
+        let row = models.iter().position(|of| of == model);
+        let column = processes.iter().position(|of| of == count);
+        let (done, all) = (counts[0], of.to_do(*counts));
         if let (Some(row), Some(column), 1..) = (row, column, all) {
-            let mut counts = states.iter().zip(group.counts);
-            let is_wrong = counts.any(|(state, count)| WRONG.contains(&state.0) && count > 0);
+            let mut states = of.states.iter().zip(counts);
+            let is_wrong = states.any(|(state, count)| WRONG.contains(&state.0) && *count > 0);
             let share = 0.08 + 0.72 * done as f64 / all as f64;
             let (tone, strength) = if is_wrong { (Tone::Bad, 0.5) } else { (Tone::Good, share) };
             cells[row][column] = Some(MatrixCell { text: format!("{done}/{all}"), strength, tone });
@@ -203,11 +229,13 @@ fn matrix(states: &States, groups: &[StatusGroup], models: &[&str]) -> PanelCont
     }
     let columns = processes.iter();
     let columns = columns.map(|n| n.map_or("not known".into(), |count| count.to_string()));
-    PanelContent::Matrix(Matrix {
+    let matrix = Matrix {
         x_label: super::block::PROCESSES_LABEL.into(),
         y_label: "Model".into(),
         columns: columns.collect(),
         cells,
         rows: models.iter().map(|model| model.to_string()).collect(),
-    })
+    };
+    let title = Some(format!("{} done of all", if of.what == "rows" { "Rows" } else { "Folders" }));
+    Some(Panel { title, series_of: None, content: PanelContent::Matrix(matrix) })
 }

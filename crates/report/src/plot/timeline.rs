@@ -1,10 +1,10 @@
 //! One run over time: what was read and written, with epochs, evaluations and checkpoints behind it.
 
 use super::data::{Data, samples};
-use super::response::bytes_unit;
+use super::response::{MB, MB_PER_SECOND};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, ShadedSpan, Style, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Panel, Point, ShadedSpan, Style, Tone,
 };
 use feedrate_measure::record::timeline::{GpuTimeline, Timeline};
 use feedrate_measure::record::{Block, EpochRecord, Record};
@@ -57,9 +57,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         let points = bytes.as_ref().map(|bytes| time.rates(bytes)).unwrap_or_default();
         let largest = points.iter().map(|point| point.y).fold(0.0, f64::max);
         if largest > 0.0 || (name == "Read" && !points.is_empty()) {
-            let (unit, per) = bytes_unit(largest);
-            let points = points.into_iter().map(|at| Point::at(at.x, at.y / unit)).collect();
-            let y = Axis::linear(format!("{name} ({per}/s)"), AxisRange::FromZero);
+            let points = points.into_iter().map(|at| Point::at(at.x, at.y / MB)).collect();
+            let y = Axis::linear(format!("{name} ({MB_PER_SECOND})"), AxisRange::FromZero);
             let spans = spans(record, 0.0, panels.is_empty());
             panels.push(panel(time.end_s(), y, spans, vec![steps(points)]));
         }
@@ -81,7 +80,6 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         caption: "Bandwidth over time, at each sample of the timeline.".into(),
         panels,
         columns: 1,
-        naming: Naming::Key,
     })
 }
 
@@ -226,7 +224,6 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
             .into(),
         panels,
         columns: 1,
-        naming: Naming::Key,
     })
 }
 

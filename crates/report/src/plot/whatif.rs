@@ -5,7 +5,7 @@ use super::caption::intervals;
 use super::data::{Data, PredictedCurve};
 use super::response::{ResponseAxis, means, number_axis};
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point, Style, Tone};
+use crate::draw::figure::{Axes, Figure, Layer, Panel, Point, Style, Tone};
 use crate::replan::ReplanOf;
 use crate::words::untold;
 use feedrate_analysis::predict::Pipeline;
@@ -118,14 +118,12 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         caption: String::new(),
         columns: panels.len().min(2),
         panels,
-        naming: Naming::Key,
     };
     let intervals = intervals(&figure, means(&AU_ALL_STEPS));
     figure.caption = format!(
-        "{}. A line is an estimate from one record: {}. Its band is what that leaves open, which is no confidence interval. {}{intervals}",
+        "{}. A line is an estimate from one record: {}. Its band is what that leaves open, which is no confidence interval. {intervals}",
         figure.title,
-        told.join("; "),
-        y.told_bar()
+        told.join("; ")
     );
     Ok(figure)
 }

@@ -6,6 +6,7 @@ use super::precision;
 use crate::exit::Exit;
 use crate::{messages, text};
 use clap::Args;
+use feedrate_analysis::design::Declared;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
 use feedrate_measure::summary::Summary;
@@ -48,7 +49,8 @@ pub(in crate::command) struct StudyStatusArguments {
 /// Show how far a study is.
 pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let mut ledger = Ledger::open(&arguments.study, &StudyHow::default())?;
-    let overview = Overview::new(&ledger.rows, &ledger.state);
+    let mut overview = Overview::new(&ledger.rows, &ledger.state);
+    Declared::from_table(&ledger.machine.files.table()?).order(&mut overview);
     let left_s = ledger.left_s();
     let known = arguments.until.as_deref().map(|until| {
         precision::known(until, &arguments.response, &arguments.difference, &mut ledger)

@@ -1,11 +1,17 @@
 //! Comparisons in plots of factors: of runs that differ in nothing else, on designs made for it.
 
 use super::made_up::{drawn_from, figure, one_at_a_time, run, runs};
-use crate::draw::figure::{Layer, Point, Scale, Style};
+use crate::draw::figure::{Layer, Point, Rule, Scale, Style, Tone};
+use crate::draw::tests::differ_in_grey;
+use crate::plot::data::Data;
+use crate::plot::stall::PARTS;
+use crate::plot::status::{OF_FOLDERS, OF_ROWS};
 use crate::plot::*;
+use feedrate_analysis::design::{Declared, designs};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::overview::{FactorCounts, LevelCounts, ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::Run;
+use feedrate_results::table::Table;
 
 /// Points of the first series of each panel.
 fn first_series(figure: &Figure) -> Vec<Vec<Point>> {
@@ -154,7 +160,7 @@ fn only_numbers_are_joined() {
 }
 
 #[test]
-fn the_status_of_one_model_is_told_by_factor() {
+fn the_status_is_told_by_what_varies() {
     let counts = StatusCounts { done: 3, running: 0, pending: 1, failed: 0 };
     let level = |level: &str| LevelCounts { level: level.into(), counts };
     let factor =
@@ -168,14 +174,129 @@ fn the_status_of_one_model_is_told_by_factor() {
         };
         let data = Data { overview: Some(overview), ..Data::default() };
         let figure = figure(find("status").unwrap(), &data).unwrap();
-        let panel = &figure.panels[1];
-        let Scale::Categories(names) = &panel.axes().unwrap().y.scale else { panic!() };
-        (panel.title.clone().unwrap(), names.clone())
+        let Scale::Categories(names) = &figure.panels[0].axes().unwrap().y.scale else { panic!() };
+        (figure.panels.len(), names.clone())
     };
-    let (title, names) = bars(&["a"]);
-    assert_eq!(title, "By factor");
-    assert_eq!(names, ["read_threads 1", "read_threads 4", "processes 1", "processes 4"]);
-    assert_eq!(bars(&["a", "b"]).0, "By model");
+    let levels = ["all", "read_threads 1", "read_threads 4", "1 process", "4 processes"];
+    // A matrix of one model, or of one number of processes, would tell nothing more.
+    assert_eq!(bars(&["a"]), (1, levels.map(String::from).to_vec()));
+    assert_eq!(bars(&["a", "b"]).0, 1);
+}
+
+/// The rules of each panel by name, where the CSV of the study is this one.
+fn rules(name: &str, runs: Vec<Run>, csv: &str) -> Vec<Vec<(String, f64)>> {
+    let declared = Declared::from_table(&Table::parse("s.csv", csv).unwrap());
+    let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();
+    let designs = designs(&settings, &declared);
+    let data = Data { designs, ..drawn_from(runs) };
+    let figure = figure(find(name).unwrap(), &data).unwrap();
+    let rules = figure.panels.iter().map(|panel| {
+        let rules = panel.layers().iter().filter_map(|layer| match layer {
+            Layer::Rule(rule) => Some((rule.label.clone(), rule.at.round())),
+            _ => None,
+        });
+        rules.collect()
+    });
+    rules.collect()
+}
+
+const ONE_AT_A_TIME: &str = "model,epochs,processes,overrides,run\n\
+    # factor processes: 2 (baseline), 4\n\
+    # factor format (dataset.format): npz (baseline), hdf5\n\
+    # factor read_threads (reader.read_threads): 1 (baseline), 4\n\
+    a,,2,,N\n";
+
+#[test]
+fn the_baseline_is_in_every_panel_that_compares_with_it() {
+    let mut runs = one_at_a_time();
+    runs.pop();
+    let baseline = |at: f64| ("baseline".to_string(), at);
+    // Each of two factors in AU and throughput; then processes, formats and threads.
+    let panels = rules("factor_levels", runs.clone(), ONE_AT_A_TIME);
+    assert_eq!(panels, [50.0, 10.0, 50.0, 10.0].map(|at| vec![baseline(at)]));
+    let panels = rules("main_effects", runs.clone(), ONE_AT_A_TIME);
+    assert_eq!(panels, [10.0; 3].map(|at| vec![baseline(at)]));
+    // What is only the commonest of some runs is not called so.
+    let bare = "model,epochs,processes,overrides,run\n";
+    assert!(rules("factor_levels", runs.clone(), bare).iter().all(Vec::is_empty));
+    let means = rules("main_effects", runs, bare);
+    assert!(means.iter().all(|rules| rules[0].0 == "mean"), "{means:?}");
+}
+
+#[test]
+fn levels_are_compared_where_the_baseline_was_run() {
+    // With 1 worker more formats were run, but not the baseline of the study.
+    let mut runs = Vec::new();
+    for (workers, format, rate) in [
+        (1.0, "png", 1e6),
+        (1.0, "hdf5", 2e6),
+        (1.0, "jpeg", 3e6),
+        (4.0, "npz", 4e6),
+        (4.0, "png", 5e6),
+    ] {
+        runs.push(run("a", (2.0, workers, format), 50.0, rate));
+    }
+    let csv = "model,epochs,processes,overrides,run\n\
+        # factor format (dataset.format): npz (baseline), png, hdf5, jpeg\n\
+        # factor read_threads (reader.read_threads): 1, 4 (baseline)\n";
+    let panels = rules("main_effects", runs, csv);
+    assert_eq!(panels[0], [("baseline".to_string(), 4.0)]);
+}
+
+#[test]
+fn the_line_of_the_baseline_is_named() {
+    let declared = Declared::from_table(&Table::parse("s.csv", ONE_AT_A_TIME).unwrap());
+    let mut runs = runs("a");
+    runs.iter_mut().for_each(|run| drop(run.settings.remove("dataset.files_train")));
+    let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();
+    let designs = designs(&settings, &declared);
+    let data = Data { designs, ..drawn_from(runs) };
+    let figure = figure(find("au_processes").unwrap(), &data).unwrap();
+    let names = figure.panels[0].all_series().map(|series| series.label.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["npz (baseline)", "hdf5"]);
+}
+
+#[test]
+fn scaling_has_one_ideal_of_the_line_that_begins_highest() {
+    let data = drawn_from(runs("a"));
+    let figure = figure(find("scaling").unwrap(), &data).unwrap();
+    let series: Vec<_> = figure.panels[0].all_series().collect();
+    let broken = series.iter().filter(|series| series.style == Style::Dashes);
+    let [ideal] = broken.collect::<Vec<_>>()[..] else { panic!("{series:?}") };
+    let named = series.iter().filter(|series| !series.label.is_empty() && series.label != "ideal");
+    let first = named.clone().map(|series| series.points[0].y).fold(0.0, f64::max);
+    // Names of marks alone stand in the key: format by threads.
+    assert_eq!((ideal.label.as_str(), named.count()), ("ideal", 4));
+    let [from, to] = &ideal.points[..] else { panic!("{ideal:?}") };
+    assert!((from.y - first).abs() < 1e-9 && (to.y - 8.0 * first).abs() < 1e-9, "{ideal:?}");
+}
+
+#[test]
+fn one_mark_is_no_picture() {
+    let mut alone = run("a", (1.0, 1.0, "npz"), 50.0, 1e6);
+    alone.phases.truncate(1);
+    for name in ["phases", "au_processes", "throughput_processes"] {
+        let missing = figure(find(name).unwrap(), &drawn_from(vec![alone.clone()])).unwrap_err();
+        assert!(!missing.hint.is_empty(), "{name}: {missing}");
+    }
+    let other = run("a", (2.0, 1.0, "npz"), 60.0, 1e6);
+    figure(find("phases").unwrap(), &drawn_from(vec![alone, other])).unwrap();
+}
+
+#[test]
+fn parts_of_bars_differ_without_colour() {
+    let rows = OF_ROWS.map(|state| state.1).to_vec();
+    let folders = OF_FOLDERS.map(|state| state.1).to_vec();
+    // Skew and barrier share a tone, and no bar has both.
+    let mut parts: Vec<Tone> = PARTS.iter().map(|part| part.1).collect();
+    parts.pop();
+    for tones in [rows, folders, parts] {
+        for (at, one) in tones.iter().enumerate() {
+            for other in &tones[..at] {
+                assert!(differ_in_grey(*one, *other), "{one:?} {other:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -188,14 +309,15 @@ fn the_bar_is_drawn_where_all_runs_are_asked_for_the_same() {
         let drawn = |runs: &[Run]| {
             let figure = figure(find(name).unwrap(), &drawn_from(runs.to_vec())).unwrap();
             let layers = figure.panels.iter().flat_map(|panel| panel.layers());
-            let at: Vec<f64> = layers
-                .filter_map(|layer| if let Layer::Rule { at } = layer { Some(*at) } else { None })
-                .collect();
-            (at, figure.caption)
+            let rules = layers.filter_map(|layer| match layer {
+                Layer::Rule(Rule { label, at, .. }) => Some((label.clone(), *at)),
+                _ => None,
+            });
+            rules.collect::<Vec<_>>()
         };
-        let (at, caption) = drawn(&asked);
-        assert!(!at.is_empty() && at.iter().all(|at| *at == 90.0), "{name}: {at:?}");
-        assert!(caption.contains("asked for, 90 %"), "{name}: {caption}");
-        assert!(drawn(&differing).0.is_empty(), "{name}");
+        let rules = drawn(&asked);
+        let is_bar = |rule: &(String, f64)| *rule == ("asked for: 90 %".into(), 90.0);
+        assert!(!rules.is_empty() && rules.iter().all(is_bar), "{name}: {rules:?}");
+        assert!(drawn(&differing).is_empty(), "{name}");
     }
 }

@@ -81,10 +81,7 @@ fn axes_have_their_units() {
             "throughput_processes",
             vec!["Throughput (samples/s)", "Processes (emulated accelerators)", "npz"],
         ),
-        (
-            "scaling",
-            vec!["Throughput (samples/s)", "ideal", "format npz, read_threads 1, Amdahl fit"],
-        ),
+        ("scaling", vec!["Throughput (samples/s)", "ideal", "format npz, read_threads 1"]),
         (
             "factor_levels",
             vec!["AU, all steps (%)", "Throughput (samples/s)", "read_threads", "8 processes"],
@@ -117,7 +114,12 @@ fn axes_have_their_units() {
         ("latency", vec!["Read call (ms)", "Open call (ms)", "Calls, cumulative (%)"]),
         (
             "status",
-            vec!["Rows (runs)", "Processes (emulated accelerators)", "3/7", "18 done (43 %)"],
+            vec![
+                "Rows (runs)",
+                "Processes (emulated accelerators)",
+                "3/7",
+                "18 of 42 rows done, 6 running, 12 pending, 6 failed",
+            ],
         ),
     ] {
         let plot = find(name).unwrap();
@@ -172,7 +174,14 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
         let data = Data { overview, ..drawn_from(data.runs) };
         match (plot.member.name, figure(plot, &data)) {
             (
-                "factor_levels" | "main_effects" | "scaling" | "search" | "ceilings" | "whatif",
+                "au_processes"
+                | "throughput_processes"
+                | "factor_levels"
+                | "main_effects"
+                | "scaling"
+                | "search"
+                | "ceilings"
+                | "whatif",
                 answer,
             ) => drop(answer.unwrap_err()),
             _ => {
@@ -322,12 +331,16 @@ fn folders_show_how_far_their_runs_came() {
         folder(Some(4), FolderState::Partial),
         folder(None, FolderState::Failed),
     ];
+    let other = FolderRun { workload: "b".into(), ..folder(Some(4), FolderState::Done) };
+    let folders = [folders, vec![other]].concat();
     let data = Data { folders, ..Data::default() };
     let drawing = drawn(find("status").unwrap(), &data, &Look::default());
     let text = text_of(&drawing.svg);
     let caption = figure(find("status").unwrap(), &data).unwrap().caption;
-    assert!(caption.starts_with("1 of 3 folders done"), "{caption}");
-    for words in ["1 partial (25 %)", "1 no training (25 %)", "1/2", "0/1", "not known"] {
+    let told = "2 of 4 folders done, 1 partial, 1 failed, 1 no training";
+    assert!(caption.starts_with(told), "{caption}");
+    let named = ["all", "a", "b", "4 processes", "processes not known", "1/2", "0/1", "not known"];
+    for words in named {
         assert!(text.lines().any(|line| line == words), "{words}: {text}");
     }
 }

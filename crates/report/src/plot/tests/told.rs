@@ -50,7 +50,14 @@ fn a_whole_caption_tells_what_marks_are() {
 
 #[test]
 fn each_panel_names_its_own_colours() {
-    let settings = [(4.0, 1.0, "npz"), (4.0, 8.0, "npz"), (6.0, 4.0, "npz"), (4.0, 4.0, "png")];
+    let settings = [
+        (1.0, 1.0, "npz"),
+        (2.0, 1.0, "npz"),
+        (1.0, 8.0, "npz"),
+        (2.0, 8.0, "npz"),
+        (1.0, 1.0, "png"),
+        (2.0, 1.0, "png"),
+    ];
     let runs = settings.map(|(processes, workers, format)| setting(processes, workers, format));
     let (figure, _) = of("throughput_processes", runs.to_vec());
     let texts = texts(&figure, 7.0);
@@ -147,6 +154,38 @@ fn rows_keep_their_levels_however_narrow_the_picture() {
     let levels = texts.iter().filter(|text| text.ends_with(" 4") || text.ends_with(" 1"));
     assert_eq!(levels.count(), 3, "{texts:?}");
     assert!(!texts.iter().any(|text| text.contains('…')), "{texts:?}");
+}
+
+#[test]
+fn rates_of_bytes_have_one_unit_whatever_their_size() {
+    for rate in [3e3, 3e7, 3e10] {
+        let runs = [1.0, 2.0].map(|processes| run("a", (processes, 1.0, "npz"), 50.0, rate));
+        let data = drawn_from(runs.to_vec());
+        let figure = find("scaling").unwrap().figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
+        assert_eq!(figure.panels[0].axes().unwrap().y.label, "Bandwidth (MB/s)");
+        assert!(figure.points().any(|point| (point.y - rate / 1e6).abs() < 1e-9), "{figure:?}");
+        let (figure, _) = of("phases", runs.to_vec());
+        let labels = figure.panels.iter().filter_map(|panel| Some(panel.axes()?.x.label.as_str()));
+        let of_bytes: Vec<&str> = labels.filter(|label| label.contains("B/s")).collect();
+        assert_eq!(of_bytes, ["Read (MB/s)", "Written (MB/s)"]);
+    }
+}
+
+#[test]
+fn long_names_of_workloads_are_wrapped_and_whole() {
+    let name = "unet3d_h100_with_hdf5_files_and_a_checkpoint_after_each_epoch_of_training";
+    let mut runs = Vec::new();
+    for processes in [1.0, 2.0] {
+        runs.push(run(name, (processes, 1.0, "npz"), 50.0, 1e7));
+        runs.push(run("b", (processes, 1.0, "npz"), 60.0, 2e7));
+    }
+    // Over panels, and in the key.
+    for plot in ["factor_levels", "scaling"] {
+        let (figure, _) = of(plot, runs.clone());
+        let texts = texts(&figure, 3.3);
+        assert!(texts.concat().contains(name), "{plot}: {texts:?}");
+        assert!(!texts.iter().any(|text| text.contains('…')), "{plot}: {texts:?}");
+    }
 }
 
 #[test]
