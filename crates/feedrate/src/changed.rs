@@ -122,7 +122,7 @@ impl Changeable {
 
     /// The command that runs it with a change.
     pub(crate) fn command(&self, change: &[String]) -> String {
-        let data = DataArguments { json: false, quiet: false, ..self.with(change) };
+        let data = DataArguments { json: false, ..self.with(change) };
         let mut words = vec!["feedrate".to_string(), "run".into()];
         words.extend(data.words());
         words.extend(data.accelerators.map(|number| format!("--accelerators={number}")));

@@ -1,16 +1,71 @@
 //! Arguments that several commands share. Nothing is checked here that clap does not check.
 
+use crate::messages::Verbosity;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, ValueEnum};
+use clap::{ArgAction, ArgMatches, Args, ColorChoice, ValueEnum};
 use feedrate_spec::plan::Cache;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+
+/// Headings of options in the help.
+pub(crate) const WHAT: &str = "What";
+pub(crate) const STORAGE: &str = "Storage";
+pub(crate) const OUTPUT: &str = "Output";
+
+/// Options of every command.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "General")]
+pub(crate) struct GeneralArguments {
+    /// Tell the plan too, and the command of each run that starts.
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Leave out progress and notes; warnings and errors stay.
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Colour the output: auto (heeds `NO_COLOR`), always, never.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    color: ColorChoice,
+    /// Print help; `feedrate --help` tells what each command does.
+    #[arg(short, long, global = true, action = ArgAction::Help)]
+    help: Option<bool>,
+    /// Print the version.
+    #[arg(short = 'V', long, global = true, action = ArgAction::Version)]
+    version: Option<bool>,
+}
+
+impl GeneralArguments {
+    pub(crate) fn verbosity(self) -> Verbosity {
+        match (self.verbose, self.quiet) {
+            (true, _) => Verbosity::Verbose,
+            (false, true) => Verbosity::Quiet,
+            (false, false) => Verbosity::Normal,
+        }
+    }
+}
+
+/// The value of `--color` on a command line: help and complaints need it, which come before the line is understood.
+pub(crate) fn color_of(words: impl Iterator<Item = OsString>) -> ColorChoice {
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let value =
+        words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--color")? {
+            "" => words.get(at + 1).map(String::as_str),
+            rest => rest.strip_prefix('='),
+        });
+    value.and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or_default()
+}
 
 /// State of the page cache before the epochs.
 #[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Cache")]
 pub(crate) struct CacheArguments {
-    /// Drop the dataset from the page cache before each epoch, check that it is gone, and drop dentries and inodes where that is
-    /// allowed.
+    /// Drop the dataset from the page cache before each epoch (metadata too where that is allowed), and check that it is gone.
     #[arg(long)]
     pub(crate) cold: bool,
     /// Read the dataset into the page cache before the first epoch, and check that it is there.
@@ -32,33 +87,30 @@ impl CacheArguments {
 /// The workload, the folder of its data, its scale.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DataArguments {
-    /// A bundled workload's name (`feedrate list workloads`), a YAML file, or the folder of a run for what it ran.
+    /// A bundled workload (`feedrate list`), a YAML file, or the folder of a run.
     #[arg(required_unless_present = "data", default_value = "", hide_default_value = true)]
     pub(crate) workload: String,
-    /// Overrides as Hydra writes them: `reader.batch_size=4`, `++workload.train.epochs=2`.
+    /// Settings that override the workload's: `reader.batch_size=4 train.epochs=2`.
     #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false)]
     pub(crate) overrides: Vec<String>,
-    /// Emulated accelerators [default: the workload's own number, else 1].
-    #[arg(short = 'n', long, value_name = "N")]
+    /// Emulated accelerators [default: the workload's number, else 1].
+    #[arg(short = 'n', long, value_name = "N", help_heading = WHAT)]
     pub(crate) accelerators: Option<u32>,
-    /// Folder that datasets lie in [default: the workload's `dataset.data_folder`].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// Share of the files and samples to use, and of the tensors of layered models in checkpoints, above 0 and at most 1.
-    #[arg(long, value_name = "F", default_value_t = 1.0)]
+    /// Use this share of the files and samples, and of a layered model's checkpoint: above 0, at most 1.
+    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WHAT)]
     pub(crate) scale: f64,
-    /// Share of each record's bytes to use; this changes the workload, and is doubted.
-    #[arg(long, value_name = "F", default_value_t = 1.0)]
+    /// Use this share of each sample's bytes. It changes the workload, so results are doubted.
+    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WHAT)]
     pub(crate) shrink_records: f64,
-    /// Use the files in the data folder as they are, without a manifest, after a probe.
-    #[arg(long)]
+    /// Folder of the datasets, on the storage to be tested [default: the workload's `dataset.data_folder`].
+    #[arg(long, value_name = "DIR", help_heading = STORAGE)]
+    pub(crate) data: Option<PathBuf>,
+    /// Read the files in the data folder as they are, whoever made them; a few are checked first.
+    #[arg(long, help_heading = STORAGE)]
     pub(crate) foreign: bool,
-    /// One JSON object on stdout.
-    #[arg(long)]
+    /// Print one JSON object on stdout.
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// No progress on stderr.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 impl DataArguments {
@@ -73,7 +125,6 @@ impl DataArguments {
             shrink_records: 1.0,
             foreign: false,
             json: false,
-            quiet: false,
         }
     }
 
@@ -89,9 +140,7 @@ impl DataArguments {
                 words.extend([flag.into(), share.to_string()]);
             }
         }
-        for (flag, is_given) in
-            [("--foreign", self.foreign), ("--json", self.json), ("--quiet", self.quiet)]
-        {
+        for (flag, is_given) in [("--foreign", self.foreign), ("--json", self.json)] {
             words.extend(is_given.then(|| flag.into()));
         }
         words
@@ -100,14 +149,15 @@ impl DataArguments {
 
 /// How the processes of a run find each other; without a launcher there is one.
 #[derive(Clone, Debug, PartialEq, Args)]
+#[command(next_help_heading = "MPI")]
 pub(crate) struct LaunchArguments {
-    /// Emulated accelerators of each process that a launcher such as mpirun started [default: 1].
+    /// Emulated accelerators in each process that mpirun, srun or the like starts [default: 1].
     #[arg(long, value_name = "K", conflicts_with = "accelerators")]
     pub(crate) accelerators_per_rank: Option<u32>,
-    /// The MPI library to open under a launcher [default: the one that is found].
+    /// The MPI library to load under a launcher [default: the one that is found].
     #[arg(long, value_name = "PATH")]
     pub(crate) mpi_library: Option<PathBuf>,
-    /// Seconds that a process waits for the others in a step before it says who is missing.
+    /// Seconds that a process waits for the others in a step before it names those that are missing.
     #[arg(long, value_name = "SECONDS", default_value_t = LaunchArguments::default().rank_timeout)]
     pub(crate) rank_timeout: f64,
 }

@@ -202,7 +202,6 @@ pub(crate) fn ready(
     choice: Option<Choice>,
     lock: Option<DatasetLock>,
     ranks: &Ranks,
-    quiet: bool,
     signals: &Signals,
 ) -> anyhow::Result<Option<OpenDataset>> {
     let Some(choice) = choice else { return Ok(None) };
@@ -210,7 +209,7 @@ pub(crate) fn ready(
     let mut lock = lock;
     let mut generated = Generated::default();
     let generate = |storage: &dyn Storage| -> anyhow::Result<Generated> {
-        let made = make(plan, storage, ranks, quiet, interrupted)
+        let made = make(plan, storage, ranks, interrupted)
             .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
         if made.files_mended > 0 && ranks.is_first() {
             let (files, folder) = (units::counted(made.files_mended, "file"), folder.display());
@@ -323,7 +322,6 @@ fn make(
     plan: &Plan,
     storage: &dyn Storage,
     ranks: &Ranks,
-    quiet: bool,
     interrupted: &AtomicBool,
 ) -> anyhow::Result<Generated> {
     let layout = Layout::new(&plan.dataset);
@@ -347,7 +345,7 @@ fn make(
     }
     let mark = system::drop_mark();
     let bytes = catalog::estimate(plan).file_bytes / share.of;
-    let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
+    let bar = progress::byte_bar("generating", bytes, !ranks.is_first());
     let threads = threads().div_ceil(comm.node().local_size as usize);
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
     let made = generation.make(begun, share, threads, &Watch::new(&show, interrupted));

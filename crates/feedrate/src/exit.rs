@@ -7,7 +7,7 @@ use feedrate_run::checkpoint::CheckpointError;
 use feedrate_run::comm::CommError;
 use feedrate_run::driver::RunError;
 use feedrate_spec::problem::Problems;
-use feedrate_spec::workload::nearest;
+use feedrate_spec::workload::alike;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
@@ -57,18 +57,29 @@ impl UsageError {
         UsageError { message: message.into(), hint: None }
     }
 
-    /// `message`, with the name that `word` most likely meant, else `otherwise`.
+    /// `message`, with the names that `word` may have meant, else `otherwise`.
     pub(crate) fn unknown<'a>(
         message: String,
         word: &str,
         names: impl IntoIterator<Item = &'a str>,
         otherwise: &str,
     ) -> Self {
-        match nearest(word, names) {
-            Some(near) => Self::new(message, format!("did you mean `{near}`?")),
+        match alternatives(&alike(word, names)) {
+            Some(names) => Self::new(message, format!("did you mean {names}?")),
             None => Self::new(message, otherwise),
         }
     }
+}
+
+/// So many names are offered.
+const OFFERED_MAX: usize = 10;
+
+/// "`a`, `b` or `c`".
+pub(crate) fn alternatives(names: &[&str]) -> Option<String> {
+    let offered: Vec<String> =
+        names.iter().take(OFFERED_MAX).map(|name| format!("`{name}`")).collect();
+    let (last, first) = offered.split_last()?;
+    Some(if first.is_empty() { last.clone() } else { format!("{} or {last}", first.join(", ")) })
 }
 
 /// Refuse what was asked, with a remedy.
@@ -150,10 +161,11 @@ mod tests {
     fn the_nearest_name_is_offered() {
         for (word, expected) in [
             ("threds", "did you mean `threads`?"),
+            ("mpi", "did you mean `mpi`, `mpich` or `mpirun`?"),
             ("nothing", "see the list"),
             ("", "see the list"),
         ] {
-            let names = ["threads", "mpi"];
+            let names = ["threads", "mpi", "mpich", "mpirun"];
             let error = UsageError::unknown("no such name".into(), word, names, "see the list");
             assert_eq!(error.hint.as_deref(), Some(expected), "{word}");
         }

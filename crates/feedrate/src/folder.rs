@@ -326,8 +326,8 @@ impl FoundFolder {
         let assumed = assumed.into_iter().filter(|(key, _)| !is_given(key));
         let assumed: Vec<String> = assumed.map(|(_, what)| what).collect();
         if !assumed.is_empty() {
-            messages::say(format!("assumed: {}", assumed.join(", ")));
+            messages::note(format!("assumed: {}", assumed.join(", ")));
         }
-        self.left_out().into_iter().for_each(messages::say);
+        self.left_out().into_iter().for_each(messages::note);
     }
 }

@@ -1,5 +1,6 @@
 //! Gates: what a run must come to, so that a script can go by the exit code. Every command that has them has these.
 
+use crate::cli::OUTPUT;
 use crate::exit::{Exit, UsageError, refuse};
 use crate::messages;
 use clap::Args;
@@ -12,11 +13,11 @@ use feedrate_report::words::answer::told_apart;
 /// Reasons to exit with 3.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 3 if the utilisation that decides is below this percentage, the answer is UNKNOWN, or memory served most of the bytes.
-    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    /// Exit with 3 if the accelerator utilisation is below these percent or unknown, or memory served most of the bytes.
+    #[arg(long, value_name = "AU", allow_negative_numbers = true, help_heading = OUTPUT)]
     fail_below_au: Option<f64>,
-    /// Exit with 3 on any of these, separated by commas: names of verdicts, of doubts, or severities; a severity stands for itself and worse.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// Exit with 3 on any of these verdicts, doubts or severities, with commas between; a severity stands for itself and worse.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = OUTPUT)]
     fail_on: Vec<String>,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Only this crate prints, reads arguments and the environment, and exits.
 
-mod cli;
 mod exit;
 mod text;
 mod messages;
+mod cli;
 mod output;
 mod interrupt;
 mod front;
@@ -32,19 +32,28 @@ mod logs;
 mod dlio;
 mod command;
 
-use clap::{CommandFactory, FromArgMatches};
-use command::Arguments;
+use clap::FromArgMatches;
+use command::{Arguments, HelpLength};
 use exit::Exit;
 use std::process::ExitCode;
 
 /// `feedrate`: can this storage feed these accelerators, and if not, why not and what would help?
 pub fn feedrate() -> ExitCode {
-    let parsed = Arguments::command().try_get_matches();
+    messages::set_color(cli::color_of(std::env::args_os()));
+    let parsed = Arguments::program(HelpLength::asked_by(std::env::args_os())).try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,
-        Err(usage) => return ended(messages::print_usage(&usage)).into(),
+        Err(usage) => {
+            if let Err(error) = command::refuse_numbers(&usage, std::env::args_os()) {
+                return ended(Err(error)).into();
+            }
+            let exit = ended(messages::print_usage(&usage));
+            command::hint(&usage).into_iter().for_each(messages::say);
+            return exit.into();
+        }
     };
+    messages::set_verbosity(arguments.general.verbosity());
     let work = || ended(command::dispatch(&arguments, &matches));
     if arguments.waits_for_storage() { front::before(work) } else { work().into() }
 }

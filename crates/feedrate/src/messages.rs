@@ -18,6 +18,7 @@ use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 
 /// One error with its causes and, where there is one, its hint.
 pub(crate) fn print_error(error: &anyhow::Error) {
@@ -36,6 +37,54 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
     }
 }
 
+/// How much is said beside errors, warnings and what is waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verbosity {
+    /// Nothing.
+    Quiet,
+    /// Progress and notes.
+    #[default]
+    Normal,
+    /// Plans and commands that are started too.
+    Verbose,
+}
+
+/// Set before anything is said, and never again.
+static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
+
+/// Colours as the user wants them, from now on.
+pub(crate) fn set_color(choice: clap::ColorChoice) {
+    match choice {
+        clap::ColorChoice::Auto => ColorChoice::Auto,
+        clap::ColorChoice::Always => ColorChoice::Always,
+        clap::ColorChoice::Never => ColorChoice::Never,
+    }
+    .write_global();
+}
+
+/// As the user wants it, from now on.
+pub(crate) fn set_verbosity(verbosity: Verbosity) {
+    VERBOSITY.get_or_init(|| verbosity);
+}
+
+fn verbosity() -> Verbosity {
+    VERBOSITY.get().copied().unwrap_or_default()
+}
+
+/// Progress, or a note, which `--quiet` leaves out.
+pub(crate) fn note(text: impl Display) {
+    if Verbosity::Normal <= verbosity() {
+        say(text);
+    }
+}
+
+/// Told with `--verbose` alone.
+pub(crate) fn detail<T: Display>(text: impl FnOnce() -> T) {
+    if verbosity() == Verbosity::Verbose {
+        say(text());
+    }
+}
+
 /// Something the user should know that stops nothing.
 pub(crate) fn say(text: impl Display) {
     let stderr = io::stderr();
@@ -45,9 +94,9 @@ pub(crate) fn say(text: impl Display) {
     let _ = writeln!(stderr.lock(), "{text}");
 }
 
-/// Whether somebody may look at a live line.
+/// Whether somebody may look at a live line, which nothing else runs into.
 pub(crate) fn is_live() -> bool {
-    io::stderr().is_terminal()
+    verbosity() == Verbosity::Normal && io::stderr().is_terminal()
 }
 
 /// Help that was asked for, or a complaint about arguments.

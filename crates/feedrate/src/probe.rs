@@ -2,7 +2,7 @@
 
 use crate::cli::DataArguments;
 use crate::exit::{Exit, Interrupted, refuse};
-use crate::interrupt;
+use crate::{interrupt, messages};
 use anyhow::Context;
 use feedrate_measure::summary::Summary;
 use feedrate_run::driver::Signals;
@@ -41,12 +41,15 @@ impl Probes<'_> {
             grace: GRACE,
         };
         let mut words = vec![program.display().to_string(), "run".into()];
-        words.extend(DataArguments { json: true, quiet: true, ..data.clone() }.words());
+        words.extend(DataArguments { json: true, ..data.clone() }.words());
+        words.push("--quiet".into());
         let accelerators = data.accelerators;
         words.extend(accelerators.map(|number| format!("--accelerators={number}")));
         words.extend(cache_flag(self.cache).map(str::to_string));
         words.extend(["--results".into(), self.folder.display().to_string()]);
-        let script = bash::script("", &[], &format!("exec {}", bash::command(&words)));
+        let command = bash::command(&words);
+        messages::detail(|| format!("starting: {command}"));
+        let script = bash::script("", &[], &format!("exec {command}"));
         std::fs::write(&order.script, script)
             .with_context(|| format!("cannot write `{}`", order.script.display()))?;
         let mut run = Supervised::start(&program, &order).context("cannot start a run")?;

@@ -13,8 +13,8 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(200);
 
 /// A bar over bytes, for generation and verification.
-pub(crate) fn byte_bar(what: &str, total_bytes: u64, quiet: bool) -> ProgressBar {
-    if quiet || !messages::is_live() {
+pub(crate) fn byte_bar(what: &str, total_bytes: u64, hidden: bool) -> ProgressBar {
+    if hidden || !messages::is_live() {
         return ProgressBar::hidden();
     }
     let template = "{msg} [{bar:32}] {bytes}/{total_bytes} {bytes_per_sec} eta {eta}";
@@ -27,8 +27,8 @@ pub(crate) fn byte_bar(what: &str, total_bytes: u64, quiet: bool) -> ProgressBar
 }
 
 /// A line that moves while something goes on that tells nothing of itself.
-pub(crate) fn waiting(what: &str, quiet: bool) -> ProgressBar {
-    if quiet || !messages::is_live() {
+pub(crate) fn waiting(what: &str) -> ProgressBar {
+    if !messages::is_live() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_message(what.to_string());
@@ -37,7 +37,10 @@ pub(crate) fn waiting(what: &str, quiet: bool) -> ProgressBar {
 }
 
 /// The line of a training run.
-pub(crate) fn training(live: Arc<Live>, epochs: u32, quiet: bool) -> ProgressBar {
+pub(crate) fn training(live: Arc<Live>, epochs: u32, hidden: bool) -> ProgressBar {
+    if hidden {
+        return ProgressBar::hidden();
+    }
     let before = Arc::new(Mutex::new((0, 0)));
     let write = move |_: &ProgressState, out: &mut dyn Write| {
         let now = (live.elapsed_ns.load(Relaxed), live.read_bytes.load(Relaxed));
@@ -49,7 +52,7 @@ pub(crate) fn training(live: Arc<Live>, epochs: u32, quiet: bool) -> ProgressBar
     };
     let style = ProgressStyle::with_template("{live}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-    waiting("", quiet).with_style(style.with_key("live", write))
+    waiting("").with_style(style.with_key("live", write))
 }
 
 fn line(live: &Live, epochs: u32, bytes_per_second: Option<f64>) -> String {

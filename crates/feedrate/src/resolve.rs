@@ -44,9 +44,12 @@ impl Resolved {
     }
 }
 
+/// The workload that is read from stdin.
+pub(crate) const STDIN: &str = "-";
+
 /// Resolve `arguments`, for the rest as `request` says. Warnings are said on stderr.
 pub(crate) fn resolve(arguments: &DataArguments, request: Request) -> anyhow::Result<Resolved> {
-    let (resolved, warnings) = resolve_silently(arguments, request)?;
+    let (resolved, warnings) = resolve_source(&read(&arguments.workload)?, arguments, request)?;
     tell_warnings(&warnings);
     Ok(resolved)
 }
@@ -114,11 +117,12 @@ pub(crate) fn asked<'a>(
         ("--shrink-records", Some(shrink_records.to_string())),
         ("--foreign", Some(foreign.to_string())),
     ];
-    // Another machine need not have the file.
-    let is_absent =
-        workload.is_empty() || is_file(workload) && std::fs::File::open(workload).is_err();
-    let read = || Ok(Some(parse(&find(workload)?, arguments)?.0));
-    let workload = if is_absent { Ok(None) } else { read() };
+    // Another machine need not have the file, and stdin is that of one rank.
+    let is_absent = workload.is_empty()
+        || workload == STDIN
+        || is_file(workload) && std::fs::File::open(workload).is_err();
+    let parsed = || Ok(Some(parse(&find(workload)?, arguments)?.0));
+    let workload = if is_absent { Ok(None) } else { parsed() };
     Asked::new(launch, own.into_iter().chain(options)).workload(workload)
 }
 
@@ -179,6 +183,20 @@ pub(crate) struct WorkloadSource {
     pub(crate) yaml: String,
 }
 
+/// As [`find`], or from stdin, once.
+pub(crate) fn read(wanted: &str) -> anyhow::Result<WorkloadSource> {
+    if wanted != STDIN {
+        return find(wanted);
+    }
+    let yaml = read_text(Path::new("/dev/stdin")).map_err(|error| {
+        UsageError::new(
+            format!("cannot read the workload from stdin: {error}"),
+            "give its YAML, as in `feedrate run - < my.yaml`",
+        )
+    })?;
+    Ok(WorkloadSource { name: "stdin".into(), file: "<stdin>".into(), yaml })
+}
+
 /// The workload of this name, of this file, or of the run in this folder.
 pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     let bundled = if is_file(wanted) { None } else { bundled::find(wanted) };
@@ -207,6 +225,11 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     Ok(WorkloadSource { name: model_name(wanted), file: wanted.to_string(), yaml })
 }
 
+/// Whether its keys are the user's own words, not those of a bundled workload or of an earlier run.
+pub(crate) fn is_own(workload: &str) -> bool {
+    workload == STDIN || is_file(workload) && !is_run(workload)
+}
+
 /// Whether a workload's name is the folder of a run.
 pub(crate) fn is_run(wanted: &str) -> bool {
     Path::new(wanted).join(RECORD_FILE).is_file()
@@ -229,7 +252,7 @@ fn unknown(wanted: &str) -> UsageError {
         format!("there is no bundled workload `{wanted}`"),
         wanted,
         WORKLOADS.iter().map(|w| w.name),
-        "see `feedrate list workloads`, or give a YAML file as `./NAME.yaml`",
+        "`feedrate list` has all; a YAML file is named with its ending, as in `my.yaml`",
     )
 }
 

@@ -102,7 +102,7 @@ impl<'a> Staging<'a> {
             return Err(refused);
         }
         if ranks.is_first() && messages::is_live() && wanted.when == StageWhen::Start {
-            messages::say(format!("copying the dataset into `{}`", stage.folder().display()));
+            messages::note(format!("copying the dataset into `{}`", stage.folder().display()));
         }
         let reader = stage.reader()?;
         let stage = Arc::new(stage);

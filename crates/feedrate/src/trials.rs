@@ -69,7 +69,6 @@ pub(crate) struct Trials<'a> {
     probes: Probes<'a>,
     budget_s: f64,
     response: Response,
-    quiet: bool,
     begun: Instant,
     /// The first run is expected to take so long.
     first_s: f64,
@@ -94,14 +93,13 @@ impl<'a> Trials<'a> {
         of.refuse_processes()?;
         let unchanged = of.resolve(&[])?;
         let (begun, made) = (Instant::now(), MadeData::default());
-        let (quiet, first_s, all) = (of.data.quiet, 0.0, Vec::new());
+        let (first_s, all) = (0.0, Vec::new());
         let begun_runs = 0;
         let mut of = Trials {
             of,
             probes,
             budget_s,
             response,
-            quiet,
             begun,
             first_s,
             unchanged,
@@ -220,7 +218,7 @@ impl<'a> Trials<'a> {
         let mut data = self.of.with(&self.all[place].change);
         data.data = self.all[place].own_root.clone().or(data.data);
         let what = format!("run {number}: {}", self.all[place].name);
-        let line = progress::waiting(&what, self.quiet);
+        let line = progress::waiting(&what);
         let begun = Instant::now();
         let summary = self.probes.run(data, &format!("run-{number}"));
         line.finish_and_clear();
@@ -243,10 +241,8 @@ impl<'a> Trials<'a> {
             let why = "memory served it, and not the run without it: try `--cold`";
             self.all[place].hindrance = Some(why.into());
         }
-        if !self.quiet {
-            let bound = self.all[place].runs.last().map_or("", |run| run.verdict.name.name());
-            messages::say(format!("{what}: {} AU ({bound})", Unit::Percent.text(au)));
-        }
+        let bound = self.all[place].runs.last().map_or("", |run| run.verdict.name.name());
+        messages::note(format!("{what}: {} AU ({bound})", Unit::Percent.text(au)));
         Ok(true)
     }
 

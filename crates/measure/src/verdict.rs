@@ -16,25 +16,25 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Bound {
-        /// Reading held the accelerators up.
+        /// Reading from the storage held the accelerators up.
         StorageBound = "storage-bound",
-        /// Opening, asking lengths and closing did.
+        /// Opening files, asking for their lengths and closing them held the accelerators up.
         MetadataBound = "metadata-bound",
-        /// Checking, decoding and handing over on this machine did.
+        /// Checking, decoding and handing over samples on this machine held the accelerators up.
         DecodeBound = "decode-bound",
-        /// The job's own code did, as the workload says what it takes.
+        /// The job's own code, whose cost the workload gives, held the accelerators up.
         ClientBound = "client-bound",
-        /// The accelerators were fed: compute is what takes the time.
+        /// The accelerators were fed: compute takes the time.
         ComputeBound = "compute-bound",
-        /// The loader held the accelerators up, and nothing tells what it waited for: the loop was watched.
+        /// The loader held the accelerators up; a loop that was watched does not tell what it waited for.
         InputBound = "input-bound",
-        /// They waited for each other.
+        /// The accelerators waited for each other.
         BarrierBound = "barrier-bound",
-        /// Most bytes came from memory, so that nothing is known about the storage.
+        /// Most bytes came from memory, so nothing is known about the storage.
         CacheFed = "cache-fed",
-        /// Checkpoints were all there was: nothing was trained.
+        /// Only checkpoints were written or read: nothing was trained.
         CheckpointsOnly = "checkpoints-only",
-        /// There is no result to judge.
+        /// There is no result that may be judged.
         Invalid = "invalid",
     }
 }

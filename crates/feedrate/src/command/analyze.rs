@@ -24,20 +24,23 @@ use std::path::{Path, PathBuf};
 /// `feedrate analyze`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What is recomputed: `feedrate list metrics`; what a doubt means: `feedrate describe NAME`.
+Examples:
+  feedrate analyze results
+  feedrate analyze mlps_results --all
+  feedrate describe page_cache          what a doubt means
 
 Exit codes: 0 done, doubts or not; 2 bad usage, or no run was found.")]
 pub(super) struct AnalyzeArguments {
-    /// Folders of runs, folders above those of many, or CSVs of studies; of several, each is a source of its own.
+    /// Folders of runs (feedrate's, DLIO's or MLPerf Storage's), folders above them, or CSVs of studies.
     #[arg(required = true, value_name = "DIR")]
     sources: Vec<PathBuf>,
-    /// Utilisation in percent that groups of runs are held to, instead of that of their configs and of MLPerf Storage.
+    /// Hold runs to this utilisation in percent, not to that of their configs and of MLPerf Storage.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     bar: Option<f64>,
-    /// All findings, all runs, and each doubt with its evidence and advice.
+    /// Print all findings, all runs, and each doubt with its evidence and advice.
     #[arg(long)]
     all: bool,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }

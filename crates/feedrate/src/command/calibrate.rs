@@ -24,31 +24,33 @@ const TOLD_FILE: &str = "told.json";
 /// `feedrate calibrate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The function takes no arguments and returns a Dataset or a DataLoader of PyTorch. Its samples are read again and again, so that they come from memory.
+The function takes no arguments and returns a PyTorch Dataset or DataLoader. Its samples are read again and again, so that they come from memory. \
+The costs are printed as the `client:` section of a workload.
 
+Examples:
   feedrate calibrate train.py:make_dataset --batch 32
   feedrate calibrate train.py:make_loader -o my.yaml
-  feedrate calibrate results/train/2026-11-23-06-14-48")]
+  feedrate calibrate results/train/RUN")]
 pub(super) struct CalibrateArguments {
-    /// A Python file and the function in it that makes the dataset, or the record of a loop that `feedrate.watch` watched.
+    /// A Python file and the function in it that makes the dataset, or the results of a loop that `feedrate.watch` watched.
     #[arg(value_name = "SCRIPT.py:FUNCTION|RUN")]
     made_by: String,
-    /// Samples of a batch [default: those of the DataLoader, else 32].
+    /// Samples in a batch [default: the DataLoader's, else 32].
     #[arg(long, value_name = "N")]
     batch: Option<u32>,
-    /// Worker processes [default: those of the DataLoader, else 2].
+    /// Worker processes [default: the DataLoader's, else 2].
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
-    /// Time of the measurement, about.
+    /// Measure for about this long.
     #[arg(long, value_name = "TIME", default_value = "12s")]
     time: String,
-    /// The Python of the training.
+    /// The Python that the training uses.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: PathBuf,
-    /// A workload that gets the section, at its end, instead of stdout.
+    /// Append the section to this workload, instead of printing it.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }

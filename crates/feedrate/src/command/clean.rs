@@ -30,22 +30,23 @@ const DEPTH_MAX: usize = 32;
 /// `feedrate clean`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of a dataset, a copy or a checkpoint those files go that its manifest names, of a run those that its record names, and folders that are empty then. Whatever else \
-lies there stays, and is named. Links are not followed.
+Files are removed that the manifest of a dataset, copy or checkpoint names, or the record of a run, and folders that are empty then. \
+All other files stay, and are named. Links are not followed.
 
+Examples:
   feedrate clean data results checkpoints
   feedrate clean data --only datasets --yes")]
 pub(super) struct CleanArguments {
-    /// Folder of a dataset or its copy, of a run or of checkpoints, or any folder above them.
+    /// Folders of datasets, copies, runs or checkpoints, or any folder above them.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Remove what is shown.
+    /// Remove what is shown; without it nothing is removed.
     #[arg(long)]
     yes: bool,
-    /// Leave the other kinds out.
+    /// Only this kind.
     #[arg(long, value_name = "KIND")]
     only: Option<CleanKind>,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }
@@ -268,7 +269,7 @@ fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutErr
     messages::print_page(&text::table_of_numbers(header, rows, &[2, 3]))?;
     let files = units::counted(removed().map(|item| item.files).sum(), "file");
     let bytes = units::bytes(bytes);
-    messages::say(if arguments.yes {
+    messages::note(if arguments.yes {
         format!("{files} removed, {bytes}")
     } else {
         format!("{files} would be removed, {bytes}; `--yes` removes them")

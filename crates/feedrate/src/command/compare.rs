@@ -22,36 +22,41 @@ use std::path::PathBuf;
 /// `feedrate compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Experiments are matched by what was run. Settings in which all of A differ from all of B are what is compared, and are told; so two \
-single experiments are compared whatever they differ in, but for what `--across` must name. Intervals are of 95 %; each run is one value, however many epochs it has.
+Experiments are matched by what was run. Settings in which all of A differ from all of B are what is compared, and are printed. \
+Intervals are 95 % confidence intervals; each run is one value, however many epochs it has.
 
-Where A or B is a log that `feedrate import` reads, their access patterns are compared instead: sizes, order, files, concurrency and rates \
-each have a distance, which is judged as alike, near or unlike; what a log does not tell is unknown. The exit code is 0 then, however far they are apart.
+If A or B is a log that `feedrate import` reads, access patterns are compared instead: sizes, order, files, concurrency and rates \
+are each alike, near, unlike or unknown. The exit code is then 0, however far apart they are.
 
-Exit codes: 0 what is asked for was shown for every experiment; 2 bad usage, nothing to compare, or one and the same run on both sides; 3 it was not shown, a run of a side \
-must not be used, or one of them lacks an experiment.")]
+Examples:
+  feedrate compare results/nfs results/lustre
+  feedrate compare before.csv after.csv --no-worse-than 2%     a gate for CI
+  feedrate compare job.darshan results/unet3d/RUN
+
+Exit codes: 0 shown for every experiment; 2 bad usage, nothing to compare, or the same run on both sides; 3 not shown, \
+or a side lacks an experiment or has a run that must not be used.")]
 pub(super) struct CompareArguments {
-    /// The folder of a run, ours or DLIO's, a folder above those of several, the CSV of a study, or a log of a real job's I/O.
+    /// Folder of a run (feedrate's or DLIO's), a folder above several, the CSV of a study, or the I/O log of a real job.
     a: PathBuf,
-    /// The same, to be compared with A.
+    /// The same, compared with A.
     b: PathBuf,
-    /// Response to compare; may be given several times [default: au_all_steps_percent and samples_per_second].
+    /// Metric to compare; may be repeated [default: au_all_steps_percent and samples_per_second].
     #[arg(long = "response", value_name = "NAME")]
     responses: Vec<String>,
-    /// Show that A and B are the same within this share [default: 2%].
+    /// Test that A and B are the same within this share [default: 2%].
     #[arg(long, value_name = "SHARE", conflicts_with = "no_worse_than")]
     within: Option<String>,
-    /// Show that B is not worse than A by more than this share.
+    /// Test that B is not worse than A by more than this share.
     #[arg(long, value_name = "SHARE")]
     no_worse_than: Option<String>,
-    /// Runs of A and B are pairs: those of the same block and replicate of a study, else in the order they were started.
+    /// Pair the runs of A and B: those of the same block and replicate of a study, else in the order of their start.
     #[arg(long)]
     paired: bool,
-    /// The subject of the comparison: one of workload, processes, batch_size, record_length_bytes, computation_time, without which there is no verdict where A and B differ in
-    /// it; may be given several times.
+    /// Compare across this difference, which otherwise prevents a verdict: workload, processes, batch_size, record_length_bytes or
+    /// computation_time. May be repeated.
     #[arg(long, value_name = "KEY")]
     across: Vec<String>,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }

@@ -1,21 +1,27 @@
 //! `feedrate describe`: all that is known of one name.
 
-use super::list::{Listed, ListedFamily, listed};
+use super::list::{Listed, ListedFamily, line, listed};
+use crate::bundled::{self, WORKLOADS};
 use crate::cli::name_of;
 use crate::exit::{Exit, UsageError};
-use crate::{bundled, messages, text};
+use crate::{messages, text};
 use clap::{Args, ValueEnum};
 use feedrate_spec::workload::{Effect, KEYS, KeyInfo};
 use feedrate_study::design::{self, DesignKind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// `feedrate describe`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate describe page_cache           a doubt
+  feedrate describe read_threads         a key; its section may be left out
+  feedrate describe checkpoint raw    a checkpoint format, not a file format")]
 pub(super) struct DescribeArguments {
-    /// A name from any list, or `FAMILY NAME`.
-    #[arg(required = true, num_args = 1..=2)]
+    /// A name of anything that `feedrate list` lists, or what it is and its name.
+    #[arg(required = true, num_args = 1..=2, value_name = "NAME")]
     name: Vec<String>,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }
@@ -27,26 +33,67 @@ pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
         [name] => (ListedFamily::value_variants().to_vec(), name),
         _ => return Err(UsageError::plain("give one name").into()),
     };
-    let all = families.iter().flat_map(|&of| listed(of).into_iter().map(move |one| (of, one)));
+    let all = families.iter().flat_map(|&of| members(of).into_iter().map(move |one| (of, one)));
     let all: Vec<(ListedFamily, Listed)> = all.collect();
-    let Some((family, found)) = all.iter().find(|(_, one)| one.name == *name) else {
-        return Err(UsageError::unknown(
-            format!("nothing is called `{name}`"),
-            name,
-            all.iter().map(|(_, one)| one.name.as_str()),
-            "see `feedrate list --help`",
-        )
-        .into());
-    };
-    if arguments.json {
-        let Listed { name, summary, notes } = found;
-        messages::print_json(
-            json!({ "family": name_of(*family), "name": name, "summary": summary, "notes": notes }),
-        )?;
-    } else {
-        messages::print(&page(*family, found))?;
+    let mut found: Vec<_> = all.iter().filter(|(_, one)| one.name == *name).collect();
+    // Rules of advice are named after what they change.
+    if found.iter().all(|(of, _)| *of == ListedFamily::Advice && families.len() > 1) {
+        let rules = std::mem::take(&mut found);
+        let keys = all
+            .iter()
+            .filter(|(of, one)| *of == ListedFamily::Keys && is_short_for(name, &one.name));
+        found.extend(keys);
+        if found.is_empty() {
+            found = rules;
+        }
+    }
+    match found.as_slice() {
+        [] => return Err(unknown(name, &all).into()),
+        [(family, one)] if arguments.json => messages::print_json(object(*family, one))?,
+        [(family, one)] => messages::print_page(&page(*family, one))?,
+        several if arguments.json => {
+            let members: Vec<Value> = several.iter().map(|(of, one)| object(*of, one)).collect();
+            messages::print_json(json!({ "members": members }))?;
+        }
+        several => {
+            let names = several.iter().map(|(of, one)| format!("{} {}", name_of(*of), one.name));
+            let names: Vec<String> = names.collect();
+            let summaries = several.iter().map(|(_, one)| one.summary.clone());
+            let rows = names.iter().map(String::as_str).zip(summaries);
+            messages::print_page(&text::rows(&Vec::from_iter(rows)))?;
+        }
     }
     Ok(Exit::Fine)
+}
+
+/// Those of a family; whether a workload can run takes long to find out, and is not asked.
+fn members(family: ListedFamily) -> Vec<Listed> {
+    match family {
+        ListedFamily::Workloads => {
+            WORKLOADS.iter().map(|of| line(of.name, &of.summary(), "")).collect()
+        }
+        _ => listed(family),
+    }
+}
+
+/// Whether `name` is the last word of the key, or of a second name of it.
+fn is_short_for(name: &str, key: &str) -> bool {
+    let aliases = KEYS.iter().filter(|of| of.path == key).flat_map(|of| of.aliases);
+    let mut paths = aliases.copied().chain([key]);
+    paths.any(|path| path == name || path.rsplit('.').next() == Some(name))
+}
+
+fn unknown(name: &str, all: &[(ListedFamily, Listed)]) -> UsageError {
+    UsageError::unknown(
+        format!("nothing is called `{name}`"),
+        name,
+        all.iter().map(|(_, one)| one.name.as_str()),
+        "`feedrate list --help` tells what there are names of",
+    )
+}
+
+fn object(family: ListedFamily, Listed { name, summary, notes }: &Listed) -> Value {
+    json!({ "family": name_of(family), "name": name, "summary": summary, "notes": notes })
 }
 
 fn page(family: ListedFamily, found: &Listed) -> String {
@@ -59,7 +106,7 @@ fn page(family: ListedFamily, found: &Listed) -> String {
         ListedFamily::Keys => KEYS.iter().find(|key| key.path == name).map(key_page),
         _ => Some(text::rows(&[(name, found.summary.clone()), ("", found.notes.clone())])),
     };
-    page.unwrap_or_default()
+    page.unwrap_or_default().trim_end().into()
 }
 
 fn design_page(design: &DesignKind) -> String {

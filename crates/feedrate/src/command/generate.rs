@@ -1,5 +1,6 @@
 //! `feedrate generate`: make the dataset, and nothing else.
 
+use super::plan;
 use crate::catalog::estimate;
 use crate::cli::{DataArguments, LaunchArguments};
 use crate::dataset::{self, Files};
@@ -19,6 +20,10 @@ use std::time::Instant;
 
 /// `feedrate generate`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate generate unet3d_h100 --data /mnt/fs
+  mpirun -n 4 feedrate generate unet3d_h100     each process makes a share")]
 pub(super) struct GenerateArguments {
     #[command(flatten)]
     data: DataArguments,
@@ -40,12 +45,14 @@ fn generate_on(
     let start = Instant::now();
     let (plan, choice) = decided(&**comm, || {
         let request = Request { generate_only: true, ..Request::default() };
-        let Resolved { plan, data_root, .. } = resolve(arguments, request)?;
+        let resolved = resolve(arguments, request)?;
+        messages::detail(|| plan::page(&resolved));
+        let Resolved { plan, data_root, .. } = resolved;
         let choice = dataset::choose(&plan, &data_root, Files::Checked)?;
         Ok((plan, choice))
     })?;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, arguments.quiet, signals)?;
+    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, signals)?;
     let (true, Some(dataset)) = (ranks.is_first(), dataset) else { return Ok(Exit::Fine) };
     let estimate = estimate(&plan);
     let seconds = start.elapsed().as_secs_f64();

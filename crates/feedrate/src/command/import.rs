@@ -15,22 +15,26 @@ use std::path::{Path, PathBuf};
 /// `feedrate import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Logs: what `strace -f -ttt -T -y -o LOG COMMAND` wrote (with `-ff` give the LOG that the names of its files begin with), DFTracer's \
-`.pfw` and `.pfw.gz`, Darshan's `.darshan` (by `darshan-parser` and `darshan-dxt-parser`, or by Python's `darshan`), or a folder of \
-those of one job. Of all files that are read those of the ending with most bytes are the data.")]
+Logs are what `strace -f -ttt -T -y -o LOG COMMAND` writes (with `-ff`, give the LOG that the names of its files begin with), DFTracer's \
+`.pfw` and `.pfw.gz`, Darshan's `.darshan` (needs `darshan-parser` and `darshan-dxt-parser`, or Python's `darshan`), or a folder with \
+those of one job. Of the files that were read, those with the most common ending by bytes are taken for the data.
+
+Examples:
+  feedrate import train.strace -o job.yaml
+  feedrate import job.darshan --data /mnt/fs/images -o job.yaml")]
 pub(super) struct ImportArguments {
-    /// The log of a job's I/O.
+    /// The I/O log of a job.
     log: PathBuf,
-    /// Write the workload that emulates the job.
+    /// Write the workload that emulates the job to this file.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Folder that the job's files lie in: the workload reads these, and their samples are known.
+    /// Folder of the job's files: the workload then reads these.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Replace the file.
+    /// Replace the file if it exists.
     #[arg(long, requires = "output")]
     force: bool,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }

@@ -5,11 +5,14 @@ use crate::catalog::catalog;
 use crate::exit::Exit;
 use crate::{messages, text};
 use clap::{Args, ValueEnum};
+use feedrate_analysis::advice;
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
 use feedrate_engine::loader;
+use feedrate_measure::verdict::Bound;
 use feedrate_measure::{doubt, metric};
 use feedrate_report::plot::{PLOTS, Plot};
+use feedrate_report::words;
 use feedrate_run::{checkpoint, comm, compute};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{self, CLIENT_PROFILES, ClientProfile, Context, MEASURED_ON, Request};
@@ -21,11 +24,16 @@ use serde_json::json;
 
 /// `feedrate list`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate list
+  feedrate list keys
+  feedrate describe read_threads      all about one of them")]
 pub(super) struct ListArguments {
-    /// Kind of thing to list.
+    /// Kind of things to list.
     #[arg(value_enum, default_value_t = ListedFamily::Workloads)]
     family: ListedFamily,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }
@@ -63,6 +71,10 @@ pub(super) enum ListedFamily {
     Metrics,
     /// Doubts.
     Doubts,
+    /// Verdicts: what bounds a run.
+    Verdicts,
+    /// Rules of advice.
+    Advice,
 }
 
 /// A line of a list.
@@ -130,10 +142,17 @@ pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
             let all = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).chain(own);
             all.map(|kind| line(kind.name, kind.meaning, kind.severity.name())).collect()
         }
+        ListedFamily::Verdicts => {
+            Bound::ALL.iter().map(|bound| line(bound.name(), bound.meaning(), "")).collect()
+        }
+        ListedFamily::Advice => advice::RULES
+            .iter()
+            .map(|rule| line(rule.name, &words::advice::summary(rule.name), rule.source))
+            .collect(),
     }
 }
 
-fn line(name: &str, summary: &str, notes: &str) -> Listed {
+pub(super) fn line(name: &str, summary: &str, notes: &str) -> Listed {
     Listed { name: name.into(), summary: summary.into(), notes: notes.into() }
 }
 

@@ -25,6 +25,7 @@ mod describe;
 mod system;
 mod slurm;
 mod study;
+mod sweep;
 mod clean;
 mod shell;
 mod supervise;
@@ -32,77 +33,115 @@ mod bench;
 #[cfg(test)]
 mod reference;
 
-use crate::cli::DataArguments;
-use crate::exit::Exit;
-use crate::launch;
-use clap::{ArgMatches, Parser, Subcommand};
+pub(crate) use sweep::refuse_numbers;
 
-/// Can this storage feed these accelerators, and if not, why not and what would help?
+use crate::bundled::WORKLOADS;
+use crate::cli::{DataArguments, GeneralArguments};
+use crate::exit::{Exit, alternatives, refuse};
+use crate::resolve::{self, STDIN};
+use crate::{launch, text};
+use clap::builder::{StyledStr, Styles};
+use clap::error::{ContextKind, ContextValue};
+use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
+use feedrate_spec::workload::alike;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Can this storage feed these accelerators? If not, why, and what would help?
 #[derive(Debug, Parser)]
-#[command(version, about, propagate_version = true, after_help = EXIT_CODES)]
+#[command(version, propagate_version = true, disable_help_flag = true, disable_version_flag = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    pub(crate) general: GeneralArguments,
 }
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does not hold; 4 not decided; 130 interrupted.";
 
+const EXAMPLES: &str = "
+  feedrate run quickstart                         a first answer, in seconds
+  feedrate run unet3d_h100 -n 4 --data /mnt/fs    does it feed 4 accelerators?
+  feedrate scale unet3d_h100 --data /mnt/fs       how many does it feed?
+  feedrate advise results/unet3d/RUN              what would help that run?
+  feedrate report results -o report.html          all results on one page";
+
+/// As wide as a terminal that everybody has.
+const HELP_COLUMNS: usize = 79;
+
+/// Headings of the help, each with the first of its commands.
+const GROUPS: [(&str, &str); 4] = [
+    ("Measure", "run"),
+    ("Study", "study"),
+    ("Read results", "show"),
+    ("Machine and shell", "list"),
+];
+
 /// The command.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Generate what is missing, train, and say whether the storage kept up.
+    /// Run a workload and say whether the storage kept up.
     Run(run::RunArguments),
-    /// Make the dataset only.
-    Generate(generate::GenerateArguments),
-    /// Say what a folder of files holds, and of which format they are.
-    Scan(scan::ScanArguments),
-    /// Measure what the loader of a PyTorch training costs its processors, as `client:` of a workload.
-    Calibrate(calibrate::CalibrateArguments),
-    /// Say how the job of a log (strace, DFTracer, Darshan) read its data, and make the workload that emulates it.
-    Import(import::ImportArguments),
-    /// Show what would run: files, bytes, steps, memory, doubts.
-    Plan(DataArguments),
-    /// Read the whole dataset and compare every byte with what generation wrote.
-    Verify(DataArguments),
-    /// Summarise a finished run again from its record.
-    Show(show::ShowArguments),
-    /// Predict from the record of a run what a change would bring.
-    Whatif(whatif::WhatifArguments),
-    /// Find the cheapest setting of reading that is as good as the best.
+    /// Find how many accelerators the storage feeds, and what limits it.
+    Scale(scale::ScaleArguments),
+    /// Measure storage, loader and decoding apart, and name the bottleneck.
+    Diagnose(diagnose::DiagnoseArguments),
+    /// Find the cheapest reader settings that are as good as the best.
     Tune(tune::TuneArguments),
-    /// Say what would help a run, the best first, each with its evidence and what it is predicted to bring.
+    /// Say what would help, the best first, with evidence and prediction.
     Advise(advise::AdviseArguments),
-    /// Write the report that DLIO's postprocessor makes of a run.
-    Postprocess(postprocess::PostprocessArguments),
-    /// Make a study: a design of many runs, and run what is pending in it.
+    /// Show what would run: files, bytes, steps, memory, doubts.
+    #[command(after_help = "\
+Examples:
+  feedrate plan unet3d_h100 -n 4
+  feedrate plan my.yaml --json | jq .estimate")]
+    Plan(DataArguments),
+    /// Generate the dataset of a workload, and nothing else.
+    Generate(generate::GenerateArguments),
+    /// Read a generated dataset and compare every byte.
+    #[command(after_help = "\
+Examples:
+  feedrate verify unet3d_h100 --data /mnt/fs
+
+Exit codes: 0 every byte is as it was generated; 1 a file differs; 2 bad usage or workload.")]
+    Verify(DataArguments),
+    /// Say what a folder of files holds, and in which format.
+    Scan(scan::ScanArguments),
+    /// Make a workload from the I/O log of a real job.
+    Import(import::ImportArguments),
+    /// Measure the processor time that a PyTorch data loader takes.
+    Calibrate(calibrate::CalibrateArguments),
+    /// Make a study, many runs of one design, and run it.
     #[command(subcommand)]
     Study(study::StudyCommand),
-    /// Recompute the numbers of result folders, ours, DLIO's or MLPerf Storage's, and say what is wrong with them.
+    /// Summarise a finished run from its record.
+    Show(show::ShowArguments),
+    /// Recompute the numbers of result folders, and check them.
     Analyze(analyze::AnalyzeArguments),
-    /// Say whether two results, or two studies, are the same, with intervals and an exit code.
+    /// Test whether two results, or two studies, are the same.
     Compare(compare::CompareArguments),
-    /// Say what results show, what is doubtful about them and how they were made, as a page, a document or tables.
+    /// Write a report of results: a page, a document or tables.
     Report(report::ReportArguments),
-    /// Find the largest number of accelerators that the storage feeds for certain, and why it feeds no more.
-    Scale(scale::ScaleArguments),
-    /// Measure the ceilings of storage, loader and decoding, beside what is needed, and name the largest drop.
-    Diagnose(diagnose::DiagnoseArguments),
     /// Draw a plot of runs or of a study, as SVG or PNG.
     Plot(plot::PlotArguments),
-    /// List workloads, formats, storages, engines, loaders, launches, designs, plots, keys, metrics or doubts.
+    /// Predict from the record of a run what a change would bring.
+    Whatif(whatif::WhatifArguments),
+    /// Write the report that DLIO's postprocessor makes of a run.
+    Postprocess(postprocess::PostprocessArguments),
+    /// List workloads, formats, keys, metrics, doubts and more.
     List(list::ListArguments),
-    /// Describe one workload, format, storage, loader, key, metric or doubt.
+    /// Explain a name: a workload, key, metric, doubt, verdict and so on.
     Describe(describe::DescribeArguments),
-    /// Show this machine as a table of component and specification.
+    /// Show this machine: processors, memory, storage, GPUs.
     System(system::SystemArguments),
-    /// Write a batch script for Slurm that generates and runs a workload.
+    /// Write a Slurm batch script that generates and runs a workload.
     Slurm(slurm::SlurmArguments),
-    /// Show the datasets and results of feedrate below some folders, and remove them if told so.
+    /// Show what feedrate left in folders, and remove it on request.
     Clean(clean::CleanArguments),
-    /// Print the script by which a shell completes commands and options.
+    /// Print a script that completes commands and options in a shell.
     Completions(shell::CompletionsArguments),
-    /// Write manual pages, one for each command.
+    /// Write the manual pages, one for each command.
     Man(shell::ManArguments),
     /// Run a script and end all that it started with it; the end of stdin is the word to stop.
     #[command(hide = true)]
@@ -113,6 +152,21 @@ enum Command {
 }
 
 impl Arguments {
+    /// All that can be given. In its help the commands are in groups, which clap does not know.
+    pub(crate) fn program(help: HelpLength) -> clap::Command {
+        let program = Self::command();
+        let groups = groups(&program, help);
+        let options = styled("Options").replace('\n', "");
+        let template = format!(
+            "{{about}}\n\n{{usage-heading}} {{usage}}\n{{before-help}}{options}\n{{options}}{{after-help}}"
+        );
+        let program = program.help_template(template).before_help(groups);
+        match help {
+            HelpLength::Screen => program,
+            HelpLength::Whole => program.after_help(EXIT_CODES),
+        }
+    }
+
     /// Whether the command is done with storage that is tested, which may not answer.
     pub(crate) fn waits_for_storage(&self) -> bool {
         matches!(
@@ -148,8 +202,12 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     {
         return Ok(exit);
     }
+    refuse_stdin(&arguments.command, matches)?;
     match &arguments.command {
-        Command::Run(a) => run::run(a),
+        Command::Run(a) => {
+            sweep::refuse_several(a, innermost(matches))?;
+            run::run(a)
+        }
         Command::Generate(a) => generate::generate(a),
         Command::Scan(a) => scan::scan(a),
         Command::Calibrate(a) => calibrate::calibrate(a),
@@ -180,7 +238,172 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     }
 }
 
+/// Refuse stdin for a workload that runs which are started, or a job, ask for again.
+fn refuse_stdin(command: &Command, matches: &ArgMatches) -> anyhow::Result<()> {
+    let matches = innermost(matches);
+    let is_stdin = matches
+        .try_get_one::<String>("workload")
+        .is_ok_and(|workload| workload.is_some_and(|workload| workload == STDIN));
+    let reads_once = matches!(
+        command,
+        Command::Run(_) | Command::Plan(_) | Command::Generate(_) | Command::Verify(_)
+    );
+    if !is_stdin || reads_once {
+        return Ok(());
+    }
+    refuse(
+        "stdin can be read once, and this command needs the workload more often",
+        "save it to a file, and name that",
+    )
+}
+
+/// The command that was meant by one that is none: a workload is run, a result shown.
+pub(crate) fn hint(usage: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = usage.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    if resolve::is_run(word) {
+        return Some(format!("  hint: `feedrate show {word}` shows this run"));
+    }
+    let workloads = alike(word, WORKLOADS.iter().map(|workload| workload.name));
+    let meant = if Path::new(word).is_file() { vec![word.as_str()] } else { workloads };
+    let meant = alternatives(&meant)?;
+    Some(format!("  hint: `feedrate run WORKLOAD` runs a workload, such as {meant}"))
+}
+
+/// Size of the program's help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HelpLength {
+    /// Fits into a terminal: names of commands alone.
+    Screen,
+    /// A line for each command.
+    Whole,
+}
+
+impl HelpLength {
+    /// `-h`, and no command at all, ask for a screen; `--help` and `help` for all.
+    pub(crate) fn asked_by(mut words: impl Iterator<Item = OsString>) -> Self {
+        let is_whole = words.any(|word| word == "--help" || word == "help");
+        if is_whole { HelpLength::Whole } else { HelpLength::Screen }
+    }
+}
+
+/// A heading as clap has it, on a new line.
+fn styled(heading: &str) -> String {
+    let styles = Styles::default();
+    let header = styles.get_header();
+    format!("{header}\n{heading}:{header:#}")
+}
+
+/// The commands in their groups, and examples.
+fn groups(program: &clap::Command, help: HelpLength) -> String {
+    let shown = program.get_subcommands().filter(|command| !command.is_hide_set());
+    let shown: Vec<&clap::Command> = shown.collect();
+    let mut left = shown.as_slice();
+    let mut text = String::new();
+    for (heading, first) in GROUPS {
+        let is_next = |command: &&clap::Command| {
+            GROUPS.iter().any(|(_, other)| *other != first && *other == command.get_name())
+        };
+        let end = left.iter().position(is_next).unwrap_or(left.len());
+        let (group, others) = left.split_at(end);
+        left = others;
+        if help == HelpLength::Whole {
+            let lines: Vec<String> = group.iter().flat_map(|command| lines_of(command)).collect();
+            text += &format!("{}\n{}\n", styled(heading), lines.join("\n"));
+        } else {
+            let names: Vec<&str> = group.iter().map(|command| command.get_name()).collect();
+            let own = format!("{heading}:");
+            let row = text::rows(&[(&format!("{own:18}"), names.join(", "))]);
+            text += &text::wrapped(&row, Some(HELP_COLUMNS)).replacen(&own, &styled(heading), 1);
+        }
+    }
+    let examples = format!("{}{EXAMPLES}", styled("Examples"));
+    match help {
+        HelpLength::Screen => format!("{text}\n{examples}"),
+        HelpLength::Whole => format!("{examples}\n{}", text.trim_end()),
+    }
+}
+
+/// A line for the command, or for each below it.
+fn lines_of(command: &clap::Command) -> Vec<String> {
+    let line = |name: &str, about: Option<&StyledStr>| {
+        format!("  {name:12}  {}", about.map(ToString::to_string).unwrap_or_default())
+    };
+    let name = command.get_name();
+    let inner = command.get_subcommands();
+    let inner = inner.map(|own| line(&format!("{name} {}", own.get_name()), own.get_about()));
+    let inner: Vec<String> = inner.collect();
+    if inner.is_empty() { vec![line(name, command.get_about())] } else { inner }
+}
+
 /// Those of the command, below the names of the commands that it is one of.
 fn innermost(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, inner)| innermost(inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All commands that help shows, and the words that call each.
+    fn shown(command: &clap::Command, name: &str, all: &mut Vec<(String, clap::Command)>) {
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+            let name = format!("{name} {}", inner.get_name());
+            if inner.has_subcommands() {
+                shown(inner, &name, all);
+            } else {
+                all.push((name, inner.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_example_is_a_command_that_is_understood() {
+        let mut all = Vec::new();
+        shown(&Arguments::program(HelpLength::Whole), "feedrate", &mut all);
+        for (name, command) in &all {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let (_, examples) = text.split_once("Examples:\n").unwrap_or_default();
+            let lines = examples.lines().take_while(|line| !line.is_empty());
+            assert!(lines.clone().all(|line| line.len() <= HELP_COLUMNS), "{name}: {text}");
+            let lines = lines.collect::<Vec<_>>().join("\n").replace("\\\n", "");
+            let examples: Vec<&str> = lines.lines().map(str::trim).collect();
+            assert!((1..=3).contains(&examples.len()), "{name}: {text}");
+            examples.into_iter().for_each(understood);
+        }
+        EXAMPLES.lines().skip(1).map(str::trim).for_each(understood);
+    }
+
+    /// Each command of an example, without what it is for, where its output goes, and who starts it.
+    #[track_caller]
+    fn understood(example: &str) {
+        for call in example.split(" && ") {
+            let ends = ["   ", " > ", " | "].iter().filter_map(|end| call.find(end));
+            let call = &call[..ends.min().unwrap_or(call.len())];
+            let at = call.find("feedrate ").unwrap_or_else(|| panic!("{example}"));
+            let words = call[at..].split_whitespace().map(|word| word.trim_matches('\''));
+            let parsed = Arguments::program(HelpLength::Whole).try_get_matches_from(words);
+            assert!(parsed.is_ok(), "{call}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn options_of_a_run_stand_below_their_headings() {
+        let program = Arguments::program(HelpLength::Whole).term_width(80);
+        let help = program.try_get_matches_from(["feedrate", "run", "--help"]);
+        let help = help.unwrap_err().to_string();
+        let headings = ["What:", "Storage:", "Output:", "Cache:", "MPI:", "General:", "Examples:"];
+        let found: Vec<&str> = help.lines().filter(|line| headings.contains(line)).collect();
+        assert_eq!(found, headings, "{help}");
+        assert!(!help.contains("\nOptions:"), "each has a heading: {help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    }
+
+    #[test]
+    fn groups_begin_with_commands_that_are_there() {
+        for (_, first) in GROUPS {
+            assert!(Arguments::command().find_subcommand(first).is_some(), "{first}");
+        }
+    }
 }

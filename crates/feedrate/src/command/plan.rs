@@ -3,7 +3,7 @@
 use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::exit::Exit;
-use crate::resolve::{Resolved, Unheeded, resolve, unheeded};
+use crate::resolve::{Resolved, resolve, unheeded};
 use crate::text;
 use crate::{catalog, messages};
 use feedrate_measure::record::file::NAMES_FILE;
@@ -16,35 +16,34 @@ use feedrate_spec::workload::resolved_yaml;
 /// Print the plan.
 pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let resolved = resolve(arguments, Request::default())?;
-    let estimate = catalog::estimate(&resolved.plan);
     if resolved.workload.dataset_foreign {
         let names = tempfile::tempdir()?;
         let files = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
         dataset::choose(&resolved.plan, &resolved.data_root, files)?;
     }
-    let unheeded: Vec<Unheeded> = unheeded(&resolved.workload).collect();
     if arguments.json {
         messages::print_json(serde_json::json!({
             "plan": resolved.plan,
-            "estimate": estimate,
+            "estimate": catalog::estimate(&resolved.plan),
             "checkpoint": resolved.plan.checkpoint,
-            "without_effect": unheeded,
+            "without_effect": Vec::from_iter(unheeded(&resolved.workload)),
             "config": resolved_yaml(&resolved.workload),
         }))?;
     } else {
-        messages::print_page(&describe(&resolved, &estimate, &unheeded))?;
+        messages::print_page(&page(&resolved))?;
     }
     Ok(Exit::Fine)
 }
 
-fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> String {
-    let plan = &resolved.plan;
+/// All that is decided, a line each.
+pub(super) fn page(resolved: &Resolved) -> String {
+    let (plan, estimate) = (&resolved.plan, catalog::estimate(&resolved.plan));
     let mut rows: Vec<(&str, String)> = vec![
         ("workload", format!("{} (model {})", plan.workload, plan.model)),
         ("accelerators", units::count(plan.accelerators.into())),
     ];
     if !plan.is_checkpoints_alone() {
-        rows.extend(training(resolved, estimate));
+        rows.extend(training(resolved, &estimate));
     }
     rows.extend(plan.evaluation.as_ref().map(|plan| ("evaluation", evaluation(plan))));
     rows.extend(plan.checkpoint.as_ref().map(|plan| ("checkpoint", checkpoint(plan))));
@@ -52,7 +51,7 @@ fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> 
     for PlanDoubt { name, evidence, advice, .. } in &plan.doubts {
         out += &format!("\ndoubt {name}: {evidence}\n  {advice}");
     }
-    for key in unheeded {
+    for key in unheeded(&resolved.workload) {
         out += &format!("\nno effect: {key}");
     }
     out

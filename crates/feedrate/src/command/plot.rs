@@ -18,39 +18,40 @@ use std::path::{Path, PathBuf};
 /// `feedrate plot`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Intervals are of 95 % and over runs, never over epochs. What differs between runs is found from what they set: runs of the same settings are replicates. \
-Several paths are told apart by their names.
+Intervals are 95 % confidence intervals over runs, never over epochs. Runs of the same settings are replicates. Several paths are told apart by their names.
 
+Examples:
+  feedrate list plots
   feedrate plot au_processes results -o au.svg
   feedrate plot status study.csv -o status.png --width 7")]
 pub(super) struct PlotArguments {
-    /// Name of the plot (`feedrate list plots`).
+    /// Name of the plot; `feedrate list plots` has all.
     name: String,
-    /// Folders of runs, folders above those of several, or CSVs of studies.
+    /// Folders of runs, folders above several, or CSVs of studies.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The picture, `.svg` or `.png` [default: the plot's name, `.svg`].
+    /// File of the picture, `.svg` or `.png` [default: the plot's name and `.svg`].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Width in inches [default: 3.5, a column of a paper, or 7 where panels stand side by side].
+    /// Width in inches [default: 3.5, a column of a paper, or 7 with panels side by side].
     #[arg(long, value_name = "INCHES")]
     width: Option<f64>,
-    /// Size of all text in points.
+    /// Size of the text in points.
     #[arg(long, value_name = "POINTS", default_value_t = 9.0)]
     font_size: f64,
-    /// On a dark background.
+    /// Draw on a dark background.
     #[arg(long)]
     dark: bool,
     /// Dots per inch of a PNG.
     #[arg(long, value_name = "N", default_value_t = 300.0)]
     dpi: f64,
-    /// Another response than the plot's own, where it takes one: `samples_per_second`.
+    /// Draw this metric, in plots that take one, such as `samples_per_second`.
     #[arg(long, value_name = "NAME")]
     response: Option<String>,
-    /// Replace the picture if it is there.
+    /// Replace the picture if it exists.
     #[arg(long)]
     force: bool,
-    /// Print the data drawn as one JSON object on stdout; write the picture only with `--output`.
+    /// Print the data as one JSON object on stdout; draw only with `--output`.
     #[arg(long)]
     json: bool,
 }

@@ -9,13 +9,16 @@ use std::path::{Path, PathBuf};
 
 /// `feedrate postprocess`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate postprocess results/unet3d/RUN -o -")]
 pub(super) struct PostprocessArguments {
-    /// The folder of a run of feedrate's or DLIO's.
+    /// Folder of a run, feedrate's or DLIO's.
     run: PathBuf,
-    /// The report's file, `-` for stdout [default: `DLIO_WORKLOAD_report.txt` in the run's folder].
+    /// File of the report, `-` for stdout [default: `DLIO_WORKLOAD_report.txt` in the run's folder].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the file if it is there.
+    /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
 }

@@ -3,8 +3,8 @@
 //! To add one: a function that makes its text, its row in [`PAGES`], its line in docs/SUMMARY.md.
 
 use super::list::{ListedFamily, listed};
-use super::{Arguments, EXIT_CODES};
-use clap::{Command, CommandFactory};
+use super::{Arguments, EXIT_CODES, HelpLength};
+use clap::Command;
 use feedrate_measure::doubt::{self, DoubtKind};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{Better, METRICS};
@@ -49,7 +49,7 @@ fn reference_pages_are_those_of_the_program() {
 /// Each command with its help.
 fn commands() -> String {
     let mut page = format!("# Commands\n\n{MADE}\n");
-    let mut program = Arguments::command().term_width(HELP_WIDTH);
+    let mut program = Arguments::program(HelpLength::Whole).term_width(HELP_WIDTH);
     program.build();
     write_command(&mut page, &program, "feedrate");
     page
@@ -91,6 +91,8 @@ fn members() -> String {
         ("Communication", "chosen by the launcher", ListedFamily::Comms),
         ("Launches", "`study run --launch`", ListedFamily::Launches),
         ("Designs", "`study new --design`", ListedFamily::Designs),
+        ("Verdicts", "`--fail-on`", ListedFamily::Verdicts),
+        ("Rules of advice", "`advise`", ListedFamily::Advice),
     ] {
         writeln!(page, "\n## {title}\n\n| {key} | | |\n|---|---|---|").unwrap();
         for one in listed(family) {

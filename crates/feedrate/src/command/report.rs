@@ -12,23 +12,28 @@ use std::path::{Path, PathBuf};
 
 /// `feedrate report`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate report results -o report.html
+  feedrate report study.csv -o table.tex
+  feedrate report results/nfs results/lustre -o both.html")]
 pub(super) struct ReportArguments {
-    /// Folder of a run (ours, DLIO's or MLPerf Storage's), any folder above those of several, or the CSV of a study; several are told apart.
+    /// Folders of runs (feedrate's, DLIO's or MLPerf Storage's), folders above several, or CSVs of studies; several are told apart.
     #[arg(required = true, value_name = "DIR")]
     results: Vec<PathBuf>,
-    /// Write it to this file, whose ending says what it is: html, md, csv, tex or json [default: Markdown on stdout].
+    /// Write to this file, in the format of its ending: html, md, csv, tex or json [default: Markdown on stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Format to write: html, markdown, csv, csv-std, tidy, latex or json [default: by the ending of FILE].
+    /// html, markdown, csv, csv-std, tidy, latex or json [default: by the ending of FILE].
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
-    /// Its heading [default: `Report on` and what was given].
+    /// Title of the report [default: `Report on` and what was given].
     #[arg(long)]
     title: Option<String>,
-    /// Replace the file if it is there.
+    /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long, conflicts_with_all = ["format", "output"])]
     json: bool,
 }

@@ -1,6 +1,7 @@
 //! `feedrate run`: generate what is missing, train, say whether the storage kept up.
 
-use crate::cli::{CacheArguments, DataArguments, LaunchArguments};
+use super::plan;
+use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, WHAT};
 use crate::dataset::{self, Choice, Files};
 use crate::execute::{self, Execution, Talk};
 use crate::exit::{Exit, Interrupted, UsageError, refuse};
@@ -8,7 +9,7 @@ use crate::folder::{self, FoundFolder};
 use crate::gate::GateArguments;
 use crate::launch::{self, agreed, decided, together};
 use crate::output::{refuse_there, write_output};
-use crate::resolve::{self, Resolved, resolve_silently, resolve_source, tell_warnings, unheeded};
+use crate::resolve::{self, Resolved, resolve_source, tell_warnings, unheeded};
 use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
 use crate::{messages, time};
@@ -22,6 +23,7 @@ use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::trace::TracePlace;
 use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::problem::Place;
 use feedrate_spec::workload::resolved_yaml;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -33,43 +35,50 @@ const TRACE_ENDING: &str = ".pfw.gz";
 
 /// `feedrate run`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate run unet3d_h100 -n 4 --data /mnt/fs    does it feed 4 accelerators?
+  feedrate run my.yaml reader.read_threads=8 --scale 0.1    a tenth of the data
+  feedrate run --data ~/photos --compute 50ms --batch 64    your own files")]
 pub(super) struct RunArguments {
     #[command(flatten)]
     pub(super) data: DataArguments,
+    /// Compute time of a step, such as `50ms`: `train.computation_time`.
+    #[arg(long, value_name = "TIME", help_heading = WHAT)]
+    pub(super) compute: Option<String>,
+    /// Samples in a batch: `reader.batch_size`.
+    #[arg(long, value_name = "N", help_heading = WHAT)]
+    pub(super) batch: Option<u64>,
+    /// Compare every byte that is read with what was generated.
+    #[arg(long, help_heading = WHAT)]
+    pub(super) verify: bool,
+    #[command(flatten)]
+    pub(super) cache: CacheArguments,
+    /// Folder of all results [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    pub(super) results: Option<PathBuf>,
+    /// Folder of this run's results, new or empty [default: one named by the time, in the folder of all results].
+    #[arg(long, value_name = "DIR", conflicts_with = "results", help_heading = OUTPUT)]
+    pub(super) run_dir: Option<PathBuf>,
+    /// Print all that is known of the run, as `feedrate show` does, not the answer alone.
+    #[arg(long, help_heading = OUTPUT)]
+    pub(super) details: bool,
+    /// Write the workload as it is run, with every override, to this file.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(super) write_yaml: Option<PathBuf>,
+    /// Write each I/O operation and step to a trace, `NAME.pfw.gz`, for Perfetto or dfanalyzer; each of several ranks writes its own.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(super) trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) gates: GateArguments,
     #[command(flatten)]
     pub(super) launch: LaunchArguments,
-    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
-    #[arg(long, value_name = "DIR")]
-    pub(super) results: Option<PathBuf>,
-    /// Folder of this run's own results, which holds none yet [default: one called after the time, under the results].
-    #[arg(long, value_name = "DIR", conflicts_with = "results")]
-    pub(super) run_dir: Option<PathBuf>,
-    /// Compute of a step, `50ms`: `train.computation_time`.
-    #[arg(long, value_name = "TIME")]
-    pub(super) compute: Option<String>,
-    /// Samples of a batch: `reader.batch_size`.
-    #[arg(long, value_name = "N")]
-    pub(super) batch: Option<u64>,
-    /// Keep the workload that is run, with all that was overridden.
-    #[arg(long, value_name = "FILE")]
-    pub(super) write_yaml: Option<PathBuf>,
-    /// Write each operation of the storage and each step into a trace, which Perfetto and dfanalyzer open; of several ranks each writes
-    /// its own, with its number before `.pfw.gz`.
-    #[arg(long, value_name = "FILE.pfw.gz")]
-    pub(super) trace: Option<PathBuf>,
+    /// Hydra's flag for several runs, answered with the study that makes them.
+    #[arg(short, long, hide = true)]
+    pub(super) multirun: bool,
     /// The run's place in its study, as JSON, for its record.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) study: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) cache: CacheArguments,
-    /// Compare every byte read with what generation wrote.
-    #[arg(long)]
-    pub(super) verify: bool,
-    /// Print all that is known of the run, as `feedrate show` does, instead of the answer alone.
-    #[arg(long)]
-    pub(super) details: bool,
-    #[command(flatten)]
-    pub(super) gates: GateArguments,
 }
 
 impl RunArguments {
@@ -86,7 +95,7 @@ impl RunArguments {
     }
 
     /// With options that stand for keys as such. A first word that sets a key names no workload.
-    fn with_overrides(&self) -> anyhow::Result<Self> {
+    pub(super) fn with_overrides(&self) -> anyhow::Result<Self> {
         let mut own = self.clone();
         let data = &mut own.data;
         if data.workload.contains('=') && !Path::new(&data.workload).exists() {
@@ -178,10 +187,9 @@ fn run_on(
     let found: Option<FoundFolder> = found.flatten();
     let Decision { plan, choice, run_dir, study, asked } = decision;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let ready = arguments.take_trace(&ranks).and_then(|trace| {
-        let quiet = arguments.data.quiet;
-        Ok((trace, dataset::ready(&plan, choice, None, &ranks, quiet, signals)?))
-    });
+    let ready = arguments
+        .take_trace(&ranks)
+        .and_then(|trace| Ok((trace, dataset::ready(&plan, choice, None, &ranks, signals)?)));
     let (trace, dataset) = ready.inspect_err(|_| {
         if ranks.is_first() {
             remove_empty(&run_dir);
@@ -192,7 +200,7 @@ fn run_on(
     record.study = study.map(Box::new);
     record.asked = Some(asked);
     let results = invocation.map(|invocation| Results { folder: run_dir.clone(), invocation });
-    let tells = ranks.is_first() && !arguments.data.quiet && !arguments.data.json;
+    let tells = ranks.is_first() && !arguments.data.json;
     let mut execution = Execution {
         ranks: &ranks,
         record,
@@ -242,8 +250,7 @@ fn decide(
     let data = &DataArguments { accelerators, ..arguments.data.clone() };
     let request = arguments.request(processes);
     if !data.workload.is_empty() {
-        let (resolved, warnings) = resolve_silently(data, request)?;
-        tell_warnings(&warnings);
+        let resolved = resolve::resolve(data, request)?;
         let root = results::root(arguments.results.as_deref(), &resolved.workload)?;
         // Names of others go into the run's folder.
         let is_ours = !resolved.workload.dataset_foreign;
@@ -268,9 +275,7 @@ fn decide(
     });
     let (found, (resolved, warnings)) = found.inspect_err(|_| remove_empty(&taken.path))?;
     tell_warnings(&warnings);
-    if !data.quiet {
-        found.tell(&data.overrides, resolved.plan.accelerators);
-    }
+    found.tell(&data.overrides, resolved.plan.accelerators);
     decide_in(taken, arguments, data, resolved, None, Some(found))
 }
 
@@ -335,9 +340,12 @@ fn decide_in(
     choice: Option<Option<Choice>>,
     found: Option<FoundFolder>,
 ) -> anyhow::Result<(Decision, Invocation, (RunFolder, Option<FoundFolder>))> {
-    if !data.quiet {
-        for key in unheeded(&resolved.workload) {
-            messages::say(format!("note: no effect: {key}"));
+    messages::detail(|| plan::page(&resolved));
+    let is_own = resolve::is_own(&data.workload);
+    for key in unheeded(&resolved.workload) {
+        let is_typed = matches!(resolved.workload.place(key.key), Some(Place::Override(_)));
+        if is_own || is_typed {
+            messages::note(format!("note: no effect: {key}"));
         }
     }
     let run_dir = folder.path.clone();
@@ -381,7 +389,7 @@ impl Talk for EpochLines {
         {
             let computes = record.plan.train.compute.mean_s() > 0.0;
             let epoch = EpochSummary::new(record, epoch);
-            messages::say(summary::epoch_line(&epoch, self.epochs, computes));
+            messages::note(summary::epoch_line(&epoch, self.epochs, computes));
         }
     }
 
@@ -390,7 +398,7 @@ impl Talk for EpochLines {
         if self.tells
             && let Some(checkpoint) = last
         {
-            messages::say(summary::checkpoint_line(checkpoint));
+            messages::note(summary::checkpoint_line(checkpoint));
         }
     }
 

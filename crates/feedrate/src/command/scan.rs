@@ -9,10 +9,13 @@ use std::path::PathBuf;
 
 /// `feedrate scan`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate scan /mnt/fs/imagenet")]
 pub(super) struct ScanArguments {
-    /// Folder that the files lie in, directly or in folders of its own.
+    /// Folder of the files; folders in it are searched too.
     folder: PathBuf,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }

@@ -1,10 +1,10 @@
 //! `feedrate completions` and `feedrate man`: what a shell and `man` know of the commands, made from their help.
 
-use super::Arguments as Program;
+use super::{Arguments as Program, HelpLength};
 use crate::exit::Exit;
 use crate::output::{write_or_print, write_output};
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use std::fs;
@@ -12,17 +12,25 @@ use std::path::PathBuf;
 
 /// `feedrate completions`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate completions bash > /etc/bash_completion.d/feedrate
+  feedrate completions zsh > ~/.zfunc/_feedrate
+  feedrate completions fish > ~/.config/fish/completions/feedrate.fish")]
 pub(super) struct CompletionsArguments {
-    /// The shell that shall complete the commands and their options.
+    /// The shell.
     shell: Shell,
 }
 
 /// `feedrate man`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate man /usr/local/share/man/man1")]
 pub(super) struct ManArguments {
-    /// The folder for the pages, such as `/usr/local/share/man/man1`; it is made if it is not there.
+    /// Folder of the pages; it is made if it does not exist.
     dir: PathBuf,
-    /// Replace pages that are there.
+    /// Replace pages that exist.
     #[arg(long)]
     force: bool,
 }
@@ -30,7 +38,7 @@ pub(super) struct ManArguments {
 /// Print the script that the shell sources.
 pub(super) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    let mut program = Program::command();
+    let mut program = Program::program(HelpLength::Whole);
     let name = program.get_name().to_owned();
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
     write_or_print(None, &String::from_utf8(script)?, false)?;
@@ -41,7 +49,7 @@ pub(super) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Ex
 pub(super) fn man(arguments: &ManArguments) -> anyhow::Result<Exit> {
     let dir = &arguments.dir;
     fs::create_dir_all(dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
-    let mut program = Program::command();
+    let mut program = Program::program(HelpLength::Whole);
     program.build();
     write_pages(&program, arguments)?;
     Ok(Exit::Fine)

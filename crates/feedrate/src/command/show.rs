@@ -9,10 +9,14 @@ use std::path::PathBuf;
 
 /// `feedrate show`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate show results/unet3d/RUN
+  feedrate show results/unet3d/RUN --fail-below-au 90 --fail-on warning")]
 pub(super) struct ShowArguments {
-    /// The folder of a run.
+    /// Folder of a run.
     run: PathBuf,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

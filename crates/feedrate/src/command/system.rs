@@ -8,11 +8,14 @@ use std::path::PathBuf;
 
 /// `feedrate system`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate system --data /mnt/fs")]
 pub(super) struct SystemArguments {
-    /// A folder whose storage is described.
+    /// Describe the storage that this folder lies on.
     #[arg(long, value_name = "DIR", default_value = ".")]
     data: PathBuf,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }

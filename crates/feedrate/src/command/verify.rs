@@ -28,7 +28,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let _lock = dataset::lock_for(&plan, &folder, LockAccess::Shared, &interrupted)?;
     let (storage, layout) = (storage::open(&plan.storage.kind, &folder)?, Layout::new(dataset));
     let estimate = catalog::estimate(&plan);
-    let bar = progress::byte_bar("verifying", estimate.file_bytes, arguments.quiet);
+    let bar = progress::byte_bar("verifying", estimate.file_bytes, false);
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
     let report = data_verify::verify(dataset, &layout, &*storage, threads(), &show, &interrupted)?;
     bar.finish_and_clear();

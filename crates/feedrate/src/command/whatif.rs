@@ -19,24 +19,25 @@ use std::path::{Path, PathBuf};
 /// `feedrate whatif`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Beside the keys of the workload there are those of what lies below it, each as a factor (`2x`) or a value: storage.bandwidth, \
+Besides the keys of the workload, these can change, by a factor (`2x`) or to a value: storage.bandwidth, \
 storage.latency, storage.open_latency, storage.concurrency, decode.time.
 
-  feedrate whatif results/w/2026-11-22-10-00-00 --table
-  feedrate whatif results/w/2026-11-22-10-00-00 storage.bandwidth=2x reader.read_threads=4 -n 64")]
+Examples:
+  feedrate whatif results/unet3d/RUN --table
+  feedrate whatif results/unet3d/RUN storage.bandwidth=2x -n 64")]
 pub(super) struct WhatifArguments {
-    /// The folder of a run.
+    /// Folder of a run.
     run: PathBuf,
-    /// Changes that are made together: `reader.read_threads=4`, `storage.latency=0.5x`.
+    /// Changes to make together: `reader.read_threads=4`, `storage.latency=0.5x`.
     #[arg(value_name = "KEY=VALUE")]
     changes: Vec<String>,
-    /// Emulated accelerators [default: those of the run].
+    /// Emulated accelerators [default: the run's].
     #[arg(short = 'n', long, value_name = "N")]
     accelerators: Option<u32>,
-    /// Predict the standing questions, each by itself, after the changes.
+    /// Predict the usual changes, each by itself, on top of those given.
     #[arg(long)]
     table: bool,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }

@@ -15,6 +15,7 @@ use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
+use crate::messages::Verbosity;
 use crate::results::{self, Results, RunFolder};
 use crate::{front, messages, resolve, summary};
 use arguments::{HydraArguments, Show};
@@ -41,7 +42,11 @@ pub(crate) fn main() -> ExitCode {
     };
     match arguments.show {
         Some(show) => ended(print(show, &arguments)).into(),
-        None => front::before(|| ended(start(&arguments))),
+        None => {
+            // The lines are DLIO's, and no others.
+            messages::set_verbosity(Verbosity::Quiet);
+            front::before(|| ended(start(&arguments)))
+        }
     }
 }
 
@@ -140,7 +145,7 @@ fn run_on(
         let begun = results::wall_now();
         invocation.generation = Some((begun.clone(), String::new()));
         lines.say(&dlio::generation_log(plan.accelerators, &invocation));
-        let made = dataset::ready(plan, Some(choice.clone()), lock, &ranks, true, signals)?;
+        let made = dataset::ready(plan, Some(choice.clone()), lock, &ranks, signals)?;
         lock = made.and_then(|made| made.lock);
         invocation.generation = Some((begun, results::wall_now()));
         if is_first {
@@ -155,7 +160,7 @@ fn run_on(
         choice.incomplete = false;
     }
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, choice, lock, &ranks, true, signals)?;
+    let dataset = dataset::ready(&plan, choice, lock, &ranks, signals)?;
     let record = execute::new_record(&plan, dataset.as_ref(), Some(&folder));
     lines.say(&dlio::log(&record, &invocation, None));
     let results = Results { folder, invocation };

@@ -148,6 +148,9 @@ fn every_family_is_listed_and_described() {
         "keys",
         "metrics",
         "doubts",
+        "verdicts",
+        "advice",
+        "plots",
     ] {
         let items = json(&test, &["list", family, "--json"]);
         let items = items["members"].as_array().unwrap();
@@ -157,6 +160,48 @@ fn every_family_is_listed_and_described() {
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         assert!(!answer.stdout.trim().is_empty());
     }
+}
+
+#[test]
+fn a_name_alone_is_enough_and_one_of_several_is_listed() {
+    let test = Test::new();
+    let told = |words: &[&str]| {
+        let answer = test.feedrate(&[&["describe"], words].concat());
+        assert_eq!(answer.code, 0, "{words:?}: {}", answer.stderr);
+        answer.stdout
+    };
+    let key = told(&["reader.read_threads"]);
+    assert!(key.contains("Workers of each accelerator"), "{key}");
+    assert_eq!(told(&["read_threads"]), key);
+    assert_eq!(told(&["record_length"]), told(&["dataset.record_length_bytes"]), "its second name");
+    for (words, says) in [
+        (&["storage-bound"][..], "Reading from the storage held the accelerators up."),
+        (&["page_cache"], "page cache"),
+        (&["header_once"], "`reader.sample_shuffle=off`, shuffle files instead"),
+        (&["advice", "read_threads"], "threads wait for latency"),
+        (&["au_sustained"], "percent"),
+        (&["verdict", "cache-fed"], "nothing is known about the storage"),
+    ] {
+        let told = told(words).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(says), "{words:?}: {told}");
+    }
+    let several = told(&["raw"]);
+    let names: Vec<&str> = several.lines().filter_map(|line| line.split("  ").next()).collect();
+    assert_eq!(names, ["formats raw", "checkpoints raw"]);
+    assert!(
+        told(&["checkpoint", "raw"]).contains("the bytes of the state"),
+        "{}",
+        told(&["checkpoint", "raw"])
+    );
+    let sections = told(&["chunk_dims"]);
+    assert!(sections.contains("keys dataset.hdf5.chunk_dims"), "{sections}");
+    let members = json(&test, &["describe", "raw", "--json"])["members"].clone();
+    assert_eq!(members.as_array().unwrap().len(), 2);
+    test.feedrate(&["describe", "threads"]).refuses(
+        2,
+        &["nothing is called `threads`", "`reader.read_threads`", "`reader.computation_threads`"],
+    );
+    test.feedrate(&["describe", "colour"]).refuses(2, &["hint: `feedrate list --help`"]);
 }
 
 #[test]

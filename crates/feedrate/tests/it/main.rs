@@ -13,6 +13,7 @@ mod bad_input;
 mod calibrate;
 /// Plans, lists, descriptions.
 mod describe;
+mod command_line;
 mod shell;
 /// Samples inside the files of others.
 mod members;

@@ -5,7 +5,7 @@
 
 use super::overrides::literal;
 use super::time::{Time, TimeSpec};
-use super::tree::Node;
+use super::tree::{Content, Node};
 use super::value::*;
 use crate::problem::{Place, Problems};
 use crate::shape::{Compression, Element, StateType};
@@ -167,9 +167,23 @@ impl Workload {
         &self.given.tree
     }
 
-    /// The given keys that do not take effect, in the order of the table.
+    /// The given keys that do not take effect, in the order of the table, but for those that are given their default.
     pub fn given_without_effect(&self) -> impl Iterator<Item = &'static KeyInfo> {
-        KEYS.iter().filter(|key| key.effect != Effect::Now && self.is_given(key.path))
+        KEYS.iter().filter(|key| {
+            key.effect != Effect::Now && self.is_given(key.path) && !self.is_default(key)
+        })
+    }
+
+    fn is_default(&self, key: &KeyInfo) -> bool {
+        let (given, default) = (self.given.tree.at(key.path), literal(key.default));
+        given.zip(default.as_ref()).is_some_and(|(given, default)| {
+            match (&given.content, &default.content) {
+                (Content::Scalar { text, .. }, Content::Scalar { text: default, .. }) => {
+                    text.eq_ignore_ascii_case(default)
+                }
+                _ => false,
+            }
+        })
     }
 }
 
@@ -185,7 +199,7 @@ keys! {
         framework: Framework = FrameworkName, "framework", "tensorflow", "", Effect::Now,
             "The framework that is emulated; picks the loader where `reader.data_loader` is not given.";
 
-        workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", nothing("what is missing is always generated"), "Generate the dataset.";
+        workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", Effect::Now, "Generate the dataset; `feedrate run` generates what is missing in any case.";
         workflow_train: bool = Flag, "workflow.train", "true", "", Effect::Now, "Train.";
         workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", Effect::Now, "Evaluate between epochs.";
         workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", Effect::Now, "Write checkpoints.";

@@ -18,7 +18,7 @@ pub use apply::canonical_key;
 pub use keys::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES, Workload};
 pub use overrides::Override;
 pub use parse::{Strictness, parse};
-pub use suggest::nearest;
+pub use suggest::{alike, nearest};
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
 pub use value::{Framework, Shuffle, WriteInterface};

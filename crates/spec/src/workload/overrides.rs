@@ -74,6 +74,16 @@ impl Override {
         Ok(Override { text: text.to_string(), action, key: key.to_string(), value })
     }
 
+    /// The key and the values of a sweep, `reader.read_threads=1,2,4`, which is several runs; `None` of everything else.
+    pub fn sweep(text: &str) -> Option<(&str, &str)> {
+        let (key, values) = text.trim_start_matches('+').split_once('=')?;
+        let (key, values) = (own_key(key.trim()).ok()?, values.trim());
+        let mut reader = OverrideReader { rest: values, place: &Place::Override(text.into()) };
+        reader.element(&[], 0).ok()?;
+        reader.skip_space();
+        (reader.peek() == Some(',')).then_some((key, values))
+    }
+
     /// As typed.
     pub fn text(&self) -> &str {
         &self.text
@@ -123,7 +133,7 @@ fn value_node(text: &str, place: &Place) -> Result<Node, Problem> {
     match reader.peek() {
         None => Ok(node),
         Some(',') => Err(Problem::new(format!("`{text}` is a sweep over several values")).hint(
-            "an override sets one value: write `[a,b]` for a list; several runs are a study",
+            "an override sets one value: write `[a,b]` for a list; `feedrate study new` makes several runs",
         )),
         Some(c) => Err(Problem::new(format!("`{c}` is not expected in `{text}`")).hint(QUOTE)),
     }

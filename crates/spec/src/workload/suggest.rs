@@ -25,6 +25,28 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate).or_else(begun)
 }
 
+/// The candidates that `word` may have meant: those that begin with it, else the one spelt nearly the same, else those that hold it.
+pub fn alike<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let wanted = word.to_ascii_lowercase();
+    let all = |is_alike: fn(&str, &str) -> bool| -> Vec<&'a str> {
+        let alike = |one: &&str| is_alike(&one.to_ascii_lowercase(), &wanted);
+        if wanted.len() < PREFIX_LEAST {
+            Vec::new()
+        } else {
+            candidates.iter().copied().filter(alike).collect()
+        }
+    };
+    let begun = all(|one, wanted| one.starts_with(wanted));
+    if !begun.is_empty() {
+        return begun;
+    }
+    match nearest(word, candidates.iter().copied()) {
+        Some(near) => vec![near],
+        None => all(|one, wanted| one.contains(wanted)),
+    }
+}
+
 /// The dotted key that `path` most likely meant: spelt nearly the same, or the right word in the wrong section.
 pub(super) fn nearest_key<'a>(path: &str, keys: &[&'a str]) -> Option<&'a str> {
     if path.len() > LENGTH_MAX {
@@ -57,6 +79,15 @@ mod tests {
         assert_eq!(nearest("full", names), Some("full_factorial"));
         assert_eq!(nearest("unet3d", names), None);
         assert_eq!(nearest("fu", names), None);
+    }
+
+    #[test]
+    fn names_alike_are_all_offered() {
+        let names = ["unet3d_a100", "unet3d_h100", "bert_v100", "cosmoflow_a100"];
+        assert_eq!(alike("unet3d", names), ["unet3d_a100", "unet3d_h100"]);
+        assert_eq!(alike("unet3d_h10O", names), ["unet3d_h100"]);
+        assert_eq!(alike("A100", names), ["unet3d_a100", "cosmoflow_a100"]);
+        assert!(alike("un", names).is_empty() && alike("", names).is_empty());
     }
 
     #[test]

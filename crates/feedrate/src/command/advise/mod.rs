@@ -3,7 +3,7 @@
 mod try_out;
 
 use crate::changed::Changeable;
-use crate::cli::{CacheArguments, DataArguments};
+use crate::cli::{CacheArguments, DataArguments, OUTPUT};
 use crate::exit::{Exit, refuse};
 use crate::probe::Probes;
 use crate::{interrupt, messages, resolve, results, text, time};
@@ -22,32 +22,36 @@ use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 use try_out::TryOut;
 
+/// Heading of the options of `--try`.
+const TRIALS: &str = "Try";
+
 /// `feedrate advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of the folder of a run it is the record that is looked at, and nothing is run; a workload is run once, as `feedrate run` would.
+Given the folder of a run, it reads the record and runs nothing. Given a workload, it runs that once, as `feedrate run` would.
 
-  feedrate advise results/w/2026-11-22-10-00-00
+Examples:
+  feedrate advise results/unet3d/RUN
   feedrate advise imagenet_cnn -n 4 --scale 0.01 --cold
-  feedrate advise my.yaml --try --also reader.prefetch_size=16 --also 'dataset.format=hdf5 reader.read_threads=4'
+  feedrate advise my.yaml --try --also reader.prefetch_size=16
 
-Exit codes: 0 told; 1 a run failed; 2 bad usage or workload; 4 tried, and something is not decided; 130 interrupted, with the table so far.")]
+Exit codes: 0 done; 1 a run failed; 2 bad usage or workload; 4 tried, and something is not decided; 130 interrupted, with the table so far.")]
 pub(super) struct AdviseArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
-    #[arg(long, value_name = "DIR")]
+    /// Folder of all results [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
     #[command(flatten)]
     cache: CacheArguments,
-    /// Run the workload and each change in turns, cold or warm as it was, until it is decided what each brings; then the best two together.
-    #[arg(long = "try")]
+    /// Run the workload and each change in turn until it is decided what each brings, then the best two together.
+    #[arg(long = "try", help_heading = TRIALS)]
     try_out: bool,
-    /// With `--try`, a change to be tried too, whether it is advised or not; several keys in quotes. May be given several times.
-    #[arg(long, value_name = "KEY=VALUE", requires = "try_out")]
+    /// Try this change too, advised or not; several keys go in quotes. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE", requires = "try_out", help_heading = TRIALS)]
     also: Vec<String>,
-    /// With `--try`, begin no run that would probably end later than this: `90`, `10m`, `2h`.
-    #[arg(long, value_name = "TIME", default_value = "10m")]
+    /// Start no run that would probably end later than this: `90`, `10m`, `2h`.
+    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = TRIALS)]
     budget: String,
 }
 

@@ -53,7 +53,6 @@ pub(super) struct Part<'a> {
     pub(super) files: Vec<PlainFile>,
     signals: &'a Signals,
     limit: Duration,
-    quiet: bool,
     /// Cores that may decode.
     pub(super) cores: u32,
     /// Throttle or delays stand for the storage in reads.
@@ -67,7 +66,6 @@ impl<'a> Part<'a> {
         dataset: &'a OpenDataset,
         signals: &'a Signals,
         limit: Duration,
-        quiet: bool,
     ) -> anyhow::Result<Self> {
         let mut own = plan.clone();
         (own.checkpoint, own.evaluation, own.iostat_devices) = (None, None, None);
@@ -115,7 +113,6 @@ impl<'a> Part<'a> {
             files: lengths,
             signals,
             limit,
-            quiet,
             cores,
         })
     }
@@ -450,7 +447,7 @@ impl<'a> Part<'a> {
     }
 
     fn line(&self, name: Rung) -> Line {
-        Line(progress::waiting(&format!("measuring: {}", name.name()), self.quiet))
+        Line(progress::waiting(&format!("measuring: {}", name.name())))
     }
 }
 

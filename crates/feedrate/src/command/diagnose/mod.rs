@@ -3,7 +3,7 @@
 mod ceilings;
 mod passes;
 
-use crate::cli::DataArguments;
+use crate::cli::{DataArguments, OUTPUT};
 use crate::dataset::{self, Files};
 use crate::execute::Unsaved;
 use crate::exit::{Exit, UsageError, refuse};
@@ -32,22 +32,26 @@ use std::time::{Duration, Instant};
 /// `feedrate diagnose`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each ceiling is measured where all other parts cost nothing: by runs of the workload with one part replaced, and by plain reads and opens of \
-its files. The first files of the dataset are read; these, and nothing else, are dropped from the page cache. Emulated storages count as the storage.")]
+Each ceiling is measured while all other parts cost nothing: by runs of the workload with one part replaced, and by plain reads and opens of \
+its files. Only the first files of the dataset are read, and dropped from the page cache.
+
+Examples:
+  feedrate diagnose unet3d_h100 -n 4 --data /mnt/fs
+  feedrate diagnose my.yaml --budget 2m --out ceilings.svg")]
 pub(super) struct DiagnoseArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
-    #[arg(long, value_name = "DIR")]
+    /// Folder of all results [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
-    /// Time for all measurements together, beside making the dataset: `90`, `1m`.
+    /// Time for all measurements together, without making the dataset: `90`, `1m`.
     #[arg(long, value_name = "TIME", default_value = "30")]
     budget: String,
-    /// Write the picture here too, as SVG.
-    #[arg(long, value_name = "FILE")]
+    /// Write the picture to this file too, as SVG.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     out: Option<PathBuf>,
-    /// Replace the picture if it is there.
-    #[arg(long)]
+    /// Replace the picture if it exists.
+    #[arg(long, help_heading = OUTPUT)]
     force: bool,
 }
 
@@ -80,10 +84,10 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let files = if workload.dataset_foreign { foreign } else { Files::Generated };
     let choice = dataset::choose(&plan, &data_root, files)?;
     let ranks = Ranks::alone(plan.accelerators);
-    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, data.quiet, &signals)?;
+    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, &signals)?;
     let dataset = dataset.context("the workload reads no dataset")?;
     let (started, begun) = (results::wall_now(), Instant::now());
-    let part = Part::new(&plan, &dataset, &signals, limit, data.quiet)?;
+    let part = Part::new(&plan, &dataset, &signals, limit)?;
     let (ceilings, per_sample) = part.all()?;
     let took_s = begun.elapsed().as_secs_f64();
     let mut diagnosis = diagnosis(&plan, &part, ceilings, per_sample, started, took_s);

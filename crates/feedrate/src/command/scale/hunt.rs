@@ -124,7 +124,7 @@ impl<'a> Hunt<'a> {
     fn probe(&mut self, probes: &Probes<'_>, number: u64) -> anyhow::Result<Option<String>> {
         let count = self.count() + 1;
         let what = format!("run {count}: {}", self.range.words(number));
-        let line = progress::waiting(&what, self.arguments.data.quiet);
+        let line = progress::waiting(&what);
         let begun = Instant::now();
         let summary = probes.run(self.range.at(number)?, &format!("run-{count}"));
         line.finish_and_clear();
@@ -157,10 +157,8 @@ impl<'a> Hunt<'a> {
             return refuse(message, "try `--response au_all_steps`");
         };
         self.search.tell(number, upwards(self.response, value));
-        if !self.arguments.data.quiet {
-            let value = self.response.unit.text(value);
-            messages::say(format!("{what}: {name} {value} ({})", verdict.name()));
-        }
+        let value = self.response.unit.text(value);
+        messages::note(format!("{what}: {name} {value} ({})", verdict.name()));
         self.runs.entry(number).or_default().push(summary);
         Ok(None)
     }

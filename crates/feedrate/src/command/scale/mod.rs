@@ -4,7 +4,7 @@ mod range;
 mod dry_run;
 mod hunt;
 
-use crate::cli::{CacheArguments, DataArguments};
+use crate::cli::{CacheArguments, DataArguments, OUTPUT};
 use crate::exit::{Exit, UsageError};
 use crate::probe::Probes;
 use crate::{interrupt, messages, results, text, time};
@@ -21,45 +21,53 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
+/// Heading of its own options.
+const SEARCH: &str = "Search";
+
 /// `feedrate scale`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It doubles the number until the response no longer holds, halves the gap, and repeats the runs at the edge until they decide, \
+The number is doubled until the target is missed, then the gap is halved, and the runs at the edge are repeated until they decide \
 or the budget is spent. Each run is a process of its own; all read the same dataset.
+
+Examples:
+  feedrate scale unet3d_h100 --data /mnt/fs --cold
+  feedrate scale my.yaml --au 95 --budget 1h --dry-run
+  feedrate scale my.yaml --key reader.read_threads --find smallest
 
 Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 it holds at no number; 4 not decided; 130 interrupted.")]
 pub(super) struct ScaleArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// The response holds from this value on: for utilisations a percentage [default for these: the workload's `metric.au`].
-    #[arg(long, visible_alias = "at-least", value_name = "VALUE")]
+    /// Target that must be reached; a percentage for utilisations [default for these: the workload's `metric.au`].
+    #[arg(long, help_heading = SEARCH, visible_alias = "at-least", value_name = "VALUE")]
     au: Option<f64>,
-    /// Condition to hold; for a response that should be low, `--au` is the upper limit.
-    #[arg(long, value_name = "NAME", default_value = "au_sustained_percent")]
+    /// Metric that the target is of; `--au` is its upper limit if low is good.
+    #[arg(long, help_heading = SEARCH, value_name = "NAME", default_value = "au_sustained_percent")]
     response: String,
-    /// Quantity to increase: `accelerators`, or a numeric key of the workload such as `reader.read_threads`.
-    #[arg(long, value_name = "KEY", default_value = ACCELERATORS)]
+    /// Number to increase: `accelerators`, or a numeric key such as `reader.read_threads`.
+    #[arg(long, help_heading = SEARCH, value_name = "KEY", default_value = ACCELERATORS)]
     key: String,
-    /// Number to find: the largest up to which the response holds, or the smallest from which on it does.
-    #[arg(long, value_enum, default_value_t = Wanted::Largest)]
+    /// Find the largest number that reaches the target, or the smallest.
+    #[arg(long, help_heading = SEARCH, value_enum, default_value_t = Wanted::Largest)]
     find: Wanted,
-    /// The smallest number.
-    #[arg(long, value_name = "N", default_value_t = NonZeroU64::MIN)]
+    /// Start from this number.
+    #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = NonZeroU64::MIN)]
     from: NonZeroU64,
-    /// The largest number; without `--scale` the dataset is made large enough for it [default: what the dataset has samples for].
-    #[arg(long, value_name = "N")]
+    /// Stop at this number; the dataset is made large enough for it, unless `--scale` is given [default: what the dataset has samples for].
+    #[arg(long, help_heading = SEARCH, value_name = "N")]
     max: Option<NonZeroU64>,
-    /// Runs, at most.
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    /// Make at most so many runs.
+    #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = 20)]
     max_runs: u64,
-    /// Begin no run that would probably end later than this after the dataset is there: `90`, `30m`, `2h`.
-    #[arg(long, value_name = "TIME", default_value = "30m")]
+    /// Start no run that would probably end later than this, counted from when the dataset is there: `90`, `30m`, `2h`.
+    #[arg(long, help_heading = SEARCH, value_name = "TIME", default_value = "30m")]
     budget: String,
-    /// Say how many runs it would take, what they read and how long they last.
-    #[arg(long)]
+    /// Only say how many runs it takes, what they read and how long they last.
+    #[arg(long, help_heading = SEARCH)]
     dry_run: bool,
-    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
-    #[arg(long, value_name = "DIR")]
+    /// Folder of all results [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
     #[command(flatten)]
     cache: CacheArguments,
@@ -86,9 +94,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let response = Metric::find(&arguments.response).map_err(UsageError::from)?;
     let budget_s = time::seconds("--budget", &arguments.budget)?;
     let range = SearchRange::find(arguments, response)?;
-    if !arguments.data.quiet {
-        range.notes.iter().for_each(|note| messages::say(format!("note: {note}")));
-    }
+    range.notes.iter().for_each(|note| messages::note(format!("note: {note}")));
     if arguments.dry_run {
         dry_run::tell(arguments, &range, budget_s)?;
         return Ok(Exit::Fine);

@@ -26,43 +26,50 @@ const MARGIN: f64 = 2.0;
 /// and this more: queueing of steps, caches, one slow start.
 const MARGIN_S: f64 = 600.0;
 
+/// Heading of the options of a job.
+const JOB: &str = "Job";
+
 /// `feedrate slurm`. What it shares with `run` is handed on to the job.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate slurm unet3d_h100 --nodes 4 --tasks-per-node 8 -o job.sh")]
 pub(crate) struct SlurmArguments {
     #[command(flatten)]
     run: RunArguments,
     #[command(flatten)]
     batch: BatchArguments,
     /// Run `dlio_benchmark` instead of `feedrate`.
-    #[arg(long)]
+    #[arg(long, help_heading = JOB)]
     dlio: bool,
-    /// Time limit, as Slurm writes it [default: an estimate from the plan, doubled, and ten minutes].
-    #[arg(long, value_name = "TIME")]
+    /// Time limit, as Slurm writes it [default: twice the estimate of the plan, and ten minutes].
+    #[arg(long, help_heading = JOB, value_name = "TIME")]
     time: Option<String>,
-    /// Storage rate assumed for that estimate, all nodes together.
-    #[arg(long, value_name = "RATE", default_value = "500MB/s")]
+    /// Storage rate of all nodes together, for that estimate.
+    #[arg(long, help_heading = JOB, value_name = "RATE", default_value = "500MB/s")]
     storage_rate: String,
     /// Launcher of the processes.
-    #[arg(long, value_enum, default_value_t = SlurmLauncher::Srun)]
+    #[arg(long, help_heading = JOB, value_enum, default_value_t = SlurmLauncher::Srun)]
     launcher: SlurmLauncher,
     /// Repeat the job so often, one after another, as an array.
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = JOB, value_name = "N")]
     array: Option<NonZeroU32>,
 }
 
 /// Options for Slurm, whatever runs in the job.
 #[derive(Debug, Args)]
+#[command(next_help_heading = JOB)]
 pub(super) struct BatchArguments {
-    /// Write the script to this file instead of stdout.
+    /// Write the script to this file, not to stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the file if it is there.
+    /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
     /// Partition [default: the cluster's].
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
-    /// Account that is charged.
+    /// Account to charge.
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
     /// Nodes.
@@ -74,13 +81,13 @@ pub(super) struct BatchArguments {
     /// Cores of each process [default: the cluster's, mostly 1].
     #[arg(long, value_name = "N")]
     cpus_per_task: Option<NonZeroU32>,
-    /// A module to load; may be given several times.
+    /// Load this module; may be repeated.
     #[arg(long = "module", value_name = "NAME")]
     modules: Vec<String>,
-    /// How srun and the MPI library speak: pmix for Open MPI, pmi2 for MPICH and its family.
+    /// Interface of srun and the MPI library: pmix for Open MPI, pmi2 for MPICH and its family.
     #[arg(long, value_enum, default_value_t = SlurmMpi::Pmix)]
     mpi: SlurmMpi,
-    /// Folder the job starts in [default: the one `sbatch` is called in].
+    /// Folder that the job starts in [default: where `sbatch` is called].
     #[arg(long, value_name = "DIR")]
     chdir: Option<PathBuf>,
 }

@@ -19,19 +19,22 @@ const SPARE_S: u64 = 120;
 
 /// `feedrate study slurm`. What it shares with `study run` is handed on to the job.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate study slurm study.csv --time 8:00:00 --nodes 4 -o job.sh")]
 pub(crate) struct StudySlurmArguments {
     /// The study's CSV.
     study: PathBuf,
-    /// Time limit, as Slurm writes it; `feedrate study run --dry-run` tells what a study takes.
+    /// Time limit, as Slurm writes it; `feedrate study run --dry-run` tells what the study takes.
     #[arg(long, value_name = "TIME")]
     time: String,
-    /// So many jobs, one after another, as an array, each of which makes one run.
+    /// Submit so many jobs, one after another, as an array; each makes one run.
     #[arg(long, value_name = "N")]
     array: Option<NonZeroU32>,
     /// Run again what failed.
     #[arg(long)]
     retry: bool,
-    /// Wait so long before each run for disk and processors to be quiet [default: as of `study run`].
+    /// Wait up to this long before each run until disk and processors are idle [default: as `study run`].
     #[arg(long, value_name = "SECONDS")]
     quiet_wait: Option<f64>,
     #[command(flatten)]

@@ -21,33 +21,33 @@ pub(super) const AS_IS: &str = "as-is";
 
 /// How the runs of a study are made.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "How runs are made, the same for all of a study")]
+#[command(next_help_heading = "How to make the runs, all of a study in the same way")]
 pub(in crate::command) struct StudyHow {
-    /// Folder that results go to [default: results].
+    /// Folder of all results [default: results].
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
-    /// Folder that datasets lie in [default: each workload's `dataset.data_folder`].
+    /// Folder of the datasets [default: each workload's `dataset.data_folder`].
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Share of the files and samples to use, of rows that say nothing else [default: 1].
+    /// Use this share of the files and samples, for rows that say nothing else [default: 1].
     #[arg(long, value_name = "F")]
     scale: Option<f64>,
-    /// Share of each record's bytes to use; this changes the workload, and is doubted [default: 1].
+    /// Use this share of each sample's bytes. It changes the workload, so results are doubted [default: 1].
     #[arg(long, value_name = "F")]
     shrink_records: Option<f64>,
-    /// Page cache before each run, of rows that say nothing else [default: as-is].
+    /// Page cache before each run, for rows that say nothing else [default: as-is].
     #[arg(long, value_parser = CACHES.map(|(name, help)| PossibleValue::new(name).help(help)))]
     cache: Option<String>,
-    /// How the processes of a run are started: a name from `feedrate list launches` [default: local].
+    /// How processes are started; `feedrate list launches` has all [default: local].
     #[arg(long, value_name = "NAME")]
     pub(in crate::command) launch: Option<String>,
-    /// A line of bash before each run: `module load openmpi`. May be given several times.
+    /// Line of bash before each run, such as `module load openmpi`. May be repeated.
     #[arg(long, value_name = "LINE")]
     prologue: Vec<String>,
-    /// One more argument of the launcher. May be given several times.
+    /// Further argument of the launcher. May be repeated.
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     launcher_argument: Vec<String>,
-    /// Emulated accelerators of each process that a launcher starts [default: 1].
+    /// Emulated accelerators in each process that a launcher starts [default: 1].
     #[arg(long, value_name = "K")]
     pub(in crate::command) accelerators_per_rank: Option<u32>,
 }

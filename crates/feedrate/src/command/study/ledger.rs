@@ -39,7 +39,7 @@ impl Ledger {
             }
         }
         how::enter(&settings)?;
-        let machine = ThisMachine::new(&files, true)?;
+        let machine = ThisMachine::new(&files)?;
         Ok(Ledger { rows, state, settings, machine, left })
     }
 

@@ -64,13 +64,13 @@ pub(super) struct ThisMachine {
 
 impl ThisMachine {
     /// This machine, for the study in `files`.
-    pub(super) fn new(files: &StudyFiles, quiet: bool) -> anyhow::Result<Self> {
+    pub(super) fn new(files: &StudyFiles) -> anyhow::Result<Self> {
         Ok(ThisMachine {
             hooks: files.hooks()?,
             files: files.clone(),
             clock: Clock::new(),
             signals: Signals::default(),
-            reporter: Reporter::new(quiet),
+            reporter: Reporter::hidden(),
             program: std::env::current_exe().context("cannot tell which program this is")?,
             quiet_wait: Duration::ZERO,
         })
@@ -78,6 +78,7 @@ impl ThisMachine {
 
     /// Stop when the user says so.
     pub(super) fn listen(&mut self) {
+        self.reporter = Reporter::new();
         self.signals = interrupt::signals_of_runner();
     }
 }
@@ -149,6 +150,7 @@ impl RunnerEnv for ThisMachine {
     fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
         let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
         let mut words = command.data.words();
+        words.push("--quiet".into());
         let what = match task {
             RunnerTask::Generate => GENERATE,
             RunnerTask::Run(run_dir) => {

@@ -25,15 +25,15 @@ use feedrate_study::runner::RunnerError;
 /// Commands about studies.
 #[derive(Debug, Subcommand)]
 pub(super) enum StudyCommand {
-    /// Write the runs of a design as CSV, to be run by `feedrate study run`.
+    /// Write the runs of an experimental design as CSV.
     New(new::StudyNewArguments),
-    /// Run what is pending in a study, and mark it as done.
+    /// Run what is pending in a study.
     Run(StudyRunArguments),
-    /// Write a batch script for Slurm that runs a study, or as many of its runs as its time allows.
+    /// Write a Slurm batch script that runs a study.
     Slurm(slurm::StudySlurmArguments),
-    /// Show how far a study is: rows, factors, models and processes, time left.
+    /// Show how far a study is.
     Status(status::StudyStatusArguments),
-    /// Show runs of a study: what they came to, and every attempt at them.
+    /// Show single runs of a study, with every attempt.
     Show(show::StudyShowArguments),
 }
 

@@ -29,23 +29,28 @@ const STDOUT: &str = "-";
 
 /// `feedrate study new`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate study new --design full_factorial --model unet3d_h100 \\
+    --factor reader.read_threads=1,4,16 --factor processes=1,2,4 --replicates 3
+  feedrate study new design.toml && feedrate study run design.csv")]
 pub(in crate::command) struct StudyNewArguments {
-    /// A design file, in TOML or YAML; without one the design is said by flags. A flag goes before what the file says.
+    /// A design file in TOML or YAML; options override what it says.
     #[arg(value_name = "DESIGN")]
     file: Option<PathBuf>,
-    /// The study's CSV `-` for stdout [default: the name of the design file with `.csv`, else study.csv, in this folder].
+    /// CSV to write, `-` for stdout [default: the design file's name with `.csv`, else study.csv, in this folder].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Overwrite the CSV if it is there, with all that it says of runs done.
+    /// Replace the CSV if it exists, with its marks of runs that are done.
     #[arg(long)]
     force: bool,
-    /// Kind of design: a name from `feedrate list designs`.
+    /// Kind of design; `feedrate list designs` has all.
     #[arg(long, value_name = "NAME")]
     design: Option<String>,
-    /// An option of the kind of design: `p=2`, `generators=D=AB,E=AC`, `points=40`. May be given several times.
+    /// Option of the design: `p=2`, `generators=D=AB,E=AC`, `points=40`. May be repeated.
     #[arg(long = "option", value_name = "NAME=VALUE")]
     options: Vec<String>,
-    /// The workload of the baseline.
+    /// Workload of the baseline.
     #[arg(long, value_name = "WORKLOAD")]
     model: Option<String>,
     /// Epochs of the baseline [default: the workload's].
@@ -54,20 +59,20 @@ pub(in crate::command) struct StudyNewArguments {
     /// Emulated accelerators of the baseline [default: 1].
     #[arg(short = 'n', long, alias = "accelerators", value_name = "N")]
     processes: Option<u32>,
-    /// Something the baseline sets: `reader.batch_size=4`. May be given several times.
+    /// Setting of the baseline, such as `reader.batch_size=4`. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// A factor and its levels: `reader.read_threads=1,4,8`, `processes=1,2,4`; a range is `KEY=LOW..HIGH`, with `:log` behind it
-    /// on a logarithmic scale. May be given several times.
+    /// A factor and its levels, `reader.read_threads=1,4,8` or `processes=1,2,4`, or its range, `KEY=LOW..HIGH`, with `:log` behind it
+    /// for a logarithmic scale. May be repeated.
     #[arg(long = "factor", value_name = "KEY=LEVELS")]
     factors: Vec<String>,
-    /// A command of its own for the factor `study.hook.NAME`; it finds the level in `$1`. May be given several times.
+    /// Command that sets the factor `study.hook.NAME`; the level is its `$1`. May be repeated.
     #[arg(long = "hook", value_name = "NAME=COMMAND")]
     hooks: Vec<String>,
-    /// Runs of each point [default: 1].
+    /// Runs of each point of the design [default: 1].
     #[arg(long, value_name = "N")]
     replicates: Option<u32>,
-    /// Whether each replicate is a block of its own, with all points once [default: replicates].
+    /// Make each replicate a block of its own, with all points once [default: replicates].
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "replicates")]
     blocks: Option<Blocking>,
     /// Order of the runs in each block [default: random].
@@ -76,13 +81,13 @@ pub(in crate::command) struct StudyNewArguments {
     /// Seed of the random order, and of random designs [default: 1].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// A run of the baseline at the start and the end of each block, and after every N runs, to see a drift [default: none].
+    /// Run the baseline at the start and end of each block, and after every N runs, to see drift [default: none].
     #[arg(long, value_name = "N")]
     sentinel: Option<u32>,
-    /// Runs in the middle of all numeric factors, in each block [default: none].
+    /// Runs at the middle of all numeric factors in each block [default: none].
     #[arg(long, value_name = "N")]
     centre_points: Option<u32>,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }
@@ -226,7 +231,7 @@ fn tell(
     if !arguments.json {
         messages::print_page(&drawn.comments.join("\n"))?;
         let program = format!("feedrate study run {}", path.display());
-        messages::say(format!("written to {}; run it with `{program}`", path.display()));
+        messages::note(format!("written to {}; run it with `{program}`", path.display()));
         return Ok(());
     }
     let factors: Vec<_> = resolved

@@ -9,14 +9,18 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Tells the user.
 pub(super) struct Reporter {
     line: ProgressBar,
-    quiet: bool,
 }
 
 impl Reporter {
-    pub(super) fn new(quiet: bool) -> Self {
+    pub(super) fn new() -> Self {
         let style = ProgressStyle::with_template("{spinner} {msg} · {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner());
-        Reporter { line: progress::waiting("", quiet).with_style(style), quiet }
+        Reporter { line: progress::waiting("").with_style(style) }
+    }
+
+    /// Without a live line.
+    pub(super) fn hidden() -> Self {
+        Reporter { line: ProgressBar::hidden() }
     }
 
     /// Tell of one event.
@@ -38,9 +42,7 @@ impl Reporter {
 
     /// A line that stays.
     pub(super) fn say(&self, text: &str) {
-        if !self.quiet {
-            self.line.suspend(|| messages::say(text));
-        }
+        self.line.suspend(|| messages::note(text));
     }
 }
 

@@ -90,7 +90,6 @@ impl RowCommand {
             shrink_records: settings.shrink_records,
             foreign: false,
             json: false,
-            quiet: true,
         };
         Ok(RowCommand { cache, hooks: asked, data })
     }

@@ -28,47 +28,49 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// `feedrate study run`. How runs are made is kept with the study: it is said once, and holds for all of its runs.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate study run study.csv --data /mnt/fs --cache cold
+  feedrate study run study.csv --dry-run
+  feedrate study run study.csv --until ci=2% --time-budget 8h")]
 pub(in crate::command) struct StudyRunArguments {
     /// The study's CSV.
     study: PathBuf,
-    /// Rows to run: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`. May be given several times.
+    /// Rows to run: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`. May be repeated.
     #[arg(long, value_name = "ROWS")]
     only: Vec<String>,
-    /// Runs, at most.
+    /// Make at most so many runs.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Begin no run that would end later than this: `90`, `30m`, `8h`.
+    /// Start no run that would end later than this: `90`, `30m`, `8h`.
     #[arg(long, value_name = "TIME")]
     time_budget: Option<String>,
-    /// Say what would run, how long it would take, and whether it fits the disk.
+    /// Only say what would run, how long it takes, and whether it fits on the disk.
     #[arg(long)]
     dry_run: bool,
     /// Run again what failed.
     #[arg(long)]
     retry: bool,
-    /// Add replicates until half the 95 % interval of the response is so small a share of it: `ci=2%`.
+    /// Add replicates until the metric is known this well: `ci=2%`, half its 95 % interval.
     #[arg(long, value_name = "PRECISION")]
     until: Option<String>,
-    /// The response of `--until`.
+    /// The metric of `--until`.
     #[arg(long, value_name = "NAME", default_value = "au_all_steps_percent", requires = "until")]
     response: String,
-    /// Runs of an experiment, at most, with `--until`.
+    /// Make at most so many runs of an experiment, with `--until`.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
     max_replicates: u64,
-    /// Treatment of datasets that this study made.
+    /// Keep, replace or delete datasets that this study made.
     #[arg(long, value_enum, default_value_t = Policy::MakeRoom)]
     datasets: Policy,
-    /// Wait so long before each run for disk and processors to be quiet; a run that begins in spite of noise is doubted. 0 does not look.
+    /// Wait up to this long before each run until disk and processors are idle, else doubt the run. 0 does not look.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     quiet_wait: f64,
     #[command(flatten)]
     how: StudyHow,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
-    /// No progress on stderr.
-    #[arg(short, long)]
-    quiet: bool,
 }
 
 /// Run a study.
@@ -80,7 +82,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
         let ledger = Ledger::open(&arguments.study, &arguments.how)?;
         return dry_run(ledger, &options, arguments.json);
     }
-    let mut machine = ThisMachine::new(&files, arguments.quiet)?;
+    let mut machine = ThisMachine::new(&files)?;
     machine.quiet_wait = Duration::try_from_secs_f64(arguments.quiet_wait).map_err(|_| {
         let message = format!("`--quiet-wait {}` is no time", arguments.quiet_wait);
         UsageError::new(message, "give seconds, or 0")

@@ -15,13 +15,17 @@ use std::path::PathBuf;
 
 /// `feedrate study show`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate study show study.csv '#6'
+  feedrate study show study.csv 'unet3d_h100/*'")]
 pub(in crate::command) struct StudyShowArguments {
     /// The study's CSV.
     study: PathBuf,
     /// Rows: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`.
     #[arg(required = true)]
     runs: Vec<String>,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }

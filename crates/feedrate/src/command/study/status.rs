@@ -26,22 +26,26 @@ const BAR: usize = 24;
 
 /// `feedrate study status`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  feedrate study status study.csv
+  feedrate study status study.csv --until ci=2%    how many runs it takes")]
 pub(in crate::command) struct StudyStatusArguments {
     /// The study's CSV.
     study: PathBuf,
-    /// Every row, however many there are.
+    /// Show every row, however many there are.
     #[arg(long)]
     all: bool,
-    /// How well each experiment's response is known, and how many runs it takes until half its 95 % interval is so small a share of it: `ci=2%`.
+    /// Say how well the metric is known, and how many runs it takes to know it this well: `ci=2%`, half its 95 % interval.
     #[arg(long, value_name = "PRECISION")]
     until: Option<String>,
-    /// The response of `--until`.
+    /// The metric of `--until`.
     #[arg(long, value_name = "NAME", default_value = "au_all_steps_percent", requires = "until")]
     response: String,
-    /// The difference between two experiments that their runs shall tell, with `--until`.
+    /// Difference between two experiments that the runs should detect, with `--until`.
     #[arg(long, value_name = "SHARE", default_value = "5%", requires = "until")]
     difference: String,
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }

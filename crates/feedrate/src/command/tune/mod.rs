@@ -5,7 +5,7 @@ mod told;
 mod tuning;
 
 use crate::changed::Changeable;
-use crate::cli::{CacheArguments, DataArguments};
+use crate::cli::{CacheArguments, DataArguments, OUTPUT};
 use crate::exit::{Exit, refuse};
 use crate::probe::Probes;
 use crate::trials::{Response, Trials};
@@ -17,33 +17,39 @@ use std::path::PathBuf;
 use told::Told;
 use tuning::{SHARE, TuneEnd, Tuning};
 
+/// Heading of its own options.
+const TUNING: &str = "Tuning";
+
 /// `feedrate tune`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The settings are predicted from one run of the workload as it is. Those that promise most for what they take are run, then those that the best of \
-them promises; the better half of all again, and the last two until they are told apart. Of settings within 2 % of the best the answer is the one \
-that keeps the dataset, then with the fewest threads, the same engine, the fewest keys to set and the least memory.
+Settings are predicted from one run of the workload as it is. The most promising are run; the better half is run again, until the last two are told apart. \
+Of the settings within 2 % of the best, the answer is the one that keeps the dataset, then has the fewest threads, the same engine, the fewest keys and the least memory.
 
 Keys: reader.read_threads (1 to 64 for each accelerator), reader.prefetch_size, reader.transfer_size, storage.engine, dataset.format.
+
+Examples:
+  feedrate tune unet3d_h100 -n 4 --data /mnt/fs
+  feedrate tune my.yaml --keys reader.read_threads,storage.engine --budget 10m
 
 Exit codes: 0 a setting was found; 1 a run failed; 2 bad usage or workload; 4 it is not certain; 130 interrupted, with the table so far.")]
 pub(super) struct TuneArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Goal to tune for.
-    #[arg(long, value_enum, default_value_t = TuneGoal::Au)]
+    /// Goal of the tuning.
+    #[arg(long, help_heading = TUNING, value_enum, default_value_t = TuneGoal::Au)]
     goal: TuneGoal,
-    /// With `--goal accelerators`, the largest number that is tried.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Largest number of accelerators to try, with `--goal accelerators`.
+    #[arg(long, help_heading = TUNING, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
     max: u64,
-    /// Keys to tune, with commas between them.
-    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    /// Tune only these keys, with commas between.
+    #[arg(long, help_heading = TUNING, value_name = "KEYS", value_delimiter = ',')]
     keys: Vec<String>,
-    /// Begin no run that would probably end later than this: `90`, `30m`, `2h`.
-    #[arg(long, value_name = "TIME", default_value = "20m")]
+    /// Start no run that would probably end later than this: `90`, `30m`, `2h`.
+    #[arg(long, help_heading = TUNING, value_name = "TIME", default_value = "20m")]
     budget: String,
-    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
-    #[arg(long, value_name = "DIR")]
+    /// Folder of all results [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
     #[command(flatten)]
     cache: CacheArguments,

@@ -135,7 +135,7 @@ fn wrong_overrides_say_why() {
     );
     check(
         "reader.batch_size=1,2",
-        "reader.batch_size: `1,2` is a sweep over several values\n  hint: an override sets one value: write `[a,b]` for a list; several runs are a study",
+        "reader.batch_size: `1,2` is a sweep over several values\n  hint: an override sets one value: write `[a,b]` for a list; `feedrate study new` makes several runs",
     );
     check(
         "a b=1",

@@ -1,0 +1,227 @@
+//! The command line itself: help, what every command takes, stdin, suggestions, several runs in one line.
+
+use crate::harness::{Answer, TINY, Test};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// The answer to a command that finds `text` on stdin.
+fn with_stdin(test: &Test, words: &[&str], text: &str) -> Answer {
+    let mut command = test.command(words);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // Who refuses does not read it.
+    let _ = stdin.write_all(text.as_bytes());
+    drop(stdin);
+    Answer::of(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn the_first_screen_of_help_has_every_command_in_its_group() {
+    let test = Test::new();
+    let [short, long] = [["-h"], ["--help"]].map(|words| test.feedrate(&words).stdout);
+    assert!(short.lines().count() < 24, "{short}");
+    assert!(short.lines().all(|line| line.len() <= 80), "{short}");
+    assert!(long.lines().take(24).any(|line| line.starts_with("  scale ")), "{long}");
+    for (heading, command) in [
+        ("Measure:", "calibrate"),
+        ("Study:", "study"),
+        ("Read results:", "whatif"),
+        ("Machine and shell:", "completions"),
+    ] {
+        for help in [&short, &long] {
+            let group = help.split_once(heading).unwrap().1;
+            let group = group.split_once(":\n").map_or(group, |(group, _)| group);
+            assert!(group.contains(command), "{heading} {command}: {help}");
+        }
+    }
+    assert!(long.contains("  study new "), "{long}");
+    assert!(!long.contains("bench-crc"), "hidden");
+    assert_eq!(test.feedrate(&[]).code, 2);
+}
+
+#[test]
+fn quiet_and_verbose_do_what_they_say_before_and_behind_the_command() {
+    let test = Test::with(TINY);
+    let stderr = |words: &[&str]| {
+        let answer = test.feedrate(words);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        answer.stderr
+    };
+    let usual = stderr(&["run", "workload.yaml"]);
+    assert!(usual.contains("epoch 1/2") && !usual.contains("batches of"), "{usual}");
+    assert_eq!(stderr(&["-q", "run", "workload.yaml"]), "");
+    assert_eq!(stderr(&["run", "workload.yaml", "--quiet"]), "");
+    for words in [["-v", "run", "workload.yaml"], ["generate", "workload.yaml", "--verbose"]] {
+        assert!(stderr(&words).contains("batches of 4, 1 worker each"), "{words:?}");
+    }
+    let trials =
+        ["scale", "workload.yaml", "--au", "1", "--max", "1", "train.computation_time=0.01"];
+    let told = "starting: ";
+    assert!(test.feedrate(&[&trials[..], &["-v"]].concat()).stderr.contains(told));
+    let usual = test.feedrate(&trials).stderr;
+    assert!(usual.contains("note: every run reads") && !usual.contains(told), "{usual}");
+    let study = ["study", "new", "--design", "full_factorial", "--model", "workload.yaml"];
+    let study = [&study[..], &["--factor", "reader.read_threads=1,2", "--force"]].concat();
+    assert!(stderr(&study).contains("written to study.csv"));
+    assert_eq!(stderr(&[&study[..], &["-q"]].concat()), "");
+    test.feedrate(&["run", "workload.yaml", "-q", "-v"]).refuses(2, &["cannot be used with"]);
+    // What went wrong is said however quiet it is to be.
+    test.feedrate(&["-q", "run", "nowhere.yaml"]).refuses(2, &["nowhere.yaml", "hint:"]);
+}
+
+#[test]
+fn colours_are_as_they_are_asked_for() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["run", "workload.yaml", "--run-dir", "a"]).code, 0);
+    for words in [&["show", "a"][..], &["--help"], &["run", "--help"]] {
+        let colours = |choice: &[&str], variable: &str| {
+            let mut command = test.command(&[words, choice].concat());
+            command.env_remove("NO_COLOR").env(variable, "1");
+            String::from_utf8(command.output().unwrap().stdout).unwrap().contains('\u{1b}')
+        };
+        assert!(colours(&["--color", "always"], "NO_COLOR"), "{words:?}");
+        assert!(!colours(&["--color=never"], "CLICOLOR_FORCE"), "{words:?}");
+        assert!(colours(&["--color=auto"], "CLICOLOR_FORCE"), "{words:?}");
+        assert!(!colours(&[], "NO_COLOR"), "{words:?}");
+    }
+    test.feedrate(&["list", "--color", "red"]).refuses(2, &["red", "always, never"]);
+}
+
+#[test]
+fn a_workload_is_read_from_stdin() {
+    let test = Test::new();
+    let run = with_stdin(&test, &["run", "-", "--run-dir", "a", "train.epochs=1"], TINY);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let record = feedrate_results::load_run(&test.path("a")).unwrap();
+    assert_eq!((record.plan.workload.as_str(), record.epochs.len()), ("stdin", 1));
+    for command in ["plan", "generate", "verify"] {
+        let answer = with_stdin(&test, &[command, "-"], TINY);
+        assert_eq!(answer.code, 0, "{command}: {}", answer.stderr);
+    }
+    let wrong = TINY.replace("batch_size", "batch_sise");
+    for command in ["run", "plan"] {
+        with_stdin(&test, &[command, "-"], &wrong)
+            .refuses(2, &["error: <stdin>:11:3: ", "did you mean `reader.batch_size`?"]);
+    }
+    // Whoever starts runs would have to hand it on.
+    for words in [&["scale", "-"][..], &["tune", "-"], &["advise", "-"], &["slurm", "-"]] {
+        with_stdin(&test, words, TINY).refuses(2, &["stdin", "hint: save it to a file"]);
+    }
+    let study = ["study", "new", "--design", "two_level", "--model", "-", "--factor", "epochs=1,2"];
+    with_stdin(&test, &study, TINY).refuses(2, &["`-`", "hint:"]);
+}
+
+#[test]
+fn what_is_unknown_is_answered_with_what_may_be_meant() {
+    let test = Test::new();
+    let all = "did you mean `unet3d_v100`, `unet3d_a100`, `unet3d_h100`, `unet3d_b200`, `unet3d_mi355` or `unet3d_h100_custom`?";
+    test.feedrate(&["run", "unet3d"]).refuses(2, &["no bundled workload `unet3d`", all]);
+    test.feedrate(&["run", "retina"]).refuses(2, &["did you mean `retinanet`?"]);
+    test.feedrate(&["repot"]).refuses(2, &["similar", "'report'"]);
+    test.feedrate(&["unet3d_h100"]).refuses(2, &["hint: `feedrate run", "`unet3d_h100`"]);
+    test.feedrate(&["describe", "page_cach"]).refuses(2, &["did you mean `page_cache`?"]);
+}
+
+/// The lines of a hint that are commands.
+fn commands(answer: &Answer) -> Vec<String> {
+    let lines = answer.stderr.lines().map(str::trim);
+    lines.filter(|line| line.starts_with("feedrate ")).map(str::to_string).collect()
+}
+
+/// Does what `bash` makes of a line, with this program as `feedrate`.
+fn pasted(test: &Test, line: &str) -> Answer {
+    let program = env!("CARGO_BIN_EXE_feedrate");
+    let mut command: Command =
+        test.program("bash", &["-c", &format!("feedrate() {{ {program} \"$@\"; }}; {line}")]);
+    Answer::of(&command.output().unwrap())
+}
+
+#[test]
+fn several_values_are_answered_with_the_study_that_makes_the_runs() {
+    let test = Test::with(&TINY.replace("epochs: 2", "epochs: 1"));
+    for (words, runs, row) in [
+        (&["reader.read_threads=1,2,4"][..], 3, "reader.read_threads=4"),
+        (&["-m", "reader.read_threads=1,2"], 2, "reader.read_threads=2"),
+        (&["-n", "1,2", "reader.read_threads=2"], 2, "reader.read_threads=2"),
+        (&["--batch=2,4"], 2, "reader.batch_size=2"),
+        (
+            &["--multirun", "++workload.reader.read_threads=1,2", "train.epochs=2,3", "-n", "2"],
+            4,
+            "reader.read_threads=2",
+        ),
+        (
+            &["accelerators=1,2", "dataset.file_prefix=a b", "--verify"],
+            2,
+            "dataset.file_prefix='a b'",
+        ),
+        (
+            &["reader.file_shuffle=seed,off", "train.epochs=2", "--batch", "2"],
+            2,
+            "reader.batch_size=2",
+        ),
+    ] {
+        let answer = test.feedrate(&[&["run", "workload.yaml"], words].concat());
+        answer.refuses(2, &["asks for several runs", "hint: several runs are a study"]);
+        let [new, run] = <[String; 2]>::try_from(commands(&answer)).unwrap();
+        let made = pasted(&test, &new);
+        assert_eq!(made.code, 0, "{new}: {}", made.stderr);
+        let csv = std::fs::read_to_string(test.path("study.csv")).unwrap();
+        assert_eq!(csv.lines().filter(|line| line.ends_with(",N")).count(), runs, "{new}: {csv}");
+        assert!(csv.contains(row), "{new}: {csv}");
+        assert_eq!(run, "feedrate study run study.csv");
+        std::fs::remove_file(test.path("study.csv")).unwrap();
+    }
+    assert!(!test.path("results").exists(), "nothing is run");
+    test.feedrate(&["run", "workload.yaml", "-m"])
+        .refuses(2, &["nothing here has several", "hint:"]);
+}
+
+#[test]
+fn the_study_that_is_printed_runs_where_and_as_the_run_would() {
+    let test = Test::with(TINY);
+    let words = ["run", "workload.yaml", "reader.read_threads=1,2", "train.epochs=1"];
+    let how = ["--data", "their data", "--results", "out", "--warm"];
+    let answer = test.feedrate(&[&words[..], &how].concat());
+    for line in commands(&answer) {
+        let answer = pasted(
+            &test,
+            &format!("{line} {}", if line.contains(" run ") { "--quiet-wait 0" } else { "" }),
+        );
+        assert_eq!(answer.code, 0, "{line}: {}", answer.stderr);
+    }
+    let csv = std::fs::read_to_string(test.path("study.csv")).unwrap();
+    assert_eq!(csv.lines().filter(|line| line.ends_with(",Y")).count(), 2, "{csv}");
+    assert!(test.path("their data").exists() && test.path("out").exists());
+    assert!(!test.path("data").exists() && !test.path("results").exists());
+    let workloads = test.feedrate(&["run", "unet3d_h100,bert_v100", "--scale", "0.1"]);
+    let [new, _] = <[String; 2]>::try_from(commands(&workloads)).unwrap();
+    let made = pasted(&test, &format!("{new} -o -"));
+    assert!(made.stdout.contains("unet3d_h100") && made.stdout.contains("bert_v100"), "{made:?}");
+}
+
+#[test]
+fn a_key_without_effect_is_told_where_that_tells_something() {
+    let note = "note: no effect: ";
+    let test = Test::new();
+    let told = |more: &[&str]| {
+        let small = ["run", "quickstart", "--scale", "0.05", "train.epochs=1", "-n", "1"];
+        let answer = test.feedrate(&[&small[..], more].concat());
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        answer.stderr
+    };
+    assert!(!told(&[]).contains("no effect"));
+    let typed = told(&["reader.pin_memory=false"]);
+    assert!(typed.contains(&format!("{note}reader.pin_memory")), "{typed}");
+    let own = |more: &str| {
+        let test = Test::with(&format!("{TINY}{more}"));
+        test.feedrate(&["run", "workload.yaml"]).stderr
+    };
+    let told = own("workflow:\n  generate_data: True\n  debug: False\n");
+    assert!(!told.contains("no effect"), "{told}");
+    let told = own("output:\n  log_file: mine.log\n");
+    assert!(
+        told.contains(&format!("{note}output.log_file (the log is always `dlio.log`)")),
+        "{told}"
+    );
+}
