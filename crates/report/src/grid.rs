@@ -215,7 +215,10 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
         let level = |one: &ReportedRun| {
             one.factors.get(name).map_or_else(TableCell::default, |level| of_level(name, level))
         };
-        columns.push(text(name, &level));
+        let (name, _, cells) = text(name, &level);
+        let is_number = cells.iter().all(|cell| cell.value.is_some() || cell.text.is_empty());
+        let kind = if is_number { ColumnKind::Number } else { ColumnKind::Text };
+        columns.push((name, kind, cells));
     }
     if !is_told_by(&columns, runs) {
         columns.push(text("Parameter", &|one| (&one.run.parameter).into()));

@@ -3,7 +3,7 @@
 
 use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
 use crate::words;
-use crate::words::answer::range;
+use crate::words::answer::{range, told_apart};
 use crate::words::number::list;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, matters};
@@ -59,7 +59,7 @@ pub(super) fn opening(
         ("Rates", rates),
         ("Best", best),
         (DO_NOT_USE, Some(unusable(report))),
-        (ARTEFACTS, Some(artefacts(report))),
+        (ARTEFACTS, Some(artefacts(report, room))),
         (HOLDS, Some(holds(report))),
         (OVER_TIME, over_time),
         ("To do", Some(to_do(report))),
@@ -85,9 +85,14 @@ fn answers(report: &Report) -> [Option<String>; 2] {
 
 /// How many of others' runs reach their bar, and their utilisation.
 fn bar(runs: &[&Run]) -> Option<String> {
+    if let [run] = runs {
+        let (au, asked) = run.metric(&AU_ALL_STEPS).zip(run.bar_percent)?;
+        let au = told_apart(au, asked);
+        return Some(format!("{au} % AU over all steps of the {asked} % asked"));
+    }
     let of = Passes::over_all_steps(runs.iter().copied());
     let count = of.yes + of.no + of.unknown;
-    let reach = if of.yes == 1 || count == 1 { "reaches" } else { "reach" };
+    let reach = if of.yes == 1 { "reaches" } else { "reach" };
     let all = counted(count as u64, "run");
     let unknown = match of.unknown {
         0 => String::new(),
@@ -178,7 +183,7 @@ fn warned(results: &[&ReportedRun]) -> String {
     })
 }
 
-fn artefacts(report: &Report) -> String {
+fn artefacts(report: &Report, room: Room) -> String {
     let used = report.runs.iter().filter(|one| one.unused().is_none());
     let both = used.filter_map(|one| {
         Some((one, one.run.reported_au_percent()?, one.run.metric(&AU_ALL_STEPS)?))
@@ -211,10 +216,14 @@ fn artefacts(report: &Report) -> String {
             ),
         });
     }
-    let mut found = report.findings.iter();
+    let mut found = (1..).zip(&report.findings);
     let found =
-        found.find(|one| matches!(one.kind, FindingKind::Artefact | FindingKind::Superlinear));
-    parts.extend(found.map(|one| one.says.clone()));
+        found.find(|of| matches!(of.1.kind, FindingKind::Artefact | FindingKind::Superlinear));
+    parts.extend(found.map(|(number, one)| match room {
+        Room::Screen => one.says.clone(),
+        // A page has it just below.
+        Room::Page => format!("finding {number} is one"),
+    }));
     if parts.is_empty() { "none was seen".into() } else { parts.join("; ") }
 }
 

@@ -86,6 +86,7 @@ fn who_passes_as_reported_alone_is_named_first() {
         "1 of 2 runs reaches the bar over all steps, of 1 it is not known; 69 % to 90 % AU";
     assert_eq!(line(&report, "Answer"), expected);
     report.runs[1].run.unusable = Some(Reason::NoSteps);
+    assert_eq!(line(&report, "Answer"), "69 % AU over all steps of the 68 % asked");
     let unusable = line(&report, "Do not use");
     assert!(unusable.ends_with("; of 1 more no steps are known"), "{unusable}");
 }

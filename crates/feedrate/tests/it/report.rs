@@ -23,7 +23,7 @@ use std::path::Path;
 const HOSTILE: &str = "a</td><script>alert(1)</script><img src=x onerror=alert(2)>\"'&`";
 
 /// Open a page as `report.py` does.
-fn browse(test: &Test, page: &Path, figures: usize, name: &str) {
+pub(crate) fn browse(test: &Test, page: &Path, figures: usize, name: &str) {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report").join(name);
     std::fs::create_dir_all(&pictures).unwrap();
     std::fs::copy(page, pictures.join("page.html")).unwrap();
@@ -100,24 +100,41 @@ fn a_page_is_read_on_wide_and_narrow_screens() {
     browse(&test, &test.path("page.html"), 2, "example");
 }
 
-/// Three factors, all combinations, three times each.
-#[test]
-fn the_page_of_a_study_answers_on_its_first_screen() {
-    let test = Test::new();
-    for at in 0..54_u64 {
+/// Runs of two factors, all combinations, three times each; of 54 runs there is a third factor.
+fn write_study(test: &Test, name: &str, load_ms: u64, runs: u64) {
+    for at in 0..runs {
         let [replicate, batch, workers, accelerators] =
             [at % 3, 1 << (at / 3 % 3), 1 << (at / 9 % 3), 1 + at / 27];
-        let load_ms = 40 * batch * accelerators / workers + replicate;
+        let load_ms = load_ms * batch * accelerators / workers + replicate;
         let steps = vec![(load_ms, 50, 0, batch * 1_000_000); 20];
         let blocks = vec![vec![block(0, &steps)]; accelerators as usize];
         let mut record = record(plan(accelerators as u32, 20), vec![epoch(1, blocks)]);
         record.started = format!("2026-11-21T10:{at:02}:00.000000");
         record.plan.loader.batch_size = batch;
         record.plan.loader.workers = workers as u32;
-        let folder = test.path(&format!("results/{at}"));
+        let folder = test.path(&format!("{name}/{at}"));
         std::fs::create_dir_all(&folder).unwrap();
         file::write(&folder, &record).unwrap();
     }
+}
+
+#[test]
+fn two_studies_are_compared_on_the_first_screen() {
+    let test = Test::new();
+    write_study(&test, "before", 40, 18);
+    write_study(&test, "after", 20, 18);
+    test.feedrate(&["report", "before", "after", "-o", "page.html"]).warns(&[]);
+    let page = std::fs::read_to_string(test.path("page.html")).unwrap();
+    let first = page.split_once("id=\"answer\"").unwrap().1;
+    let first = first.split_once("id=\"findings\"").unwrap().0;
+    assert!(first.contains("</code>): better in 12 of 12"), "{first}");
+    browse(&test, &test.path("page.html"), page.matches("<figure").count(), "two-studies");
+}
+
+#[test]
+fn the_page_of_a_study_answers_on_its_first_screen() {
+    let test = Test::new();
+    write_study(&test, "results", 40, 54);
     test.feedrate(&["report", "results", "-o", "page.html"]).warns(&[]);
     let page = std::fs::read_to_string(test.path("page.html")).unwrap();
     let first = page.split_once("id=\"answer\"").unwrap().1;

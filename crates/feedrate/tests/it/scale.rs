@@ -89,6 +89,10 @@ fn a_planted_knee_is_found() {
     assert_eq!(page["opening"][0]["name"], "Answer");
     let answer = page["opening"][0]["value"].as_str().unwrap();
     assert!(answer.contains("at ≥ 90 % AU"), "{answer}");
+    let dir = report["results"].as_str().unwrap();
+    test.feedrate(&["report", dir, "-o", "page.html"]).warns(&[]);
+    let figures = page["figures"].as_array().unwrap().len();
+    crate::report::browse(&test, &test.path("page.html"), figures, "scale");
     let curve = &page["figures"][0];
     assert_eq!(curve["name"], "search");
     assert_eq!(curve["values"]["rows"].as_array().unwrap().len(), 2 * numbers.len(), "{curve}");

@@ -9,8 +9,8 @@ use super::ReportOutput;
 use super::words::{Stretch, glance, run_number, stretches};
 use crate::experiment::experiments;
 use crate::grid::tables_over_time;
-use crate::opening::{BELOW, ELSEWHERE};
-use crate::report::{Report, ReportAnswer};
+use crate::opening::{BELOW, ELSEWHERE, FINDINGS_MAX};
+use crate::report::{FindingFigure, Report, ReportAnswer};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use feedrate_spec::units::counted;
@@ -48,7 +48,7 @@ fn write(report: &Report) -> String {
                     (answer(report))
                     section #findings aria-labelledby="findings-heading" {
                         h2 #findings-heading { "Findings" }
-                        (opening(report, |name| BELOW.contains(&name)))
+                        (opening(report, |line| BELOW.contains(&&*line.name) && !is_finding(report, line)))
                         (sections::findings(report))
                     }
                     @for section in sections(report) { (folded(&section)) }
@@ -64,6 +64,7 @@ fn write(report: &Report) -> String {
 /// Below the findings, in the order of reading.
 fn sections(report: &Report) -> Vec<Section> {
     let figures = report.figures.iter().filter(|figure| !figure.is_lead).count();
+    let more = if figures > 0 { counted(figures as u64, "figure") } else { "none drawn".into() };
     let changes: usize = report.advice.iter().map(|of| of.changes.len()).sum();
     let counted = |count: usize, what: &str| counted(count as u64, what);
     let doubts = counted(report.doubts.len(), "doubt");
@@ -75,7 +76,7 @@ fn sections(report: &Report) -> Vec<Section> {
         ("recommendation", "Recommendation", String::new(), sections::recommendation(report)),
         ("advice", "Advice", counted(changes, "change"), sections::advice(report, false)),
         ("doubts", "Doubts", doubts, sections::doubts(report)),
-        ("figures", "More figures", counted(figures, "figure"), figures::figures(report)),
+        ("figures", "More figures", more, figures::figures(report)),
         ("experiments", "Experiments", counted(experiments, "row"), tables::experiments(report)),
         (
             "over-time",
@@ -141,7 +142,8 @@ fn banner(report: &Report) -> Markup {
 
 /// The first screen: the answer, what would help, what must not be used, and the pictures that say most.
 fn answer(report: &Report) -> Markup {
-    let is_first = |name: &str| !BELOW.contains(&name) && !ELSEWHERE.contains(&name);
+    let is_first =
+        |line: &FindingFigure| ![&BELOW, &ELSEWHERE].iter().any(|of| of.contains(&&*line.name));
     html! {
         div #answer {
             @if let Some(ReportAnswer { says, answer }) = &report.answer {
@@ -164,8 +166,13 @@ fn comparison(report: &Report, is_first: bool) -> Option<Markup> {
     (is_short == is_first).then(|| tables::plain_table(table, &table.title))
 }
 
-fn opening(report: &Report, is_wanted: impl Fn(&str) -> bool) -> Markup {
-    let lines = report.opening.iter().filter(|line| is_wanted(&line.name));
+/// Whether a finding that is not folded says the same.
+fn is_finding(report: &Report, line: &FindingFigure) -> bool {
+    report.findings.iter().take(FINDINGS_MAX).any(|one| line.value.contains(&one.says))
+}
+
+fn opening(report: &Report, is_wanted: impl Fn(&FindingFigure) -> bool) -> Markup {
+    let lines = report.opening.iter().filter(|line| is_wanted(line));
     html! {
         dl.opening {
             @for line in lines { div { dt { (line.name) } dd { (sentence(&line.value)) } } }
