@@ -65,7 +65,7 @@ fn says_nothing(drawn: &Figure, before: &[(String, Figure)]) -> Option<String> {
         return Some(format!("all are {label}"));
     }
     if drawn.panels.iter().all(is_of_one_place) {
-        return Some("its marks have one place on the axis: nothing would be compared".into());
+        return Some("no series has two places on its axis: nothing would be compared".into());
     }
     let all: Vec<_> = drawn.panels.iter().map(points).collect::<Option<_>>()?;
     let is_known = all.iter().all(|own| before.iter().any(|(_, of)| shows(of, own)));
@@ -80,13 +80,12 @@ fn shows(figure: &Figure, own: &Points) -> bool {
     figure.panels.iter().filter_map(points).any(|of| of == *own)
 }
 
-/// Whether all points of a panel stand above one another.
+/// Whether the points of each series of a panel stand above one another, so that none compares two places.
 fn is_of_one_place(panel: &Panel) -> bool {
-    let mut points = panel.all_series().flat_map(|series| &series.points);
-    let first = points.next();
     let is_bare = matches!(panel.content, PanelContent::Axes(_))
         && !panel.layers().iter().any(|layer| matches!(layer, Layer::Bars(_)));
-    is_bare && points.all(|point| first.is_some_and(|first| first.x == point.x))
+    let mut series = panel.all_series().map(|series| &series.points);
+    is_bare && series.all(|points| points.iter().all(|point| point.x == points[0].x))
 }
 
 /// The values of a panel under the name of their axis, in order; `None` of one that shows other things than points.
@@ -248,8 +247,8 @@ mod tests {
     fn a_figure_that_says_nothing_new_is_left_out() {
         let before = [("first".to_string(), marks("processes", &[(1.0, 90.0), (2.0, 50.0)]))];
         for (drawn, expected) in [
-            (marks("processes", &[(1.0, 90.0)]), Some("its marks have one place on the axis")),
-            (marks("processes", &[(4.0, 90.0), (4.0, 50.0)]), Some("its marks have one place")),
+            (marks("processes", &[(1.0, 90.0)]), Some("no series has two places")),
+            (marks("processes", &[(4.0, 90.0), (4.0, 50.0)]), Some("no series has two places")),
             (marks("threads", &[(2.0, 50.0), (1.0, 90.0)]), Some("the first in `first`")),
             (marks("threads", &[(2.0, 50.0), (1.0, 91.0)]), None),
             (bars(&["done"]), Some("all are done")),
