@@ -1,6 +1,7 @@
 //! Arguments that several commands share. Nothing is checked here that clap does not check.
 
 use crate::messages::Verbosity;
+use crate::progress::Viewer;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, ColorChoice, ValueEnum};
 use feedrate_spec::plan::Cache;
@@ -60,6 +61,8 @@ pub(crate) fn color_of(words: impl Iterator<Item = OsString>) -> ColorChoice {
         });
     value.and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or_default()
 }
+/// The option of [`DataArguments::live_file`].
+pub(crate) const LIVE_FILE: &str = "--live-file";
 
 /// State of the page cache before the epochs.
 #[derive(Clone, Copy, Debug, Args)]
@@ -111,6 +114,9 @@ pub(crate) struct DataArguments {
     /// Print one JSON object on stdout.
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Leave the line of progress in this file, for the process that shows it.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) live_file: Option<PathBuf>,
 }
 
 impl DataArguments {
@@ -125,6 +131,15 @@ impl DataArguments {
             shrink_records: 1.0,
             foreign: false,
             json: false,
+            live_file: None,
+        }
+    }
+
+    /// Who looks at the progress.
+    pub(crate) fn viewer(&self) -> Viewer {
+        match &self.live_file {
+            Some(file) => Viewer::Parent(file.clone()),
+            None => Viewer::User,
         }
     }
 
@@ -134,6 +149,9 @@ impl DataArguments {
         words.extend(self.overrides.iter().cloned());
         if let Some(folder) = &self.data {
             words.extend(["--data".into(), folder.display().to_string()]);
+        }
+        if let Some(file) = &self.live_file {
+            words.extend([LIVE_FILE.into(), file.display().to_string()]);
         }
         for (flag, share) in [("--scale", self.scale), ("--shrink-records", self.shrink_records)] {
             if share != 1.0 {

@@ -3,6 +3,7 @@
 use crate::exit::refuse;
 use crate::launch::decided;
 use crate::output::refuse_root;
+use crate::progress::Viewer;
 use crate::{catalog, dataset_lock, folder, messages, progress, threads};
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
@@ -11,7 +12,7 @@ use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Wat
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess};
 use feedrate_data::manifest::{self, DropMark, MadeOn, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::Preparation;
 use feedrate_run::system;
@@ -22,7 +23,7 @@ use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A dataset that may be read.
 pub(crate) struct OpenDataset {
@@ -202,6 +203,7 @@ pub(crate) fn ready(
     choice: Option<Choice>,
     lock: Option<DatasetLock>,
     ranks: &Ranks,
+    viewer: Viewer,
     signals: &Signals,
 ) -> anyhow::Result<Option<OpenDataset>> {
     let Some(choice) = choice else { return Ok(None) };
@@ -209,7 +211,7 @@ pub(crate) fn ready(
     let mut lock = lock;
     let mut generated = Generated::default();
     let generate = |storage: &dyn Storage| -> anyhow::Result<Generated> {
-        let made = make(plan, storage, ranks, interrupted)
+        let made = make(plan, storage, ranks, viewer.clone(), interrupted)
             .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
         if made.files_mended > 0 && ranks.is_first() {
             let (files, folder) = (units::counted(made.files_mended, "file"), folder.display());
@@ -322,6 +324,7 @@ fn make(
     plan: &Plan,
     storage: &dyn Storage,
     ranks: &Ranks,
+    viewer: Viewer,
     interrupted: &AtomicBool,
 ) -> anyhow::Result<Generated> {
     let layout = Layout::new(&plan.dataset);
@@ -345,11 +348,12 @@ fn make(
     }
     let mark = system::drop_mark();
     let bytes = catalog::estimate(plan).file_bytes / share.of;
-    let bar = progress::byte_bar("generating", bytes, !ranks.is_first());
+    let viewer = if ranks.is_first() { viewer } else { Viewer::Nobody };
+    let (line, done) = progress::of_files("generating", bytes, viewer);
     let threads = threads().div_ceil(comm.node().local_size as usize);
-    let show = |_files: u64, bytes: u64| bar.set_position(bytes);
+    let show = |_files: u64, bytes: u64| done.store(bytes, Relaxed);
     let made = generation.make(begun, share, threads, &Watch::new(&show, interrupted));
-    bar.finish_and_clear();
+    drop(line);
     let mut all = vec![(made?, mark)];
     if shares {
         all = ranks.gather(&all)?.into_iter().flatten().collect();

@@ -3,6 +3,7 @@
 use crate::dataset::OpenDataset;
 use crate::exit::of_ranks;
 use crate::launch::decided;
+use crate::progress::Viewer;
 use crate::results::{self, Results};
 use crate::sharing::Sharing;
 use crate::staging::{Reads, Staging, folder_under_test};
@@ -16,7 +17,8 @@ use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::checkpoint::refuse_strangers;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
-use feedrate_run::driver::{DriverOptions, RealDriver, RunError, Signals, WorkProgress};
+use feedrate_run::driver::{DriverOptions, RealDriver, RunError, WorkProgress};
+use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
 use feedrate_run::system::{self, Iostat, TimelineSampler};
@@ -35,8 +37,6 @@ pub(crate) trait Talk {
     fn epoch(&mut self, record: &Record);
     /// A checkpoint is written or read, the last of the record.
     fn checkpoint(&mut self, record: &Record);
-    /// Whether a live line may be drawn.
-    fn draws(&self) -> bool;
 }
 
 /// A run on its way to its results.
@@ -49,6 +49,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) results: Option<&'a Results>,
     /// How the user is told.
     pub(crate) talk: &'a mut dyn Talk,
+    /// Who looks at the live line of this process.
+    pub(crate) viewer: Viewer,
     /// The user's wishes, and what they may look at.
     pub(crate) signals: &'a Signals,
     /// Where the trace of this process goes, until it begins; `None` where none is wanted.
@@ -222,9 +224,6 @@ impl Execution<'_> {
         training: &mut RealDriver,
         evaluation: &mut Option<RealDriver>,
     ) -> anyhow::Result<()> {
-        let live = Arc::clone(&self.signals.live);
-        let silent = self.results.is_none() || !self.talk.draws();
-        let line = progress::training(live, plan.train.epochs_run(), silent);
         let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
         let work: Vec<_> = work.map(RealDriver::progress).collect();
         let copying = reads.staging.map_or(Ok(None), Staging::copying)?;
@@ -246,7 +245,6 @@ impl Execution<'_> {
                 session.train(training, record)
             },
         );
-        line.finish_and_clear();
         let left_behind = evaluation.iter().chain([&*training]).flat_map(RealDriver::left_behind);
         let storage = reads.storage();
         let left_behind = left_behind.map(|file| reads.folder().join(storage.name_of(file)));
@@ -318,6 +316,8 @@ impl Execution<'_> {
             .transpose()
             .context("cannot start the thread that samples the timeline")?;
         let iostat = self.iostat(plan)?;
+        let (live, own) = (Arc::clone(&self.signals.live), self.ranks.own.len());
+        let line = progress::run(live, clock, plan.train.clone(), own, self.viewer.clone());
         let (mut keeper, talk) = (Keeper::new(self.results), &mut *self.talk);
         let mut session = Session {
             plan,
@@ -334,6 +334,7 @@ impl Execution<'_> {
             },
         };
         let outcome = act(&mut session, &mut self.record);
+        drop(line);
         if let Some(Err(error)) = iostat.map(Iostat::finish) {
             messages::say(format!("warning: cannot write `{IOSTAT}`: {error}"));
         }

@@ -3,7 +3,7 @@
 
 use crate::exit::Exit;
 use crate::messages;
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_run::system;
 use feedrate_spec::units;
 use std::collections::BTreeSet;

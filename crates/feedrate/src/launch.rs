@@ -7,7 +7,7 @@ use crate::{interrupt, messages};
 use anyhow::bail;
 use feedrate_run::comm::mpi::{self, Launched, MpiLauncher, OnLoss};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::{ranks, system};
 use serde::Serialize;

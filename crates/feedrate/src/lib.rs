@@ -5,6 +5,7 @@
 mod exit;
 mod text;
 mod messages;
+mod progress;
 mod cli;
 mod output;
 mod interrupt;
@@ -12,7 +13,6 @@ mod front;
 mod bundled;
 mod catalog;
 mod time;
-mod progress;
 mod asked;
 mod resolve;
 mod launch;

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Interrupted, refuse};
 use crate::{interrupt, messages};
 use anyhow::Context;
 use feedrate_measure::summary::Summary;
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_spec::plan::Cache;
 use feedrate_study::bash;
 use feedrate_study::supervise::{GRACE, ScriptEnd, Supervised, Supervision};
@@ -23,8 +23,9 @@ impl Probes<'_> {
     /// Run, and sum up. What it is told and tells is in files of this name.
     pub(crate) fn run(&self, data: DataArguments, name: &str) -> anyhow::Result<Summary> {
         // What a script does not say as it is would be another folder.
-        let mut folders = [data.data.as_deref(), Some(self.folder)].into_iter().flatten();
-        if let Some(folder) = folders.find(|folder| folder.to_str().is_none()) {
+        let folders = [data.data.as_deref(), Some(self.folder)];
+        if let Some(folder) = folders.into_iter().flatten().find(|folder| folder.to_str().is_none())
+        {
             let folder = folder.display();
             return refuse(
                 format!("`{folder}` is not UTF-8, in which other processes are told of it"),
@@ -41,7 +42,9 @@ impl Probes<'_> {
             grace: GRACE,
         };
         let mut words = vec![program.display().to_string(), "run".into()];
-        words.extend(DataArguments { json: true, ..data.clone() }.words());
+        let live_file = Some(self.live_file(name));
+        let data = DataArguments { json: true, live_file, ..data };
+        words.extend(data.words());
         words.push("--quiet".into());
         let accelerators = data.accelerators;
         words.extend(accelerators.map(|number| format!("--accelerators={number}")));
@@ -63,6 +66,11 @@ impl Probes<'_> {
             None => summed_up(&order.stdout),
             Some(why) => anyhow::bail!("{name} failed: {why}"),
         }
+    }
+
+    /// Where the run of this name tells how far it is.
+    pub(crate) fn live_file(&self, name: &str) -> PathBuf {
+        self.file(name, "live")
     }
 
     fn file(&self, name: &str, extension: &str) -> PathBuf {

@@ -13,8 +13,8 @@ use feedrate_data::walk::{FileShare, Watch};
 use feedrate_measure::record::{Record, StagingRecord};
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::RankNode;
-use feedrate_run::driver::Signals;
 use feedrate_run::layers::{self, FirstReads};
+use feedrate_run::live::{LivePhase, Signals};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{Copying, Preparation};
 use feedrate_run::system;
@@ -153,18 +153,18 @@ impl<'a> Staging<'a> {
         let threads = ranks.own.len() * plan.loader.workers.max(1) as usize;
         let evict = (plan.train.cache == Cache::Cold).then_some(bytes);
         let stage = Arc::clone(&self.stage);
-        let live = Arc::clone(&signals.live);
-        let to_copy_bytes = catalog::estimate(plan).file_bytes / share.of;
+        let (live, clock) = (Arc::clone(&signals.live), self.clock);
+        let total_bytes = catalog::estimate(plan).file_bytes / share.of;
         Ok(Some(Copying {
             folder: stage.folder().display().to_string(),
             begun_ns: self.begun_ns,
             work: Box::new(move |interrupted| {
-                live.to_copy_bytes.store(to_copy_bytes, Relaxed);
-                let show = |_files: u64, bytes: u64| live.copied_bytes.store(bytes, Relaxed);
+                live.bytes.begin(Some(total_bytes), clock.now_ns());
+                let show = |_files: u64, bytes: u64| live.bytes.done.store(bytes, Relaxed);
                 let watch = Watch::new(&show, interrupted);
-                let copied = stage.copy(&*original, evict.as_deref(), share, threads, &watch);
-                live.to_copy_bytes.store(0, Relaxed);
-                copied
+                live.during(LivePhase::Copies, || {
+                    stage.copy(&*original, evict.as_deref(), share, threads, &watch)
+                })
             }),
         }))
     }

@@ -218,10 +218,11 @@ impl<'a> Trials<'a> {
         let mut data = self.of.with(&self.all[place].change);
         data.data = self.all[place].own_root.clone().or(data.data);
         let what = format!("run {number}: {}", self.all[place].name);
-        let line = progress::waiting(&what);
+        let file = format!("run-{number}");
+        let line = progress::run_of(&what, self.of.data.viewer(), self.probes.live_file(&file));
         let begun = Instant::now();
-        let summary = self.probes.run(data, &format!("run-{number}"));
-        line.finish_and_clear();
+        let summary = self.probes.run(data, &file);
+        drop(line);
         let trial = &mut self.all[place];
         let summary = match summary {
             Err(error) if place == BASELINE || error.is::<Interrupted>() => return Err(error),

@@ -3,6 +3,7 @@
 use crate::aside::aside;
 use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
+use crate::live::LivePhase;
 use crate::session::{RunOutcome, Session};
 use crate::system::{Sampler, TimelineSampler};
 use feedrate_measure::record::{
@@ -12,6 +13,7 @@ use feedrate_spec::plan::{Cache, CheckpointPlan, CheckpointsAlone};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// DLIO counts them all as of its first epoch.
 const EPOCH: u32 = 1;
@@ -66,6 +68,7 @@ impl Session<'_> {
         let saves = (1..=writes).map(|number| (number, CheckpointKind::Save));
         let loads = (1..=reads).map(|number| (number, CheckpointKind::Load));
         let mut saver = self.saver(plan);
+        self.signals.live.steps.store(writes + reads, Relaxed);
         for (number, kind) in saves.chain(loads) {
             let until_ns = self.clock.now_ns() + (wait_s * 1e9) as u64;
             self.clock.sleep_until(until_ns, &self.signals.interrupted);
@@ -79,6 +82,7 @@ impl Session<'_> {
             if let (Some(epoch), Some(done)) = (record.epochs.last_mut(), done) {
                 self.end_epoch(epoch, done.end_ns);
                 epoch.checkpoints.push(done);
+                self.signals.live.step.fetch_add(1, Relaxed);
                 (self.on_progress)(record);
             }
         }
@@ -109,8 +113,9 @@ impl Session<'_> {
         self.ranks.comm.barrier()?;
         let sampler = Sampler::start(None, self.clock);
         let start_ns = self.clock.now_ns();
-        let leave = &self.signals.leave;
-        let loaded = checkpoint::load(plan, self.clock, EPOCH, number, self.ranks, leave)?;
+        let loaded = self.signals.live.during(LivePhase::Loads, || {
+            checkpoint::load(plan, self.clock, EPOCH, number, self.ranks, self.signals)
+        })?;
         let end_ns = self.clock.now_ns();
         let from_device = self.ranks.gather(&sampler.finish().process_device_read_bytes)?;
         Ok(CheckpointRecord {

@@ -1,6 +1,7 @@
 //! Runs: carries out what the engine decides on the real machine, in one process or several. The only crate that knows the time.
 
 pub mod clock;
+pub mod live;
 mod functions;
 pub mod comm;
 pub mod ranks;

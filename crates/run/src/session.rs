@@ -6,7 +6,8 @@ use crate::aside::aside;
 use crate::checkpoint::{CheckpointDue, Saved, Saver};
 use crate::clock::Clock;
 use crate::comm::{CommError, End};
-use crate::driver::{Epoch, RealDriver, RunError, Signals};
+use crate::driver::{Epoch, RealDriver, RunError};
+use crate::live::{LivePhase, Signals};
 use crate::page_cache::{Before, PageCache};
 use crate::ranks::Ranks;
 use crate::system::{Sampler, TimelineSampler};
@@ -142,6 +143,7 @@ impl Session<'_> {
         (cache.acts, cache.known) = (self.ranks.is_first_of_node(), preparation);
         let cache = Arc::new(Mutex::new(cache));
         for number in 1..=self.plan.train.epochs_run() {
+            self.signals.live.enter(LivePhase::Prepares);
             let before = self.look(&cache, PageCache::prepare)??;
             self.ranks.comm.barrier()?;
             let outcome = self.epoch(number, saver, driver, &cache, before, record);
@@ -251,7 +253,7 @@ impl Session<'_> {
     }
 
     pub(crate) fn saver(&self, plan: &CheckpointPlan) -> Saver {
-        Saver::new(plan, self.clock, self.ranks.clone(), Arc::clone(&self.signals.leave))
+        Saver::new(plan, self.clock, self.ranks.clone(), self.signals)
     }
 
     /// The evaluation that is due after an epoch.

@@ -11,7 +11,7 @@ use crate::resolve::{self, Resolved, resolve};
 use clap::Args;
 use feedrate_data::generate::Generated;
 use feedrate_run::comm::Comm;
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::Request;
 use feedrate_spec::units;
@@ -52,7 +52,8 @@ fn generate_on(
         Ok((plan, choice))
     })?;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, signals)?;
+    let viewer = arguments.viewer();
+    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, viewer, signals)?;
     let (true, Some(dataset)) = (ranks.is_first(), dataset) else { return Ok(Exit::Fine) };
     let estimate = estimate(&plan);
     let seconds = start.elapsed().as_secs_f64();

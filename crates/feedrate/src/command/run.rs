@@ -9,6 +9,7 @@ use crate::folder::{self, FoundFolder};
 use crate::gate::GateArguments;
 use crate::launch::{self, agreed, decided, together};
 use crate::output::{refuse_there, write_output};
+use crate::progress::Viewer;
 use crate::resolve::{self, Resolved, resolve_source, tell_warnings, unheeded};
 use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
@@ -19,7 +20,7 @@ use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::{AskedData, Record, StudyRun};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::trace::TracePlace;
 use feedrate_spec::plan::{Plan, Request};
@@ -187,9 +188,10 @@ fn run_on(
     let found: Option<FoundFolder> = found.flatten();
     let Decision { plan, choice, run_dir, study, asked } = decision;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let ready = arguments
-        .take_trace(&ranks)
-        .and_then(|trace| Ok((trace, dataset::ready(&plan, choice, None, &ranks, signals)?)));
+    let viewer = if ranks.is_first() { arguments.data.viewer() } else { Viewer::Nobody };
+    let ready = arguments.take_trace(&ranks).and_then(|trace| {
+        Ok((trace, dataset::ready(&plan, choice, None, &ranks, viewer.clone(), signals)?))
+    });
     let (trace, dataset) = ready.inspect_err(|_| {
         if ranks.is_first() {
             remove_empty(&run_dir);
@@ -206,6 +208,7 @@ fn run_on(
         record,
         results: results.as_ref(),
         talk: &mut EpochLines { epochs: plan.train.epochs_run(), tells },
+        viewer,
         signals,
         trace,
         unsaved: None,
@@ -400,9 +403,5 @@ impl Talk for EpochLines {
         {
             messages::note(summary::checkpoint_line(checkpoint));
         }
-    }
-
-    fn draws(&self) -> bool {
-        self.tells
     }
 }

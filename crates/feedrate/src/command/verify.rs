@@ -28,10 +28,10 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let _lock = dataset::lock_for(&plan, &folder, LockAccess::Shared, &interrupted)?;
     let (storage, layout) = (storage::open(&plan.storage.kind, &folder)?, Layout::new(dataset));
     let estimate = catalog::estimate(&plan);
-    let bar = progress::byte_bar("verifying", estimate.file_bytes, false);
-    let show = |_files: u64, bytes: u64| bar.set_position(bytes);
+    let (line, done) = progress::of_files("verifying", estimate.file_bytes, arguments.viewer());
+    let show = |_files: u64, bytes: u64| done.store(bytes, Relaxed);
     let report = data_verify::verify(dataset, &layout, &*storage, threads(), &show, &interrupted)?;
-    bar.finish_and_clear();
+    drop(line);
     if arguments.json {
         messages::print_json(serde_json::json!({
             "folder": folder, "files": report.files, "bytes": report.bytes,

@@ -110,10 +110,6 @@ impl Talk for LogTalk<'_> {
     fn checkpoint(&mut self, record: &Record) {
         self.lines.say(&dlio::log(record, self.invocation, None));
     }
-
-    fn draws(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

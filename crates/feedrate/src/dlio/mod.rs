@@ -16,6 +16,7 @@ use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, decided, together};
 use crate::messages::Verbosity;
+use crate::progress::Viewer;
 use crate::results::{self, Results, RunFolder};
 use crate::{front, messages, resolve, summary};
 use arguments::{HydraArguments, Show};
@@ -24,7 +25,7 @@ use feedrate_data::lock::DatasetLock;
 use feedrate_measure::dlio::{self, EmptyEvaluations, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::{DatasetPlan, Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
@@ -145,7 +146,8 @@ fn run_on(
         let begun = results::wall_now();
         invocation.generation = Some((begun.clone(), String::new()));
         lines.say(&dlio::generation_log(plan.accelerators, &invocation));
-        let made = dataset::ready(plan, Some(choice.clone()), lock, &ranks, signals)?;
+        let made =
+            dataset::ready(plan, Some(choice.clone()), lock, &ranks, Viewer::Nobody, signals)?;
         lock = made.and_then(|made| made.lock);
         invocation.generation = Some((begun, results::wall_now()));
         if is_first {
@@ -160,7 +162,7 @@ fn run_on(
         choice.incomplete = false;
     }
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, choice, lock, &ranks, signals)?;
+    let dataset = dataset::ready(&plan, choice, lock, &ranks, Viewer::Nobody, signals)?;
     let record = execute::new_record(&plan, dataset.as_ref(), Some(&folder));
     lines.say(&dlio::log(&record, &invocation, None));
     let results = Results { folder, invocation };
@@ -170,6 +172,7 @@ fn run_on(
         record,
         results: is_first.then_some(&results),
         talk: &mut LogTalk { lines: &mut lines, invocation },
+        viewer: Viewer::Nobody,
         signals,
         trace: None,
         unsaved: None,

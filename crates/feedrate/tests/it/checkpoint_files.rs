@@ -3,11 +3,11 @@
 use crate::harness::{TINY, Test, until, venv_python};
 use feedrate_run::checkpoint;
 use feedrate_run::clock::Clock;
+use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::CheckpointPlan;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const LAYERS: [&str; 6] = [
@@ -18,9 +18,6 @@ const LAYERS: [&str; 6] = [
     "model.parallelism.zero_stage=3",
     "reader.batch_size=1",
 ];
-
-/// Nobody leaves.
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The folders of checkpoints, with epoch and step.
 fn folders(test: &Test) -> Vec<(PathBuf, u32, u64)> {
@@ -110,7 +107,15 @@ fn training_goes_on_while_a_checkpoint_is_written() {
             assert!(last_end_ns <= ns("start_ns"), "one waits for the one before");
             assert!(ns("stall_ns") > 0);
             last_end_ns = ns("end_ns");
-            checkpoint::load(&plan, Clock::new(), number, step, &Ranks::alone(1), &NEVER).unwrap();
+            checkpoint::load(
+                &plan,
+                Clock::new(),
+                number,
+                step,
+                &Ranks::alone(1),
+                &Signals::default(),
+            )
+            .unwrap();
         }
     }
     assert_eq!(folders(&test).len(), 4);
@@ -137,7 +142,8 @@ fn the_last_checkpoints_of_a_run_are_kept_and_nothing_of_others_is_touched() {
         assert!(test.path("checkpoints/global_epoch9_step9/model_states-0.pt").exists());
         let plan = plan_of(&test, &arguments);
         for step in [7, 8] {
-            checkpoint::load(&plan, Clock::new(), 2, step, &Ranks::alone(1), &NEVER).unwrap();
+            checkpoint::load(&plan, Clock::new(), 2, step, &Ranks::alone(1), &Signals::default())
+                .unwrap();
         }
     }
 }
@@ -171,8 +177,14 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
         for (folder, epoch, step) in folders(&test) {
             let name = folder.file_name().unwrap().to_string_lossy();
             let looks_whole = folder.with_file_name(format!(".{name}.manifest.json")).exists();
-            let loaded =
-                checkpoint::load(&plan, Clock::new(), epoch, step, &Ranks::alone(1), &NEVER);
+            let loaded = checkpoint::load(
+                &plan,
+                Clock::new(),
+                epoch,
+                step,
+                &Ranks::alone(1),
+                &Signals::default(),
+            );
             match loaded {
                 Ok(loaded) => {
                     assert!(looks_whole);

@@ -65,6 +65,8 @@ impl Test {
     pub(crate) fn program(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
+        // However slow the machine is, the messages of a run are the same.
+        command.env("FEEDRATE_PROGRESS_S", "0");
         command
     }
 

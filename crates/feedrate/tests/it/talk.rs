@@ -153,3 +153,46 @@ fn with_closed_pipe(command: &Command, stream: Stream) -> i32 {
 fn is_whole(run_dir: &Path) -> bool {
     feedrate_results::load_run(run_dir).is_ok_and(|record| record.complete)
 }
+
+/// Two epochs of ten steps, each of which computes for at least so long.
+fn computing(step_s: f64) -> Test {
+    let yaml = TINY.replace("num_files_train: 8", "num_files_train: 40");
+    Test::with(&yaml.replace("train:\n", &format!("train:\n  computation_time: {step_s}\n")))
+}
+
+/// Standard error of a command that succeeds, with so many seconds between lines of progress.
+fn told(test: &Test, arguments: &str, period_s: &str) -> String {
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let mut command = test.command(&arguments);
+    let answer = Answer::of(&command.env("FEEDRATE_PROGRESS_S", period_s).output().unwrap());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    answer.stderr
+}
+
+#[test]
+fn a_run_without_a_terminal_tells_how_far_it_is_in_lines_that_fit() {
+    let test = computing(0.05);
+    let text = told(&test, "run workload.yaml --json", "0.02");
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains(" step ")).collect();
+    let parts = ["epoch 2/2 step ", "/10 · ", "AU ", " % · ", "/s · stall "];
+    let is_whole = |line: &&&str| parts.iter().all(|part| line.contains(part));
+    assert!(lines.iter().find(is_whole).is_some(), "{text}");
+    assert!(lines.iter().any(|line| line.contains(" · ≈ ") && line.contains(" left · ")), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
+    for (arguments, period_s) in
+        [("run workload.yaml --json", "0"), ("run workload.yaml -q", "0.02")]
+    {
+        let text = told(&test, arguments, period_s);
+        assert!(!text.contains(" step "), "{arguments}: {text}");
+    }
+}
+
+#[test]
+fn a_study_without_a_terminal_tells_how_far_its_run_is() {
+    let test = computing(0.2);
+    test.write("study.csv", "model,epochs,processes,run\nworkload.yaml,2,1,N\n");
+    let text = told(&test, "study run study.csv --quiet-wait 0", "0.05");
+    let is_of_run = |line: &str| line.starts_with("[1/1] ") && line.contains(" step ");
+    assert!(text.lines().any(is_of_run), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
+}

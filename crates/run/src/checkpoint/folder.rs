@@ -10,6 +10,7 @@ use crate::aside::aside;
 use crate::buffer::AlignedBuffer;
 use crate::clock::Clock;
 use crate::comm::CommError;
+use crate::live::{Live, Signals};
 use crate::ranks::Ranks;
 use feedrate_data::walk::{self, Watch};
 use feedrate_measure::record::RankCheckpoint;
@@ -23,7 +24,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Ranks that write or read side by side even where there are fewer processors: storage is waited for more than computed.
 const RANKS_AT_ONCE: usize = 16;
@@ -37,6 +38,8 @@ pub(super) struct CheckpointFolder<'f> {
     clock: Clock,
     /// Waited for syncs that no rank makes.
     pub(super) sync_ns: u64,
+    /// Told of the bytes that are written and read.
+    pub(super) live: Arc<Live>,
 }
 
 /// The part of a checkpoint that some ranks wrote.
@@ -70,18 +73,24 @@ pub(crate) fn folder(plan: &CheckpointPlan, epoch: u32, step: u64) -> PathBuf {
 /// plan behind it wrote, as after a restart on other machines.
 ///
 /// # Errors
-/// The file system refused, or the checkpoint is not whole, or not this plan's; or it does not answer, and `leave` is set.
+/// The file system refused, or the checkpoint is not whole, or not this plan's; or it does not answer, and the run is to be left.
 pub fn load(
     plan: &CheckpointPlan,
     clock: Clock,
     epoch: u32,
     step: u64,
     ranks: &Ranks,
-    leave: &AtomicBool,
+    signals: &Signals,
 ) -> Result<LoadedPart, CheckpointError> {
     let (path, own, plan) = (folder(plan, epoch, step), own(plan, ranks), plan.clone());
-    let load = move || CheckpointFolder::new(&SystemFiles, &plan, clock, epoch, step).load(own);
-    let loaded = aside(leave, load).map_err(|source| CheckpointError::Read { path, source })?;
+    let live = Arc::clone(&signals.live);
+    live.bytes.begin((!ranks.are_many()).then_some(plan.total_bytes), clock.now_ns());
+    let load = move || {
+        let folder = CheckpointFolder::new(&SystemFiles, &plan, clock, epoch, step);
+        CheckpointFolder { live, ..folder }.load(own)
+    };
+    let loaded =
+        aside(&signals.leave, load).map_err(|source| CheckpointError::Read { path, source })?;
     let own = loaded.ok_or(CommError::Stopped)??;
     if !ranks.are_many() {
         return Ok(own);
@@ -109,7 +118,7 @@ impl<'f> CheckpointFolder<'f> {
     ) -> Self {
         let syncs = plan.fsync.then_some(clock);
         let at = StepFolder::new(files, syncs, Path::new(&plan.folder), epoch, step);
-        CheckpointFolder { at, plan, clock, sync_ns: 0 }
+        CheckpointFolder { at, plan, clock, sync_ns: 0, live: Arc::default() }
     }
 
     /// Make the folder; from here on no checkpoint in it is whole. Files of others in it stay; where they have names of ours,
@@ -202,7 +211,7 @@ impl<'f> CheckpointFolder<'f> {
         };
         let (part, mut output) =
             self.at.files.create_part(path, length.bytes, self.plan.interface)?;
-        let written = Pieces::new(content, piece_bytes, &mut *output)
+        let written = Pieces::new(content, piece_bytes, &mut *output, &self.live.bytes.done)
             .and_then(|mut pieces| format.write(&mut pieces, state).and_then(|()| pieces.finish()))
             .and_then(|written| Ok((written, self.at.timed(|| output.sync())?)));
         let ((bytes, crc32), sync_ns) = self.at.named(&part, path, written)?;
@@ -275,6 +284,7 @@ impl<'f> CheckpointFolder<'f> {
         self.read(&path, missing, Some(entry.bytes), |piece| {
             crc.update(piece);
             bytes += piece.len() as u64;
+            self.live.bytes.done.fetch_add(piece.len() as u64, Relaxed);
         })?;
         let crc = crc.finalize();
         if bytes != entry.bytes {

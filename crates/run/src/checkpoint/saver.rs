@@ -8,13 +8,13 @@ use super::manifest::CheckpointFile;
 use crate::aside::{Aside, aside};
 use crate::clock::Clock;
 use crate::comm::CommError;
+use crate::live::{Live, LivePhase, Signals};
 use crate::ranks::Ranks;
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord};
 use feedrate_spec::plan::CheckpointPlan;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// When in a run a checkpoint is due, and the step that names its folder.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,8 @@ pub struct Saver {
     running: Option<InBackground>,
     whole: WholeFolders,
     saved: Vec<Saved>,
-    /// Once set, files that hang are waited for no more.
-    leave: Arc<AtomicBool>,
+    /// Once it is to be left, files that hang are waited for no more.
+    signals: Signals,
 }
 
 /// Epoch and step of those that this run wrote, and only those, the oldest first.
@@ -61,9 +61,9 @@ struct InBackground {
 
 impl Saver {
     /// For the checkpoints of `plan`, written by all processes together.
-    pub fn new(plan: &CheckpointPlan, clock: Clock, ranks: Ranks, leave: Arc<AtomicBool>) -> Self {
+    pub fn new(plan: &CheckpointPlan, clock: Clock, ranks: Ranks, signals: &Signals) -> Self {
         let (plan, whole, saved) = (Arc::new(plan.clone()), WholeFolders::new(), Vec::new());
-        Saver { plan, clock, ranks, running: None, whole, saved, leave }
+        Saver { plan, clock, ranks, running: None, whole, saved, signals: signals.clone() }
     }
 
     /// Write a checkpoint, or where that is done in the background wait for the one before and begin it. Of several processes
@@ -73,7 +73,14 @@ impl Saver {
     /// This one, or the one before, could not be written.
     pub fn save(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
         self.finish()?;
+        let live = Arc::clone(&self.signals.live);
+        live.during(LivePhase::Saves, || self.begin(due))
+    }
+
+    fn begin(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
         let start_ns = self.clock.now_ns();
+        let total_bytes = (!self.ranks.are_many()).then_some(self.plan.total_bytes);
+        self.signals.live.bytes.begin(total_bytes, start_ns);
         let mut sync_ns = 0;
         if self.ranks.is_first() {
             sync_ns = self.in_folder(due, |checkpoint| {
@@ -90,10 +97,10 @@ impl Saver {
             })?;
             return self.keep(due, start_ns, None, part);
         }
-        let (plan, clock) = (Arc::clone(&self.plan), self.clock);
+        let (plan, clock, live) = self.surroundings();
         let (mut whole, is_alone) = (std::mem::take(&mut self.whole), !self.ranks.are_many());
         let work = Aside::begin(move || {
-            let mut checkpoint = folder_of(&plan, clock, due);
+            let mut checkpoint = folder_of(&plan, clock, live, due);
             checkpoint.sync_ns = sync_ns;
             let mut part = checkpoint.write(own)?;
             if is_alone {
@@ -116,9 +123,14 @@ impl Saver {
         due: CheckpointDue,
         act: impl FnOnce(&mut CheckpointFolder<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
-        let (plan, clock) = (Arc::clone(&self.plan), self.clock);
-        let done = aside(&self.leave, move || act(&mut folder_of(&plan, clock, due)));
+        let (plan, clock, live) = self.surroundings();
+        let work = move || act(&mut folder_of(&plan, clock, live, due));
+        let done = aside(&self.signals.leave, work);
         done.map_err(|source| self.not_begun(due, source))?.ok_or(CommError::Stopped)?
+    }
+
+    fn surroundings(&self) -> (Arc<CheckpointPlan>, Clock, Arc<Live>) {
+        (Arc::clone(&self.plan), self.clock, Arc::clone(&self.signals.live))
     }
 
     fn not_begun(&self, due: CheckpointDue, source: io::Error) -> CheckpointError {
@@ -132,7 +144,9 @@ impl Saver {
     pub fn finish(&mut self) -> Result<(), CheckpointError> {
         let Some(running) = self.running.take() else { return Ok(()) };
         let wait_start_ns = self.clock.now_ns();
-        let (part, whole) = running.work.wait(&self.leave).ok_or(CommError::Stopped)??;
+        let (live, leave) = (&self.signals.live, &self.signals.leave);
+        let wait = || running.work.wait(leave);
+        let (part, whole) = live.during(LivePhase::Saves, wait).ok_or(CommError::Stopped)??;
         self.whole = whole;
         let stall_ns = running.stall_ns + (self.clock.now_ns() - wait_start_ns);
         self.keep(running.due, running.start_ns, Some(stall_ns), part)
@@ -200,8 +214,15 @@ impl Saver {
     }
 }
 
-fn folder_of(plan: &CheckpointPlan, clock: Clock, due: CheckpointDue) -> CheckpointFolder<'_> {
-    CheckpointFolder::new(&SystemFiles, plan, clock, due.epoch, due.step)
+fn folder_of(
+    plan: &CheckpointPlan,
+    clock: Clock,
+    live: Arc<Live>,
+    due: CheckpointDue,
+) -> CheckpointFolder<'_> {
+    let mut folder = CheckpointFolder::new(&SystemFiles, plan, clock, due.epoch, due.step);
+    folder.live = live;
+    folder
 }
 
 /// Older ones go once this one is whole.
@@ -238,7 +259,8 @@ mod tests {
         let plan = CheckpointPlan { asynchronous: true, ..plan };
         let clock = Clock::new();
         let saved = |comm: Threads| {
-            let mut saver = Saver::new(&plan, clock, Ranks::new(Arc::new(comm), 3), Arc::default());
+            let mut saver =
+                Saver::new(&plan, clock, Ranks::new(Arc::new(comm), 3), &Signals::default());
             saver.save(CheckpointDue { epoch: 1, steps: 4, step: 4 }).unwrap();
             while !saver.running.as_ref().unwrap().work.is_over() {
                 std::thread::yield_now();

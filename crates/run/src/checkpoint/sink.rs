@@ -7,6 +7,7 @@ use crate::buffer::AlignedBuffer;
 use crc32fast::Hasher;
 use feedrate_spec::plan::state::Tensor;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Written at once, but for the end of a file. What a writing thread holds in memory.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
@@ -59,6 +60,7 @@ impl CheckpointSink for Length {
 /// Writes a file in pieces.
 pub(super) struct Pieces<'o> {
     output: &'o mut dyn OutputFile,
+    done: &'o AtomicU64,
     content: StateContent,
     piece: AlignedBuffer,
     filled: usize,
@@ -67,14 +69,16 @@ pub(super) struct Pieces<'o> {
 }
 
 impl<'o> Pieces<'o> {
-    /// In pieces of `piece_bytes`.
+    /// In pieces of `piece_bytes`, which are added to `done` as they are written.
     pub(super) fn new(
         content: StateContent,
         piece_bytes: usize,
         output: &'o mut dyn OutputFile,
+        done: &'o AtomicU64,
     ) -> io::Result<Self> {
         Ok(Pieces {
             output,
+            done,
             content,
             piece: AlignedBuffer::new(piece_bytes)?,
             filled: 0,
@@ -94,6 +98,7 @@ impl<'o> Pieces<'o> {
         if self.filled > 0 {
             self.output.write(self.piece.aligned_like(0, self.filled))?;
             self.written += self.filled as u64;
+            self.done.fetch_add(self.filled as u64, Relaxed);
             self.filled = 0;
         }
         Ok(())
@@ -202,8 +207,8 @@ mod tests {
             [(4096, vec![0, 4094, 8190]), (1 << 20, vec![0, 4]), (8192, vec![8190])]
         {
             let mut memory = Memory::default();
-            let mut pieces =
-                Pieces::new(StateContent::random(1, 5, "f"), piece, &mut memory).unwrap();
+            let (content, done) = (StateContent::random(1, 5, "f"), AtomicU64::new(0));
+            let mut pieces = Pieces::new(content, piece, &mut memory, &done).unwrap();
             pieces.put(&[0; 10_000]).unwrap();
             for offset in patches {
                 pieces.patch(offset, b"abcd").unwrap();
@@ -212,6 +217,7 @@ mod tests {
             pieces.put(b"end").unwrap();
             let (bytes, crc) = pieces.finish().unwrap();
             assert_eq!(bytes as usize, memory.bytes.len());
+            assert_eq!(done.into_inner(), bytes);
             assert_eq!(crc, crc32fast::hash(&memory.bytes), "{piece}");
             assert_eq!(sum, crc32fast::hash(&memory.bytes[10_000..310_001]));
             let (_, whole) = memory.writes.split_last().unwrap();

@@ -6,13 +6,13 @@ use super::fragile::{FragileFiles, Names};
 use super::*;
 use crate::clock::Clock;
 use crate::comm::tests::Threads;
+use crate::live::Signals;
 use crate::ranks::Ranks;
 use feedrate_measure::record::RankCheckpoint;
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
 use feedrate_spec::plan::{CheckpointPlan, WriteInterface};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     let state = StatePlan {
@@ -50,9 +50,6 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     }
 }
 
-/// Nobody leaves.
-static NEVER: AtomicBool = AtomicBool::new(false);
-
 fn save_to(files: &dyn FileSystem, plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
     let mut own = CheckpointFolder::new(files, plan, Clock::new(), 1, 5);
     own.begin()?;
@@ -80,7 +77,8 @@ fn save(plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
 
 fn load_all(plan: &CheckpointPlan, shift: u64) -> Result<Vec<RankCheckpoint>, CheckpointError> {
     let plan = CheckpointPlan { read_rank_shift: shift, ..plan.clone() };
-    load(&plan, Clock::new(), 1, 5, &Ranks::alone(3), &NEVER).map(|loaded| loaded.ranks)
+    load(&plan, Clock::new(), 1, 5, &Ranks::alone(3), &Signals::default())
+        .map(|loaded| loaded.ranks)
 }
 
 #[test]
@@ -91,13 +89,14 @@ fn processes_write_one_checkpoint_together() {
         let plan = CheckpointPlan { keep_last: Some(1), ..plan };
         let part = |comm: Threads| {
             let ranks = Ranks::new(Arc::new(comm), 3);
-            let mut saver = Saver::new(&plan, Clock::new(), ranks.clone(), Arc::default());
+            let mut saver = Saver::new(&plan, Clock::new(), ranks.clone(), &Signals::default());
             for step in [4, 5] {
                 saver.save(CheckpointDue { epoch: 1, steps: step, step }).unwrap();
             }
             saver.finish().unwrap();
             let shifted = CheckpointPlan { read_rank_shift: 1, ..plan.clone() };
-            let loaded = load(&shifted, Clock::new(), 1, 5, &ranks, &NEVER).unwrap().ranks;
+            let loaded =
+                load(&shifted, Clock::new(), 1, 5, &ranks, &Signals::default()).unwrap().ranks;
             let saved = saver.take_saved().pop().unwrap();
             (saved.record.ranks, loaded, ranks.own.len())
         };
@@ -440,7 +439,7 @@ fn checkpoints_differ_and_none_is_taken_for_another() {
     for (ones, format) in [(false, "raw"), (false, "pt"), (true, "raw")] {
         let temporary = tempfile::tempdir().unwrap();
         let plan = CheckpointPlan { ones, ..plan(temporary.path(), format, false) };
-        let mut saver = Saver::new(&plan, Clock::new(), Ranks::alone(3), Arc::default());
+        let mut saver = Saver::new(&plan, Clock::new(), Ranks::alone(3), &Signals::default());
         let all = [(1, 5), (1, 6), (2, 5), (5, 1)];
         for (epoch, step) in all {
             saver.save(CheckpointDue { epoch, steps: step, step }).unwrap();

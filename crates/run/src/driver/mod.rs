@@ -14,4 +14,4 @@ mod real;
 mod tests;
 
 pub use error::RunError;
-pub use real::{DriverOptions, Epoch, Live, Pause, RealDriver, Signals, WorkProgress};
+pub use real::{DriverOptions, Epoch, Pause, RealDriver, WorkProgress};

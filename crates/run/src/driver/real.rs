@@ -12,6 +12,7 @@ use super::worker::Worker;
 use crate::clock::Clock;
 use crate::comm::Comm;
 use crate::layers::GroupStorages;
+use crate::live::{Live, LivePhase, Signals};
 use crate::op_log::OpLog;
 use feedrate_data::storage::Handle;
 use feedrate_engine::effects::{self, Conductor};
@@ -22,7 +23,6 @@ use feedrate_measure::record::ranges::{FileRange, FileReads, RangeLog};
 use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
 use feedrate_spec::plan::{Barrier, FileAccess};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -39,46 +39,6 @@ const GRACE_NS: u64 = 3_000_000_000;
 const GRACE_TOGETHER_NS: u64 = 200_000_000;
 /// A worker needs a few kilobytes; formats keep their buffers on the heap.
 const STACK_BYTES: usize = 256 << 10;
-
-/// Figures of the epoch being run, for whoever shows them.
-#[derive(Debug, Default)]
-pub struct Live {
-    /// From 1; 0 before the first.
-    pub epoch: AtomicU32,
-    /// An evaluation is what runs.
-    pub evaluates: AtomicBool,
-    /// Steps finished.
-    pub step: AtomicU64,
-    /// Steps of this epoch.
-    pub steps: AtomicU64,
-    /// Summed over accelerators.
-    pub load_ns: AtomicU64,
-    /// Summed over accelerators.
-    pub compute_ns: AtomicU64,
-    /// Summed over accelerators.
-    pub barrier_ns: AtomicU64,
-    /// Read by all loaders in this epoch.
-    pub read_bytes: AtomicU64,
-    /// Since the epoch began.
-    pub elapsed_ns: AtomicU64,
-    /// Bytes of the dataset that this process copies; 0 while it copies nothing.
-    pub to_copy_bytes: AtomicU64,
-    /// Those that it has copied.
-    pub copied_bytes: AtomicU64,
-}
-
-/// Shared by a run and whoever started it.
-#[derive(Clone, Debug, Default)]
-pub struct Signals {
-    /// Set by whoever wants the run to end.
-    pub interrupted: Arc<AtomicBool>,
-    /// Set when it has to: nothing that hangs is waited for any more.
-    pub leave: Arc<AtomicBool>,
-    /// Set by the driver when no more work may begin; waits of emulated storages end then.
-    pub stop: Arc<AtomicBool>,
-    /// Figures of the epoch being run.
-    pub live: Arc<Live>,
-}
 
 /// Work that the workers of a driver have done since it was made. It may be looked at from any thread, and holds nobody up.
 #[derive(Clone)]
@@ -230,8 +190,10 @@ impl RealDriver {
         self.stepper.prepare(steps);
         let live = &self.signals.live;
         let evaluates = self.evaluates();
-        live.evaluates.store(evaluates, Relaxed);
-        live.epoch.fetch_add(u32::from(!evaluates), Relaxed);
+        live.enter(if evaluates { LivePhase::Evaluates } else { LivePhase::Trains });
+        if live.epoch.fetch_add(u32::from(!evaluates), Relaxed) == 0 {
+            live.begun_ns.store(self.now_ns(), Relaxed);
+        }
         live.steps.store(steps, Relaxed);
         live.step.store(0, Relaxed);
         self.conductor.publish(steps, &self.shared.queues, &mut self.effects);
@@ -284,7 +246,7 @@ impl RealDriver {
                 let stepper = &mut self.stepper;
                 let is_over = self.conductor.handle(event, now_ns, stepper, queues, effects);
                 if stepped {
-                    show(&self.signals.live, stepper, queues, now_ns);
+                    show(&self.signals.live, stepper, queues);
                 }
                 if is_over {
                     // Loaders go on reading while a checkpoint is written.
@@ -455,14 +417,13 @@ impl Waiter {
     }
 }
 
-fn show(live: &Live, stepper: &Stepper, queues: &[Queue], now_ns: u64) {
+fn show(live: &Live, stepper: &Stepper, queues: &[Queue]) {
     let totals = stepper.recorder().totals();
     live.step.store(stepper.steps_done(), Relaxed);
     live.load_ns.store(totals.load_ns, Relaxed);
     live.compute_ns.store(totals.compute_ns, Relaxed);
     live.barrier_ns.store(totals.barrier_ns, Relaxed);
     live.read_bytes.store(queues.iter().map(Queue::read_bytes).sum(), Relaxed);
-    live.elapsed_ns.store(now_ns, Relaxed);
 }
 
 /// The kernel may delay timers of a thread by its slack, 50 µs by default; the conductor wants none.

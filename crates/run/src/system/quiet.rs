@@ -52,7 +52,7 @@ pub struct Quiet {
 }
 
 /// Look at the disk below `folder` and at the processors, `look` at a time, until they are quiet, `limit` is over or `stop` is set.
-/// `on_wait` is called once, if one look is not all.
+/// `on_wait` is told after each look but the last what it saw.
 pub fn wait_until_quiet(
     folder: &Path,
     look: Duration,
@@ -60,9 +60,9 @@ pub fn wait_until_quiet(
     bounds: &Bounds,
     clock: &Clock,
     stop: &AtomicBool,
-    on_wait: &mut dyn FnMut(),
+    on_wait: &mut dyn FnMut(&MachineActivity),
 ) -> Quiet {
-    let (begun_ns, mut has_told) = (clock.now_ns(), false);
+    let begun_ns = clock.now_ns();
     loop {
         let activity = activity(folder, look, clock, stop);
         let is_quiet = activity.is_within(bounds);
@@ -71,9 +71,7 @@ pub fn wait_until_quiet(
         if is_quiet || is_over {
             return Quiet { waited_s: waited_ns as f64 / 1e9, activity, is_quiet };
         }
-        if !std::mem::replace(&mut has_told, true) {
-            on_wait();
-        }
+        on_wait(&activity);
     }
 }
 
@@ -111,6 +109,16 @@ impl MachineActivity {
     pub fn is_within(&self, bounds: &Bounds) -> bool {
         self.device_busy_share.is_none_or(|share| share <= bounds.device_busy_share_max)
             && self.cpu_busy_share.is_none_or(|share| share <= bounds.cpu_busy_share_max)
+    }
+
+    /// `vda busy 50 %, processors busy 90 %`: what is known.
+    pub fn busy(&self) -> String {
+        let device = self.device.as_deref().unwrap_or("the device");
+        let both = [(device, self.device_busy_share), ("processors", self.cpu_busy_share)];
+        let known = both.into_iter().filter_map(|(name, share)| Some((name, share?)));
+        let told: Vec<String> =
+            known.map(|(name, share)| format!("{name} busy {:.0} %", 100.0 * share)).collect();
+        told.join(", ")
     }
 
     /// " (2 MB/s read, 0 B/s written)".
@@ -233,7 +241,7 @@ mod tests {
         let go_on = AtomicBool::new(false);
         let mut waits = 0;
         let mut wait = |look, limit, stop: &AtomicBool| {
-            wait_until_quiet(here, look, limit, &never, &clock, stop, &mut || waits += 1)
+            wait_until_quiet(here, look, limit, &never, &clock, stop, &mut |_| waits += 1)
         };
         let noisy = wait(look, Duration::ZERO, &go_on);
         assert!(!noisy.is_quiet && noisy.activity.cpu_busy_share.is_some(), "{noisy:?}");
@@ -241,6 +249,6 @@ mod tests {
         let limit = Duration::from_secs(3600);
         assert!(!wait(limit, limit, &stop).is_quiet);
         assert!(!wait(look, 3 * look, &go_on).is_quiet);
-        assert_eq!(waits, 1, "only who looks twice waits");
+        assert!(waits > 0, "who looks twice waits");
     }
 }

@@ -16,7 +16,7 @@ use feedrate_measure::summary::Summary;
 use feedrate_report::words::{advice as words, untold};
 use feedrate_results::load_run;
 use feedrate_results::trials::{Outcome, TRIALS_FOLDER};
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use serde_json::{Value, json};
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};

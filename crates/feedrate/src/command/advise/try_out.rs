@@ -17,7 +17,7 @@ use feedrate_report::words::advice as words;
 use feedrate_results::trials::{
     ASKED, COMBINATION, Outcome, TRIALS_FILE, TRIALS_FOLDER, TrialsResult, Tried, TriedAdvice,
 };
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_spec::units;
 use std::ops::RangeInclusive;
 use std::path::Path;

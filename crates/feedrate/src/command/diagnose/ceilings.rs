@@ -4,12 +4,13 @@ mod alone;
 
 use super::passes::{Passes, PerSample, run};
 use crate::dataset::{OpenDataset, needs_files};
+use crate::progress::{LiveLine, Viewer};
 use crate::{catalog, progress};
 use feedrate_data::generate::Generated;
 use feedrate_data::storage::engine::{self, ENGINES, Engine};
 use feedrate_data::storage::{self, ReadStorage, Storage};
 use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung};
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_run::probe::{Operations, PlainFile, PlainReads, Probe};
 use feedrate_run::session::Preparation;
 use feedrate_run::system;
@@ -53,6 +54,7 @@ pub(super) struct Part<'a> {
     pub(super) files: Vec<PlainFile>,
     signals: &'a Signals,
     limit: Duration,
+    viewer: Viewer,
     /// Cores that may decode.
     pub(super) cores: u32,
     /// Throttle or delays stand for the storage in reads.
@@ -66,6 +68,7 @@ impl<'a> Part<'a> {
         dataset: &'a OpenDataset,
         signals: &'a Signals,
         limit: Duration,
+        viewer: Viewer,
     ) -> anyhow::Result<Self> {
         let mut own = plan.clone();
         (own.checkpoint, own.evaluation, own.iostat_devices) = (None, None, None);
@@ -113,6 +116,7 @@ impl<'a> Part<'a> {
             files: lengths,
             signals,
             limit,
+            viewer,
             cores,
         })
     }
@@ -446,17 +450,8 @@ impl<'a> Part<'a> {
         Ok(resident as f64 <= RESIDENT_SHARE_MAX * bytes as f64)
     }
 
-    fn line(&self, name: Rung) -> Line {
-        Line(progress::waiting(&format!("measuring: {}", name.name())))
-    }
-}
-
-/// A live line, gone when dropped.
-struct Line(indicatif::ProgressBar);
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
+    fn line(&self, name: Rung) -> LiveLine {
+        progress::waiting(&format!("measuring: {}", name.name()), self.viewer.clone())
     }
 }
 

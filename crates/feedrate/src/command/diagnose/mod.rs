@@ -84,10 +84,10 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let files = if workload.dataset_foreign { foreign } else { Files::Generated };
     let choice = dataset::choose(&plan, &data_root, files)?;
     let ranks = Ranks::alone(plan.accelerators);
-    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, &signals)?;
+    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, data.viewer(), &signals)?;
     let dataset = dataset.context("the workload reads no dataset")?;
     let (started, begun) = (results::wall_now(), Instant::now());
-    let part = Part::new(&plan, &dataset, &signals, limit)?;
+    let part = Part::new(&plan, &dataset, &signals, limit, data.viewer())?;
     let (ceilings, per_sample) = part.all()?;
     let took_s = begun.elapsed().as_secs_f64();
     let mut diagnosis = diagnosis(&plan, &part, ceilings, per_sample, started, took_s);

@@ -2,11 +2,12 @@
 
 use crate::dataset::OpenDataset;
 use crate::execute::{self, Execution, Talk};
+use crate::progress::Viewer;
 use anyhow::Context;
 use feedrate_measure::metric::counters_of_run;
 use feedrate_measure::record::{IoCounters, Record};
 use feedrate_measure::window::Scope;
-use feedrate_run::driver::Signals;
+use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::Plan;
 use std::sync::Arc;
@@ -123,6 +124,7 @@ pub(super) fn run(
             record: execute::new_record(plan, Some(dataset), None),
             results: None,
             talk: &mut Silence,
+            viewer: Viewer::Nobody,
             signals: &own,
             trace: None,
             unsaved: None,
@@ -140,7 +142,4 @@ struct Silence;
 impl Talk for Silence {
     fn epoch(&mut self, _: &Record) {}
     fn checkpoint(&mut self, _: &Record) {}
-    fn draws(&self) -> bool {
-        false
-    }
 }

@@ -124,10 +124,12 @@ impl<'a> Hunt<'a> {
     fn probe(&mut self, probes: &Probes<'_>, number: u64) -> anyhow::Result<Option<String>> {
         let count = self.count() + 1;
         let what = format!("run {count}: {}", self.range.words(number));
-        let line = progress::waiting(&what);
+        let file = format!("run-{count}");
+        let viewer = self.arguments.data.viewer();
+        let line = progress::run_of(&what, viewer, probes.live_file(&file));
         let begun = Instant::now();
-        let summary = probes.run(self.range.at(number)?, &format!("run-{count}"));
-        line.finish_and_clear();
+        let summary = probes.run(self.range.at(number)?, &file);
+        drop(line);
         let summary = summary?;
         // The first may have made the dataset.
         let own_s = if count == 1 { summary.figures.value(&DURATION_S) } else { None };

@@ -4,7 +4,9 @@ use super::datasets;
 use super::how::AS_IS;
 use super::reporter::Reporter;
 use super::row::{PlannedRow, RowCommand};
+use crate::cli::LIVE_FILE;
 use crate::interrupt;
+use crate::progress::Viewer;
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
@@ -18,8 +20,8 @@ use feedrate_results::row::Row;
 use feedrate_results::run::settings;
 use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
 use feedrate_run::clock::Clock;
-use feedrate_run::driver::Signals;
-use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
+use feedrate_run::live::Signals;
+use feedrate_run::system::{self, Asker, BOUNDS, MachineActivity, wait_until_quiet};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::PlanDoubt;
 use feedrate_spec::units;
@@ -70,7 +72,7 @@ impl ThisMachine {
             files: files.clone(),
             clock: Clock::new(),
             signals: Signals::default(),
-            reporter: Reporter::hidden(),
+            reporter: Reporter::new(Viewer::Nobody),
             program: std::env::current_exe().context("cannot tell which program this is")?,
             quiet_wait: Duration::ZERO,
         })
@@ -78,7 +80,7 @@ impl ThisMachine {
 
     /// Stop when the user says so.
     pub(super) fn listen(&mut self) {
-        self.reporter = Reporter::new();
+        self.reporter = Reporter::new(Viewer::User);
         self.signals = interrupt::signals_of_runner();
     }
 }
@@ -162,6 +164,9 @@ impl RunnerEnv for ThisMachine {
         };
         words.insert(0, what.into());
         let folder = self.task_folder(job.attempt, what)?;
+        let live_file = folder.join("live");
+        words.extend([LIVE_FILE.into(), live_file.display().to_string()]);
+        self.reporter.follow(live_file);
         if let (RunnerTask::Generate, Some(dataset)) = (task, &job.plan.dataset) {
             datasets::claim(&dataset.folder, &job.settings.id).map_err(failed)?;
         }
@@ -225,12 +230,18 @@ impl ThisMachine {
         }
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
         let (limit, stop) = (self.quiet_wait, &self.signals.interrupted);
-        let mut tell = || {
+        let mut has_told = false;
+        let mut tell = |activity: &MachineActivity| {
             let limit = units::seconds(limit.as_secs_f64());
             let waiting = format!("waiting up to {limit} for disk and processors to be quiet");
-            self.reporter.say(&waiting);
-            // For `study status` alone.
-            let _ = self.task_folder(job.attempt, QUIET).map(|of| write(&of, "stdout", &waiting));
+            if !std::mem::replace(&mut has_told, true) {
+                self.reporter.say(&waiting);
+                self.reporter.show(String::new(), None);
+                // For `study status` alone.
+                let _ =
+                    self.task_folder(job.attempt, QUIET).map(|of| write(&of, "stdout", &waiting));
+            }
+            self.reporter.change(format!("waiting for a quiet machine: {}", activity.busy()));
         };
         let quiet =
             wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop, &mut tell);

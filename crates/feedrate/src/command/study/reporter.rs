@@ -1,54 +1,92 @@
-//! Reports the progress of `feedrate study run`: a line an event, and in a terminal a live line below them.
+//! Reports the progress of `feedrate study run`: a line an event, and one of what goes on.
 
-use crate::{messages, progress};
+use crate::progress::{self, BETWEEN, LiveLine, NAME_COLUMNS, Viewer};
+use crate::text;
 use feedrate_analysis::precision::NextStep;
 use feedrate_spec::{escape, units};
 use feedrate_study::runner::RunnerEvent;
-use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Tells the user.
 pub(super) struct Reporter {
-    line: ProgressBar,
+    line: LiveLine,
+    now: Arc<Mutex<Now>>,
+}
+
+/// The work that goes on.
+struct Now {
+    /// Nothing where it is empty.
+    text: String,
+    since: Instant,
+    /// All that is pending took so long from then on, as far as can be told.
+    left_s: Option<f64>,
+    /// Where the process at work tells how far it is.
+    live_file: Option<PathBuf>,
+}
+
+impl Now {
+    fn line(&self, elapsed: Duration) -> String {
+        if self.text.is_empty() {
+            return String::new();
+        }
+        let left_s = self.left_s.map(|left_s| left_s - elapsed.as_secs_f64());
+        let left = left_s.filter(|&left_s| left_s >= 1.0);
+        let left = left.map(|left_s| format!("all: ≈ {} left", progress::rough_seconds(left_s)));
+        let told = progress::told(self.live_file.as_deref(), elapsed);
+        let parts = [Some(escape::one_line(&self.text).into_owned()), left, Some(told)];
+        Vec::from_iter(parts.into_iter().flatten()).join(BETWEEN)
+    }
 }
 
 impl Reporter {
-    pub(super) fn new() -> Self {
-        let style = ProgressStyle::with_template("{spinner} {msg} · {elapsed}")
-            .unwrap_or_else(|_| ProgressStyle::default_spinner());
-        Reporter { line: progress::waiting("").with_style(style) }
-    }
-
-    /// Without a live line.
-    pub(super) fn hidden() -> Self {
-        Reporter { line: ProgressBar::hidden() }
+    pub(super) fn new(viewer: Viewer) -> Self {
+        let now = Now { text: String::new(), since: Instant::now(), left_s: None, live_file: None };
+        let now = Arc::new(Mutex::new(now));
+        let shown = Arc::clone(&now);
+        let line = LiveLine::start(viewer, move |_| {
+            let now = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            now.line(now.since.elapsed())
+        });
+        Reporter { line, now }
     }
 
     /// Tell of one event.
     pub(super) fn tell(&self, event: &RunnerEvent) {
         let line = line(event);
-        let live = match event {
-            RunnerEvent::Running { left_s, .. } => {
-                format!("{line}; all that is left, about {}", units::seconds(*left_s))
+        let (live, left_s) = match event {
+            RunnerEvent::Running { label, number, of, left_s, .. } => {
+                (format!("[{number}/{of}] {}", text::cut(label, NAME_COLUMNS)), Some(*left_s))
             }
-            RunnerEvent::Generating { .. } => line.clone(),
-            _ => String::new(),
+            RunnerEvent::Generating { .. } => ("making its dataset".into(), None),
+            _ => (String::new(), None),
         };
-        if live.is_empty() || self.line.is_hidden() {
+        if live.is_empty() || !self.line.is_drawn() {
             self.say(&line);
         }
-        self.line.reset_elapsed();
-        self.line.set_message(escape::one_line(&live).into_owned());
+        self.show(live, left_s);
+    }
+
+    /// Something else goes on from here.
+    pub(super) fn show(&self, text: String, left_s: Option<f64>) {
+        let now = Now { text, since: Instant::now(), left_s, live_file: None };
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// The same goes on, in other words.
+    pub(super) fn change(&self, text: String) {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).text = text;
+    }
+
+    /// A process tells of it in this file.
+    pub(super) fn follow(&self, live_file: PathBuf) {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).live_file = Some(live_file);
     }
 
     /// A line that stays.
     pub(super) fn say(&self, text: &str) {
-        self.line.suspend(|| messages::note(text));
-    }
-}
-
-impl Drop for Reporter {
-    fn drop(&mut self) {
-        self.line.finish_and_clear();
+        self.line.say(text);
     }
 }
 
@@ -120,5 +158,28 @@ fn line(event: &RunnerEvent) -> String {
                 units::seconds(*expected_s)
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_tells_what_is_left_of_all_and_how_far_the_run_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("live");
+        let live_file = Some(file.clone());
+        let text = "[3/40] resnet50".to_string();
+        let now = Now { text, since: Instant::now(), left_s: Some(700.0), live_file };
+        let after = Duration::from_secs;
+        assert_eq!(now.line(after(5)), "[3/40] resnet50 · all: ≈ 12 min left · 5 s");
+        std::fs::write(&file, "epoch 1/2 step 3/9 · AU 50.0 %").unwrap();
+        assert_eq!(
+            now.line(after(650)),
+            "[3/40] resnet50 · all: ≈ 50 s left · epoch 1/2 step 3/9 · AU 50.0 %"
+        );
+        // It takes longer than was thought: what is left is not known any more.
+        assert_eq!(now.line(after(701)), "[3/40] resnet50 · epoch 1/2 step 3/9 · AU 50.0 %");
     }
 }

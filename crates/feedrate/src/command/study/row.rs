@@ -90,6 +90,7 @@ impl RowCommand {
             shrink_records: settings.shrink_records,
             foreign: false,
             json: false,
+            live_file: None,
         };
         Ok(RowCommand { cache, hooks: asked, data })
     }

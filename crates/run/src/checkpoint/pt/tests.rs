@@ -5,6 +5,7 @@ use crate::checkpoint::content::StateContent;
 use crate::checkpoint::sink::Pieces;
 use feedrate_spec::plan::state::{StateType, Tensor};
 use std::io::Read;
+use std::sync::atomic::AtomicU64;
 
 fn tensor(name: &str, elements: u64, element: StateType) -> Tensor {
     Tensor { name: name.into(), elements, element }
@@ -12,7 +13,8 @@ fn tensor(name: &str, elements: u64, element: StateType) -> Tensor {
 
 fn written(state: &StateFile) -> Vec<u8> {
     let mut file = tempfile::tempfile().unwrap();
-    let mut pieces = Pieces::new(StateContent::random(1, 5, &state.name), 4096, &mut file).unwrap();
+    let (content, done) = (StateContent::random(1, 5, &state.name), AtomicU64::new(0));
+    let mut pieces = Pieces::new(content, 4096, &mut file, &done).unwrap();
     Pt.write(&mut pieces, state).unwrap();
     pieces.finish().unwrap();
     let mut bytes = Vec::new();

@@ -2,11 +2,12 @@
 
 mod settings;
 
-use super::{DriverOptions, Epoch, RealDriver, Signals};
+use super::{DriverOptions, Epoch, RealDriver};
 use crate::clock::Clock;
 use crate::comm::tests::Threads;
 use crate::comm::{Comm, Solo};
 use crate::layers::GroupStorages;
+use crate::live::Signals;
 use feedrate_data::storage::{self, Storage};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader;
