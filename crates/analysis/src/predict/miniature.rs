@@ -268,6 +268,7 @@ impl Miniature {
         loader.client = scene.plan.loader.client.as_ref().map(|client| ClientPlan {
             per_sample_s: sample_s,
             receive_per_batch_s: client.receive_s(batch_bytes) * longer,
+            receive_wait_share: client.receive_wait_share,
             start_per_epoch_s: client.start_per_epoch_s * longer,
             ..ClientPlan::default()
         });

@@ -71,6 +71,23 @@ fn an_epoch_takes_as_long_as_its_client() {
     check(Case { loader: "native", workers: 1, ..CASE }, of_workers(), decodes, 60.0 * 20.0 + 5.0);
 }
 
+/// A third of the 3 ms of taking a batch over is waiting, which takes no core from a worker.
+#[test]
+fn waiting_for_a_batch_takes_no_core() {
+    let waiting = ClientPlan { receive_wait_share: 1.0 / 3.0, ..of_training() };
+    check(CASE, waiting.clone(), SimulatedStorage::default(), 20.0 + 60.0 * 8.0);
+    let one_core = SimulatedStorage { cores: Some(1), ..SimulatedStorage::default() };
+    let length_ms = |client: ClientPlan| {
+        let mut plan = plan(Case { compute_s: 0.0, ..CASE });
+        plan.loader.client = Some(ClientPlan { per_batch_s: 0.010, ..client });
+        lengths_ms(&simulate(&plan, one_core).0)[0]
+    };
+    // Worker and training take turns at the core: 10 + 2 ms a batch, not 10 + 3.
+    let [waits, works] = [waiting, of_training()].map(length_ms);
+    assert!((1.0..=2.0).contains(&(waits - 20.0 - 60.0 * 12.0)), "{waits}");
+    assert_eq!(works, 20.0 + 60.0 * 13.0);
+}
+
 #[test]
 fn the_utilisation_is_the_clients() {
     let mut plan = plan(Case { compute_s: 0.010, steps: 1000, ..CASE });

@@ -109,8 +109,8 @@ class WatchedStream(IterableDataset):
 class Measured:
     """What one pass over a loader showed."""
 
-    def __init__(self, rows, batches, waits, start):
-        self.rows, self.batches, self.waits, self.start = rows, batches, waits, start
+    def __init__(self, rows, batches, waits, start, computed=()):
+        self.rows, self.batches, self.waits, self.start, self.computed = rows, batches, waits, start, computed
 
     def bytes(self):
         return middle(row[1] for row in self.rows)
@@ -128,6 +128,10 @@ class Measured:
 
     def wait(self):
         return middle(self.waits)
+
+    def wait_share(self):
+        """Of what the main process takes for a batch: the rest it computes."""
+        return max(0.0, 1 - middle(self.computed) / self.wait())
 
 
 def middle(values):
@@ -173,10 +177,10 @@ class Job:
             loader = self.loader(folder, batch, workers, batches)
             asked = time.perf_counter()
             iterator = iter(loader)
-            waits, begun, held = [], None, None
+            waits, computed, begun, held = [], [], None, None
             least = min(batches, (FIRST + ENOUGH) * workers)
             while len(waits) < least or time.perf_counter() - begun < seconds:
-                before = time.perf_counter()
+                before, cpu = time.perf_counter(), time.process_time()
                 got = next(iterator, None)
                 if got is None:
                     break
@@ -184,6 +188,7 @@ class Job:
                 held = got
                 del got
                 waits.append(time.perf_counter() - before)
+                computed.append(time.process_time() - cpu)
                 begun = begun or time.perf_counter()
                 if pause:
                     time.sleep(pause)
@@ -193,8 +198,8 @@ class Job:
                 with open(os.path.join(folder, name)) as file:
                     lines = [line for line in file if line.endswith("\n")]
                 rows += [json.loads(line) for line in lines[FIRST:] or lines[1:]]
-            ready = waits[FIRST * workers :]
-            return Measured(rows, len(waits), ready, begun - asked if begun else None)
+            ready = slice(FIRST * workers, None)
+            return Measured(rows, len(waits), waits[ready], begun - asked if begun else None, computed[ready])
 
     def warm(self, seconds):
         """Read what a pass of that time gets through once, and keep to it: how many samples."""
@@ -241,8 +246,9 @@ def calibrated(job, seconds):
     small = job.measure(few, job.workers, share)
     others = 1 if job.workers > 1 else 2
     other = job.measure(job.batch, others, share)
-    # Batches are there before they are asked for, whatever the number of workers.
-    pause = 2 * own.all()
+    # Batches are there before they are asked for, and workers are at work on others, as in a loop that they nearly hold up: memory and the
+    # interpreter's lock are contended.
+    pause = 1.2 * own.wait()
     slow = job.measure(job.batch, job.workers, share, pause)
     slow_small = job.measure(few, job.workers, share / 2, pause * few / job.batch)
     start = starts(job, own) if not job.persistent else None
@@ -257,6 +263,7 @@ def calibrated(job, seconds):
             "handover_bytes_per_second": 1 / hand_over if hand_over else None,
             "receive_per_batch": receive,
             "receive_per_byte": receive_byte,
+            "receive_wait_share": slow.wait_share(),
             "start_per_epoch": start,
         },
         "told_apart": told_apart,

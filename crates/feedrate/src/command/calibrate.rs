@@ -81,6 +81,7 @@ struct ClientCosts {
     handover_bytes_per_second: Option<f64>,
     receive_per_batch: Option<f64>,
     receive_per_byte: Option<f64>,
+    receive_wait_share: Option<f64>,
     start_per_epoch: Option<f64>,
 }
 
@@ -233,6 +234,7 @@ impl ClientCosts {
             ("handover_bytes_per_second", self.handover_bytes_per_second.map(f64::round)),
             ("receive_per_batch", self.receive_per_batch),
             ("receive_per_byte", self.receive_per_byte),
+            ("receive_wait_share", self.receive_wait_share),
             ("start_per_epoch", self.start_per_epoch),
         ];
         let known = costs.iter().filter_map(|(key, cost)| cost.map(|cost| (key, cost)));

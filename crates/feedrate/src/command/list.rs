@@ -163,14 +163,14 @@ fn member(member: &Member) -> Listed {
 
 /// Costs, and the machine they were measured on.
 fn client(profile: &ClientProfile) -> Listed {
-    let [sample, byte, batch, handover, receive, receive_byte, start] = costs(profile);
+    let [sample, byte, batch, handover, receive, receive_byte, waits, start] = costs(profile);
     let summary = format!(
-        "A worker takes {sample} for a sample, {byte} for a byte, {batch} for a batch, and hands over {handover}; the training's process {receive} for a batch, {receive_byte} for a byte, {start} to start a worker"
+        "A worker takes {sample} for a sample, {byte} for a byte, {batch} for a batch, and hands over {handover}; the training's process {receive} for a batch and {receive_byte} for a byte ({waits} of it waiting), {start} to start a worker"
     );
     line(profile.name, &summary, &format!("measured on {MEASURED_ON}"))
 }
 
-fn costs(profile: &ClientProfile) -> [String; 7] {
+fn costs(profile: &ClientProfile) -> [String; 8] {
     let of = profile.plan();
     [
         units::seconds(of.per_sample_s),
@@ -179,6 +179,7 @@ fn costs(profile: &ClientProfile) -> [String; 7] {
         of.handover_bytes_per_second.map_or_else(|| "-".into(), units::bytes_per_second_rounded),
         units::seconds(of.receive_per_batch_s),
         units::seconds(of.receive_per_byte_s),
+        format!("{:.0} %", 100.0 * of.receive_wait_share),
         units::seconds(of.start_per_epoch_s),
     ]
 }

@@ -48,6 +48,10 @@ assert near([skewed.get(), skewed.rest()], [1.75 / 2.75 * 3.5e-3, 1 / 2.75 * 3.5
 # Batches that are there are waited for as long as in the mean, not as most of them.
 assert near([calibrate.Measured([], 10, [0.001] * 6 + [0.003] * 3 + [9.0], 0.0).wait()], [(5 * 0.001 + 3 * 0.003) / 8])
 
+# Of 2 ms for a batch half a millisecond is computed; more than the clock shows, as threads do, is no waiting.
+assert near([calibrate.Measured([], 10, [0.002] * 10, 0.0, [0.0005] * 10).wait_share()], [0.75])
+assert calibrate.Measured([], 10, [0.002] * 10, 0.0, [0.003] * 10).wait_share() == 0
+
 # What the probe writes of a batch: samples, bytes, and processor time, that within `__getitem__` among it.
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder, "sample")

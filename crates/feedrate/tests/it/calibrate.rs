@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const TOLD: &str = r#"{"client": {"per_sample": 0.0001466, "per_byte": 6.372e-10, "per_batch": 0.0021, "handover_bytes_per_second": 1164669494.5,
-    "receive_per_batch": 0.00114, "receive_per_byte": 1.8e-10, "start_per_epoch": null}, "told_apart": false, "samples": 400,
+    "receive_per_batch": 0.00114, "receive_per_byte": 1.8e-10, "receive_wait_share": 0.25, "start_per_epoch": null}, "told_apart": false, "samples": 400,
     "sample_bytes": 1053151.75, "batch_size": 4, "workers": 1, "batches": 138, "batch_cpu_seconds": {"1": 0.0087, "2": 0.0092}}"#;
 
 /// A script, and a Python that says so much about it.
@@ -42,6 +42,7 @@ client:
   handover_bytes_per_second: 1164669495
   receive_per_batch: 1.140e-3
   receive_per_byte: 1.800e-10
+  receive_wait_share: 2.500e-1
 ";
     assert_eq!(section, keys);
     let json = test.feedrate(&[CALIBRATE, &["--json"]].concat()).json();

@@ -32,26 +32,30 @@ pub(super) struct Receiver {
     pub(super) started_ns: AtomicU64,
     /// One more than the bytes of the batch that is to be taken over; 0 is none.
     pub(super) batch_bytes: AtomicU64,
-    pub(super) took_ns: AtomicU64,
+    /// When the last of these was asked for, and when the batch is taken over.
+    pub(super) asked_ns: AtomicU64,
+    pub(super) ends_ns: AtomicU64,
     pub(super) thread: OnceLock<Thread>,
 }
 
 impl Receiver {
     /// Start the workers, and open the queue for so many steps.
-    pub(super) fn start(&self, steps: u64) {
+    pub(super) fn start(&self, steps: u64, now_ns: u64) {
+        self.asked_ns.store(now_ns, Relaxed);
         self.start_steps.store(steps, Release);
         self.unpark();
     }
 
     /// Take a batch over, and tell the conductor.
-    pub(super) fn receive(&self, bytes: u64) {
+    pub(super) fn receive(&self, bytes: u64, now_ns: u64) {
+        self.asked_ns.store(now_ns, Relaxed);
         self.batch_bytes.store(bytes + 1, Release);
         self.unpark();
     }
 
-    /// How long starting workers took since the batch before, and how long the last batch did.
-    pub(super) fn took_ns(&self) -> [u64; 2] {
-        [self.started_ns.swap(0, AcqRel), self.took_ns.load(Acquire)]
+    /// How long starting workers took since the batch before, and how long the last batch did, which is taken over at `now_ns`.
+    pub(super) fn took_ns(&self, now_ns: u64) -> [u64; 2] {
+        [self.started_ns.swap(0, AcqRel), now_ns - self.asked_ns.load(Acquire)]
     }
 
     pub(super) fn unpark(&self) {

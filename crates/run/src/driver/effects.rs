@@ -10,7 +10,7 @@ use feedrate_spec::plan::order::shard;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Acquire, SeqCst};
 
 /// The conductor's means.
 pub(super) struct RealEffects {
@@ -23,6 +23,8 @@ pub(super) struct RealEffects {
     wakes: Vec<u32>,
     /// The batch of each accelerator that is being taken over, or was last.
     received: Vec<Option<u64>>,
+    /// Those whose timer is for the end of taking it over, not of a step.
+    receiving: Vec<bool>,
 }
 
 impl RealEffects {
@@ -34,22 +36,28 @@ impl RealEffects {
             devices: devices(&shared, &*comm)?,
             wakes: Vec::with_capacity(4 * accelerators),
             received: vec![None; accelerators],
+            receiving: vec![false; accelerators],
             shared,
             comm,
         })
     }
 
-    /// When the next step is over.
+    /// When the next step is over, or the next batch taken over.
     pub(super) fn next_timer_ns(&self) -> Option<u64> {
         self.timers.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
 
-    /// An accelerator whose step is over at `now_ns`.
+    /// An accelerator whose step is over at `now_ns`, or that has taken a batch over.
     pub(super) fn pop_timer(&mut self, now_ns: u64) -> Option<u32> {
         if self.next_timer_ns()? > now_ns {
             return None;
         }
         self.timers.pop().map(|Reverse((_, accelerator))| accelerator)
+    }
+
+    /// Whether the timer of `accelerator` was for a batch.
+    pub(super) fn has_received(&mut self, accelerator: u32) -> bool {
+        std::mem::take(&mut self.receiving[accelerator as usize])
     }
 
     pub(super) fn wake_now(&mut self) {
@@ -100,17 +108,24 @@ impl Effects for RealEffects {
 
     fn start(&mut self, accelerator: u32, steps: u64) -> bool {
         let receiver = self.shared.receivers.get(accelerator as usize);
-        receiver.map(|receiver| receiver.start(steps)).is_some()
+        receiver.map(|receiver| receiver.start(steps, self.shared.clock.now_ns())).is_some()
     }
 
     fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]> {
         let Some(receiver) = self.shared.receivers.get(accelerator as usize) else {
             return Some([0, 0]);
         };
-        if self.received[accelerator as usize].replace(batch) == Some(batch) {
-            return Some(receiver.took_ns());
+        let (at, now_ns) = (accelerator as usize, self.shared.clock.now_ns());
+        if self.received[at].replace(batch) != Some(batch) {
+            receiver.receive(bytes, now_ns);
+            return None;
         }
-        receiver.receive(bytes);
+        let ends_ns = receiver.ends_ns.load(Acquire);
+        if ends_ns <= now_ns {
+            return Some(receiver.took_ns(now_ns));
+        }
+        self.receiving[at] = true;
+        self.timers.push(Reverse((ends_ns, accelerator)));
         None
     }
 

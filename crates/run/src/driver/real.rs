@@ -282,7 +282,11 @@ impl RealDriver {
         }
         let now_ns = self.now_ns();
         while let Some(accelerator) = self.effects.pop_timer(now_ns) {
-            self.conductor.push(StepEvent::ComputeDone(accelerator));
+            if self.effects.has_received(accelerator) {
+                self.conductor.retry(accelerator, &self.shared.queues, &mut self.effects);
+            } else {
+                self.conductor.push(StepEvent::ComputeDone(accelerator));
+            }
         }
         now_ns
     }

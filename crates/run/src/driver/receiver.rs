@@ -3,20 +3,21 @@
 use super::client::burn;
 use super::shared::Shared;
 use crate::clock::thread_cpu_ns;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Until told to stop.
 pub(super) fn run(shared: &Shared, accelerator: u32) {
     let (own, loader) = (&shared.receivers[accelerator as usize], &shared.job.plan.loader);
+    // Returns when it was asked for, and when it is done.
     let work = |seconds: f64| {
-        let began_ns = shared.clock.now_ns();
         burn(thread_cpu_ns().saturating_add((seconds * 1e9) as u64), &shared.stop);
-        shared.clock.now_ns() - began_ns
+        (own.asked_ns.load(Relaxed), shared.clock.now_ns())
     };
     while !shared.stop.load(Acquire) {
         let steps = own.start_steps.swap(0, AcqRel);
         if steps > 0 {
-            own.started_ns.store(work(loader.start_s()), Release);
+            let (asked_ns, now_ns) = work(loader.start_s());
+            own.started_ns.store(now_ns - asked_ns, Release);
             shared.queues[accelerator as usize].publish(steps);
             shared.wake_workers(accelerator);
             continue;
@@ -24,7 +25,11 @@ pub(super) fn run(shared: &Shared, accelerator: u32) {
         match own.batch_bytes.swap(0, AcqRel) {
             0 => std::thread::park(),
             bytes => {
-                own.took_ns.store(work(loader.receive_s((bytes - 1) as f64)), Release);
+                let [cpu_s, wait_s] = loader.receive_s((bytes - 1) as f64);
+                let (asked_ns, now_ns) = work(cpu_s);
+                // Where cores are contended, computing takes longer, and less is left to wait for.
+                let ends_ns = asked_ns.saturating_add(((cpu_s + wait_s) * 1e9) as u64);
+                own.ends_ns.store(ends_ns.max(now_ns), Release);
                 shared.tell(accelerator);
             }
         }

@@ -122,7 +122,7 @@ impl Shared {
         if let Some(threads) = loader.decode_threads {
             shared.decoders.resize_with(accelerators, || Gate::new(threads));
         }
-        if loader.receive_s(1.0) + loader.start_s() > 0.0 {
+        if loader.receive_s(1.0) != [0.0; 2] || loader.start_s() > 0.0 {
             shared.receivers.resize_with(accelerators, Receiver::default);
         }
         shared

@@ -24,6 +24,9 @@ pub struct ClientPlan {
     pub receive_per_batch_s: f64,
     /// The same for a byte.
     pub receive_per_byte_s: f64,
+    /// Share of these two in which it waits, for what workers hold, instead of computing.
+    #[serde(default)]
+    pub receive_wait_share: f64,
     /// Training process's for each worker, before any of them reads; 0 where it reads itself.
     pub start_per_epoch_s: f64,
 }
@@ -39,23 +42,24 @@ pub struct ClientProfile {
     handover_bytes_per_second: f64,
     receive_per_batch_s: f64,
     receive_per_byte_s: f64,
+    receive_wait_share: f64,
     start_per_epoch_s: f64,
 }
 
 /// The machine and the versions that the profiles were measured on, by `feedrate calibrate`.
 pub const MEASURED_ON: &str = "AMD EPYC, 2 cores; PyTorch 2.15, numpy 2.4, h5py 3.16, Pillow 13.0, tfrecord 1.14, Python 3.11";
 
-/// Plain PyTorch, by the format of the files: for a sample, a byte, a batch, its hand-over, a batch and a byte received, a worker started.
+/// Plain PyTorch, by the format of the files: for a sample, a byte, a batch, its hand-over, a batch and a byte received, the share of it that is waiting, a worker started.
 pub static CLIENT_PROFILES: &[ClientProfile] = &[
-    profile("pytorch-npz", [1.6e-4, 1.05e-9, 6e-4, 1.15e9, 8e-4, 2.1e-10, 0.045]),
-    profile("pytorch-npy", [8e-5, 4.6e-10, 8e-4, 1.2e9, 6e-4, 2.0e-10, 0.038]),
-    profile("pytorch-hdf5", [3.3e-4, 4.6e-10, 8e-4, 1.1e9, 9e-4, 2.0e-10, 0.045]),
-    profile("pytorch-jpeg", [0.0, 3.6e-8, 8e-4, 7.0e7, 1.5e-3, 2.5e-9, 0.06]),
-    profile("pytorch-png", [4.4e-4, 1.73e-8, 1.0e-3, 5.2e8, 1.2e-3, 3.5e-10, 0.075]),
-    profile("pytorch-tfrecord", [1.3e-5, 2.0e-10, 1.4e-4, 2.5e9, 5e-4, 2.0e-10, 0.036]),
+    profile("pytorch-npz", [1.6e-4, 1.05e-9, 6e-4, 1.15e9, 8e-4, 2.1e-10, 0.4, 0.045]),
+    profile("pytorch-npy", [8e-5, 4.6e-10, 8e-4, 1.2e9, 6e-4, 2.0e-10, 0.4, 0.038]),
+    profile("pytorch-hdf5", [3.3e-4, 4.6e-10, 8e-4, 1.1e9, 9e-4, 2.0e-10, 0.4, 0.045]),
+    profile("pytorch-jpeg", [0.0, 3.6e-8, 8e-4, 7.0e7, 1.5e-3, 2.5e-9, 0.4, 0.06]),
+    profile("pytorch-png", [4.4e-4, 1.73e-8, 1.0e-3, 5.2e8, 1.2e-3, 3.5e-10, 0.4, 0.075]),
+    profile("pytorch-tfrecord", [1.3e-5, 2.0e-10, 1.4e-4, 2.5e9, 5e-4, 2.0e-10, 0.4, 0.036]),
 ];
 
-const fn profile(name: &'static str, costs: [f64; 7]) -> ClientProfile {
+const fn profile(name: &'static str, costs: [f64; 8]) -> ClientProfile {
     ClientProfile {
         name,
         per_sample_s: costs[0],
@@ -64,7 +68,8 @@ const fn profile(name: &'static str, costs: [f64; 7]) -> ClientProfile {
         handover_bytes_per_second: costs[3],
         receive_per_batch_s: costs[4],
         receive_per_byte_s: costs[5],
-        start_per_epoch_s: costs[6],
+        receive_wait_share: costs[6],
+        start_per_epoch_s: costs[7],
     }
 }
 
@@ -84,6 +89,7 @@ impl ClientProfile {
             handover_bytes_per_second: Some(self.handover_bytes_per_second),
             receive_per_batch_s: self.receive_per_batch_s,
             receive_per_byte_s: self.receive_per_byte_s,
+            receive_wait_share: self.receive_wait_share,
             start_per_epoch_s: self.start_per_epoch_s,
         }
     }
@@ -101,7 +107,7 @@ impl ClientPlan {
         self.per_sample_s * samples + self.per_byte_s * bytes + self.batch_s(batches, bytes)
     }
 
-    /// Training process's for a batch of `bytes`.
+    /// Training process's for a batch of `bytes`, computing and waiting.
     pub fn receive_s(&self, bytes: f64) -> f64 {
         self.receive_per_batch_s + self.receive_per_byte_s * bytes
     }
@@ -126,9 +132,11 @@ impl ClientPlan {
 }
 
 impl LoaderPlan {
-    /// In which the training's process takes over a batch of `bytes`.
-    pub fn receive_s(&self, bytes: f64) -> f64 {
-        self.client.as_ref().map_or(0.0, |client| client.receive_s(bytes))
+    /// In which the training's process takes over a batch of `bytes`: computing, then waiting.
+    pub fn receive_s(&self, bytes: f64) -> [f64; 2] {
+        let Some(client) = &self.client else { return [0.0; 2] };
+        let wait_s = client.receive_s(bytes) * client.receive_wait_share;
+        [client.receive_s(bytes) - wait_s, wait_s]
     }
 
     /// Times of the client where `bytes` are read for a batch; `None` of an ideal one.
@@ -137,6 +145,7 @@ impl LoaderPlan {
         Some(ClientTimes {
             worker_batch_s: client.worker_s(self.batch_size as f64, 1.0, bytes),
             receive_batch_s: client.receive_s(bytes),
+            receive_wait_share: client.receive_wait_share,
             start_s: self.start_s(),
         })
     }
@@ -155,6 +164,8 @@ pub struct ClientTimes {
     pub worker_batch_s: f64,
     /// That of the training's process for a batch, between two steps.
     pub receive_batch_s: f64,
+    /// Share of the latter in which that process waits.
+    pub receive_wait_share: f64,
     /// That of the training's process before an epoch's first batch.
     pub start_s: f64,
 }
@@ -168,7 +179,8 @@ impl ClientTimes {
             0 => of_training_s + self.worker_batch_s,
             workers => of_training_s.max(self.worker_batch_s / f64::from(workers)),
         };
-        step_s.max((self.worker_batch_s + self.receive_batch_s) / cores)
+        let receive_cpu_s = self.receive_batch_s * (1.0 - self.receive_wait_share);
+        step_s.max((self.worker_batch_s + receive_cpu_s) / cores)
     }
 
     /// The highest utilisation that this leaves, in percent.

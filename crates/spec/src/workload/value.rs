@@ -184,6 +184,7 @@ kinds! {
         value if value <= 1.0 => Ok(value),
         _ => Err(Problem::new(format!("`{}` is above 1", node.brief())).hint("give a share: `0.9` is 90 %")),
     };
+    OptionalShare: "number from 0 to 1, or null" => Option<f64>, |node| optional::<Share>(node);
     Percent: "whole number from 0 to 100" => u32, |node| match in_range(node, whole(node)?)? {
         value if value <= 100 => Ok(value),
         _ => Err(Problem::new(format!("`{}` is above 100", node.brief())).hint("give a number from 0 to 100")),

@@ -128,6 +128,7 @@ fn processor_time_is_burnt_for_the_client() {
                 per_batch_s: 1e-4,
                 handover_bytes_per_second: has_workers.then_some(SAMPLE_BYTES as f64 / 1e-4),
                 receive_per_batch_s: if has_workers { 1e-4 } else { 0.0 },
+                receive_wait_share: 0.5,
                 start_per_epoch_s: if has_workers { 1e-3 } else { 0.0 },
                 ..ClientPlan::default()
             });

@@ -14,6 +14,7 @@ const COSTS: &[&str] = &[
     "handover_bytes_per_second",
     "receive_per_batch",
     "receive_per_byte",
+    "receive_wait_share",
     "start_per_epoch",
 ];
 
@@ -22,6 +23,7 @@ const BETWEEN_PROCESSES: &[&str] = &[
     "client.handover_bytes_per_second",
     "client.receive_per_batch",
     "client.receive_per_byte",
+    "client.receive_wait_share",
     "client.start_per_epoch",
 ];
 
@@ -53,6 +55,7 @@ impl Builder<'_> {
                 .or(known.handover_bytes_per_second),
             receive_per_batch_s: w.client_receive_per_batch.unwrap_or(known.receive_per_batch_s),
             receive_per_byte_s: w.client_receive_per_byte.unwrap_or(known.receive_per_byte_s),
+            receive_wait_share: w.client_receive_wait_share.unwrap_or(known.receive_wait_share),
             start_per_epoch_s: w.client_start_per_epoch.unwrap_or(known.start_per_epoch_s),
             name: if is_changed { None } else { known.name },
         };

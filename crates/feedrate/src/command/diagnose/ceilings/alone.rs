@@ -44,8 +44,8 @@ impl Part<'_> {
 
     /// Workers that compute for it, and the training's process, which takes batches over between two steps.
     pub(super) fn client(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
-        let name = Rung::Client;
-        let passes = self.alone(name, self.plan.loader.client.clone())?;
+        let (name, client) = (Rung::Client, self.plan.loader.client.as_ref());
+        let passes = self.alone(name, client.cloned())?;
         let (io, workers) = (&passes.io, self.plan.loader.workers);
         let batch = self.plan.loader.batch_size as f64;
         let each_s = |ns: u64, of: u64| if ns == 0 { 0.0 } else { ns as f64 / 1e9 / of as f64 };
@@ -53,6 +53,7 @@ impl Part<'_> {
         let times = ClientTimes {
             worker_batch_s: batch * each_s(io.client_burnt_ns + io.client_own_ns, io.samples),
             receive_batch_s: each_s(io.receive_ns, passes.batches) + start_s,
+            receive_wait_share: client.map_or(0.0, |client| client.receive_wait_share),
             start_s,
         };
         // Workers compute meanwhile; the training's process either takes a batch over or waits for a step.
