@@ -9,12 +9,11 @@ use feedrate_data::stage::StageError;
 use feedrate_data::storage::StorageError;
 use feedrate_engine::job::ReadError;
 use feedrate_measure::record::file::RecordFileError;
-use feedrate_report::output::with_schema;
+use feedrate_report::output::JsonObject;
 use feedrate_run::checkpoint::CheckpointError;
 use feedrate_run::driver::RunError;
 use feedrate_spec::escape;
 use feedrate_spec::problem::Problems;
-use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -141,8 +140,8 @@ pub(crate) fn print(text: &str) -> Result<(), StdoutError> {
 }
 
 /// Data as one JSON object.
-pub(crate) fn print_json(object: Value) -> Result<(), StdoutError> {
-    write_line(&escape::in_json(&with_schema(object).to_string()))
+pub(crate) fn print_json(object: JsonObject) -> Result<(), StdoutError> {
+    write_line(object.text())
 }
 
 /// Data for people: lines as wide as the terminal, colours where they are wanted.

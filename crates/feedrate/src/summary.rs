@@ -19,6 +19,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record, StagingSummary};
 use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
+use feedrate_report::output::Schema;
 use feedrate_report::words::{advice, answer as words, client as client_words, untold};
 use feedrate_spec::units;
 use serde_json::{Value, json};
@@ -49,7 +50,7 @@ pub(crate) fn print(
             if let Some(found) = found {
                 object["found"] = serde_json::to_value(found)?;
             }
-            messages::print_json(object)?;
+            messages::print_json(Schema::Run.object(object))?;
         }
         Told::Answer => messages::print_page(&brief(summary, record, found))?,
         Told::Details => messages::print_page(&page(summary, record))?,

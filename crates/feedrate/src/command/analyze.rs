@@ -11,6 +11,7 @@ use feedrate_measure::metric::{
 };
 use feedrate_report::gather::of_index;
 use feedrate_report::opening::FINDINGS_MAX;
+use feedrate_report::output::Schema;
 use feedrate_report::report::Report;
 use feedrate_results::groups::{ResultGroup, checkpoint_groups, result_groups};
 use feedrate_results::index::{ReadOptions, RunIndex};
@@ -72,13 +73,13 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.unread.iter();
         let left_out = left_out.map(|one| json!({ "path": shown(&one.path), "why": one.why }));
-        messages::print_json(json!({
+        messages::print_json(Schema::Analyze.object(json!({
             "sources": sources.collect::<Value>(),
             "runs": found.runs.iter().map(object).collect::<Value>(),
             "groups": groups,
             "checkpoints": checkpoint_groups(&found.runs),
             "left_out": left_out.collect::<Value>(),
-        }))?;
+        })))?;
     } else {
         let report = of_index(found.clone(), &arguments.sources).map_err(UsageError::from)?;
         if arguments.all {

@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::messages;
 use clap::{Args, ValueEnum};
+use feedrate_report::output::Schema;
 use std::time::{Duration, Instant};
 
 /// `feedrate bench-crc`.
@@ -44,7 +45,9 @@ pub(crate) fn crc(arguments: &BenchArguments) -> anyhow::Result<Exit> {
             (rate, crc)
         }
     };
-    messages::print_json(serde_json::json!({ "bytes_per_second": rate, "crc": crc }))?;
+    messages::print_json(
+        Schema::Bench.object(serde_json::json!({ "bytes_per_second": rate, "crc": crc })),
+    )?;
     Ok(Exit::Fine)
 }
 

@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use feedrate_analysis::watched_client::{NoWatchedClient, watched_client};
 use feedrate_measure::record::file::read_text;
+use feedrate_report::output::Schema;
 use feedrate_results::load_run;
 use feedrate_run::system;
 use feedrate_spec::units;
@@ -123,7 +124,9 @@ fn finish(
             parse(file, &whole)?;
             write_output(file, whole.as_bytes(), Some(true))?;
         }
-        _ if arguments.json => messages::print_json(serde_json::to_value(told)?)?,
+        _ if arguments.json => {
+            messages::print_json(Schema::Calibrate.object(serde_json::to_value(told)?))?
+        }
         _ => messages::print(section.trim_end())?,
     }
     Ok(Exit::Fine)

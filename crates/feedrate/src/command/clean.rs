@@ -16,6 +16,7 @@ use feedrate_data::stage::{self, Stage};
 use feedrate_data::storage::{self, StorageError};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_report::output::Schema;
 use feedrate_results::{leftovers, load_run};
 use feedrate_run::checkpoint;
 use feedrate_spec::units;
@@ -244,7 +245,7 @@ fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutErr
     let bytes = removed().map(|item| item.bytes).sum();
     if arguments.json {
         let told = json!({ "removed": arguments.yes, "bytes": bytes, "items": items });
-        return messages::print_json(told);
+        return messages::print_json(Schema::Clean.object(told));
     }
     if items.is_empty() {
         return messages::print_page("nothing of feedrate lies there");

@@ -12,6 +12,7 @@ use feedrate_analysis::precision;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::Provenance;
 use feedrate_measure::metric::{Metric, Unit};
+use feedrate_report::output::Schema;
 use feedrate_report::words::comparison::{note, percent, verdict};
 use feedrate_report::words::number::{chance, with_ends};
 use feedrate_results::index::LeftOut;
@@ -117,7 +118,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         for (at, finding) in found.findings.iter().enumerate() {
             object["findings"][at]["says"] = json!(verdict(finding));
         }
-        messages::print_json(object)?;
+        messages::print_json(Schema::Compare.object(object))?;
     } else {
         messages::print_page(&page(arguments, &found, question))?;
     }

@@ -5,6 +5,7 @@ use crate::logs;
 use crate::{messages, text};
 use feedrate_analysis::likeness::{PatternComparison, compare_patterns};
 use feedrate_measure::record::Record;
+use feedrate_report::output::Schema;
 use feedrate_report::words::likeness::{aspect, distance, figures, verdict};
 use feedrate_results::load_run;
 use serde_json::json;
@@ -20,7 +21,7 @@ pub(super) fn compare_logs(a: &Path, b: &Path, as_json: bool) -> anyhow::Result<
         object["a"] = json!({"path": a, "kind": a_kind});
         object["b"] = json!({"path": b, "kind": b_kind});
         object["says"] = json!(verdict(&found));
-        messages::print_json(object)?;
+        messages::print_json(Schema::CompareLogs.object(object))?;
     } else {
         let head = [("A", a, a_kind), ("B", b, b_kind)]
             .map(|(name, path, kind)| format!("{name}  {}, {kind}", path.display()));

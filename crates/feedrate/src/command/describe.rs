@@ -6,6 +6,7 @@ use crate::cli::name_of;
 use crate::exit::{Exit, UsageError};
 use crate::{messages, text};
 use clap::{Args, ValueEnum};
+use feedrate_report::output::Schema;
 use feedrate_spec::workload::{Effect, KEYS, KeyInfo};
 use feedrate_study::design::{self, DesignKind};
 use serde_json::{Value, json};
@@ -49,11 +50,13 @@ pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
     }
     match found.as_slice() {
         [] => return Err(unknown(name, &all).into()),
-        [(family, one)] if arguments.json => messages::print_json(object(*family, one))?,
+        [(family, one)] if arguments.json => {
+            messages::print_json(Schema::Describe.object(object(*family, one)))?
+        }
         [(family, one)] => messages::print_page(&page(*family, one))?,
         several if arguments.json => {
             let members: Vec<Value> = several.iter().map(|(of, one)| object(*of, one)).collect();
-            messages::print_json(json!({ "members": members }))?;
+            messages::print_json(Schema::Describe.object(json!({ "members": members })))?;
         }
         several => {
             let names = several.iter().map(|(of, one)| format!("{} {}", name_of(*of), one.name));

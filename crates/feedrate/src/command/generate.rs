@@ -10,6 +10,7 @@ use crate::messages;
 use crate::resolve::{self, Resolved, resolve};
 use clap::Args;
 use feedrate_data::generate::Generated;
+use feedrate_report::output::Schema;
 use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
@@ -59,14 +60,14 @@ fn generate_on(
     let seconds = start.elapsed().as_secs_f64();
     let Generated { files_written: files, bytes_written: bytes, .. } = dataset.generated;
     if arguments.json {
-        messages::print_json(serde_json::json!({
+        messages::print_json(Schema::Generate.object(serde_json::json!({
             "folder": dataset.folder,
             "files": estimate.files,
             "file_bytes": estimate.file_bytes,
             "files_written": files,
             "bytes_written": bytes,
             "seconds": seconds,
-        }))?;
+        })))?;
     } else if files == 0 {
         messages::print_page(&format!(
             "{} is whole already: {} files, {}",

@@ -7,6 +7,7 @@ use crate::{folder, messages, summary, text};
 use clap::Args;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::summary::Figures;
+use feedrate_report::output::Schema;
 use feedrate_results::logs::{ImportedLog, LogJob, Lost};
 use feedrate_spec::units;
 use serde_json::json;
@@ -54,7 +55,9 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
     }
     let figures = Figures::of_reads(&log.record);
     if arguments.json {
-        messages::print_json(object(arguments, &log, &emulation, &figures)?)?;
+        messages::print_json(
+            Schema::Import.object(object(arguments, &log, &emulation, &figures)?),
+        )?;
     } else {
         messages::print_page(&page(arguments, &log, &emulation, &figures))?;
     }

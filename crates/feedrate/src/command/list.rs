@@ -11,6 +11,7 @@ use feedrate_data::{format, storage};
 use feedrate_engine::loader;
 use feedrate_measure::verdict::Bound;
 use feedrate_measure::{doubt, metric};
+use feedrate_report::output::Schema;
 use feedrate_report::plot::{PLOTS, Plot};
 use feedrate_report::words;
 use feedrate_run::{checkpoint, comm, compute};
@@ -92,7 +93,7 @@ pub(super) struct Listed {
 pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     let listed = listed(arguments.family);
     if arguments.json {
-        messages::print_json(json!({ "members": listed }))?;
+        messages::print_json(Schema::List.object(json!({ "members": listed })))?;
         return Ok(Exit::Fine);
     }
     let rows = listed.iter().map(|Listed { name, summary, notes }| {

@@ -7,6 +7,7 @@ use crate::resolve::{Resolved, resolve, unheeded};
 use crate::text;
 use crate::{catalog, messages};
 use feedrate_measure::record::file::NAMES_FILE;
+use feedrate_report::output::Schema;
 use feedrate_spec::plan::{
     CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt, Request,
 };
@@ -22,13 +23,13 @@ pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
         dataset::choose(&resolved.plan, &resolved.data_root, files)?;
     }
     if arguments.json {
-        messages::print_json(serde_json::json!({
+        messages::print_json(Schema::Plan.object(serde_json::json!({
             "plan": resolved.plan,
             "estimate": catalog::estimate(&resolved.plan),
             "checkpoint": resolved.plan.checkpoint,
             "without_effect": Vec::from_iter(unheeded(&resolved.workload)),
             "config": resolved_yaml(&resolved.workload),
-        }))?;
+        })))?;
     } else {
         messages::print_page(&page(&resolved))?;
     }

@@ -9,6 +9,7 @@ use clap::Args;
 use feedrate_measure::metric::Metric;
 use feedrate_report::draw::{Look, Theme, draw};
 use feedrate_report::gather::plot_data;
+use feedrate_report::output::Schema;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
 use feedrate_results::index::LeftOut;
 use feedrate_spec::units;
@@ -115,9 +116,9 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         write_output(target, &bytes, Some(arguments.force))?;
     }
     if arguments.json {
-        messages::print_json(json!({
+        messages::print_json(Schema::Plot.object(json!({
             "plot": name, "file": target, "left_out": left_out, "figure": figure,
-        }))?;
+        })))?;
     } else if let Some(target) = &target {
         messages::print_page(&format!("{}\n{}", target.display(), figure.caption))?;
     }

@@ -5,6 +5,7 @@ use crate::folder;
 use crate::messages;
 use clap::Args;
 use feedrate_measure::record::file::NAMES_FILE;
+use feedrate_report::output::Schema;
 use std::path::PathBuf;
 
 /// `feedrate scan`.
@@ -25,7 +26,7 @@ pub(super) fn scan(arguments: &ScanArguments) -> anyhow::Result<Exit> {
     let names = tempfile::tempdir()?;
     let found = folder::scan(&arguments.folder, &names.path().join(NAMES_FILE))?;
     if arguments.json {
-        messages::print_json(serde_json::to_value(&found)?)?;
+        messages::print_json(Schema::Scan.object(serde_json::to_value(&found)?))?;
     } else {
         let lines: Vec<String> = [found.line()].into_iter().chain(found.left_out()).collect();
         messages::print_page(&lines.join("\n"))?;

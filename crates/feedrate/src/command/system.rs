@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::messages;
 use clap::Args;
 use comfy_table::{Table, presets};
+use feedrate_report::output::Schema;
 use std::path::PathBuf;
 
 /// `feedrate system`.
@@ -24,7 +25,7 @@ pub(super) struct SystemArguments {
 pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
     let system = feedrate_run::system::system(Some(&arguments.data), None);
     if arguments.json {
-        messages::print_json(serde_json::to_value(&system)?)?;
+        messages::print_json(Schema::System.object(serde_json::to_value(&system)?))?;
         return Ok(Exit::Fine);
     }
     let mut table = Table::new();

@@ -8,6 +8,7 @@ use crate::{catalog, interrupt, messages, progress, threads};
 use feedrate_data::lock::LockAccess;
 use feedrate_data::verify::{self as data_verify, BadFile};
 use feedrate_data::{manifest, storage};
+use feedrate_report::output::Schema;
 use feedrate_spec::plan::Request;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::units;
@@ -33,10 +34,10 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let report = data_verify::verify(dataset, &layout, &*storage, threads(), &show, &interrupted)?;
     drop(line);
     if arguments.json {
-        messages::print_json(serde_json::json!({
+        messages::print_json(Schema::Verify.object(serde_json::json!({
             "folder": folder, "files": report.files, "bytes": report.bytes,
             "bad_files": report.bad_files, "bad": report.bad.iter().map(text).collect::<Vec<_>>(),
-        }))?;
+        })))?;
     } else {
         for bad in &report.bad {
             messages::say(format!("error: {}", text(bad)));

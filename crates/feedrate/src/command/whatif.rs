@@ -9,6 +9,7 @@ use feedrate_analysis::predict::{Pipeline, PipelineChange, Prediction, Scale, Un
 use feedrate_measure::metric::{AU_ALL_STEPS, Unit};
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
+use feedrate_report::output::Schema;
 use feedrate_report::words::untold;
 use feedrate_results::load_run;
 use feedrate_spec::plan::Plan;
@@ -94,12 +95,12 @@ pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
     if arguments.json {
         let told: Vec<Value> = rows.iter().map(|(question, of)| as_json(question, of)).collect();
         let measured = Summary::new(&record).figures.value(&AU_ALL_STEPS);
-        messages::print_json(json!({
+        messages::print_json(Schema::Whatif.object(json!({
             "run_dir": folder,
             "measured_au_percent": measured,
             "as_it_was": own.as_ref().ok(),
             "whatif": told,
-        }))?;
+        })))?;
     } else {
         messages::print_page(&page(&record, &own, &rows))?;
     }

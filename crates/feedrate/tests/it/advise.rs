@@ -22,7 +22,7 @@ fn a_run_is_advised_from_its_record_and_a_workload_is_run_first() {
         test.feedrate(&[&["run", "workload.yaml", "--json", "--quiet"], &LATENCY[..]].concat());
     let dir = json_of(&run.stdout)["run_dir"].as_str().unwrap().to_string();
     let told = json_of(&test.feedrate(&["advise", &dir, "--json"]).stdout);
-    assert_eq!((&told["schema"], &told["run_dir"]), (&json!(1), &json!(dir)));
+    assert_eq!((&told["schema"], &told["run_dir"]), (&json!("advise/2"), &json!(dir)));
     let of_run: Vec<&Value> = told["advice"].as_array().unwrap().iter().collect();
     assert!((1..=5).contains(&of_run.len()), "{told}");
     assert_eq!(of_run[0]["name"], "read_threads", "{told}");

@@ -46,7 +46,7 @@ client:
 ";
     assert_eq!(section, keys);
     let json = test.feedrate(&[CALIBRATE, &["--json"]].concat()).json();
-    assert_eq!(json["schema"], 1);
+    assert_eq!(json["schema"], "calibrate/2");
     assert_eq!(json["client"]["per_batch"], 0.0021);
     assert!(json["client"]["start_per_epoch"].is_null());
 }

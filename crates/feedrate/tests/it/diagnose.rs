@@ -65,7 +65,7 @@ fn a_throttle_is_the_ceiling_of_the_device() {
     let others = ["opens", "loader_null", "decode"].map(|of| rate(&told, of));
     assert!(others.iter().all(|other| rate(&told, "device") < *other), "{told}");
     assert!(rate(&told, "loader") < others[1], "{told}");
-    assert_eq!(told["schema"], 1);
+    assert_eq!(told["schema"], "diagnose/2");
     // Memory has no page cache, which is told and is not 0.
     let warm = &told["ceilings"][5];
     assert_eq!((&warm["name"], &warm["samples_per_second"]), (&json!("loader_warm"), &Value::Null));

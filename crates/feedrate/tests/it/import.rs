@@ -25,7 +25,7 @@ fn a_log_becomes_a_workload_that_runs() {
     let answer = test.feedrate(&["import", "job.strace", "-o", "job.yaml", "--json"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let told = answer.json();
-    assert_eq!((&told["schema"], &told["kind"]), (&json!(1), &json!("strace")));
+    assert_eq!((&told["schema"], &told["kind"]), (&json!("import/2"), &json!("strace")));
     assert_eq!(told["access"]["reads"], 24);
     assert_eq!(told["access"]["unique_bytes"], 120_000);
     assert_eq!(told["access"]["files_by_ranks"], json!([{"ranks": 1, "files": 24}]));

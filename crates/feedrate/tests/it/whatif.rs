@@ -36,7 +36,7 @@ fn a_change_is_predicted_from_the_record_and_its_plan_is_that_of_a_run() {
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let report: Value = serde_json::from_str(&answer.stdout).unwrap();
     let asked = &report["whatif"][0];
-    assert_eq!(report["schema"], 1);
+    assert_eq!(report["schema"], "whatif/2");
     assert_eq!(asked["changes"][0], "reader.read_threads=4");
     let au = |of: &Value| of["au_percent"].as_f64().unwrap();
     let measured = report["measured_au_percent"].as_f64().unwrap();

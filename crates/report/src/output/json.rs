@@ -3,7 +3,7 @@
 use super::ReportOutput;
 use crate::experiment::experiments;
 use crate::report::Report;
-use feedrate_spec::escape;
+use feedrate_spec::{escape, names};
 use serde_json::{Value, json};
 
 pub(super) static OUTPUT: ReportOutput = ReportOutput {
@@ -13,20 +13,73 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
     write,
 };
 
-/// Version of all objects that `--json` prints: raised when a key goes or changes its meaning.
-const SCHEMA: u64 = 1;
-
-/// The object, with the version of what `--json` prints as its first key.
-#[must_use]
-pub fn with_schema(mut object: Value) -> Value {
-    if let Some(keys) = object.as_object_mut() {
-        keys.shift_insert(0, "schema".into(), SCHEMA.into());
+names! {
+    /// What an object that `--json` prints is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "each is called after its command")]
+    pub enum Schema {
+        Advise = "advise",
+        Analyze = "analyze",
+        Bench = "bench",
+        Calibrate = "calibrate",
+        Clean = "clean",
+        Compare = "compare",
+        CompareLogs = "compare_logs",
+        Describe = "describe",
+        Diagnose = "diagnose",
+        Generate = "generate",
+        Import = "import",
+        List = "list",
+        Plan = "plan",
+        Plot = "plot",
+        Report = "report",
+        Run = "run",
+        Scale = "scale",
+        ScaleDryRun = "scale_dry_run",
+        Scan = "scan",
+        StudyDryRun = "study_dry_run",
+        StudyNew = "study_new",
+        StudyRun = "study_run",
+        StudyShow = "study_show",
+        StudyStatus = "study_status",
+        System = "system",
+        Trials = "trials",
+        Tune = "tune",
+        Verify = "verify",
+        Whatif = "whatif",
     }
-    object
+}
+
+impl Schema {
+    /// Raised when a key goes or changes its meaning.
+    const fn version(self) -> u64 {
+        2
+    }
+
+    /// The object, after the version of the program that made it, and name and version of what it is.
+    #[must_use]
+    pub fn object(self, mut object: Value) -> JsonObject {
+        if let Some(keys) = object.as_object_mut() {
+            keys.shift_insert(0, "feedrate".into(), env!("CARGO_PKG_VERSION").into());
+            let schema = format!("{}/{}", self.name(), self.version());
+            keys.shift_insert(1, "schema".into(), schema.into());
+        }
+        JsonObject(escape::in_json(&object.to_string()).into())
+    }
+}
+
+/// An object with its schema, as JSON.
+pub struct JsonObject(String);
+
+impl JsonObject {
+    /// One line.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
 }
 
 fn write(report: &Report) -> String {
     let mut object = json!(report);
     object["experiments"] = json!(experiments(report));
-    format!("{}\n", escape::in_json(&with_schema(object).to_string()))
+    format!("{}\n", Schema::Report.object(object).text())
 }

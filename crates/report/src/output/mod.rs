@@ -12,7 +12,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use json::with_schema;
+pub use json::{JsonObject, Schema};
 
 use crate::report::Report;
 use feedrate_spec::escape;

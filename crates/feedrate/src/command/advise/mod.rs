@@ -13,6 +13,7 @@ use feedrate_analysis::predict::Untold;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
+use feedrate_report::output::Schema;
 use feedrate_report::words::{advice as words, untold};
 use feedrate_results::load_run;
 use feedrate_results::trials::{Outcome, TRIALS_FOLDER};
@@ -91,7 +92,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         return TryOut { of, record, opening, advice, also, budget_s, results, signals }.run();
     }
     if data.json {
-        messages::print_json(json!({
+        messages::print_json(Schema::Advise.object(json!({
             "run_dir": run_dir,
             "workload": summary.workload,
             "fed": summary.answer.fed,
@@ -99,7 +100,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
             "verdict": summary.answer.verdict,
             "says": opening,
             "advice": rows.iter().map(as_json).collect::<Vec<_>>(),
-        }))?;
+        })))?;
     } else {
         let results = format!("Results: {run_dir}");
         messages::print_page(&[opening, page(&summary, &rows), results].join("\n\n"))?;
@@ -123,7 +124,7 @@ fn tell_of_watched(data: &DataArguments, record: &Record) -> anyhow::Result<Exit
     let (why, hint) =
         (untold::why(&Untold::OnlyWatched), untold::run_that_tells(&Untold::OnlyWatched));
     if data.json {
-        messages::print_json(json!({
+        messages::print_json(Schema::Advise.object(json!({
             "run_dir": data.workload,
             "workload": summary.workload,
             "fed": summary.answer.fed,
@@ -131,7 +132,7 @@ fn tell_of_watched(data: &DataArguments, record: &Record) -> anyhow::Result<Exit
             "verdict": summary.answer.verdict,
             "says": opening,
             "advice": [],
-        }))?;
+        })))?;
     } else {
         let evidence = &summary.verdict.evidence;
         let results = format!("Results: {}", data.workload);

@@ -13,6 +13,7 @@ use feedrate_measure::metric::{DURATION_S, Unit};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_measure::stats;
+use feedrate_report::output::Schema;
 use feedrate_report::words::advice as words;
 use feedrate_results::trials::{
     ASKED, COMBINATION, Outcome, TRIALS_FILE, TRIALS_FOLDER, TrialsResult, Tried, TriedAdvice,
@@ -74,7 +75,7 @@ impl TryOut<'_> {
         let text = serde_json::to_string(&result)?;
         let kept = write_atomically(&folder.join(TRIALS_FILE), text.as_bytes());
         if data.json {
-            messages::print_json(serde_json::to_value(&result)?)?;
+            messages::print_json(Schema::Trials.object(serde_json::to_value(&result)?))?;
         } else {
             messages::print_page(&page(self.opening, &result, best(&trials, &candidates)))?;
         }

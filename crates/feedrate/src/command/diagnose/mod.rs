@@ -17,6 +17,7 @@ use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::ceilings as words;
 use feedrate_report::draw::{Look, draw};
+use feedrate_report::output::Schema;
 use feedrate_report::plot::ceilings as picture;
 use feedrate_results::diagnosis::{
     Ceiling, DIAGNOSIS_FILE, DIAGNOSIS_FOLDER, Diagnosis, Rung, largest_drop,
@@ -168,7 +169,7 @@ fn diagnosis(
 
 fn tell(of: &Diagnosis, folder: Option<&Path>, json: bool) -> anyhow::Result<()> {
     if json {
-        messages::print_json(serde_json::to_value(of)?)?;
+        messages::print_json(Schema::Diagnose.object(serde_json::to_value(of)?))?;
     } else {
         messages::print_page(&page(of, folder))?;
     }

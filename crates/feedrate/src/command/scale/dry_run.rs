@@ -3,6 +3,7 @@
 use super::ScaleArguments;
 use super::range::SearchRange;
 use crate::{catalog, messages, text};
+use feedrate_report::output::Schema;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use serde_json::json;
@@ -24,7 +25,7 @@ pub(super) fn tell(
     let runs = without_noise.min(arguments.max_runs);
     let least_s = run_s * runs as f64;
     if arguments.data.json {
-        messages::print_json(json!({
+        messages::print_json(Schema::ScaleDryRun.object(json!({
             "runs_without_noise": runs,
             "max_runs": arguments.max_runs,
             "dataset_bytes": dataset_bytes,
@@ -37,7 +38,7 @@ pub(super) fn tell(
             "max": max,
             "overrides": range.added(),
             "notes": range.notes,
-        }))?;
+        })))?;
         return Ok(());
     }
     let runs_max = units::counted(arguments.max_runs, "run");

@@ -10,6 +10,7 @@ use crate::probe::Probes;
 use crate::{interrupt, messages, results, text, time};
 use clap::{Args, ValueEnum};
 use feedrate_measure::metric::{Metric, Unit};
+use feedrate_report::output::Schema;
 use feedrate_report::words::search as words;
 use feedrate_results::search::ACCELERATORS;
 use feedrate_results::search::{Certainty, Find, Found, SearchResult};
@@ -108,7 +109,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         ended?;
     } else {
         if arguments.data.json {
-            messages::print_json(serde_json::to_value(&result)?)?;
+            messages::print_json(Schema::Scale.object(serde_json::to_value(&result)?))?;
         } else {
             messages::print_page(&page(&result, response))?;
         }

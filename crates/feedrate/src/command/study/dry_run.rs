@@ -4,6 +4,7 @@ use super::ledger::Ledger;
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
 use crate::text;
+use feedrate_report::output::Schema;
 use feedrate_results::place::label;
 use feedrate_spec::units;
 use feedrate_study::datasets::{DiskChange, Forecast, Now};
@@ -70,13 +71,13 @@ fn tell(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
     let generate_bytes: u64 = runs.iter().map(|run| run.change.generate_bytes).sum();
     let is_short = runs.iter().any(|run| run.change.short_bytes.is_some());
     if json {
-        return messages::print_json(json!({
+        return messages::print_json(Schema::StudyDryRun.object(json!({
             "runs": runs,
             "run_s": run_s,
             "generation_s": generation_s,
             "generate_bytes": generate_bytes,
             "fits_disk": !is_short,
-        }));
+        })));
     }
     if runs.is_empty() {
         return messages::print_page("nothing is pending");

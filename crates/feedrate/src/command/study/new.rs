@@ -9,6 +9,7 @@ use crate::resolve::{self, WorkloadSource};
 use anyhow::Context;
 use clap::Args;
 use feedrate_measure::record::file::read_text;
+use feedrate_report::output::Schema;
 use feedrate_results::row::Row;
 use feedrate_results::table::Table;
 use feedrate_spec::problem::Problems;
@@ -239,7 +240,7 @@ fn tell(
         .iter()
         .map(|factor| json!({ "name": factor.name, "key": factor.key, "levels": factor.levels }))
         .collect();
-    messages::print_json(json!({
+    messages::print_json(Schema::StudyNew.object(json!({
         "csv": path,
         "design": resolved.design.name,
         "estimates": resolved.design.estimates,
@@ -249,5 +250,5 @@ fn tell(
         "seed": resolved.arrangement.seed,
         "aliases": drawn.aliases,
         "comments": drawn.comments,
-    }))
+    })))
 }

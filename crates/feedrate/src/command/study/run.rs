@@ -10,6 +10,7 @@ use crate::messages::{self, StdoutError};
 use crate::time::seconds;
 use clap::Args;
 use feedrate_measure::metric::Metric;
+use feedrate_report::output::Schema;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
@@ -149,12 +150,12 @@ fn tell(
         });
         let failed = report.failed.iter();
         let failed = failed.map(|(label, reason)| json!({ "label": label, "reason": reason }));
-        messages::print_json(json!({
+        messages::print_json(Schema::StudyRun.object(json!({
             "finished": finished,
             "failed": failed.collect::<Value>(),
             "stopped": report.is_stopped,
             "rows": told.collect::<Value>(),
-        }))?;
+        })))?;
     } else {
         let [done, pending, failed] = [Status::Done, Status::Pending, Status::Failed]
             .map(|status| places.iter().filter(|place| place.status == status).count());

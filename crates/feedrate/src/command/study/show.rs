@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::{messages, text};
 use clap::Args;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE};
+use feedrate_report::output::Schema;
 use feedrate_results::setting::Setting;
 use feedrate_results::state::{Attempt, Outcome, RowState};
 use feedrate_spec::units;
@@ -41,7 +42,7 @@ pub(super) fn show(arguments: &StudyShowArguments) -> anyhow::Result<Exit> {
             run["attempts"] = attempts(&ledger, index).map(json_of).collect();
             run
         });
-        messages::print_json(json!({ "runs": runs.collect::<Value>() }))?;
+        messages::print_json(Schema::StudyShow.object(json!({ "runs": runs.collect::<Value>() })))?;
         return Ok(Exit::Fine);
     }
     let pages: Vec<String> = indices.map(|index| page(&ledger, index, &places[index])).collect();

@@ -10,6 +10,7 @@ use feedrate_analysis::design::Declared;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
 use feedrate_measure::summary::Summary;
+use feedrate_report::output::Schema;
 use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCounts, orphans};
 use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
@@ -64,14 +65,14 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let orphans = folders_of(orphans(&ledger.rows, &ledger.state));
     if arguments.json {
         let rows = places.iter().enumerate().map(|(n, place)| ledger.json_of(n, place));
-        messages::print_json(json!({
+        messages::print_json(Schema::StudyStatus.object(json!({
             "study": ledger.machine.files.csv,
             "overview": overview,
             "left_s": left_s,
             "rows": rows.collect::<Value>(),
             "precision": known.as_ref().map(precision::json),
             "without_a_row": orphans,
-        }))?;
+        })))?;
         return Ok(Exit::Fine);
     }
     let mut parts = vec![

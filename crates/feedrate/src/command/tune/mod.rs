@@ -12,6 +12,7 @@ use crate::trials::{Response, Trials};
 use crate::{interrupt, messages, results, time};
 use clap::{Args, ValueEnum};
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
+use feedrate_report::output::Schema;
 use grid::{TuneGrid, tuned_keys};
 use std::path::PathBuf;
 use told::Told;
@@ -100,7 +101,7 @@ pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
     if !tuning.runners.is_empty() {
         let told = Told { tuning: &tuning, ended: &ended, folder: &folder };
         if arguments.data.json {
-            messages::print_json(told.json())?;
+            messages::print_json(Schema::Tune.object(told.json()))?;
         } else {
             messages::print_page(&told.page())?;
         }
