@@ -207,7 +207,7 @@ fn rust_component(root: &Path, command: &str, component: &str) -> Result<()> {
 /// All that `.venv` is for.
 const IMPORTS: &[&str] = &[
     "-c",
-    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, matplotlib, nbconvert, ipykernel, dlio_benchmark",
+    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, dlio_benchmark",
 ];
 
 fn virtual_environment(root: &Path) -> Result<()> {

@@ -17,6 +17,7 @@ use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::plan::{DatasetPlan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, Strictness, yaml_text};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ const AS_BYTES: &str = "files of one length are read as bytes where their names,
 const TOLD_MAX: usize = 8;
 
 /// Content of a folder.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct FoundFolder {
     /// Where.
     pub(crate) folder: PathBuf,
@@ -52,7 +53,7 @@ pub(crate) struct FoundFolder {
 }
 
 /// Files that are not trained on.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct FilesLeft {
     what: String,
     files: u64,

@@ -4,13 +4,15 @@ use crate::record::access::{Access, BIN_NAMES, FilesByRanks};
 use crate::record::common_sizes::CommonSize;
 use crate::record::{IoCounters, Record};
 use crate::window::Scope;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// So many common sizes are told, as Darshan's ACCESS1 to ACCESS4.
 const COMMON_SIZES: usize = 4;
 
 /// How files were read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[expect(missing_docs, reason = "the counters of these names say it")]
 pub struct AccessSummary {
     pub reads: u64,
@@ -19,6 +21,7 @@ pub struct AccessSummary {
     /// `null` where the record does not say.
     pub request_bytes: Option<RequestBytes>,
     /// By Darshan's bins, those without any left out; `null` where the record does not say.
+    #[schemars(with = "Option<BTreeMap<String, f64>>")]
     pub bytes_per_second_by_size: Option<BySize<f64>>,
     /// `null` where the record does not say.
     pub files_by_ranks: Option<Vec<FilesByRanks>>,
@@ -29,9 +32,10 @@ pub struct AccessSummary {
 pub struct BySize<T>(pub Vec<(&'static str, T)>);
 
 /// Sizes of reads.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RequestBytes {
     /// Reads by size, in Darshan's bins, those without any left out.
+    #[schemars(with = "BTreeMap<String, u64>")]
     pub histogram: BySize<u64>,
     /// The commonest sizes, the commonest first; `null` where none is known for sure to be.
     pub common: Option<Vec<CommonSize>>,

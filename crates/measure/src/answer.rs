@@ -12,11 +12,12 @@ use crate::verdict::{Bound, Verdict};
 use crate::waits::{WaitPart, Waits};
 use crate::window::{Scope, seconds};
 use feedrate_spec::names;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 names! {
     /// The first word of an answer.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum AnswerKind {
         /// The accelerators were fed.
@@ -34,7 +35,7 @@ names! {
 
 names! {
     /// Reasons for which a run does not tell.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum UnknownBecause {
         /// Memory served the bytes.
@@ -49,7 +50,7 @@ names! {
 }
 
 /// Whether the storage fed the accelerators.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// Its first word.
     pub kind: AnswerKind,
@@ -84,7 +85,7 @@ pub struct Answer {
 }
 
 /// Part of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AnswerWindow {
     /// Epochs that were measured.
     pub epochs: u64,

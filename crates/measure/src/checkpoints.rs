@@ -4,10 +4,11 @@ use crate::metric::{mean, stdev};
 use crate::record::{CheckpointKind, CheckpointRecord, RankCheckpoint, Record};
 use crate::window::seconds;
 use feedrate_spec::units::GIB;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All checkpoints of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CheckpointSummary {
     /// Those written; `null` where none was.
     pub save: Option<Checkpoints>,
@@ -16,7 +17,7 @@ pub struct CheckpointSummary {
 }
 
 /// Checkpoints of one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Checkpoints {
     /// How many.
     pub count: u64,

@@ -1,6 +1,7 @@
 //! Facts behind a sentence, by name, and the sentence that a template makes of them. Units are told by names alone.
 
 use feedrate_spec::units;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ const NOUNS: [&str; 11] = [
 ];
 
 /// A number, text, or list.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Fact {
@@ -34,7 +35,7 @@ pub enum Fact {
 }
 
 /// Facts by name; a name ends with the unit: `au_windowed_percent`, `read_bytes`, `waited_s`, `in_flight_batches`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Facts(BTreeMap<&'static str, Fact>);
 

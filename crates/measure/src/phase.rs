@@ -7,6 +7,7 @@ use crate::record::{
 };
 use crate::window::{Scope, seconds, share};
 use feedrate_spec::names;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::Range;
 
@@ -15,7 +16,7 @@ pub const AROUND_CHECKPOINT: u64 = 10;
 
 names! {
     /// Kind of a phase.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum PhaseKind {
         /// While the dataset was copied before training.
@@ -39,7 +40,7 @@ names! {
 ///
 /// A sample of the timeline belongs to the phase in which its middle lies; rates are over the time of the phase's samples. Of
 /// epochs and evaluations delivered and device bytes and processors are the record's own exact ones.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Phase {
     /// Its kind.
     pub phase: PhaseKind,
@@ -79,7 +80,7 @@ pub struct Phase {
 }
 
 /// One GPU in a phase: means over the time of its samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `GpuTimeline`")]
 pub struct GpuPhase {
     pub utilisation_percent: Option<f64>,

@@ -12,11 +12,13 @@ use crate::phase::{self, Phase};
 use crate::record::{EpochRecord, HostEpoch, Record, StagingSummary};
 use crate::verdict::{self, Verdict};
 use crate::window::{Scope, seconds};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// One run, summed up.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     /// The run's folder, as the caller knows it; `null` until set.
     pub run_dir: Option<String>,
@@ -53,7 +55,7 @@ pub struct Summary {
 }
 
 /// One epoch, summed up.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Summary` and `HostEpoch`")]
 pub struct EpochSummary {
     pub epoch: u32,
@@ -64,7 +66,7 @@ pub struct EpochSummary {
 }
 
 /// All evaluations, summed up. Rates are whole.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Summary`")]
 pub struct EvaluationSummary {
     pub evaluations: u64,
@@ -95,7 +97,7 @@ pub struct Figures {
 }
 
 /// The machine meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `HostEpoch`")]
 pub struct HostSummary {
     pub cpu_busy_share: Option<f64>,
@@ -262,7 +264,7 @@ impl Serialize for Figures {
 }
 
 /// Put a value at a path of keys with dots between.
-fn put(tree: &mut Map<String, serde_json::Value>, path: &str, json: serde_json::Value) {
+fn put(tree: &mut Map<String, serde_json::Value>, path: &str, json: Value) {
     let Some((key, rest)) = path.split_once('.') else {
         tree.insert(path.into(), json);
         return;
@@ -270,6 +272,51 @@ fn put(tree: &mut Map<String, serde_json::Value>, path: &str, json: serde_json::
     let inner = tree.entry(key).or_insert_with(|| json!({}));
     if let Some(inner) = inner.as_object_mut() {
         put(inner, rest, json);
+    }
+}
+
+impl JsonSchema for Figures {
+    fn schema_name() -> Cow<'static, str> {
+        "Figures".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut tree = json!({ "type": "object" });
+        for metric in METRICS {
+            let number = if metric.unit.is_count() { "integer" } else { "number" };
+            let leaf = json!({ "type": [number, "null"], "description": metric.meaning() });
+            put_schema(&mut tree, metric.path, leaf);
+        }
+        put_schema(&mut tree, "au.sustained_needs_steps", json!({ "type": "integer" }));
+        let quantiles = json!(generator.subschema_for::<Option<Quantiles>>());
+        for call in ["open", "read", "sample"] {
+            put_schema(&mut tree, &format!("latency.{call}"), quantiles.clone());
+        }
+        let access = json!(AccessSummary::json_schema(generator));
+        for (key, leaf) in access["properties"].as_object().into_iter().flatten() {
+            put_schema(&mut tree, &format!("access.{key}"), leaf.clone());
+        }
+        // Epochs have none.
+        tree["required"].as_array_mut().into_iter().for_each(|of| of.retain(|key| key != "access"));
+        Schema::try_from(tree).unwrap_or_default()
+    }
+}
+
+/// The schema of a value at a path, as [`put`] puts it there.
+fn put_schema(schema: &mut Value, path: &str, leaf: Value) {
+    let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
+    schema["type"] = json!("object");
+    let inner = &mut schema["properties"][key];
+    let is_new = inner.is_null();
+    match rest {
+        Some(rest) => put_schema(inner, rest, leaf),
+        None => *inner = leaf,
+    }
+    if is_new {
+        match schema["required"].as_array_mut() {
+            Some(required) => required.push(json!(key)),
+            None => schema["required"] = json!([key]),
+        }
     }
 }
 

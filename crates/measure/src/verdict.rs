@@ -8,12 +8,13 @@ use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, LOAD_S, STALL_SKEW};
 use crate::record::Record;
 use crate::waits::{WaitCause, Waits};
 use feedrate_spec::{names, units};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 names! {
     /// Bottleneck of a run.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Bound {
         /// Reading from the storage held the accelerators up.
@@ -40,7 +41,7 @@ names! {
 }
 
 /// A bound and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Verdict {
     /// In a word.
     pub name: Bound,

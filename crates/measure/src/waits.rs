@@ -5,11 +5,12 @@ use crate::metric::{
     BARRIER_S, STALL_CLIENT, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
 };
 use feedrate_spec::names;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 names! {
     /// Cause of waits.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum WaitCause {
         /// Opening, asking lengths and closing.
@@ -26,7 +27,7 @@ names! {
 }
 
 /// The part of the wait that decides, beside all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WaitPart {
     /// The cause that was waited for.
     pub cause: WaitCause,

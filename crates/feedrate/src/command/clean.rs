@@ -20,6 +20,7 @@ use feedrate_report::output::Schema;
 use feedrate_results::{leftovers, load_run};
 use feedrate_run::checkpoint;
 use feedrate_spec::units;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use std::fs;
@@ -53,7 +54,7 @@ pub(super) struct CleanArguments {
 }
 
 /// Something that may be removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 enum CleanKind {
     /// Made by `generate`, or `run`.
@@ -67,8 +68,8 @@ enum CleanKind {
 }
 
 /// One of them.
-#[derive(Serialize)]
-struct CleanItem {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CleanItem {
     kind: CleanKind,
     folder: PathBuf,
     files: u64,

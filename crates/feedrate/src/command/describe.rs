@@ -56,7 +56,7 @@ pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
         [(family, one)] => messages::print_page(&page(*family, one))?,
         several if arguments.json => {
             let members: Vec<Value> = several.iter().map(|(of, one)| object(*of, one)).collect();
-            messages::print_json(Schema::Describe.object(json!({ "members": members })))?;
+            messages::print_json(Schema::List.object(json!({ "members": members })))?;
         }
         several => {
             let names = several.iter().map(|(of, one)| format!("{} {}", name_of(*of), one.name));

@@ -20,6 +20,7 @@ use feedrate_spec::plan::{self, CLIENT_PROFILES, ClientProfile, Context, MEASURE
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, KEYS, Strictness};
 use feedrate_study::{design, launch};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
@@ -79,7 +80,7 @@ pub(super) enum ListedFamily {
 }
 
 /// A line of a list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Listed {
     /// Name as users write it.
     pub(super) name: String,

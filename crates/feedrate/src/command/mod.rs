@@ -27,6 +27,7 @@ mod slurm;
 mod study;
 mod sweep;
 mod clean;
+mod schema;
 mod shell;
 mod supervise;
 mod bench;
@@ -71,12 +72,8 @@ const EXAMPLES: &str = "
 const HELP_COLUMNS: usize = 79;
 
 /// Headings of the help, each with the first of its commands.
-const GROUPS: [(&str, &str); 4] = [
-    ("Measure", "run"),
-    ("Study", "study"),
-    ("Read results", "show"),
-    ("Machine and shell", "list"),
-];
+const GROUPS: [(&str, &str); 4] =
+    [("Measure", "run"), ("Study", "study"), ("Read results", "show"), ("Other", "list")];
 
 /// The command.
 #[derive(Debug, Subcommand)]
@@ -139,6 +136,8 @@ Exit codes: 0 every byte is as it was generated; 1 a file differs; 2 bad usage o
     Slurm(slurm::SlurmArguments),
     /// Show what feedrate left in folders, and remove it on request.
     Clean(clean::CleanArguments),
+    /// Print the JSON Schema of what `--json` prints.
+    Schema(schema::SchemaArguments),
     /// Print a script that completes commands and options in a shell.
     Completions(shell::CompletionsArguments),
     /// Write the manual pages, one for each command.
@@ -231,6 +230,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Slurm(a) => slurm::slurm(a, innermost(matches)),
         Command::Study(a) => study::study(a, innermost(matches)),
         Command::Clean(a) => clean::clean(a),
+        Command::Schema(a) => schema::schema(a),
         Command::Completions(a) => shell::completions(a),
         Command::Man(a) => shell::man(a),
         Command::Supervise(a) => supervise::supervise(a),
@@ -314,7 +314,7 @@ fn groups(program: &clap::Command, help: HelpLength) -> String {
         } else {
             let names: Vec<&str> = group.iter().map(|command| command.get_name()).collect();
             let own = format!("{heading}:");
-            let row = text::rows(&[(&format!("{own:18}"), names.join(", "))]);
+            let row = text::rows(&[(&format!("{own:13}"), names.join(", "))]);
             text += &text::wrapped(&row, Some(HELP_COLUMNS)).replacen(&own, &styled(heading), 1);
         }
     }

@@ -93,41 +93,6 @@ fn checkpoints_alone_are_no_training() {
 }
 
 #[test]
-fn every_object_says_by_which_schema() {
-    let test = Test::with(TINY);
-    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
-    let first = test.run_json(&["--results", "a"])["run_dir"].as_str().unwrap().to_string();
-    test.run_json(&["--results", "b"]);
-    test.write("study.csv", "model,epochs,processes,overrides,run\nquickstart,1,1,,\n");
-    for (name, words) in [
-        ("generate", &["generate", "workload.yaml"][..]),
-        ("run", &["run", "workload.yaml"]),
-        ("plan", &["plan", "workload.yaml"]),
-        ("verify", &["verify", "workload.yaml"]),
-        ("run", &["show", &first]),
-        ("analyze", &["analyze", "a"]),
-        ("compare", &["compare", "a", "b"]),
-        ("report", &["report", "a"]),
-        ("plot", &["plot", "stall", "a"]),
-        ("list", &["list", "formats"]),
-        ("describe", &["describe", "formats", "npz"]),
-        (
-            "scale_dry_run",
-            &["scale", "workload.yaml", "--au", "90", "--dry-run", "--response", "au_all_steps"],
-        ),
-        ("system", &["system"]),
-        ("study_status", &["study", "status", "study.csv"]),
-        ("study_show", &["study", "show", "study.csv", "#1"]),
-    ] {
-        let answer = test.feedrate(&[words, &["--json"]].concat());
-        let object: Value = serde_json::from_str(&answer.stdout)
-            .unwrap_or_else(|error| panic!("{words:?}: {error}: {answer:?}"));
-        assert_eq!(object["schema"], format!("{name}/2"), "{words:?}");
-        assert_eq!(object["feedrate"], env!("CARGO_PKG_VERSION"), "{words:?}");
-    }
-}
-
-#[test]
 fn colours_are_for_those_who_want_them() {
     let test = Test::with(TINY);
     let run = |key: &str| {

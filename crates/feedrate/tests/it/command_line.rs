@@ -27,7 +27,7 @@ fn the_first_screen_of_help_has_every_command_in_its_group() {
         ("Measure:", "calibrate"),
         ("Study:", "study"),
         ("Read results:", "whatif"),
-        ("Machine and shell:", "completions"),
+        ("Other:", "completions"),
     ] {
         for help in [&short, &long] {
             let group = help.split_once(heading).unwrap().1;

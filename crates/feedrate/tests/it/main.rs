@@ -7,6 +7,7 @@ mod harness;
 /// Runs and what they leave.
 mod advise;
 mod answer;
+mod schema;
 mod run;
 /// Bad input: each its own error, no panic.
 mod bad_input;

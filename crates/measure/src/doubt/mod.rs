@@ -30,6 +30,7 @@ use crate::derived::Derived;
 use crate::facts::Facts;
 use feedrate_spec::names;
 use feedrate_spec::plan::PlanDoubt;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Every doubt of records, in the order they are shown within a severity.
@@ -189,7 +190,7 @@ impl DoubtKind {
 
 names! {
     /// How much a doubt takes from the numbers. The worst comes first.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Severity {
         /// The numbers must not be used.
@@ -202,7 +203,7 @@ names! {
 }
 
 /// A doubt that a run deserves, whoever wrote its results.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Doubt {
     /// That of its row.
     pub name: String,

@@ -3,6 +3,7 @@
 use super::{Basis, Better, COMPOSED, Figure, Metric, MetricId, Unit};
 use crate::histogram::Histogram;
 use crate::window::seconds;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Open calls.
@@ -44,7 +45,7 @@ const LATENCY: Metric = Metric {
 };
 
 /// Quantiles in seconds; `None` where nothing was counted.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names are the quantiles")]
 pub struct Quantiles {
     pub count: u64,

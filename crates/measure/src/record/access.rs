@@ -1,6 +1,7 @@
 //! How files were read, as Darshan counts it: sizes of requests, what follows what. Counting neither allocates nor locks.
 
 use super::common_sizes::CommonSizes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Upper ends of all size bins but the last, each inside its bin: `DARSHAN_BUCKET_INC` of darshan-common.h.
@@ -131,7 +132,7 @@ pub struct FilesRead {
 }
 
 /// Files that so many accelerators read of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct FilesByRanks {
     pub ranks: u64,

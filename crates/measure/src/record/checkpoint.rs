@@ -3,6 +3,7 @@
 use super::{EpochRecord, Record};
 use feedrate_spec::names;
 use feedrate_spec::units::GIB;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One checkpoint that was written or read.
@@ -39,7 +40,7 @@ pub struct CheckpointRecord {
 
 names! {
     /// Direction of a checkpoint.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum CheckpointKind {
         /// Written.

@@ -1,6 +1,7 @@
 //! The commonest sizes of reads, counted in bounded memory: Misra and Gries 1982, put together as Agarwal et al. 2012
 //! ("Mergeable Summaries") do. Counting neither allocates nor locks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
@@ -21,7 +22,7 @@ pub struct CommonSizes {
 }
 
 /// A size of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CommonSize {
     /// Bytes that each returned.
     pub bytes: u64,

@@ -1,5 +1,6 @@
 //! A copy of the dataset that was read instead of it, and what it cost to make it. Beside the epochs: no metric of training has it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Over all machines, each of which has its copy.
@@ -33,7 +34,7 @@ pub struct StagingSpan {
 }
 
 /// The same for people and programs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `StagingRecord`")]
 pub struct StagingSummary {
     pub folder: String,

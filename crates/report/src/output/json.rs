@@ -14,7 +14,7 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
 };
 
 names! {
-    /// What an object that `--json` prints is.
+    /// Kind of an object that `--json` prints.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[expect(missing_docs, reason = "each is called after its command")]
     pub enum Schema {
@@ -56,13 +56,18 @@ impl Schema {
         2
     }
 
+    /// `run/2`: name and version.
+    #[must_use]
+    pub fn versioned(self) -> String {
+        format!("{}/{}", self.name(), self.version())
+    }
+
     /// The object, after the version of the program that made it, and name and version of what it is.
     #[must_use]
     pub fn object(self, mut object: Value) -> JsonObject {
         if let Some(keys) = object.as_object_mut() {
             keys.shift_insert(0, "feedrate".into(), env!("CARGO_PKG_VERSION").into());
-            let schema = format!("{}/{}", self.name(), self.version());
-            keys.shift_insert(1, "schema".into(), schema.into());
+            keys.shift_insert(1, "schema".into(), self.versioned().into());
         }
         JsonObject(escape::in_json(&object.to_string()).into())
     }

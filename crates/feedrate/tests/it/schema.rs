@@ -1,0 +1,145 @@
+//! What `--json` prints is as `feedrate schema` says, and each schema as docs/reference/schemas.json has it.
+
+use crate::harness::{TINY, Test, venv_python};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Schemas whose objects take too long to make here.
+const NOT_TRIED: &[&str] =
+    &["bench", "calibrate", "diagnose", "scale", "study_run", "trials", "tune"];
+
+const MEMORY: [&str; 2] = ["storage.storage_type=memory", "train.computation_time=0.001"];
+
+/// One read of a file.
+const STRACE: &str = "\
+5 1.000000 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>
+5 2.000000 openat(AT_FDCWD, \"/d/1.npz\", O_RDONLY) = 3 <0.00005>
+5 2.000100 read(3, \"\", 8192) = 5000 <0.000200>
+";
+
+fn schema_of(test: &Test, name: &str) -> Value {
+    let printed = test.feedrate(&["schema", name]);
+    assert_eq!(printed.code, 0, "{name}: {}", printed.stderr);
+    printed.json()
+}
+
+/// Names with versions, as `feedrate schema` lists them.
+fn versioned(test: &Test) -> Vec<String> {
+    test.feedrate(&["schema"]).stdout.lines().map(String::from).collect()
+}
+
+#[test]
+fn what_commands_print_is_as_their_schemas_say() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    let first = test.run_json(&["--results", "a"])["run_dir"].as_str().unwrap().to_string();
+    test.run_json(&["--results", "b"]);
+    let of_memory = test.run_json(&[&MEMORY[..], &["--results", "m"]].concat());
+    let of_memory = of_memory["run_dir"].as_str().unwrap();
+    test.write("study.csv", "model,epochs,processes,overrides,run\nquickstart,1,1,,\n");
+    test.write("job.strace", STRACE);
+    let design = "design = \"full_factorial\"\n[baseline]\nmodel = \"quickstart\"\n[factors]\nprocesses = [1, 2]\n";
+    test.write("new.toml", design);
+    std::fs::create_dir(test.path("foreign")).unwrap();
+    for name in ["1.raw", "2.raw", "3.raw"] {
+        test.write(&format!("foreign/{name}"), "0123456789");
+    }
+    let mut pairs = Vec::new();
+    let mut tried = BTreeSet::from_iter(NOT_TRIED.iter().map(ToString::to_string));
+    for (name, words) in [
+        ("generate", &["generate", "workload.yaml"][..]),
+        ("run", &["run", "workload.yaml"]),
+        ("run", &["run", "workload.yaml", "checkpoint.steps_between_checkpoints=1"]),
+        ("run", &["run", "--data", "foreign", "--results", "f"]),
+        ("run", &["show", &first]),
+        ("plan", &["plan", "workload.yaml"]),
+        ("verify", &["verify", "workload.yaml"]),
+        ("scan", &["scan", "foreign"]),
+        ("import", &["import", "job.strace"]),
+        ("analyze", &["analyze", "a"]),
+        ("compare", &["compare", "a", "b"]),
+        ("compare_logs", &["compare", "job.strace", &first]),
+        ("report", &["report", "a"]),
+        ("plot", &["plot", "stall", "a"]),
+        ("advise", &["advise", &first]),
+        ("whatif", &["whatif", of_memory, "reader.read_threads=4"]),
+        ("list", &["list", "formats"]),
+        ("list", &["describe", "format"]),
+        ("describe", &["describe", "formats", "npz"]),
+        (
+            "scale_dry_run",
+            &["scale", "workload.yaml", "--au", "90", "--dry-run", "--response", "au_all_steps"],
+        ),
+        ("system", &["system"]),
+        ("clean", &["clean", "data"]),
+        ("study_status", &["study", "status", "study.csv"]),
+        ("study_show", &["study", "show", "study.csv", "#1"]),
+        ("study_dry_run", &["study", "run", "study.csv", "--dry-run"]),
+        ("study_new", &["study", "new", "new.toml"]),
+    ] {
+        let answer = test.feedrate(&[words, &["--json"]].concat());
+        let object: Value = serde_json::from_str(&answer.stdout)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}: {answer:?}"));
+        assert!(versioned(&test).iter().any(|one| object["schema"] == **one), "{words:?}");
+        assert_eq!(object["schema"].as_str().unwrap().split('/').next(), Some(name), "{words:?}");
+        assert_eq!(object["feedrate"], env!("CARGO_PKG_VERSION"), "{words:?}");
+        pairs.push(json!({ "schema": schema_of(&test, name), "object": object }));
+        tried.insert(name.to_string());
+    }
+    let all = versioned(&test);
+    assert_eq!(tried, all.iter().map(|one| one.split('/').next().unwrap().to_string()).collect());
+    test.write("pairs.json", json!(pairs).to_string());
+    let checked = test.python(&venv_python(), "schema.py", ["pairs.json"]);
+    assert_eq!(String::from_utf8(checked).unwrap().trim(), pairs.len().to_string());
+}
+
+#[test]
+fn schemas_keep_what_they_say_until_their_version_is_raised() {
+    let test = Test::new();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas.json");
+    let known: Map<String, Value> =
+        serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let now = versioned(&test).into_iter().map(|one| {
+        let schema = schema_of(&test, one.split('/').next().unwrap());
+        (one, schema)
+    });
+    let now: Map<String, Value> = now.collect();
+    for (versioned, schema) in &known {
+        let broken = now.get(versioned).is_some_and(|now| !keeps(schema, now));
+        assert!(
+            !broken,
+            "{versioned}: a key is gone or means something else: raise its version in `Schema::version`"
+        );
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&file, format!("{:#}\n", json!(now))).unwrap();
+    } else {
+        assert!(known == now, "keys are new: run this test with UPDATE_DOCS=1");
+    }
+}
+
+/// Whether all that a schema says holds of its next one, which may say more.
+fn keeps(old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => old.iter().all(|(key, of)| {
+            key == "description" || new.get(key).is_some_and(|now| keeps(of, now))
+        }),
+        (Value::Array(old), Value::Array(new)) => {
+            old.iter().all(|of| new.iter().any(|now| keeps(of, now)))
+        }
+        _ => old == new,
+    }
+}
+
+#[test]
+fn a_schema_that_loses_a_key_is_another() {
+    let old = json!({ "properties": { "au": { "type": "number" } }, "required": ["au"] });
+    let more = json!({
+        "properties": { "au": { "type": "number" }, "steps": { "type": "integer" } },
+        "required": ["au", "steps"],
+    });
+    let retyped = json!({ "properties": { "au": { "type": "string" } }, "required": ["au"] });
+    assert!(keeps(&old, &more));
+    assert!(!keeps(&more, &old) && !keeps(&old, &retyped));
+}
