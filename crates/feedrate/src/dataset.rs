@@ -276,6 +276,12 @@ fn preparation(plan: &Plan, choice: &Choice, ranks: &Ranks) -> anyhow::Result<Pr
     Ok(Preparation { opens: 0, opened_files })
 }
 
+/// Whether a dataset that feedrate made lies in `folder`.
+pub(crate) fn is_ours(folder: &Path) -> bool {
+    let here = storage::open("file", folder).ok();
+    here.is_some_and(|here| matches!(Manifest::read(&*here), Ok(Some(_))))
+}
+
 /// The lock of what lies in `folder`; `None` where there are no locks, or no files, and for reading what is not ours.
 pub(crate) fn lock_for(
     plan: &Plan,

@@ -21,11 +21,26 @@ pub(crate) struct GateArguments {
     fail_on: Vec<String>,
 }
 
+/// A utilisation in percent; a share, as DLIO writes it, would be a bar that everything passes.
+///
+/// # Errors
+/// It is none: a hint.
+pub(crate) fn percentage(percent: f64) -> Result<f64, String> {
+    match percent {
+        share if 0.0 < share && share <= 1.0 => {
+            Err(format!("it is in percent: write `{}`", 100.0 * share))
+        }
+        percent if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("utilisations lie between 0 and 100".into()),
+    }
+}
+
 impl GateArguments {
     /// Before anything runs.
     pub(crate) fn refuse_bad(&self) -> Result<(), UsageError> {
-        if let Some(least) = self.fail_below_au.filter(|au| !(0.0..=100.0).contains(au)) {
-            let hint = "utilisations lie between 0 and 100";
+        if let Some(least) = self.fail_below_au
+            && let Err(hint) = percentage(least)
+        {
             return refuse(format!("`--fail-below-au {least}` is no percentage"), hint);
         }
         let unknown = self.fail_on.iter().find(|name| !names().any(|known| known == name.as_str()));
@@ -174,9 +189,15 @@ mod tests {
             let error = gates.refuse_bad().unwrap_err();
             assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error:?}");
         };
-        for least in [900.0, -1.0, f64::NAN] {
+        for (least, hint) in [
+            (900.0, "between 0 and 100"),
+            (-1.0, "between 0 and 100"),
+            (f64::NAN, "between 0 and 100"),
+            (0.5, "write `50`"),
+            (1.0, "write `100`"),
+        ] {
             let gates = GateArguments { fail_below_au: Some(least), ..GateArguments::default() };
-            refused(gates, "between 0 and 100");
+            refused(gates, hint);
         }
         for (name, hint) in [
             ("page_cach", "did you mean `page_cache`?"),

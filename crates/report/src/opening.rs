@@ -130,7 +130,9 @@ fn unusable(report: &Report) -> String {
     let invalid: Vec<(&ReportedRun, &str)> = invalid.collect();
     let mut says = match (invalid.len(), counted(results.len() as u64, "run")) {
         (0, _) if results.is_empty() => "no run trained".into(),
-        (0, _) if results.len() == 1 => format!("the run is not invalid{}", warned(&results)),
+        (0, _) if results.len() == 1 => {
+            format!("nothing is known against the run by itself{}", warned(&results))
+        }
         (0, all) => format!("none of {all} is invalid{}", warned(&results)),
         (some, all) if some <= NAMED_MAX => {
             let named =

@@ -2,6 +2,7 @@
 
 use super::groups;
 use crate::exit::{Exit, UsageError};
+use crate::gate::percentage;
 use crate::{messages, text, threads};
 use clap::Args;
 use feedrate_measure::doubt::{Doubt, Severity};
@@ -47,8 +48,7 @@ pub(super) struct AnalyzeArguments {
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "it is no number from 0 to 100".into())
+    percentage(text.parse().map_err(|_| "it is no number")?)
 }
 
 /// Runs that are shown one by one, at most; and where nobody asked for all.

@@ -178,7 +178,10 @@ fn workload_text(file: &Path) -> anyhow::Result<String> {
     })?;
     parse(file, &text)?;
     if parse(file, &with_section(&text, "client: {}\n")).is_err() {
-        return refuse(format!("`{name}` has a `client:` already"), "take it out of the file");
+        return refuse(
+            format!("`client:` cannot be added to `{name}`, as where it has one already"),
+            "take it out of the file; or leave `-o` out and paste what is printed",
+        );
     }
     Ok(text)
 }
@@ -190,6 +193,9 @@ fn parse(file: &Path, text: &str) -> anyhow::Result<()> {
 
 fn with_section(text: &str, section: &str) -> String {
     let text = text.trim_end();
+    let is_below = text.lines().any(|line| line.trim_end() == "workload:");
+    let indent = if is_below { "  " } else { "" };
+    let section: String = section.lines().map(|line| format!("{indent}{line}\n")).collect();
     format!("{text}\n{section}")
 }
 

@@ -62,7 +62,7 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does not hold; 4 not decided; 130 interrupted.";
 
 const EXAMPLES: &str = "
-  feedrate run quickstart                         a first answer, in seconds
+  feedrate run quickstart                         a first answer, in a minute
   feedrate run unet3d_h100 -n 4 --data /mnt/fs    does it feed 4 accelerators?
   feedrate scale unet3d_h100 --data /mnt/fs       how many does it feed?
   feedrate advise results/unet3d/RUN              what would help that run?

@@ -301,21 +301,21 @@ fn place_of_trace(file: &Path) -> Result<TracePlace, UsageError> {
     })
 }
 
-/// Refuse a place below a folder of data, in which nothing else is written, for what goes where `option` says.
+/// Refuse a place below a folder of data, or below another dataset of ours, for what goes where `option` says: nothing else is written there.
 fn refuse_below(place: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
     let absolute = std::path::absolute(place)?;
     let there = absolute.ancestors().find_map(|folder| folder.canonicalize().ok());
-    if there.zip(data.canonicalize().ok()).is_some_and(|(there, data)| there.starts_with(data)) {
-        return refuse(
-            format!(
-                "`{}` would lie in `{}`, the folder of the data",
-                place.display(),
-                data.display()
-            ),
-            format!("name another place with `{option}`"),
-        );
-    }
-    Ok(())
+    let (there, data) = (there.unwrap_or_default(), data.canonicalize().ok());
+    let mut folders = there.ancestors();
+    let Some(folder) =
+        folders.find(|folder| Some(*folder) == data.as_deref() || dataset::is_ours(folder))
+    else {
+        return Ok(());
+    };
+    refuse(
+        format!("`{}` would lie in `{}`, a folder of data", place.display(), folder.display()),
+        format!("name another place with `{option}`"),
+    )
 }
 
 /// The run's own folder, below `root`.

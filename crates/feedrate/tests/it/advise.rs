@@ -61,7 +61,8 @@ fn what_is_advised_can_be_run() {
     let better = test.feedrate(&words);
     assert_eq!(better.code, 0, "{command}: {}", better.stderr);
     let au = |stdout: &str| json_of(stdout)["au"]["all_steps_percent"].as_f64().unwrap();
-    assert!(au(&run.stdout) < au(&better.stdout), "{command}");
+    let [before, after] = [&run.stdout, &better.stdout].map(|stdout| au(stdout));
+    assert!(before < after, "{command}: {before} %, then {after} %");
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn gates_exit_with_3() {
     ] {
         throttled(&test, &gate).refuses(3, &["unmet: ", words]);
     }
-    let run = throttled(&test, &["--fail-below-au", "0.1", "--fail-on", "cache-fed,invalid"]);
+    let run = throttled(&test, &["--fail-below-au", "1.1", "--fail-on", "cache-fed,invalid"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     let dir = run.stdout.lines().last().unwrap().strip_prefix("Results: ").unwrap();
     test.feedrate(&["show", dir, "--fail-on", "storage-bound"]).refuses(3, &["unmet: "]);

@@ -60,8 +60,14 @@ fn a_workload_gets_the_section_once_and_keeps_the_rest() {
     let whole = std::fs::read_to_string(test.path("workload.yaml")).unwrap();
     assert!(whole.starts_with(TINY) && whole.contains("\n  per_batch: 2.100e-3\n"), "{whole}");
     assert_eq!(test.feedrate(&["plan", "workload.yaml"]).code, 0);
-    test.feedrate(&write).refuses(2, &["`workload.yaml` has a `client:` already", "take it out"]);
+    test.feedrate(&write).refuses(2, &["added to `workload.yaml`", "take it out"]);
     assert_eq!(std::fs::read_to_string(test.path("workload.yaml")).unwrap(), whole);
+    // As `--write-yaml` writes one.
+    let below: String = TINY.lines().map(|line| format!("  {line}\n")).collect();
+    test.write("workload.yaml", format!("workload:\n{below}"));
+    assert_eq!(test.feedrate(&write).code, 0);
+    let planned = test.feedrate(&["plan", "workload.yaml"]);
+    assert!(planned.code == 0 && planned.stdout.contains("\nclient "), "{}", planned.stdout);
 }
 
 #[test]

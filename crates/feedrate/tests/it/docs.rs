@@ -201,7 +201,7 @@ fn run_block(test: &Test, path: &str, block: &Block) -> String {
     shown
 }
 
-/// The text; where numbers vary, with `0` for each of them, one unit of each kind, one space where there are several, and no line of doubts.
+/// The text; where numbers vary, with `0` for each of them whatever its sign, one unit of each kind, one space where there are several, and no line of doubts.
 fn compared(text: &str, block: &Block) -> String {
     // A blank line between two commands is for the eye.
     let text = text.replace("\n\n$ ", "\n$ ");
@@ -226,6 +226,9 @@ fn masked(line: &str) -> String {
             _ if is_inside => {}
             c => masked.push(c),
         }
+    }
+    for (signed, bare) in [(" +0", " 0"), (" -0", " 0"), ("[+0", "[0"), ("[-0", "[0")] {
+        masked = masked.replace(signed, bare);
     }
     for (unit, base) in [("µs", "s"), ("ms", "s"), ("kB", "B"), ("MB", "B"), ("GB", "B")] {
         masked = masked.replace(&format!("0 {unit}"), &format!("0 {base}"));
@@ -328,6 +331,6 @@ fn only_numbers_may_vary() {
     check("55.8 % of 1,000  files\n", "0 % of 0 files\n");
     check("a 1. b-2 2-3 4\n", "a 0. b-0 0 0\n");
     check("results/2026-11-23-03-15-42\n", "results/0\n");
-    check("Doubts: 1 note\nwaited 900 µs [1.2 ms, -3.4 s]\n", "waited 0 s [0 s, -0 s]\n");
+    check("Doubts: 1 note\nwaited 900 µs [1.2 ms, -3.4 s]\n", "waited 0 s [0 s, 0 s]\n");
     check("NO: 55 % AU, storage-bound\n", "NO: 0 % AU, storage-bound\n");
 }

@@ -250,6 +250,9 @@ fn every_design_that_ships_is_drawn_and_can_be_run() {
             let answer = test.feedrate(&["study", "new", path.to_str().unwrap()]);
             assert_eq!(answer.code, 0, "{}: {}", path.display(), answer.stderr);
             assert!(!answer.stderr.contains("warning"), "{}: {}", path.display(), answer.stderr);
+            let varies = answer.stdout.contains("(reader.batch_size)");
+            let told = answer.stderr.contains("the compute of a sample changes too");
+            assert_eq!(told, varies, "{}: {}", path.display(), answer.stderr);
         }
     }
     let csv = text(&test, "perf_2025_blocks.csv");

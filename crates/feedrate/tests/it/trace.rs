@@ -208,9 +208,12 @@ fn nothing_is_written_among_the_data() {
     fs::write(test.path("theirs/a/x.npy"), "").unwrap();
     let manifest = test.data_files("manifest.json")[0].clone();
     let ours = manifest.parent().unwrap().strip_prefix(test.path("")).unwrap().join("train");
-    for (what, folder) in
-        [(["run", "workload.yaml"], ours.to_str().unwrap()), (["run", "--data=theirs"], "theirs/a")]
-    {
+    let ours = ours.to_str().unwrap();
+    for (what, folder) in [
+        (["run", "workload.yaml"], ours),
+        (["run", "--data=theirs"], "theirs/a"),
+        (["run", "--data=theirs"], ours),
+    ] {
         let before = test.files_below(folder, "");
         for (option, name) in [("--trace", "t.pfw.gz"), ("--write-yaml", "w.yaml")] {
             let file = format!("{folder}/{name}");

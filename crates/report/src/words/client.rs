@@ -13,7 +13,7 @@ pub fn line(derived: &Derived, ideal: Option<&Result<Prediction, Untold>>) -> Op
         return None;
     }
     let Some(client) = &record.plan.loader.client else {
-        return Some("Client: ideal, the storage's question".into());
+        return Some("Client: ideal, the storage's question: your own code takes no time".into());
     };
     let name = client.name.as_deref().unwrap_or("calibrated");
     let head = format!("Client: {name}, the job's question");
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn an_answer_says_which_client_it_rests_on() {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
-        let ideal = "Client: ideal, the storage's question";
+        let ideal = "Client: ideal, the storage's question: your own code takes no time";
         check(&record, None, Some(ideal));
         for told in [
             include_str!("../../../../README.md"),

@@ -5,6 +5,9 @@ use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_results::search::{ACCELERATORS, Find, SearchResult};
 use feedrate_spec::units;
 
+/// The doubt of runs whose samples are smaller than the workload's.
+const SHRUNK: &str = "records_shrunk";
+
 /// The answer, why it ends there, and what stopped it.
 pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {
     let line = |name: String, value: String| FindingFigure { name, value };
@@ -26,8 +29,14 @@ pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {
     lines
 }
 
-/// `4 H100s (resnet50) at ≥ 90 % AU for certain`.
+/// `4 H100s (resnet50) at ≥ 90 % AU for certain`; of samples that were shrunk it is none of the workload.
 fn answer(of: &SearchResult) -> String {
+    let mut doubts = of.numbers.iter().flat_map(|number| &number.doubts);
+    let of_shrunk = if doubts.any(|doubt| doubt == SHRUNK) { "With shrunk samples: " } else { "" };
+    format!("{of_shrunk}{}", found(of))
+}
+
+fn found(of: &SearchResult) -> String {
     let (from, max) = (of.from, of.max);
     let condition = condition(of);
     match (of.find, of.found.certain, of.found.not_decided) {
@@ -112,7 +121,7 @@ fn verb(of: &SearchResult, number: u64, verb: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_results::search::Found;
+    use feedrate_results::search::{Certainty, Found, SearchedNumber};
 
     fn result(workload: &str, key: &str, response: &str, bound: f64) -> SearchResult {
         let found = Found { certain: None, not_decided: None, fails: None };
@@ -153,6 +162,27 @@ mod tests {
         let mut of = result("resnet50_h100", ACCELERATORS, "au_sustained_percent", 90.0);
         change(&mut of);
         assert_eq!(told(&of), expected);
+    }
+
+    #[test]
+    fn shrunk_samples_are_no_answer_of_the_workload() {
+        check(
+            |of| {
+                of.found.certain = Some(4);
+                of.numbers = vec![SearchedNumber {
+                    number: 4,
+                    state: Certainty::Holds,
+                    values: Vec::new(),
+                    mean: None,
+                    interval: None,
+                    verdict: String::new(),
+                    evidence: String::new(),
+                    doubts: vec!["page_cache".into(), "records_shrunk".into()],
+                    run_dirs: Vec::new(),
+                }];
+            },
+            &["With shrunk samples: 4 H100s (resnet50) at ≥ 90 % AU for certain"],
+        );
     }
 
     #[test]

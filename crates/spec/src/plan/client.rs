@@ -51,12 +51,12 @@ pub const MEASURED_ON: &str = "AMD EPYC, 2 cores; PyTorch 2.15, numpy 2.4, h5py 
 
 /// Plain PyTorch, by the format of the files: for a sample, a byte, a batch, its hand-over, a batch and a byte received, the share of it that is waiting, a worker started.
 pub static CLIENT_PROFILES: &[ClientProfile] = &[
-    profile("pytorch-npz", [1.6e-4, 1.05e-9, 6e-4, 1.15e9, 8e-4, 2.1e-10, 0.4, 0.045]),
-    profile("pytorch-npy", [8e-5, 4.6e-10, 8e-4, 1.2e9, 6e-4, 2.0e-10, 0.4, 0.038]),
-    profile("pytorch-hdf5", [3.3e-4, 4.6e-10, 8e-4, 1.1e9, 9e-4, 2.0e-10, 0.4, 0.045]),
-    profile("pytorch-jpeg", [0.0, 3.6e-8, 8e-4, 7.0e7, 1.5e-3, 2.5e-9, 0.4, 0.06]),
-    profile("pytorch-png", [4.4e-4, 1.73e-8, 1.0e-3, 5.2e8, 1.2e-3, 3.5e-10, 0.4, 0.075]),
-    profile("pytorch-tfrecord", [1.3e-5, 2.0e-10, 1.4e-4, 2.5e9, 5e-4, 2.0e-10, 0.4, 0.036]),
+    profile("pytorch-npz", [7.4e-5, 3.8e-10, 3.1e-4, 1.4e9, 1e-3, 4.2e-10, 0.67, 0.014]),
+    profile("pytorch-npy", [4.2e-5, 2.3e-10, 4.1e-4, 1.4e9, 0.0, 6.1e-10, 0.56, 0.015]),
+    profile("pytorch-hdf5", [2.7e-4, 3.4e-10, 6.3e-4, 1.4e9, 0.0, 7.3e-10, 0.66, 0.029]),
+    profile("pytorch-jpeg", [5e-5, 1.25e-8, 5.2e-4, 1.66e8, 8.9e-4, 2.3e-9, 0.44, 0.01]),
+    profile("pytorch-png", [4.4e-4, 1.73e-8, 1.0e-3, 5.2e8, 1.2e-3, 3.5e-10, 0.0, 0.075]),
+    profile("pytorch-tfrecord", [1.3e-5, 2.0e-10, 1.4e-4, 2.5e9, 5e-4, 2.0e-10, 0.0, 0.036]),
 ];
 
 const fn profile(name: &'static str, costs: [f64; 8]) -> ClientProfile {

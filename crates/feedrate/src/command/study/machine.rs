@@ -233,7 +233,9 @@ impl ThisMachine {
         let mut has_told = false;
         let mut tell = |activity: &MachineActivity| {
             let limit = units::seconds(limit.as_secs_f64());
-            let waiting = format!("waiting up to {limit} for disk and processors to be quiet");
+            let waiting = format!(
+                "waiting up to {limit} for disk and processors to be quiet, as before each run (`--quiet-wait 0` does not)"
+            );
             if !std::mem::replace(&mut has_told, true) {
                 self.reporter.say(&waiting);
                 self.reporter.show(String::new(), None);

@@ -231,6 +231,12 @@ fn tell(
 ) -> Result<(), StdoutError> {
     if !arguments.json {
         messages::print_page(&drawn.comments.join("\n"))?;
+        let keys: Vec<&str> = resolved.factors.iter().map(|factor| factor.key.as_str()).collect();
+        if keys.contains(&"reader.batch_size") && !keys.contains(&"train.computation_time") {
+            messages::note(
+                "a step computes for as long whatever its batch: with `reader.batch_size` the compute of a sample changes too",
+            );
+        }
         let program = format!("feedrate study run {}", path.display());
         messages::note(format!("written to {}; run it with `{program}`", path.display()));
         return Ok(());
