@@ -113,6 +113,22 @@ pub(crate) fn hear() {
     mask(libc::SIG_UNBLOCK, &set_of(&[libc::SIGINT, libc::SIGTERM]));
 }
 
+/// Start a thread by `act` before this process listens: it leaves signals to others, as those do that are started afterwards. The kernel
+/// would else give it the signal, which ends the process.
+pub(crate) fn unheard<T>(act: impl FnOnce() -> T) -> T {
+    let set = set_of(&[libc::SIGINT, libc::SIGTERM]);
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: the set is whole, and the one before is filled in.
+    let is_masked =
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, before.as_mut_ptr()) } == 0;
+    let done = act();
+    if is_masked {
+        // SAFETY: it was filled in.
+        mask(libc::SIG_SETMASK, unsafe { before.assume_init_ref() });
+    }
+    done
+}
+
 /// End as a process does that does nothing about `signal`.
 pub(crate) fn end_by(signal: i32) {
     mask(libc::SIG_UNBLOCK, &set_of(&[signal]));

@@ -5,10 +5,10 @@
 mod exit;
 mod text;
 mod messages;
+mod interrupt;
 mod progress;
 mod cli;
 mod output;
-mod interrupt;
 mod front;
 mod bundled;
 mod catalog;

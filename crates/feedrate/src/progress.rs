@@ -1,7 +1,7 @@
 //! The line of what goes on, on stderr: in a terminal always the newest, elsewhere a plain one now and then. A run that another
 //! process of ours has started leaves it in a file, for that process to show.
 
-use crate::{messages, text};
+use crate::{interrupt, messages, text};
 use feedrate_run::clock::Clock;
 use feedrate_run::live::{Live, LiveBytes, LivePhase};
 use feedrate_spec::plan::TrainPlan;
@@ -82,7 +82,8 @@ impl LiveLine {
             }
         };
         // Without a thread there is no line, and nothing else is amiss.
-        let thread = std::thread::Builder::new().name("progress".into()).spawn(draw).ok();
+        let thread = std::thread::Builder::new().name("progress".into());
+        let thread = interrupt::unheard(|| thread.spawn(draw)).ok();
         LiveLine { bar, drawer: thread.map(|thread| (stop, thread)) }
     }
 

@@ -227,9 +227,10 @@ fn masked(line: &str) -> String {
             c => masked.push(c),
         }
     }
-    for (signed, bare) in [(" +0", " 0"), (" -0", " 0"), ("[+0", "[0"), ("[-0", "[0")] {
-        masked = masked.replace(signed, bare);
+    for signed in [" +0", " -0", "[+0", "[-0"] {
+        masked = masked.replace(signed, &signed.replace(['+', '-'], ""));
     }
+    masked = masked.replace("p < 0", "p = 0");
     for (unit, base) in [("µs", "s"), ("ms", "s"), ("kB", "B"), ("MB", "B"), ("GB", "B")] {
         masked = masked.replace(&format!("0 {unit}"), &format!("0 {base}"));
     }
@@ -332,5 +333,6 @@ fn only_numbers_may_vary() {
     check("a 1. b-2 2-3 4\n", "a 0. b-0 0 0\n");
     check("results/2026-11-23-03-15-42\n", "results/0\n");
     check("Doubts: 1 note\nwaited 900 µs [1.2 ms, -3.4 s]\n", "waited 0 s [0 s, 0 s]\n");
+    check("B / A  0.5, p < 0.0001\n", "B / A 0, p = 0\n");
     check("NO: 55 % AU, storage-bound\n", "NO: 0 % AU, storage-bound\n");
 }

@@ -447,6 +447,8 @@ fn status_tells_of_a_run_that_waits_for_a_quiet_machine() {
             });
         }
         let mut runner = test.command(&["study", "run", "study.csv", "--quiet-wait", "3600"]);
+        // The thread that would tell of it hears no signal.
+        runner.env("FEEDRATE_PROGRESS_S", "3600");
         let mut runner = runner.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         while row()["stage"] != "waiting" {
             assert!(runner.try_wait().unwrap().is_none(), "it ended by itself");
