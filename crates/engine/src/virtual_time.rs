@@ -117,17 +117,17 @@ impl Effects for VirtualTime {
 
     fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]> {
         let times_ns = self.loader.receive_s(bytes as f64).map(|s| (s * 1e9).round() as u64);
-        let [work_ns, wait_ns] = times_ns;
+        let (work_ns, least_ns) = (times_ns[0], times_ns[0] + times_ns[1]);
         let received = self.received[accelerator as usize];
-        if work_ns + wait_ns > 0 && received.0 != batch {
+        if least_ns > 0 && received.0 != batch {
             let ends_ns = self.work_on_core(self.now_ns, work_ns);
             // Where cores are contended, computing takes longer, and less is left to wait for.
-            let ends_ns = ends_ns.max(self.now_ns.saturating_add(work_ns + wait_ns));
+            let ends_ns = ends_ns.max(self.now_ns.saturating_add(least_ns));
             self.received[accelerator as usize] = (batch, ends_ns - self.now_ns);
             self.schedule(ends_ns, Due::Received(accelerator));
             return None;
         }
-        let took_ns = if work_ns + wait_ns > 0 { received.1 } else { 0 };
+        let took_ns = if least_ns > 0 { received.1 } else { 0 };
         Some([std::mem::take(&mut self.started_ns[accelerator as usize]), took_ns])
     }
 

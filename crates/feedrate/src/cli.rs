@@ -12,6 +12,8 @@ use std::path::PathBuf;
 pub(crate) const WHAT: &str = "What";
 pub(crate) const STORAGE: &str = "Storage";
 pub(crate) const OUTPUT: &str = "Output";
+/// The option of [`DataArguments::live_file`].
+pub(crate) const LIVE_FILE: &str = "--live-file";
 
 /// Options of every command.
 #[derive(Clone, Copy, Debug, Args)]
@@ -61,9 +63,6 @@ pub(crate) fn color_of(words: impl Iterator<Item = OsString>) -> ColorChoice {
         });
     value.and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or_default()
 }
-/// The option of [`DataArguments::live_file`].
-pub(crate) const LIVE_FILE: &str = "--live-file";
-
 /// State of the page cache before the epochs.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Cache")]

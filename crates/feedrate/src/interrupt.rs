@@ -14,6 +14,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Signals by which users wish for an end.
+const WISHES: &[i32] = &[libc::SIGINT, libc::SIGTERM];
 /// A launcher passes on what the terminal has sent already: what comes so soon is the same wish.
 const SAME: Duration = Duration::from_secs(1);
 /// An operation of a storage may take so long after the first wish.
@@ -78,7 +80,7 @@ fn listen(
     on_signal: impl Fn(i32) + Send + 'static,
     leave: impl FnOnce(bool) + Send + 'static,
 ) {
-    let set = set_of(&[libc::SIGINT, libc::SIGTERM]);
+    let set = set_of(WISHES);
     mask(libc::SIG_BLOCK, &set);
     let (runs, is_running) = mpsc::channel();
     let listener = thread::Builder::new().name("signals".into()).spawn(move || {
@@ -110,13 +112,13 @@ fn listen(
 
 /// Hear what whoever started this process, and listens itself, leaves to another thread: a process inherits it.
 pub(crate) fn hear() {
-    mask(libc::SIG_UNBLOCK, &set_of(&[libc::SIGINT, libc::SIGTERM]));
+    mask(libc::SIG_UNBLOCK, &set_of(WISHES));
 }
 
 /// Start a thread by `act` before this process listens: it leaves signals to others, as those do that are started afterwards. The kernel
 /// would else give it the signal, which ends the process.
 pub(crate) fn unheard<T>(act: impl FnOnce() -> T) -> T {
-    let set = set_of(&[libc::SIGINT, libc::SIGTERM]);
+    let set = set_of(WISHES);
     let mut before = MaybeUninit::uninit();
     // SAFETY: the set is whole, and the one before is filled in.
     let is_masked =
