@@ -207,8 +207,8 @@ fn exact_sizes(access: &Access) -> Option<Vec<WeightedValue>> {
 
 fn means_of_bins(access: &Access) -> Option<Vec<WeightedValue>> {
     let is_known = access.size_bytes.iter().any(|&bytes| bytes > 0);
-    let mean = |bin: usize| access.size_bytes[bin] as f64 / access.sizes[bin] as f64;
-    is_known.then(|| of_bins(access, mean))
+    is_known
+        .then(|| of_bins(access, |bin| access.size_bytes[bin] as f64 / access.sizes[bin] as f64))
 }
 
 /// Each bin as its middle on the scale of logarithms: Darshan's bins are about a factor of ten.

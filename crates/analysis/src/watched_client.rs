@@ -45,11 +45,11 @@ pub fn watched_client(record: &Record) -> Result<WatchedClient, NoWatchedClient>
         return Err(NoWatchedClient::TooManyWorkers);
     }
     let epoch_bytes = watched.read_call_bytes.map(|all| all as f64 / record.epochs.len() as f64);
-    let is_cached = |epoch: &&EpochRecord| {
+    let cached = record.epochs.iter().filter(|epoch| {
         let from_device = epoch.host.process_device_read_bytes.map(|bytes| bytes as f64);
         from_device.zip(epoch_bytes).is_some_and(|(device, all)| device <= DEVICE_SHARE_MAX * all)
-    };
-    let mut epochs = record.epochs.iter().filter(is_cached).peekable();
+    });
+    let mut epochs = cached.peekable();
     epochs.peek().ok_or(NoWatchedClient::NotCached)?;
     let mut costs: Vec<WatchedClient> =
         epochs.filter_map(|epoch| of_epoch(epoch, workers, batch as f64)).collect();

@@ -256,12 +256,12 @@ fn mean_shape(shapes: &[FileShape]) -> FoundSamples {
     let Some(first) = shapes.first() else { return FoundSamples::default() };
     let axes = first.dims.as_slice().len();
     let is_alike = shapes.iter().all(|shape| shape.dims.as_slice().len() == axes);
-    let mean = |axis: usize| {
+    let means = (0..axes).map(|axis| {
         let sum: u64 = shapes.iter().map(|shape| shape.dims.as_slice()[axis]).sum();
         (sum as f64 / shapes.len() as f64).round() as u64
-    };
+    });
     FoundSamples {
-        dims: if is_alike { (0..axes).map(mean).collect() } else { Vec::new() },
+        dims: if is_alike { means.collect() } else { Vec::new() },
         is_even: shapes.iter().all(|shape| shape.dims == first.dims),
         element: Some(first.element),
         ..FoundSamples::default()

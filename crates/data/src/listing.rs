@@ -64,6 +64,12 @@ struct FileGroup {
     of: [FileTally; 3],
 }
 
+impl FileGroup {
+    fn all(&self) -> FileTally {
+        self.of.into_iter().fold(FileTally::default(), FileTally::join)
+    }
+}
+
 /// Files that are alike.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileTally {
@@ -167,21 +173,15 @@ impl Listing {
     /// The format of most files, of those that the files' bytes tell where there are such; formats that only names tell may be
     /// of what goes with them, unless they are more of the files and of their bytes.
     pub fn commonest(&self) -> Option<&'static Format> {
-        let all = |group: &FileGroup| {
-            group.of.iter().copied().fold(FileTally::default(), FileTally::join)
-        };
-        let most = |by_content: bool| {
+        let [told, named] = [true, false].map(|by_content| {
             let known = self.groups.iter().filter(|group| group.format.is_some());
             let known = known.filter(|group| group.by_content == by_content);
-            known.max_by_key(|group| all(group).files)
-        };
-        let [told, named] = [most(true), most(false)];
-        let is_more = |(named, told)| {
-            let (named, told): (FileTally, FileTally) = (all(named), all(told));
-            told.files < named.files && told.bytes < named.bytes
-        };
-        let is_named = told.is_none() || named.zip(told).is_some_and(is_more);
-        if is_named { named } else { told }?.format
+            known.max_by_key(|group| group.all().files)
+        });
+        let (Some(told), Some(named)) = (told, named) else { return told.or(named)?.format };
+        let [told_files, named_files] = [told.all(), named.all()];
+        let is_named = told_files.files < named_files.files && told_files.bytes < named_files.bytes;
+        if is_named { named.format } else { told.format }
     }
 
     /// Kinds of files, each with how many there are, the most first.
@@ -194,10 +194,9 @@ impl Listing {
     /// # Errors
     /// The index cannot be written.
     pub fn take(mut self, format: &Format) -> Result<TakenFiles, StorageError> {
-        let is_format = |group: &FileGroup| {
-            group.format.is_some_and(|of| of.member().name == format.member().name)
-        };
-        let number = self.groups.iter().position(is_format);
+        let name = Some(format.member().name);
+        let mut formats = self.groups.iter().map(|group| group.format);
+        let number = formats.position(|format| format.map(|format| format.member().name) == name);
         let of = number.map_or_else(Default::default, |number| self.groups[number].of);
         let [train, eval, unknown] = of;
         let is_split = train.files > 0 && unknown.files == 0;
@@ -219,9 +218,8 @@ impl Listing {
 
     fn left_out(&self, taken: Option<usize>, is_split: bool) -> Vec<(String, u64)> {
         let others = self.groups.iter().enumerate().filter(|(i, _)| Some(*i) != taken);
-        let files = |group: &FileGroup| group.of.iter().map(|of| of.files).sum();
         let mut all: Vec<(String, u64)> =
-            others.map(|(_, group)| (group.name.clone(), files(group))).collect();
+            others.map(|(_, group)| (group.name.clone(), group.all().files)).collect();
         if let (Some(taken), true) = (taken, is_split) {
             all.push(("to evaluate on".into(), self.groups[taken].of[1].files));
         }
@@ -398,11 +396,10 @@ impl FolderWalk<'_> {
         let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
         let ending = ending.unwrap_or_default().to_ascii_lowercase();
         let groups = &mut self.listing.groups;
-        let is_told = |of: &ListedEnding| {
-            of.heads == HEADS_MAX || groups[usize::from(of.group)].format.is_some()
-        };
         let known = self.endings.get(&ending).copied();
-        if let Some(of) = known.filter(is_told) {
+        if let Some(of) = known
+            && (of.heads == HEADS_MAX || groups[usize::from(of.group)].format.is_some())
+        {
             return of.group;
         }
         let found = head(&entry.path()).and_then(|head| format::recognise(&head, &ending));
@@ -413,8 +410,8 @@ impl FolderWalk<'_> {
         };
         let (format, by_content) = found.unzip();
         let by_content = by_content.unwrap_or(false);
-        let is_own = |of: &FileGroup| of.name == own && of.format.is_some() == format.is_some();
-        let group = groups.iter().position(is_own).unwrap_or_else(|| {
+        let mut earlier = groups.iter().map(|of| (&of.name, of.format.is_some()));
+        let group = earlier.position(|of| of == (&own, format.is_some())).unwrap_or_else(|| {
             let new = FileGroup { name: own, format, by_content, of: Default::default() };
             match known {
                 None if groups.len() > GROUPS_MAX => GROUPS_MAX,

@@ -205,11 +205,10 @@ impl SampleReader {
 
     /// Payload of the sample that is whole; `None` where neither the plan nor the file says.
     pub fn payload_bytes(&self) -> Option<u64> {
-        let of_file = || match self.cursor.found() {
+        self.payload_bytes.or_else(|| match self.cursor.found() {
             Some(shape) if self.is_whole => Some(shape.payload_bytes()),
             _ => self.cursor.payload_bytes(),
-        };
-        self.payload_bytes.or_else(of_file)
+        })
     }
 
     /// Kind of the sample that is whole, where it should have been decoded and could not.

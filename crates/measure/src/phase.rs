@@ -126,17 +126,13 @@ pub fn of_checkpoints(
     phases: &[Phase],
     kind: CheckpointKind,
 ) -> impl Iterator<Item = CheckpointPhases<'_>> {
-    let is_during =
-        move |of: &Phase| of.phase == PhaseKind::Checkpoint && of.checkpoint == Some(kind);
-    (0..phases.len()).filter(move |&at| is_during(&phases[at])).map(|at| {
-        let beside = |place: Option<usize>, kind| {
-            place.and_then(|place| phases.get(place)).filter(|of| of.phase == kind)
-        };
-        CheckpointPhases {
-            before: beside(at.checked_sub(1), PhaseKind::BeforeCheckpoint),
-            during: &phases[at],
-            after: beside(Some(at + 1), PhaseKind::AfterCheckpoint),
-        }
+    let all = phases.iter().enumerate();
+    let during =
+        all.filter(move |(_, of)| of.phase == PhaseKind::Checkpoint && of.checkpoint == Some(kind));
+    during.map(|(at, during)| CheckpointPhases {
+        before: phases[..at].last().filter(|of| of.phase == PhaseKind::BeforeCheckpoint),
+        during,
+        after: phases.get(at + 1).filter(|of| of.phase == PhaseKind::AfterCheckpoint),
     })
 }
 

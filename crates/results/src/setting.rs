@@ -119,14 +119,17 @@ pub fn by_number(a: &str, b: &str) -> Ordering {
 
 /// A value in quotes where it would not be one word of an override. It holds not both kinds of quotes.
 pub fn quoted(value: &str) -> String {
-    let is_word = |c: char| c.is_alphanumeric() || "_-./+:%@~".contains(c);
-    if !value.is_empty() && value.chars().all(is_word) {
+    if !value.is_empty() && value.chars().all(is_of_word) {
         return value.to_string();
     }
     let quote = if value.contains('\'') { '"' } else { '\'' };
     // Backslashes count only before a quote.
     let backslashes = value.len() - value.trim_end_matches('\\').len();
     format!("{quote}{value}{}{quote}", "\\".repeat(backslashes))
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || "_-./+:%@~".contains(c)
 }
 
 /// A value without the quotes around it.

@@ -60,11 +60,10 @@ pub enum TableEntry<'a> {
 impl Table {
     /// A new table: `comments` above the rows.
     pub fn new(rows: Vec<Row>, comments: &[String]) -> Self {
-        let has = |column: &&&str| {
+        let used = COLUMNS.iter().filter(|column| {
             OF_ANY.contains(column) || rows.iter().any(|row| !field(row, column).is_empty())
-        };
-        let columns: Vec<String> =
-            COLUMNS.iter().filter(has).map(|column| (*column).into()).collect();
+        });
+        let columns: Vec<String> = used.map(|column| (*column).into()).collect();
         let mut lines = vec![TableLine::Header(columns.join(","))];
         lines.extend(
             comments

@@ -123,10 +123,9 @@ impl TrialsResult {
         let mut found = Vec::new();
         for folder in folders {
             let Some(of) = TrialsResult::read(&folder) else { continue };
-            let is_of = |(path, plan): &(&Path, Option<&Plan>)| {
+            if runs.iter().any(|(path, plan)| {
                 path.starts_with(&folder) || (plan.is_some() && *plan == of.plan.as_ref())
-            };
-            if runs.iter().any(is_of) {
+            }) {
                 found.push(TrialsResult { results: folder.display().to_string(), ..of });
             }
         }

@@ -130,8 +130,8 @@ impl Probe<'_> {
     /// # Errors
     /// A file could not be opened or read, or there was no memory or thread.
     pub fn reads(&self, how: PlainReads) -> Result<Operations, RunError> {
-        let open = |file: &PlainFile| self.storage.open(&file.path);
-        let handles = self.files.iter().map(open).collect::<Result<Vec<Handle>, _>>()?;
+        let handles = self.files.iter().map(|file| self.storage.open(&file.path));
+        let handles = handles.collect::<Result<Vec<Handle>, _>>()?;
         let stretches = self.stretches(how);
         let bytes = how.request_bytes.max(1).next_multiple_of(ALIGN as u64);
         let count = if how.again && !stretches.is_empty() { usize::MAX } else { stretches.len() };
@@ -203,19 +203,21 @@ impl Probe<'_> {
             let at = taken.fetch_add(1, Relaxed);
             (at < count && !timed.is_over()).then_some(at)
         };
-        let own = || {
-            let outcome = work(&timed, &*storage, &next);
-            // Nobody goes on where one cannot.
-            timed.stop.fetch_or(outcome.is_err(), Relaxed);
-            outcome
-        };
         let workers = self.in_flight.max(1) as usize;
         std::thread::scope(|scope| {
             let mut threads = Vec::new();
             for worker in 0..workers {
-                let thread = std::thread::Builder::new().spawn_scoped(scope, own);
-                let failed = |source| RunError::Thread { worker, workers, source };
-                threads.push(thread.map_err(failed)?);
+                let thread = std::thread::Builder::new().spawn_scoped(scope, || {
+                    let outcome = work(&timed, &*storage, &next);
+                    // Nobody goes on where one cannot.
+                    timed.stop.fetch_or(outcome.is_err(), Relaxed);
+                    outcome
+                });
+                threads.push(thread.map_err(|source| RunError::Thread {
+                    worker,
+                    workers,
+                    source,
+                })?);
             }
             while threads.iter().any(|thread| !thread.is_finished()) {
                 std::thread::sleep(LOOK);

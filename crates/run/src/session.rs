@@ -246,8 +246,9 @@ impl Session<'_> {
         act: impl FnOnce(&mut PageCache) -> T + Send + 'static,
     ) -> Result<T, RunError> {
         let cache = Arc::clone(cache);
-        let work = move || act(&mut cache.lock().unwrap_or_else(PoisonError::into_inner));
-        let done = aside(&self.signals.leave, work);
+        let done = aside(&self.signals.leave, move || {
+            act(&mut cache.lock().unwrap_or_else(PoisonError::into_inner))
+        });
         let done = done.map_err(|source| RunError::Thread { worker: 0, workers: 1, source })?;
         Ok(done.ok_or(CommError::Stopped)?)
     }
@@ -269,8 +270,13 @@ impl Session<'_> {
         }
         self.ranks.comm.barrier()?;
         let steps = plan.train.steps_per_epoch;
-        let run = |driver: &mut RealDriver| driver.epoch(steps, &mut |_| Ok(()));
-        let (own, outcome) = self.measured(number, driver, run, |_| {}, record);
+        let (own, outcome) = self.measured(
+            number,
+            driver,
+            |driver| driver.epoch(steps, &mut |_| Ok(())),
+            |_| {},
+            record,
+        );
         record.evaluations.push(own);
         outcome
     }

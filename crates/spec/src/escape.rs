@@ -21,8 +21,11 @@ pub fn lines(text: &str) -> Cow<'_, str> {
 /// JSON of the same value.
 pub fn in_json(json: &str) -> Cow<'_, str> {
     // JSON itself escapes those below a blank, and newlines between its tokens are no text.
-    let is_meant = |c| c != '\n' && (steers(c) || MARKS.contains(&c));
-    escaped(json, is_meant, |c| format!("\\u{:04x}", u32::from(c)))
+    escaped(
+        json,
+        |c| c != '\n' && (steers(c) || MARKS.contains(&c)),
+        |c| format!("\\u{:04x}", u32::from(c)),
+    )
 }
 
 /// JSON whose texts hold escapes in place of control characters and marks.

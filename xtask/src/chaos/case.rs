@@ -151,14 +151,14 @@ impl Drop for Case<'_> {
 
 /// Below no dataset, checkpoint or run that is taken for whole.
 fn is_of_something_torn(path: &Path) -> bool {
-    let is_whole = |folder: &Path| {
-        let record = fs::read_to_string(folder.join("record.json")).unwrap_or_default();
-        folder.join("manifest.json").exists()
-            || manifest_beside(folder).exists()
-            || record.contains("\"complete\":true")
-    };
+    let mut above = path.ancestors().skip(1).take(2);
     path.to_string_lossy().contains("/incomplete/")
-        || !path.ancestors().skip(1).take(2).any(is_whole)
+        || !above.any(|folder| {
+            let record = fs::read_to_string(folder.join("record.json")).unwrap_or_default();
+            folder.join("manifest.json").exists()
+                || manifest_beside(folder).exists()
+                || record.contains("\"complete\":true")
+        })
 }
 
 /// That of a checkpoint in `folder`.

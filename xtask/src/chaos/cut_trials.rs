@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 pub(super) static CLASS: Class = Class {
@@ -59,11 +59,10 @@ fn run(case: &mut Case) -> Result<u32> {
     case.feedrate(&["verify", "workload.yaml"])?.with_code(&[0]).context("afterwards")?;
     // What a killed one left is known for ours.
     case.feedrate(&["clean", ".", "--yes"])?.with_code(&[0])?;
-    let left = [case.files("data"), case.files("copy")].concat();
+    let mut left = [case.files("data"), case.files("copy")].concat();
+    left.retain(|path| !case.strangers.has(path));
     // Hidden ones may be of a maker that was killed before it could say whose they are.
-    let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_bytes()[0] == b'.');
-    let left = left.into_iter().filter(|path| !case.strangers.has(path) && !is_hidden(path));
-    let left: Vec<PathBuf> = left.collect();
+    left.retain(|path| path.file_name().is_none_or(|name| name.as_bytes()[0] != b'.'));
     ensure!(left.is_empty(), "`clean` does not know {left:?}");
     Ok(tried)
 }

@@ -246,9 +246,11 @@ fn is_decent(ended: Ended) -> Result<()> {
 fn bytes_of(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = files_below(folder);
     found.sort();
-    let content = |path: &Path| match fs::symlink_metadata(path) {
-        Ok(data) if data.is_file() && data.len() < 10_000_000 => fs::read(path).unwrap_or_default(),
-        _ => Vec::new(),
-    };
-    found.into_iter().map(|path| (path.clone(), content(&path))).collect()
+    let contents = found.into_iter().map(|path| match fs::symlink_metadata(&path) {
+        Ok(data) if data.is_file() && data.len() < 10_000_000 => {
+            (path.clone(), fs::read(path).unwrap_or_default())
+        }
+        _ => (path, Vec::new()),
+    });
+    contents.collect()
 }

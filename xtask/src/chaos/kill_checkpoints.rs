@@ -5,7 +5,7 @@ use super::case::{Case, json, manifest_beside, until};
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(super) static CLASS: Class = Class {
     name: "kill_checkpoints",
@@ -110,10 +110,8 @@ fn is_whole(folder: &Path) -> Result<()> {
 
 /// As many as are whole are read, and the first that is not is refused.
 fn reads_what_is_whole(case: &Case, first: &[&str]) -> Result<()> {
-    let manifest = |step: u64| -> PathBuf {
-        manifest_beside(&case.path(&format!("checkpoints/global_epoch1_step{step}")))
-    };
-    let whole = (1..).take_while(|step| manifest(*step).exists()).count();
+    let folders = (1..).map(|step| case.path(&format!("checkpoints/global_epoch1_step{step}")));
+    let whole = folders.take_while(|folder| manifest_beside(folder).exists()).count();
     for (reads, code) in [(whole, 0), (whole + 1, 1)] {
         if reads == 0 {
             continue;

@@ -75,12 +75,11 @@ fn run(case: &mut Case) -> Result<u32> {
 /// The process below `parent` that is this rank.
 fn pid_of_rank(parent: Pid, rank: usize) -> Option<Pid> {
     let own = [format!("OMPI_COMM_WORLD_RANK={rank}"), format!("PMI_RANK={rank}")];
-    let is_rank = |pid: Pid| {
+    descendants(parent).into_iter().map(|(pid, _)| pid).find(|pid| {
         let environment =
             fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
         environment
             .split(|byte| *byte == 0)
             .any(|word| own.iter().any(|own| own.as_bytes() == word))
-    };
-    descendants(parent).into_iter().map(|(pid, _)| pid).find(|pid| is_rank(*pid))
+    })
 }

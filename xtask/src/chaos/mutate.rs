@@ -111,11 +111,11 @@ fn forge(content: &mut Vec<u8>, random: &mut Random) {
 
 /// Where values begin that may be texts.
 pub(super) fn values(content: &[u8]) -> Vec<usize> {
-    let is_value = |i: &usize| {
+    let begin = (0..=content.len()).filter(|i| {
         let before = &content[..*i];
         before.ends_with(b"\": \"") || before.ends_with(b"\":\"") || before.ends_with(b": ")
-    };
-    (0..=content.len()).filter(is_value).collect()
+    });
+    begin.collect()
 }
 
 /// Put control characters there.

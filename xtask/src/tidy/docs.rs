@@ -42,29 +42,27 @@ fn documents(repo: &Repo) -> impl Iterator<Item = &SourceFile> {
 }
 
 fn dead_links(repo: &Repo, document: &SourceFile) -> Vec<Violation> {
-    let fault = |to: &str| {
-        let (path, heading) = to.split_once('#').unwrap_or((to, ""));
-        let target =
-            if path.is_empty() { document.path.clone() } else { beside(&document.path, path) };
-        let is_folder =
-            || repo.files().iter().any(|file| file.path.starts_with(&format!("{target}/")));
-        let is_left = document.path.starts_with(BOOK) && !target.starts_with(BOOK);
-        match repo.file(&target) {
-            _ if is_left => Some("leads out of the book"),
-            None => (!is_folder()).then_some("is not there"),
-            Some(file) => {
-                let is_heading =
-                    heading.is_empty() || headings(file).iter().any(|id| id == heading);
-                (!is_heading).then_some("is no heading")
-            }
-        }
-    };
     let local = links(document).into_iter().filter(|(_, to)| !to.contains("://"));
-    local
-        .filter_map(|(line, to)| {
-            Some(Violation::new(&document.path, line, format!("`{to}` {}", fault(&to)?)))
-        })
-        .collect()
+    let dead = local.filter_map(|(line, to)| {
+        let fault = link_fault(repo, document, &to)?;
+        Some(Violation::new(&document.path, line, format!("`{to}` {fault}")))
+    });
+    dead.collect()
+}
+
+fn link_fault(repo: &Repo, document: &SourceFile, to: &str) -> Option<&'static str> {
+    let (path, heading) = to.split_once('#').unwrap_or((to, ""));
+    let target = if path.is_empty() { document.path.clone() } else { beside(&document.path, path) };
+    if document.path.starts_with(BOOK) && !target.starts_with(BOOK) {
+        return Some("leads out of the book");
+    }
+    let Some(file) = repo.file(&target) else {
+        let inside = format!("{target}/");
+        let is_folder = repo.files().iter().any(|file| file.path.starts_with(&inside));
+        return (!is_folder).then_some("is not there");
+    };
+    let is_heading = heading.is_empty() || headings(file).iter().any(|id| id == heading);
+    (!is_heading).then_some("is no heading")
 }
 
 /// Links and pictures, with their lines.

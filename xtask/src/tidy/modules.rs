@@ -145,9 +145,8 @@ fn children_folder(repo: &Repo, file: &SourceFile) -> String {
 
 /// Modules in files of their own, in the order of their lines.
 fn declared(tokens: &[RustToken]) -> Vec<String> {
-    let is_line = |i: &usize| {
-        tokens[*i].text == "mod" && is_word(&tokens[*i + 1].text) && tokens[*i + 2].text == ";"
-    };
-    let lines = (0..tokens.len().saturating_sub(2)).filter(is_line);
-    lines.map(|i| tokens[i + 1].text.clone()).collect()
+    let threes = tokens.windows(3);
+    let lines =
+        threes.filter(|of| of[0].text == "mod" && is_word(&of[1].text) && of[2].text == ";");
+    lines.map(|of| of[1].text.clone()).collect()
 }

@@ -1,6 +1,6 @@
 //! A record with what follows from it, as rules look at it, and the few figures that several of them share. No rule.
 
-use crate::predict::{Pipeline, PipelineChange, Prediction, StorageModel, Untold};
+use crate::predict::{Pipeline, PipelineChange, Prediction, Untold};
 use feedrate_measure::answer::Answer;
 use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
@@ -207,8 +207,8 @@ impl<'a> Case<'a> {
             return ReadLimit::Either;
         };
         let emulated = self.plan().storage.throttle_bytes_per_second;
-        let is_full = |rate: f64| rate * SATURATED_SHARE <= delivered;
-        if emulated.is_some_and(is_full) {
+        let full_rate = delivered / SATURATED_SHARE;
+        if emulated.is_some_and(|rate| rate <= full_rate) {
             return ReadLimit::Bandwidth;
         }
         let readers = self.plan().readers().saturating_mul(self.plan().loader.workers);
@@ -219,12 +219,12 @@ impl<'a> Case<'a> {
             return ReadLimit::Latency;
         }
         let Some(pipeline) = &self.pipeline else { return ReadLimit::Either };
-        let is_bandwidth = |model: &StorageModel| model.bytes_per_second.is_some_and(is_full);
         let models = std::iter::once(&pipeline.storage.best).chain(&pipeline.storage.others);
-        let full = models.clone().filter(|model| is_bandwidth(model)).count();
+        let rates = models.map(|model| model.bytes_per_second);
+        let full = rates.clone().flatten().filter(|rate| *rate <= full_rate).count();
         match full {
             0 => ReadLimit::Latency,
-            all if all == models.count() => ReadLimit::Bandwidth,
+            all if all == rates.count() => ReadLimit::Bandwidth,
             _ => ReadLimit::Either,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Case, Cost, Proposal, Rule};
 use feedrate_measure::answer::{AnswerKind, UnknownBecause};
-use feedrate_measure::doubt::{Doubt, PAGE_CACHE, Severity};
+use feedrate_measure::doubt::{PAGE_CACHE, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "run_again",
@@ -14,12 +14,11 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let is_cause = |doubt: &&Doubt| match case.answer.unknown_because {
+    let cause = case.doubts.iter().find(|doubt| match case.answer.unknown_because {
         Some(UnknownBecause::CacheFed) => doubt.name == PAGE_CACHE,
         _ => doubt.severity == Severity::Invalid,
-    };
-    let doubt = case.doubts.iter().find(is_cause).filter(|doubt| !doubt.advice.is_empty());
-    doubt.map(|doubt| {
+    });
+    cause.filter(|doubt| !doubt.advice.is_empty()).map(|doubt| {
         let evidence = doubt
             .facts
             .clone()

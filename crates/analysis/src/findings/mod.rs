@@ -75,11 +75,12 @@ fn place(of: &Finding) -> (bool, usize) {
         of.kind,
         FindingKind::Effect | FindingKind::Epochs | FindingKind::Checkpoints | FindingKind::Drift
     );
-    let may_matter = |of: &EffectSize| {
-        let ends = [Some(of.estimate), of.low, of.high];
-        ends.into_iter().flatten().any(|value| is_beyond_margin(of.unit, value))
-    };
     (is_difference && !of.effects.iter().any(may_matter), of.kind.place())
+}
+
+fn may_matter(of: &EffectSize) -> bool {
+    let ends = [Some(of.estimate), of.low, of.high];
+    ends.into_iter().flatten().any(|value| is_beyond_margin(of.unit, value))
 }
 
 /// Add a finding; something that cannot be told of several workloads for the same reason is said once.

@@ -81,9 +81,9 @@ impl StorageModel {
 
     /// The one behind the other.
     pub(super) fn behind(self, other: StorageModel) -> Self {
-        let least = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
+        let rates = self.bytes_per_second.into_iter().chain(other.bytes_per_second);
         StorageModel {
-            bytes_per_second: least(self.bytes_per_second, other.bytes_per_second),
+            bytes_per_second: rates.reduce(f64::min),
             request_s: self.request_s.max(other.request_s),
             slice_s: self.slice_s.max(other.slice_s),
             latency_s: self.latency_s + other.latency_s,

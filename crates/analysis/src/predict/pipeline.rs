@@ -277,8 +277,8 @@ impl Pipeline {
         let all_bytes = derived.sum_of_host(|host| host.device_read_bytes).filter(|all| *all > 0);
         // The device serves others too, but no more of these than the limit allows.
         let may = limits.requests_per_second.map_or(f64::INFINITY, |limit| limit as f64 * length_s);
-        let share = |all_bytes: u64| (device_bytes as f64 / all_bytes as f64).min(1.0);
-        let of_cache = all.zip(all_bytes).map(|(all, bytes)| all as f64 * share(bytes));
+        let share = all_bytes.map(|all_bytes| (device_bytes as f64 / all_bytes as f64).min(1.0));
+        let of_cache = all.zip(share).map(|(all, share)| all as f64 * share);
         let is_direct = self.plan.storage.passes_page_cache;
         let requests = if is_direct { io.reads as f64 } else { of_cache.unwrap_or(0.0).min(may) };
         let is_reached = |limit: Option<u64>, count: f64| {

@@ -130,8 +130,8 @@ impl Reads<'_> {
         let turns = StorageModel { request_s: read_s, ..nothing };
         let mut shared = if is_long { [pipe, turns] } else { [turns, pipe] };
         let slices = Slices::from_latency(&self.io.read_latency);
-        let is_kept = |of: Steadiness| of.deviation_s() < SLICE_S;
-        let in_slices = if self.steadiness.is_none_or(is_kept) { slices } else { Slices::None };
+        let is_kept = self.steadiness.is_none_or(|of| of.deviation_s() < SLICE_S);
+        let in_slices = if is_kept { slices } else { Slices::None };
         let alone_s = self.alone_s();
         let sliced =
             shared.map(|model| StorageModel { slice_s: SLICE_S, latency_s: alone_s, ..model });

@@ -57,9 +57,12 @@ pub(super) const fn format<P: Picture>() -> Format {
         unfit: |shape, _| P::FITS.unfit(shape),
         ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
     };
-    // 2: libraries encode.
-    let begins = |head: &[u8]| head.starts_with(P::BEGINS);
-    Format { version: 2, begins, ..Format::new(entry, encode::<P>, cursor::<P>) }
+    Format {
+        // 2: libraries encode.
+        version: 2,
+        begins: |head| head.starts_with(P::BEGINS),
+        ..Format::new(entry, encode::<P>, cursor::<P>)
+    }
 }
 
 fn encode<P: Picture>(

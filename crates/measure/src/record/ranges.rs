@@ -53,12 +53,11 @@ pub fn to_message(ranges: Option<&[FileRange]>) -> Vec<u8> {
 pub fn from_message(bytes: &[u8]) -> Option<Vec<FileRange>> {
     let (words, []) = bytes.get(1..)?.as_chunks::<8>() else { return None };
     let (ranges, []) = words.as_chunks::<3>() else { return None };
-    let range = |[both, start, end]: &[[u8; 8]; 3]| {
-        let both = u64::from_le_bytes(*both);
-        let (start, end) = (u64::from_le_bytes(*start), u64::from_le_bytes(*end));
+    let ranges = ranges.iter().map(|range| {
+        let [both, start, end] = range.map(u64::from_le_bytes);
         FileRange { file: both as u32, reader: (both >> 32) as u32, start, end }
-    };
-    Some(ranges.iter().map(range).collect())
+    });
+    Some(ranges.collect())
 }
 
 /// Ranges that one worker read for one accelerator since the epoch began. Logging does not allocate.

@@ -331,20 +331,18 @@ impl Imported {
 
     /// Rates of blocks as the summary folds them. By epoch, rank and number of the block.
     fn folded(&self, rate: impl Fn(u32, usize, usize, &Block) -> Option<f64>) -> Option<f64> {
-        let of_rank = |epoch: u32, rank: usize, blocks: &[Block]| {
-            let (mut sum, mut steps) = (0.0, 0.0);
-            // What no step was run of may have any rate.
-            for (number, block) in blocks.iter().enumerate().filter(|(_, block)| 0 < block.steps())
-            {
-                let own = block.steps() as f64;
-                sum += own * rate(epoch, rank, number, block)?;
-                steps += own;
-            }
-            Some(sum / steps)
-        };
         let epochs = self.epochs().iter().map(|epoch| {
-            let ranks = epoch.accelerators.iter().enumerate();
-            let ranks = ranks.map(|(rank, one)| of_rank(epoch.number, rank, &one.blocks));
+            let ranks = epoch.accelerators.iter().enumerate().map(|(rank, one)| {
+                // What no step was run of may have any rate.
+                let blocks = one.blocks.iter().enumerate().filter(|(_, block)| 0 < block.steps());
+                let (mut sum, mut steps) = (0.0, 0.0);
+                for (number, block) in blocks {
+                    let own = block.steps() as f64;
+                    sum += own * rate(epoch.number, rank, number, block)?;
+                    steps += own;
+                }
+                Some(sum / steps)
+            });
             ranks.sum::<Option<f64>>()
         });
         mean(&epochs.collect::<Option<Vec<f64>>>()?).filter(|rate| rate.is_finite())

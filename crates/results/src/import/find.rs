@@ -147,19 +147,18 @@ const START_US: i64 = 5_000_000;
 /// The folder beside a run's that was begun with it, by its name, and has files of one of these ranks.
 pub(crate) fn begun_with(folder: &Path, ranks: &[u32]) -> Option<String> {
     let begun = time_of_name(folder)?;
-    let is_with = |path: &Path| {
-        let apart = time_of_name(path).map(|at| (at - begun).abs());
-        // Another run of the same second has the ranks that are here too.
-        let has_files = || {
-            let names = file_names(path);
-            let mut there = names.iter().filter_map(|name| rank_of(name)).peekable();
-            there.peek().is_some() && there.all(|rank| ranks.contains(&rank))
-        };
-        path != folder && apart.is_some_and(|us| us <= START_US) && has_files()
-    };
     let beside = fs::read_dir(folder.parent()?).ok()?.flatten().map(|entry| entry.path());
-    let found = beside.filter(|path| is_with(path)).min()?;
-    Some(found.file_name()?.to_string_lossy().into_owned())
+    let at_once = beside.filter(|path| {
+        let apart = time_of_name(path).map(|at| (at - begun).abs());
+        path != folder && apart.is_some_and(|us| us <= START_US)
+    });
+    // Another run of the same second has the ranks that are here too.
+    let with = at_once.filter(|path| {
+        let names = file_names(path);
+        let mut there = names.iter().filter_map(|name| rank_of(name)).peekable();
+        there.peek().is_some() && there.all(|rank| ranks.contains(&rank))
+    });
+    Some(with.min()?.file_name()?.to_string_lossy().into_owned())
 }
 
 /// Names of what runs have left in `folder` itself, and Hydra's folder with them.
@@ -213,8 +212,10 @@ impl FolderEntries {
         let hydra = config::subfolder(folder).map(|(name, _)| name);
         // A folder of configs may be of anything.
         is_dlio |= hydra.is_some_and(|name| name != config::OF_MLPERF_1);
-        let is_other = |name: &String| OTHER_BENCHMARKS.iter().any(|one| name.starts_with(one));
-        is_dlio &= !found.metadata.as_ref().is_some_and(is_other);
+        is_dlio &= !found
+            .metadata
+            .iter()
+            .any(|name| OTHER_BENCHMARKS.iter().any(|one| name.starts_with(one)));
         found.origin = match hydra {
             _ if is_record => Some(RunOrigin::Feedrate),
             _ if !is_dlio => None,

@@ -8,7 +8,6 @@ use crate::place::absent;
 use feedrate_measure::record::file::read_bounded;
 use feedrate_spec::escape;
 use serde_json::{Map, Value};
-use std::fs::Metadata;
 use std::path::Path;
 
 /// No file that is larger is read: parsed, numbers take some twelve times their length.
@@ -32,15 +31,17 @@ const PLACEHOLDER_BYTES_MAX: u64 = 256;
 
 /// Whether a file only says that it is not there.
 pub(super) fn is_placeholder(path: &Path) -> bool {
-    let is_short = |about: Metadata| about.is_file() && about.len() <= PLACEHOLDER_BYTES_MAX;
-    std::fs::metadata(path).is_ok_and(is_short) && bytes(path, PLACEHOLDER_BYTES_MAX).is_none()
+    std::fs::metadata(path).is_ok_and(|of| of.is_file() && of.len() <= PLACEHOLDER_BYTES_MAX)
+        && bytes(path, PLACEHOLDER_BYTES_MAX).is_none()
 }
 
 /// The bytes of a file that is no longer than `bytes_max`; `None` where it is not there, or only a placeholder is.
 pub(super) fn bytes(path: &Path, bytes_max: u64) -> Option<Result<Vec<u8>, String>> {
     let read = absent(read_bounded(path, bytes_max)).map_err(|error| error.to_string());
-    let is_file = |bytes: &Vec<u8>| !PLACEHOLDERS.iter().any(|start| bytes.starts_with(start));
-    read.map(|bytes| bytes.filter(is_file)).transpose()
+    let file = read.map(|read| {
+        read.filter(|bytes| !PLACEHOLDERS.iter().any(|start| bytes.starts_with(start)))
+    });
+    file.transpose()
 }
 
 fn parse(bytes: &[u8]) -> Result<Fields, String> {

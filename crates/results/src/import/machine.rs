@@ -126,10 +126,10 @@ impl PerHost {
 /// How many times `own` each place has, where all have whole times of it.
 fn whole_parts(places: &[f64], own: f64) -> Option<Vec<f64>> {
     let parts: Vec<f64> = places.iter().map(|place| (place / own).round()).collect();
-    let is_whole =
-        |part: f64, place: f64| part >= 1.0 && (place / (part * own) - 1.0).abs() < ALIKE;
     let mut pairs = parts.iter().zip(places);
-    pairs.all(|pair| is_whole(*pair.0, *pair.1)).then_some(parts)
+    pairs
+        .all(|(part, place)| *part >= 1.0 && (place / (part * own) - 1.0).abs() < ALIKE)
+        .then_some(parts)
 }
 
 #[cfg(test)]

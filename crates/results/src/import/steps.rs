@@ -212,8 +212,8 @@ impl Steps {
         spans: Option<&Value>,
     ) -> Option<RankEpoch> {
         for kind in ["load", "compute", "proc", "throughput"] {
-            let is_map = |value: &Value| value.is_null() || value.is_object();
-            if !is_map(output) || !output.get(kind).is_none_or(is_map) {
+            let values = [Some(output), output.get(kind)].into_iter().flatten();
+            if !values.clone().all(|value| value.is_null() || value.is_object()) {
                 let told = format!("epoch {number} of rank {rank}: `{kind}` is no map of blocks");
                 self.unreadable.push(told);
                 return None;
@@ -317,8 +317,8 @@ pub(super) fn spans_of_first(folder: &Path, names: &[String]) -> Option<(Fields,
     // What cannot be read was told where the steps were.
     let read = |name: &str| json::read(folder, name, &mut Vec::new());
     let own = first.and_then(|rank| read(&format!("{rank}{STATS}"))).map(|all| (all, Some(false)));
-    let of_all = || read(STATS_OF_ALL).map(|all| (all, Some(true)));
-    own.or_else(of_all).or_else(|| log::spans(&folder.join(LOG)).map(|all| (all, None)))
+    own.or_else(|| read(STATS_OF_ALL).map(|all| (all, Some(true))))
+        .or_else(|| log::spans(&folder.join(LOG)).map(|all| (all, None)))
 }
 
 /// How many ranks have all of these epochs.

@@ -10,12 +10,14 @@ use std::path::Path;
 
 /// Put one run in the place of the folders of its hosts, below `closed|open/…/RUN/HOST`; and where each run is after that.
 pub(super) fn join(runs: &mut Vec<Run>) -> Vec<usize> {
-    let key = |run: &Run| (run.path.parent().map(Path::to_path_buf), run.epochs, run.steps);
-    let is_part = |run: &Run| run.submission.is_some() && run.is_result() && !run.is_own();
-    let groups: Vec<Vec<usize>> = grouped(runs, is_part, key).into_values().collect();
+    let parts = grouped(
+        runs,
+        |run| run.submission.is_some() && run.is_result() && !run.is_own(),
+        |run| (run.path.parent().map(Path::to_path_buf), run.epochs, run.steps),
+    );
     // The place of the run that each belongs to.
     let mut heads: Vec<usize> = (0..runs.len()).collect();
-    for members in groups {
+    for members in parts.into_values().collect::<Vec<_>>() {
         let parts: Vec<&Run> = members.iter().map(|&index| &runs[index]).collect();
         if is_one(&parts) {
             let joined = joined(&parts);
@@ -45,33 +47,39 @@ fn is_one(parts: &[&Run]) -> bool {
     1 < parts.len() && hosts.len() == parts.len() && starts.iter().max() < ends.iter().min()
 }
 
+/// A value of each host's part; `None` where one does not tell.
+fn of_all(parts: &[&Run], value: impl Fn(&Run) -> Option<f64>) -> Option<Vec<f64>> {
+    parts.iter().map(|part| value(part)).collect()
+}
+
+fn mean_of(parts: &[&Run], value: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+    mean(&of_all(parts, value)?)
+}
+
+/// The value of a metric that hosts have together.
+fn combined(id: MetricId, of: Option<Vec<f64>>) -> Option<f64> {
+    match METRICS.iter().find(|metric| metric.id == id)?.unit {
+        Unit::SamplesPerSecond | Unit::BytesPerSecond => Some(of?.iter().sum()),
+        Unit::Bytes | Unit::Files => None,
+        _ => mean(&of?),
+    }
+}
+
 /// Rates of hosts add up, percentages and times are their mean. What only one host could tell of all is not known.
 fn joined(parts: &[&Run]) -> Run {
     let first = parts[0];
-    let all = |value: &dyn Fn(&Run) -> Option<f64>| {
-        parts.iter().map(|part| value(part)).collect::<Option<Vec<f64>>>()
-    };
-    let mean_of = |value: &dyn Fn(&Run) -> Option<f64>| mean(&all(value)?);
-    let combined = |id: MetricId, value: &dyn Fn(&Run) -> Option<f64>| match METRICS
-        .iter()
-        .find(|metric| metric.id == id)?
-        .unit
-    {
-        Unit::SamplesPerSecond | Unit::BytesPerSecond => Some(all(value)?.iter().sum()),
-        Unit::Bytes | Unit::Files => None,
-        _ => mean_of(value),
-    };
     let values = first.values.iter().filter_map(|(&id, own)| {
-        let number = combined(id, &|part| Some(part.values.get(&id)?.number))?;
+        let number = combined(id, of_all(parts, |part| Some(part.values.get(&id)?.number)))?;
         Some((id, Value { number, ..*own }))
     });
     let series = first.series.iter().map(|(&id, own)| {
-        let of_epoch = |at: usize| combined(id, &|part| *part.series.get(&id)?.get(at)?);
-        (id, (0..own.len()).map(of_epoch).collect())
+        let epochs = (0..own.len())
+            .map(|at| combined(id, of_all(parts, |part| *part.series.get(&id)?.get(at)?)));
+        (id, epochs.collect())
     });
     let reported = first.reported.keys().filter(|name| !name.contains("_stdev_"));
     let reported = reported.filter_map(|name| {
-        let of = all(&|part| part.reported.get(name).copied())?;
+        let of = of_all(parts, |part| part.reported.get(name).copied())?;
         let number = if name.ends_with("_per_second") { of.iter().sum() } else { mean(&of)? };
         Some((name.clone(), number))
     });
@@ -102,14 +110,14 @@ fn joined(parts: &[&Run]) -> Run {
         series: series.collect(),
         reported: reported.collect(),
         step_times: StepTimeSummary {
-            load_s_per_step: mean_of(&|part| part.step_times.load_s_per_step),
-            compute_s_per_step: mean_of(&|part| part.step_times.compute_s_per_step),
-            load_percent: mean_of(&|part| part.step_times.load_percent),
-            excluded_percent: mean_of(&|part| part.step_times.excluded_percent),
-            barrier_percent: mean_of(&|part| part.step_times.barrier_percent),
+            load_s_per_step: mean_of(parts, |part| part.step_times.load_s_per_step),
+            compute_s_per_step: mean_of(parts, |part| part.step_times.compute_s_per_step),
+            load_percent: mean_of(parts, |part| part.step_times.load_percent),
+            excluded_percent: mean_of(parts, |part| part.step_times.excluded_percent),
+            barrier_percent: mean_of(parts, |part| part.step_times.barrier_percent),
             ..StepTimeSummary::default()
         },
-        first_step_s: mean_of(&|part| part.first_step_s),
+        first_step_s: mean_of(parts, |part| part.first_step_s),
         phases: Vec::new(),
         doubts: doubts_of(parts),
         record: None,

@@ -36,8 +36,11 @@ pub(super) fn tell_apart(runs: &mut [Run]) {
 
 /// In a submission all runs of a system are alike: what one does not tell, as its config is not there, another does.
 pub(super) fn complete(runs: &mut [Run]) {
-    let is_submitted = |run: &Run| run.submission.is_some() && run.is_result();
-    let alike = grouped(runs, is_submitted, |run| (run.study_key(), run.accelerators));
+    let alike = grouped(
+        runs,
+        |run| run.submission.is_some() && run.is_result(),
+        |run| (run.study_key(), run.accelerators),
+    );
     for members in alike.into_values().collect::<Vec<_>>() {
         let fullest = members.iter().max_by_key(|&&index| runs[index].settings.len());
         let Some(&fullest) = fullest else { continue };

@@ -107,18 +107,16 @@ fn form_of(heading: &[String]) -> Option<ReadRow> {
 }
 
 fn of_study(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
-    let cell = |name: &str| {
-        let at = heading.iter().position(|column| column == name)?;
-        row.get(at).map(String::as_str)
-    };
-    let [parameter, value] = ["Parameter", "Value"].map(cell);
+    let [model, procs, au, rate, parameter, value] =
+        ["Model", "Procs", "AU (%)", "I/O (MB/s)", "Parameter", "Value"]
+            .map(|name| cell(heading, row, name));
     let claim = Claim {
         line,
-        workload: cell("Model").unwrap_or_default().into(),
-        accelerators: cell("Procs").and_then(|text| text.trim().parse().ok()),
+        workload: model.unwrap_or_default().into(),
+        accelerators: procs.and_then(|text| text.trim().parse().ok()),
         parameter: parameter.zip(value).map(|both| [both.0.into(), both.1.into()]),
-        au_percent: cell("AU (%)").and_then(|text| Stated::read(text, 1.0)),
-        mib_per_second: cell("I/O (MB/s)").and_then(|text| Stated::read(text, 1.0)),
+        au_percent: au.and_then(|text| Stated::read(text, 1.0)),
+        mib_per_second: rate.and_then(|text| Stated::read(text, 1.0)),
     };
     if claim.says_something() { vec![claim] } else { Vec::new() }
 }
@@ -126,20 +124,24 @@ fn of_study(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
 fn of_mlperf(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
     let workloads = heading.iter().filter_map(|column| column.strip_suffix(MLPERF_COUNT));
     let claims = workloads.map(|workload| {
-        let cell = |end: &str| {
-            let at = heading.iter().position(|column| *column == format!("{workload}{end}"))?;
-            row.get(at).map(String::as_str)
-        };
+        let [count, rate] =
+            [MLPERF_COUNT, MLPERF_RATE].map(|end| cell(heading, row, &format!("{workload}{end}")));
         Claim {
             line,
             workload: workload.trim().into(),
-            accelerators: cell(MLPERF_COUNT).and_then(|text| text.trim().parse().ok()),
+            accelerators: count.and_then(|text| text.trim().parse().ok()),
             parameter: None,
             au_percent: None,
-            mib_per_second: cell(MLPERF_RATE).and_then(|text| Stated::read(text, MIB_OF_GIB)),
+            mib_per_second: rate.and_then(|text| Stated::read(text, MIB_OF_GIB)),
         }
     });
     claims.filter(Claim::says_something).collect()
+}
+
+/// The field of `row` in the column of that name.
+fn cell<'r>(heading: &[String], row: &'r [String], name: &str) -> Option<&'r str> {
+    let at = heading.iter().position(|column| column == name)?;
+    row.get(at).map(String::as_str)
 }
 
 fn fields(line: &str) -> Vec<String> {
@@ -171,14 +173,13 @@ impl Claim {
         if own.is_empty() {
             return Some(format!("{row}: no run backs it"));
         }
-        let aus = |run: &Run| [run.reported_au_percent(), run.metric(&AU_WINDOWED)];
-        let rates = |run: &Run| {
+        let au = lack(self.au_percent, "% AU", &own, |run| {
+            [run.reported_au_percent(), run.metric(&AU_WINDOWED)]
+        });
+        let rate = lack(self.mib_per_second, "MiB/s", &own, |run| {
             [run.reported_mib_per_second(), run.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB)]
-        };
-        let lacks = [
-            lack(self.au_percent, &own, aus, "% AU"),
-            lack(self.mib_per_second, &own, rates, "MiB/s"),
-        ];
+        });
+        let lacks = [au, rate];
         let lacks: Vec<String> = lacks.into_iter().flatten().collect();
         (!lacks.is_empty()).then(|| format!("{row}: no run backs {}", lacks.join(", nor ")))
     }
@@ -197,9 +198,9 @@ impl Claim {
 /// `99.9 % AU (they have 93.1 to 93.6)`; `None` where one of the runs has it, or their mean, as it is reported or recomputed.
 fn lack(
     stated: Option<Stated>,
+    unit: &str,
     runs: &[&Run],
     of: impl Fn(&Run) -> [Option<f64>; 2],
-    unit: &str,
 ) -> Option<String> {
     let stated = stated?;
     let numbers = [0, 1].map(|way| runs.iter().filter_map(|run| of(run)[way]).collect::<Vec<_>>());
@@ -209,8 +210,8 @@ fn lack(
     if is_backed {
         return None;
     }
-    let all = || numbers.iter().flatten().copied();
-    let range = all().reduce(f64::min).zip(all().reduce(f64::max));
+    let all = numbers.iter().flatten().copied();
+    let range = all.clone().reduce(f64::min).zip(all.reduce(f64::max));
     let range =
         range.map_or("nothing of it".into(), |ends| format!("{:.1} to {:.1}", ends.0, ends.1));
     Some(format!("{:.1} {unit} (its runs have {range})", stated.number))

@@ -77,15 +77,12 @@ const WAITS: f64 = 0.5;
 
 /// The record, and what else is known.
 pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
-    let bytes_of = |kind: &FileKind| {
+    let kinds = tally.kinds.iter().enumerate().map(|(at, kind)| {
         let read: u64 = kind.ranks.values().map(|io| io.read_bytes).sum();
-        (
-            read.saturating_add(kind.mapped_bytes),
-            kind.ranks.values().map(|io| io.opens).sum::<u64>(),
-        )
-    };
-    let most = (0..tally.kinds.len()).max_by_key(|&at| (bytes_of(&tally.kinds[at]), Reverse(at)));
-    let Some(at) = most.filter(|&at| bytes_of(&tally.kinds[at]).0 > 0) else {
+        let opens: u64 = kind.ranks.values().map(|io| io.opens).sum();
+        (read.saturating_add(kind.mapped_bytes), opens, Reverse(at))
+    });
+    let Some((_, _, Reverse(at))) = kinds.max().filter(|most| most.0 > 0) else {
         return Err(LogError::new(
             "no data is read in it: only files of programs, if any",
             "record the training while it reads, with the processes that it starts",
@@ -216,12 +213,9 @@ fn readers(tally: &mut Tally, at: usize, job: &mut LogJob) {
         .filter(|&most| most > 0);
     let bursts: Vec<Bursts> = logs().filter_map(|of| of.1.bursts()).collect();
     if logs().all(|of| of.0.is_some()) {
-        let in_flight = || {
-            let calls = logs().map(|of| of.1.ops.iter().map(|op| (op.start_ns, op.end_ns)));
-            calls.map(most_at_a_time).max()
-        };
+        let calls = logs().map(|of| of.1.ops.iter().map(|op| (op.start_ns, op.end_ns)));
         job.readers = if take_turns {
-            bursts.first().map(|of| of.files).or_else(in_flight)
+            bursts.first().map(|of| of.files).or_else(|| calls.map(most_at_a_time).max())
         } else {
             at_a_time
         };

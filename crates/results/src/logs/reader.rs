@@ -121,8 +121,9 @@ impl ReaderLog {
         cuts.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
         cuts.truncate(CUTS);
         cuts.sort_unstable();
-        let by = |rule| cuts.iter().find_map(|&at| self.cut(&gaps, sorted[at - 1], rule));
-        by(PartRule::Alike).or_else(|| by(PartRule::Regular))
+        [PartRule::Alike, PartRule::Regular]
+            .into_iter()
+            .find_map(|rule| cuts.iter().find_map(|&at| self.cut(&gaps, sorted[at - 1], rule)))
     }
 
     /// Parts between gaps of `long_ns` and more.
@@ -159,12 +160,13 @@ impl ReaderLog {
         }
         if rule == PartRule::Regular {
             // But for what is read ahead as an epoch begins, and its rest.
-            let near = |&own: &u64| own / 3 <= bytes_each && bytes_each / 3 <= own;
-            let own: Vec<u64> = parts.iter().map(|part| part.bytes).filter(near).collect();
+            let mut own: Vec<u64> = parts.iter().map(|part| part.bytes).collect();
+            own.retain(|own| own / 3 <= bytes_each && bytes_each / 3 <= *own);
             bytes_each = own.iter().sum::<u64>() / own.len() as u64;
         }
-        let is_between = |at: &usize| self.ops[at + 1].is_new_file || !counts_files;
-        let short = (0..gaps.len()).filter(|&at| gaps[at] < long_ns).filter(is_between);
+        let short = (0..gaps.len())
+            .filter(|&at| gaps[at] < long_ns)
+            .filter(|at| self.ops[at + 1].is_new_file || !counts_files);
         Some(Bursts {
             each,
             bytes_each,
@@ -193,8 +195,9 @@ impl Bursts {
 
 /// The reads of threads that take turns at the same open files, as those of one; `None` where each has files of its own.
 pub(super) fn in_turns<'a>(logs: impl Iterator<Item = &'a ReaderLog> + Clone) -> Option<ReaderLog> {
-    let of_thread = |of: (usize, &'a ReaderLog)| of.1.ops.iter().map(move |op| (of.0, *op));
-    let mut all: Vec<(usize, Op)> = logs.clone().enumerate().flat_map(of_thread).collect();
+    let threads = logs.clone().enumerate();
+    let ops = threads.flat_map(|(thread, log)| log.ops.iter().map(move |op| (thread, *op)));
+    let mut all: Vec<(usize, Op)> = ops.collect();
     all.sort_by_key(|of| of.1.start_ns);
     let mut last = HashMap::new();
     let [mut opens, mut handed] = [0, 0];

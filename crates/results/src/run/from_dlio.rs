@@ -54,8 +54,8 @@ impl Run {
         let scalars = imported.reported.iter().flat_map(Reported::scalars);
         let compute_s = known.step_times.compute_s_per_step;
         let totals = imported.totals.iter().flat_map(|totals| &totals.epochs);
-        let of_totals = || mean_of(totals.map(|epoch| epoch.compute_s));
-        let compute_s = imported.config.mean_compute_s().or(compute_s).or_else(of_totals);
+        let compute_s = imported.config.mean_compute_s().or(compute_s);
+        let compute_s = compute_s.or_else(|| mean_of(totals.map(|epoch| epoch.compute_s)));
         let (workload, workload_from) = workload(path, &names, imported, compute_s).unzip();
         let mean = mean_sample_bytes(&imported.config, &plan.dataset);
         let mut run = Run {

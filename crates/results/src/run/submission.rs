@@ -42,8 +42,10 @@ impl Submission {
         let rounds = all.iter().filter_map(|one| one.round.as_deref());
         let rounds: Vec<Vec<&OsStr>> = rounds.map(|round| round.iter().collect()).collect();
         let Some((first, others)) = rounds.split_first() else { return };
-        let is_common = |at: usize| others.iter().all(|other| other.get(at) == Some(&first[at]));
-        let common = (0..first.len()).take_while(|at| is_common(*at)).count();
+        let parts = first.iter().enumerate();
+        let common = parts
+            .take_while(|(at, part)| others.iter().all(|other| other.get(*at) == Some(part)))
+            .count();
         for one in &mut all {
             let own: Option<PathBuf> =
                 one.round.as_ref().map(|of| of.iter().skip(common).collect());

@@ -124,8 +124,8 @@ impl Saver {
         act: impl FnOnce(&mut CheckpointFolder<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
         let (plan, clock, live) = self.surroundings();
-        let work = move || act(&mut folder_of(&plan, clock, live, due));
-        let done = aside(&self.signals.leave, work);
+        let leave = &self.signals.leave;
+        let done = aside(leave, move || act(&mut folder_of(&plan, clock, live, due)));
         done.map_err(|source| self.not_begun(due, source))?.ok_or(CommError::Stopped)?
     }
 
@@ -145,8 +145,8 @@ impl Saver {
         let Some(running) = self.running.take() else { return Ok(()) };
         let wait_start_ns = self.clock.now_ns();
         let (live, leave) = (&self.signals.live, &self.signals.leave);
-        let wait = || running.work.wait(leave);
-        let (part, whole) = live.during(LivePhase::Saves, wait).ok_or(CommError::Stopped)??;
+        let saved = live.during(LivePhase::Saves, || running.work.wait(leave));
+        let (part, whole) = saved.ok_or(CommError::Stopped)??;
         self.whole = whole;
         let stall_ns = running.stall_ns + (self.clock.now_ns() - wait_start_ns);
         self.keep(running.due, running.start_ns, Some(stall_ns), part)

@@ -186,8 +186,7 @@ impl<'f> StepFolder<'f> {
     pub(super) fn complete(&self, entries: Vec<(String, CheckpointFile)>) -> io::Result<u64> {
         let manifest = CheckpointManifest::new(self.epoch, self.step, entries);
         // No storage may keep the manifest's name and lose a file's.
-        let synced = || self.sync_folder(&self.path);
-        let sync_ns = self.replace(&self.manifest(), &manifest, synced)?;
+        let sync_ns = self.replace(&self.manifest(), &manifest, || self.sync_folder(&self.path))?;
         let sync_ns = sync_ns + self.sync_folder(&self.root)?;
         self.remove_file(&self.begun())?;
         Ok(sync_ns)
@@ -251,15 +250,13 @@ impl<'f> StepFolder<'f> {
     /// Files whose writing was broken off.
     fn parts(&self, own: &OwnCheckpoint) -> io::Result<Vec<PathBuf>> {
         let beside = [self.manifest(), self.begun()];
-        let in_root = |whole: &str| beside.contains(&self.root.join(whole));
-        let in_folder = |whole: &str| own.files.contains_key(whole);
+        let inside = own.files.keys().map(|name| self.path.join(name));
+        let wholes: BTreeSet<PathBuf> = beside.into_iter().chain(inside).collect();
         let mut parts = Vec::new();
-        for (folder, is_own) in
-            [(&self.root, &in_root as &dyn Fn(&str) -> bool), (&self.path, &in_folder)]
-        {
+        for folder in [&self.root, &self.path] {
             for name in self.files.list(folder)? {
                 let path = folder.join(&name);
-                if part_of(&name).is_some_and(is_own)
+                if part_of(&name).is_some_and(|whole| wholes.contains(&folder.join(whole)))
                     && matches!(self.files.kind(&path)?, Some(NameKind::File { .. }))
                 {
                     parts.push(path);

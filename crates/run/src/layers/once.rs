@@ -104,8 +104,7 @@ impl Once {
 }
 
 fn opened(file: &Handle) -> Result<&OpenOnce, StorageError> {
-    let refused = || StorageError::new("find", "a file", Error::other("it is not open"));
-    file.kept().ok_or_else(refused)
+    file.kept().ok_or_else(|| StorageError::new("find", "a file", Error::other("it is not open")))
 }
 
 impl ReadStorage for Once {

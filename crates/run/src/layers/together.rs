@@ -40,8 +40,8 @@ impl Together {
     }
 
     fn opened<'h>(&self, file: &'h Handle) -> Result<&'h OpenTogether, StorageError> {
-        let refused = || StorageError::new("find", &self.folder, Error::other("it is not open"));
-        file.kept().ok_or_else(refused)
+        file.kept()
+            .ok_or_else(|| StorageError::new("find", &self.folder, Error::other("it is not open")))
     }
 }
 

@@ -3,7 +3,6 @@
 use super::layout::Layout;
 use super::{ClientTimes, FileAccess, Plan, Shuffle, schedule};
 use crate::catalog::{Ability, Catalog, FormatEntry};
-use crate::shape::FileShape;
 use serde::Serialize;
 
 /// The figures of a plan. Bytes and seconds; `None` where there is no compute to be fed.
@@ -130,11 +129,11 @@ fn packed<'a>(plan: &Plan, catalog: &'a Catalog) -> Option<&'a FormatEntry> {
 /// Bytes that are read of all files to train on: of packed ones all, else the payload.
 pub(super) fn train_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
     let format = packed(plan, catalog);
-    let bytes = |shape: &FileShape| match format {
+    let bytes = layout.sum(layout.files_train(), |shape| match format {
         Some(format) => plan.dataset.file_bytes(format, shape),
         None => shape.payload_bytes(),
-    };
-    layout.sum(layout.files_train(), bytes) as u64
+    });
+    bytes as u64
 }
 
 /// Longest read where a sample is read at once: the whole file, in formats that cannot read it by itself.

@@ -92,11 +92,11 @@ impl ShardSplit {
     pub fn piece(&self, worker: u32, piece: u64) -> Option<ShardPiece> {
         let own = self.ends().nth(worker as usize)?;
         let found = if piece < own.whole {
-            let before = |(other, end): (usize, RunEnd)| {
+            let before = self.ends().enumerate().map(|(other, end)| {
                 end.whole.min(piece) + u64::from(other < worker as usize && end.whole > piece)
-            };
+            });
             ShardPiece {
-                step: self.ends().enumerate().map(before).sum(),
+                step: before.sum(),
                 samples: 0..self.batch_size,
                 position: own.start + piece * self.batch_size,
             }

@@ -17,34 +17,28 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         let far = (wanted.len().max(candidate.len()) / 4).clamp(1, 6);
         (distance <= far).then_some((distance, *candidate))
     });
-    let begun = || {
-        let mut begun = candidates.iter().filter(|one| one.starts_with(&wanted));
-        let first = begun.next().copied();
-        if PREFIX_LEAST <= wanted.len() && begun.next().is_none() { first } else { None }
-    };
-    near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate).or_else(begun)
+    if let Some((_, candidate)) = near.min_by_key(|(distance, _)| *distance) {
+        return Some(candidate);
+    }
+    let mut begun = candidates.iter().filter(|one| one.starts_with(&wanted));
+    let first = begun.next().copied();
+    if PREFIX_LEAST <= wanted.len() && begun.next().is_none() { first } else { None }
 }
 
 /// The candidates that `word` may have meant: those that begin with it, else the one spelt nearly the same, else those that hold it.
 pub fn alike<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let wanted = word.to_ascii_lowercase();
-    let all = |is_alike: fn(&str, &str) -> bool| -> Vec<&'a str> {
-        let alike = |one: &&str| is_alike(&one.to_ascii_lowercase(), &wanted);
-        if wanted.len() < PREFIX_LEAST {
-            Vec::new()
-        } else {
-            candidates.iter().copied().filter(alike).collect()
-        }
-    };
-    let begun = all(|one, wanted| one.starts_with(wanted));
+    // Of shorter words too many candidates begin with them, or hold them.
+    let mut holding = candidates.clone();
+    holding
+        .retain(|one| PREFIX_LEAST <= wanted.len() && one.to_ascii_lowercase().contains(&wanted));
+    let mut begun = holding.clone();
+    begun.retain(|one| one.to_ascii_lowercase().starts_with(&wanted));
     if !begun.is_empty() {
         return begun;
     }
-    match nearest(word, candidates.iter().copied()) {
-        Some(near) => vec![near],
-        None => all(|one, wanted| one.contains(wanted)),
-    }
+    nearest(word, candidates).map_or(holding, |near| vec![near])
 }
 
 /// The dotted key that `path` most likely meant: spelt nearly the same, or the right word in the wrong section.

@@ -186,17 +186,18 @@ fn to_end_of(file: &Path) -> io::Result<File> {
 /// starts it ends.
 fn in_own_session(command: &mut Command, on_parents_death: Option<Signal>) {
     let parent = getpid();
-    let prepare = move || {
-        setsid()?;
-        set_parent_process_death_signal(on_parents_death)?;
-        // The parent may have died before it was asked for.
-        if on_parents_death.is_some() && getppid() != Some(parent) {
-            return Err(rustix::io::Errno::SRCH.into());
-        }
-        Ok(())
-    };
     // SAFETY: between fork and exec only system calls are made, and nothing is allocated.
-    unsafe { command.pre_exec(prepare) };
+    unsafe {
+        command.pre_exec(move || {
+            setsid()?;
+            set_parent_process_death_signal(on_parents_death)?;
+            // The parent may have died before it was asked for.
+            if on_parents_death.is_some() && getppid() != Some(parent) {
+                return Err(rustix::io::Errno::SRCH.into());
+            }
+            Ok(())
+        })
+    };
 }
 
 #[cfg(test)]

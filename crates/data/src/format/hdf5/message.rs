@@ -179,13 +179,14 @@ fn element(mut body: FieldReader) -> Parsed<Element> {
     }
     // Of integers one bit says whether there is a sign; of floats others say what precision and fields say too.
     let (flags, rest) = if class == 0 { (8, body.take(4)?) } else { (0, body.take(8)?) };
-    let is_like = |own: [u8; 20]| {
+    let alike = Element::ALL.into_iter().find(|element| {
+        let own = datatype(*element).0;
         own[0] & 15 == class
             && own[1] & flags == head[1] & flags
             && own[4..8] == head[4..]
             && own[8..8 + rest.len()] == *rest
-    };
-    match Element::ALL.into_iter().find(|element| is_like(datatype(*element).0)) {
+    });
+    match alike {
         Some(element) => Ok(element),
         None => {
             let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);

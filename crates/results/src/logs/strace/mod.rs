@@ -22,11 +22,10 @@ pub(super) static KIND: LogKind = LogKind {
     input: Input::Text,
     is: |_, head| {
         // Of other clocks too: these are refused with what to use.
-        let rests = |text: &'_ str| {
+        head.lines().take(64).any(|text| {
             let starts = text.match_indices(' ').map(|space| space.0 + 1).take(24);
             [0].into_iter().chain(starts).any(|start| has_call(&text[start..]))
-        };
-        head.lines().take(64).any(rests)
+        })
     },
     read,
 };
@@ -87,9 +86,11 @@ struct MergedLines<'a> {
 
 fn merged<'a>(parts: Vec<LogPart<'a>>) -> io::Result<MergedLines<'a>> {
     let is_one = parts.len() == 1;
-    let own = |name: &str| if is_one { None } else { name.rsplit('.').next()?.parse().ok() };
-    let parts = parts.into_iter().map(|part| (own(&part.name), Lines::new(part.text))).collect();
-    let mut merged = MergedLines { parts, next: BinaryHeap::new() };
+    let parts = parts.into_iter().map(|part| {
+        let own = if is_one { None } else { part.name.rsplit('.').next() };
+        (own.and_then(|own| own.parse().ok()), Lines::new(part.text))
+    });
+    let mut merged = MergedLines { parts: parts.collect(), next: BinaryHeap::new() };
     for at in 0..merged.parts.len() {
         merged.fill(at, 0)?;
     }
