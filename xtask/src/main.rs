@@ -8,30 +8,50 @@ mod dist;
 mod ci;
 
 use anyhow::{Result, bail};
+use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "\
-cargo xtask <command>
-
-  ci            all that CI does: setup, tidy, format, lints, tests, the short forms of `chaos` and `dist`, docs
-  quick [REV]   what an edit needs of it: tidy, format, lints, and the short tests of the crates that differ
-                from REV (by default from where the branch left main) and of those above them
-  setup         install what the tests need into .venv; `--bench`: what the benchmarks need as well
-  tidy          check the rules of the source tree (also run by `cargo test -p xtask`); `--lower`: write the
-                budgets of rules that are broken less often than before
-  chaos [...]   the campaign against the real programs; `--short`: the form that CI runs; `--only CLASS`, `--seed N`:
-                one case again; `--first N`: other seeds; `--programs DIR`: those of a folder
-  book          make the searchable site of docs/ in target/book; needs mdbook
-  dist          build every package into target/dist, and try each in a fresh place; some ten minutes; `--short`:
-                the form that CI runs
-  share PREFIX  install manual, completions and documents beside the programs in PREFIX/bin
-  bench [...]   build for release and run bench/run.py with these arguments";
+/// Commands for developers and CI.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Task {
+    /// All that CI does: setup, tidy, format, lints, tests, the short forms of `chaos` and `dist`, docs
+    Ci,
+    /// As much of it as an edit needs: tidy, format, lints, and the short tests of the crates that differ and of those above them
+    Quick {
+        /// From which they differ; by default from where the branch left main
+        revision: Option<String>,
+    },
+    /// Install whatever the tests need, Python libraries into .venv
+    Setup {
+        /// For the benchmarks too
+        #[arg(long)]
+        bench: bool,
+    },
+    /// Check the rules of the source tree (also run by `cargo test -p xtask`)
+    Tidy,
+    /// The campaign against the real programs
+    Chaos(chaos::Options),
+    /// Make the searchable site of docs/ in target/book; needs mdbook
+    Book,
+    /// Build every package into target/dist, and try each in a fresh place; some ten minutes
+    Dist {
+        /// The form that CI runs
+        #[arg(long)]
+        short: bool,
+    },
+    /// Install manual, completions and documents beside the programs in PREFIX/bin
+    Share { prefix: PathBuf },
+    /// Build for release and run bench/run.py with these arguments
+    Bench {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match command(&words) {
+    match Task::parse().run(&workspace_root()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -40,27 +60,23 @@ fn main() -> ExitCode {
     }
 }
 
-fn command(words: &[&str]) -> Result<()> {
-    let root = workspace_root();
-    match words {
-        ["ci"] => ci::ci(&root),
-        ["quick"] => ci::quick(&root, None),
-        ["quick", revision] => ci::quick(&root, Some(revision)),
-        ["setup"] => setup::for_tests(&root),
-        ["setup", "--bench"] => setup::for_tests(&root).and_then(|()| setup::for_bench(&root)),
-        ["tidy"] => tidy::tidy(&root),
-        ["tidy", "--lower"] => tidy::lower_budgets(&root),
-        ["chaos", rest @ ..] => chaos::chaos(&root, rest),
-        ["book"] => book(&root),
-        ["dist"] => dist::dist(&root),
-        ["dist", "--short"] => dist::short(&root),
-        ["share", prefix] => dist::share(&root, Path::new(prefix)),
-        ["bench", rest @ ..] => bench(&root, rest),
-        ["help" | "--help" | "-h"] => {
-            println!("{USAGE}");
-            Ok(())
+impl Task {
+    fn run(&self, root: &Path) -> Result<()> {
+        match self {
+            Task::Ci => ci::ci(root),
+            Task::Quick { revision } => ci::quick(root, revision.as_deref()),
+            Task::Setup { bench: false } => setup::for_tests(root),
+            Task::Setup { bench: true } => {
+                setup::for_tests(root).and_then(|()| setup::for_bench(root))
+            }
+            Task::Tidy => tidy::tidy(root),
+            Task::Chaos(options) => chaos::chaos(root, options),
+            Task::Book => book(root),
+            Task::Dist { short: false } => dist::dist(root),
+            Task::Dist { short: true } => dist::short(root),
+            Task::Share { prefix } => dist::share(root, prefix),
+            Task::Bench { arguments } => bench(root, arguments),
         }
-        _ => bail!("`{}` is no command\n\n{USAGE}", words.join(" ")),
     }
 }
 
@@ -71,10 +87,11 @@ fn book(root: &Path) -> Result<()> {
     shell::run(root, "mdbook", &["build", "docs"])
 }
 
-fn bench(root: &Path, arguments: &[&str]) -> Result<()> {
+fn bench(root: &Path, arguments: &[String]) -> Result<()> {
     setup::for_bench(root)?;
     shell::run(root, "cargo", &["build", "--release", "--package", "feedrate"])?;
-    shell::run(root, "python3", &[&["bench/run.py"], arguments].concat())
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    shell::run(root, "python3", &[&["bench/run.py"], &arguments[..]].concat())
 }
 
 fn workspace_root() -> PathBuf {

@@ -23,6 +23,8 @@ mod tests;
 use crate::shell;
 use anyhow::{Context, Result, bail};
 use case::Case;
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -66,15 +68,27 @@ const TOLD_FAILURES: usize = 20;
 const PRIVATE: &str = "FEEDRATE_CHAOS_PRIVATE";
 
 /// As asked for on the command line.
-struct Options {
+#[derive(Parser)]
+pub(crate) struct Options {
+    /// The form that CI runs
+    #[arg(long)]
     short: bool,
+    /// Only this class of cases
+    #[arg(long, value_name = "CLASS", value_parser = names())]
     only: Vec<String>,
-    /// The only seed, for a failure to be seen again.
+    /// The only seed, for a failure to be seen again
+    #[arg(long)]
     seed: Option<u64>,
-    /// The seed of the first case.
+    /// The seed of the first case
+    #[arg(long, default_value_t = 1)]
     first: u64,
-    /// Folder of the programs, built if none is said.
+    /// Folder of the programs; built if none is said
+    #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
+}
+
+fn names() -> PossibleValuesParser {
+    CLASSES.iter().map(|class| class.name).collect::<Vec<_>>().into()
 }
 
 /// How a class fared.
@@ -86,10 +100,9 @@ struct Outcome {
 }
 
 /// `cargo xtask chaos …`.
-pub(crate) fn chaos(root: &Path, words: &[&str]) -> Result<()> {
-    let options = parse(words)?;
+pub(crate) fn chaos(root: &Path, options: &Options) -> Result<()> {
     if std::env::var_os(PRIVATE).is_none() {
-        return in_private_mounts(words);
+        return in_private_mounts();
     }
     let programs = match &options.programs {
         Some(folder) => folder.canonicalize().with_context(|| folder.display().to_string())?,
@@ -102,7 +115,7 @@ pub(crate) fn chaos(root: &Path, words: &[&str]) -> Result<()> {
             built()?
         }
     };
-    campaign(&options, &programs)
+    campaign(options, &programs)
 }
 
 /// The short form, on the programs that the tests have just built.
@@ -119,7 +132,7 @@ fn built() -> Result<PathBuf> {
 }
 
 /// The same command where what it mounts is seen by nobody else, and is gone with it.
-fn in_private_mounts(words: &[&str]) -> Result<()> {
+fn in_private_mounts() -> Result<()> {
     let choices: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
     let Some(choice) =
         choices.iter().find(|choice| shell::works("unshare", &[choice, &["true"][..]].concat()))
@@ -129,33 +142,8 @@ fn in_private_mounts(words: &[&str]) -> Result<()> {
         );
     };
     let mut command = Command::new("unshare");
-    command.args(*choice).arg(std::env::current_exe()?).arg("chaos").args(words);
+    command.args(*choice).arg(std::env::current_exe()?).args(std::env::args_os().skip(1));
     Err(command.env(PRIVATE, "1").exec()).context("cannot start `unshare`")
-}
-
-fn parse(words: &[&str]) -> Result<Options> {
-    let mut options =
-        Options { short: false, only: Vec::new(), seed: None, first: 1, programs: None };
-    let mut words = words.iter();
-    while let Some(&word) = words.next() {
-        if word == "--short" {
-            options.short = true;
-            continue;
-        }
-        let value = words.next().with_context(|| format!("`{word}` lacks its value"))?;
-        match word {
-            "--only" => options.only.push(value.to_string()),
-            "--seed" => options.seed = Some(value.parse()?),
-            "--first" => options.first = value.parse()?,
-            "--programs" => options.programs = Some(value.into()),
-            _ => bail!("`{word}` is no option of `chaos`"),
-        }
-    }
-    let names: Vec<&str> = CLASSES.iter().map(|class| class.name).collect();
-    if let Some(wrong) = options.only.iter().find(|name| !names.contains(&name.as_str())) {
-        bail!("`{wrong}` is no class\n  hint: one of {}", names.join(", "));
-    }
-    Ok(options)
 }
 
 fn campaign(options: &Options, programs: &Path) -> Result<()> {

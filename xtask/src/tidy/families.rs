@@ -117,8 +117,15 @@ pub(super) static NAMES_NOT_COMPARED: Check = Check {
 };
 
 /// Members' names that YAML has for other things.
-const AMBIGUOUS_NAMES: &[&str] =
-    &["\"none\"", "\"null\"", "\"file\"", "\"broadcast\"", "\"shards\"", "\"transfer_size\""];
+const AMBIGUOUS_NAMES: &[&str] = &[
+    "\"none\"",
+    "\"null\"",
+    "\"file\"",
+    "\"csv\"",
+    "\"broadcast\"",
+    "\"shards\"",
+    "\"transfer_size\"",
+];
 
 /// Names of rows below the folders of families, with those folders.
 fn member_names(repo: &Repo) -> BTreeMap<&str, Vec<&'static str>> {

@@ -64,12 +64,6 @@ fn is_tuple_parameter(tokens: &[RustToken], i: usize) -> bool {
         && reads(tokens, end, &[":", "("])
 }
 
-pub(super) static NO_FN_OF: Check = Check {
-    rule: "no function is called `of`",
-    advice: "call it `new`, `from_…`, or by a verb",
-    find: |repo| find_idiom(repo, "`fn of`", |tokens, i| reads(tokens, i, &["fn", "of"])),
-};
-
 fn find_idiom(
     repo: &Repo,
     what: &str,
@@ -103,17 +97,5 @@ pub(super) static DOCS_BEGIN_PLAINLY: Check = Check {
             }
         }
         findings
-    },
-};
-
-pub(super) static NO_DOC_TESTS: Check = Check {
-    rule: "docs hold no code to be run",
-    advice: "write a test beside the code; no step of CI runs doctests",
-    find: |repo| {
-        let fences = repo.rust().flat_map(|file| docs(file.tokens()).map(move |doc| (file, doc)));
-        fences
-            .filter(|(_, (_, text))| text.starts_with("```"))
-            .map(|(file, (line, _))| Violation::new(&file.path, line, "a block of code"))
-            .collect()
     },
 };

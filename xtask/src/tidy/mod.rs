@@ -12,7 +12,6 @@ mod modules;
 mod circles;
 mod families;
 mod idioms;
-mod budget;
 #[cfg(test)]
 mod tests;
 
@@ -64,13 +63,10 @@ static CHECKS: &[&Check] = &[
     &idioms::ONE_PLACE_PRINTS,
     &idioms::NO_FILTER_AS_IF,
     &idioms::NO_TUPLE_PARAMETERS,
-    &idioms::NO_FN_OF,
     &idioms::DOCS_BEGIN_PLAINLY,
-    &idioms::NO_DOC_TESTS,
     &text::FILES_SAY_WHAT_THEY_ARE,
     &text::SHORT_FILES,
     &text::NO_LOOSE_ENDS,
-    &text::NO_MERGE_MARKS,
     &text::NO_MACHINE_PATHS,
     &docs::LINKS_LEAD_SOMEWHERE,
     &docs::THE_BOOK_IS_WHOLE,
@@ -88,16 +84,9 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the smaller budgets of a tree that became better.
-pub(crate) fn lower_budgets(root: &Path) -> Result<()> {
-    budget::lower(root, &Repo::read(root)?, CHECKS)
-}
-
 /// The message of a broken rule; `None` where it holds.
 fn report(check: &Check, repo: &Repo) -> Option<String> {
-    let lines = budget::off_budget(check, repo);
-    if lines.is_empty() {
-        return None;
-    }
-    Some(format!("tidy: {}\n{}\n  hint: {}", check.rule, lines.join("\n"), check.advice))
+    let lines: Vec<String> = (check.find)(repo).iter().map(Violation::to_string).collect();
+    let told = format!("tidy: {}\n{}\n  hint: {}", check.rule, lines.join("\n"), check.advice);
+    (!lines.is_empty()).then_some(told)
 }

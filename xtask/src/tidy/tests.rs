@@ -2,7 +2,7 @@
 
 use super::repo::Repo;
 use super::tokens::{cut_tests, tokens};
-use super::{Check, budget, circles, docs, families, idioms, layout, modules, text, tidy};
+use super::{Check, circles, docs, families, idioms, layout, modules, text, tidy};
 
 /// The rule finds `expected` (`path:line: what`) in planted files, and nothing else.
 fn finds(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
@@ -185,43 +185,9 @@ fn planted_idioms_are_found() {
     let source = "fn f((a, b): (A, B)) {}\nfn g(a: A,\n (b, mut c): (B, C)) {}\nfn h(a: (A, B)) {}\n\
                   list.map(|(a, b): (A, B)| a);\nfn i((a,): A, P { b, c }: P) {}\n";
     check(&idioms::NO_TUPLE_PARAMETERS, source, &[1, 2]);
-    check(&idioms::NO_FN_OF, "fn of(a: A) {}\nfn of_a() {}\nfn of<T>() {}\nlet of = 1;\n", &[1, 3]);
     let source =
         "//! Of a.\n/// What it is.\n// Why not.\n/// Whatever.\nfn f() {} // Of\n/// A.\n";
     check(&idioms::DOCS_BEGIN_PLAINLY, source, &[1, 2]);
-    check(&idioms::NO_DOC_TESTS, "/// A:\n///\n/// ```\n/// a();\n", &[3]);
-}
-
-#[test]
-fn budgets_are_kept_and_only_fall() {
-    let check = |budget: &str, source: &str, expected: &[&str]| {
-        let budgets = format!("no function is called `of` | {budget}\n");
-        let repo = Repo::planted(&[
-            ("crates/x/Cargo.toml", ""),
-            ("crates/x/src/a.rs", source),
-            ("xtask/budgets.txt", &budgets),
-        ]);
-        assert_eq!(budget::off_budget(&idioms::NO_FN_OF, &repo), expected);
-    };
-    check("crates/x | 1", "fn of() {}", &[]);
-    check("crates/y | 0", "", &[]);
-    check("crates/y | 0", "fn of() {}", &["  crates/x/src/a.rs:1: `fn of`"]);
-    check(
-        "crates/x | 1",
-        "fn of() {}\nfn of() {}",
-        &[
-            "  crates/x/src/a.rs:1: `fn of`",
-            "  crates/x/src/a.rs:2: `fn of`",
-            "  xtask/budgets.txt: 2 in crates/x, 1 allowed",
-        ],
-    );
-    check(
-        "crates/x | 2",
-        "fn of() {}",
-        &[
-            "  xtask/budgets.txt: 2 allowed in crates/x, 1 left: lower it by `cargo xtask tidy --lower`",
-        ],
-    );
 }
 
 #[test]
@@ -289,17 +255,6 @@ fn planted_long_files_are_found() {
             ("crates/x/src/c.rs", &long),
         ],
         &["crates/x/src/a.rs:1: 501 lines"],
-    );
-}
-
-#[test]
-fn planted_marks_of_a_merge_are_found() {
-    let (ours, theirs) = ("<".repeat(7), ">".repeat(7));
-    let text = format!("# A\n{ours} HEAD\na\n=======\nb\n{theirs} branch\n");
-    finds(
-        &text::NO_MERGE_MARKS,
-        &[("docs/a.md", &text), ("docs/b.md", "Title\n=======\n")],
-        &["docs/a.md:2: a mark of a merge", "docs/a.md:6: a mark of a merge"],
     );
 }
 

@@ -59,17 +59,6 @@ fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Violat
     }
 }
 
-pub(super) static NO_MERGE_MARKS: Check = Check {
-    rule: "no file holds two versions of itself",
-    advice: "keep one side of the merge, or both in one, and delete the marks",
-    find: |repo| {
-        let marks = ["<<<<<<< ", ">>>>>>> "];
-        let lines =
-            repo.lines().filter(|(_, _, line)| marks.iter().any(|mark| line.starts_with(mark)));
-        lines.map(|(path, line, _)| Violation::new(path, line, "a mark of a merge")).collect()
-    },
-};
-
 pub(super) static NO_MACHINE_PATHS: Check = Check {
     rule: "no file names a place on somebody's machine",
     advice: "write a path relative to the workspace, or a placeholder such as `DIR`",

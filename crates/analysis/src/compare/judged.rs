@@ -178,7 +178,7 @@ fn runs_to_tell(pair: &ComparedPair, log: &Difference, margin: Margin) -> Option
         }
     };
     let runs = if margin.low < log.estimate && log.estimate < margin.high {
-        stats::samples_within(margin, (log.estimate, noise), samples, (ALPHA, POWER))
+        stats::samples_within(margin, log.estimate, noise, samples, ALPHA, POWER)
     } else {
         stats::samples_to_tell(log.estimate / noise_of_run, CONFIDENCE, POWER)
     };

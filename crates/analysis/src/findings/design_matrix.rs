@@ -113,7 +113,7 @@ impl<'a> DesignMatrix<'a> {
 
     /// How much more a level does with a level of another factor, each against its base.
     pub(super) fn interaction(&self, a: (usize, usize), b: (usize, usize)) -> Option<Combination> {
-        let [a, b] = [a, b].map(|(at, level)| (at, self.design.factors[at].baseline, level));
+        let [a, b] = [a, b].map(|(at, level)| [at, self.design.factors[at].baseline, level]);
         self.full.interaction(a, b)
     }
 

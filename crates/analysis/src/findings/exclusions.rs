@@ -4,6 +4,7 @@ use super::{UsedRuns, about, is_invalid};
 use crate::finding::{Caveat, Finding, FindingKind, Subject};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::Metric;
+use feedrate_results::doubt::IGNORED_SETTING;
 use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +38,7 @@ pub(super) fn doubted(runs: &[&Run], responses: &[&Metric]) -> Vec<Caveat> {
 
 /// Names of warnings about a run. What is not acted on is said of the factor.
 fn warnings(run: &Run) -> impl Iterator<Item = &str> {
-    named(run, Severity::Warning).filter(|name| *name != "ignored_setting")
+    named(run, Severity::Warning).filter(|name| *name != IGNORED_SETTING)
 }
 
 fn named(run: &Run, severity: Severity) -> impl Iterator<Item = &str> {

@@ -123,7 +123,7 @@ fn check_effects(name: &str, of: impl Fn(usize, usize, f64) -> f64) {
             model.effect(&[(1, 2)]),
             model.difference(0, 0, 1),
             model.difference(1, 0, 2),
-            model.interaction((0, 0, 1), (1, 0, 2)),
+            model.interaction([0, 0, 1], [1, 0, 2]),
         ];
         for (held, combination) in held.iter_mut().zip(combinations) {
             let combination = combination.unwrap();

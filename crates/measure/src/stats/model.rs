@@ -82,12 +82,9 @@ impl Model {
         self.sum_of_effects(&[(1.0, &[(factor, to)]), (-1.0, &[(factor, from)])])
     }
 
-    /// By how much a step of one factor does more after a step of the other: each is (factor, from, to), in the order of the term.
-    pub fn interaction(
-        &self,
-        (a, a0, a1): (usize, usize, usize),
-        (b, b0, b1): (usize, usize, usize),
-    ) -> Option<Combination> {
+    /// By how much a step of one factor does more after a step of the other: each is factor, from, to, in the order of the term.
+    pub fn interaction(&self, a: [usize; 3], b: [usize; 3]) -> Option<Combination> {
+        let ([a, a0, a1], [b, b0, b1]) = (a, b);
         self.sum_of_effects(&[
             (1.0, &[(a, a1), (b, b1)]),
             (-1.0, &[(a, a0), (b, b1)]),

@@ -53,9 +53,11 @@ pub struct Margin {
 /// At least 2; `None` where the difference is not within, or nobody could make so many.
 pub fn samples_within(
     margin: Margin,
-    (difference, stdev): (f64, f64),
+    difference: f64,
+    stdev: f64,
     samples: Samples,
-    (alpha, power): (f64, f64),
+    alpha: f64,
+    power: f64,
 ) -> Option<u64> {
     let reached = |n: u64| {
         let n = n as f64;
@@ -127,7 +129,7 @@ mod tests {
     const LOW: Margin = Margin { low: -0.02, high: f64::INFINITY };
 
     fn within(margin: Margin, noise: (f64, f64), samples: Samples) -> Option<u64> {
-        samples_within(margin, noise, samples, (0.05, 0.80))
+        samples_within(margin, noise.0, noise.1, samples, 0.05, 0.80)
     }
 
     /// The share of simulated comparisons of `n` runs that show it.

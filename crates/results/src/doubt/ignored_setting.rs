@@ -4,9 +4,12 @@
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
+/// Name that others know it by.
+pub const NAME: &str = "ignored_setting";
+
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
-        name: "ignored_setting",
+        name: NAME,
         severity: Severity::Warning,
         meaning: "The run differs from its baseline only in what DLIO ignores with this loader and format: a difference between them is noise, and no difference says nothing about the setting.",
         evidence: "{ignored}",

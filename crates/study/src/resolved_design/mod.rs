@@ -70,9 +70,10 @@ impl ResolvedDesign {
         }
         let arrangement = arrangement(text, &mut problems);
         let kind = kind(&text.design, &mut problems);
-        let Some((design, options)) = kind.filter(|_| !problems.has_errors()) else {
+        let Some((design, options)) = kind else { return Err(problems) };
+        if problems.has_errors() {
             return Err(problems);
-        };
+        }
         let (hooks, warnings) = (text.hooks.clone(), problems);
         Ok(ResolvedDesign { baseline, design, options, factors, arrangement, hooks, warnings })
     }
