@@ -267,7 +267,7 @@ impl Miniature {
         let batch_bytes = cost.bytes * scene.plan.loader.batch_size as f64;
         loader.client = scene.plan.loader.client.as_ref().map(|client| ClientPlan {
             per_sample_s: sample_s,
-            receive_per_batch_s: client.receive_s(batch_bytes) * longer,
+            receive_per_batch_s: client.receive_s(batch_bytes).iter().sum::<f64>() * longer,
             receive_wait_share: client.receive_wait_share,
             start_per_epoch_s: client.start_per_epoch_s * longer,
             ..ClientPlan::default()

@@ -107,9 +107,11 @@ impl ClientPlan {
         self.per_sample_s * samples + self.per_byte_s * bytes + self.batch_s(batches, bytes)
     }
 
-    /// Training process's for a batch of `bytes`, computing and waiting.
-    pub fn receive_s(&self, bytes: f64) -> f64 {
-        self.receive_per_batch_s + self.receive_per_byte_s * bytes
+    /// Training process's to take over a batch of `bytes`: computing, then waiting.
+    pub fn receive_s(&self, bytes: f64) -> [f64; 2] {
+        let all_s = self.receive_per_batch_s + self.receive_per_byte_s * bytes;
+        let wait_s = all_s * self.receive_wait_share;
+        [all_s - wait_s, wait_s]
     }
 
     /// As it is where the training's process reads itself: there is nobody to start, and nothing to hand over.
@@ -127,16 +129,15 @@ impl ClientPlan {
     /// Whether it costs nothing.
     pub(super) fn is_ideal(&self) -> bool {
         let of_sample_s = self.per_sample_s + self.per_byte_s;
-        of_sample_s + self.batch_s(1.0, 1.0) + self.receive_s(1.0) + self.start_per_epoch_s == 0.0
+        let receive_s: f64 = self.receive_s(1.0).iter().sum();
+        of_sample_s + self.batch_s(1.0, 1.0) + receive_s + self.start_per_epoch_s == 0.0
     }
 }
 
 impl LoaderPlan {
-    /// In which the training's process takes over a batch of `bytes`: computing, then waiting.
+    /// As [`ClientPlan::receive_s`].
     pub fn receive_s(&self, bytes: f64) -> [f64; 2] {
-        let Some(client) = &self.client else { return [0.0; 2] };
-        let wait_s = client.receive_s(bytes) * client.receive_wait_share;
-        [client.receive_s(bytes) - wait_s, wait_s]
+        self.client.as_ref().map_or([0.0; 2], |client| client.receive_s(bytes))
     }
 
     /// Times of the client where `bytes` are read for a batch; `None` of an ideal one.
@@ -144,7 +145,7 @@ impl LoaderPlan {
         let client = self.client.as_ref()?;
         Some(ClientTimes {
             worker_batch_s: client.worker_s(self.batch_size as f64, 1.0, bytes),
-            receive_batch_s: client.receive_s(bytes),
+            receive_batch_s: client.receive_s(bytes).iter().sum(),
             receive_wait_share: client.receive_wait_share,
             start_s: self.start_s(),
         })
