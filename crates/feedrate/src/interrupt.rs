@@ -115,20 +115,10 @@ pub(crate) fn hear() {
     mask(libc::SIG_UNBLOCK, &set_of(WISHES));
 }
 
-/// Start a thread by `act` before this process listens: it leaves signals to others, as those do that are started afterwards. The kernel
-/// would else give it the signal, which ends the process.
-pub(crate) fn unheard<T>(act: impl FnOnce() -> T) -> T {
-    let set = set_of(WISHES);
-    let mut before = MaybeUninit::uninit();
-    // SAFETY: the set is whole, and the one before is filled in.
-    let is_masked =
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, before.as_mut_ptr()) } == 0;
-    let done = act();
-    if is_masked {
-        // SAFETY: it was filled in.
-        mask(libc::SIG_SETMASK, unsafe { before.assume_init_ref() });
-    }
-    done
+/// Leave signals to other threads than this one, as those do that are started once this process listens: the kernel would else give
+/// it the signal, which ends the process.
+pub(crate) fn leave_to_others() {
+    mask(libc::SIG_BLOCK, &set_of(WISHES));
 }
 
 /// End as a process does that does nothing about `signal`.

@@ -67,6 +67,7 @@ impl LiveLine {
         let (own, begun) = (bar.clone(), Instant::now());
         let (stop, stopped) = mpsc::channel();
         let draw = move || {
+            interrupt::leave_to_others();
             while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
                 let line = fitted(&text(begun.elapsed()));
                 match &viewer {
@@ -82,8 +83,7 @@ impl LiveLine {
             }
         };
         // Without a thread there is no line, and nothing else is amiss.
-        let thread = std::thread::Builder::new().name("progress".into());
-        let thread = interrupt::unheard(|| thread.spawn(draw)).ok();
+        let thread = std::thread::Builder::new().name("progress".into()).spawn(draw).ok();
         LiveLine { bar, drawer: thread.map(|thread| (stop, thread)) }
     }
 
