@@ -257,7 +257,7 @@ impl<'f> CheckpointFolder<'f> {
     }
 
     fn manifest(&self) -> Result<CheckpointManifest, CheckpointError> {
-        let path = self.at.manifest_there().map_err(not_read(&self.at.manifest()))?;
+        let path = self.at.manifest();
         let missing = "there is none, so the checkpoint is not whole";
         let mut text = Vec::new();
         self.read(&path, missing, None, |piece| text.extend_from_slice(piece))?;
@@ -390,11 +390,6 @@ fn file_name(plan: &CheckpointPlan, state: &StateFile) -> String {
 
 fn of_other_length(bytes: u64, wanted: u64) -> String {
     format!("it has {bytes} bytes of {wanted}")
-}
-
-fn not_read(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<> {
-    let path = path.to_owned();
-    move |source| CheckpointError::Read { path: path.clone(), source }
 }
 
 fn not_written(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<> {

@@ -14,12 +14,10 @@ const VERSION: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CheckpointManifest {
     version: u32,
-    /// The checkpoint that it is; `None` of older versions.
-    #[serde(default)]
-    epoch: Option<u32>,
+    /// The checkpoint that it is.
+    epoch: u32,
     /// As its folder counts it.
-    #[serde(default)]
-    step: Option<u64>,
+    step: u64,
     pub(super) files: BTreeMap<String, CheckpointFile>,
 }
 
@@ -40,8 +38,7 @@ impl CheckpointManifest {
         step: u64,
         files: impl IntoIterator<Item = (String, CheckpointFile)>,
     ) -> Self {
-        let (epoch, step, files) = (Some(epoch), Some(step), files.into_iter().collect());
-        CheckpointManifest { version: VERSION, epoch, step, files }
+        CheckpointManifest { version: VERSION, epoch, step, files: files.into_iter().collect() }
     }
 
     /// The manifest of the checkpoint of `epoch` and `step` with this text, or why it is none.
@@ -51,12 +48,10 @@ impl CheckpointManifest {
         if manifest.version != VERSION {
             return Err(format!("its version is {}, not {VERSION}", manifest.version));
         }
-        match (manifest.epoch, manifest.step) {
-            (None, None) => Ok(manifest),
-            own if own == (Some(epoch), Some(step)) => Ok(manifest),
-            (Some(epoch), Some(step)) => Err(format!("it is of epoch {epoch} and step {step}")),
-            _ => Err("it tells but one of epoch and step".into()),
+        if (manifest.epoch, manifest.step) != (epoch, step) {
+            return Err(format!("it is of epoch {} and step {}", manifest.epoch, manifest.step));
         }
+        Ok(manifest)
     }
 }
 

@@ -12,9 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// Where older versions had the manifest, in the folder itself, and what names the files of a checkpoint that is not whole.
-const OLD_NAMES: [&str; 2] = ["manifest.json", "feedrate-begun.json"];
-
 /// A checkpoint's folder, and what lies beside it.
 pub(super) struct StepFolder<'f> {
     pub(super) files: &'f dyn FileSystem,
@@ -86,14 +83,6 @@ impl<'f> StepFolder<'f> {
         self.root.join(format!(".{}.{what}", name(self.epoch, self.step)))
     }
 
-    /// The manifest that is there: in its place, or in that of older versions.
-    pub(super) fn manifest_there(&self) -> io::Result<PathBuf> {
-        let old = self.path.join(OLD_NAMES[0]);
-        let is_old =
-            self.files.kind(&self.manifest())?.is_none() && self.files.kind(&old)?.is_some();
-        Ok(if is_old { old } else { self.manifest() })
-    }
-
     pub(super) fn parse(&self, text: &[u8]) -> Result<CheckpointManifest, String> {
         CheckpointManifest::parse(text, self.epoch, self.step)
     }
@@ -106,27 +95,21 @@ impl<'f> StepFolder<'f> {
         if !is_folder {
             return Ok(own);
         }
-        let [old_manifest, old_begun] = OLD_NAMES.map(|name| self.path.join(name));
-        for path in [self.begun(), old_begun] {
-            let begun = self.small(&path)?;
-            let begun =
-                begun.and_then(|text| serde_json::from_slice::<BegunCheckpoint>(&text).ok());
-            if let Some(begun) = begun {
-                own.files.extend(begun.files.into_iter().map(|name| (name, None)));
-                own.told_by.push(path);
-            }
+        let begun = self.small(&self.begun())?;
+        if let Some(begun) = begun.and_then(|text| serde_json::from_slice(&text).ok()) {
+            let BegunCheckpoint { files } = begun;
+            own.files.extend(files.into_iter().map(|name| (name, None)));
+            own.told_by.push(self.begun());
         }
-        for path in [self.manifest(), old_manifest] {
-            let whole = self.small(&path)?.and_then(|text| self.parse(&text).ok());
-            if let Some(whole) = whole {
-                for (name, file) in whole.files {
-                    own.files.entry(name).or_insert(Some(file.bytes));
-                }
-                own.told_by.push(path);
+        let whole = self.small(&self.manifest())?;
+        if let Some(whole) = whole.and_then(|text| self.parse(&text).ok()) {
+            for (name, file) in whole.files {
+                own.files.entry(name).or_insert(Some(file.bytes));
             }
+            own.told_by.push(self.manifest());
         }
         // Names that lead elsewhere are nobody's.
-        own.files.retain(|name, _| !name.contains('/') && !OLD_NAMES.contains(&name.as_str()));
+        own.files.retain(|name, _| !name.contains('/'));
         Ok(own)
     }
 
@@ -177,7 +160,7 @@ impl<'f> StepFolder<'f> {
         let mut sync_ns = 0;
         for told in own.told_by.iter().filter(|told| **told != begun) {
             self.remove_file(told)?;
-            sync_ns += self.sync_folder(told.parent().unwrap_or(&self.root))?;
+            sync_ns += self.sync_folder(&self.root)?;
         }
         Ok(sync_ns)
     }

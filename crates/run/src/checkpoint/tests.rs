@@ -225,16 +225,6 @@ fn a_pipe_under_a_name_of_ours_is_not_waited_for() {
         std::fs::remove_file(&path).unwrap();
         std::fs::remove_dir_all(&inside).unwrap();
     }
-    // Where older versions had theirs.
-    for name in ["manifest.json", "feedrate-begun.json"] {
-        let _ = std::fs::remove_dir_all(&inside);
-        std::fs::create_dir_all(&inside).unwrap();
-        pipe(&inside.join(name));
-        assert!(load_all(&plan, 0).is_err());
-        save(&plan).unwrap();
-        load_all(&plan, 0).unwrap();
-        assert!(inside.join(name).symlink_metadata().is_ok());
-    }
 }
 
 /// Power fails after every number of operations, over an older checkpoint of the same name and over none. Of what was not
@@ -348,38 +338,6 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
     assert_eq!(std::fs::read(&thesis).unwrap(), b"mine");
 }
 
-/// Those of older versions, whose manifest lies among the files.
-#[test]
-fn a_checkpoint_of_an_older_version_is_read_written_over_and_removed() {
-    let temporary = tempfile::tempdir().unwrap();
-    let plan = plan(temporary.path(), "raw", false);
-    let inside = super::folder(&plan, 1, 5);
-    let older = || {
-        save(&plan).unwrap();
-        std::fs::rename(manifest_of(&plan), inside.join("manifest.json")).unwrap();
-    };
-    older();
-    load_all(&plan, 0).unwrap();
-    std::fs::write(inside.join("thesis.txt"), "mine").unwrap();
-    older();
-    save(&plan).unwrap();
-    assert!(!inside.join("manifest.json").exists());
-    older();
-    let begun = r#"{"files":["model_states-0.raw","torn"]}"#;
-    for (name, text) in [("torn", ""), ("feedrate-begun.json", begun)] {
-        std::fs::write(inside.join(name), text).unwrap();
-    }
-    let found = clean(temporary.path(), false).unwrap();
-    // With one that was torn, and both that name them.
-    assert_eq!(found.files, plan.total_files + 3);
-    assert_eq!(found.strangers, ["global_epoch1_step5/thesis.txt"]);
-    assert!(are_in(temporary.path()));
-    clean(temporary.path(), true).unwrap();
-    assert!(!are_in(temporary.path()));
-    assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 1);
-    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
-}
-
 /// However far it came, what is left is ours, and does not look whole.
 #[test]
 fn a_removal_that_was_broken_off_can_be_gone_on_with() {
@@ -464,21 +422,19 @@ fn checkpoints_differ_and_none_is_taken_for_another() {
 }
 
 #[test]
-fn a_checkpoint_of_an_older_version_that_does_not_say_which_it_is_loads() {
+fn a_checkpoint_that_does_not_say_which_it_is_is_refused() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     save(&plan).unwrap();
     let manifest = manifest_of(&plan);
     let text = std::fs::read(&manifest).unwrap();
-    let mut json: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    let mut without = |field: &str| {
+    for field in ["step", "epoch"] {
+        let mut json: serde_json::Value = serde_json::from_slice(&text).unwrap();
         assert!(json.as_object_mut().unwrap().remove(field).is_some());
         std::fs::write(&manifest, json.to_string()).unwrap();
-        load_all(&plan, 0)
-    };
-    let half = without("step").unwrap_err().to_string();
-    assert!(half.contains("it tells but one of epoch and step"), "{half}");
-    without("epoch").unwrap();
+        let told = load_all(&plan, 0).unwrap_err().to_string();
+        assert!(told.contains(&format!("missing field `{field}`")), "{told}");
+    }
 }
 
 #[test]
