@@ -105,11 +105,6 @@ impl StudyFiles {
         self.state.join("settings.json")
     }
 
-    /// The journal of an older feedrate.
-    pub(crate) fn journal(&self) -> PathBuf {
-        self.state.join("journal.jsonl")
-    }
-
     /// Lock that the processes of a run hold while any of them lives.
     pub fn running(&self) -> PathBuf {
         self.state.join("running")

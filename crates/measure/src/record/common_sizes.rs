@@ -11,7 +11,7 @@ const SIZES: usize = 64;
 /// Sizes with their counts. Each was really read between `count` and `count + missed` times, one that is not there at most
 /// `missed` times, and `missed` is at most one in 65 of all reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "SizesInFile", into = "SizesInFile")]
+#[serde(from = "SizesInFile", into = "SizesInFile")]
 pub struct CommonSizes {
     bytes: [u64; SIZES],
     /// A place with a count of 0 is free.
@@ -127,57 +127,24 @@ impl PartialEq for CommonSizes {
 
 impl Eq for CommonSizes {}
 
-/// As records have them; those of older versions have upper bounds of 16 sizes.
+/// As records have them.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum SizesInFile {
-    Counted { sizes: Vec<(u64, u64)>, missed: u64 },
-    Bounded(Vec<BoundedSize>),
+struct SizesInFile {
+    sizes: Vec<(u64, u64)>,
+    missed: u64,
 }
-
-#[derive(Serialize, Deserialize)]
-struct BoundedSize {
-    bytes: u64,
-    /// At most.
-    count: u64,
-    /// Number of them that may have been of other sizes.
-    excess: u64,
-}
-
-/// Sizes of an older record: where all places were taken, any other may have been read as often as the rarest.
-const BOUNDED_SIZES: usize = 16;
 
 impl From<CommonSizes> for SizesInFile {
     fn from(common: CommonSizes) -> Self {
         let sizes = common.sizes().into_iter().map(|size| (size.bytes, size.count));
-        SizesInFile::Counted { sizes: sizes.collect(), missed: common.missed }
+        SizesInFile { sizes: sizes.collect(), missed: common.missed }
     }
 }
 
-impl TryFrom<SizesInFile> for CommonSizes {
-    type Error = &'static str;
-
-    fn try_from(file: SizesInFile) -> Result<Self, Self::Error> {
-        let (mut sizes, missed): (Vec<_>, _) = match file {
-            SizesInFile::Counted { sizes, missed } => {
-                let sizes = sizes.into_iter();
-                (sizes.map(|(bytes, count)| CommonSize { bytes, count }).collect(), missed)
-            }
-            SizesInFile::Bounded(bounded) => {
-                let rarest = bounded.iter().map(|size| size.count).min();
-                let is_full = bounded.len() >= BOUNDED_SIZES;
-                let others = if is_full { rarest } else { None };
-                let excess = bounded.iter().map(|size| size.excess).max();
-                let at_least = bounded.iter().map(|size| {
-                    let count = size.count.checked_sub(size.excess);
-                    Some(CommonSize { bytes: size.bytes, count: count? })
-                });
-                let sizes: Option<_> = at_least.collect();
-                let sizes = sizes.ok_or("a common size counts less than its excess")?;
-                (sizes, others.max(excess).unwrap_or(0))
-            }
-        };
-        Ok(CommonSizes::from_counts(&mut sizes, missed))
+impl From<SizesInFile> for CommonSizes {
+    fn from(SizesInFile { sizes, missed }: SizesInFile) -> Self {
+        let sizes = sizes.into_iter().map(|(bytes, count)| CommonSize { bytes, count });
+        CommonSizes::from_counts(&mut sizes.collect::<Vec<_>>(), missed)
     }
 }
 
@@ -210,22 +177,10 @@ mod tests {
     }
 
     #[test]
-    fn they_come_back_from_the_file_and_from_older_ones() {
+    fn they_come_back_from_the_file() {
         let common = of(&(0..500).map(|i| i % 70).collect::<Vec<_>>());
         let text = serde_json::to_string(&common).unwrap();
         assert_eq!(serde_json::from_str::<CommonSizes>(&text).unwrap(), common);
-        let older = |sizes: &[[u64; 3]]| {
-            let sizes = sizes.iter().map(|[bytes, count, excess]| {
-                serde_json::json!({"bytes": bytes, "count": count, "excess": excess})
-            });
-            serde_json::from_value::<CommonSizes>(sizes.collect())
-        };
-        let few = older(&[[7, 3, 0], [9, 8, 0]]).unwrap();
-        assert_eq!((few.sizes(), few.missed), (of(&[7, 7, 7, 9, 9, 9, 9, 9, 9, 9, 9]).sizes(), 0));
-        let full: Vec<_> = (0..16).map(|i| [i, 50 + i, 20]).collect();
-        assert_eq!(older(&full).unwrap().missed, 50);
-        assert_eq!(older(&full).unwrap().commonest(4), None);
-        assert!(older(&[[1, 1, 2]]).is_err());
     }
 
     proptest! {

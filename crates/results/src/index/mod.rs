@@ -177,7 +177,7 @@ fn folders_of(source: &Path) -> Result<(Vec<FoundRun>, Vec<LeftOut>), RunsError>
 /// The folders of the results of a study's rows; and those that are marked and have none.
 ///
 /// # Errors
-/// The study or its journal cannot be read.
+/// The study cannot be read.
 pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), RunsError> {
     let files = StudyFiles::new(csv)?;
     let state = StudyState::read(&files)?;

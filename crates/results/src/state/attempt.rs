@@ -96,7 +96,7 @@ impl Attempt {
     }
 
     /// Write the file that says what came of it.
-    pub(super) fn write_outcome(&self) -> Result<(), FilesError> {
+    fn write_outcome(&self) -> Result<(), FilesError> {
         match &self.outcome {
             Outcome::Complete(Some(checked)) => {
                 let path = self.run_dir.join(CHECKED_FILE);

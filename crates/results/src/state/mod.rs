@@ -2,7 +2,6 @@
 
 mod settings;
 mod attempt;
-mod legacy;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -30,21 +29,18 @@ impl StudyState {
     /// # Errors
     /// It cannot be read, or is that of another study.
     pub fn read(files: &StudyFiles) -> Result<Self, FilesError> {
-        let Some(settings) = StudySettings::read(files)? else { return legacy::read(files) };
+        let Some(settings) = StudySettings::read(files)? else { return Ok(Self::default()) };
         let settings = settings.moved_to(&files.csv, &files.state)?;
         let attempts = attempt::read_all(&settings)?;
         Ok(StudyState { settings: Some(settings), attempts })
     }
 
-    /// Read the state of a study that is to be run. A study of an older feedrate is brought into the form of this one.
+    /// Read the state of a study that is to be run.
     ///
     /// # Errors
     /// It cannot be read or written, or is that of another study.
     pub fn open(files: &StudyFiles, _lock: &Lock) -> Result<Self, FilesError> {
         let before = StudySettings::read(files)?;
-        if before.is_none() {
-            legacy::adopt(files)?;
-        }
         let state = Self::read(files)?;
         // A study that was moved says where it lies now, so that a copy of it is known for one.
         if let (Some(before), Some(now)) = (before, &state.settings)

@@ -88,7 +88,7 @@ impl StudySettings {
 }
 
 /// Where `path` is once the study of the CSV `from` lies at `to`.
-pub(super) fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
+fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
     let (Some(from), Some(to)) = (from.parent(), to.parent()) else { return path.to_path_buf() };
     match path.strip_prefix(from) {
         // Joined to nothing a path would end in a slash.
