@@ -8,7 +8,7 @@ mod tests;
 
 use crate::op_log::{LoggedOp, OpKind, OpLog};
 use feedrate_measure::record::file::create_part_of;
-use feedrate_measure::record::{Block, CheckpointKind, EpochRecord, Record};
+use feedrate_measure::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -293,52 +293,38 @@ impl TraceLines {
         is_new
     }
 
+    fn checkpoint(&mut self, epoch: u32, checkpoint: &CheckpointRecord) -> io::Result<()> {
+        let name = match checkpoint.kind {
+            CheckpointKind::Save => "capture",
+            CheckpointKind::Load => "restart",
+        };
+        for rank in &checkpoint.ranks {
+            // Steps go on while it is written in the background.
+            let thread = (rank.rank + 1) * THREADS_EACH + THREADS_EACH - 1;
+            self.name_thread(thread, "checkpoints")?;
+            let (step, bytes) = (checkpoint.after_step, rank.bytes);
+            let args = format!(",\"epoch\":{epoch},\"step\":{step},\"image_size\":{bytes}");
+            let (start_ns, end_ns) = (rank.start_ns, rank.end_ns.max(rank.start_ns));
+            let (category, level, args) = ("checkpoint", 1, &*args);
+            self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })?;
+        }
+        Ok(())
+    }
+
     fn end(mut self, record: &Record) -> io::Result<TraceCounts> {
         for epoch in &record.epochs {
             for checkpoint in &epoch.checkpoints {
-                let name = match checkpoint.kind {
-                    CheckpointKind::Save => "capture",
-                    CheckpointKind::Load => "restart",
-                };
-                for rank in &checkpoint.ranks {
-                    // Steps go on while it is written in the background.
-                    let thread = (rank.rank + 1) * THREADS_EACH + THREADS_EACH - 1;
-                    self.name_thread(thread, "checkpoints")?;
-                    let args = format!(
-                        ",\"epoch\":{},\"step\":{},\"image_size\":{}",
-                        epoch.number, checkpoint.after_step, rank.bytes
-                    );
-                    let (start_ns, end_ns) = (rank.start_ns, rank.end_ns.max(rank.start_ns));
-                    let (category, level, args) = ("checkpoint", 1, &*args);
-                    self.event(TraceEvent {
-                        category,
-                        name,
-                        thread,
-                        start_ns,
-                        end_ns,
-                        level,
-                        args,
-                    })?;
-                }
+                self.checkpoint(epoch.number, checkpoint)?;
             }
         }
         if let Some((start_ns, end_ns)) = self.extent_ns {
+            let args = "";
             for accelerator in 0..self.accelerators {
                 let thread = self.thread_of(accelerator, None);
-                for (level, (category, name)) in
-                    (0..).zip([("ai_root", "ai_root"), ("pipeline", "train")])
-                {
-                    let args = "";
-                    self.event(TraceEvent {
-                        category,
-                        name,
-                        thread,
-                        start_ns,
-                        end_ns,
-                        level,
-                        args,
-                    })?;
-                }
+                let (category, name, level) = ("ai_root", "ai_root", 0);
+                self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })?;
+                let (category, name, level) = ("pipeline", "train", 1);
+                self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })?;
             }
         }
         let TraceCounts { events, dropped } = self.counts;
