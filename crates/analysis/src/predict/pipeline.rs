@@ -22,8 +22,6 @@ pub struct Pipeline {
     pub cores: u32,
     /// A step's, as it was.
     pub compute_s: f64,
-    /// Samples of a batch.
-    pub batch_samples: u64,
     /// Read per sample, headers and all.
     pub sample_bytes: f64,
     /// Files opened per sample.
@@ -183,7 +181,6 @@ impl Pipeline {
             workers: plan.loader.workers,
             cores: record.machines().iter().map(|machine| machine.cpus).sum::<u32>().max(1),
             compute_s: compute_s / steps,
-            batch_samples: plan.loader.batch_size,
             sample_bytes: io.read_bytes as f64 / samples,
             opens_per_sample: io.opens as f64 / samples,
             reads_per_sample: io.reads as f64 / samples,

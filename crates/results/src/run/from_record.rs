@@ -5,7 +5,6 @@ use super::{
     WorkloadSource, settings,
 };
 use crate::import::RunOrigin;
-use feedrate_measure::access::AccessSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
 use feedrate_measure::metric::{
@@ -50,8 +49,6 @@ impl Run {
         let overrides = overrides.unwrap_or_default();
         let (parameter, value) = names.varied(&overrides, &[], Some(plan.accelerators));
         let checkpoints_only = plan.is_checkpoints_alone();
-        let access = AccessSummary::new(record, &metric::counters_of_run(record));
-        let request_bytes = access.request_bytes.into_iter().flat_map(|sizes| sizes.histogram.0);
         let mut run = Run {
             origin: RunOrigin::Feedrate,
             activity: if checkpoints_only { Activity::Checkpoints } else { Activity::Training },
@@ -70,7 +67,6 @@ impl Run {
                 Some(watched) => watched.workers,
                 None => Some(plan.loader.workers),
             },
-            request_sizes: request_bytes.collect(),
             checkpoints: CheckpointSchedule::from_record(record),
             ..Run::from_plan(path, source, &names, About::from_record(record)).with_steps(record)
         };

@@ -155,8 +155,6 @@ pub struct Run {
     pub reported: BTreeMap<String, f64>,
     /// Epochs, evaluations, and before, during and after checkpoints.
     pub phases: Vec<Phase>,
-    /// Read calls by the size that they returned, in order; none where it is not known.
-    pub request_sizes: Vec<(&'static str, u64)>,
     /// The dataset it was to read, and signs of the one it read.
     pub dataset_use: DatasetUse,
     /// Whether its accelerators were fed, as it says itself; `None` of others' runs.
