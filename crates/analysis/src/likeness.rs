@@ -1,7 +1,7 @@
 //! How alike two access patterns are, of a run or of a log of a real job: a distance of each of their aspects. A quantity that is
 //! unknown on one side is compared with nothing.
 
-use feedrate_measure::metric::{CONSECUTIVE, IN_FLIGHT, OVERLAP, SEQUENTIAL, UNIQUE_BYTES};
+use feedrate_measure::metric::{CONSECUTIVE, OVERLAP, SEQUENTIAL, UNIQUE_BYTES};
 use feedrate_measure::metric::{Metric, counters_of_run};
 use feedrate_measure::record::access::{Access, BINS};
 use feedrate_measure::record::{IoCounters, Record};
@@ -134,14 +134,18 @@ pub fn compare_patterns(a: &Record, b: &Record) -> PatternComparison {
 struct Pattern<'a> {
     record: &'a Record,
     io: IoCounters,
-    /// Time of all epochs.
+    /// From the first call on a file to the end of the last, as a log has it; of old records the time of all epochs.
     seconds: f64,
 }
 
 impl<'a> Pattern<'a> {
     fn new(record: &'a Record) -> Self {
-        let seconds = Scope::all(record).filter_map(Scope::wall_s).sum();
-        Pattern { record, io: counters_of_run(record), seconds }
+        let io = counters_of_run(record);
+        let seconds = match io.span_ns {
+            Some([start_ns, end_ns]) => (end_ns - start_ns) as f64 / 1e9,
+            None => Scope::all(record).filter_map(Scope::wall_s).sum(),
+        };
+        Pattern { record, io, seconds }
     }
 
     /// Nothing is known of a record that counted no reads.
@@ -159,7 +163,7 @@ impl<'a> Pattern<'a> {
             PatternAspect::Opens => ratio(io.reads as f64, io.opens as f64),
             PatternAspect::Rereads => ratio(io.read_bytes as f64, metric(&UNIQUE_BYTES)?),
             PatternAspect::Overlap => metric(&OVERLAP),
-            PatternAspect::Concurrency => metric(&IN_FLIGHT).filter(|&in_flight| in_flight > 0.0),
+            PatternAspect::Concurrency => ratio(io.read_ns as f64 / 1e9, self.seconds),
             PatternAspect::ByteRate => ratio(io.read_bytes as f64, self.seconds),
             PatternAspect::ReadRate => ratio(io.reads as f64, self.seconds),
         };

@@ -62,7 +62,8 @@ pub fn probe_foreign(
     let mut opener = Opener::new(storage, format, false);
     let last_sample = plan.samples_per_file.saturating_sub(1);
     for file in sampled(layout.files()) {
-        let shape = format.member().has(Ability::NeedsPlan).then(|| layout.shape(file));
+        let needs_plan = format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
+        let shape = needs_plan.then(|| layout.shape(file));
         let path = path_of(layout, file);
         let mut probed = opener.probe(file, path, last_sample, shape.as_ref())?;
         if plan.samples_per_file == 1 && !format.member().has(Ability::KeepsOpen) {

@@ -12,6 +12,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+#[cfg(test)]
+mod tests;
+
 /// So many names of a folder are sorted together.
 const SORTED_NAMES: usize = 1 << 20;
 /// Files of an ending that are looked into until one tells its format: some may be broken.
@@ -67,6 +70,11 @@ struct FileGroup {
 impl FileGroup {
     fn all(&self) -> FileTally {
         self.of.into_iter().fold(FileTally::default(), FileTally::join)
+    }
+
+    fn is_more_than(&self, other: &FileGroup) -> bool {
+        let [own, other] = [self.all(), other.all()];
+        other.files < own.files && other.bytes < own.bytes
     }
 }
 
@@ -129,6 +137,8 @@ pub struct TakenFiles {
     pub eval: u64,
     /// Those to train on.
     pub train: FileTally,
+    /// Name of its files: their format, or their ending where that tells none.
+    pub kind: String,
     /// Those that are not used, each kind with how many there are, the most first.
     pub left_out: Vec<(String, u64)>,
 }
@@ -170,18 +180,37 @@ const PURPOSE_SHIFT: u32 = 48;
 const GROUP_SHIFT: u32 = 56;
 
 impl Listing {
-    /// The format of most files, of those that the files' bytes tell where there are such; formats that only names tell may be
-    /// of what goes with them, unless they are more of the files and of their bytes.
+    /// The format of most files, of those that the files' bytes tell where there are such; formats that only names tell may be of what
+    /// goes with them, unless they are more of the files and bytes. Files of no known format, as plain bytes, come before what names tell
+    /// where they are more of the bytes, and before others where they are more of both.
     pub fn commonest(&self) -> Option<&'static Format> {
         let [told, named] = [true, false].map(|by_content| {
             let known = self.groups.iter().filter(|group| group.format.is_some());
             let known = known.filter(|group| group.by_content == by_content);
             known.max_by_key(|group| group.all().files)
         });
-        let (Some(told), Some(named)) = (told, named) else { return told.or(named)?.format };
-        let [told_files, named_files] = [told.all(), named.all()];
-        let is_named = told_files.files < named_files.files && told_files.bytes < named_files.bytes;
-        if is_named { named.format } else { told.format }
+        let known = match (told, named) {
+            (Some(told), Some(named)) if named.is_more_than(told) => Some(named),
+            (told, named) => told.or(named),
+        };
+        let plain = self.largest(|group| group.format.is_none());
+        match (plain.map(|number| &self.groups[number]), known) {
+            (Some(_), None) => Some(format::plain()),
+            (Some(plain), Some(known))
+                if plain.is_more_than(known)
+                    || !known.by_content && known.all().bytes < plain.all().bytes =>
+            {
+                Some(format::plain())
+            }
+            (_, known) => known?.format,
+        }
+    }
+
+    /// The group with the most bytes of those that `is_one`; files of many endings are none.
+    fn largest(&self, is_one: fn(&FileGroup) -> bool) -> Option<usize> {
+        let numbers = 0..self.groups.len().min(GROUPS_MAX);
+        let some = numbers.filter(|number| is_one(&self.groups[*number]));
+        some.max_by_key(|number| self.groups[*number].all().bytes)
     }
 
     /// Kinds of files, each with how many there are, the most first.
@@ -194,9 +223,12 @@ impl Listing {
     /// # Errors
     /// The index cannot be written.
     pub fn take(mut self, format: &Format) -> Result<TakenFiles, StorageError> {
-        let name = Some(format.member().name);
+        let name = format.member().name;
         let mut formats = self.groups.iter().map(|group| group.format);
-        let number = formats.position(|format| format.map(|format| format.member().name) == name);
+        let number = formats.position(|of| of.is_some_and(|of| of.member().name == name));
+        let is_plain = name == format::plain().member().name;
+        let number =
+            number.or_else(|| is_plain.then(|| self.largest(|group| !group.by_content))?);
         let of = number.map_or_else(Default::default, |number| self.groups[number].of);
         let [train, eval, unknown] = of;
         let is_split = train.files > 0 && unknown.files == 0;
@@ -208,10 +240,11 @@ impl Listing {
             places.sort_by_key(|entry| entry >> PURPOSE_SHIFT);
         }
         places.iter_mut().for_each(|entry| *entry &= (1 << PURPOSE_SHIFT) - 1);
+        let kind = number.map_or_else(String::new, |number| self.groups[number].name.clone());
         let Listing { index, names, .. } = self;
         let train = if is_split { train } else { train.join(eval).join(unknown) };
         let eval = if is_split { eval.files } else { 0 };
-        let mut taken = TakenFiles { index, names, places, eval, train, left_out };
+        let mut taken = TakenFiles { index, names, places, eval, train, kind, left_out };
         taken.write()?;
         Ok(taken)
     }
@@ -460,36 +493,4 @@ fn head(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
     File::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
     Some(head)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn splits_may_have_a_year() {
-        let purposes = ["train2017", "Val_1", "trainers", "7"].map(FilePurpose::of_folder);
-        use FilePurpose::{Evaluation, Train, Unknown};
-        assert_eq!(purposes, [Train, Evaluation, Unknown, Unknown]);
-    }
-
-    /// Endings beyond those that are told apart are of no format, however their files begin.
-    #[test]
-    fn endings_beyond_the_most_are_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        for inner in ["a", "b"] {
-            std::fs::create_dir_all(data.join(inner)).unwrap();
-        }
-        for number in 0..GROUPS_MAX + 10 {
-            std::fs::write(data.join(format!("a/x.e{number}")), "?").unwrap();
-        }
-        for number in 0..3 {
-            std::fs::write(data.join(format!("b/{number}.png")), b"\x89PNG\r\n\x1a\n").unwrap();
-        }
-        let listing = list(&data, &folder.path().join("names")).unwrap();
-        let kinds = listing.kinds();
-        assert_eq!((kinds.len(), &kinds[0]), (GROUPS_MAX + 1, &("others".to_string(), 13)));
-        assert!(listing.commonest().is_none());
-    }
 }

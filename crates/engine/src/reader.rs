@@ -19,6 +19,8 @@ pub struct SampleReader {
     parts: &'static [Part],
     keeps_open: bool,
     trusts_plan: bool,
+    /// Only the plan tells several samples of a file apart.
+    needs_plan: bool,
     file: Option<u64>,
     data_path: String,
     path: String,
@@ -84,7 +86,8 @@ impl SampleReader {
             cursor: format.reader(options),
             parts: format.parts,
             keeps_open: format.member().has(Ability::KeepsOpen),
-            trusts_plan: trusts_plan || format.member().has(Ability::NeedsPlan),
+            trusts_plan,
+            needs_plan: format.member().has(Ability::NeedsPlan),
             file: None,
             data_path: String::with_capacity(256),
             path: String::with_capacity(256),
@@ -113,7 +116,8 @@ impl SampleReader {
             layout.write_path(id.file, &mut self.data_path);
             self.path.clone_from(&self.data_path);
         }
-        let shape = self.trusts_plan.then(|| layout.shape(id.file));
+        let trusts_plan = self.trusts_plan || self.needs_plan && layout.samples_per_file() > 1;
+        let shape = trusts_plan.then(|| layout.shape(id.file));
         self.payload_bytes = shape.map(|shape| shape.sample_bytes());
         self.is_whole = !self.keeps_open && layout.samples_per_file() == 1;
         self.cursor.begin(id.file, id.sample, shape.as_ref());

@@ -24,8 +24,6 @@ use std::path::{Path, PathBuf};
 /// Reading threads of all accelerators together, at most.
 const WORKERS_MAX: u64 = 8;
 const BATCH: u64 = 32;
-/// A way to read whatever there is.
-const AS_BYTES: &str = "files of one length are read as bytes where their names, or those of links to them, end in `.raw`";
 /// Kinds of files that are told by their names.
 const TOLD_MAX: usize = 8;
 
@@ -35,6 +33,8 @@ pub(crate) struct FoundFolder {
     /// Where.
     pub(crate) folder: PathBuf,
     pub(crate) format: &'static str,
+    /// Name of the files: their format, or their ending where no format is known and they are read as plain bytes.
+    kind: String,
     /// Files to train on.
     pub(crate) files: u64,
     pub(crate) bytes: u64,
@@ -97,32 +97,26 @@ pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     refuse_ours(&listing)?;
     let Some(format) = listing.commonest() else {
         let kinds = told(&listing.kinds());
-        let there = if kinds.is_empty() { "nothing".into() } else { kinds };
-        let read = format::FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles));
-        let read: Vec<&str> = read.map(|format| format.member().name).collect();
+        let there = if kinds.is_empty() { String::new() } else { format!(": {kinds}") };
         return refuse(
-            format!("`{}` holds no files of a format that is read: {there}", folder.display()),
-            format!("these are read: {} (`feedrate list formats`); {AS_BYTES}", read.join(", ")),
+            format!("`{}` holds no files that can be read{there}", folder.display()),
+            "give the folder that the files to train on lie in, or one above it",
         );
     };
-    let mut taken = listing.take(format)?;
-    let name = format.member().name;
-    let plan = DatasetPlan {
-        format: name.into(),
-        extension: format.entry.extension.into(),
-        prefix: "img".into(),
-        ..DatasetPlan::default()
-    };
-    let found = if format.member().has(Ability::NeedsPlan) {
-        whole_files(&taken, name)?
-    } else {
-        leave_short(&mut taken, &plan, folder, names).map_err(|error| unreadable(error, format))?
+    let (format, taken, found) = match look(listing.take(format)?, format, folder, names) {
+        // Text of another kind, as its name alone has told.
+        Err(error) if format.member().has(Ability::Undescribed) && is_of_files(&error) => {
+            let plain = format::plain();
+            look(listing::list(folder, names)?.take(plain)?, plain, folder, names)?
+        }
+        looked => looked.map_err(|error| unreadable(error, format))?,
     };
     let dims = (!found.dims.is_empty()).then_some(found.dims);
     let left_out = taken.left_out.iter();
     Ok(FoundFolder {
         folder: std::path::absolute(folder)?,
-        format: name,
+        format: format.member().name,
+        kind: taken.kind,
         files: taken.train.files,
         bytes: taken.train.bytes,
         folders: taken.train.folders,
@@ -138,34 +132,53 @@ pub(crate) fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     })
 }
 
-/// Files that are called or begin as those of `format` and hold something else: no key would help.
-fn unreadable(error: anyhow::Error, format: &Format) -> anyhow::Error {
-    let Some(DatasetError::Format { .. }) = error.downcast_ref() else { return error };
-    let Member { name, summary, .. } = format.member();
-    // Others are known by what they begin with, whatever their names are.
-    let or = if format.member().has(Ability::Undescribed) {
-        format!("; {AS_BYTES}")
-    } else {
-        String::new()
+/// Look at files of `format`.
+fn look(
+    mut taken: TakenFiles,
+    format: &'static Format,
+    folder: &Path,
+    names: &Path,
+) -> anyhow::Result<(&'static Format, TakenFiles, FoundSamples)> {
+    if format.member().has(Ability::NeedsPlan) {
+        let found = whole_files(&taken);
+        return Ok((format, taken, found));
+    }
+    let plan = DatasetPlan {
+        format: format.member().name.into(),
+        extension: format.entry.extension.into(),
+        prefix: "img".into(),
+        ..DatasetPlan::default()
     };
-    let hint =
-        format!("convert the files: of {name} this is read: {}{or}", summary.trim_end_matches('.'));
+    let found = leave_short(&mut taken, &plan, folder, names)?;
+    Ok((format, taken, found))
+}
+
+/// Whether a file holds something else than its format has.
+fn is_of_files(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(DatasetError::Format { .. }))
+}
+
+/// Files that begin as those of `format` and cannot be read: no key would help.
+fn unreadable(error: anyhow::Error, format: &Format) -> anyhow::Error {
+    if !is_of_files(&error) {
+        return error;
+    }
+    let Member { name, summary, .. } = format.member();
+    let hint = format!(
+        "remove the file if it is broken, else convert the files: of {name} this is read: {}",
+        summary.trim_end_matches('.')
+    );
     UsageError::new(error.to_string(), hint).into()
 }
 
 /// Files that only a plan describes: each is one sample.
-fn whole_files(taken: &TakenFiles, format: &str) -> anyhow::Result<FoundSamples> {
-    match taken.train.lengths {
-        Some((least, most)) if least == most => Ok(FoundSamples {
-            per_file: 1,
-            dims: vec![least],
-            is_even: true,
-            ..FoundSamples::default()
-        }),
-        _ => refuse(
-            format!("{format} files of several lengths do not say what their samples are"),
-            "give a folder whose files are all of one length, or such files apart",
-        ),
+fn whole_files(taken: &TakenFiles) -> FoundSamples {
+    let length = taken.train.lengths.filter(|(least, most)| least == most);
+    FoundSamples {
+        per_file: 1,
+        dims: length.map_or_else(Vec::new, |(least, _)| vec![least]),
+        is_even: length.is_some(),
+        ..FoundSamples::default()
     }
 }
 
@@ -225,7 +238,7 @@ impl FoundFolder {
     /// `2,000 jpeg, 105 MB, 10 folders, 400 × 400 in the mean`.
     pub(crate) fn line(&self) -> String {
         let mut words = vec![
-            format!("{} {}", units::count(self.files), self.format),
+            format!("{} {}", units::count(self.files), self.kind),
             units::bytes(self.bytes),
             units::counted(self.folders, "folder"),
         ];
@@ -242,6 +255,16 @@ impl FoundFolder {
             format!("{}{mean}", sides.join(" × "))
         }));
         words.join(", ")
+    }
+
+    /// Words on files of which nothing is known but their bytes; `None` of others.
+    fn as_bytes(&self) -> Option<String> {
+        (self.kind != self.format).then(|| {
+            format!(
+                "assumed: each file is one sample, read whole and not decoded: `{}` is of no format that is known",
+                self.kind
+            )
+        })
     }
 
     /// Words on files that were not taken; `None` where all were.
@@ -329,6 +352,11 @@ impl FoundFolder {
         if !assumed.is_empty() {
             messages::note(format!("assumed: {}", assumed.join(", ")));
         }
-        self.left_out().into_iter().for_each(messages::note);
+        self.notes().for_each(messages::note);
+    }
+
+    /// Words on how files are read, and on those that are not.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        self.as_bytes().into_iter().chain(self.left_out())
     }
 }

@@ -29,7 +29,7 @@ names! {
         Lossy = "lossy",
         /// The file does not say what it holds: only its length can be compared with a plan.
         Undescribed = "undescribed",
-        /// Only the plan says where a sample lies: files that others made are read by it too.
+        /// Only the plan says where one of several samples of a file lies: files that others made are read by it too.
         NeedsPlan = "needs_plan",
         /// A file that ends a few bytes early can look whole.
         LooseEnd = "loose_end",

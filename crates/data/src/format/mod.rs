@@ -70,6 +70,11 @@ pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().copied().find(|format| format.member().name == name)
 }
 
+/// The format of files of which nothing is known: each is one sample of plain bytes.
+pub fn plain() -> &'static Format {
+    &raw::FORMAT
+}
+
 /// The table as the planner sees it.
 pub fn entries() -> Vec<FormatEntry> {
     FORMATS.iter().map(|format| format.entry).collect()

@@ -74,7 +74,7 @@ pub(super) fn write_made(
     Ok(payload)
 }
 
-/// Reads payload alone: only the plan knows where a sample ends.
+/// Reads payload alone: only the plan knows where a sample ends; without it a file is one sample.
 pub(super) fn cursor(options: &CursorOptions) -> Box<dyn Cursor> {
     Box::new(LocatedCursor::<Packed>::new(options.piece_bytes))
 }
@@ -88,7 +88,10 @@ impl Locator for Packed {
     fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError> {
         let Some(file_bytes) = self.file_bytes else { return Ok(Lookup::Length { part: 0 }) };
         let Some(shape) = &wanted.expected else {
-            return Err(FormatError::new(0, "does not say what it holds"));
+            return match wanted.sample {
+                0 => Ok(Lookup::Found { payload: PayloadRange::new(0, file_bytes), shape: None }),
+                _ => Err(FormatError::new(0, "does not say where its samples begin")),
+            };
         };
         let planned = shape.payload_bytes();
         if planned != file_bytes {

@@ -28,7 +28,7 @@ pub(super) fn scan(arguments: &ScanArguments) -> anyhow::Result<Exit> {
     if arguments.json {
         messages::print_json(Schema::Scan.object(serde_json::to_value(&found)?))?;
     } else {
-        let lines: Vec<String> = [found.line()].into_iter().chain(found.left_out()).collect();
+        let lines: Vec<String> = [found.line()].into_iter().chain(found.notes()).collect();
         messages::print_page(&lines.join("\n"))?;
     }
     Ok(Exit::Fine)

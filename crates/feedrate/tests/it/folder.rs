@@ -190,9 +190,48 @@ fn what_is_not_taken_is_told() {
     taken.refuses(2, &["`mine.yaml` is there already", "hint: give another name"]);
     assert!(!taken.stderr.contains("--force"), "`run` has none: {}", taken.stderr);
     fs::create_dir(test.path("bare")).unwrap();
-    test.write("bare/a.webp", "RIFF....WEBP");
-    test.feedrate(&["run", "--data", "bare"]).refuses(2, &["1 webp"]);
+    test.write("bare/a.webp", "");
+    test.feedrate(&["run", "--data", "bare"]).refuses(2, &["1 empty"]);
     assert!(!test.path("results/bare").join("names.index").exists());
+}
+
+#[test]
+fn files_of_no_known_format_are_read_whole() {
+    let test = Test::new();
+    // Small files of known names go with the large ones.
+    let small = ("small.json", &b"{}"[..]);
+    for (files, kind, bytes, left_out) in [
+        (&[("a.nii", &b"0123456789"[..]), ("b/c.NII", b"0123"), small][..], "nii", 14, "1 json"),
+        (&[("bare", b"0123"), small], "without ending", 4, "1 json"),
+        (&[("words.jsonl", b"{\"text\": \"words\"}\n")], "jsonl", 18, ""),
+        (&[("heading.csv", b"a,b\n1,2\n"), ("a.md", b"a")], "csv", 8, "1 md"),
+        (&[("a.raw", b"12"), ("b.raw", b"123")], "raw", 5, ""),
+        // One picture that goes with them.
+        (
+            &[("a.dcm", &[1; 5000]), ("b.dcm", &[2; 5000]), ("a.gif", b"GIF89a")],
+            "dcm",
+            10_000,
+            "1 gif",
+        ),
+    ] {
+        for (name, content) in files {
+            let path = test.path("theirs").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let answer = test.feedrate(&["run", "--data", "theirs", "--json"]);
+        let told = answer.json();
+        assert_eq!(
+            (&told["found"]["format"], &told["found"]["kind"]),
+            (&json!("raw"), &json!(kind))
+        );
+        assert_eq!(told["bytes"]["logical"], bytes, "{kind}");
+        assert_eq!(told["found"]["samples"], told["found"]["files"]);
+        let is_told = answer.stderr.contains("read whole and not decoded");
+        assert_eq!(is_told, kind != "raw", "{}", answer.stderr);
+        assert!(answer.stderr.contains(left_out), "{}", answer.stderr);
+        fs::remove_dir_all(test.path("theirs")).unwrap();
+    }
 }
 
 #[test]
@@ -203,44 +242,15 @@ fn files_that_cannot_be_read_are_refused_with_what_helps() {
     let mut parquet = fs::read(text).unwrap();
     // A description is the end of its file.
     parquet.truncate(parquet.len() / 2);
-    for (name, bytes, told) in [
-        (
-            "heading.csv",
-            &b"a,b\n1,2\n3,4\n"[..],
-            ["`a` is no float64", "of csv this is read: Numbers as text"],
-        ),
-        ("words.jsonl", b"{\"text\": \"words\"}\n", ["1 jsonl", "these are read: npz, npy, "]),
-        ("tokens.bin", b"0123456789", ["1 bin", "these are read: npz, npy, "]),
-    ] {
-        let folder = test.path("theirs");
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join(name), bytes).unwrap();
-        for command in [&["scan", "theirs"][..], &["run", "--data", "theirs"]] {
-            let answer = test.feedrate(command);
-            answer.refuses(2, &[told[0], told[1], "links to them, end in `.raw`"]);
-            assert!(!answer.stderr.contains("dataset."), "no key helps: {}", answer.stderr);
-        }
-        // As the hint says.
-        fs::create_dir(test.path("links")).unwrap();
-        std::os::unix::fs::symlink(folder.join(name), test.path("links/a.raw")).unwrap();
-        let answer = test.feedrate(&["run", "--data", "links", "--json", "--quiet"]);
-        assert_eq!(answer.json()["bytes"]["logical"], bytes.len(), "{}", answer.stderr);
-        for folder in ["theirs", "links"] {
-            fs::remove_dir_all(test.path(folder)).unwrap();
-        }
-    }
     fs::create_dir(test.path("theirs")).unwrap();
-    fs::write(test.path("theirs/cut.parquet"), &parquet).unwrap();
-    let cut = test.feedrate(&["scan", "theirs"]);
-    cut.refuses(
-        2,
-        &["`cut.parquet`", "hint: convert the files: of parquet this is read: One row a sample"],
-    );
-    assert!(!cut.stderr.contains(".raw"), "what begins as parquet is parquet: {}", cut.stderr);
+    test.write("theirs/cut.parquet", &parquet);
+    let hint = "remove the file if it is broken, else convert the files: of parquet this is read: One row a sample";
+    test.feedrate(&["scan", "theirs"]).refuses(2, &["`cut.parquet`", hint]);
     fs::remove_file(test.path("theirs/cut.parquet")).unwrap();
-    test.write("theirs/a.raw", "12");
-    test.write("theirs/b.raw", "123");
-    test.feedrate(&["scan", "theirs"]).refuses(2, &["several lengths", "all of one length"]);
+    for command in [&["scan", "theirs"][..], &["run", "--data", "theirs"]] {
+        test.feedrate(command)
+            .refuses(2, &["holds no files that can be read", "hint: give the folder"]);
+    }
 }
 
 #[test]

@@ -105,6 +105,30 @@ fn a_trace_adds_up_to_the_record() {
 }
 
 #[test]
+fn a_run_is_like_its_own_trace() {
+    let test = Test::with(WORKLOAD);
+    // Reads are long beside the whole microseconds of a trace, and a run is longer than its reading.
+    test.run_json(&[
+        "--run-dir",
+        "run",
+        "--trace",
+        "t.pfw.gz",
+        "dataset.format=npy",
+        "dataset.num_samples_per_file=1",
+        "workflow.evaluation=False",
+        "storage.delay.read_seconds=0.001",
+        "train.computation_time=0.02",
+    ]);
+    let answer = test.feedrate(&["compare", "run", "t.pfw.gz", "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let aspects = answer.json()["aspects"].as_array().unwrap().clone();
+    assert_eq!(aspects.len(), 8);
+    for aspect in aspects {
+        assert!(aspect["distance"].as_f64().unwrap() < 0.005, "{aspect}");
+    }
+}
+
+#[test]
 fn each_rank_writes_a_trace_of_its_own() {
     let test = Test::with(WORKLOAD);
     let (program, first) = OPEN_MPI;

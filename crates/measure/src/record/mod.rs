@@ -243,6 +243,10 @@ pub struct IoCounters {
     pub memory_bytes: u64,
     /// Samples finished.
     pub samples: u64,
+    /// From the start of the first call on a file to the end of the last, since the start of the run; `None` without one, and of old
+    /// records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span_ns: Option<[u64; 2]>,
     /// Time in open, length and close calls.
     pub open_ns: u64,
     /// Time in read calls.
@@ -304,6 +308,12 @@ impl IoCounters {
         }
     }
 
+    /// A call on a file was made from one time to another.
+    pub fn lasted(&mut self, [start_ns, end_ns]: [u64; 2]) {
+        let [first_ns, last_ns] = self.span_ns.unwrap_or([start_ns, end_ns]);
+        self.span_ns = Some([first_ns.min(start_ns), last_ns.max(end_ns)]);
+    }
+
     /// Give back the memory that counting needs and keeping does not.
     pub fn compact(&mut self) {
         self.open_latency.compact();
@@ -320,6 +330,7 @@ impl IoCounters {
         self.read_bytes += other.read_bytes;
         self.memory_bytes += other.memory_bytes;
         self.samples += other.samples;
+        other.span_ns.into_iter().for_each(|span_ns| self.lasted(span_ns));
         self.open_ns += other.open_ns;
         self.read_ns += other.read_ns;
         self.decode_ns += other.decode_ns;

@@ -34,7 +34,7 @@ pub struct LogJob {
     pub readers: Option<u64>,
     /// Whether the thread that trains reads, and no other.
     pub trains_and_reads: Option<bool>,
-    /// The size of reads by which most bytes came.
+    /// The size of reads by which most bytes came; `None` where it is not usual, as of reads to the ends of unequal files.
     pub read_bytes: Option<u64>,
     /// How often all was read.
     pub epochs: u64,
@@ -75,6 +75,9 @@ const FOLLOWING_MIN: u64 = 8;
 /// A reader that waits so much of its time is ahead of training.
 const WAITS: f64 = 0.5;
 
+/// A size is usual by which so much of the bytes came.
+const USUAL_SHARE: f64 = 0.25;
+
 /// The record, and what else is known.
 pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     let kinds = tally.kinds.iter().enumerate().map(|(at, kind)| {
@@ -101,10 +104,12 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     readers(tally, at, &mut job);
     job.ranks = record.plan.accelerators.into();
     job.epochs = epochs(tally, at, &record);
-    let common = counters_of_run(&record).access.common.commonest(16).unwrap_or_default();
-    let most =
-        common.iter().filter(|size| size.bytes > 0).max_by_key(|size| size.bytes * size.count);
-    job.read_bytes = most.map(|size| size.bytes);
+    let io = counters_of_run(&record);
+    let common = io.access.common.commonest(16).unwrap_or_default();
+    let most = common.iter().max_by_key(|size| size.bytes * size.count);
+    let is_usual = |bytes: u64| bytes as f64 >= USUAL_SHARE * io.read_bytes as f64;
+    let usual = most.filter(|size| size.bytes > 0 && is_usual(size.bytes * size.count));
+    job.read_bytes = usual.map(|size| size.bytes);
     let mut record = record;
     record.plan.loader.workers = job.readers.unwrap_or(1) as u32;
     Ok((record, job))

@@ -69,6 +69,24 @@ fn strace_is_followed_through_processes() {
 }
 
 #[test]
+fn a_size_of_reads_is_told_where_many_bytes_came_by_it() {
+    let read_bytes = |rest: fn(u64) -> u64| {
+        let mut text = "5 1.000000 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
+        for at in 0..20 {
+            text +=
+                &format!("5 {}.0 openat(AT_FDCWD, \"/d/{at}.jpg\", O_RDONLY) = 3 <0.1>\n", 10 + at);
+            for bytes in [4096, rest(at)] {
+                text += &format!("5 {}.5 read(3, \"\", {bytes}) = {bytes} <0.1>\n", 10 + at);
+            }
+        }
+        import("t.strace", &text).unwrap().job.read_bytes
+    };
+    assert_eq!(read_bytes(|at| 20_000 + at), None, "the rest of each file is of its own length");
+    assert_eq!(read_bytes(|at| 5_000 + at), Some(4096));
+    assert_eq!(read_bytes(|_| 20_000), Some(20_000));
+}
+
+#[test]
 fn files_of_each_process_are_one_log() {
     let of = |pid: &str| {
         let lines = TRAINING.lines().filter_map(|line| line.strip_prefix(pid));

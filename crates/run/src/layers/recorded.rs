@@ -195,10 +195,12 @@ impl Recorded {
 
     /// An operation that took `ns` is over.
     fn log(&mut self, kind: OpKind, part: u64, offset: u64, bytes: Option<u64>, ns: u64) {
-        if self.reads_itself
-            && let Some(ops) = &mut self.ops
-        {
-            let (start_ns, end_ns) = (self.at_ns - ns, self.at_ns);
+        if !self.reads_itself {
+            return;
+        }
+        let (start_ns, end_ns) = (self.at_ns - ns, self.at_ns);
+        self.counters.lasted([start_ns, end_ns]);
+        if let Some(ops) = &mut self.ops {
             ops.add(LoggedOp { kind, part, start_ns, end_ns, offset, bytes });
         }
     }

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Training loops as users write them (job_loops.py: PyTorch over npz and jpeg, tf.data over TFRecord, WebDataset over tar), each watched by
+`feedrate.watch`, recorded by strace, imported and emulated: by the log alone, with files that feedrate makes, and by the log, the loop's own
+files, the batch and step that were watched, and where it was measured the client. Prints how far the emulation is from the log, and its AU and steps a second beside those of
+the watched loop.
+
+Each loop reads its files from the page cache, two epochs of steps of 50 ms, with two workers; so does the emulation.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from harness import FEEDRATE, ROOT
+
+LOOPS = {"torch_npz": "PyTorch, npz", "torch_jpeg": "PyTorch, jpeg", "tf_data": "tf.data, TFRecord", "webdataset": "WebDataset, tar"}
+ASPECTS = {
+    "sizes": "sizes", "order": "order", "opens": "reads of an open", "rereads": "times read", "overlap": "overlap",
+    "concurrency": "in flight", "byte_rate": "bytes/s", "read_rate": "reads/s",
+}
+# Clients that were measured with plain PyTorch; the other loops are emulated with an ideal one.
+CLIENTS = {"torch_npz": ["client=pytorch-npz"], "torch_jpeg": ["client=pytorch-jpeg"]}
+# What a log does not tell, or tells otherwise.
+ACROSS = ("workload", "batch_size", "record_length_bytes", "computation_time")
+
+
+def run(argv, folder, **more):
+    """What it prints."""
+    argv = [str(word) for word in argv]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, **more)
+    if done.returncode not in (0, 3):
+        sys.exit(f"`{' '.join(argv)}` ended with {done.returncode}:\n{(done.stderr + done.stdout)[-2000:]}")
+    return done.stdout
+
+
+class Job:
+    def __init__(self, name, python, arguments):
+        self.name, self.binary, self.rounds = name, arguments.binary.resolve(), arguments.rounds
+        self.loop = [python.absolute(), "-W", "ignore", ROOT / "bench/job_loops.py", name]
+        self.folder = arguments.data.resolve() / "jobs" / name
+        self.data = self.folder / "files"
+        if not self.data.exists():
+            part = self.folder / "part"
+            shutil.rmtree(part, ignore_errors=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            run([*self.loop, part, "--make"], self.folder)
+            part.rename(self.data)
+        self.results = self.folder / "results"
+        shutil.rmtree(self.results, ignore_errors=True)
+
+    def feedrate(self, *words):
+        return json.loads(run([self.binary, *words, "--json"], self.folder))
+
+    def watched(self):
+        for _ in range(self.rounds):
+            run([*self.loop, self.data, "--watch", self.results / "watched"], self.folder)
+        return self.results / "watched"
+
+    def log(self):
+        log = self.folder / "job.strace"
+        run(["strace", "-f", "-ttt", "-T", "-y", "-o", log, *self.loop, self.data], self.folder)
+        return log
+
+    def emulated(self, log, kind, files, keys):
+        """Runs of the workload that a log becomes."""
+        self.feedrate("import", log, "-o", f"{kind}.yaml", "--force", *files)
+        argv = ["run", f"{kind}.yaml", *keys, "--results", self.results / kind, "--quiet"]
+        return [self.folder / self.feedrate(*argv)["run_dir"] for _ in range(self.rounds)]
+
+    def rows(self):
+        watched, log = self.watched(), self.log()
+        loops = [record(folder.parent) for folder in watched.rglob("record.json")]
+        step = statistics.median(step for loop in loops for step in compute_seconds(loop))
+        keys = [*CLIENTS.get(self.name, []), f"train.computation_time={step:.6f}", f"reader.batch_size={loops[0]['plan']['loader']['batch_size']}"]
+        for kind, by, files, own in (("made", "log", [], []), ("own", "log, files, watched", ["--data", self.data], keys)):
+            runs = self.emulated(log, kind, files, own)
+            aspects = {of["aspect"]: apart(of) for of in self.feedrate("compare", runs[0], log)["aspects"]}
+            across = [word for key in ACROSS for word in ("--across", key)]
+            found = self.feedrate("compare", watched, self.results / kind, *across, "--response", "au_all_steps_percent")["findings"]
+            au = [f"{statistics.median(found[0][side]['values']):.1f} %" for side in "ab"] if found else ["not compared"]
+            rates = [statistics.median(map(steps_per_second, side)) for side in (loops, map(record, runs))]
+            yield [LOOPS[self.name], by, *(aspects[name] for name in ASPECTS), " → ".join(au), " → ".join(f"{rate:.1f}" for rate in rates)]
+
+
+def record(folder):
+    return json.loads((folder / "record.json").read_text())
+
+
+def compute_seconds(run):
+    return [ns / 1e9 for epoch in run["epochs"] for block in epoch["accelerators"][0]["blocks"] for ns in block["compute_ns"]]
+
+
+def steps_per_second(run):
+    return len(compute_seconds(run)) * 1e9 / sum(epoch["end_ns"] - epoch["start_ns"] for epoch in run["epochs"])
+
+
+def apart(aspect):
+    """A distance as the comparison's own page has it."""
+    distance = aspect["distance"]
+    if distance is None:
+        return "unknown"
+    told = f"{100 * distance:.1f} points" if aspect["unit"] == "share" else f"× {2**distance:.2f}"
+    return f"{told}, {aspect['likeness']}"
+
+
+def main():
+    arguments = parse_arguments()
+    print(f"| loop | emulated by | {' | '.join(ASPECTS.values())} | AU, watched → emulated | steps/s |")
+    print("|" + "---|" * (4 + len(ASPECTS)))
+    for name in arguments.only or LOOPS:
+        python = arguments.tensorflow_python if name == "tf_data" else arguments.python
+        for row in Job(name, python or arguments.python, arguments).rows():
+            print("| " + " | ".join(row) + " |", flush=True)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
+    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="a Python that has torch, webdataset, numpy and Pillow (this one)")
+    parser.add_argument("--tensorflow-python", type=Path, help="one that has tensorflow, numpy and Pillow (the same)")
+    parser.add_argument("--rounds", type=int, default=3, help="watched loops and emulations of each (3)")
+    parser.add_argument("--only", action="append", choices=LOOPS, help="this loop alone")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where files, logs and results are left")
+    arguments = parser.parse_args()
+    if shutil.which("strace") is None:
+        sys.exit("error: there is no `strace`\n  hint: install it by your distribution's packages")
+    if not arguments.binary.exists():
+        sys.exit(f"error: there is no {arguments.binary}\n  hint: run `cargo build --release`")
+    return arguments
+
+
+if __name__ == "__main__":
+    main()
