@@ -8,6 +8,7 @@ use crate::exit::{UsageError, refuse};
 use crate::messages;
 use crate::output::is_root;
 use feedrate_measure::record::file::{RECORD_FILE, read_text, read_text_bounded};
+use feedrate_results::file_kind::FileKind;
 use feedrate_results::load_run;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
@@ -213,10 +214,17 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
             "name one; `feedrate run --data DIR --write-yaml FILE` makes one of a folder",
         );
     }
+    let file = Path::new(wanted);
+    let other =
+        file.is_file().then(|| FileKind::from_text(&read_text(file).unwrap_or_default())).flatten();
+    if let Some(other) = other.filter(|kind| *kind != FileKind::Workload) {
+        let (message, hint) = other.instead_of(FileKind::Workload, file);
+        return refuse(message, hint);
+    }
     if !is_file(wanted) {
         return Err(unknown(wanted).into());
     }
-    let yaml = read_text(Path::new(wanted)).map_err(|error| {
+    let yaml = read_text(file).map_err(|error| {
         UsageError::new(
             format!("cannot read workload `{wanted}`: {error}"),
             "give a YAML file, or a name from `feedrate list workloads`",

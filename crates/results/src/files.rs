@@ -1,5 +1,6 @@
 //! The files of a study: its CSV, and beside it the folder of its state, with the lock that one runner holds.
 
+use crate::file_kind::FileKind;
 use crate::hook::hooks;
 use crate::table::Table;
 use feedrate_measure::record::file::{RecordFileError, create_part_of, read_text, sync_folder};
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 pub struct StudyFiles {
     /// The CSV itself, behind any link.
     pub csv: PathBuf,
+    /// The CSV as the user named it.
+    named: PathBuf,
     /// `<name>.study` beside it; of a name without `.csv` all of the name.
     pub state: PathBuf,
 }
@@ -30,6 +33,14 @@ pub enum FilesError {
         path: PathBuf,
         /// The cause.
         source: io::Error,
+    },
+    /// The file is no study.
+    #[error("{message}")]
+    Other {
+        /// The kind of the file.
+        message: String,
+        /// A remedy.
+        hint: String,
     },
     /// The CSV is wrong.
     #[error("{0}")]
@@ -59,6 +70,7 @@ impl FilesError {
     /// A remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
+            FilesError::Other { hint, .. } => Some(hint.clone()),
             FilesError::Locked { .. } => {
                 Some("wait for it, or end it: its lock ends with it".into())
             }
@@ -97,7 +109,7 @@ impl StudyFiles {
         let name = found.file_name().unwrap_or_default().to_string_lossy();
         let state =
             found.with_file_name(format!("{}.study", name.strip_suffix(".csv").unwrap_or(&name)));
-        Ok(StudyFiles { csv: found, state })
+        Ok(StudyFiles { csv: found, named: csv.to_path_buf(), state })
     }
 
     /// How its runs are made.
@@ -126,9 +138,16 @@ impl StudyFiles {
     /// Read the CSV as it is now.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong.
+    /// It cannot be read, is wrong, or is another file that users write.
     pub fn table(&self) -> Result<Table, FilesError> {
-        self.parse(&self.text()?)
+        let text = self.text()?;
+        match FileKind::from_text(&text).filter(|kind| *kind != FileKind::Study) {
+            None => self.parse(&text),
+            Some(other) => {
+                let (message, hint) = other.instead_of(FileKind::Study, &self.named);
+                Err(FilesError::Other { message, hint })
+            }
+        }
     }
 
     fn text(&self) -> Result<String, FilesError> {

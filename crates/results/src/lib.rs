@@ -6,6 +6,7 @@ pub mod experiment;
 mod cells;
 pub mod table;
 pub mod hook;
+pub mod file_kind;
 pub mod place;
 pub mod import;
 pub mod files;

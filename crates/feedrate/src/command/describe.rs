@@ -6,6 +6,7 @@ use crate::cli::name_of;
 use crate::exit::{Exit, UsageError};
 use crate::{messages, text};
 use clap::{Args, ValueEnum};
+use feedrate_measure::metric::Metric;
 use feedrate_report::output::Schema;
 use feedrate_spec::workload::{Effect, KEYS, KeyInfo};
 use feedrate_study::design::{self, DesignKind};
@@ -17,66 +18,82 @@ use serde_json::{Value, json};
 Examples:
   feedrate describe page_cache           a doubt
   feedrate describe read_threads         a key; its section may be left out
-  feedrate describe checkpoint raw    a checkpoint format, not a file format")]
+  feedrate describe checkpoint raw       a checkpoint format, not a file format
+  feedrate describe au_all_steps storage-bound    several")]
 pub(super) struct DescribeArguments {
-    /// A name of anything that `feedrate list` lists, or what it is and its name.
-    #[arg(required = true, num_args = 1..=2, value_name = "NAME")]
+    /// Names of anything that `feedrate list` lists; a first word may say of which family they are.
+    #[arg(required = true, value_name = "NAME")]
     name: Vec<String>,
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }
 
-/// Describe a member of any family.
+/// Describe members of any family.
 pub(super) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
-    let (families, name) = match arguments.name.as_slice() {
-        [family, name] => (vec![named_family(family)?], name),
-        [name] => (ListedFamily::value_variants().to_vec(), name),
-        _ => return Err(UsageError::plain("give one name").into()),
-    };
-    let all = families.iter().flat_map(|&of| members(of).into_iter().map(move |one| (of, one)));
-    let all: Vec<(ListedFamily, Listed)> = all.collect();
-    let mut found: Vec<_> = all.iter().filter(|(_, one)| one.name == *name).collect();
-    // Rules of advice are named after what they change.
-    if found.iter().all(|(of, _)| *of == ListedFamily::Advice && families.len() > 1) {
-        let rules = std::mem::take(&mut found);
-        let keys = all
-            .iter()
-            .filter(|(of, one)| *of == ListedFamily::Keys && is_short_for(name, &one.name));
-        found.extend(keys);
-        if found.is_empty() {
-            found = rules;
-        }
+    let (all, names) = asked(&arguments.name);
+    let found: Vec<Vec<&Member>> = names.iter().map(|name| called(name, &all)).collect();
+    if let Some((name, _)) = names.iter().zip(&found).find(|of| of.1.is_empty()) {
+        return Err(unknown(name, &all).into());
     }
-    match found.as_slice() {
-        [] => return Err(unknown(name, &all).into()),
-        [(family, one)] if arguments.json => {
-            messages::print_json(Schema::Describe.object(object(*family, one)))?
-        }
-        [(family, one)] => messages::print_page(&page(*family, one))?,
-        several if arguments.json => {
-            let members: Vec<Value> = several.iter().map(|(of, one)| object(*of, one)).collect();
-            messages::print_json(Schema::List.object(json!({ "members": members })))?;
-        }
-        several => {
-            let names = several.iter().map(|(of, one)| format!("{} {}", name_of(*of), one.name));
-            let names: Vec<String> = names.collect();
-            let summaries = several.iter().map(|(_, one)| one.summary.clone());
-            let rows = names.iter().map(String::as_str).zip(summaries);
-            messages::print_page(&text::rows(&Vec::from_iter(rows)))?;
-        }
+    if arguments.json {
+        let mut members: Vec<Value> = found.iter().flatten().map(|one| object(one)).collect();
+        messages::print_json(match members.len() {
+            1 => Schema::Describe.object(members.remove(0)),
+            _ => Schema::List.object(json!({ "members": members })),
+        })?;
+        return Ok(Exit::Fine);
     }
+    let pages: Vec<String> = found.iter().map(|of| page_of(of)).collect();
+    messages::print_page(&pages.join("\n\n"))?;
     Ok(Exit::Fine)
 }
 
+/// A member and its family.
+type Member = (ListedFamily, Listed);
+
+/// The members that are asked about, and their names. A first word that is no name itself may say of which family they are.
+fn asked(words: &[String]) -> (Vec<Member>, &[String]) {
+    if let [family, names @ ..] = words
+        && !names.is_empty()
+        && let Some(family) = named_family(family)
+    {
+        let members = Vec::from_iter(members(family));
+        if names.iter().all(|name| !called(name, &members).is_empty()) {
+            return (members, names);
+        }
+    }
+    (ListedFamily::value_variants().iter().flat_map(|&family| members(family)).collect(), words)
+}
+
+/// Those of this name.
+fn called<'a>(name: &str, all: &'a [Member]) -> Vec<&'a Member> {
+    let is_called = |(of, one): &&Member| {
+        let is_metric = || Metric::find(name).is_ok_and(|metric| metric.label() == one.name);
+        one.name == name || *of == ListedFamily::Metrics && is_metric()
+    };
+    let found: Vec<&Member> = all.iter().filter(is_called).collect();
+    // Rules of advice are named after what they change.
+    let are_of_others = all.iter().any(|(of, _)| *of != ListedFamily::Advice);
+    if are_of_others && found.iter().all(|(of, _)| *of == ListedFamily::Advice) {
+        let keys = all
+            .iter()
+            .filter(|(of, one)| *of == ListedFamily::Keys && is_short_for(name, &one.name));
+        let keys = Vec::from_iter(keys);
+        return if keys.is_empty() { found } else { keys };
+    }
+    found
+}
+
 /// Those of a family; whether a workload can run takes long to find out, and is not asked.
-fn members(family: ListedFamily) -> Vec<Listed> {
-    match family {
+fn members(family: ListedFamily) -> impl Iterator<Item = Member> {
+    let members = match family {
         ListedFamily::Workloads => {
             WORKLOADS.iter().map(|of| line(of.name, &of.summary(), "")).collect()
         }
         _ => listed(family),
-    }
+    };
+    members.into_iter().map(move |one| (family, one))
 }
 
 /// Whether `name` is the last word of the key, or of a second name of it.
@@ -86,7 +103,7 @@ fn is_short_for(name: &str, key: &str) -> bool {
     paths.any(|path| path == name || path.rsplit('.').next() == Some(name))
 }
 
-fn unknown(name: &str, all: &[(ListedFamily, Listed)]) -> UsageError {
+fn unknown(name: &str, all: &[Member]) -> UsageError {
     UsageError::unknown(
         format!("nothing is called `{name}`"),
         name,
@@ -95,8 +112,20 @@ fn unknown(name: &str, all: &[(ListedFamily, Listed)]) -> UsageError {
     )
 }
 
-fn object(family: ListedFamily, Listed { name, summary, notes }: &Listed) -> Value {
-    json!({ "family": name_of(family), "name": name, "summary": summary, "notes": notes })
+fn object((family, Listed { name, summary, notes }): &Member) -> Value {
+    json!({ "family": name_of(*family), "name": name, "summary": summary, "notes": notes })
+}
+
+/// All of one, or the names of several.
+fn page_of(found: &[&Member]) -> String {
+    if let [(family, one)] = found {
+        return page(*family, one);
+    }
+    let names = found.iter().map(|(of, one)| format!("{} {}", name_of(*of), one.name));
+    let names: Vec<String> = names.collect();
+    let summaries = found.iter().map(|(_, one)| one.summary.clone());
+    let rows = names.iter().map(String::as_str).zip(summaries);
+    text::rows(&Vec::from_iter(rows))
 }
 
 fn page(family: ListedFamily, found: &Listed) -> String {
@@ -140,12 +169,8 @@ fn key_page(key: &KeyInfo) -> String {
     text::rows(&rows)
 }
 
-fn named_family(name: &str) -> Result<ListedFamily, UsageError> {
+fn named_family(name: &str) -> Option<ListedFamily> {
     let families = ListedFamily::value_variants();
     let names = [name.to_string(), format!("{name}s"), format!("{name}es")];
-    families.iter().copied().find(|&family| names.contains(&name_of(family))).ok_or_else(|| {
-        let all: Vec<String> = families.iter().copied().map(name_of).collect();
-        let hint = format!("families are: {}", all.join(", "));
-        UsageError::new(format!("there is no family `{name}`"), hint)
-    })
+    families.iter().copied().find(|&family| names.contains(&name_of(family)))
 }

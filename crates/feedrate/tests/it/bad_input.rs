@@ -30,6 +30,34 @@ fn all_problems_of_a_workload_come_at_once_with_their_places() {
 }
 
 #[test]
+fn a_file_of_another_kind_is_answered_by_what_it_is() {
+    let test = Test::with(TINY);
+    test.write("study.csv", "# mine\nmodel,epochs,processes,run\nworkload.yaml,1,1,N\n");
+    test.write("design.toml", "design = \"two_level\"\n[factors]\nprocesses = [1, 2]\n");
+    test.write("design.yaml", "design: two_level\nfactors: {processes: [1, 2]}\n");
+    for (wanted, file, is, does) in [
+        ("study run", "workload.yaml", "is a workload, not a study", "feedrate run workload.yaml"),
+        ("study status", "workload.yaml", "is a workload, not a study", "feedrate study new"),
+        ("study new", "workload.yaml", "is a workload, not the design", "--model workload.yaml"),
+        ("analyze", "workload.yaml", "is a workload, not a study", "feedrate run workload.yaml"),
+        ("report", "workload.yaml", "is a workload, not a study", "feedrate run workload.yaml"),
+        ("plot stall", "workload.yaml", "is a workload", "feedrate run workload.yaml"),
+        ("run", "study.csv", "is a study, not a workload", "feedrate study run study.csv"),
+        ("scale", "study.csv", "is a study, not a workload", "feedrate study run study.csv"),
+        ("study new", "study.csv", "is a study, not the design", "feedrate study run study.csv"),
+        ("report", "study.csv", "holds no result", "feedrate study run study.csv"),
+        ("study run", "design.toml", "is the design of a study", "feedrate study new design.toml"),
+        ("report", "design.yaml", "is the design of a study", "feedrate study new design.yaml"),
+        ("run", "design.yaml", "is the design of a study", "feedrate study new design.yaml"),
+    ] {
+        let words: Vec<&str> = wanted.split(' ').chain([file]).collect();
+        let answer = test.feedrate(&words);
+        answer.refuses(2, &[&format!("`{file}` {is}"), "hint: ", does]);
+        assert!(answer.stderr.lines().count() < 4, "{wanted} {file}: {}", answer.stderr);
+    }
+}
+
+#[test]
 fn an_unknown_workload_is_refused_with_the_nearest() {
     Test::new()
         .feedrate(&["run", "unet3d_h10"])

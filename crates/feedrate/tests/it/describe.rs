@@ -195,6 +195,16 @@ fn a_name_alone_is_enough_and_one_of_several_is_listed() {
     );
     let sections = told(&["chunk_dims"]);
     assert!(sections.contains("keys dataset.hdf5.chunk_dims"), "{sections}");
+    let au = told(&["au_all_steps"]);
+    assert_eq!(told(&["au_all_steps_percent"]), au, "its name in columns");
+    let both = told(&["au_all_steps_percent", "raw", "storage-bound"]);
+    let bound = told(&["storage-bound"]);
+    let parts = [&*au, &*several, &*bound].map(str::trim_end);
+    assert_eq!(both.trim_end(), parts.join("\n\n"));
+    let checkpoints = told(&["checkpoint", "raw", "safetensors"]);
+    assert!(checkpoints.contains(told(&["checkpoint", "raw"]).trim_end()), "{checkpoints}");
+    let members = json(&test, &["describe", "raw", "au_windowed", "--json"])["members"].clone();
+    assert_eq!(members.as_array().unwrap().len(), 3);
     let members = json(&test, &["describe", "raw", "--json"])["members"].clone();
     assert_eq!(members.as_array().unwrap().len(), 2);
     test.feedrate(&["describe", "threads"]).refuses(

@@ -22,6 +22,7 @@ use feedrate_measure::doubt::{Doubt, doubts as of_records};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::verdict;
+use feedrate_spec::escape::bash_word;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -67,6 +68,10 @@ impl RunsError {
     pub fn hint(&self) -> Option<String> {
         match self {
             RunsError::Study(error) => error.hint(),
+            RunsError::Nothing(study) if study.is_file() => Some(format!(
+                "none of its runs is done: `feedrate study run {}` makes them",
+                bash_word(&study.display().to_string())
+            )),
             RunsError::Io { .. } | RunsError::Nothing(_) => Some(
                 "give the folder of a run, any folder above those of several, or the CSV of a study"
                     .into(),

@@ -2,7 +2,7 @@
 
 use super::how;
 use super::row::{RowCommand, workload};
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::messages::{self, StdoutError};
 use crate::output::{refuse_there, write_output};
 use crate::resolve::{self, WorkloadSource};
@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use feedrate_measure::record::file::read_text;
 use feedrate_report::output::Schema;
+use feedrate_results::file_kind::FileKind;
 use feedrate_results::row::Row;
 use feedrate_results::table::Table;
 use feedrate_spec::problem::Problems;
@@ -161,6 +162,10 @@ fn read(file: &Path) -> anyhow::Result<DesignText> {
             "give a file in TOML or YAML, or the design by flags: `--design`, `--model`, `--factor`",
         )
     })?;
+    if let Some(other) = FileKind::from_text(&text).filter(|kind| *kind != FileKind::Design) {
+        let (message, hint) = other.instead_of(FileKind::Design, file);
+        return refuse(message, hint);
+    }
     let name = file.display().to_string();
     Ok(design_file::parse(&name, &text).map_err(Problems::from)?)
 }
