@@ -28,7 +28,7 @@ const COLUMNS: usize = 79;
 /// A name in it has no more, so that there is room for figures.
 pub(crate) const NAME_COLUMNS: usize = 36;
 /// Between the parts of a line, of which the last go first where there is no room.
-pub(crate) const BETWEEN: &str = " · ";
+const BETWEEN: &str = " · ";
 
 /// Who looks at the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,7 +282,7 @@ fn whole_seconds(elapsed: Duration) -> String {
 }
 
 /// The parts that there are.
-fn join<const N: usize>(parts: [String; N]) -> String {
+pub(crate) fn join<const N: usize>(parts: [String; N]) -> String {
     let there: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     there.join(BETWEEN)
 }

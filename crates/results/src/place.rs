@@ -40,6 +40,16 @@ pub fn label(row: &Row, rows: &[Row]) -> String {
     format!("{}/{id}{replicate}", model_name(&row.model))
 }
 
+/// The same for people who look at one study: without the model where all of its rows have the same.
+pub fn short_label(row: &Row, rows: &[Row]) -> String {
+    let label = label(row, rows);
+    let is_alone = rows.iter().all(|other| other.model == row.model);
+    match label.split_once('/') {
+        Some((_, rest)) if is_alone => rest.into(),
+        _ => label,
+    }
+}
+
 /// A folder below `experiment` that was never there before, called after the time.
 ///
 /// # Errors

@@ -118,6 +118,12 @@ fn each_row_runs_once_with_its_own_dataset_and_datasets_are_shared() {
     assert!(answer.stdout.contains("6 runs finished now; 6 of 6 done"), "{}", answer.stdout);
     is_right_and_complete(&test);
     assert_eq!(answer.stderr.matches("generating").count(), 4, "{}", answer.stderr);
+    for number in 1..=6 {
+        let place = format!("[{number}/6] ");
+        let mut of_it = answer.stderr.lines().filter(|line| line.starts_with(&place));
+        assert!(of_it.any(|line| line.contains(": AU ")), "{number}");
+    }
+    assert!(answer.stdout.contains("Next: feedrate report study.csv -o report.html"));
     let (_, record) = &records(&test)[2];
     let study = record.study.as_ref().unwrap();
     assert_eq!(study.overrides.len(), 2);

@@ -66,6 +66,9 @@ pub enum Outcome {
 pub struct Checked {
     /// From the start of the run to its end, without the making of its dataset.
     pub duration_s: f64,
+    /// Duration of all else of its row but the making of its dataset: hooks, the wait for a quiet machine, processes that start. `None` of older results.
+    #[serde(default)]
+    pub setup_s: Option<f64>,
     /// Stands for the plan that was run: replicates have the same.
     pub plan: String,
     /// Doubts about the circumstances of the run.

@@ -69,6 +69,17 @@ pub struct PreparedMachine {
     pub environment: serde_json::Value,
     /// Doubts about the figures.
     pub doubts: Vec<PlanDoubt>,
+    /// How long it was waited for to be quiet.
+    pub waited_s: f64,
+}
+
+/// Place of a row among those that are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPlace {
+    /// From 1, of this runner.
+    pub number: usize,
+    /// Pending runs, this and those that this runner has done.
+    pub of: usize,
 }
 
 /// Something to tell the user. `label` names a run: `unet3d/4`.
@@ -97,29 +108,29 @@ pub enum RunnerEvent {
     Deleted { folder: PathBuf, bytes: u64 },
     /// A dataset is made.
     Generating { folder: PathBuf, bytes: u64 },
-    /// A run starts.
-    Running {
+    /// A row is begun: its dataset, the machine and the run.
+    Begun {
         label: String,
-        /// From 1, of this runner.
-        number: usize,
-        /// Pending runs, this and those that this runner has done.
-        of: usize,
-        /// How long it will take, as far as can be told.
-        expected_s: f64,
-        /// All that are pending.
+        place: RowPlace,
+        /// How long this and all others that are pending will take, as far as can be told.
         left_s: f64,
     },
+    /// A run starts.
+    Running { label: String, place: Option<RowPlace> },
     /// A run is done.
     Finished {
         label: String,
-        run_dir: PathBuf,
+        /// `None` of a run of an earlier runner.
+        place: Option<RowPlace>,
         /// Duration of the run alone.
         duration_s: f64,
+        /// Its utilisation over all steps; `None` where it cannot be known.
+        au_percent: Option<f64>,
         /// The names of doubts about what was around it.
         doubts: Vec<String>,
     },
     /// A run came to no result.
-    Failed { label: String, reason: String },
+    Failed { label: String, place: Option<RowPlace>, reason: String },
     /// Its row is no longer in the CSV.
     RowIsGone { label: String, run_dir: PathBuf },
     /// An experiment gets no more replicates.
@@ -165,11 +176,11 @@ pub trait RunnerEnv {
     /// It cannot be deleted.
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool>;
 
-    /// Get the machine ready for a run, and look at it.
+    /// Get the machine ready for a run, wait up to `quiet_s` for it to be quiet, and look at it. `None` does not look whether it is quiet.
     ///
     /// # Errors
     /// The machine cannot be made ready.
-    fn prepare(&mut self, job: &RowJob) -> Result<PreparedMachine, TaskEnd>;
+    fn prepare(&mut self, job: &RowJob, quiet_s: Option<f64>) -> Result<PreparedMachine, TaskEnd>;
 
     /// Generate or run in processes of its own, and wait for their end.
     ///

@@ -4,6 +4,7 @@
 //! disk before the CSV says `Y`; and only then does the folder say that they were.
 
 mod env;
+mod quiet;
 mod select;
 mod plans;
 mod state;
@@ -13,18 +14,22 @@ mod replicates;
 mod tests;
 
 pub use env::{
-    PreparedMachine, RowDataset, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
+    PreparedMachine, RowDataset, RowJob, RowPlace, RowPlan, RunnerEnv, RunnerEvent, RunnerTask,
+    TaskEnd,
 };
-pub use plans::Plans;
+pub use plans::{Pace, Plans};
+pub use quiet::{EACH_MAX_S, QuietWait, SHARE_MAX};
 pub use replicates::{ReplicateGroup, WantedPrecision, groups};
 pub use select::{due, in_order, is_wanted};
 
 use crate::datasets::Policy;
+use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
-use feedrate_results::place::{label, sync};
+use feedrate_results::place::{label, short_label, sync};
 use feedrate_results::row::Row;
 use feedrate_results::state::{Attempt, Checked, Outcome, StudySettings, StudyState};
+use quiet::QuietBudget;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
@@ -44,6 +49,8 @@ pub struct RunnerOptions {
     pub datasets: Policy,
     /// Add replicates until the response is known so well.
     pub until: Option<WantedPrecision>,
+    /// Waits for a quiet machine.
+    pub quiet_wait: QuietWait,
 }
 
 /// Result of one start of the runner.
@@ -88,7 +95,10 @@ pub struct Runner<'a> {
     /// Attempts of this runner.
     own: BTreeSet<u64>,
     report: RunnerReport,
+    quiet: QuietBudget,
     done: usize,
+    /// Place of the row that is run; `None` before the first.
+    place: Option<RowPlace>,
     started_s: f64,
     _lock: Lock,
 }
@@ -107,6 +117,10 @@ impl<'r> RowRef<'r> {
 
     fn label(self) -> String {
         label(self.row(), self.rows)
+    }
+
+    fn short_label(self) -> String {
+        short_label(self.row(), self.rows)
     }
 }
 
@@ -143,6 +157,7 @@ impl<'a> Runner<'a> {
         Runner {
             files,
             env,
+            quiet: QuietBudget::new(options.quiet_wait),
             options,
             settings,
             state,
@@ -151,6 +166,7 @@ impl<'a> Runner<'a> {
             own,
             report,
             done: 0,
+            place: None,
             started_s,
             _lock: lock,
         }
@@ -238,10 +254,11 @@ impl<'a> Runner<'a> {
             self.settings.write(self.files)?;
             self.state.settings = Some(self.settings.clone());
         }
+        self.tell_of_start(next, pending);
         let has_failed = self.set_aside_older(next)?;
         let at = self.begin(next)?;
         let made = self.make_dataset(next, &plan, at, pending, has_failed);
-        let came = made.and_then(|()| self.measure(next, &plan, at, pending));
+        let came = made.and_then(|()| self.measure(next, &plan, at));
         self.done += 1;
         match came {
             Ok(checked) => self.finish(next, at, checked).map(|()| true),
@@ -252,45 +269,39 @@ impl<'a> Runner<'a> {
             }
             Err(Broken::Run(TaskEnd::Failed(reason))) => {
                 self.state.attempts[at].give_up(Some(reason.clone()))?;
-                let label = next.label();
-                self.report.failed.push((label.clone(), reason.clone()));
-                self.env.tell(RunnerEvent::Failed { label, reason });
+                let (label, place) = (next.short_label(), self.place);
+                self.report.failed.push((next.label(), reason.clone()));
+                self.env.tell(RunnerEvent::Failed { label, place, reason });
                 Ok(true)
             }
         }
     }
 
     /// Run a row whose dataset is there, and check what it came to.
-    fn measure(
-        &mut self,
-        next: RowRef,
-        plan: &RowPlan,
-        at: usize,
-        pending: &[usize],
-    ) -> Result<Checked, Broken> {
+    fn measure(&mut self, next: RowRef, plan: &RowPlan, at: usize) -> Result<Checked, Broken> {
         let Attempt { number: attempt, run_dir, .. } = self.state.attempts[at].clone();
         let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
-        let prepared = self.env.prepare(&job)?;
-        // Until here it may have waited for a quiet machine.
-        self.tell_of_start(next, pending);
-        let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
+        let prepared_from_s = self.env.now_s();
+        let quiet_s = self.quiet.next_s();
+        let prepared = self.env.prepare(&job, quiet_s)?;
+        self.quiet.waited(prepared.waited_s);
+        self.env.tell(RunnerEvent::Running { label: next.short_label(), place: self.place });
         self.write_about(next, attempt, &run_dir, prepared)?;
         let begun_s = self.env.now_s();
-        self.env.execute(&job, RunnerTask::Run(&run_dir))?;
+        let ended = self.env.execute(&job, RunnerTask::Run(&run_dir));
         let duration_s = self.env.now_s() - begun_s;
+        self.quiet.ran(duration_s);
+        ended?;
         let checked = self.env.check(&run_dir, next.row(), plan).map_err(TaskEnd::Failed)?;
-        Ok(Checked { duration_s, ..checked })
+        let setup_s = Some(self.env.now_s() - prepared_from_s - duration_s);
+        Ok(Checked { duration_s, setup_s, ..checked })
     }
 
     fn tell_of_start(&mut self, next: RowRef, pending: &[usize]) {
-        let event = RunnerEvent::Running {
-            label: next.label(),
-            number: self.done + 1,
-            of: self.done + pending.len(),
-            expected_s: self.expected_s(next.rows, &[next.index]),
-            left_s: self.expected_s(next.rows, pending),
-        };
-        self.env.tell(event);
+        let place = RowPlace { number: self.done + 1, of: self.done + pending.len() };
+        self.place = Some(place);
+        let left_s = self.expected_s(next.rows, pending);
+        self.env.tell(RunnerEvent::Begun { label: next.short_label(), place, left_s });
     }
 
     fn finish(&mut self, done: RowRef, at: usize, mut checked: Checked) -> Result<(), RunnerError> {
@@ -304,10 +315,12 @@ impl<'a> Runner<'a> {
         self.own.insert(number);
         checked.doubts.extend(self.replicates_differ(done, &checked.plan));
         let doubts = checked.doubts.iter().map(|doubt| doubt.name.clone()).collect();
-        let (label, duration_s) = (done.label(), checked.duration_s);
-        self.mark(at, &label, checked)?;
+        let duration_s = checked.duration_s;
+        self.mark(at, &done.label(), checked)?;
         self.report.finished += 1;
-        self.env.tell(RunnerEvent::Finished { label, run_dir, duration_s, doubts });
+        let (label, place) = (done.short_label(), self.place);
+        let au_percent = self.env.value(&run_dir, &AU_ALL_STEPS);
+        self.env.tell(RunnerEvent::Finished { label, place, duration_s, au_percent, doubts });
         Ok(())
     }
 }

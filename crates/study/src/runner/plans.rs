@@ -1,12 +1,29 @@
 //! Plans of a study's rows, each made once, and how long rows take by them and by what was measured so far.
 
 use super::env::RowPlan;
+use feedrate_measure::stats;
 use feedrate_results::place::label;
 use feedrate_results::place::model_name;
 use feedrate_results::row::{Row, RowKey};
 use feedrate_results::state::StudyState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+
+/// How long rows take in truth, by those that are done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Duration of a run against its plan: the median of those that are done, 1 where none is.
+    pub run_share: f64,
+    /// Time of a row beside its run and its dataset: the mean of those that are done, 0 where none is.
+    pub setup_s: f64,
+}
+
+impl Pace {
+    /// How long a row of this plan takes where its dataset is there.
+    pub fn row_s(&self, plan: &RowPlan) -> f64 {
+        self.run_share * plan.run_s + self.setup_s
+    }
+}
 
 /// Plans of rows, and how fast datasets were made.
 #[derive(Debug, Default)]
@@ -71,10 +88,11 @@ impl Plans {
         datasets.filter_map(|dataset| Some(dataset.folder.parent()?.to_path_buf())).collect()
     }
 
-    /// How long runs take in truth, by those that are done: what a plan says, times this. The median of their ratios, 1 where none is done.
-    pub fn pace(&self, state: &StudyState) -> f64 {
-        let mut ratios = Vec::new();
+    /// How long rows take, by those that are done.
+    pub fn pace(&self, state: &StudyState) -> Pace {
+        let (mut ratios, mut setups_s) = (Vec::new(), Vec::new());
         for attempt in &state.attempts {
+            setups_s.extend(attempt.checked().and_then(|checked| checked.setup_s));
             if let (Some(plan), Some(checked)) = (self.of_key(&attempt.key), attempt.checked())
                 && plan.run_s > 0.0
                 && checked.duration_s > 0.0
@@ -83,7 +101,8 @@ impl Plans {
             }
         }
         ratios.sort_by(f64::total_cmp);
-        ratios.get(ratios.len() / 2).copied().unwrap_or(1.0)
+        let run_share = ratios.get(ratios.len() / 2).copied().unwrap_or(1.0);
+        Pace { run_share, setup_s: stats::mean(&setups_s).unwrap_or(0.0) }
     }
 
     /// Note how long a dataset took to make.
@@ -114,7 +133,7 @@ impl Plans {
         let mut all_s = 0.0;
         for row in rows {
             let Some(plan) = self.get(row) else { continue };
-            all_s += plan.run_s * pace;
+            all_s += pace.row_s(plan);
             let is_new = plan.dataset.as_ref().is_some_and(|of| made.insert(&of.folder));
             if is_new && !is_whole(row) {
                 all_s += self.generation_s(plan);
@@ -149,20 +168,25 @@ mod tests {
 
     #[test]
     fn the_pace_is_that_of_the_runs_that_are_done() {
-        let check = |runs: &[(f64, f64)], expected| {
+        let check = |runs: &[(f64, f64, Option<f64>)], expected| {
             let row = |n: usize| Row::new(n.to_string(), 1);
             let (mut state, mut plans) = (StudyState::default(), Plans::default());
-            for (n, &(run_s, duration_s)) in runs.iter().enumerate() {
+            for (n, &(run_s, duration_s, setup_s)) in runs.iter().enumerate() {
                 let plan = RowPlan { dataset: None, run_s, generation_s: 0.0 };
                 plans.make(&[row(n)], &[0], |_| Ok(plan.clone())).unwrap();
-                let outcome = Outcome::Complete(Some(Checked { duration_s, ..Checked::default() }));
+                let checked = Checked { duration_s, setup_s, ..Checked::default() };
+                let outcome = Outcome::Complete(Some(checked));
                 let (number, key, run_dir) = (n as u64, row(n).key(), "r".into());
                 state.attempts.push(Attempt { number, key, run_dir, outcome });
             }
-            assert_eq!(plans.pace(&state), expected);
+            let pace = plans.pace(&state);
+            assert_eq!((pace.run_share, pace.setup_s), expected);
         };
-        check(&[], 1.0);
-        check(&[(10.0, 20.0), (1.0, 1.0), (2.0, 3.0), (0.0, 5.0), (1.0, -3000.0)], 1.5);
+        check(&[], (1.0, 0.0));
+        // Of older results it is not known what they took beside their runs.
+        let older = [(10.0, 20.0, None), (1.0, 1.0, None), (0.0, 5.0, None), (1.0, -3000.0, None)];
+        let now = [(2.0, 3.0, Some(1.0)), (1.0, 1.5, Some(4.0))];
+        check(&[&older[..], &now].concat(), (1.5, 2.5));
     }
 
     #[test]

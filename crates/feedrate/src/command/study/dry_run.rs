@@ -55,7 +55,7 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
         runs.push(ForecastRun {
             row: index + 1,
             label: label(row, &rows),
-            run_s: plan.run_s * pace,
+            run_s: pace.row_s(plan),
             generation_s: if change.generate_bytes > 0 { plan.generation_s } else { 0.0 },
             dataset: plan.dataset.as_ref().map(|dataset| dataset.folder.clone()),
             change,

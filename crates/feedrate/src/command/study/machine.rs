@@ -21,14 +21,14 @@ use feedrate_results::run::settings;
 use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
 use feedrate_run::clock::Clock;
 use feedrate_run::live::Signals;
-use feedrate_run::system::{self, Asker, BOUNDS, MachineActivity, wait_until_quiet};
+use feedrate_run::system::{self, Asker, BOUNDS, MachineActivity, Quiet, wait_until_quiet};
 use feedrate_spec::catalog::Ability;
-use feedrate_spec::plan::PlanDoubt;
 use feedrate_spec::units;
 use feedrate_study::bash::{self, quoted};
 use feedrate_study::launch::{self, Launcher, Scripts};
 use feedrate_study::runner::{
-    PreparedMachine, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
+    PreparedMachine, QuietWait, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, SHARE_MAX,
+    TaskEnd,
 };
 use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
 use jiff::Zoned;
@@ -60,8 +60,9 @@ pub(super) struct ThisMachine {
     reporter: Reporter,
     /// Itself, which is started for each run.
     program: PathBuf,
-    /// How long a run waits for the machine to be quiet; no time does not look.
-    pub(super) quiet_wait: Duration,
+    /// The user's word on waits, which are told of once.
+    quiet_wait: QuietWait,
+    has_told_of_wait: bool,
 }
 
 impl ThisMachine {
@@ -74,12 +75,14 @@ impl ThisMachine {
             signals: Signals::default(),
             reporter: Reporter::new(Viewer::Nobody),
             program: std::env::current_exe().context("cannot tell which program this is")?,
-            quiet_wait: Duration::ZERO,
+            quiet_wait: QuietWait::Never,
+            has_told_of_wait: false,
         })
     }
 
-    /// Stop when the user says so.
-    pub(super) fn listen(&mut self) {
+    /// Tell the user what goes on, and stop when the user says so.
+    pub(super) fn listen(&mut self, quiet_wait: QuietWait) {
+        self.quiet_wait = quiet_wait;
         self.reporter = Reporter::new(Viewer::User);
         self.signals = interrupt::signals_of_runner();
     }
@@ -126,7 +129,7 @@ impl RunnerEnv for ThisMachine {
         Ok(!matches!(removal, Removal::InUse { .. }))
     }
 
-    fn prepare(&mut self, job: &RowJob) -> Result<PreparedMachine, TaskEnd> {
+    fn prepare(&mut self, job: &RowJob, quiet_s: Option<f64>) -> Result<PreparedMachine, TaskEnd> {
         let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
         let launch = self.launch(job.settings).map_err(TaskEnd::Failed)?;
         if launch.member.has(Ability::Elsewhere) {
@@ -138,7 +141,8 @@ impl RunnerEnv for ThisMachine {
             let run = bash::script("", &[], &self.hook_line(name, level));
             self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })?;
         }
-        let doubts = self.wait_until_quiet(job)?;
+        let quiet = quiet_s.map(|limit_s| self.wait_until_quiet(job, limit_s)).transpose()?;
+        let doubts = quiet.iter().filter_map(Quiet::doubt).collect();
         let environment = system::environment(&Asker {
             program: concat!("feedrate ", env!("CARGO_PKG_VERSION")),
             data: job.plan.dataset.as_ref().map(|dataset| dataset.folder.as_path()),
@@ -146,7 +150,8 @@ impl RunnerEnv for ThisMachine {
             study: &self.files.csv,
         });
         let environment = serde_json::to_value(environment).map_err(failed)?;
-        Ok(PreparedMachine { environment, doubts })
+        let waited_s = quiet.map_or(0.0, |quiet| quiet.waited_s);
+        Ok(PreparedMachine { environment, doubts, waited_s })
     }
 
     fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
@@ -190,7 +195,7 @@ impl RunnerEnv for ThisMachine {
         let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
         let plan = serde_json::to_vec(&settings(&record.plan)).map_err(|e| e.to_string())?;
         let plan = format!("{:08x}{:08x}", crc32fast::hash(&plan), crc32c::crc32c(&plan));
-        Ok(Checked { duration_s: duration_s(&record), plan, doubts })
+        Ok(Checked { duration_s: duration_s(&record), setup_s: None, plan, doubts })
     }
 
     fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64> {
@@ -224,30 +229,33 @@ impl ThisMachine {
     }
 
     /// Wait for other work on this machine to end, as it disturbs the run.
-    fn wait_until_quiet(&self, job: &RowJob) -> Result<Vec<PlanDoubt>, TaskEnd> {
-        if self.quiet_wait.is_zero() {
-            return Ok(Vec::new());
-        }
+    fn wait_until_quiet(&mut self, job: &RowJob, limit_s: f64) -> Result<Quiet, TaskEnd> {
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
-        let (limit, stop) = (self.quiet_wait, &self.signals.interrupted);
-        let mut has_told = false;
+        let limit = Duration::try_from_secs_f64(limit_s).map_err(failed)?;
+        let most = match self.quiet_wait {
+            QuietWait::Each(limit_s) => format!("{} before each run", units::seconds(limit_s)),
+            _ => format!("{:.0} % of the time of the runs", 100.0 * SHARE_MAX),
+        };
+        let waiting = format!(
+            "waiting for disk and processors to be quiet, at most {most} (`--quiet-wait 0` does not wait)"
+        );
+        let (mut has_told, mut has_waited) = (self.has_told_of_wait, false);
         let mut tell = |activity: &MachineActivity| {
-            let limit = units::seconds(limit.as_secs_f64());
-            let waiting = format!(
-                "waiting up to {limit} for disk and processors to be quiet, as before each run (`--quiet-wait 0` does not)"
-            );
             if !std::mem::replace(&mut has_told, true) {
                 self.reporter.say(&waiting);
-                self.reporter.show(String::new(), None);
+            }
+            if !std::mem::replace(&mut has_waited, true) {
                 // For `study status` alone.
                 let _ =
                     self.task_folder(job.attempt, QUIET).map(|of| write(&of, "stdout", &waiting));
             }
-            self.reporter.change(format!("waiting for a quiet machine: {}", activity.busy()));
+            self.reporter.doing(format!("waiting: {}", activity.busy()));
         };
+        let stop = &self.signals.interrupted;
         let quiet =
             wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop, &mut tell);
-        if self.is_stopped() { Err(TaskEnd::Stopped) } else { Ok(Vec::from_iter(quiet.doubt())) }
+        self.has_told_of_wait = has_told;
+        if self.is_stopped() { Err(TaskEnd::Stopped) } else { Ok(quiet) }
     }
 
     fn command(&self, row: &Row, settings: &StudySettings) -> Result<RowCommand, String> {

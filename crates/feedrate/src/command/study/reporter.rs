@@ -1,13 +1,16 @@
 //! Reports the progress of `feedrate study run`: a line an event, and one of what goes on.
 
-use crate::progress::{self, BETWEEN, LiveLine, NAME_COLUMNS, Viewer};
+use crate::progress::{self, LiveLine, Viewer};
 use crate::text;
 use feedrate_analysis::precision::NextStep;
 use feedrate_spec::{escape, units};
-use feedrate_study::runner::RunnerEvent;
+use feedrate_study::runner::{RowPlace, RunnerEvent};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Columns of a run's name in the live line, so that its steps have room.
+const NAME_COLUMNS: usize = 20;
 
 /// Tells the user.
 pub(super) struct Reporter {
@@ -15,73 +18,95 @@ pub(super) struct Reporter {
     now: Arc<Mutex<Now>>,
 }
 
-/// The work that goes on.
+/// The row that is run; none where it has no name.
+#[derive(Default)]
 struct Now {
-    /// Nothing where it is empty.
-    text: String,
-    since: Instant,
-    /// All that is pending took so long from then on, as far as can be told.
-    left_s: Option<f64>,
+    name: String,
+    place: Option<RowPlace>,
+    since: Option<Instant>,
+    /// It and all others that are pending took so long from then on, as far as can be told.
+    left_s: f64,
+    /// Work before the run; empty while it runs.
+    doing: String,
     /// Where the process at work tells how far it is.
     live_file: Option<PathBuf>,
 }
 
 impl Now {
     fn line(&self, elapsed: Duration) -> String {
-        if self.text.is_empty() {
+        if self.name.is_empty() {
             return String::new();
         }
-        let left_s = self.left_s.map(|left_s| left_s - elapsed.as_secs_f64());
-        let left = left_s.filter(|&left_s| left_s >= 1.0);
-        let left = left.map(|left_s| format!("all: ≈ {} left", progress::rough_seconds(left_s)));
+        let left_s = self.left_s - elapsed.as_secs_f64();
+        let mut first = at(self.place);
+        if 1.0 <= left_s {
+            first += &format!("≈ {} left", progress::rough_seconds(left_s));
+        }
         let told = progress::told(self.live_file.as_deref(), elapsed);
-        let parts = [Some(escape::one_line(&self.text).into_owned()), left, Some(told)];
-        Vec::from_iter(parts.into_iter().flatten()).join(BETWEEN)
+        let [name, doing] = [&self.name, &self.doing].map(|text| escape::one_line(text));
+        let name = text::cut(&name, NAME_COLUMNS);
+        let first = first.trim_end().to_string();
+        // The last parts go first where there is no room.
+        if doing.is_empty() {
+            progress::join([first, name, told])
+        } else {
+            progress::join([first, doing.into_owned(), told, name])
+        }
     }
 }
 
 impl Reporter {
     pub(super) fn new(viewer: Viewer) -> Self {
-        let now = Now { text: String::new(), since: Instant::now(), left_s: None, live_file: None };
-        let now = Arc::new(Mutex::new(now));
+        let now = Arc::new(Mutex::new(Now::default()));
         let shown = Arc::clone(&now);
         let line = LiveLine::start(viewer, move |_| {
             let now = shown.lock().unwrap_or_else(PoisonError::into_inner);
-            now.line(now.since.elapsed())
+            now.line(now.since.map_or(Duration::ZERO, |since| since.elapsed()))
         });
         Reporter { line, now }
     }
 
     /// Tell of one event.
     pub(super) fn tell(&self, event: &RunnerEvent) {
-        let line = line(event);
-        let (live, left_s) = match event {
-            RunnerEvent::Running { label, number, of, left_s, .. } => {
-                (format!("[{number}/{of}] {}", text::cut(label, NAME_COLUMNS)), Some(*left_s))
-            }
-            RunnerEvent::Generating { .. } => ("making its dataset".into(), None),
-            _ => (String::new(), None),
-        };
-        if live.is_empty() || !self.line.is_drawn() {
+        let is_shown_live =
+            matches!(event, RunnerEvent::Running { .. } | RunnerEvent::Generating { .. });
+        if let Some(line) = line(event)
+            && !(is_shown_live && self.line.is_drawn())
+        {
             self.say(&line);
         }
-        self.show(live, left_s);
+        match event {
+            RunnerEvent::Begun { label, place, left_s } => {
+                *self.now() = Now {
+                    name: label.clone(),
+                    place: Some(*place),
+                    since: Some(Instant::now()),
+                    left_s: *left_s,
+                    ..Now::default()
+                };
+            }
+            RunnerEvent::Generating { .. } => self.doing("making its dataset".into()),
+            RunnerEvent::Running { .. } => self.doing(String::new()),
+            RunnerEvent::Finished { .. } | RunnerEvent::Failed { .. } => {
+                *self.now() = Now::default();
+            }
+            _ => {}
+        }
     }
 
-    /// Something else goes on from here.
-    pub(super) fn show(&self, text: String, left_s: Option<f64>) {
-        let now = Now { text, since: Instant::now(), left_s, live_file: None };
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same goes on, in other words.
-    pub(super) fn change(&self, text: String) {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).text = text;
+    /// Work of the row from here on.
+    pub(super) fn doing(&self, doing: String) {
+        let mut now = self.now();
+        (now.doing, now.live_file) = (doing, None);
     }
 
     /// A process tells of it in this file.
     pub(super) fn follow(&self, live_file: PathBuf) {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).live_file = Some(live_file);
+        self.now().live_file = Some(live_file);
     }
 
     /// A line that stays.
@@ -90,11 +115,16 @@ impl Reporter {
     }
 }
 
-fn line(event: &RunnerEvent) -> String {
-    match event {
-        RunnerEvent::Running { label, number, of, expected_s, .. } => {
-            format!("[{number}/{of}] {label}: running, about {}", units::seconds(*expected_s))
-        }
+/// `[3/12] `; nothing of a run of an earlier runner.
+fn at(place: Option<RowPlace>) -> String {
+    place.map_or(String::new(), |RowPlace { number, of }| format!("[{number}/{of}] "))
+}
+
+/// The line that stays of an event.
+fn line(event: &RunnerEvent) -> Option<String> {
+    Some(match event {
+        RunnerEvent::Begun { .. } => return None,
+        RunnerEvent::Running { label, place } => format!("{}{label}: running", at(*place)),
         RunnerEvent::Generating { folder, bytes } => {
             format!("generating {} in {}", units::bytes(*bytes), folder.display())
         }
@@ -110,15 +140,16 @@ fn line(event: &RunnerEvent) -> String {
         RunnerEvent::Deleted { folder, bytes } => {
             format!("deleting {} in {}", units::bytes(*bytes), folder.display())
         }
-        RunnerEvent::Finished { label, duration_s, doubts, .. } => {
+        RunnerEvent::Finished { label, place, duration_s, au_percent, doubts } => {
+            let au = au_percent.map_or(String::new(), |au| format!("AU {au:.1} %, "));
             let doubts = match doubts.as_slice() {
                 [] => String::new(),
                 doubts => format!(", doubts: {}", doubts.join(", ")),
             };
-            format!("{label}: done in {}{doubts}", units::seconds(*duration_s))
+            format!("{}{label}: {au}{}{doubts}", at(*place), units::seconds(*duration_s))
         }
-        RunnerEvent::Failed { label, reason } => {
-            format!("{label}: failed: {}", reason.trim().replace('\n', "\n    "))
+        RunnerEvent::Failed { label, place, reason } => {
+            format!("{}{label}: failed: {}", at(*place), reason.trim().replace('\n', "\n    "))
         }
         RunnerEvent::RowIsGone { label, run_dir } => {
             format!(
@@ -158,7 +189,7 @@ fn line(event: &RunnerEvent) -> String {
                 units::seconds(*expected_s)
             )
         }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -166,20 +197,45 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_ended_tells_its_place_time_and_utilisation() {
+        let place = Some(RowPlace { number: 3, of: 12 });
+        let doubts = vec!["device_not_quiet".into()];
+        let mut event = RunnerEvent::Finished {
+            label: "w/2".into(),
+            place,
+            duration_s: 13.0,
+            au_percent: Some(54.96),
+            doubts,
+        };
+        let told = "[3/12] w/2: AU 55.0 %, 13 s, doubts: device_not_quiet";
+        assert_eq!(line(&event).unwrap(), told);
+        if let RunnerEvent::Finished { place, au_percent, doubts, .. } = &mut event {
+            (*place, *au_percent) = (None, None);
+            doubts.clear();
+        }
+        assert_eq!(line(&event).unwrap(), "w/2: 13 s");
+    }
+
+    #[test]
     fn the_line_tells_what_is_left_of_all_and_how_far_the_run_is() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("live");
         let live_file = Some(file.clone());
-        let text = "[3/40] resnet50".to_string();
-        let now = Now { text, since: Instant::now(), left_s: Some(700.0), live_file };
+        let place = Some(RowPlace { number: 3, of: 40 });
+        let name = "2_read_threads_1 replicate 1".to_string();
+        let mut now = Now { name, place, left_s: 700.0, live_file, ..Now::default() };
         let after = Duration::from_secs;
-        assert_eq!(now.line(after(5)), "[3/40] resnet50 · all: ≈ 12 min left · 5 s");
-        std::fs::write(&file, "epoch 1/2 step 3/9 · AU 50.0 %").unwrap();
-        assert_eq!(
-            now.line(after(650)),
-            "[3/40] resnet50 · all: ≈ 50 s left · epoch 1/2 step 3/9 · AU 50.0 %"
-        );
+        assert_eq!(now.line(after(5)), "[3/40] ≈ 12 min left · 2_read_threads_1 … · 5 s");
+        std::fs::write(&file, "epoch 1/2 step 13/99 · AU 50.0 %").unwrap();
+        let runs = "[3/40] ≈ 50 s left · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
+        assert_eq!(now.line(after(650)), runs);
+        assert!(runs.chars().count() < 80);
         // It takes longer than was thought: what is left is not known any more.
-        assert_eq!(now.line(after(701)), "[3/40] resnet50 · epoch 1/2 step 3/9 · AU 50.0 %");
+        let longer = "[3/40] · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
+        assert_eq!(now.line(after(701)), longer);
+        (now.doing, now.live_file) = ("waiting: processors busy 90 %".into(), None);
+        let waits =
+            "[3/40] ≈ 12 min left · waiting: processors busy 90 % · 2 s · 2_read_threads_1 …";
+        assert_eq!(now.line(after(2)), waits);
     }
 }

@@ -16,8 +16,11 @@ use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
 use feedrate_spec::units;
+use feedrate_study::bash::quoted;
 use feedrate_study::datasets::Policy;
-use feedrate_study::runner::{Runner, RunnerOptions, RunnerReport, WantedPrecision, is_wanted};
+use feedrate_study::runner::{
+    QuietWait, Runner, RunnerOptions, RunnerReport, WantedPrecision, is_wanted,
+};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::thread;
@@ -64,9 +67,9 @@ pub(in crate::command) struct StudyRunArguments {
     /// Keep, replace or delete datasets that this study made.
     #[arg(long, value_enum, default_value_t = Policy::MakeRoom)]
     datasets: Policy,
-    /// Wait up to this long before each run until disk and processors are idle, else doubt the run. 0 does not look.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
-    quiet_wait: f64,
+    /// Wait up to this long before each run until disk and processors are idle, else doubt the run; 0 does not look [default: 30, and in all no more than a quarter of the time of the runs].
+    #[arg(long, value_name = "SECONDS")]
+    quiet_wait: Option<f64>,
     #[command(flatten)]
     how: StudyHow,
     /// Print one JSON object on stdout.
@@ -84,11 +87,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
         return dry_run(ledger, &options, arguments.json);
     }
     let mut machine = ThisMachine::new(&files)?;
-    machine.quiet_wait = Duration::try_from_secs_f64(arguments.quiet_wait).map_err(|_| {
-        let message = format!("`--quiet-wait {}` is no time", arguments.quiet_wait);
-        UsageError::new(message, "give seconds, or 0")
-    })?;
-    machine.listen();
+    machine.listen(options.quiet_wait);
     let lock = lock(&files)?;
     let state = StudyState::open(&files, &lock)?;
     let settings = how::settings(&arguments.how, &files.csv, &state)?;
@@ -129,7 +128,16 @@ fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
         retry: arguments.retry,
         until: until.map(|until| WantedPrecision { until, response, replicates_max }),
         datasets: arguments.datasets,
+        quiet_wait: quiet_wait(arguments.quiet_wait)?,
     })
+}
+
+fn quiet_wait(given_s: Option<f64>) -> Result<QuietWait, UsageError> {
+    let Some(given_s) = given_s else { return Ok(QuietWait::Bounded) };
+    let limit = Duration::try_from_secs_f64(given_s).map_err(|_| {
+        UsageError::new(format!("`--quiet-wait {given_s}` is no time"), "give seconds, or 0")
+    })?;
+    Ok(if limit.is_zero() { QuietWait::Never } else { QuietWait::Each(given_s) })
 }
 
 fn tell(
@@ -165,7 +173,14 @@ fn tell(
             _ => format!(", {pending} pending, {failed} failed (again with `--retry`)"),
         };
         let now = units::counted(finished as u64, "run");
-        messages::print_page(&format!("{now} finished now; {done} of {} done{left}", rows.len()))?;
+        let csv = quoted(&arguments.study.display().to_string());
+        let next = match (report.is_stopped, pending + failed) {
+            (true, _) => format!("\nNext: feedrate study run {csv}  # goes on"),
+            (false, 0) => format!("\nNext: feedrate report {csv} -o report.html"),
+            _ => String::new(),
+        };
+        let done = format!("{now} finished now; {done} of {} done{left}{next}", rows.len());
+        messages::print_page(&done)?;
     }
     let mut failed = (0..rows.len()).filter(|&index| places[index].status == Status::Failed);
     Ok(if report.is_stopped {

@@ -12,6 +12,7 @@ use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
 use feedrate_measure::summary::Summary;
 use feedrate_report::output::Schema;
 use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCounts, orphans};
+use feedrate_results::place::short_label;
 use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
 use feedrate_study::runner::in_order;
@@ -34,7 +35,7 @@ Examples:
 pub(in crate::command) struct StudyStatusArguments {
     /// The study's CSV.
     study: PathBuf,
-    /// Show every row, however many there are.
+    /// Show every row, and all that a screen has no room for.
     #[arg(long)]
     all: bool,
     /// Say how well the metric is known, and how many runs it takes to know it this well: `ci=2%`, half its 95 % interval.
@@ -76,12 +77,8 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     let mut parts = vec![
-        head(&ledger, &places, &overview.counts, left_s),
-        rows(&ledger, &places, arguments.all),
-        factors(&overview.factors),
-        matrix(&overview.matrix),
+        ledger.machine.files.csv.display().to_string(),
         list("Failed, run again with `feedrate study run --retry`:", &failures(&ledger, &places)),
-        known.as_ref().map(precision::page).unwrap_or_default(),
         list("Done, and `summary.json` is missing; `record.json` has it all:", &unsummed(&places)),
         list("Results whose rows are no longer in the CSV:", &orphans),
         list(
@@ -89,9 +86,18 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
             &folders_of(&ledger.left),
         ),
         without_results(&places),
+        known.as_ref().map(precision::page).unwrap_or_default(),
+        rows(&ledger, &places, arguments.all),
+        factors(&overview.factors),
+        matrix(&overview.matrix),
     ];
     parts.retain(|part| !part.is_empty());
-    messages::print_page(&parts.join("\n\n"))?;
+    let (page, last) = (parts.join("\n\n"), progress(&ledger, &places, &overview.counts, left_s));
+    if arguments.all {
+        messages::print_page(&format!("{page}\n\n{last}"))?;
+    } else {
+        messages::print_screen(&page, &last)?;
+    }
     Ok(Exit::Fine)
 }
 
@@ -123,7 +129,8 @@ fn unsummed(places: &[RowState]) -> Vec<String> {
     folders_of(results.filter(|of| !of.run_dir.join(SUMMARY_FILE).exists()))
 }
 
-fn head(
+/// `[=====   ] 3 of 12 done, 1 running, 8 pending, about 2 min left`.
+fn progress(
     ledger: &Ledger,
     places: &[RowState],
     counts: &StatusCounts,
@@ -138,8 +145,7 @@ fn head(
     if counts.done < counts.all() {
         words.extend(left_s.map(|left_s| format!("about {} left", units::seconds(left_s))));
     }
-    let csv = ledger.machine.files.csv.display();
-    format!("{csv}\n[{}] {}", bar(counts, BAR), words.join(", "))
+    format!("[{}] {}", bar(counts, BAR), words.join(", "))
 }
 
 /// `=` done, `x` failed, blank pending.
@@ -164,7 +170,7 @@ fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> String {
         let state = if has_no_result(place) { "Y, no result here" } else { ledger.stage(place) };
         [
             format!("#{}", index + 1),
-            ledger.label(index),
+            short_label(&ledger.rows[index], &ledger.rows),
             state.into(),
             value(&AU_ALL_STEPS),
             value(&DELIVERED_WHOLE),

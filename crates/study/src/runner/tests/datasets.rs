@@ -69,7 +69,7 @@ fn a_row_whose_dataset_another_makes_comes_later() {
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
     assert_eq!(report.finished, 2);
     let told: Vec<String> = env.events.iter().filter_map(told_of_order).collect();
-    assert_eq!(told, ["w/1 waits for process 7 on h", "w/2_format_npy runs", "w/1 runs"]);
+    assert_eq!(told, ["w/1 waits for process 7 on h", "2_format_npy runs", "1 runs"]);
 }
 
 fn told_of_order(event: &RunnerEvent) -> Option<String> {

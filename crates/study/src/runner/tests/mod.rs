@@ -2,6 +2,7 @@
 
 mod datasets;
 mod replicates;
+mod waits;
 
 use super::*;
 use feedrate_measure::example::simple;
@@ -38,6 +39,9 @@ struct FakeEnv {
     /// An edit of the CSV by the user while the first run goes.
     edit: Option<(PathBuf, Edit)>,
     runs: usize,
+    /// A machine that is never quiet is waited for as long as may be.
+    is_noisy: bool,
+    waits_s: Vec<f64>,
     plan: &'static str,
 }
 
@@ -55,6 +59,8 @@ impl FakeEnv {
             stops_after: None,
             edit: None,
             runs: 0,
+            is_noisy: false,
+            waits_s: Vec::new(),
             plan: "",
         }
     }
@@ -116,9 +122,11 @@ impl RunnerEnv for FakeEnv {
         fs::remove_dir_all(folder).map(|()| true)
     }
 
-    fn prepare(&mut self, _: &RowJob) -> Result<PreparedMachine, TaskEnd> {
+    fn prepare(&mut self, _: &RowJob, quiet_s: Option<f64>) -> Result<PreparedMachine, TaskEnd> {
         self.live();
-        Ok(PreparedMachine::default())
+        let waited_s = quiet_s.filter(|_| self.is_noisy).unwrap_or(0.0);
+        self.waits_s.push(waited_s);
+        Ok(PreparedMachine { waited_s, ..PreparedMachine::default() })
     }
 
     fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
@@ -161,7 +169,7 @@ impl RunnerEnv for FakeEnv {
         self.live();
         let read = fs::read_to_string(run_dir.join("record")).map_err(|error| error.to_string())?;
         if read == dataset_of(row) {
-            Ok(Checked { duration_s: 20.0, plan: self.plan.into(), doubts: Vec::new() })
+            Ok(Checked { duration_s: 20.0, plan: self.plan.into(), ..Checked::default() })
         } else {
             Err("another dataset".into())
         }
@@ -180,7 +188,7 @@ impl RunnerEnv for FakeEnv {
     }
 
     fn now_s(&self) -> f64 {
-        20.0 * self.runs as f64
+        20.0 * self.runs as f64 + self.waits_s.iter().sum::<f64>()
     }
 
     fn is_stopped(&self) -> bool {

@@ -22,7 +22,7 @@ fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
             _ => None,
         })
         .collect();
-    assert_eq!(doubted, ["w/1"]);
+    assert_eq!(doubted, ["1"]);
     let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
     let groups = groups(&rows, &state, &mut |_| Some(1.0));
     assert_eq!((groups[0].rows.len(), groups[0].runs), (2, 1));
