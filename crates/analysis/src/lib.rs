@@ -2,6 +2,7 @@
 
 pub mod design;
 pub mod precision;
+pub mod throughput;
 pub mod trial;
 pub mod finding;
 pub mod estimate;

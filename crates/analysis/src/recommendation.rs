@@ -3,8 +3,9 @@
 use crate::design::{Design, DesignCell, Factor, PROCESSES, Stratum};
 use crate::estimate::{mean_of_cells, scaled};
 use crate::precision::ALPHA;
+use crate::throughput::throughput;
 use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats::{Interval, holm, welch_difference};
 use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,8 @@ pub struct Recommendation {
     pub workload: String,
     /// Those that no other beats in both throughput and utilisation, most throughput first.
     pub best: Vec<Configuration>,
+    /// Unit of throughputs.
+    pub unit: Unit,
     /// How many others are not told apart from the first in throughput: by Welch's test, corrected for all (Holm), or because either was run once.
     pub not_told_apart: usize,
     /// Configurations that were run, and are compared.
@@ -41,11 +44,13 @@ pub struct Configuration {
     pub levels: BTreeMap<String, String>,
     /// Those that are not the baseline's.
     pub changes: Vec<ChangedLevel>,
-    /// Samples per second.
+    /// In the unit of the recommendation.
     pub throughput: ConfigurationMean,
+    /// Samples per second.
+    pub samples: ConfigurationMean,
     /// Utilisation over all steps, in percent.
     pub au_percent: Option<ConfigurationMean>,
-    /// Samples per second of an accelerator.
+    /// Throughput of an accelerator.
     pub throughput_each: Option<f64>,
     /// Runs.
     pub n: usize,
@@ -79,6 +84,7 @@ pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation>
 }
 
 fn recommend(whole: &Design, runs: &[&Run]) -> Option<Recommendation> {
+    let response = throughput(runs.iter().copied());
     let is_work = |factor: &Factor| {
         let mut names = factor.followers.iter().chain([&factor.name]);
         names.any(|name| HELD.contains(&name.as_str()))
@@ -104,11 +110,12 @@ fn recommend(whole: &Design, runs: &[&Run]) -> Option<Recommendation> {
     }
     let mut all: Vec<(Configuration, &DesignCell)> = Vec::new();
     for cell in &design.cells {
-        all.push((Configuration::new(&design, cell, runs)?, cell));
+        all.push((Configuration::new(&design, cell, runs, response)?, cell));
     }
     all.sort_by(|a, b| b.0.throughput.middle.total_cmp(&a.0.throughput.middle));
-    let rates: Vec<_> = all.iter().map(|(_, cell)| values(cell, runs, &SAMPLES_WHOLE)).collect();
-    let others: Vec<Option<f64>> = rates[1..].iter().map(|own| chance(&rates[0], own)).collect();
+    let rates: Vec<_> = all.iter().map(|(_, cell)| values(cell, runs, response)).collect();
+    let others: Vec<Option<f64>> =
+        rates[1..].iter().map(|own| chance(response, &rates[0], own)).collect();
     let known: Vec<f64> = others.iter().copied().flatten().collect();
     let told_apart = holm(&known).into_iter().filter(|p| *p < ALPHA).count();
     let is_au_known = all.iter().all(|(one, _)| one.au_percent.is_some());
@@ -130,6 +137,7 @@ fn recommend(whole: &Design, runs: &[&Run]) -> Option<Recommendation> {
     Some(Recommendation {
         workload: design.workload.clone(),
         best,
+        unit: response.unit,
         not_told_apart: others.len() - told_apart,
         tested: design.cells.len(),
         of_other_work,
@@ -157,18 +165,18 @@ fn values(cell: &DesignCell, runs: &[&Run], metric: &Metric) -> Vec<f64> {
 }
 
 /// Chance of so different rates if there were no difference; `None` where either was run once.
-fn chance(a: &[f64], b: &[f64]) -> Option<f64> {
-    let [a, b] = [a, b].map(|of| of.iter().filter_map(|&rate| scaled(&SAMPLES_WHOLE, rate)));
+fn chance(response: &Metric, a: &[f64], b: &[f64]) -> Option<f64> {
+    let [a, b] = [a, b].map(|of| of.iter().filter_map(|&rate| scaled(response, rate)));
     welch_difference(&a.collect::<Vec<_>>(), &b.collect::<Vec<_>>())?.p()
 }
 
 impl Configuration {
-    fn new(design: &Design, cell: &DesignCell, runs: &[&Run]) -> Option<Self> {
+    fn new(design: &Design, cell: &DesignCell, runs: &[&Run], response: &Metric) -> Option<Self> {
         let mean = |metric: &Metric| {
             let (middle, interval) = mean_of_cells(metric, &[values(cell, runs, metric)])?;
             Some(ConfigurationMean { middle, interval })
         };
-        let throughput = mean(&SAMPLES_WHOLE)?;
+        let throughput = mean(response)?;
         let named = design.factors.iter().zip(&cell.levels);
         let changed = named.filter(|(factor, level)| factor.baseline != **level);
         let changes = changed.map(|(factor, &level)| ChangedLevel {
@@ -183,6 +191,7 @@ impl Configuration {
             au_percent: mean(&AU_ALL_STEPS),
             throughput_each: accelerators.map(|count| throughput.middle / f64::from(count)),
             throughput,
+            samples: mean(&SAMPLES_WHOLE)?,
             n: cell.runs.len(),
         })
     }

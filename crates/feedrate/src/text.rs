@@ -85,6 +85,17 @@ pub(crate) fn cut(text: &str, characters: usize) -> String {
     format!("{words} …")
 }
 
+/// The text, or as many of its first clauses as so many characters hold; of a first one that is too long its words.
+pub(crate) fn clauses(text: &str, characters: usize) -> String {
+    if text.chars().count() <= characters {
+        return text.into();
+    }
+    let is_end = |at: &usize| text[*at..].starts_with("; ") || text[*at..].starts_with(": ");
+    let places = text.char_indices().take(characters + 1).map(|(at, _)| at);
+    let last = places.filter(is_end).last();
+    last.map_or_else(|| cut(text, characters), |at| text[..at].into())
+}
+
 /// A parameter and its value in so many characters: the value tells runs apart, so that it is the parameter that is cut.
 pub(crate) fn setting(parameter: &str, value: &str, characters: usize) -> String {
     let whole = format!("{parameter} {value}");
@@ -333,6 +344,9 @@ mod tests {
     fn what_is_cut_ends_with_a_word() {
         assert_eq!(super::cut("one two three", 13), "one two three");
         assert_eq!(super::cut("one two three", 10), "one two …");
+        assert_eq!(super::clauses("one: two; three", 12), "one: two");
+        assert_eq!(super::clauses("one: two; three", 7), "one");
+        assert_eq!(super::clauses("one two; three", 6), "one …");
     }
 
     #[test]

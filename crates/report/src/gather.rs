@@ -96,7 +96,7 @@ fn concluded(
     replan: ReplanOf<'_>,
     room: Room,
 ) -> Report {
-    let FoundRuns { data, others, left_out } = found;
+    let FoundRuns { data, others, left_out, order } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
     let (designs, searches, diagnoses) = (data.designs, data.searches, data.diagnoses);
     let results = data.runs.into_iter().zip(levels);
@@ -131,7 +131,7 @@ fn concluded(
         recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
         left_out,
-        methods: methods::methods(&used, &made, &sources),
+        methods: methods::methods(&used, &made, &sources, order.as_deref()),
         setups: methods::setups(&used),
         configuration: methods::configuration(&used),
         sources,
@@ -164,7 +164,7 @@ pub fn plot_data(
     }
     let needs_records = matches!(needs, Needs::Records | Needs::Diagnosis | Needs::Predictions);
     let records_max = if needs_records { usize::MAX } else { 0 };
-    let FoundRuns { mut data, others, mut left_out } =
+    let FoundRuns { mut data, others, mut left_out, .. } =
         FoundRuns::read(paths, &ReadOptions { threads, records_max })?;
     if needs == Needs::Predictions {
         data.curves = whatif::curves(&data, replan);
@@ -192,6 +192,8 @@ struct FoundRuns {
     others: Vec<Run>,
     /// Folders that cannot be read.
     left_out: Vec<LeftOut>,
+    /// How a study's CSV orders its rows, in its own words.
+    order: Option<String>,
 }
 
 impl FoundRuns {
@@ -255,6 +257,7 @@ impl FoundRuns {
             },
             others,
             left_out,
+            order: declared.order,
         })
     }
 }

@@ -14,10 +14,19 @@ use std::collections::{BTreeMap, BTreeSet};
 type Runs<'r, 'a> = &'r [&'a ReportedRun];
 
 /// All of it; `runs` in the order they were started, of `sources`. `made` are all that trained, be it such that must not be used: they were run too.
-pub(super) fn methods(runs: Runs, made: Runs, sources: &[Source]) -> Vec<Method> {
+pub(super) fn methods(
+    runs: Runs,
+    made: Runs,
+    sources: &[Source],
+    declared: Option<&str>,
+) -> Vec<Method> {
     if runs.is_empty() {
         return Vec::new();
     }
+    let planned = declared.map(|of| format!("By the study's CSV: {of}."));
+    let ordered: Vec<String> =
+        planned.into_iter().chain(of_each_source(made, sources, order)).collect();
+    let ordered = (!ordered.is_empty()).then(|| ordered.join(" "));
     let said = [
         ("Runs", Some(whole(runs))),
         ("Varied", of_each_workload(runs, varied)),
@@ -25,7 +34,8 @@ pub(super) fn methods(runs: Runs, made: Runs, sources: &[Source]) -> Vec<Method>
         ("Where", of_each_source(runs, sources, place)),
         ("Emulated", of_each_source(runs, sources, emulated)),
         ("Design", of_each_source(made, sources, design)),
-        ("Order", of_each_source(made, sources, order)),
+        ("Order", ordered),
+        ("Seeds", seeds(runs)),
         ("Page cache", of_each_source(runs, sources, cache)),
         ("Checkpoints", of_each_workload(runs, checkpoints)),
         ("Numbers", Some(numbers(runs))),
@@ -134,9 +144,11 @@ fn place(runs: Runs) -> Option<String> {
     Some(says.join(" "))
 }
 
+const BYTES_PER_SECOND: &str = "bytes/s";
+
 /// Settings that make storage slower than it is: key, and the words before and after its value.
 const EMULATED: [(&str, &str, &str); 6] = [
-    ("storage.throttle_bytes_per_second", "a throttle of", "bytes/s"),
+    ("storage.throttle_bytes_per_second", "a throttle of", BYTES_PER_SECOND),
     ("storage.throttle_latency_s", "a throttle's latency of", "s for each read"),
     ("storage.throttle_concurrency", "a throttle of", "reads at a time"),
     ("storage.delay_s", "a delay of", "s for each read"),
@@ -148,20 +160,49 @@ fn is_zero(text: &str) -> bool {
     text.parse() == Ok(0.0)
 }
 
-fn emulated(runs: Runs) -> Option<String> {
+/// Conditions that all runs share and that a reader would miss most: the state of the page cache, and storage that was emulated.
+pub(super) fn conditions(runs: Runs) -> Vec<String> {
+    let caches: Vec<&str> = known("train.cache", runs).into_iter().collect();
+    let mut parts = match caches.as_slice() {
+        [] => Vec::new(),
+        ["cold"] => vec!["page cache cold".to_string()],
+        ["warm"] => vec!["page cache warm".to_string()],
+        [_] => vec!["page cache as it was".to_string()],
+        _ => vec!["page cache not the same in all runs".to_string()],
+    };
+    let emulated = emulation(runs);
+    parts.extend(
+        (!emulated.is_empty()).then(|| format!("emulated storage: {}", emulated.join(", "))),
+    );
+    parts
+}
+
+/// `a throttle of 400 MB/s`.
+fn emulation(runs: Runs) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for (key, before, after) in EMULATED {
         let mut found = known(key, runs);
         found.retain(|text| !is_zero(text));
-        if !found.is_empty() {
-            parts.push(format!("{before} {} {after}", quoted(found)));
+        if found.is_empty() {
+            continue;
         }
+        let rates: Option<Vec<String>> =
+            found.iter().map(|text| Some(units::bytes_per_second(text.parse().ok()?))).collect();
+        parts.push(match rates {
+            Some(rates) if after == BYTES_PER_SECOND => format!("{before} {}", rates.join(", ")),
+            _ => format!("{before} {} {after}", quoted(found)),
+        });
     }
     let mut kinds = known("storage.kind", runs);
     kinds.retain(|kind| ["memory", "null"].contains(kind));
     if !kinds.is_empty() {
         parts.push(format!("storage of kind {}, which is no device", quoted(kinds)));
     }
+    parts
+}
+
+fn emulated(runs: Runs) -> Option<String> {
+    let parts = emulation(runs);
     let so = "These rates and waits are not those of the device.";
     (!parts.is_empty()).then(|| format!("Storage was emulated: {}. {so}", parts.join(", ")))
 }
@@ -254,6 +295,25 @@ fn order(runs: Runs) -> Option<String> {
             let repeats = counted(repeats as u64, "repeated run");
             format!("{n} of {repeats} followed a run of the same experiment, the others one of another.")
         }
+    })
+}
+
+/// Seeds of the orders of samples, which the records that were kept tell.
+fn seeds(runs: Runs) -> Option<String> {
+    let plans: Vec<_> =
+        runs.iter().filter_map(|one| Some(&one.run.record.as_ref()?.plan)).collect();
+    if plans.is_empty() || plans.len() < runs.len() {
+        return None;
+    }
+    let seeds: BTreeSet<u64> = plans.iter().map(|plan| plan.loader.order_seed).collect();
+    Some(match seeds.first() {
+        Some(seed) if seeds.len() == 1 => {
+            format!("All runs read their samples in the order of seed `{seed}` (`train.seed`).")
+        }
+        _ => format!(
+            "The orders of samples are of {} seeds (`train.seed`), each in its run's record as `plan.loader.order_seed`.",
+            seeds.len()
+        ),
     })
 }
 

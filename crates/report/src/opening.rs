@@ -1,19 +1,21 @@
 //! The lines that a report opens with: the answer, what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides
 //! nothing that answers, findings and doubts do not say.
 
+use crate::methods::conditions;
+use crate::number::by_value;
 use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
 use crate::words;
 use crate::words::answer::{range, told_apart};
 use crate::words::number::list;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, matters};
-use feedrate_measure::answer::Answer;
+use feedrate_measure::answer::{Answer, AnswerKind};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::groups::{Passes, passes_as_reported_alone};
 use feedrate_results::run::{Reason, Run};
 use feedrate_spec::units::counted;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings that are told unasked.
 pub const FINDINGS_MAX: usize = 10;
@@ -50,13 +52,14 @@ pub(super) fn opening(
 ) -> Vec<FindingFigure> {
     let is_open = answered.is_empty();
     let [answer, rates] = if is_open { answers(report) } else { [None, None] };
-    let [best, over_time] = match room {
-        Room::Page if is_open => [best(report), over_time(report)],
-        _ => [None, None],
+    let [holds_for, best, over_time] = match room {
+        Room::Page if is_open => [holds_for(report), best(report), over_time(report)],
+        _ => [None, None, None],
     };
     let lines = [
         ("Answer", answer),
         ("Rates", rates),
+        ("Holds for", holds_for),
         ("Best", best),
         (DO_NOT_USE, Some(unusable(report))),
         (ARTEFACTS, Some(artefacts(report, room))),
@@ -103,6 +106,52 @@ fn bar(runs: &[&Run]) -> Option<String> {
     let au = au.map_or(String::new(), |au| format!("; {au} AU"));
     let says = format!("{} of {all} {reach} the bar over all steps{unknown}{au}", of.yes);
     (0 < of.yes + of.no).then_some(says)
+}
+
+/// The levels at which runs were fed and were not, where one factor tells them apart; and what all runs share that makes others of them.
+fn holds_for(report: &Report) -> Option<String> {
+    let used: Vec<&ReportedRun> = report.runs.iter().filter(|one| one.unused().is_none()).collect();
+    if report.answer.is_some() || used.is_empty() {
+        return None;
+    }
+    let parts: Vec<String> = by_level(&used).into_iter().chain(conditions(&used)).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// `YES at `processes` 1, NO at 2, whatever `read_threads``.
+fn by_level(used: &[&ReportedRun]) -> Option<String> {
+    let names: BTreeSet<&str> =
+        used.iter().flat_map(|one| one.factors.keys()).map(String::as_str).collect();
+    let kind = |one: &ReportedRun| Some(one.run.answer.as_ref()?.kind);
+    let first = kind(used.first()?)?;
+    if used.iter().all(|one| kind(one) == Some(first)) {
+        return None;
+    }
+    let told = names.iter().find_map(|name| {
+        let mut levels: Vec<(&str, AnswerKind)> = Vec::new();
+        for one in used {
+            let (level, kind) = (one.factors.get(*name)?.as_str(), kind(one)?);
+            match levels.iter().find(|of| of.0 == level) {
+                Some(known) if known.1 != kind => return None,
+                Some(_) => {}
+                None => levels.push((level, kind)),
+            }
+        }
+        levels.sort_by(|a, b| by_value(a.0, b.0));
+        Some((*name, levels))
+    });
+    let (name, levels) = told?;
+    let parts = levels.chunk_by(|a, b| a.1 == b.1).enumerate().map(|(at, same)| {
+        let of = if at == 0 { format!("`{name}` ") } else { String::new() };
+        let levels: Vec<String> = same.iter().map(|of| of.0.to_string()).collect();
+        format!("{} at {of}{}", same[0].1.name().to_uppercase(), list(&levels))
+    });
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    let others: Vec<String> =
+        names.iter().filter(|other| **other != name).map(|name| format!("`{name}`")).collect();
+    let others =
+        if others.is_empty() { String::new() } else { format!(", whatever {}", list(&others)) };
+    Some(parts + &others)
 }
 
 fn best(report: &Report) -> Option<String> {
@@ -224,7 +273,7 @@ fn artefacts(report: &Report, room: Room) -> String {
     parts.extend(found.map(|(number, one)| match room {
         Room::Screen => one.says.clone(),
         // A page has it just below.
-        Room::Page => format!("finding {number} is one"),
+        Room::Page => format!("see finding {number}"),
     }));
     if parts.is_empty() { "none was seen".into() } else { parts.join("; ") }
 }
@@ -241,7 +290,11 @@ fn holds(report: &Report) -> String {
     match (shown, doubted) {
         (Some(found), _) => found.says.clone(),
         (None, Some(found)) => {
-            format!("{} (with doubts: {})", found.says, found.doubts.join(", "))
+            let doubts = match found.doubts.as_slice() {
+                [one] => format!("with a doubt, {one}"),
+                several => format!("with {} doubts", several.len()),
+            };
+            format!("{} ({doubts})", found.says)
         }
         (None, None) => {
             let is_slight = |one: &FindingText| {
@@ -283,4 +336,44 @@ fn more(report: &Report) -> String {
     let findings = counted(report.findings.len() as u64, "finding");
     let doubts = counted(report.doubts.len() as u64, "doubt");
     format!("{findings}, {doubts} in {}", counted(report.doubted_runs() as u64, "run"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::gather::of_results;
+    use crate::replan::NO_CHANGES;
+    use feedrate_measure::example::simple;
+    use feedrate_measure::record::file;
+    use std::path::Path;
+
+    /// Steps that load for so long, of a format and so many workers.
+    fn save(folder: &Path, name: usize, (format, workers, load): (&str, u32, u64)) {
+        let mut record = simple(&[(load, 1000, 0, 1_000_000); 20]);
+        record.plan.dataset.format = format.into();
+        record.plan.loader.workers = workers;
+        record.plan.storage.throttle_bytes_per_second = Some(16e6);
+        let run_dir = folder.join(name.to_string());
+        std::fs::create_dir_all(&run_dir).unwrap();
+        file::write(&run_dir, &record).unwrap();
+    }
+
+    #[test]
+    fn the_levels_and_conditions_that_an_answer_holds_for_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = [("npz", 1, 1), ("npz", 2, 2), ("png", 1, 1000), ("png", 2, 1001)];
+        for (i, (format, workers, load)) in runs.into_iter().enumerate() {
+            save(folder.path(), i, (format, workers, load));
+        }
+        let holds_for = || {
+            let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+            let line = report.opening.into_iter().find(|line| line.name == "Holds for").unwrap();
+            line.value
+        };
+        let conditions = "page cache as it was; emulated storage: a throttle of 16 MB/s";
+        let told = format!("YES at `format` npz, NO at png, whatever `read_threads`; {conditions}");
+        assert_eq!(holds_for(), told);
+        // Where no factor alone tells fed runs from others, none is named.
+        save(folder.path(), 4, ("png", 4, 1));
+        assert!(!holds_for().contains("`format`"), "{}", holds_for());
+    }
 }

@@ -391,6 +391,13 @@ impl ReportAdvice {
 }
 
 impl Report {
+    /// The answer in one line; `None` where these runs have none.
+    pub fn headline(&self) -> Option<&str> {
+        let own = self.answer.iter().filter_map(|of| of.says.first().map(String::as_str));
+        let mut all = own.chain(self.opening.first().map(|line| line.value.as_str()));
+        all.next()
+    }
+
     /// Whether runs must be told apart by where they come from.
     pub fn has_several_sources(&self) -> bool {
         1 < self.sources.len()

@@ -201,7 +201,7 @@ fn of_several_sources_each_run_has_its_own() {
     assert!(report.has_several_sources());
     assert_eq!(experiments(&report).len(), 2);
     let method = |name: &str| report.methods.iter().find(|method| method.name == name).unwrap();
-    let throttled = "/after`: Storage was emulated: a throttle of `16000000` bytes/s.";
+    let throttled = "/after`: Storage was emulated: a throttle of 16 MB/s.";
     let emulated = &method("Emulated").says;
     assert!(emulated.contains(throttled) && !emulated.contains("/before`"), "{emulated}");
     assert!(method("Order").says.starts_with("Each experiment"), "the same of both is said once");
@@ -352,15 +352,22 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
     let names: Vec<_> = experiments.iter().map(|one| (&*one.parameter, &*one.value)).collect();
     assert_eq!(names, [("format", "npz"), ("format", "png")]);
     let names: Vec<&str> = report.opening.iter().map(|line| line.name.as_str()).collect();
-    let expected = ["Answer", "Rates", "Best", "Do not use", "Artefacts", "Holds", "To do", "More"];
+    let expected = [
+        "Answer",
+        "Rates",
+        "Holds for",
+        "Best",
+        "Do not use",
+        "Artefacts",
+        "Holds",
+        "To do",
+        "More",
+    ];
     assert_eq!(names, expected);
-    assert!(report.opening[2].value.starts_with("most throughput: "), "{:?}", report.opening);
+    assert!(report.opening[3].value.starts_with("most throughput: "), "{:?}", report.opening);
     let figure = report.figures.iter().find(|figure| figure.name == "main_effects").unwrap();
     let columns = figure.values.columns.iter().map(|column| column.name.as_str());
-    assert_eq!(
-        columns.collect::<Vec<_>>(),
-        ["format", "Throughput (samples/s)", "95 % interval", "n"]
-    );
+    assert_eq!(columns.collect::<Vec<_>>(), ["format", "Throughput (MB/s)", "95 % interval", "n"]);
     let x: Vec<&str> = figure.values.rows.iter().map(|row| row[0].text.as_str()).collect();
     assert_eq!(x, ["npz", "png"]);
     let page = (output::find("html").unwrap().write)(&report);

@@ -38,7 +38,7 @@ pub(super) fn recommended(designs: &[Design], results: &[&Run]) -> Vec<Recommend
             .best
             .into_iter()
             .map(|one| BestConfiguration {
-                samples_per_second: middle(Some(one.throughput)),
+                samples_per_second: middle(Some(one.samples)),
                 au_all_steps_percent: middle(one.au_percent),
                 levels: one.levels,
                 n: one.n,

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Declared {
     factors: BTreeMap<String, DeclaredLevels>,
+    /// How the rows were ordered, as a design of ours says: `a block is a replicate, random order in each block, seed 1`.
+    pub order: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,6 +58,10 @@ impl Declared {
     }
 
     fn read_comment(&mut self, comment: &str) {
+        let seed = comment.rsplit_once(", seed ").map(|of| of.1.parse::<u64>());
+        if matches!(seed, Some(Ok(_))) && comment.contains(" order") {
+            self.order = Some(comment.into());
+        }
         let parts = comment.strip_prefix("factor ").and_then(|rest| rest.split_once(':'));
         let Some((head, levels)) = parts else { return };
         let key = head.split_once(" (").map_or(head, |(_, key)| key.trim_end_matches(')'));

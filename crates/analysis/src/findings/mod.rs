@@ -20,6 +20,7 @@ pub use noise::RUNS_LEAST;
 
 use crate::design::{Design, Stratum};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Inconclusive, Subject};
+use crate::throughput::throughput;
 use design_matrix::DesignMatrix;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
@@ -32,11 +33,13 @@ use std::collections::BTreeSet;
 /// A difference that matters to nobody: 2 %, or two points of a percentage; of one below 20 less.
 pub const MARGIN: f64 = 0.02;
 
-/// One utilisation and one throughput: of each the one that most runs have, the truest first among equals. Samples per second come first, as bytes per second
-/// of different formats or sizes of samples are no measure of the same work.
+/// One utilisation and one throughput: of each the one that most runs have, the truest first among equals.
 pub fn main_responses(runs: &[&Run]) -> Vec<&'static Metric> {
-    let kinds: [&[&'static Metric]; 2] =
-        [&[&AU_ALL_STEPS, &AU_WINDOWED], &[&SAMPLES_WHOLE, &DELIVERED_WHOLE, &NOMINAL_WHOLE]];
+    let first = throughput(runs.iter().copied());
+    let kinds: [&[&'static Metric]; 2] = [
+        &[&AU_ALL_STEPS, &AU_WINDOWED],
+        &[first, &SAMPLES_WHOLE, &DELIVERED_WHOLE, &NOMINAL_WHOLE],
+    ];
     let count =
         |metric: &&'static Metric| runs.iter().filter(|run| run.metric(metric).is_some()).count();
     // The last of equals is the greatest.

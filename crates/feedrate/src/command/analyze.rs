@@ -213,7 +213,7 @@ fn opening(report: &Report, detail: Detail) -> String {
 }
 
 fn said(says: &str, most: usize, detail: Detail) -> String {
-    if detail == Detail::All { says.into() } else { text::cut(says, most) }
+    if detail == Detail::All { says.into() } else { text::clauses(says, most) }
 }
 
 fn findings(report: &Report, detail: Detail) -> Option<String> {

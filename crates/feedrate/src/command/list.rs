@@ -187,7 +187,11 @@ fn costs(profile: &ClientProfile) -> [String; 8] {
 }
 
 fn plot(plot: &Plot) -> Listed {
-    let notes = plot.response().map_or(String::new(), |of| format!("--response {}", of.id.name()));
+    let names: Vec<&str> = plot.responses().iter().map(|of| of.id.name()).collect();
+    let notes = match names.as_slice() {
+        [] => String::new(),
+        names => format!("--response {}", names.join(" or ")),
+    };
     Listed { notes, ..member(&plot.member) }
 }
 

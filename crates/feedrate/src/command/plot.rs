@@ -126,13 +126,12 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
 }
 
 fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>, UsageError> {
-    match (plot.response(), asked) {
-        (None, Some(_)) => refuse(
+    match (plot.responses(), asked) {
+        ([], Some(_)) => refuse(
             format!("`{}` takes no `--response`", plot.member.name),
             "`feedrate list plots` shows which do",
         ),
-        (None, None) => Ok(None),
-        (Some(own), asked) => Ok(Some(asked.map_or(Ok(own), Metric::find)?)),
+        (_, asked) => Ok(asked.map(Metric::find).transpose()?),
     }
 }
 

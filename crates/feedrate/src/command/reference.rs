@@ -143,9 +143,10 @@ fn doubts() -> String {
 fn plots() -> String {
     let introduction = "`feedrate plot NAME PATH… -o FILE`; [Plots](../guide/plots.md) shows how.";
     table("Plots", introduction, ["plot", "shows", "other response"], {
-        let responses = PLOTS
-            .iter()
-            .map(|plot| plot.response().map_or_else(String::new, |of| code(of.id.name())));
+        let responses = PLOTS.iter().map(|plot| {
+            let names = plot.responses().iter().map(|of| code(of.id.name()));
+            names.collect::<Vec<_>>().join(" or ")
+        });
         listed(ListedFamily::Plots)
             .into_iter()
             .zip(responses)

@@ -8,6 +8,7 @@ use clap::Args;
 use feedrate_report::gather::of_results;
 use feedrate_report::output::{OUTPUTS, ReportOutput, find, for_file};
 use feedrate_report::report::Report;
+use feedrate_spec::units;
 use std::path::{Path, PathBuf};
 
 /// `feedrate report`.
@@ -61,7 +62,12 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     };
     let text = output.text(&report);
     match target {
-        Some(file) => write_output(file, text.as_bytes(), Some(arguments.force))?,
+        Some(file) => {
+            write_output(file, text.as_bytes(), Some(arguments.force))?;
+            let size = units::bytes(text.len() as u64);
+            let answer = report.headline().map_or(String::new(), |says| format!("; {says}"));
+            messages::note(format!("{}: {size}{answer}", file.display()));
+        }
         None => messages::print(text.trim_end_matches('\n'))?,
     }
     Ok(Exit::Fine)

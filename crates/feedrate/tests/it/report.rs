@@ -44,6 +44,11 @@ fn results_are_reported_on() {
         let answer = test.feedrate(&[&["report", "some results", "-o", file], more].concat());
         answer.warns(&[]);
         let text = std::fs::read_to_string(test.path(file)).unwrap();
+        // What is written, and the answer.
+        let size = feedrate_spec::units::bytes(text.len() as u64);
+        let told = format!("{file}: {size}; ");
+        let line = answer.stderr.lines().next().unwrap();
+        assert!(line.starts_with(&told) && line.contains(" 2 runs"), "{told}: {line}");
         for word in words {
             assert!(text.contains(word), "{file}: no `{word}` in {text}");
         }

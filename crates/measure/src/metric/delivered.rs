@@ -22,8 +22,8 @@ pub static DELIVERED_WINDOWED: Metric = Metric {
 pub static DELIVERED_WHOLE: Metric = Metric {
     id: MetricId("delivered_bytes_per_second"),
     label: "delivered_bytes_per_second_whole",
-    title: "bandwidth",
-    axis: "Bandwidth",
+    title: "throughput",
+    axis: "Throughput",
     definition: "Bytes that read calls of all accelerators returned ÷ length of the epochs",
     path: "throughput.delivered_bytes_per_second.whole",
     figure: Figure::PerSecond(|_, accelerator| accelerator.io.read_bytes as f64),

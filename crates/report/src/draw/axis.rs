@@ -124,8 +124,11 @@ pub(super) fn with_room(ticks: Vec<Tick>, size: f64, place: impl Fn(f64) -> f64)
 /// A value in few digits.
 pub(super) fn text(value: f64) -> String {
     let size = value.abs();
+    let is_long = 1e5 <= size && size.log10().fract() == 0.0;
     let digits = match size {
         0.0 => return "0".into(),
+        // Powers of ten, as logarithmic axes have them, stay short.
+        _ if is_long => return format!("{value:e}").replace('-', "−"),
         _ if (1e-3..1e6).contains(&size) => (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize,
         _ => return format!("{value:.3e}").replace('-', "−"),
     };
@@ -245,7 +248,10 @@ mod tests {
             (16.0, "16"),
             (-2.25, "−2.25"),
             (12.3456, "12.35"),
-            (1e7, "1.000e7"),
+            (1e7, "1e7"),
+            (1e5, "1e5"),
+            (123_456.0, "123456"),
+            (12_345_678.0, "1.235e7"),
         ] {
             assert_eq!(text(value), expected);
         }

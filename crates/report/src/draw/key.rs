@@ -3,7 +3,7 @@
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
 use super::figure::{Figure, Layer, Panel, RuleLine, Style, Tone};
 use super::font;
-use super::layers::span_fill;
+use super::layers::{span, span_fill};
 use super::marks::{MARK, dashes, filled, mark, rule_stroke};
 use super::panel::LINE;
 
@@ -45,7 +45,10 @@ pub(super) fn common(figure: &Figure) -> Option<Vec<KeyEntry>> {
     let mut all: Vec<KeyEntry> = Vec::new();
     for panel in &figure.panels {
         for mut entry in entries(panel) {
-            entry.name = panel.series_name(&entry.name);
+            // A level that is asked for is of no factor.
+            if !matches!(entry.sign, Sign::Rule(_)) {
+                entry.name = panel.series_name(&entry.name);
+            }
             if all.iter().any(|other| entry.differs(other)) {
                 return None;
             }
@@ -92,7 +95,7 @@ impl KeyEntry {
         match self.sign {
             Sign::Area => filled(canvas, self.tone, area, ""),
             Sign::Rule(line) => canvas.line(&ends, rule_stroke(line, canvas.palette)),
-            Sign::Span => canvas.rectangle(area, pale, ""),
+            Sign::Span => span(canvas, self.tone, area, ""),
             Sign::Line(style) => {
                 if style == Style::Band {
                     canvas.rectangle(area, pale, "");

@@ -4,7 +4,7 @@ use super::axis::{self, with_room};
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
 use super::figure::{Bars, Layer, Point, Rule, Scale, Series, ShadedSpan, Spread, Style, Tone};
 use super::font;
-use super::marks::{MARK, dashes, filled, interval, mark, rule_stroke};
+use super::marks::{MARK, dashes, filled, hatch, interval, mark, rule_stroke};
 use super::panel::{FittedPanel, GAP, LINE, SLANT, has_marks, stand_aside};
 use super::theme::{Colour, Palette, mixed};
 
@@ -219,8 +219,7 @@ impl Placed<'_> {
     fn span(&self, span: &ShadedSpan, canvas: &mut Canvas) {
         let (left, right) = (self.x(span.from), self.x(span.to));
         let hint = format!("{}: {}–{}", span.kind, axis::text(span.from), axis::text(span.to));
-        let fill = span_fill(canvas.palette, span.tone);
-        canvas.rectangle(Area { left, right, ..self.area }, fill, &hint);
+        self::span(canvas, span.tone, Area { left, right, ..self.area }, &hint);
         if canvas.width(&span.label) + 4.0 <= right - left {
             let at = ((left + right) / 2.0, self.area.top - 0.35 * canvas.size);
             canvas.text(at, Anchor::Middle, &span.label);
@@ -251,6 +250,18 @@ fn value(value: f64, scale: &Scale) -> String {
         Scale::Categories(names) => names.get(value.round() as usize).cloned().unwrap_or_default(),
         _ => axis::text(value),
     }
+}
+
+/// A shaded stretch, pale so that lines are seen on it; all but the faint ones are hatched, so that they differ in grey too.
+pub(super) fn span(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
+    let (colour, pale) = (canvas.palette.colour(tone), span_fill(canvas.palette, tone));
+    canvas.rectangle(area, pale, hint);
+    let slopes: &[f64] = match tone {
+        Tone::Faint => &[],
+        Tone::Hue(2) => &[-1.0],
+        _ => &[1.0],
+    };
+    hatch(canvas, slopes, area, Stroke::new(mixed(colour, pale, 0.6), 0.5));
 }
 
 /// Pale, so that lines are seen on it.

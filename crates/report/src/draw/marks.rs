@@ -85,7 +85,13 @@ pub(super) fn filled(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
     let ground = canvas.palette.background;
     canvas.rectangle(area, canvas.palette.colour(tone), hint);
     let stroke = Stroke::new(ground, 0.7);
-    for &slope in hatching(tone) {
+    hatch(canvas, hatching(tone), area, stroke);
+    canvas.line(&[(area.right, area.top), (area.right, area.bottom)], stroke);
+}
+
+/// Lines of these slopes over an area.
+pub(super) fn hatch(canvas: &mut Canvas, slopes: &[f64], area: Area, stroke: Stroke) {
+    for &slope in slopes {
         let over = slope * area.height();
         let mut from = area.left - over.max(0.0) + HATCH / 2.0;
         while from < area.right - over.min(0.0) {
@@ -99,7 +105,6 @@ pub(super) fn filled(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
             from += HATCH;
         }
     }
-    canvas.line(&[(area.right, area.top), (area.right, area.bottom)], stroke);
 }
 
 /// An interval around a place, between two ends of the upright or the other axis; where it is cut off by the area, an arrow says so.

@@ -6,7 +6,8 @@ use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, Style, Tone};
-use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
+use feedrate_analysis::throughput::THROUGHPUTS;
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
 use feedrate_spec::catalog::Member;
 
 pub(super) static AU_PROCESSES: Plot = Plot {
@@ -16,7 +17,7 @@ pub(super) static AU_PROCESSES: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response(&AU_ALL_STEPS, figure),
+    make: Make::Response(&[&AU_ALL_STEPS], figure),
 };
 
 pub(super) static THROUGHPUT_PROCESSES: Plot = Plot {
@@ -26,7 +27,7 @@ pub(super) static THROUGHPUT_PROCESSES: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response(&SAMPLES_WHOLE, figure),
+    make: Make::Response(&THROUGHPUTS, figure),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {

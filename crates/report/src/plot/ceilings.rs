@@ -6,6 +6,7 @@ use crate::ceilings as words;
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_spec::catalog::Member;
+use feedrate_spec::units;
 
 pub(super) static PLOT: Plot = Plot {
     member: Member {
@@ -52,7 +53,8 @@ fn panel(of: &Diagnosis) -> Option<Panel> {
     let mut layers = Vec::new();
     if let Some(needed) = of.needed_samples_per_second {
         let ends = [-0.5, known.len() as f64 - 0.5].map(|y| Point::at(needed, y));
-        layers.push(Layer::series("needed", Tone::Open, Style::Dashes, ends.into()));
+        let label = format!("needed: {}", units::per_second(needed, "samples"));
+        layers.push(Layer::series(label, Tone::Hue(6), Style::Dashes, ends.into()));
     }
     for (label, tone, is_drop) in
         [("ceiling", Tone::Hue(0), false), ("largest drop", Tone::Bad, true)]
@@ -64,7 +66,7 @@ fn panel(of: &Diagnosis) -> Option<Panel> {
         }
     }
     let range = AxisRange::AtLeast(least / 2.0, most * 2.0);
-    let x = Axis::new("Samples per second", Scale::Log10, range);
+    let x = Axis::new("Throughput (samples/s)", Scale::Log10, range);
     let y = Axis::categories("", names);
     (most > 0.0).then(|| Panel::from_axes(None, Axes { x, y, layers, aspect: 0.7 }))
 }

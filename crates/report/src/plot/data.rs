@@ -4,8 +4,9 @@ use super::block::PlotBlock;
 use crate::draw::figure::Figure;
 use feedrate_analysis::design::Design;
 use feedrate_analysis::predict::{Prediction, Untold};
+use feedrate_analysis::throughput::throughput;
 use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::SAMPLES_WHOLE;
+use feedrate_measure::metric::{Metric, SAMPLES_WHOLE};
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::overview::Overview;
 use feedrate_results::place::INCOMPLETE;
@@ -110,6 +111,11 @@ impl Data {
     /// The runs that may be used.
     pub fn used(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.unusable.is_none())
+    }
+
+    /// The throughput that figures of these runs show.
+    pub(super) fn throughput(&self) -> &'static Metric {
+        throughput(self.used())
     }
 
     /// The same by workload and source.

@@ -7,7 +7,7 @@ use super::together::{self, Together};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::estimate::mean_of_cells;
-use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
+use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 
@@ -35,7 +35,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             "let runs train longer: `train.epochs=5`",
         ));
     }
-    let axes = [&AU_ALL_STEPS, &SAMPLES_WHOLE].map(|response| ResponseAxis::new(response, data));
+    let axes = [&AU_ALL_STEPS, data.throughput()].map(|response| ResponseAxis::new(response, data));
     let every = epochs.div_ceil(TICKS_MAX);
     let ticks: Vec<f64> = (1..=epochs).step_by(every).map(|epoch| epoch as f64).collect();
     let mut panels = Vec::new();

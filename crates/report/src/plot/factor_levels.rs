@@ -6,7 +6,7 @@ use super::data::Data;
 use super::response::ResponseAxis;
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Figure, Panel};
-use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
+use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_spec::catalog::Member;
 
 pub(super) static PLOT: Plot = Plot {
@@ -24,7 +24,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         return Err(Missing::runs());
     }
     let blocks = data.blocks();
-    let y = [&AU_ALL_STEPS, &SAMPLES_WHOLE].map(|response| ResponseAxis::new(response, data));
+    let y = [&AU_ALL_STEPS, data.throughput()].map(|response| ResponseAxis::new(response, data));
     let (mut panels, mut gaps) = (Vec::new(), Vec::new());
     for block in &blocks {
         let others = block.others();

@@ -2,13 +2,14 @@
 
 use super::block::PlotBlock;
 use super::data::Data;
-use super::response::{ResponseAxis, means, title};
+use super::response::{ResponseAxis, in_sentence, means, title};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, AxisRange, Figure, Layer, Panel, PanelContent, Point, Rule, RuleLine, Tone,
 };
 use feedrate_analysis::design::DesignCell;
-use feedrate_measure::metric::{Metric, SAMPLES_WHOLE};
+use feedrate_analysis::throughput::THROUGHPUTS;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::stats;
 use feedrate_spec::catalog::Member;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ pub(super) static PLOT: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response(&SAMPLES_WHOLE, figure),
+    make: Make::Response(&THROUGHPUTS, figure),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
@@ -28,6 +29,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     let (mut panels, mut gaps) = (Vec::new(), Vec::new());
     let blocks = data.blocks();
     for block in &blocks {
+        let first = panels.len();
         for factor in block.order() {
             let compared = compared(block, factor, response);
             if compared.is_empty() {
@@ -37,6 +39,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
             gaps.extend(left_out(block, factor, &compared));
             panels.extend(panel(block, factor, &compared, &y));
         }
+        panels[first..].sort_by(|a, b| effect(b).total_cmp(&effect(a)));
     }
     if panels.is_empty() && gaps.is_empty() {
         return Err(Missing::new(
@@ -56,7 +59,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         told = format!("Where something else always differed: {}. ", gaps.join("; "));
     }
     let mut figure = Figure {
-        title: format!("Main effects on {}", title(response)),
+        title: format!("Main effects on {}", in_sentence(title(response))),
         caption: String::new(),
         columns: panels.len().clamp(1, 3),
         panels,
@@ -70,11 +73,17 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         format!("Marks are {means}. Nothing was repeated, so there are no intervals.")
     };
     figure.caption = format!(
-        "{}. Marks of a panel are over runs that share the levels of all other factors, or of a design that balances them. {told}The upright \
+        "{}. The factor of the largest effect comes first. Marks of a panel are over runs that share the levels of all other factors, or of a design that balances them. {told}The upright \
          axis need not begin at 0. {intervals}",
         figure.title,
     );
     Ok(figure)
+}
+
+/// The largest difference between two marks of a panel.
+fn effect(panel: &Panel) -> f64 {
+    let ys = || panel.all_series().flat_map(|series| &series.points).map(|point| point.y);
+    ys().fold(f64::NEG_INFINITY, f64::max) - ys().fold(f64::INFINITY, f64::min)
 }
 
 fn quoted(block: &PlotBlock<'_>, factor: usize) -> String {

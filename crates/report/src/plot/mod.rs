@@ -66,16 +66,16 @@ pub struct Plot {
 #[derive(Debug)]
 enum Make {
     Figure(fn(&Data) -> Result<Figure, Missing>),
-    /// Takes a response: this one, where nobody asks for another.
-    Response(&'static Metric, fn(&Data, &Metric) -> Result<Figure, Missing>),
+    /// Takes a response: the first of these that suits the runs, where nobody asks for another.
+    Response(&'static [&'static Metric], fn(&Data, &Metric) -> Result<Figure, Missing>),
 }
 
 impl Plot {
-    /// The response it shows where nobody asks for another; `None` of plots that have no choice.
-    pub fn response(&self) -> Option<&'static Metric> {
+    /// The responses of which it shows one where nobody asks for another; none of plots that have no choice.
+    pub fn responses(&self) -> &'static [&'static Metric] {
         match self.make {
-            Make::Figure(_) => None,
-            Make::Response(own, _) => Some(own),
+            Make::Figure(_) => &[],
+            Make::Response(own, _) => own,
         }
     }
 
@@ -86,7 +86,8 @@ impl Plot {
     pub fn figure(&self, data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
         let mut figure = match self.make {
             Make::Figure(make) => make(data)?,
-            Make::Response(own, make) => make(data, response.unwrap_or(own))?,
+            Make::Response([own], make) => make(data, response.unwrap_or(own))?,
+            Make::Response(_, make) => make(data, response.unwrap_or_else(|| data.throughput()))?,
         };
         if figure.is_bare() {
             return Err(Missing::new(

@@ -135,6 +135,17 @@ pub(super) fn title(response: &Metric) -> &'static str {
     if response.axis.is_empty() { response.title } else { response.axis }
 }
 
+/// A name within a sentence: `throughput`, but `AU`.
+pub(super) fn in_sentence(name: &str) -> String {
+    let mut letters = name.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain(name.chars().skip(1)).collect()
+        }
+        _ => name.into(),
+    }
+}
+
 /// The kind of mean that the marks of a response are: see [`Metric::middle`].
 pub(super) fn means(response: &Metric) -> &'static str {
     if response.unit == Unit::Percent { "means" } else { "geometric means" }

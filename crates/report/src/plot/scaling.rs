@@ -7,7 +7,8 @@ use super::response::{ResponseAxis, means, numbers_of_processes};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::precision::CONFIDENCE;
-use feedrate_measure::metric::{Metric, SAMPLES_WHOLE};
+use feedrate_analysis::throughput::THROUGHPUTS;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::stats::{Scaling as Law, ScalingDoubt, amdahl, knee, universal_scalability};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
@@ -23,7 +24,7 @@ pub(super) static PLOT: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response(&SAMPLES_WHOLE, figure),
+    make: Make::Response(&THROUGHPUTS, figure),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {

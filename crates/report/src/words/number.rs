@@ -88,6 +88,8 @@ fn moved(other: &str, of: &EffectSize) -> String {
     let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
     let digits = digits(high - low);
     let [by, low, high] = [by.abs(), low, high].map(|value| plain(value, digits));
+    // `1 point`, as it is written.
+    let unit = if by == "1" { unit.trim_end_matches('s') } else { unit };
     let unit_of_end = if unit == "%" { " %" } else { "" };
     format!("{by} {unit} {word} {other} [{low}{unit_of_end}, {high}{unit_of_end}]")
 }

@@ -8,12 +8,13 @@ use feedrate_spec::units::counted;
 /// Say what did best, what it takes, and what was not tried; a sentence each.
 pub fn sentences(of: &Recommendation) -> Vec<String> {
     let Some((first, others)) = of.best.split_first() else { return Vec::new() };
-    let ties = match of.not_told_apart {
-        0 => String::new(),
-        others => format!("; not told apart from {others} of {} others", of.tested - 1),
+    let ties = match (of.not_told_apart, of.tested - 1) {
+        (0, _) => String::new(),
+        (others, all) if others == all => "; all others may be as fast".into(),
+        (others, all) => format!("; {others} of {all} others may be as fast"),
     };
-    let mut says = vec![format!("most throughput: {}{ties}", reached(first))];
-    says.extend(costs(first));
+    let mut says = vec![format!("most throughput: {}{ties}", reached(first, of.unit))];
+    says.extend(costs(first, of.unit));
     match others {
         [] if of.is_au_known => says.push("none of the others has a higher AU".into()),
         [] => {}
@@ -23,7 +24,7 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
                 0 => String::new(),
                 more => format!("; {} between these two", counted(more, "configuration")),
             };
-            says.push(format!("highest AU: {}{more}", reached(last)));
+            says.push(format!("highest AU: {}{more}", reached(last, of.unit)));
         }
     }
     if !of.held.is_empty() {
@@ -53,12 +54,12 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
     says
 }
 
-/// `format npz, read_threads 4: 812 samples/s [800 samples/s, 824 samples/s] at 93.1 % AU, n = 3`.
-fn reached(of: &Configuration) -> String {
+/// `format npz, read_threads 4: 812 MB/s [800 MB/s, 824 MB/s] at 93.1 % AU, n = 3`.
+fn reached(of: &Configuration, unit: Unit) -> String {
     let levels = of.levels.iter().map(|(name, level)| format!("`{name}` {level}"));
     let levels = levels.collect::<Vec<_>>().join(", ");
     let au = of.au_percent.map(|au| format!(" at {} AU", written(&au, Unit::Percent)));
-    let throughput = written(&of.throughput, Unit::SamplesPerSecond);
+    let throughput = written(&of.throughput, unit);
     let once = if of.n == 1 { "one run" } else { "" };
     let runs = if once.is_empty() { format!("n = {}", of.n) } else { once.into() };
     format!("{levels}: {throughput}{}, {runs}", au.unwrap_or_default())
@@ -68,16 +69,16 @@ fn written(of: &ConfigurationMean, unit: Unit) -> String {
     with_ends(of.middle, of.interval.map(|one| (one.low, one.high)), |value| unit.text(value))
 }
 
-fn costs(of: &Configuration) -> Option<String> {
+fn costs(of: &Configuration, unit: Unit) -> Option<String> {
     let mut parts = Vec::new();
     if let Some(times) = of.times_accelerators() {
-        let each = of.throughput_each.map(|rate| Unit::SamplesPerSecond.text(rate));
+        let each = of.throughput_each.map(|rate| unit.text(rate));
         let each = each.map_or(String::new(), |each| format!(" ({each} each)"));
-        parts.push(format!("{} × the accelerators of the baseline{each}", two_digits(times)));
+        parts.push(format!("{} × the accelerators{each}", two_digits(times)));
     }
     let others = of.changes.iter().filter(|change| change.factor != "processes");
     parts.extend(
         others.map(|of| format!("`{}` {} instead of {}", of.factor, of.level, of.baseline)),
     );
-    (!parts.is_empty()).then(|| format!("that takes {}", list(&parts)))
+    (!parts.is_empty()).then(|| format!("against the baseline: {}", list(&parts)))
 }

@@ -51,7 +51,8 @@ fn main_effects_of_a_balanced_fraction_are_over_all_runs() {
     }
     let data = drawn_from(runs.clone());
     let drawn = figure(find("main_effects").unwrap(), &data).unwrap();
-    let of_processes: Vec<f64> = first_series(&drawn)[0].iter().map(|point| point.y).collect();
+    // The format has the largest effect, and comes first.
+    let of_processes: Vec<f64> = first_series(&drawn)[1].iter().map(|point| point.y).collect();
     assert!((of_processes[0] - 4.0).abs() < 1e-9 && (of_processes[1] - 8.0).abs() < 1e-9);
     // Without one of them it balances nothing.
     runs.pop();
@@ -73,7 +74,8 @@ fn replicates_of_one_place_do_not_pull_a_main_effect() {
     }
     let data = drawn_from(all);
     let figure = figure(find("main_effects").unwrap(), &data).unwrap();
-    let of_processes: Vec<f64> = first_series(&figure)[0].iter().map(|point| point.y).collect();
+    // Whatever has no effect comes last.
+    let of_processes: Vec<f64> = first_series(&figure)[1].iter().map(|point| point.y).collect();
     assert!((of_processes[0] - of_processes[1]).abs() < 1e-9, "{of_processes:?}");
 }
 
@@ -240,7 +242,7 @@ fn levels_are_compared_where_the_baseline_was_run() {
         # factor format (dataset.format): npz (baseline), png, hdf5, jpeg\n\
         # factor read_threads (reader.read_threads): 1, 4 (baseline)\n";
     let panels = rules("main_effects", runs, csv);
-    assert_eq!(panels[0], [("baseline".to_string(), 4.0)]);
+    assert!(panels.contains(&vec![("baseline".to_string(), 4.0)]), "{panels:?}");
 }
 
 #[test]

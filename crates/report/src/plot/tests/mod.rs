@@ -75,18 +75,18 @@ fn axes_have_their_units() {
             "whatif",
             vec!["AU, all steps (%)", "Processes (emulated accelerators)", "predicted", "measured"],
         ),
-        ("ceilings", vec!["Samples per second", "file system", "needed", "largest drop"]),
+        ("ceilings", vec!["Throughput (samples/s)", "needed: 1000 samples/s", "largest drop"]),
         ("au_processes", vec!["AU, all steps (%)", "Processes (emulated accelerators)"]),
         (
             "throughput_processes",
-            vec!["Throughput (samples/s)", "Processes (emulated accelerators)", "npz"],
+            vec!["Throughput (MB/s)", "Processes (emulated accelerators)", "npz"],
         ),
-        ("scaling", vec!["Throughput (samples/s)", "ideal", "format npz, read_threads 1"]),
+        ("scaling", vec!["Throughput (MB/s)", "ideal", "format npz, read_threads 1"]),
         (
             "factor_levels",
-            vec!["AU, all steps (%)", "Throughput (samples/s)", "read_threads", "8 processes"],
+            vec!["AU, all steps (%)", "Throughput (MB/s)", "read_threads", "8 processes"],
         ),
-        ("main_effects", vec!["Throughput (samples/s)", "format", "hdf5"]),
+        ("main_effects", vec!["Throughput (MB/s)", "format", "hdf5"]),
         (
             "stall",
             vec![
@@ -98,7 +98,7 @@ fn axes_have_their_units() {
                 "barrier",
             ],
         ),
-        ("by_epoch", vec!["AU, all steps (%)", "Throughput (samples/s)", "Epoch"]),
+        ("by_epoch", vec!["AU, all steps (%)", "Throughput (MB/s)", "Epoch"]),
         ("phases", vec!["AU (%)", "Throughput (samples/s)", "Written (MB/s)", "before save"]),
         (
             "timeline",

@@ -162,7 +162,7 @@ fn rates_of_bytes_have_one_unit_whatever_their_size() {
         let runs = [1.0, 2.0].map(|processes| run("a", (processes, 1.0, "npz"), 50.0, rate));
         let data = drawn_from(runs.to_vec());
         let figure = find("scaling").unwrap().figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
-        assert_eq!(figure.panels[0].axes().unwrap().y.label, "Bandwidth (MB/s)");
+        assert_eq!(figure.panels[0].axes().unwrap().y.label, "Throughput (MB/s)");
         assert!(figure.points().any(|point| (point.y - rate / 1e6).abs() < 1e-9), "{figure:?}");
         let (figure, _) = of("phases", runs.to_vec());
         let labels = figure.panels.iter().filter_map(|panel| Some(panel.axes()?.x.label.as_str()));
@@ -198,7 +198,7 @@ fn rates_of_bytes_that_were_not_counted_are_called_estimated() {
     let in_part = runs.clone();
     estimate(&mut runs[1]);
     for (runs, label) in
-        [(in_part, "Bandwidth (MB/s, partly estimated)"), (runs, "Bandwidth (MB/s, estimated)")]
+        [(in_part, "Throughput (MB/s, partly estimated)"), (runs, "Throughput (MB/s, estimated)")]
     {
         for name in ["throughput_processes", "scaling", "main_effects"] {
             let data = drawn_from(runs.clone());

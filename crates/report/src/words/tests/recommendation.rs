@@ -39,8 +39,8 @@ fn most_throughput_and_highest_utilisation_are_told_with_what_they_take() {
     ]);
     let found = recommended(&runs);
     insta::assert_snapshot!(sentences(&found[0]).join("\n"), @"
-    most throughput: `processes` 8, `read_threads` 1: 301 samples/s [294 samples/s, 309 samples/s] at 30.0 % [29.3 %, 30.8 %] AU, n = 3; not told apart from 1 of 3 others
-    that takes 8 × the accelerators of the baseline
+    most throughput: `processes` 8, `read_threads` 1: 301 samples/s [294 samples/s, 309 samples/s] at 30.0 % [29.3 %, 30.8 %] AU, n = 3; 1 of 3 others may be as fast
+    against the baseline: 8 × the accelerators
     highest AU: `processes` 1, `read_threads` 4: 105 samples/s [102 samples/s, 108 samples/s] at 95.0 % [92.0 %, 96.9 %] AU, n = 3; 1 configuration between these two
     untested: 2 of 6 combinations of their levels
     ");
