@@ -25,6 +25,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+/// So many bytes are told before they are generated.
+const TOLD_BYTES: u64 = 1_000_000_000;
+
 /// A dataset that may be read.
 pub(crate) struct OpenDataset {
     /// Where it lies.
@@ -352,8 +355,13 @@ fn make(
             "warning: an older feedrate made the dataset: its files are read as they are",
         );
     }
+    let all = catalog::estimate(plan);
+    if ranks.is_first() && begun == Begun::Now && TOLD_BYTES <= all.file_bytes {
+        let (files, bytes) = (units::counted(all.files, "file"), units::bytes(all.file_bytes));
+        messages::note(format!("note: generating {bytes} in {files}"));
+    }
     let mark = system::drop_mark();
-    let bytes = catalog::estimate(plan).file_bytes / share.of;
+    let bytes = all.file_bytes / share.of;
     let viewer = if ranks.is_first() { viewer } else { Viewer::Nobody };
     let (line, done) = progress::of_files("generating", bytes, viewer);
     let threads = threads().div_ceil(comm.node().local_size as usize);

@@ -20,6 +20,7 @@ mod results;
 mod dataset_lock;
 mod folder;
 mod dataset;
+mod room;
 mod staging;
 mod sharing;
 mod execute;

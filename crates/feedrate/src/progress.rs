@@ -295,7 +295,7 @@ fn fitted(line: &str) -> String {
     {
         line = shorter;
     }
-    text::cut(line, COLUMNS - 1)
+    if line.chars().count() <= COLUMNS { line.into() } else { text::cut(line, COLUMNS - 1) }
 }
 
 #[cfg(test)]
@@ -383,7 +383,9 @@ mod tests {
         for what in ["a word ".repeat(40), "word".repeat(40)] {
             assert!(fitted(&what).chars().count() <= COLUMNS, "{what}");
         }
-        assert_eq!(fitted("as it is · 3 s"), "as it is · 3 s");
+        for line in ["as it is · 3 s".to_string(), "x".repeat(COLUMNS - 6) + " · 3 s"] {
+            assert_eq!(fitted(&line), line);
+        }
     }
 
     #[test]

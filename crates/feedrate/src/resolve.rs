@@ -13,11 +13,12 @@ use feedrate_results::load_run;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
 use feedrate_spec::plan::{self, Context, Plan, Request};
-use feedrate_spec::problem::{Problem, ProblemSeverity, Problems};
+use feedrate_spec::problem::{Place, Problem, ProblemSeverity, Problems};
 use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload};
 use std::path::{Path, PathBuf};
 
 /// A workload and its plan.
+#[derive(Clone)]
 pub(crate) struct Resolved {
     /// The workload as asked for.
     pub(crate) workload: Workload,
@@ -295,6 +296,16 @@ impl std::fmt::Display for Unheeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({})", self.key, self.reason)
     }
+}
+
+/// Those of them that are words of the user: what a bundled workload says is none.
+pub(crate) fn unheeded_words<'w>(
+    workload: &'w Workload,
+    arguments: &DataArguments,
+) -> impl Iterator<Item = Unheeded> + use<'w> {
+    let is_own = is_own(&arguments.workload);
+    unheeded(workload)
+        .filter(move |of| is_own || matches!(workload.place(of.key), Some(Place::Override(_))))
 }
 
 /// The given keys of a plan that was made, of which each that matters was heeded.

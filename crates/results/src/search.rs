@@ -83,12 +83,25 @@ pub struct SearchResult {
     pub numbers: Vec<SearchedNumber>,
     /// Numbers above the edge that are on the lower side of it again.
     pub again: Vec<u64>,
-    /// Overrides beside the user's, in every run.
+    /// The dataset of the last runs; `null` where it lies in no folder, or others made it.
+    pub dataset: Option<SearchedDataset>,
+    /// Overrides beside the user's, in every run; that of the dataset's files grows in the course of the search.
     pub overrides: Vec<String>,
     /// Remarks on these for the user.
     pub notes: Vec<String>,
     /// The folder of the runs.
     pub results: String,
+}
+
+/// A dataset that was made for a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchedDataset {
+    /// Files to train on.
+    pub files: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Files of the workload's own dataset.
+    pub workload_files: u64,
 }
 
 /// All runs at one number.

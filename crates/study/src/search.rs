@@ -71,6 +71,17 @@ impl Search {
         Found { certain, not_decided: (first <= last).then_some((first, last)), fails }
     }
 
+    /// Whether the edge seems to lie beyond the largest number.
+    pub fn lies_beyond(&self) -> bool {
+        self.seems(self.goal.max) == Some(self.sides()[0])
+    }
+
+    /// Go on to a larger number, on other terms: the largest so far is to be measured again.
+    pub fn widen(&mut self, max: u64) {
+        self.values.remove(&self.goal.max);
+        self.goal.max = max;
+    }
+
     /// The last number that is certainly on the lower side, and the first that is not.
     fn edge(&self) -> (Option<u64>, Option<u64>) {
         let [before, beyond] = self.sides();
@@ -245,6 +256,25 @@ mod tests {
             let (search, seen) = run(goal, RUNS, feeds(knee));
             assert_eq!((search.found(), seen), (expected, probes), "{goal:?}");
         }
+    }
+
+    #[test]
+    fn a_range_that_ends_too_early_can_be_widened() {
+        let (mut search, mut probes) = (Search::new(Goal { max: 1, ..GOAL }), Vec::new());
+        loop {
+            if search.lies_beyond() && search.goal.max < 64 {
+                search.widen(4 * search.goal.max);
+                continue;
+            }
+            let SearchStep::Probe(number) = search.next(RUNS - probes.len() as u64) else { break };
+            probes.push(number);
+            search.tell(number, feeds(6)(number));
+        }
+        assert_eq!(probes, [1, 1, 2, 4, 4, 8, 6, 7, 6, 7]);
+        assert_eq!(search.found(), found(6, None, 7));
+        assert_eq!(search.goal.max, 16);
+        // Nothing measured lies beyond nothing.
+        assert!(!Search::new(GOAL).lies_beyond());
     }
 
     #[test]

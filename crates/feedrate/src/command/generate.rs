@@ -6,8 +6,8 @@ use crate::cli::{DataArguments, LaunchArguments};
 use crate::dataset::{self, Files};
 use crate::exit::Exit;
 use crate::launch::{decided, together};
-use crate::messages;
 use crate::resolve::{self, Resolved, resolve};
+use crate::{messages, room};
 use clap::Args;
 use feedrate_data::generate::Generated;
 use feedrate_report::output::Schema;
@@ -46,8 +46,9 @@ fn generate_on(
     let start = Instant::now();
     let (plan, choice) = decided(&**comm, || {
         let request = Request { generate_only: true, ..Request::default() };
-        let resolved = resolve(arguments, request)?;
-        messages::detail(|| plan::page(&resolved));
+        let resolved = resolve(arguments, request.clone())?;
+        room::refuse_without(&resolved.plan, &resolved.data_root, arguments, &request)?;
+        messages::detail(|| plan::page(&resolved, arguments));
         let Resolved { plan, data_root, .. } = resolved;
         let choice = dataset::choose(&plan, &data_root, Files::Checked)?;
         Ok((plan, choice))

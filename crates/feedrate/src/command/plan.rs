@@ -3,9 +3,8 @@
 use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::exit::Exit;
-use crate::resolve::{Resolved, resolve, unheeded};
-use crate::text;
-use crate::{catalog, messages};
+use crate::resolve::{Resolved, resolve, unheeded, unheeded_words};
+use crate::{catalog, messages, room, text};
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::Schema;
 use feedrate_spec::plan::{
@@ -16,28 +15,44 @@ use feedrate_spec::workload::resolved_yaml;
 
 /// Print the plan.
 pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
-    let resolved = resolve(arguments, Request::default())?;
+    plan_of(arguments, Request::default())
+}
+
+/// The same as a command with such a request would make it.
+pub(super) fn plan_of(arguments: &DataArguments, request: Request) -> anyhow::Result<Exit> {
+    let resolved = resolve(arguments, request.clone())?;
     if resolved.workload.dataset_foreign {
         let names = tempfile::tempdir()?;
         let files = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
         dataset::choose(&resolved.plan, &resolved.data_root, files)?;
     }
+    let Resolved { plan, data_root, .. } = &resolved;
+    let is_ours = !plan.is_checkpoints_alone() && !resolved.workload.dataset_foreign;
+    // A plan needs no storage, until one is named or it is that of a run.
+    let has_storage = arguments.data.is_some() || request.processes.is_some();
+    let short = (is_ours && has_storage).then(|| room::shortage(plan, data_root, 0)).flatten();
     if arguments.json {
         messages::print_json(Schema::Plan.object(serde_json::json!({
             "plan": resolved.plan,
             "estimate": catalog::estimate(&resolved.plan),
+            "free_bytes": room::free_bytes(plan, data_root),
             "checkpoint": resolved.plan.checkpoint,
             "without_effect": Vec::from_iter(unheeded(&resolved.workload)),
             "config": resolved_yaml(&resolved.workload),
         })))?;
     } else {
-        messages::print_page(&page(&resolved))?;
+        let mut page = page(&resolved, arguments);
+        if let Some(short) = short {
+            let hint = room::hint(arguments, &request, &short);
+            page += &format!("\nno room: {short}\n  {hint}");
+        }
+        messages::print_page(&page)?;
     }
     Ok(Exit::Fine)
 }
 
 /// All that is decided, a line each.
-pub(super) fn page(resolved: &Resolved) -> String {
+pub(super) fn page(resolved: &Resolved, arguments: &DataArguments) -> String {
     let (plan, estimate) = (&resolved.plan, catalog::estimate(&resolved.plan));
     let mut rows: Vec<(&str, String)> = vec![
         ("workload", format!("{} (model {})", plan.workload, plan.model)),
@@ -52,7 +67,7 @@ pub(super) fn page(resolved: &Resolved) -> String {
     for PlanDoubt { name, evidence, advice, .. } in &plan.doubts {
         out += &format!("\ndoubt {name}: {evidence}\n  {advice}");
     }
-    for key in unheeded(&resolved.workload) {
+    for key in unheeded_words(&resolved.workload, arguments) {
         out += &format!("\nno effect: {key}");
     }
     out
@@ -114,7 +129,13 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         format!("at least {epoch}, if no accelerator ever waits{of_storage}"),
     ));
     rows.extend(estimate.needed_bytes_per_second.map(|needed| {
-        ("required rate", format!("{about}{} from the storage", units::bytes_per_second(needed)))
+        let each = needed / f64::from(resolved.plan.accelerators);
+        let [all, each] = [needed, each].map(units::bytes_per_second);
+        let each = match resolved.plan.accelerators {
+            1 => String::new(),
+            _ => format!(", {each} for each accelerator"),
+        };
+        ("required rate", format!("{about}{all} from the storage{each}"))
     }));
     if let Some(rate) = resolved.plan.storage.throttle_bytes_per_second {
         rows.push(("throttle", format!("reads are held to {}", units::bytes_per_second(rate))));
@@ -156,11 +177,15 @@ fn checkpoint(plan: &CheckpointPlan) -> String {
     let times = plan.alone.as_ref().map_or(String::new(), |alone| {
         format!(", {} times written and {} times read", alone.writes, alone.reads)
     });
-    format!(
-        "{} in {} of {}, at most {} of one{times}",
-        units::bytes_binary(plan.total_bytes),
-        units::counted(plan.total_files, "file"),
-        units::counted(plan.state.writers(), "rank"),
-        units::bytes_binary(plan.rank_bytes_max),
-    )
+    let all = units::bytes_binary(plan.total_bytes);
+    let files = units::counted(plan.total_files, "file");
+    let writers = match plan.state.writers() {
+        1 => String::new(),
+        ranks => format!(
+            " of {}, at most {} of one",
+            units::counted(ranks, "rank"),
+            units::bytes_binary(plan.rank_bytes_max)
+        ),
+    };
+    format!("{all} in {files}{writers}{times}")
 }

@@ -10,10 +10,10 @@ use crate::gate::GateArguments;
 use crate::launch::{self, agreed, decided, together};
 use crate::output::{refuse_there, write_output};
 use crate::progress::Viewer;
-use crate::resolve::{self, Resolved, resolve_source, tell_warnings, unheeded};
+use crate::resolve::{self, Resolved, resolve_source, tell_warnings, unheeded_words};
 use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
-use crate::{messages, time};
+use crate::{messages, room, time};
 use clap::Args;
 use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::file::NAMES_FILE;
@@ -24,7 +24,6 @@ use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::trace::TracePlace;
 use feedrate_spec::plan::{Plan, Request};
-use feedrate_spec::problem::Place;
 use feedrate_spec::workload::resolved_yaml;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -64,6 +63,9 @@ pub(super) struct RunArguments {
     /// Print all that is known of the run, as `feedrate show` does, not the answer alone.
     #[arg(long, help_heading = OUTPUT)]
     pub(super) details: bool,
+    /// Only say what would run, as `feedrate plan` does.
+    #[arg(long, help_heading = WHAT)]
+    pub(super) dry_run: bool,
     /// Write the workload as it is run, with every override, to this file.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) write_yaml: Option<PathBuf>,
@@ -155,6 +157,9 @@ impl RunArguments {
 pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     let arguments = &arguments.with_overrides()?;
     arguments.gates.refuse_bad()?;
+    if arguments.dry_run {
+        return plan::plan_of(&arguments.data, arguments.request(1));
+    }
     if let Some(file) = &arguments.write_yaml {
         refuse_there(file, None)?;
     }
@@ -253,14 +258,17 @@ fn decide(
     let data = &DataArguments { accelerators, ..arguments.data.clone() };
     let request = arguments.request(processes);
     if !data.workload.is_empty() {
-        let resolved = resolve::resolve(data, request)?;
+        let resolved = resolve::resolve(data, request.clone())?;
         let root = results::root(arguments.results.as_deref(), &resolved.workload)?;
         // Names of others go into the run's folder.
         let is_ours = !resolved.workload.dataset_foreign;
         let ours = is_ours.then(|| choose(&resolved, Files::Generated)).transpose()?;
         match &ours {
             None => arguments.refuse_below(&resolved.data_root)?,
-            Some(Some(choice)) => arguments.refuse_below(&choice.folder)?,
+            Some(Some(choice)) => {
+                arguments.refuse_below(&choice.folder)?;
+                room::refuse_without(&resolved.plan, &resolved.data_root, data, &request)?;
+            }
             Some(None) => {}
         }
         let taken = take_folder(arguments, &root, &resolved.plan.model)?;
@@ -343,13 +351,9 @@ fn decide_in(
     choice: Option<Option<Choice>>,
     found: Option<FoundFolder>,
 ) -> anyhow::Result<(Decision, Invocation, (RunFolder, Option<FoundFolder>))> {
-    messages::detail(|| plan::page(&resolved));
-    let is_own = resolve::is_own(&data.workload);
-    for key in unheeded(&resolved.workload) {
-        let is_typed = matches!(resolved.workload.place(key.key), Some(Place::Override(_)));
-        if is_own || is_typed {
-            messages::note(format!("note: no effect: {key}"));
-        }
+    messages::detail(|| plan::page(&resolved, data));
+    for key in unheeded_words(&resolved.workload, data) {
+        messages::note(format!("note: no effect: {key}"));
     }
     let run_dir = folder.path.clone();
     let names = run_dir.join(NAMES_FILE);

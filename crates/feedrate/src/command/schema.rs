@@ -104,7 +104,7 @@ keys! {
         workload: String, assumed: Vec<String>, lost: Vec<String>,
     }
     List { members: Vec<Listed> }
-    Plan { plan: Object, estimate: Object, checkpoint: Option<Object>, without_effect: Vec<Value>, config: String }
+    Plan { plan: Object, estimate: Object, free_bytes: Option<u64>, checkpoint: Option<Object>, without_effect: Vec<Value>, config: String }
     Plot { plot: String, file: Option<String>, left_out: Vec<Object>, figure: Object }
     Report {
         title: String, program: String, opening: Vec<Object>, sources: Vec<Object>, answer: Option<Object>,
@@ -121,10 +121,11 @@ keys! {
         workload: String, key: String, response: String, bound: f64, find: String, certain: Option<u64>,
         not_decided: Option<[u64; 2]>, fails: Option<u64>, lacks_bytes_per_second: Option<f64>, why: String,
         stopped: Option<String>, runs: u64, took_s: f64, from: u64, max: u64, numbers: Vec<Object>, again: Vec<u64>,
-        overrides: Vec<String>, notes: Vec<String>, results: String,
+        dataset: Option<Object>, overrides: Vec<String>, notes: Vec<String>, results: String,
     }
     ScaleDryRun {
-        runs_without_noise: u64, max_runs: u64, dataset_bytes: u64, read_bytes_per_run: [u64; 2], read_bytes: u64,
+        runs_without_noise: u64, max_runs: u64, dataset_bytes: u64, free_bytes: Option<u64>, datasets: Vec<Object>,
+        if_storage_delivers: Vec<Object>, read_bytes_per_run: [u64; 2], read_bytes: u64,
         seconds_per_run_least: f64, seconds_least: f64, budget_s: f64, from: u64, max: u64, overrides: Vec<String>,
         notes: Vec<String>,
     }

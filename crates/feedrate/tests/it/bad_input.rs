@@ -194,7 +194,16 @@ fn a_disk_that_is_too_small_is_refused_before_writing() {
         &data,
         "dataset.record_length_bytes=1000000",
     ]);
-    answer.refuses(1, &["needs 8 MB", "1 MB are free", "hint:"]);
+    answer.refuses(2, &["needs 8 MB", "1 MB are free", "hint: free space there"]);
+    let (answer, dry) =
+        (&["run", "workload.yaml", "--data", &data], "dataset.record_length_bytes=1000000");
+    let page = test.feedrate(&[&answer[..], &[dry, "--dry-run"]].concat()).stdout;
+    assert!(page.contains("no room: the dataset needs 8 MB"), "{page}");
+    let two = ["run", "workload.yaml", "--data", &data, "dataset.record_length_bytes=240000"];
+    // Four of the eight files fit.
+    let answer = test.feedrate(&two);
+    answer.refuses(2, &["needs 1.9 MB", "hint: `--scale 0.51` fits"]);
+    assert_eq!(test.feedrate(&[&two[..], &["--scale", "0.51", "--quiet"]].concat()).code, 0);
 }
 
 #[test]

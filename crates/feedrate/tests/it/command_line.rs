@@ -60,7 +60,10 @@ fn quiet_and_verbose_do_what_they_say_before_and_behind_the_command() {
     let told = "starting: ";
     assert!(test.feedrate(&[&trials[..], &["-v"]].concat()).stderr.contains(told));
     let usual = test.feedrate(&trials).stderr;
-    assert!(usual.contains("note: every run reads") && !usual.contains(told), "{usual}");
+    assert!(
+        usual.contains("note: dataset: 32 files instead of 8") && !usual.contains(told),
+        "{usual}"
+    );
     let study = ["study", "new", "--design", "full_factorial", "--model", "workload.yaml"];
     let study = [&study[..], &["--factor", "reader.read_threads=1,2", "--force"]].concat();
     assert!(stderr(&study).contains("written to study.csv"));

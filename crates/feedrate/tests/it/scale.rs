@@ -1,6 +1,6 @@
 //! `feedrate scale`: the largest number that a storage of known rate can feed.
 
-use crate::harness::{Answer, Test};
+use crate::harness::{Answer, Mounted, Test};
 use serde_json::Value;
 use std::process::Stdio;
 
@@ -51,9 +51,15 @@ fn a_planted_knee_is_found() {
     check_knee(&report, answer.code, 6);
     let runs = report["runs"].as_u64().unwrap();
     assert!(runs <= 20, "{runs}");
-    // 16 accelerators need 8 steps each, of one sample.
+    // Each accelerator needs 8 steps of one sample: the workload's files do for one, four times as many for four, and so on.
     assert_eq!(report["overrides"][0], "train.epochs=1");
     assert_eq!(report["overrides"][1], "dataset.num_files_train=128");
+    let notes = report["notes"].as_array().unwrap();
+    for (note, files) in notes.iter().zip([32, 128]) {
+        let expected = format!("dataset: {files} files instead of 8, ");
+        assert!(note.as_str().unwrap().starts_with(&expected), "{notes:?}");
+    }
+    assert_eq!(notes.len(), 2);
     assert!(
         answer.stderr.contains("run 1: 1 accelerator: au_sustained_percent"),
         "{}",
@@ -72,16 +78,17 @@ fn a_planted_knee_is_found() {
     let why = report["why"].as_str().unwrap();
     assert!(why.contains("% AU of the 90 % asked") && why.contains("eeds "), "{why}");
     let mut datasets = Vec::new();
-    for dir in numbers.iter().flat_map(|one| one["run_dirs"].as_array().unwrap()) {
+    let edge = numbers.iter().filter(|one| 4 <= one["number"].as_u64().unwrap());
+    for dir in edge.flat_map(|one| one["run_dirs"].as_array().unwrap()) {
         let dir = dir.as_str().unwrap();
         assert!(dir.starts_with(report["results"].as_str().unwrap()), "{dir}");
         let record = std::fs::read(test.path(dir).join("record.json")).unwrap();
         let record: Value = serde_json::from_slice(&record).unwrap();
         datasets.push(record["plan"]["dataset"].clone());
     }
-    assert_eq!(datasets.len() as u64, runs);
+    assert!(4 <= datasets.len() && (datasets.len() as u64) < runs, "{datasets:?}");
     datasets.dedup();
-    assert_eq!(datasets.len(), 1, "all runs read the same dataset: {datasets:?}");
+    assert_eq!(datasets.len(), 1, "all runs near the edge read the same dataset: {datasets:?}");
     let kept = test.path(report["results"].as_str().unwrap()).join("scale.json");
     let kept: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();
     assert_eq!(kept["certain"], report["certain"]);
@@ -120,11 +127,11 @@ fn what_the_client_alone_decides_takes_no_run() {
 fn what_the_budget_leaves_open_is_told() {
     let test = Test::with(KNEE);
     let all = ["scale", "workload.yaml", "--au", "90", "--max", "16", "--quiet"];
-    // One run at a number shows nothing.
+    // One run at a number shows nothing, and there are no data for more than four.
     let answer = test.feedrate(&[&all[..], &["--max-runs", "3"]].concat());
     assert_eq!(answer.code, 4, "{answer:?}");
     let first = answer.stdout.lines().next().unwrap();
-    assert_eq!(first, "Nothing at ≥ 90 % AU for certain; 1 to 16 not decided");
+    assert_eq!(first, "Nothing at ≥ 90 % AU for certain; 1 to 4 not decided");
     assert!(answer.stdout.contains("Not decided: `--max-runs 3` are spent"), "{answer:?}");
     let answer = test.feedrate(&[&all[..], &["--budget", "0"]].concat());
     assert!(answer.stdout.contains("would probably end after `--budget 0`"), "{answer:?}");
@@ -136,13 +143,24 @@ fn a_dry_run_tells_runs_bytes_and_time() {
     let test = Test::with(KNEE);
     let all = ["scale", "workload.yaml", "--au", "90", "--max", "16", "--dry-run", "--quiet"];
     let told = test.feedrate(&[&all[..], &["--json"]].concat()).json();
-    // 128 samples of 64 KiB; 8 steps of 16 accelerators read each once, 50 steps of one 50 of them.
+    // 128 samples of 64 KiB: 8 steps of 16 accelerators read each once. One accelerator reads the workload's own eight.
     assert_eq!(told["dataset_bytes"], 128 * 65536);
-    assert_eq!(told["read_bytes_per_run"], serde_json::json!([50 * 65536, 128 * 65536]));
+    assert_eq!(told["read_bytes_per_run"], serde_json::json!([8 * 65536, 128 * 65536]));
+    let datasets = told["datasets"].as_array().unwrap().iter();
+    let datasets: Vec<_> = datasets.map(|of| (of["max"].as_u64(), of["files"].as_u64())).collect();
+    let expected = [(1, 8), (4, 32), (16, 128)].map(|(max, files)| (Some(max), Some(files)));
+    assert_eq!(datasets, expected);
+    // What 1 GB/s feeds reads 16 × 3.3 MB/s: one run of each number up to 4, and of 4, 8, 16 twice with the last dataset.
+    let fast = &told["if_storage_delivers"][0];
+    assert_eq!((&fast["certain"], &fast["generated_bytes"]), (&16.into(), &(168 * 65536).into()));
     assert_eq!((&told["max_runs"], &told["runs_without_noise"]), (&20.into(), &12.into()));
     assert_eq!((&told["seconds_per_run_least"], &told["budget_s"]), (&0.16.into(), &1800.0.into()));
     let page = test.feedrate(&all).stdout;
-    assert!(page.contains("8.4 MB on storage") && page.contains("about 30 min at most"), "{page}");
+    assert!(
+        page.contains("8.4 MB: enough for 16 accelerators")
+            && page.contains("in 30 min (`--budget`)"),
+        "{page}"
+    );
     assert!(!test.path("results").exists());
 }
 
@@ -209,8 +227,8 @@ fn what_cannot_be_searched_is_refused_before_anything_runs() {
     for (arguments, words) in [
         // Eight samples are eight steps of one accelerator, and four of two.
         (
-            &["--au", "90", "--from", "2"][..],
-            &["2 accelerators an epoch has 4 steps", "from 8 on", "--max"][..],
+            &["--au", "90", "--from", "2", "dataset.num_files_train=8"][..],
+            &["2 accelerators an epoch has 4 steps", "from 8 on", "use a larger dataset"][..],
         ),
         (&["--au", "90", "-n", "4"], &["`--accelerators` is what is looked for"]),
         (&["--au", "nan"], &["`--au NaN` is no number"]),
@@ -226,20 +244,64 @@ fn what_cannot_be_searched_is_refused_before_anything_runs() {
         (&["--au", "90", "--from", "4", "--max", "3"], &["--from 4"]),
         (&["--au", "90", "--key", "reader.batch_size", "reader.batch_size=2"], &["leave it out"]),
         (&["--au", "90", "--budget", "soon"], &["`--budget soon` is no time"]),
-        // 8 of its 16 files: as many as the 8 steps of one take.
-        (
-            &["--au", "90", "--scale", "0.5", "--max", "3", "dataset.num_files_train=16"],
-            &["`--scale 0.5` makes a dataset too small for 3 accelerators", "`--max 1` fits"],
-        ),
+        // 4 of its 8 files, where one accelerator takes 8; 15 of 16 are 8 when rounded.
         (
             &["--au", "90", "--scale", "0.5", "--max", "3"],
-            &["not even for 1 accelerator", "raise `--scale`"],
+            &[
+                "`--scale 0.5` makes a dataset too small for 1 accelerator",
+                "`--scale 0.938` is large enough",
+            ],
+        ),
+        (
+            &["--scale", "0.5", "--from", "2"],
+            &["too small for 2 accelerators", "leave out `--scale`"],
+        ),
+        // Not one step can be made of it.
+        (
+            &["--scale", "0.1", "reader.batch_size=2"],
+            &["`--scale 0.1` makes a dataset too small for 1 accelerator", "leave out `--scale`"],
         ),
     ] {
         let all = [&["scale", "workload.yaml"], arguments].concat();
         test.feedrate(&all).refuses(2, words);
     }
     assert!(!test.path("results").exists());
+}
+
+#[test]
+fn a_dataset_is_no_larger_than_there_is_room_for() {
+    let on_disk = KNEE.replace("storage_type: memory", "storage_type: local_fs");
+    let test = Test::with(on_disk.split("  throttle:").next().unwrap());
+    let disk = Mounted::tmpfs(&test.path("small"), "size=3m");
+    let root = disk.0.join("absent").to_string_lossy().into_owned();
+    let all = ["scale", "workload.yaml", "--data", &root, "--dry-run"];
+    let told = test.feedrate(&[&all[..], &["--max", "64", "--json"]].concat()).json();
+    // 8 files of 64 KiB each leave room for 32 more, and these for none.
+    let files = told["datasets"].as_array().unwrap().iter().map(|of| of["files"].as_u64());
+    assert_eq!(files.collect::<Vec<_>>(), [Some(8), Some(32)]);
+    assert_eq!((&told["max"], &told["free_bytes"]), (&4.into(), &(3 << 20).into()));
+    let page = test.feedrate(&all).stdout;
+    for words in [
+        "absent, which is not there yet: on ",
+        "3.1 MB free",
+        "for 5 accelerators, the dataset needs 2.6 MB",
+    ] {
+        assert!(page.contains(words), "{page}");
+    }
+    // Half a megabyte is a run; what is left of two thirds of it is none that `au_sustained` is known of.
+    let disk = Mounted::tmpfs(&test.path("smaller"), "size=256k");
+    let root = disk.0.to_string_lossy().into_owned();
+    let all = ["scale", "workload.yaml", "--data", &root, "--max", "4", "--dry-run"];
+    let words =
+        ["for 1 accelerator, the dataset needs ", "only 262.1 kB are free", "--scale 0.43`"];
+    test.feedrate(&all).refuses(2, &words);
+    // Files of others are there already.
+    std::fs::write(disk.0.join("1.raw"), [0; 65536]).unwrap();
+    let foreign = ["--foreign", "dataset.num_files_train=8"];
+    assert!(!test.feedrate(&[&all[..], &foreign].concat()).stderr.contains("are free"));
+    let hinted = ["--response", "au_all_steps", "--scale", "0.43"];
+    let answer = test.feedrate(&[&all[..], &hinted].concat());
+    assert!(answer.stdout.contains("3 files"), "{answer:?}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use crate::report::FindingFigure;
 use feedrate_measure::metric::{Better, Metric, Unit};
-use feedrate_results::search::{ACCELERATORS, Find, SearchResult};
+use feedrate_results::search::{ACCELERATORS, Find, SearchResult, SearchedDataset};
 use feedrate_spec::units;
+use std::cmp::Ordering;
 
 /// The doubt of runs whose samples are smaller than the workload's.
 const SHRUNK: &str = "records_shrunk";
@@ -18,6 +19,7 @@ pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {
         lines.push(line("Why no more".into(), of.why.clone()));
     }
     lines.extend(of.stopped.iter().map(|why| line("Not decided".into(), why.clone())));
+    lines.extend(of.dataset.map(|of| line("Dataset".into(), dataset(of))));
     for number in &of.again {
         let again = match of.find {
             Find::Largest => "holds",
@@ -27,6 +29,22 @@ pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {
         lines.push(line(format!("But {number} {again}"), why));
     }
     lines
+}
+
+/// `168 files, 25.3 GB; …`.
+fn dataset(of: SearchedDataset) -> String {
+    let files = match of.files.cmp(&of.workload_files) {
+        Ordering::Equal => units::counted(of.files, "file"),
+        Ordering::Less => {
+            format!("{} of the workload's {} files", of.files, units::count(of.workload_files))
+        }
+        Ordering::Greater => {
+            let files = units::counted(of.files, "file");
+            format!("{files} (the workload has {})", units::count(of.workload_files))
+        }
+    };
+    let bytes = units::bytes(of.bytes);
+    format!("{files}, {bytes}: a cache inside the storage that holds them would flatter the answer")
 }
 
 /// `4 H100s (resnet50) at ≥ 90 % AU for certain`; of samples that were shrunk it is none of the workload.
@@ -141,6 +159,7 @@ mod tests {
             max: 16,
             numbers: Vec::new(),
             again: Vec::new(),
+            dataset: None,
             overrides: Vec::new(),
             notes: Vec::new(),
             results: String::new(),
@@ -214,10 +233,13 @@ mod tests {
             |of| {
                 of.found.certain = Some(16);
                 of.why = "`--max` is reached".into();
+                let (files, bytes) = (448, 67_400_000_000);
+                of.dataset = Some(SearchedDataset { files, bytes, workload_files: 168 });
             },
             &[
                 "16 H100s (resnet50) at ≥ 90 % AU for certain, the most that was tried",
                 "Why no more: `--max` is reached",
+                "Dataset: 448 files (the workload has 168), 67.4 GB: a cache inside the storage that holds them would flatter the answer",
             ],
         );
         check(

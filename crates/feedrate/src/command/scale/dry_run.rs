@@ -1,12 +1,18 @@
-//! `feedrate scale --dry-run`: how many runs, bytes and minutes a search would take. Runs nothing.
+//! `feedrate scale --dry-run`: the datasets, runs, bytes and minutes that a search would take, by the rate that the storage delivers. Runs nothing.
 
 use super::ScaleArguments;
 use super::range::SearchRange;
-use crate::{catalog, messages, text};
+use crate::{catalog, messages, room, text};
 use feedrate_report::output::Schema;
+use feedrate_results::search::{ACCELERATORS, Find, Found};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
+use feedrate_study::search::{Search, SearchStep};
+use serde::Serialize;
 use serde_json::json;
+
+/// Rates for which it is told what would happen.
+const RATES: [f64; 3] = [1e9, 1e10, 1e11];
 
 /// Tell it.
 pub(super) fn tell(
@@ -14,9 +20,11 @@ pub(super) fn tell(
     range: &SearchRange<'_>,
     budget_s: f64,
 ) -> anyhow::Result<()> {
-    let (from, max) = (arguments.from.get(), range.max);
-    let [first, last] = [from, max].map(|number| range.plan(number));
-    let (first, last) = (first?, last?);
+    let from = arguments.from.get();
+    let datasets = datasets(range)?;
+    let most = datasets.last().map_or(range, |of| of);
+    let max = most.max;
+    let (first, last) = (range.plan(from)?, most.plan(max)?);
     let dataset_bytes = catalog::estimate(&last).file_bytes;
     let [first_bytes, last_bytes] = [&first, &last].map(read_bytes);
     let run_s = run_s(&first).min(run_s(&last));
@@ -24,51 +32,176 @@ pub(super) fn tell(
     let without_noise = (2.0 * (max as f64 / from as f64).log2()).ceil() as u64 + 4;
     let runs = without_noise.min(arguments.max_runs);
     let least_s = run_s * runs as f64;
+    let foreseen = foresee_all(arguments, range, budget_s)?;
+    let all_bytes = last_bytes.saturating_mul(arguments.max_runs);
+    let root = &range.resolved.data_root;
     if arguments.data.json {
+        let all = datasets.iter().map(dataset).collect::<anyhow::Result<Vec<_>>>()?;
         messages::print_json(Schema::ScaleDryRun.object(json!({
             "runs_without_noise": runs,
             "max_runs": arguments.max_runs,
             "dataset_bytes": dataset_bytes,
+            "free_bytes": room::free_bytes(&last, root),
+            "datasets": all,
+            "if_storage_delivers": foreseen,
             "read_bytes_per_run": [first_bytes, last_bytes],
-            "read_bytes": last_bytes.saturating_mul(arguments.max_runs),
+            "read_bytes": all_bytes,
             "seconds_per_run_least": run_s,
             "seconds_least": least_s,
             "budget_s": budget_s,
             "from": from,
             "max": max,
-            "overrides": range.added(),
-            "notes": range.notes,
+            "overrides": most.added(),
+            "notes": most.notes,
         })))?;
         return Ok(());
     }
-    let runs_max = units::counted(arguments.max_runs, "run");
-    messages::print_page(&text::rows(&[
+    let mut rows = vec![
         ("numbers", format!("{} to {}", units::count(from), range.words(max))),
-        ("runs", format!("up to {runs} without noise, at most {}", arguments.max_runs)),
-        ("dataset", format!("{} on storage, the same for all", units::bytes(dataset_bytes))),
-        (
-            "each run reads",
-            format!("{} to {}", units::bytes(first_bytes), units::bytes(last_bytes)),
-        ),
-        (
-            "all read",
-            format!(
-                "at most {} in {runs_max}",
-                units::bytes(last_bytes.saturating_mul(arguments.max_runs))
-            ),
-        ),
-        (
-            "time",
-            format!(
-                "{} for {} if no accelerator waits, about {} at most (`--budget`), beside making the dataset",
-                units::seconds(least_s),
-                units::counted(runs, "run"),
-                units::seconds(budget_s.max(run_s)),
-            ),
-        ),
-        ("set in every run", range.added().join(" ")),
-    ]))?;
+        ("data", room::place(&last, root)),
+    ];
+    for (at, of) in datasets.iter().enumerate() {
+        let name = if at == 0 { "dataset" } else { "if all are fed" };
+        let DatasetFor { max, files, bytes } = dataset(of)?;
+        let (files, bytes) = (units::counted(files, "file"), units::bytes(bytes));
+        rows.push((name, format!("{files}, {bytes}: enough for {}", of.words(max))));
+    }
+    rows.push(("no more", most.why_max.clone()));
+    let (most_runs, budget) = (arguments.max_runs, units::seconds(budget_s));
+    let all = format!("up to {runs} without noise, at most {most_runs}, in {budget} (`--budget`)");
+    rows.push(("runs", all));
+    if foreseen.is_empty() {
+        let [first, last, least] =
+            [units::bytes(first_bytes), units::bytes(last_bytes), units::seconds(least_s)];
+        rows.push(("each run reads", format!("{first} to {last}")));
+        rows.push(("time", format!("at least {least} for {}", units::counted(runs, "run"))));
+    }
+    rows.push(("set by the search", most.added().join(" ")));
+    messages::print_page(&text::rows(&rows))?;
+    if !foreseen.is_empty() {
+        messages::print_page(&format!("\n{}", table(&foreseen, range)))?;
+    }
     Ok(())
+}
+
+/// A dataset, and the largest number that it does for.
+#[derive(Serialize)]
+struct DatasetFor {
+    max: u64,
+    files: u64,
+    bytes: u64,
+}
+
+fn dataset(of: &SearchRange<'_>) -> anyhow::Result<DatasetFor> {
+    let plan = of.plan(of.max)?;
+    let bytes = catalog::estimate(&plan).file_bytes;
+    Ok(DatasetFor { max: of.max, files: plan.dataset.files_train, bytes })
+}
+
+/// The range with each of the datasets that a search would make if all were fed.
+fn datasets<'a>(range: &SearchRange<'a>) -> anyhow::Result<Vec<SearchRange<'a>>> {
+    let (mut all, mut range) = (Vec::new(), range.clone());
+    loop {
+        let before = range.clone();
+        range.taken_bytes += to_generate_bytes(&range)?;
+        if !range.grow()? {
+            all.push(range);
+            return Ok(all);
+        }
+        all.push(before);
+    }
+}
+
+/// Bytes that the next run would generate.
+fn to_generate_bytes(range: &SearchRange<'_>) -> anyhow::Result<u64> {
+    Ok(room::to_generate_bytes(&range.plan(range.max)?, &range.resolved.data_root))
+}
+
+/// A search of a storage that delivers so many bytes per second, whatever is asked of it.
+#[derive(Serialize)]
+struct Foreseen {
+    bytes_per_second: f64,
+    #[serde(flatten)]
+    found: Found,
+    runs: u64,
+    generated_bytes: u64,
+    read_bytes: u64,
+    /// The least, where datasets are made at the same rate.
+    seconds_least: f64,
+}
+
+/// Nothing of numbers that are no accelerators, nor of responses that no rate foretells.
+fn foresee_all(
+    arguments: &ScaleArguments,
+    range: &SearchRange<'_>,
+    budget_s: f64,
+) -> anyhow::Result<Vec<Foreseen>> {
+    let is_foretold = arguments.key == ACCELERATORS && range.is_of_all_or_sustained;
+    if !is_foretold || Find::from(arguments.find) != Find::Largest {
+        return Ok(Vec::new());
+    }
+    let all = RATES.map(|rate| foresee(range.clone(), rate, arguments.max_runs, budget_s));
+    Ok(all.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// `None` where it is not known which rate is required.
+fn foresee(
+    mut range: SearchRange<'_>,
+    rate: f64,
+    max_runs: u64,
+    budget_s: f64,
+) -> anyhow::Result<Option<Foreseen>> {
+    let mut search = Search::new(range.goal(range.bound));
+    let (mut runs, mut read, mut run_s) = (0, 0, 0.0);
+    range.taken_bytes += to_generate_bytes(&range)?;
+    while run_s < budget_s {
+        if search.lies_beyond() && range.grow()? {
+            search.widen(range.max);
+            range.taken_bytes += to_generate_bytes(&range)?;
+            continue;
+        }
+        let SearchStep::Probe(number) = search.next(max_runs - runs) else { break };
+        let plan = range.plan(number)?;
+        let Some(needed) = catalog::estimate(&plan).needed_bytes_per_second else {
+            return Ok(None);
+        };
+        search.tell(number, 100.0 * (rate / needed).min(1.0));
+        runs += 1;
+        read += read_bytes(&plan);
+        run_s += self::run_s(&plan).max(read_bytes(&plan) as f64 / rate);
+    }
+    let generated_bytes = range.taken_bytes;
+    Ok(Some(Foreseen {
+        bytes_per_second: rate,
+        found: search.found(),
+        runs,
+        generated_bytes,
+        read_bytes: read,
+        seconds_least: run_s + generated_bytes as f64 / rate,
+    }))
+}
+
+fn table(foreseen: &[Foreseen], range: &SearchRange<'_>) -> String {
+    let header = ["If it delivers", "It feeds", "Runs", "Generated", "Read", "At least"];
+    let rows = foreseen.iter().map(|of| {
+        let feeds = match (of.found.certain, of.found.not_decided) {
+            (_, Some(_)) => "not decided".into(),
+            (None, None) => "none".into(),
+            (Some(number), None) if of.found.fails.is_none() => {
+                format!("{}, or more", range.words(number))
+            }
+            (Some(number), None) => range.words(number),
+        };
+        [
+            units::bytes_per_second(of.bytes_per_second),
+            feeds,
+            of.runs.to_string(),
+            units::bytes(of.generated_bytes),
+            units::bytes(of.read_bytes),
+            units::seconds(of.seconds_least.ceil()),
+        ]
+    });
+    text::table(header, rows)
 }
 
 /// Bytes that a run reads.

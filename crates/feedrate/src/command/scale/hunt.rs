@@ -17,7 +17,7 @@ use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::search::{Find, SEARCH_FILE, SearchResult, SearchedNumber};
-use feedrate_study::search::{Goal, Search, SearchStep};
+use feedrate_study::search::{Search, SearchStep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
@@ -37,6 +37,8 @@ pub(super) struct Hunt<'a> {
     budget_s: f64,
     /// Utilisations that the client alone leaves, of numbers at which that is too little.
     left_by_client: BTreeMap<u64, f64>,
+    /// The next run may make the dataset.
+    makes_dataset: bool,
 }
 
 impl<'a> Hunt<'a> {
@@ -47,14 +49,20 @@ impl<'a> Hunt<'a> {
         range: SearchRange<'a>,
         budget_s: f64,
     ) -> Self {
-        let search = Search::new(Goal {
-            least: upwards(response, range.bound),
-            from: arguments.from.get(),
-            max: range.max,
-            find: arguments.find.into(),
-        });
+        let search = Search::new(range.goal(upwards(response, range.bound)));
         let (runs, times_s, left_by_client) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Hunt { arguments, response, range, search, runs, times_s, budget_s, left_by_client }
+        let makes_dataset = true;
+        Hunt {
+            arguments,
+            response,
+            range,
+            search,
+            runs,
+            times_s,
+            budget_s,
+            left_by_client,
+            makes_dataset,
+        }
     }
 
     /// Run until all is decided, or no run is left. Tells what is known then, and whether all went well.
@@ -72,7 +80,11 @@ impl<'a> Hunt<'a> {
 
     /// Returns why it stopped before all was decided, where it did.
     fn run_all(&mut self, probes: &Probes<'_>) -> anyhow::Result<Option<String>> {
-        while let Some(number) = self.next() {
+        loop {
+            if self.goes_further()? {
+                continue;
+            }
+            let Some(number) = self.next() else { break };
             if let Some(percent) = self.range.client_leaves_too_little(number)? {
                 // It is the same however often it is looked at.
                 (0..2).for_each(|_| self.search.tell(number, percent));
@@ -93,6 +105,23 @@ impl<'a> Hunt<'a> {
             }
             _ => Some(format!("`--max-runs {runs}` are spent")),
         })
+    }
+
+    /// Where the largest number holds and a run is left, go on to larger ones with a larger dataset.
+    fn goes_further(&mut self) -> anyhow::Result<bool> {
+        let has_run = self.count() < self.arguments.max_runs && self.took_s() < self.budget_s;
+        if !has_run || !self.search.lies_beyond() {
+            return Ok(false);
+        }
+        let (largest, told) = (self.range.max, self.range.notes.len());
+        if !self.range.grow()? {
+            return Ok(false);
+        }
+        self.range.tell_notes(told);
+        self.search.widen(self.range.max);
+        self.runs.remove(&largest);
+        self.makes_dataset = true;
+        Ok(true)
     }
 
     /// The number to run at next, if there is one that count and time allow for.
@@ -131,8 +160,8 @@ impl<'a> Hunt<'a> {
         let summary = probes.run(self.range.at(number)?, &file);
         drop(line);
         let summary = summary?;
-        // The first may have made the dataset.
-        let own_s = if count == 1 { summary.figures.value(&DURATION_S) } else { None };
+        let makes_dataset = std::mem::take(&mut self.makes_dataset);
+        let own_s = if makes_dataset { summary.figures.value(&DURATION_S) } else { None };
         let took_s = own_s.unwrap_or(begun.elapsed().as_secs_f64());
         self.times_s.entry(number).or_default().push(took_s);
         let verdict = summary.verdict.name;
@@ -204,6 +233,7 @@ impl<'a> Hunt<'a> {
             max: self.range.max,
             numbers,
             again: self.search.again(),
+            dataset: self.range.dataset().ok().flatten(),
             overrides: self.range.added().to_vec(),
             notes: self.range.notes.clone(),
             results: folder.display().to_string(),

@@ -7,7 +7,7 @@ mod hunt;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT};
 use crate::exit::{Exit, UsageError};
 use crate::probe::Probes;
-use crate::{interrupt, messages, results, text, time};
+use crate::{interrupt, messages, results, room, text, time};
 use clap::{Args, ValueEnum};
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_report::output::Schema;
@@ -29,7 +29,8 @@ const SEARCH: &str = "Search";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The number is doubled until the target is missed, then the gap is halved, and the runs at the edge are repeated until they decide \
-or the budget is spent. Each run is a process of its own; all read the same dataset.
+or the budget is spent. Each run is a process of its own. The dataset grows with the number, unless `--scale` or \
+`dataset.num_files_train` says how large it is.
 
 Examples:
   feedrate scale unet3d_h100 --data /mnt/fs --cold
@@ -55,7 +56,7 @@ pub(super) struct ScaleArguments {
     /// Start from this number.
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = NonZeroU64::MIN)]
     from: NonZeroU64,
-    /// Stop at this number; the dataset is made large enough for it, unless `--scale` is given [default: what the dataset has samples for].
+    /// Stop at this number [default: go on as long as a dataset that is large enough has room; of a given one, as long as it has samples].
     #[arg(long, help_heading = SEARCH, value_name = "N")]
     max: Option<NonZeroU64>,
     /// Make at most so many runs.
@@ -95,11 +96,17 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let response = Metric::find(&arguments.response).map_err(UsageError::from)?;
     let budget_s = time::seconds("--budget", &arguments.budget)?;
     let range = SearchRange::find(arguments, response)?;
-    range.notes.iter().for_each(|note| messages::note(format!("note: {note}")));
     if arguments.dry_run {
         dry_run::tell(arguments, &range, budget_s)?;
         return Ok(Exit::Fine);
     }
+    if let Some(dataset) = range.dataset()? {
+        let [files, bytes] = [units::counted(dataset.files, "file"), units::bytes(dataset.bytes)];
+        let (enough, root) = (range.words(range.max), &range.resolved.data_root);
+        let place = room::place(&range.plan(range.max)?, root);
+        messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
+    }
+    range.tell_notes(0);
     let root = results::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let folder = results::make_folder(&root, "scale-")?;
     let cache = arguments.cache.cache();
@@ -141,7 +148,7 @@ fn page(result: &SearchResult, response: &Metric) -> String {
         parts.push(format!("Doubts: {}", doubts.join("; ")));
     }
     if !result.overrides.is_empty() {
-        parts.push(format!("Set in every run: {}", result.overrides.join(" ")));
+        parts.push(format!("Set by the search: {}", result.overrides.join(" ")));
     }
     let runs = units::counted(result.runs, "run");
     let took = units::seconds(result.took_s);

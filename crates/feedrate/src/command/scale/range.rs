@@ -1,21 +1,28 @@
-//! Plans the numbers that a search may try and the arguments of its runs, so that each run is long enough and all read the same dataset.
+//! Plans the numbers that a search may try, the dataset that does for them, and the arguments of its runs, each of which is long enough.
+//!
+//! Where numbers need more than the dataset has, it is made larger step by step, so that a storage which feeds few need not hold what many would read.
 
 use super::{ACCELERATORS, ScaleArguments};
 use crate::cli::DataArguments;
 use crate::exit::{UsageError, refuse};
 use crate::resolve::{Resolved, resolve, resolve_silently};
-use crate::{catalog, messages};
+use crate::room::{self, Shortage};
+use crate::{catalog, dataset, messages};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
+use feedrate_results::search::SearchedDataset;
 use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
+use feedrate_study::search::Goal;
 
 /// Steps of a run, at least: the rate of reading is told by whole batches.
 const STEPS_LEAST: u64 = 50;
 /// Where the search ends if nothing else ends it.
 const NUMBER_MAX: u64 = 1 << 20;
-/// Files of a dataset that is made larger, at most.
+/// Files of a dataset that is made for a search, at most.
 const FILES_MAX: u64 = 1 << 40;
+/// A larger dataset does for so many times the numbers, where it fits.
+const GROWTH: u64 = 4;
 
 const FILES: &str = "dataset.num_files_train";
 const EPOCHS: &str = "train.epochs";
@@ -23,14 +30,17 @@ const STEPS: &str = "train.total_training_steps";
 const ASKED: &str = "metric.au";
 
 /// The numbers that can be tried.
+#[derive(Clone)]
 pub(super) struct SearchRange<'a> {
     arguments: &'a ScaleArguments,
     /// With overrides behind those of the user, in every run.
     data: DataArguments,
+    /// Overrides that stay, whatever the dataset; behind them are those that go with it.
+    lasting: usize,
     /// Whether a run needs so many steps that `au_sustained` can be measured.
     sustained: bool,
     /// Whether the response is a utilisation of which no start and no end is left out.
-    is_of_all_or_sustained: bool,
+    pub(super) is_of_all_or_sustained: bool,
     /// The response holds from here on.
     pub(super) bound: f64,
     /// Plan at the smallest number.
@@ -38,12 +48,14 @@ pub(super) struct SearchRange<'a> {
     pub(super) max: u64,
     /// The reason why there is none larger.
     pub(super) why_max: String,
-    /// Notes for the user before it begins.
+    /// Bytes of datasets that would be there if it were searched.
+    pub(super) taken_bytes: u64,
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
 impl<'a> SearchRange<'a> {
-    /// Plan it. The dataset is made larger only where the user says how far to go.
+    /// Plan it for the smallest number, and for all that the same dataset does for.
     pub(super) fn find(arguments: &'a ScaleArguments, response: &Metric) -> anyhow::Result<Self> {
         refuse_contradictions(arguments)?;
         let mut data = arguments.data.clone();
@@ -53,7 +65,12 @@ impl<'a> SearchRange<'a> {
             data.overrides.push(format!("{EPOCHS}=1"));
         }
         let from = arguments.from.get();
-        let resolved = resolve(&at(&data, &arguments.key, from)?, request(arguments))?;
+        let at_first = at(&data, &arguments.key, from)?;
+        let resolved = resolve(&at_first, request(arguments)).or_else(|error| {
+            // What is there may be too little for one step.
+            let unread = Request { generate_only: true, ..request(arguments) };
+            resolve(&at_first, unread).map_err(|_| error)
+        })?;
         let is_of_all_or_sustained = sustained || response.id == AU_ALL_STEPS.id;
         let is_au = response.id.name().starts_with("au_");
         let asked_percent = resolved.plan.metric.au_target_percent;
@@ -75,31 +92,33 @@ impl<'a> SearchRange<'a> {
             data.overrides.push(format!("{ASKED}={}", units::rounded(bound / 100.0)));
         }
         let (max, why_max, notes) = (NUMBER_MAX, String::new(), Vec::new());
+        let lasting = data.overrides.len();
         let mut range = SearchRange {
             arguments,
             data,
+            lasting,
             sustained,
             is_of_all_or_sustained,
             bound,
             resolved,
             max,
             why_max,
+            taken_bytes: 0,
             notes,
         };
-        range.limit()?;
-        let (first, last) = (range.plan(from)?, range.plan(range.max)?);
-        if sustained && !is_given(&range.data, STEPS) {
-            // Where an epoch is longer than the response needs, a run ends before it does.
-            let needs = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
-            let steps = needs.saturating_mul(2).max(STEPS_LEAST);
-            if steps < first.train.steps() {
-                range.data.overrides.push(format!("{STEPS}={steps}"));
-            }
-        }
-        if first.dataset != last.dataset {
-            range.notes.push(format!("the dataset changes with {}", arguments.key));
-        }
+        range.begin()?;
         Ok(range)
+    }
+
+    /// The goal of a search in it.
+    pub(super) fn goal(&self, least: f64) -> Goal {
+        let (from, find) = (self.arguments.from.get(), self.arguments.find.into());
+        Goal { least, from, max: self.max, find }
+    }
+
+    /// Tell the notes from this one on.
+    pub(super) fn tell_notes(&self, from: usize) {
+        self.notes[from..].iter().for_each(|note| messages::note(format!("note: {note}")));
     }
 
     /// Overrides beside those of the user, in every run.
@@ -140,6 +159,44 @@ impl<'a> SearchRange<'a> {
             .filter(|percent| *percent < self.bound))
     }
 
+    /// The dataset of the runs; `None` where it lies in no folder, or others made it.
+    pub(super) fn dataset(&self) -> anyhow::Result<Option<SearchedDataset>> {
+        let plan = self.plan(self.max)?;
+        if self.resolved.workload.dataset_foreign || !dataset::is_in_folder(&plan) {
+            return Ok(None);
+        }
+        let bytes = catalog::estimate(&plan).file_bytes;
+        let workload_files = self.resolved.workload.dataset_num_files_train;
+        Ok(Some(SearchedDataset { files: plan.dataset.files_train, bytes, workload_files }))
+    }
+
+    /// Make the dataset larger, for numbers beyond the largest. False where none is asked for, where there can be none, or no room for it.
+    pub(super) fn grow(&mut self) -> anyhow::Result<bool> {
+        let (reached, asked) = (self.max, self.arguments.max.map_or(NUMBER_MAX, u64::from));
+        if asked <= reached || !self.sustained || !self.may_resize() {
+            return Ok(false);
+        }
+        let further = (2..=GROWTH).rev().map(|times| reached.saturating_mul(times));
+        let further = further.chain([reached.saturating_add(1)]).map(|number| number.min(asked));
+        let mut short = None;
+        for number in further {
+            let mut larger = self.clone();
+            if larger.resize(number).is_err() {
+                return Ok(false);
+            }
+            short = larger
+                .shortage(number)?
+                .map(|short| format!("for {}, {short}", self.words(number)));
+            if short.is_none() {
+                larger.limit()?;
+                *self = larger;
+                return Ok(true);
+            }
+        }
+        self.why_max = short.unwrap_or_default();
+        Ok(false)
+    }
+
     /// The reason why no run at `number` could tell the response; `None` where one can.
     fn hindrance(&self, number: u64) -> Option<anyhow::Error> {
         let plan = match self.plan(number) {
@@ -156,31 +213,46 @@ impl<'a> SearchRange<'a> {
             units::counted(steps, "step"),
             units::count(needs),
         );
-        Some(UsageError::new(message, self.way_out(needs, steps)).into())
+        let hint = match () {
+            () if is_given(&self.arguments.data, STEPS) => format!("leave out `{STEPS}`"),
+            () if self.resolved.workload.dataset_foreign => {
+                "use more files, or `--response au_all_steps`".into()
+            }
+            () => "use a larger dataset, or `--response au_all_steps`".into(),
+        };
+        Some(UsageError::new(message, hint).into())
     }
 
-    fn way_out(&self, needs: u64, steps: u64) -> String {
-        if is_given(&self.data, STEPS) {
-            return format!("leave out `{STEPS}`");
-        }
-        if self.data.scale < 1.0 {
-            return "raise `--scale`, or use `--response au_all_steps`".into();
-        }
-        if self.resolved.workload.dataset_foreign {
-            return "use more files, or `--response au_all_steps`".into();
-        }
-        let files = self.resolved.workload.dataset_num_files_train;
-        let more = u128::from(files) * u128::from(needs) / u128::from(steps.max(1)) + 1;
-        format!("`--max N` makes the dataset large enough for N; so does `{FILES}={more}`")
+    /// Whether the search says how large the dataset is: nobody else does.
+    fn may_resize(&self) -> bool {
+        let given = |key| is_given(&self.arguments.data, key);
+        let is_said = self.data.scale < 1.0 || given(FILES) || given(STEPS);
+        !is_said && !self.resolved.workload.dataset_foreign
     }
 
-    /// Find the largest number, and make the dataset larger where that is too small for the one that was asked for.
+    /// The workload's own dataset, where it does for the smallest number and has room, else as few files as that needs.
+    fn begin(&mut self) -> anyhow::Result<()> {
+        let asked = self.arguments.max.map(u64::from);
+        // Where more files make other values, all are there from the first run on.
+        let from = self.arguments.from.get();
+        let first = if self.sustained { from } else { asked.unwrap_or(from) };
+        let is_hindered = self.hindrance(first).is_some();
+        if self.may_resize() && (is_hindered || self.sustained && self.shortage(first)?.is_some()) {
+            self.resize(first)?;
+        } else if self.data.scale < 1.0 && self.hindrance(self.arguments.from.get()).is_some() {
+            return self.refuse_scale();
+        }
+        self.limit()?;
+        match self.shortage(self.max)? {
+            Some(short) => Err(self.no_room(&short).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Find the largest number that the dataset does for, and how long a run of it has to be.
     fn limit(&mut self) -> anyhow::Result<()> {
         let from = self.arguments.from.get();
         let asked = self.arguments.max.map(u64::from);
-        if let Some(hindrance) = asked.and_then(|max| self.hindrance(max)) {
-            self.enlarge(asked.unwrap_or(from), hindrance)?;
-        }
         let wanted = asked.unwrap_or(NUMBER_MAX).max(from);
         let found = largest(from, wanted, |number| self.hindrance(number).is_none());
         self.max = found.ok_or_else(|| {
@@ -191,48 +263,85 @@ impl<'a> SearchRange<'a> {
             Some(error) => messages::told(&error).replace("\n  hint: ", "; "),
             None => "no search goes further".into(),
         };
+        let (first, last) = (self.plan(from)?, self.plan(self.max)?);
+        if self.sustained && !is_given(&self.arguments.data, STEPS) {
+            // Where an epoch is longer than the response needs, a run ends before it does.
+            let needs = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
+            let steps = needs.saturating_mul(2).max(STEPS_LEAST);
+            if steps < first.train.steps() {
+                self.data.overrides.push(format!("{STEPS}={steps}"));
+            }
+        }
+        if first.dataset != last.dataset {
+            self.notes.push(format!("the dataset changes with {}", self.arguments.key));
+        }
         Ok(())
     }
 
-    /// As few files as a run at `number` does with, in every run.
-    fn enlarge(&mut self, number: u64, hindrance: anyhow::Error) -> anyhow::Result<()> {
-        if self.resolved.workload.dataset_foreign || is_given(&self.data, STEPS) {
-            return Err(hindrance);
-        }
-        if self.data.scale < 1.0 {
-            return self.refuse_larger(number);
-        }
-        let own = self.resolved.workload.dataset_num_files_train.max(1);
+    /// As few files as a run at `number` does with.
+    fn resize(&mut self, number: u64) -> anyhow::Result<()> {
+        self.data.overrides.truncate(self.lasting);
+        let hindrance = self.hindrance(number);
         self.data.overrides.push(String::new());
-        let too_few = largest(own, FILES_MAX, |files| {
+        let too_few = largest(1, FILES_MAX, |files| {
             self.set_files(files);
             self.hindrance(number).is_some()
         });
-        let files = too_few.map_or(own, |files| files + 1);
+        let files = too_few.map_or(1, |files| files + 1);
         if FILES_MAX < files {
-            return Err(hindrance);
+            return Err(hindrance.unwrap_or_else(|| anyhow::anyhow!("cannot plan")));
         }
         self.set_files(files);
+        let own = self.resolved.workload.dataset_num_files_train;
         let bytes = catalog::estimate(&self.plan(number)?).file_bytes;
         self.notes.push(format!(
-            "every run reads {FILES}={files} instead of {own} ({}), as many as {} need",
+            "dataset: {} instead of {}, {}, for up to {}",
+            units::counted(files, "file"),
+            units::count(own),
             units::bytes(bytes),
             self.words(number),
         ));
         Ok(())
     }
 
-    /// `--scale` says how large the dataset may be.
-    fn refuse_larger(&self, number: u64) -> anyhow::Result<()> {
-        let (scale, from) = (self.data.scale, self.arguments.from.get());
-        let hint = match largest(from, number, |number| self.hindrance(number).is_none()) {
-            Some(fits) => format!("`--max {fits}` fits; or raise `--scale`"),
-            None => format!("none does, not even for {}: raise `--scale`", self.words(from)),
+    /// Where the dataset for `number` finds no room. What others made is there.
+    fn shortage(&self, number: u64) -> anyhow::Result<Option<Shortage>> {
+        if self.resolved.workload.dataset_foreign {
+            return Ok(None);
+        }
+        Ok(room::shortage(&self.plan(number)?, &self.resolved.data_root, self.taken_bytes))
+    }
+
+    /// No dataset that is large enough has room: a smaller one tells the utilisation of all steps.
+    fn no_room(&self, short: &Shortage) -> UsageError {
+        let mut data = self.arguments.data.clone();
+        data.accelerators = self.resolved.plan.accelerators.into();
+        let scale = room::fitting_scale(&data, &request(self.arguments), short.free_bytes);
+        let hint = match scale {
+            Some(scale) if !is_given(&data, FILES) => format!(
+                "free space there, or count the start of each run too: `--response au_all_steps --scale {scale}` has room"
+            ),
+            _ => "free space there, or point `--data` elsewhere".into(),
         };
-        refuse(
-            format!("`--scale {scale}` makes a dataset too small for {}", self.words(number)),
-            hint,
-        )
+        UsageError::new(format!("for {}, {short}", self.words(self.arguments.from.get())), hint)
+    }
+
+    /// Not even the smallest number does with `--scale`.
+    fn refuse_scale(&self) -> anyhow::Result<()> {
+        let (number, given) = (self.arguments.from.get(), self.data.scale);
+        let too_small = |thousandths: u64| {
+            let mut larger = self.clone();
+            larger.data.scale = thousandths as f64 / 1000.0;
+            larger.hindrance(number).is_some()
+        };
+        let least = largest(1, 999, too_small).map_or(1, |thousandths| thousandths + 1);
+        let hint = if least < 1000 {
+            format!("`--scale {}` is large enough", least as f64 / 1000.0)
+        } else {
+            "leave out `--scale`: the dataset is made as large as the search needs".into()
+        };
+        let words = self.words(number);
+        refuse(format!("`--scale {given}` makes a dataset too small for {words}"), hint)
     }
 
     /// So many files in the last override.

@@ -217,6 +217,7 @@ pub(in crate::plot) fn search(workload: &str) -> SearchResult {
             number(4, Certainty::Fails, &[50.0, 51.0]),
         ],
         again: Vec::new(),
+        dataset: None,
         overrides: Vec::new(),
         notes: Vec::new(),
         results: String::new(),

@@ -378,7 +378,21 @@ impl Builder<'_> {
     }
 
     fn too_few_samples(&mut self, samples: u64, batch_size: u64, accelerators: u32) {
-        if u64::from(accelerators) > samples {
+        let wanted = u128::from(batch_size) * u128::from(accelerators);
+        let needs = format!(
+            "{} with batches of `{batch_size}` need {wanted} samples for one step",
+            units::counted(accelerators.into(), "accelerator")
+        );
+        if self.request.scale < 1.0 {
+            // No line of the workload says so.
+            let scale = self.request.scale;
+            let samples = units::counted(samples, "sample");
+            let hint = match self.least_scale(wanted) {
+                Some(least) => format!("give `--scale {least}` or more"),
+                None => "leave `--scale` out, use a smaller batch or fewer accelerators".into(),
+            };
+            self.error("", format!("`--scale {scale}` leaves {samples}, and {needs}"), &hint);
+        } else if u64::from(accelerators) > samples {
             self.error(
                 "accelerators",
                 format!(
@@ -389,13 +403,20 @@ impl Builder<'_> {
         } else {
             self.error(
                 "reader.batch_size",
-                format!(
-                    "{accelerators} accelerators with batches of `{batch_size}` need {} samples for one step, the dataset has {samples}",
-                    u128::from(batch_size) * u128::from(accelerators)
-                ),
+                format!("{needs}, the dataset has {samples}"),
                 "use a smaller batch, fewer accelerators or more files",
             );
         }
+    }
+
+    /// The smallest `--scale` of two digits that leaves so many samples; `None` where not even the whole dataset has them.
+    fn least_scale(&self, samples: u128) -> Option<f64> {
+        let whole =
+            self.w.dataset_num_files_train as f64 * self.w.dataset_num_samples_per_file as f64;
+        let share = samples as f64 / whole;
+        let digit = 10_f64.powf(share.log10().floor() - 1.0);
+        let least = format!("{:.9}", (share / digit).ceil() * digit).parse().ok();
+        least.filter(|least| (0.0..=1.0).contains(least))
     }
 
     /// Whether samples are read.

@@ -1,0 +1,114 @@
+//! Whether what a plan would generate has room on its storage, and which share of it has.
+
+use crate::cli::DataArguments;
+use crate::exit::UsageError;
+use crate::resolve::resolve_silently;
+use crate::{catalog, dataset};
+use feedrate_data::{manifest, storage};
+use feedrate_run::system;
+use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::units;
+use std::fmt::{self, Display, Formatter};
+use std::path::{Path, PathBuf};
+
+/// More than this share of the free space is proposed to nobody.
+const SHARE_MAX: f64 = 0.95;
+
+/// Too little room for a dataset.
+pub(crate) struct Shortage {
+    pub(crate) needed_bytes: u64,
+    pub(crate) free_bytes: u64,
+    root: PathBuf,
+}
+
+impl Display for Shortage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let [needed, free] = [self.needed_bytes, self.free_bytes].map(units::bytes);
+        write!(
+            f,
+            "the dataset needs {needed}, but only {free} are free in `{}`",
+            self.root.display()
+        )
+    }
+}
+
+/// `None` where the dataset of `plan` has room below `root` beside others that will take so many bytes, and where nobody knows.
+pub(crate) fn shortage(plan: &Plan, root: &Path, taken_bytes: u64) -> Option<Shortage> {
+    let needed_bytes = to_generate_bytes(plan, root);
+    let free_bytes = free_bytes(plan, root)?.saturating_sub(taken_bytes);
+    let is_short = free_bytes < needed_bytes;
+    is_short.then(|| Shortage { needed_bytes, free_bytes, root: root.into() })
+}
+
+/// Bytes of the dataset of `plan`; none where some of it is there already, of which generation knows more.
+pub(crate) fn to_generate_bytes(plan: &Plan, root: &Path) -> u64 {
+    let folder = dataset::folder(plan, root);
+    if folder.is_ok_and(|folder| folder.join(manifest::FILE_NAME).exists()) {
+        return 0;
+    }
+    catalog::estimate(plan).file_bytes
+}
+
+/// Bytes that are free where datasets of `plan` lie.
+pub(crate) fn free_bytes(plan: &Plan, root: &Path) -> Option<u64> {
+    if dataset::is_in_folder(plan) {
+        return Some(system::mount_of(root)?.free_bytes);
+    }
+    storage::open(&plan.storage.kind, root).ok()?.free_bytes().ok()?
+}
+
+/// `/mnt/fs, which is not there yet: on / (ext4), 62.3 GB free`.
+pub(crate) fn place(plan: &Plan, root: &Path) -> String {
+    if !dataset::is_in_folder(plan) {
+        return format!("storage `{}`", plan.storage.kind);
+    }
+    let absent = if root.exists() { "" } else { ", which is not there yet" };
+    let on = system::mount_of(root).map_or(String::new(), |mount| {
+        let free = units::bytes(mount.free_bytes);
+        format!(": on {} ({}), {free} free", mount.point, mount.file_system)
+    });
+    format!("{}{absent}{on}", root.display())
+}
+
+/// Refuse a dataset that has no room, and name the share of it that has.
+pub(crate) fn refuse_without(
+    plan: &Plan,
+    root: &Path,
+    data: &DataArguments,
+    request: &Request,
+) -> Result<(), UsageError> {
+    match shortage(plan, root, 0) {
+        Some(short) => Err(UsageError::new(short.to_string(), hint(data, request, &short))),
+        None => Ok(()),
+    }
+}
+
+/// Way out of a shortage.
+pub(crate) fn hint(data: &DataArguments, request: &Request, short: &Shortage) -> String {
+    match fitting_scale(data, request, short.free_bytes) {
+        Some(scale) => {
+            format!("`--scale {scale}` fits; or free space there, or point `--data` elsewhere")
+        }
+        None => "free space there, point `--data` elsewhere, or use fewer accelerators".into(),
+    }
+}
+
+/// The largest `--scale` of two digits with which the dataset fits; `None` where no run can be made of that.
+pub(crate) fn fitting_scale(
+    data: &DataArguments,
+    request: &Request,
+    free_bytes: u64,
+) -> Option<f64> {
+    let bytes_at = |scale: f64| {
+        let data = DataArguments { scale, ..data.clone() };
+        let (resolved, _) = resolve_silently(&data, request.clone()).ok()?;
+        Some(catalog::estimate(&resolved.plan).file_bytes as f64)
+    };
+    let free_bytes = free_bytes as f64 * SHARE_MAX;
+    let share = free_bytes / bytes_at(data.scale)? * data.scale;
+    let digit = 10_f64.powf(share.log10().floor() - 1.0);
+    let most = (share / digit).floor() as u32;
+    let scales = (1..=most).rev().map(|digits| format!("{:.9}", f64::from(digits) * digit));
+    let mut scales = scales.filter_map(|text| text.parse().ok());
+    scales.find(|&scale| scale < data.scale && bytes_at(scale).is_some_and(|of| of <= free_bytes))
+}
