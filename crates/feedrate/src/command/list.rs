@@ -97,12 +97,45 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
         messages::print_json(Schema::List.object(json!({ "members": listed })))?;
         return Ok(Exit::Fine);
     }
+    if arguments.family == ListedFamily::Workloads {
+        messages::print_page(&grouped(&listed))?;
+        return Ok(Exit::Fine);
+    }
     let rows = listed.iter().map(|Listed { name, summary, notes }| {
         let notes = if notes.is_empty() { String::new() } else { format!(" [{notes}]") };
         (name.as_str(), format!("{summary}{notes}"))
     });
     messages::print_page(&text::rows(&rows.collect::<Vec<_>>()))?;
     Ok(Exit::Fine)
+}
+
+/// Owners of workloads, by the beginning of what these stand for.
+const GROUPS: [(&str, &str); 4] = [
+    ("A minute", "To begin with"),
+    ("MLPerf Storage's ", "MLPerf Storage"),
+    ("DLIO's ", "DLIO"),
+    ("The study's ", "A study of DLIO (perf_2025)"),
+];
+const APPLICATIONS: &str = "Applications, as their I/O was analysed";
+
+/// Workloads below their owners, a line each.
+fn grouped(listed: &[Listed]) -> String {
+    let group_of = |one: &Listed| {
+        let known = GROUPS.iter().find(|(begin, _)| one.summary.starts_with(begin));
+        known.map_or(APPLICATIONS, |(_, heading)| *heading)
+    };
+    let headings = GROUPS.iter().map(|(_, heading)| *heading).chain([APPLICATIONS]);
+    let group = |heading: &str| {
+        let own = listed.iter().filter(|one| group_of(one) == heading);
+        let rows = own.map(|Listed { name, summary, notes }| {
+            let (_, what) = summary.split_once(": ").unwrap_or(("", summary));
+            (name.as_str(), [what, notes].join(" "))
+        });
+        let rows = text::rows(&rows.collect::<Vec<_>>());
+        let rows: String = rows.lines().map(|row| format!("\n  {row}")).collect();
+        format!("{heading}{rows}")
+    };
+    headings.map(group).collect::<Vec<_>>().join("\n")
 }
 
 /// The members of a family.
@@ -210,6 +243,19 @@ fn workload(bundled: &Bundled) -> Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn workloads_take_a_line_of_80_columns_each_below_whose_they_are() {
+        let text = grouped(&listed(ListedFamily::Workloads));
+        let long = text.lines().find(|line| 80 < line.chars().count());
+        assert_eq!(long, None);
+        assert_eq!(text.lines().count(), WORKLOADS.len() + GROUPS.len() + 1, "{text}");
+        for workload in WORKLOADS {
+            let begin = format!("\n  {} ", workload.name);
+            assert!(text.contains(&begin), "{}", workload.name);
+        }
+        assert!(!text.contains(" 1 accelerators"));
+    }
 
     #[test]
     fn clients_cost_what_the_guide_says() {
