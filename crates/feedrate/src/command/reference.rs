@@ -3,13 +3,17 @@
 //! To add one: a function that makes its text, its row in [`PAGES`], its line in docs/SUMMARY.md.
 
 use super::list::{ListedFamily, listed};
+use super::schema::schema_of;
 use super::{Arguments, EXIT_CODES, HelpLength};
 use clap::Command;
 use feedrate_measure::doubt::{self, DoubtKind};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{Better, METRICS};
+use feedrate_report::output::Schema;
 use feedrate_report::plot::PLOTS;
 use feedrate_spec::workload::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -25,6 +29,7 @@ const PAGES: &[Page] = &[
     ("doubts.md", doubts),
     ("plots.md", plots),
     ("exit-codes.md", exit_codes),
+    ("json.md", json),
 ];
 
 const MADE: &str = "<!-- Made by the program: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
@@ -168,6 +173,84 @@ fn exit_codes() -> String {
             })
         },
     )
+}
+
+/// A command for each object that `--json` prints.
+const PRINTED_BY: [(&str, &str); 29] = [
+    ("run", "feedrate run quickstart --json"),
+    ("plan", "feedrate plan quickstart --json"),
+    ("generate", "feedrate generate quickstart --json"),
+    ("verify", "feedrate verify quickstart --json"),
+    ("scan", "feedrate scan photos --json"),
+    ("scale", "feedrate scale quickstart --json"),
+    ("scale_dry_run", "feedrate scale quickstart --dry-run --json"),
+    ("diagnose", "feedrate diagnose quickstart --json"),
+    ("advise", "feedrate advise results/quickstart/RUN --json"),
+    ("trials", "feedrate advise quickstart --try --json"),
+    ("tune", "feedrate tune quickstart --json"),
+    ("whatif", "feedrate whatif results/quickstart/RUN reader.read_threads=4 --json"),
+    ("analyze", "feedrate analyze results --json"),
+    ("compare", "feedrate compare results/nfs results/lustre --json"),
+    ("compare_logs", "feedrate compare results/quickstart/RUN job.strace --json"),
+    ("report", "feedrate report results --json"),
+    ("plot", "feedrate plot stall results --json"),
+    ("import", "feedrate import job.strace --json"),
+    ("calibrate", "feedrate calibrate train.py:make_dataset --json"),
+    ("study_new", "feedrate study new design.toml --json"),
+    ("study_dry_run", "feedrate study run study.csv --dry-run --json"),
+    ("study_run", "feedrate study run study.csv --json"),
+    ("study_status", "feedrate study status study.csv --json"),
+    ("study_show", "feedrate study show study.csv '#1' --json"),
+    ("list", "feedrate list formats --json"),
+    ("describe", "feedrate describe read_threads --json"),
+    ("system", "feedrate system --json"),
+    ("clean", "feedrate clean results --json"),
+    ("bench", "feedrate bench-crc"),
+];
+
+const JSON_INTRODUCTION: &str = "`--json` prints one object on stdout, on one line; notes and errors go to stderr. Each object begins with `feedrate`, the version of the
+program, and `schema`, its name and version, which is raised when a key goes or changes its meaning; keys may be added. What is not known is `null`
+or has no key. `feedrate schema NAME` prints the whole JSON Schema, the keys of inner objects too; [schemas.json](schemas.json) has all.";
+
+/// Each object that `--json` prints, with a command that prints it and its keys.
+fn json() -> String {
+    let mut page = format!("# JSON\n\n{MADE}\n\n{JSON_INTRODUCTION}\n");
+    let known: BTreeSet<&str> = PRINTED_BY.iter().map(|(name, _)| *name).collect();
+    assert_eq!(known, Schema::ALL.map(Schema::name).into());
+    for (name, command) in PRINTED_BY {
+        let schema = Schema::named(name).unwrap();
+        writeln!(page, "\n## {name}\n\n`{command}` prints `{}`:\n", schema.versioned()).unwrap();
+        page += "| key | value | meaning |\n|---|---|---|\n";
+        let whole = schema_of(schema);
+        for (key, of) in whole["properties"].as_object().unwrap() {
+            if ["feedrate", "schema"].contains(&key.as_str()) {
+                continue;
+            }
+            let meaning = of["description"].as_str().unwrap_or_default();
+            let meaning = meaning.split("\n\n").next().unwrap_or_default().replace('\n', " ");
+            row(&mut page, &[code(key), kind_of(of, &whole).join(" or "), meaning]);
+        }
+    }
+    page
+}
+
+/// Kinds of values that a schema allows, in words.
+fn kind_of(of: &Value, whole: &Value) -> Vec<String> {
+    if let Some(inner) = of["$ref"].as_str().and_then(|path| path.strip_prefix('#')) {
+        return kind_of(whole.pointer(inner).unwrap(), whole);
+    }
+    if let Some(one) = ["anyOf", "oneOf"].iter().find_map(|key| of[key].as_array()) {
+        let mut kinds: Vec<String> = one.iter().flat_map(|of| kind_of(of, whole)).collect();
+        kinds.dedup();
+        return kinds;
+    }
+    let types = match &of["type"] {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+        Value::String(one) => vec![one.as_str()],
+        _ if of["const"].is_string() => vec!["string"],
+        _ => vec!["any"],
+    };
+    types.into_iter().map(|one| if one == "string" { "text" } else { one }.to_string()).collect()
 }
 
 fn keys() -> String {

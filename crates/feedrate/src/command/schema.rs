@@ -1,6 +1,6 @@
 //! `feedrate schema`: the JSON Schema of each object that `--json` prints.
 //! Types that are serialised have their own schema; of objects that are put together by hand the keys are here once more, and a test
-//! holds what the commands print to them.
+//! holds what the commands print to them. Long because each key says what it means.
 
 use super::clean::CleanItem;
 use super::list::Listed;
@@ -38,7 +38,7 @@ pub(super) fn schema(arguments: &SchemaArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn schema_of(of: Schema) -> Value {
+pub(super) fn schema_of(of: Schema) -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = json!(root(of, settings.into_generator()));
     schema["title"] = json!(of.versioned());
@@ -76,41 +76,247 @@ macro_rules! keys {
 
 keys! {
     Advise {
-        run_dir: String, workload: String, fed: Option<bool>, au_percent: Option<f64>, verdict: Bound, says: String,
+        /// The folder of the run.
+        run_dir: String,
+        /// Its workload.
+        workload: String,
+        /// Whether the storage kept up; `null` is unknown.
+        fed: Option<bool>,
+        /// The utilisation that decides.
+        au_percent: Option<f64>,
+        /// The bound on the run's speed.
+        verdict: Bound,
+        /// The answer in one sentence.
+        says: String,
+        /// Each rule that applies, the best first: its change, its evidence, its prediction.
         advice: Vec<Object>,
     }
     Analyze {
-        sources: Vec<String>, runs: Vec<Object>, groups: Vec<Object>, checkpoints: Vec<Object>, left_out: Vec<Object>,
+        /// Folders that were looked through.
+        sources: Vec<String>,
+        /// Each run: numbers with provenance, settings, doubts.
+        runs: Vec<Object>,
+        /// Runs of the same experiment, together.
+        groups: Vec<Object>,
+        /// Runs of checkpoints alone.
+        checkpoints: Vec<Object>,
+        /// Folders that are no usable run, and why.
+        left_out: Vec<Object>,
     }
-    Bench { bytes_per_second: f64, crc: u32 }
-    Calibrate { client: BTreeMap<String, Option<f64>> }
-    Clean { removed: bool, bytes: u64, items: Vec<CleanItem> }
+    Bench {
+        /// Rate of the checksum alone.
+        bytes_per_second: f64,
+        /// The checksum, so that it is computed.
+        crc: u32,
+    }
+    Calibrate {
+        /// Costs by the keys of `client`; `null` is not known.
+        client: BTreeMap<String, Option<f64>>,
+        /// They follow from a run that was watched, and were not measured.
+        #[serde(skip_serializing_if = "Option::is_none")] is_estimate: Option<bool>,
+        /// The cost of a sample and that of its bytes were told apart.
+        #[serde(skip_serializing_if = "Option::is_none")] told_apart: Option<bool>,
+        /// Different samples that were read.
+        #[serde(skip_serializing_if = "Option::is_none")] samples: Option<u64>,
+        /// Bytes of a sample, in the mean.
+        #[serde(skip_serializing_if = "Option::is_none")] sample_bytes: Option<f64>,
+        /// Samples in a batch.
+        #[serde(skip_serializing_if = "Option::is_none")] batch_size: Option<u64>,
+        /// Worker processes.
+        #[serde(skip_serializing_if = "Option::is_none")] workers: Option<u32>,
+        /// Batches that the costs of workers are the mean of.
+        #[serde(skip_serializing_if = "Option::is_none")] batches: Option<u64>,
+        /// Processor time of a batch in its worker, by the number of workers.
+        #[serde(skip_serializing_if = "Option::is_none")] batch_cpu_seconds: Option<BTreeMap<u32, f64>>,
+    }
+    Clean {
+        /// Whether the items were removed, as `--yes` asks for.
+        removed: bool,
+        /// Bytes of all items.
+        bytes: u64,
+        /// Each thing that is removed, or would be.
+        items: Vec<CleanItem>,
+    }
     Compare {
-        differs_in: Vec<Object>, findings: Vec<Object>, only_in_a: Vec<String>, only_in_b: Vec<String>,
-        left_out_of_a: Vec<Object>, left_out_of_b: Vec<Object>, doubts_of_a: Vec<Object>, doubts_of_b: Vec<Object>,
-        a: String, b: String, asked: String, met: bool, notes: Vec<String>,
+        /// Settings in which all of A differ from all of B.
+        differs_in: Vec<Object>,
+        /// The verdict on each experiment and response, with values, intervals and p.
+        findings: Vec<Object>,
+        /// Experiments that B lacks.
+        only_in_a: Vec<String>,
+        /// Experiments that A lacks.
+        only_in_b: Vec<String>,
+        /// Runs of A that were not compared, and why.
+        left_out_of_a: Vec<Object>,
+        /// Runs of B that were not compared, and why.
+        left_out_of_b: Vec<Object>,
+        /// Doubts of A.
+        doubts_of_a: Vec<Object>,
+        /// Doubts of B.
+        doubts_of_b: Vec<Object>,
+        /// The first argument.
+        a: String,
+        /// The second.
+        b: String,
+        /// The question in words.
+        asked: String,
+        /// Whether it holds for every experiment.
+        met: bool,
+        /// Remarks on both sides.
+        notes: Vec<String>,
     }
-    CompareLogs { aspects: Vec<Object>, a: Object, b: Object, says: String }
-    Describe { family: String, #[serde(flatten)] listed: Listed }
+    CompareLogs {
+        /// How alike each aspect of the access pattern is.
+        aspects: Vec<Object>,
+        /// Figures of the first.
+        a: Object,
+        /// Figures of the second.
+        b: Object,
+        /// The result in one sentence.
+        says: String,
+    }
+    Describe {
+        /// Family: `workloads`, `keys`, `metrics` and so on.
+        family: String,
+        #[serde(flatten)] listed: Listed,
+    }
     Diagnose {
-        workload: String, accelerators: u32, needed_samples_per_second: Option<f64>, needed_bytes_per_second: Option<f64>,
-        ceilings: Vec<Object>, largest_drop: Option<Object>, bytes_per_sample: Option<f64>,
-        device_bytes_per_sample: Option<f64>, opens_per_sample: Option<f64>, files: u64, file_bytes: u64, cores: u32,
-        took_s: f64, started: String, dataset: Object, storage: Object, loader: Object,
+        /// The workload.
+        workload: String,
+        /// Emulated accelerators.
+        accelerators: u32,
+        /// Rate that full utilisation needs.
+        needed_samples_per_second: Option<f64>,
+        /// The same in bytes.
+        needed_bytes_per_second: Option<f64>,
+        /// Each part alone, from the loader to the device: its rate.
+        ceilings: Vec<Object>,
+        /// The part behind which the rate falls the most.
+        largest_drop: Option<Object>,
+        /// Bytes that are read for a sample.
+        bytes_per_sample: Option<f64>,
+        /// Bytes of them that came from the device.
+        device_bytes_per_sample: Option<f64>,
+        /// Files that are opened for a sample.
+        opens_per_sample: Option<f64>,
+        /// Files of the dataset.
+        files: u64,
+        /// Their bytes.
+        file_bytes: u64,
+        /// Cores of the machine.
+        cores: u32,
+        /// Time that all measurements took.
+        took_s: f64,
+        /// Local time of the first.
+        started: String,
+        /// The dataset as planned.
+        dataset: Object,
+        /// The storage as planned.
+        storage: Object,
+        /// The loader as planned.
+        loader: Object,
     }
-    Generate { folder: String, files: u64, file_bytes: u64, files_written: u64, bytes_written: u64, seconds: f64 }
+    Generate {
+        /// The folder of the dataset.
+        folder: String,
+        /// Files of the dataset.
+        files: u64,
+        /// Their bytes.
+        file_bytes: u64,
+        /// Files that were made now.
+        files_written: u64,
+        /// Their bytes.
+        bytes_written: u64,
+        /// Time that took.
+        seconds: f64,
+    }
     Import {
-        log: String, kind: String, job: Object, duration_s: f64, access: Option<Object>, bytes: Option<u64>, latency: Object,
-        workload: String, assumed: Vec<String>, lost: Vec<String>,
+        /// The log.
+        log: String,
+        /// Its kind: `strace`, `darshan`, `dftracer`.
+        kind: String,
+        /// The job, as far as the log tells of it.
+        job: Object,
+        /// Time between its first and its last call.
+        duration_s: f64,
+        /// Sizes and order of reads.
+        access: Option<Object>,
+        /// Bytes that were read.
+        bytes: Option<u64>,
+        /// Latencies of reads.
+        latency: Object,
+        /// The workload as YAML.
+        workload: String,
+        /// Values that the log does not tell.
+        assumed: Vec<String>,
+        /// Facts of the log that no workload can say.
+        lost: Vec<String>,
     }
-    List { members: Vec<Listed> }
-    Plan { plan: Object, estimate: Object, free_bytes: Option<u64>, checkpoint: Option<Object>, without_effect: Vec<Value>, config: String }
-    Plot { plot: String, file: Option<String>, left_out: Vec<Object>, figure: Object }
+    List {
+        /// All of the family.
+        members: Vec<Listed>,
+    }
+    Plan {
+        /// All that is decided before the run.
+        plan: Object,
+        /// Consequences: bytes, memory, times, the required rate.
+        estimate: Object,
+        /// Free bytes of the file system of the data.
+        free_bytes: Option<u64>,
+        /// Checkpoints; `null` for none.
+        checkpoint: Option<Object>,
+        /// Keys that are given and change nothing.
+        without_effect: Vec<Value>,
+        /// The workload with every override, as YAML.
+        config: String,
+    }
+    Plot {
+        /// The plot's name.
+        plot: String,
+        /// The picture; `null` where none was written.
+        file: Option<String>,
+        /// Runs that are not drawn, and why.
+        left_out: Vec<Object>,
+        /// All values that are drawn.
+        figure: Object,
+    }
     Report {
-        title: String, program: String, opening: Vec<Object>, sources: Vec<Object>, answer: Option<Object>,
-        comparison: Option<Object>, findings: Vec<Object>, recommendations: Vec<Object>, advice: Vec<Object>,
-        doubts: Vec<Object>, figures: Vec<Object>, not_drawn: Vec<Object>, runs: Vec<Object>, left_out: Vec<Object>,
-        methods: Vec<Object>, setups: Vec<Object>, configuration: Object, experiments: Vec<Object>,
+        /// The title.
+        title: String,
+        /// The program and its version.
+        program: String,
+        /// Lines of the first screen.
+        opening: Vec<Object>,
+        /// Folders that were read.
+        sources: Vec<Object>,
+        /// The answer of all runs.
+        answer: Option<Object>,
+        /// Two sources side by side.
+        comparison: Option<Object>,
+        /// Findings, the most important first.
+        findings: Vec<Object>,
+        /// Runs to make next.
+        recommendations: Vec<Object>,
+        /// Advice, and what came of it.
+        advice: Vec<Object>,
+        /// Doubts, the worst first.
+        doubts: Vec<Object>,
+        /// Figures with their values.
+        figures: Vec<Object>,
+        /// Figures that cannot be drawn, and why.
+        not_drawn: Vec<Object>,
+        /// Each run.
+        runs: Vec<Object>,
+        /// Folders that are no usable run, and why.
+        left_out: Vec<Object>,
+        /// Methods, as a paper states them.
+        methods: Vec<Object>,
+        /// Machines and storages.
+        setups: Vec<Object>,
+        /// Settings that are the same in all runs.
+        configuration: Object,
+        /// Experiments with means and intervals.
+        experiments: Vec<Object>,
     }
     Run {
         #[serde(flatten)] summary: Summary,
@@ -118,45 +324,246 @@ keys! {
         #[serde(skip_serializing_if = "Option::is_none")] found: Option<FoundFolder>,
     }
     Scale {
-        workload: String, key: String, response: String, bound: f64, find: String, certain: Option<u64>,
-        not_decided: Option<[u64; 2]>, fails: Option<u64>, lacks_bytes_per_second: Option<f64>, why: String,
-        stopped: Option<String>, runs: u64, took_s: f64, from: u64, max: u64, numbers: Vec<Object>, again: Vec<u64>,
-        dataset: Option<Object>, overrides: Vec<String>, notes: Vec<String>, results: String,
+        /// The workload.
+        workload: String,
+        /// The number that is searched: `accelerators` or another key.
+        key: String,
+        /// The metric that has to hold.
+        response: String,
+        /// Its bound.
+        bound: f64,
+        /// `largest` or `smallest`.
+        find: String,
+        /// The number that is certain; `null` where none is.
+        certain: Option<u64>,
+        /// First and last number that is open.
+        not_decided: Option<[u64; 2]>,
+        /// The first number that certainly fails.
+        fails: Option<u64>,
+        /// Rate that lacks there.
+        lacks_bytes_per_second: Option<f64>,
+        /// The bound there, in words.
+        why: String,
+        /// Reason for which the search ended early.
+        stopped: Option<String>,
+        /// Runs that were made.
+        runs: u64,
+        /// Time they took.
+        took_s: f64,
+        /// First number of the range.
+        from: u64,
+        /// Last number of the range.
+        max: u64,
+        /// Each number that was run, with its values.
+        numbers: Vec<Object>,
+        /// Numbers that would be run next.
+        again: Vec<u64>,
+        /// The dataset that all runs read.
+        dataset: Option<Object>,
+        /// Settings of every run.
+        overrides: Vec<String>,
+        /// Remarks on the range.
+        notes: Vec<String>,
+        /// The folder of the results.
+        results: String,
     }
     ScaleDryRun {
-        runs_without_noise: u64, max_runs: u64, dataset_bytes: u64, free_bytes: Option<u64>, datasets: Vec<Object>,
-        if_storage_delivers: Vec<Object>, read_bytes_per_run: [u64; 2], read_bytes: u64,
-        seconds_per_run_least: f64, seconds_least: f64, budget_s: f64, from: u64, max: u64, overrides: Vec<String>,
+        /// Runs, if none has to be repeated.
+        runs_without_noise: u64,
+        /// Runs at most.
+        max_runs: u64,
+        /// Bytes of the dataset.
+        dataset_bytes: u64,
+        /// Free bytes of the file system of the data.
+        free_bytes: Option<u64>,
+        /// Each dataset that would be read.
+        datasets: Vec<Object>,
+        /// Time of the runs by the rate of the storage.
+        if_storage_delivers: Vec<Object>,
+        /// Bytes that the smallest and the largest run read.
+        read_bytes_per_run: [u64; 2],
+        /// Bytes that all read.
+        read_bytes: u64,
+        /// Time of a run, if no accelerator waits.
+        seconds_per_run_least: f64,
+        /// The same of all.
+        seconds_least: f64,
+        /// Time after which no run is started.
+        budget_s: f64,
+        /// First number of the range.
+        from: u64,
+        /// Last number of the range.
+        max: u64,
+        /// Settings of every run.
+        overrides: Vec<String>,
+        /// Remarks on the range.
         notes: Vec<String>,
     }
     Scan { #[serde(flatten)] found: FoundFolder }
-    StudyDryRun { runs: Vec<Object>, run_s: f64, generation_s: f64, generate_bytes: u64, fits_disk: bool }
-    StudyNew {
-        csv: String, design: String, estimates: String, runs: u64, factors: Vec<Object>, replicates: u64, seed: u64,
-        aliases: Option<Object>, comments: Vec<String>,
+    StudyDryRun {
+        /// Each run that would be made.
+        runs: Vec<Object>,
+        /// Time of all runs.
+        run_s: f64,
+        /// Time of making datasets.
+        generation_s: f64,
+        /// Bytes of datasets that would be made.
+        generate_bytes: u64,
+        /// Whether they fit on the disk.
+        fits_disk: bool,
     }
-    StudyRun { finished: u64, failed: Vec<Object>, stopped: bool, rows: Vec<Object> }
-    StudyShow { runs: Vec<Object> }
+    StudyNew {
+        /// The CSV that was written.
+        csv: String,
+        /// The design.
+        design: String,
+        /// Effects that it estimates.
+        estimates: String,
+        /// Rows.
+        runs: u64,
+        /// Factors with their levels.
+        factors: Vec<Object>,
+        /// Runs of each experiment.
+        replicates: u64,
+        /// Seed of the order.
+        seed: u64,
+        /// Effects that cannot be told apart.
+        aliases: Option<Object>,
+        /// Comments of the CSV.
+        comments: Vec<String>,
+    }
+    StudyRun {
+        /// Runs that finished.
+        finished: u64,
+        /// Runs that failed, and why.
+        failed: Vec<Object>,
+        /// Whether it was stopped.
+        stopped: bool,
+        /// Each row and what became of it.
+        rows: Vec<Object>,
+    }
+    StudyShow {
+        /// The plan of each run that was asked for.
+        runs: Vec<Object>,
+    }
     StudyStatus {
-        study: String, overview: Object, left_s: Option<f64>, rows: Vec<Object>, precision: Value, without_a_row: Vec<Value>,
+        /// The CSV.
+        study: String,
+        /// Rows by state.
+        overview: Object,
+        /// Time that the rest takes; `null` is unknown.
+        left_s: Option<f64>,
+        /// Each row and its state.
+        rows: Vec<Object>,
+        /// How well the metric is known, with `--until`.
+        precision: Value,
+        /// Results that belong to no row.
+        without_a_row: Vec<Value>,
     }
     System {
-        hostname: String, components: Vec<[String; 2]>, cpus: u32, cpus_online: Option<u32>,
+        /// The machine's name.
+        hostname: String,
+        /// Programs and libraries, with versions.
+        components: Vec<[String; 2]>,
+        /// Cores that may be used.
+        cpus: u32,
+        /// Cores that are online.
+        cpus_online: Option<u32>,
+        /// Sockets.
         #[serde(skip_serializing_if = "Option::is_none")] sockets: Option<u32>,
+        /// Cores of all sockets.
         #[serde(skip_serializing_if = "Option::is_none")] cores: Option<u32>,
-        memory_bytes: Option<u64>, processor: String, kernel: String, cpuinfo: Vec<[String; 2]>,
-        meminfo: Vec<[String; 2]>, networks: Vec<Object>, data_mount: Option<Object>, results_mount: Option<Object>,
+        /// Memory.
+        memory_bytes: Option<u64>,
+        /// Kind of processor.
+        processor: String,
+        /// The kernel.
+        kernel: String,
+        /// Lines of `/proc/cpuinfo`.
+        cpuinfo: Vec<[String; 2]>,
+        /// Lines of `/proc/meminfo`.
+        meminfo: Vec<[String; 2]>,
+        /// Network interfaces.
+        networks: Vec<Object>,
+        /// The file system of the data.
+        data_mount: Option<Object>,
+        /// The file system of the results.
+        results_mount: Option<Object>,
     }
     Trials {
-        workload: String, asked: Vec<String>, #[serde(skip_serializing_if = "Option::is_none")] plan: Option<Object>,
-        baseline: Option<Object>, advice: Vec<Object>, stopped: Option<String>, runs: u64, took_s: f64, results: String,
+        /// The workload.
+        workload: String,
+        /// Overrides that were given.
+        asked: Vec<String>,
+        /// The plan of the workload as it is.
+        #[serde(skip_serializing_if = "Option::is_none")] plan: Option<Object>,
+        /// Its runs as it is; `null` where none finished.
+        baseline: Option<Object>,
+        /// Each change: prediction, what was tried, outcome.
+        advice: Vec<Object>,
+        /// Reason for which the trials ended early.
+        stopped: Option<String>,
+        /// Runs that were made.
+        runs: u64,
+        /// Time they took.
+        took_s: f64,
+        /// The folder of the results.
+        results: String,
     }
     Tune {
-        workload: String, goal: String, best: Object, decided: bool, stopped: Option<String>,
-        client_leaves_percent: Option<f64>, left_out: Vec<Object>, compared_at_accelerators: Option<u64>,
-        fed_accelerators: Option<u64>, settings: u64, runs: u64, took_s: f64, tried: Vec<Object>, yaml: String,
-        command: String, results: String,
+        /// The workload.
+        workload: String,
+        /// `au`, `throughput` or `accelerators`.
+        goal: String,
+        /// The setting that was found.
+        best: Object,
+        /// Whether that is certain.
+        decided: bool,
+        /// Reason for which the search ended early.
+        stopped: Option<String>,
+        /// Utilisation that the client alone leaves.
+        client_leaves_percent: Option<f64>,
+        /// Settings that were not tried, and why.
+        left_out: Vec<Object>,
+        /// Accelerators at which settings were compared.
+        compared_at_accelerators: Option<u64>,
+        /// Accelerators that the setting feeds.
+        fed_accelerators: Option<u64>,
+        /// Settings of the grid.
+        settings: u64,
+        /// Runs that were made.
+        runs: u64,
+        /// Time they took.
+        took_s: f64,
+        /// Each setting that was tried.
+        tried: Vec<Object>,
+        /// The setting as YAML.
+        yaml: String,
+        /// The command that runs it.
+        command: String,
+        /// The folder of the results.
+        results: String,
     }
-    Verify { folder: String, files: u64, bytes: u64, bad_files: u64, bad: Vec<String> }
-    Whatif { run_dir: String, measured_au_percent: Option<f64>, as_it_was: Option<Object>, whatif: Vec<Object> }
+    Verify {
+        /// The folder of the dataset.
+        folder: String,
+        /// Files that were compared.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Files that differ.
+        bad_files: u64,
+        /// Their names and what differs.
+        bad: Vec<String>,
+    }
+    Whatif {
+        /// The folder of the run.
+        run_dir: String,
+        /// Utilisation as measured.
+        measured_au_percent: Option<f64>,
+        /// Prediction without a change, which tells how good predictions are.
+        as_it_was: Option<Object>,
+        /// Each change and its prediction.
+        whatif: Vec<Object>,
+    }
 }
