@@ -40,6 +40,9 @@ class Failed(Exception):
 def run_child(argv, fine=(0,)):
     """Run to the end, in the workspace. Resources are those of the child and of the children it waited for; `fine` are the exit codes of success."""
     argv = [str(word) for word in argv]
+    for option, folder in zip(argv, argv[1:]):
+        if option == "--data":
+            Path(folder).mkdir(parents=True, exist_ok=True)
     program = shutil.which(argv[0])
     if program is None:
         raise Failed(f"there is no `{argv[0]}`\n  hint: run `cargo xtask setup --bench`")

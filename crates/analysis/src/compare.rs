@@ -210,6 +210,13 @@ impl Comparison {
             && verdicts
                 .all(|one| matches!(one, ComparisonVerdict::Same | ComparisonVerdict::NotWorse))
     }
+
+    /// Whether it is not met only because the runs do not tell.
+    pub fn is_open(&self) -> bool {
+        let has_all = self.only_in_a.is_empty() && self.only_in_b.is_empty();
+        let mut verdicts = self.findings.iter().map(|finding| finding.verdict);
+        has_all && !self.is_met() && verdicts.all(|one| one != ComparisonVerdict::Differs)
+    }
 }
 
 /// Compare the experiments that `a` and `b` share.

@@ -86,7 +86,7 @@ pub enum DatasetError {
         share: Option<FileShare>,
     },
     /// There are not enough files that others made.
-    #[error("the plan wants {wanted} {extension} files to {purpose} on, and there are {found}")]
+    #[error("the plan wants {} to {purpose} on, and there are {found}", units::counted(*wanted, &format!("{extension} file")))]
     TooFew {
         /// `train` or `evaluate`.
         purpose: &'static str,

@@ -1,10 +1,14 @@
 //! Arguments that several commands share. Nothing is checked here that clap does not check.
 
-use crate::messages::Verbosity;
+use crate::messages::{self, Verbosity};
 use crate::progress::Viewer;
+use crate::time;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, ColorChoice, ValueEnum};
 use feedrate_spec::plan::Cache;
+use feedrate_spec::workload::with_whole_key;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -86,14 +90,36 @@ impl CacheArguments {
     }
 }
 
+/// The word by which Hydra's users choose a workload.
+pub(crate) const HYDRA_WORKLOAD: &str = "workload=";
+
+fn workload_word(text: &str) -> Result<String, Infallible> {
+    text.strip_prefix(HYDRA_WORKLOAD).map_or_else(|| override_word(text), |name| Ok(name.into()))
+}
+
+/// With the whole key, where its last word or another program's was typed.
+fn override_word(text: &str) -> Result<String, Infallible> {
+    Ok(with_whole_key(text).map_or_else(|| text.into(), |(whole, _)| whole))
+}
+
+/// Say which keys were meant by other words.
+pub(crate) fn tell_whole_keys(matches: &ArgMatches) {
+    let typed = ["workload", "overrides"].map(|id| matches.try_get_raw(id).ok().flatten());
+    let typed = typed.into_iter().flatten().flatten().map(|text| text.to_string_lossy());
+    let known = typed.filter_map(|text| Some((with_whole_key(&text)?.1, text)));
+    for (key, text) in known.collect::<BTreeMap<_, _>>() {
+        messages::note(format!("note: `{text}` sets `{key}`"));
+    }
+}
+
 /// The workload, the folder of its data, its scale.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DataArguments {
     /// A bundled workload (`feedrate list`), a YAML file, or the folder of a run.
-    #[arg(required_unless_present = "data", default_value = "", hide_default_value = true)]
+    #[arg(required_unless_present = "data", default_value = "", hide_default_value = true, value_parser = workload_word)]
     pub(crate) workload: String,
     /// Settings that override the workload's: `reader.batch_size=4 train.epochs=2`.
-    #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false)]
+    #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false, value_parser = override_word)]
     pub(crate) overrides: Vec<String>,
     /// Emulated accelerators [default: the workload's number, else 1].
     #[arg(short = 'n', long, value_name = "N", help_heading = WHAT)]
@@ -174,8 +200,8 @@ pub(crate) struct LaunchArguments {
     /// The MPI library to load under a launcher [default: the one that is found].
     #[arg(long, value_name = "PATH")]
     pub(crate) mpi_library: Option<PathBuf>,
-    /// Seconds that a process waits for the others in a step before it names those that are missing.
-    #[arg(long, value_name = "SECONDS", default_value_t = LaunchArguments::default().rank_timeout)]
+    /// Time that a process waits for the others in a step before it names those that are missing.
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "600s")]
     pub(crate) rank_timeout: f64,
 }
 

@@ -229,7 +229,7 @@ fn told(kinds: &[(String, u64)]) -> String {
     let mut told: Vec<String> =
         told.map(|(what, files)| format!("{} {what}", units::count(*files))).collect();
     if kinds.len() > TOLD_MAX {
-        told.push(format!("{} more kinds", kinds.len() - TOLD_MAX));
+        told.push(units::counted((kinds.len() - TOLD_MAX) as u64, "more kind"));
     }
     told.join(", ")
 }

@@ -10,10 +10,10 @@ use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::told_apart;
 
-/// Reasons to exit with 3.
+/// Reasons to exit with 3, or with 4 where nobody can tell.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 3 if the accelerator utilisation is below these percent or unknown, or memory served most of the bytes.
+    /// Exit with 3 if the accelerator utilisation is below these percent, with 4 if it is unknown or memory served most of the bytes.
     #[arg(long, value_name = "AU", allow_negative_numbers = true, help_heading = OUTPUT)]
     fail_below_au: Option<f64>,
     /// Exit with 3 on any of these verdicts, doubts or severities, with commas between; a severity stands for itself and worse.
@@ -59,26 +59,32 @@ impl GateArguments {
     pub(crate) fn exit(&self, summary: &Summary) -> Exit {
         let below = self.below(&summary.answer);
         let seen = self.seen(summary.verdict.name, &summary.doubts);
-        let unmet: Vec<String> = below.into_iter().chain(seen).collect();
-        for why in &unmet {
-            messages::say(format!("unmet: {why}"));
+        let unmet = seen.into_iter().map(|why| (Exit::Unmet, why));
+        let unmet: Vec<(Exit, String)> = below.into_iter().chain(unmet).collect();
+        for (exit, why) in &unmet {
+            let word = if *exit == Exit::Undecided { "not decided" } else { "unmet" };
+            messages::say(format!("{word}: {why}"));
         }
-        if unmet.is_empty() { Exit::Fine } else { Exit::Unmet }
+        let exits = || unmet.iter().map(|(exit, _)| *exit);
+        exits().find(|exit| *exit == Exit::Unmet).or_else(|| exits().next()).unwrap_or(Exit::Fine)
     }
 
-    fn below(&self, answer: &Answer) -> Option<String> {
+    /// Reason for which the utilisation is not known to reach the bar: it does not, or nobody can tell.
+    fn below(&self, answer: &Answer) -> Option<(Exit, String)> {
         let least = self.fail_below_au?;
         let asks = format!("and `--fail-below-au` asks for {least} %");
         match answer.au_percent {
             _ if answer.kind == AnswerKind::Unknown => {
-                Some(format!("the utilisation is unknown, {asks}"))
+                Some((Exit::Undecided, format!("the utilisation is unknown, {asks}")))
             }
-            None => Some(format!("there is no utilisation, {asks}")),
+            None => Some((Exit::Undecided, format!("there is no utilisation, {asks}"))),
             Some(au) if au < least => {
-                Some(format!("the utilisation is {} %, {asks}", told_apart(au, least)))
+                let says = format!("the utilisation is {} %, {asks}", told_apart(au, least));
+                Some((Exit::Unmet, says))
             }
             Some(_) => answer.is_memory_served.then(|| {
-                format!("memory served the bytes and says nothing of the storage, {asks}")
+                let says = "memory served the bytes and says nothing of the storage";
+                (Exit::Undecided, format!("{says}, {asks}"))
             }),
         }
     }
@@ -135,17 +141,18 @@ mod tests {
         check(&record(), Some(50.1), &[], Exit::Unmet);
         let mut without_compute = record();
         without_compute.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
-        check(&without_compute, Some(0.0), &[], Exit::Unmet);
+        check(&without_compute, Some(0.0), &[], Exit::Undecided);
         let mut cached = simple(&[(0, 500, 0, 1_000_000); 20]);
         check(&cached, Some(100.0), &[], Exit::Fine);
         cached.epochs[0].host.process_device_read_bytes = Some(0);
         cached.epochs[0].host.resident_before_bytes = Some(20_000_000);
-        check(&cached, Some(0.0), &[], Exit::Unmet);
+        check(&cached, Some(0.0), &[], Exit::Undecided);
         let mut decoded = simple(&[(500, 500, 0, 1_000_000); 20]);
         wait_alone(&mut decoded, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
         check(&decoded, Some(40.0), &[], Exit::Fine);
         decoded.epochs[0].host = cached.epochs[0].host.clone();
-        check(&decoded, Some(40.0), &[], Exit::Unmet);
+        check(&decoded, Some(40.0), &[], Exit::Undecided);
+        check(&decoded, Some(40.0), &["decode-bound"], Exit::Unmet);
     }
 
     #[test]
@@ -153,7 +160,7 @@ mod tests {
         let mut close = Summary::new(&record()).answer;
         close.au_percent = Some(89.997);
         let gates = GateArguments { fail_below_au: Some(90.0), fail_on: Vec::new() };
-        let told = gates.below(&close).unwrap();
+        let (_, told) = gates.below(&close).unwrap();
         assert!(told.starts_with("the utilisation is 89.997 %, "), "{told}");
     }
 

@@ -21,9 +21,14 @@ use std::time::Duration;
 pub(crate) fn rank_timeout(seconds: f64) -> Result<Duration, UsageError> {
     let timeout = Duration::try_from_secs_f64(seconds).ok().filter(|timeout| !timeout.is_zero());
     timeout.ok_or_else(|| {
-        let message = format!("`--rank-timeout {seconds}` is no time to wait");
-        UsageError::new(message, "give seconds, more than none")
+        let message = format!("a `--rank-timeout` of {seconds} s is no time to wait");
+        UsageError::new(message, "give more than none, as `600s`")
     })
+}
+
+/// Whether this process is the one that speaks for all that a launcher started.
+pub(crate) fn is_told() -> bool {
+    mpi::launched(|name| std::env::var(name).ok()).is_none_or(|launched| launched.rank == 0)
 }
 
 /// Accelerators of a run of `processes`: `all` of them or so many `per_process`; `None` leaves it to the workload.

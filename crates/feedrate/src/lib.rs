@@ -7,13 +7,14 @@ mod text;
 mod messages;
 mod interrupt;
 mod progress;
+mod time;
 mod cli;
 mod output;
 mod front;
 mod bundled;
 mod catalog;
-mod time;
 mod asked;
+mod recognise;
 mod resolve;
 mod launch;
 mod results;
@@ -49,6 +50,7 @@ pub fn feedrate() -> ExitCode {
             if let Err(error) = command::refuse_numbers(&usage, std::env::args_os()) {
                 return ended(Err(error)).into();
             }
+            let usage = command::with_tip(usage, std::env::args());
             let exit = ended(messages::print_usage(&usage));
             command::hint(&usage).into_iter().for_each(messages::say);
             return exit.into();

@@ -7,6 +7,7 @@ use crate::cli::{DataArguments, LaunchArguments};
 use crate::exit::{UsageError, refuse};
 use crate::messages;
 use crate::output::is_root;
+use crate::recognise::refuse_other;
 use feedrate_measure::record::file::{RECORD_FILE, read_text, read_text_bounded};
 use feedrate_results::file_kind::FileKind;
 use feedrate_results::load_run;
@@ -222,7 +223,9 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
         let (message, hint) = other.instead_of(FileKind::Workload, file);
         return refuse(message, hint);
     }
-    if !is_file(wanted) {
+    if file.exists() {
+        refuse_other(file)?;
+    } else if !is_file(wanted) {
         return Err(unknown(wanted).into());
     }
     let yaml = read_text(file).map_err(|error| {

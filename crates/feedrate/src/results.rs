@@ -6,6 +6,7 @@ use anyhow::Context;
 use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
+use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::{Record, StudyRun, file};
 use feedrate_results::leftovers::{left_by_another, put_results_aside};
 use feedrate_results::place::make_run_dir;
@@ -134,12 +135,44 @@ pub(crate) fn make_new(folder: &Path) -> anyhow::Result<PathBuf> {
 pub(crate) struct RunFolder {
     /// Where.
     pub(crate) path: PathBuf,
+    /// Folders that were made for it, itself first: with nothing in them they go again.
+    made: Vec<PathBuf>,
+    /// Nobody had left results in it.
+    is_new: bool,
     _lock: Option<File>,
 }
 
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        let names = self.path.join(NAMES_FILE);
+        let entries = || fs::read_dir(&self.path).into_iter().flatten().flatten();
+        if self.is_new && entries().all(|entry| entry.path() == names) {
+            let _ = fs::remove_file(&names);
+        }
+        // A folder with something in it is not removed, nor are those around it.
+        let _ = self.made.iter().try_for_each(fs::remove_dir);
+    }
+}
+
+/// The folders on the way to `path` that are not there yet, itself first.
+fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let missing = path.ancestors().take_while(|at| !at.as_os_str().is_empty() && !at.exists());
+    missing.map(Path::to_path_buf).collect()
+}
+
 impl RunFolder {
+    /// Make one in `parent`, named by the time.
+    pub(crate) fn make_in(parent: &Path, asked: &str) -> anyhow::Result<Self> {
+        let missing = missing_folders(parent);
+        let mut folder = Self::take(make_folder(parent, "")?, asked)?;
+        folder.made = [vec![folder.path.clone()], missing].concat();
+        folder.is_new = true;
+        Ok(folder)
+    }
+
     /// Take a folder that the user named by `asked`.
     pub(crate) fn take(path: PathBuf, asked: &str) -> anyhow::Result<Self> {
+        let made = missing_folders(&path);
         fs::create_dir_all(&path).map_err(|source| StorageError::new("make", &path, source))?;
         refuse_root(&path, asked)?;
         let folder =
@@ -150,13 +183,16 @@ impl RunFolder {
                 format!("give each run a folder of its own with {asked}"),
             ),
             // Where there are no such locks, nobody is kept away.
-            locked => Ok(RunFolder { path, _lock: locked.is_ok().then_some(folder) }),
+            locked => {
+                let lock = locked.is_ok().then_some(folder);
+                Ok(RunFolder { path, made, is_new: false, _lock: lock })
+            }
         }
     }
 
     /// Take a folder that holds no results.
     pub(crate) fn take_new(path: &Path) -> anyhow::Result<Self> {
-        let folder = Self::take(path.to_path_buf(), "`--run-dir`")?;
+        let mut folder = Self::take(path.to_path_buf(), "`--run-dir`")?;
         if let Some(name) = left_by_another(path) {
             return refuse(
                 format!(
@@ -166,6 +202,7 @@ impl RunFolder {
                 "give a folder that is empty, or not there yet",
             );
         }
+        folder.is_new = true;
         Ok(folder)
     }
 
@@ -240,9 +277,29 @@ mod tests {
     }
 
     #[test]
+    fn folders_in_which_nothing_was_written_are_not_left() {
+        let root = tempfile::tempdir().unwrap();
+        let check = |written: &str, is_left: bool| {
+            let taken = RunFolder::make_in(&root.path().join("results/tiny"), "").unwrap();
+            fs::write(taken.path.join(written), "").unwrap();
+            let path = taken.path.clone();
+            drop(taken);
+            assert_eq!(path.exists(), is_left, "{written}");
+            assert_eq!(root.path().join("results").exists(), is_left, "{written}");
+        };
+        check(NAMES_FILE, false);
+        check("dlio.log", true);
+        let own = root.path().join("own");
+        fs::create_dir(&own).unwrap();
+        drop(RunFolder::take_new(&own).unwrap());
+        assert!(own.exists(), "it was there before");
+    }
+
+    #[test]
     fn a_folder_with_results_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
         let run_dir = folder.path().join("run");
+        fs::create_dir(&run_dir).unwrap();
         let held = RunFolder::take_new(&run_dir).unwrap();
         let refused = |word: &str| {
             let error = RunFolder::take_new(&run_dir).err().unwrap();

@@ -118,7 +118,10 @@ fn of_folder(summary: &Summary, record: &Record, found: &FoundFolder) -> String 
         Some(ceiling) => {
             format!("{}; compute time unknown: the loader's ceiling\n{ceiling}", found.line())
         }
-        None => format!("{}\n{}", found.line(), answer(summary, record)),
+        None => {
+            let step = units::seconds(record.plan.train.compute.mean_s());
+            format!("{}; steps of {step}\n{}", found.line(), answer(summary, record))
+        }
     }
 }
 

@@ -80,9 +80,11 @@ pub(crate) fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.into();
     }
-    let kept: String = text.chars().take(characters - 1).collect();
-    let words = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
-    format!("{words} …")
+    let kept: String = text.chars().take(characters.saturating_sub(1)).collect();
+    match kept.rsplit_once(' ') {
+        Some((words, _)) => format!("{words} …"),
+        None => format!("{kept}…"),
+    }
 }
 
 /// The text, or as many of its first clauses as so many characters hold; of a first one that is too long its words.
@@ -315,7 +317,7 @@ mod tests {
             (23, "read_threads,batch 1,14"),
             (22, "read_threads,bat… 1,14"),
             (10, "read… 1,14"),
-            (9, "read_thr …"),
+            (9, "read_thr…"),
         ] {
             assert_eq!(setting("read_threads,batch", "1,14", characters), expected);
         }
@@ -347,6 +349,9 @@ mod tests {
         assert_eq!(super::clauses("one: two; three", 12), "one: two");
         assert_eq!(super::clauses("one: two; three", 7), "one");
         assert_eq!(super::clauses("one two; three", 6), "one …");
+        for (characters, expected) in [(13, "read_threads…"), (4, "rea…"), (1, "…")] {
+            assert_eq!(super::cut("read_threads_and_more", characters), expected);
+        }
     }
 
     #[test]

@@ -1,16 +1,39 @@
-//! Times on the command line.
+//! Times on the command line, each with its unit: of a bare number nobody knows whether seconds or milliseconds are meant.
 
-use crate::exit::UsageError;
 use jiff::SignedDuration;
 
-/// `90`, `30m`, `1h 30m` as seconds.
-pub(crate) fn seconds(flag: &str, text: &str) -> Result<f64, UsageError> {
-    let number = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
-    let with_unit = || text.parse::<SignedDuration>().ok().map(|time| time.as_secs_f64());
-    number.or_else(with_unit).filter(|seconds| *seconds >= 0.0).ok_or_else(|| {
-        UsageError::new(
-            format!("`{flag} {text}` is no time"),
-            "write seconds, or a time as `30m`, `8h`, `1h 30m`",
-        )
-    })
+/// `50ms`, `30m`, `1h 30m` as seconds; of bare numbers only 0 is a time.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(0.0) => Ok(0.0),
+        Ok(_) => Err(format!("it has no unit: write `{text}s`, or `{text}ms`")),
+        Err(_) => {
+            let time = text.parse::<SignedDuration>().ok().map(|time| time.as_secs_f64());
+            let time = time.filter(|seconds| *seconds >= 0.0);
+            time.ok_or_else(|| "write a time as `50ms`, `30s`, `1h 30m`".to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit() {
+        for (text, expected) in [
+            ("50ms", Ok(0.05)),
+            ("1.5s", Ok(1.5)),
+            ("0.5 s", Ok(0.5)),
+            ("1h 30m", Ok(5400.0)),
+            ("0", Ok(0.0)),
+            ("50", Err("it has no unit: write `50s`, or `50ms`")),
+            ("0.05", Err("it has no unit: write `0.05s`, or `0.05ms`")),
+            ("-1s", Err("write a time as `50ms`, `30s`, `1h 30m`")),
+            ("soon", Err("write a time as `50ms`, `30s`, `1h 30m`")),
+            ("", Err("write a time as `50ms`, `30s`, `1h 30m`")),
+        ] {
+            assert_eq!(seconds(text), expected.map_err(str::to_string), "{text}");
+        }
+    }
 }

@@ -22,17 +22,17 @@ pub(super) static CLASS: Class = Class {
 
 /// Some make datasets or copies, which are gone when they end; the last keeps its copy.
 const COMMANDS: [&[&str]; 5] = [
-    &["advise", "workload.yaml", "--try", "--cold", "--budget", "3"],
+    &["advise", "workload.yaml", "--try", "--cold", "--budget", "3s"],
     &[
         "tune",
         "workload.yaml",
         "--cold",
         "--budget",
-        "3",
+        "3s",
         "--keys",
         "dataset.format,reader.read_threads",
     ],
-    &["diagnose", "workload.yaml", "--budget", "1"],
+    &["diagnose", "workload.yaml", "--budget", "1s"],
     &["run", "workload.yaml", "reader.stage=copy"],
     &[
         "run",

@@ -70,6 +70,7 @@ fn run(case: &mut Case) -> Result<u32> {
     if place == Place::Study {
         case.write("full/study.csv", STUDY)?;
         case.write("full/workload.yaml", WORKLOAD)?;
+        case.write("full/data/.keep", "")?;
     }
     let ended = attempt(case, place)?.with_code(&[0, 1])?;
     ensure!(

@@ -39,7 +39,7 @@ fn run(case: &mut Case) -> Result<u32> {
     let signal = case.random.pick(&[Signal::KILL, Signal::STOP]);
     let count = count.to_string();
     let own = case.program("feedrate").display().to_string();
-    let words = [&own, "run", "workload.yaml", "--rank-timeout", "4", "--run-dir", "out"];
+    let words = [&own, "run", "workload.yaml", "--rank-timeout", "4s", "--run-dir", "out"];
     let mut job = case.start(launcher[0], &[&launcher[1..], &[count.as_str()], &words].concat())?;
     let start = Instant::now();
     while !case.path("out/record.json").exists() {

@@ -12,7 +12,7 @@ use feedrate_report::output::Schema;
 use feedrate_results::load_run;
 use feedrate_run::system;
 use feedrate_spec::units;
-use feedrate_spec::workload::{self, Strictness};
+use feedrate_spec::workload::{self, Strictness, client_costs};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,8 +43,8 @@ pub(super) struct CalibrateArguments {
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
     /// Measure for about this long.
-    #[arg(long, value_name = "TIME", default_value = "12s")]
-    time: String,
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "12s")]
+    time: f64,
     /// The Python that the training uses.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: PathBuf,
@@ -73,22 +73,13 @@ struct Calibration {
     batch_cpu_seconds: BTreeMap<u32, f64>,
 }
 
-/// Keys of `client:` in their order.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct ClientCosts {
-    per_sample: Option<f64>,
-    per_byte: Option<f64>,
-    per_batch: Option<f64>,
-    handover_bytes_per_second: Option<f64>,
-    receive_per_batch: Option<f64>,
-    receive_per_byte: Option<f64>,
-    receive_wait_share: Option<f64>,
-    start_per_epoch: Option<f64>,
-}
+/// Costs by their keys of `client:`; `None` is not known.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+struct ClientCosts(BTreeMap<String, Option<f64>>);
 
 /// Measure, and say or write it.
 pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> {
-    let seconds = time::seconds("--time", &arguments.time)?;
     // Whatever is wrong with it is said before it has cost a measurement.
     let before = arguments.output.as_deref().map(workload_text).transpose()?;
     if resolve::is_run(&arguments.made_by) {
@@ -107,7 +98,7 @@ pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> 
             "name the Python file of a training",
         );
     }
-    let told = measure(arguments, script, function, seconds)?;
+    let told = measure(arguments, script, function)?;
     finish(arguments, before, &told, &told.section(&arguments.made_by))
 }
 
@@ -144,12 +135,11 @@ fn estimate(folder: &str) -> anyhow::Result<Estimate> {
         let (message, hint) = not_told(why);
         UsageError::new(format!("`{folder}` does not tell what its loader costs: {message}"), hint)
     })?;
-    let client = ClientCosts {
-        per_sample: Some(told.per_sample_s),
-        start_per_epoch: Some(told.start_per_epoch_s),
-        ..ClientCosts::default()
-    };
-    Ok(Estimate { client, is_estimate: true })
+    let mut client: BTreeMap<String, Option<f64>> =
+        client_costs().map(|key| (key.to_string(), None)).collect();
+    client.insert("per_sample".into(), Some(told.per_sample_s));
+    client.insert("start_per_epoch".into(), Some(told.start_per_epoch_s));
+    Ok(Estimate { client: ClientCosts(client), is_estimate: true })
 }
 
 const SCRIPT_INSTEAD: &str = "`feedrate calibrate SCRIPT.py:FUNCTION` measures it";
@@ -203,7 +193,6 @@ fn measure(
     arguments: &CalibrateArguments,
     script: &str,
     function: &str,
-    seconds: f64,
 ) -> anyhow::Result<Calibration> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let helper = folder.path().join(HELPER_FILE);
@@ -212,7 +201,12 @@ fn measure(
     let numbers = [arguments.batch, arguments.workers].map(|of| of.unwrap_or(0).to_string());
     let python = &arguments.python;
     let mut command = Command::new(python);
-    command.arg(&helper).args([script, function]).args(numbers).arg(seconds.to_string()).arg(&told);
+    command
+        .arg(&helper)
+        .args([script, function])
+        .args(numbers)
+        .arg(arguments.time.to_string())
+        .arg(&told);
     let status = command.stdin(Stdio::null()).status().map_err(|error| {
         let message = format!("cannot start `{}`: {error}", python.display());
         UsageError::new(message, "name the Python of your training with `--python`")
@@ -236,17 +230,7 @@ impl Estimate {
 impl ClientCosts {
     /// As a workload has it: what is known.
     fn section(&self) -> String {
-        let costs = [
-            ("per_sample", self.per_sample),
-            ("per_byte", self.per_byte),
-            ("per_batch", self.per_batch),
-            ("handover_bytes_per_second", self.handover_bytes_per_second.map(f64::round)),
-            ("receive_per_batch", self.receive_per_batch),
-            ("receive_per_byte", self.receive_per_byte),
-            ("receive_wait_share", self.receive_wait_share),
-            ("start_per_epoch", self.start_per_epoch),
-        ];
-        let known = costs.iter().filter_map(|(key, cost)| cost.map(|cost| (key, cost)));
+        let known = client_costs().filter_map(|key| Some((key, (*self.0.get(key)?)?)));
         let lines: String =
             known.map(|(key, cost)| format!("  {key}: {}\n", in_yaml(cost))).collect();
         format!("client:\n{lines}")
@@ -291,7 +275,7 @@ fn counted(workers: u32) -> String {
 /// A number that every reader of YAML takes for one.
 fn in_yaml(number: f64) -> String {
     match number {
-        number if number == 0.0 || number >= 1e3 => number.to_string(),
+        number if number == 0.0 || number >= 1e3 => number.round().to_string(),
         number => format!("{number:.3e}"),
     }
 }

@@ -34,8 +34,8 @@ Examples:
   feedrate compare before.csv after.csv --no-worse-than 2%     a gate for CI
   feedrate compare job.darshan results/unet3d/RUN
 
-Exit codes: 0 shown for every experiment; 2 bad usage, nothing to compare, or the same run on both sides; 3 not shown, \
-or a side lacks an experiment or has a run that must not be used.")]
+Exit codes: 0 shown for every experiment; 2 bad usage, nothing to compare, or the same run on both sides; 3 they differ, \
+or a side lacks an experiment; 4 not decided.")]
 pub(super) struct CompareArguments {
     /// Folder of a run (feedrate's or DLIO's), a folder above several, the CSV of a study, or the I/O log of a real job.
     a: PathBuf,
@@ -122,7 +122,8 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     } else {
         messages::print_page(&page(arguments, &found, question))?;
     }
-    Ok(if found.is_met() { Exit::Fine } else { Exit::Unmet })
+    let otherwise = if found.is_open() { Exit::Undecided } else { Exit::Unmet };
+    Ok(if found.is_met() { Exit::Fine } else { otherwise })
 }
 
 fn responses(names: &[String]) -> Result<Vec<&'static Metric>, UsageError> {

@@ -71,16 +71,16 @@ fn generate_on(
         })))?;
     } else if files == 0 {
         messages::print_page(&format!(
-            "{} is whole already: {} files, {}",
+            "{} is whole already: {}, {}",
             dataset.folder.display(),
-            estimate.files,
+            units::counted(estimate.files, "file"),
             units::bytes(estimate.file_bytes)
         ))?;
     } else {
         messages::print_page(&format!(
-            "{}: {files} of {} files written, {} in {} ({})",
+            "{}: {files} of {} written, {} in {} ({})",
             dataset.folder.display(),
-            estimate.files,
+            units::counted(estimate.files, "file"),
             units::bytes(bytes),
             units::seconds(seconds),
             units::bytes_per_second(bytes as f64 / seconds.max(1e-9)),

@@ -31,13 +31,15 @@ mod schema;
 mod shell;
 mod supervise;
 mod bench;
+mod meant;
 #[cfg(test)]
 mod reference;
 
+pub(crate) use meant::with_tip;
 pub(crate) use sweep::refuse_numbers;
 
 use crate::bundled::WORKLOADS;
-use crate::cli::{DataArguments, GeneralArguments};
+use crate::cli::{DataArguments, GeneralArguments, tell_whole_keys};
 use crate::exit::{Exit, alternatives, refuse};
 use crate::resolve::{self, STDIN};
 use crate::{launch, text};
@@ -45,8 +47,9 @@ use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 use feedrate_spec::workload::alike;
+use feedrate_study::bash;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Can this storage feed these accelerators? If not, why, and what would help?
 #[derive(Debug, Parser)]
@@ -182,6 +185,29 @@ impl Arguments {
         )
     }
 
+    /// Refuse a folder of data that is not there, which may be a misspelt name or a storage that is not mounted: on another disk nothing is
+    /// made. Of several processes one says so.
+    fn refuse_missing_data(&self, matches: &ArgMatches) -> anyhow::Result<Option<Exit>> {
+        let data = matches.try_get_one::<PathBuf>("data").ok().flatten();
+        let is_plan = matches.try_get_one("dry_run").is_ok_and(|of| of == Some(&true));
+        let is_read = self.waits_for_storage() && !is_plan;
+        let Some(data) = data.filter(|data| is_read && !data.is_dir()) else { return Ok(None) };
+        if !launch::is_told() {
+            return Ok(Some(Exit::Usage));
+        }
+        let (folder, words) = (data.display(), ["mkdir", "-p", &data.to_string_lossy()]);
+        if data.exists() {
+            return refuse(
+                format!("`--data {folder}` is no folder"),
+                "name the folder that holds it",
+            );
+        }
+        refuse(
+            format!("`--data {folder}` is not there"),
+            format!("is the storage mounted? A new folder: `{}`", bash::command(&words)),
+        )
+    }
+
     /// The name of a command that makes its runs by itself, one at a time.
     fn lone(&self) -> Option<&'static str> {
         match &self.command {
@@ -202,6 +228,12 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         return Ok(exit);
     }
     refuse_stdin(&arguments.command, matches)?;
+    if launch::is_told() {
+        tell_whole_keys(innermost(matches));
+    }
+    if let Some(exit) = arguments.refuse_missing_data(innermost(matches))? {
+        return Ok(exit);
+    }
     match &arguments.command {
         Command::Run(a) => {
             sweep::refuse_several(a, innermost(matches))?;

@@ -110,8 +110,8 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         units::seconds(train.compute.mean_s()),
     );
     if estimate.dropped_samples > 0 {
-        let dropped = units::count(estimate.dropped_samples);
-        schedule += &format!("; {dropped} samples fill no step and are dropped");
+        let dropped = units::counted(estimate.dropped_samples, "sample");
+        schedule += &format!("; dropped, as too few for a step: {dropped}");
     }
     let each = units::bytes(estimate.accelerator_epoch_bytes as u64);
     let epoch = units::seconds(estimate.epoch_least_s);
@@ -175,7 +175,9 @@ fn evaluation(plan: &EvaluationPlan) -> String {
 
 fn checkpoint(plan: &CheckpointPlan) -> String {
     let times = plan.alone.as_ref().map_or(String::new(), |alone| {
-        format!(", {} times written and {} times read", alone.writes, alone.reads)
+        let [writes, reads] =
+            [alone.writes, alone.reads].map(|times| units::counted(times, "time"));
+        format!(", {writes} written and {reads} read")
     });
     let all = units::bytes_binary(plan.total_bytes);
     let files = units::counted(plan.total_files, "file");

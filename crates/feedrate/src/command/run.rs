@@ -1,7 +1,7 @@
 //! `feedrate run`: generate what is missing, train, say whether the storage kept up.
 
 use super::plan;
-use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, WHAT};
+use crate::cli::{CacheArguments, DataArguments, HYDRA_WORKLOAD, LaunchArguments, OUTPUT, WHAT};
 use crate::dataset::{self, Choice, Files};
 use crate::execute::{self, Execution, Talk};
 use crate::exit::{Exit, Interrupted, UsageError, refuse};
@@ -44,8 +44,8 @@ pub(super) struct RunArguments {
     #[command(flatten)]
     pub(super) data: DataArguments,
     /// Compute time of a step, such as `50ms`: `train.computation_time`.
-    #[arg(long, value_name = "TIME", help_heading = WHAT)]
-    pub(super) compute: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, help_heading = WHAT)]
+    pub(super) compute: Option<f64>,
     /// Samples in a batch: `reader.batch_size`.
     #[arg(long, value_name = "N", help_heading = WHAT)]
     pub(super) batch: Option<u64>,
@@ -104,10 +104,15 @@ impl RunArguments {
         if data.workload.contains('=') && !Path::new(&data.workload).exists() {
             data.overrides.insert(0, std::mem::take(&mut data.workload));
         }
-        if let Some(text) = own.compute.take() {
-            let seconds = time::seconds("--compute", &text)?;
-            data.overrides.push(format!("train.computation_time={seconds}"));
+        // Hydra's users choose it behind the keys as well.
+        let named = data.overrides.iter().position(|text| text.starts_with(HYDRA_WORKLOAD));
+        if let Some(at) = named
+            && data.workload.is_empty()
+        {
+            data.workload = data.overrides.remove(at)[HYDRA_WORKLOAD.len()..].to_string();
         }
+        let compute = own.compute.take();
+        data.overrides.extend(compute.map(|seconds| format!("train.computation_time={seconds}")));
         data.overrides.extend(own.batch.take().map(|batch| format!("reader.batch_size={batch}")));
         Ok(own)
     }
@@ -197,11 +202,7 @@ fn run_on(
     let ready = arguments.take_trace(&ranks).and_then(|trace| {
         Ok((trace, dataset::ready(&plan, choice, None, &ranks, viewer.clone(), signals)?))
     });
-    let (trace, dataset) = ready.inspect_err(|_| {
-        if ranks.is_first() {
-            remove_empty(&run_dir);
-        }
-    })?;
+    let (trace, dataset) = ready?;
     let mut record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
     record.doubts.extend(study.iter().flat_map(|study| study.doubts.clone()));
     record.study = study.map(Box::new);
@@ -284,7 +285,7 @@ fn decide(
         let resolved = resolve_source(&found.source(number), data, request)?;
         Ok((found, resolved))
     });
-    let (found, (resolved, warnings)) = found.inspect_err(|_| remove_empty(&taken.path))?;
+    let (found, (resolved, warnings)) = found?;
     tell_warnings(&warnings);
     found.tell(&data.overrides, resolved.plan.accelerators);
     decide_in(taken, arguments, data, resolved, None, Some(found))
@@ -332,15 +333,9 @@ fn take_folder(arguments: &RunArguments, root: &Path, model: &str) -> anyhow::Re
         Some(run_dir) => RunFolder::take_new(run_dir),
         None => {
             let model = root.join(results::file_name(model));
-            RunFolder::take(results::make_folder(&model, "")?, "`--results`")
+            RunFolder::make_in(&model, "`--results`")
         }
     }
-}
-
-/// Remove a run's folder in which nothing was measured. One that holds more than names stays.
-fn remove_empty(run_dir: &Path) {
-    let _ = std::fs::remove_file(run_dir.join(NAMES_FILE));
-    let _ = std::fs::remove_dir(run_dir);
 }
 
 fn decide_in(
@@ -361,7 +356,7 @@ fn decide_in(
     let is_as_found = !data.overrides.iter().any(|text| text.contains("dataset."));
     let probed = if is_as_found { found.as_ref().map(|found| found.probed_files) } else { None };
     let foreign = || choose(&resolved, Files::Foreign { names: &names, probed });
-    let choice = choice.map_or_else(foreign, Ok).inspect_err(|_| remove_empty(&run_dir))?;
+    let choice = choice.map_or_else(foreign, Ok)?;
     let Resolved { plan, workload, data_root } = resolved;
     let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
     if let Some(file) = &arguments.write_yaml {

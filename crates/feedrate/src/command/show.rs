@@ -2,6 +2,8 @@
 
 use crate::exit::Exit;
 use crate::gate::GateArguments;
+use crate::recognise::{refuse_other, run_of};
+use crate::resolve;
 use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_measure::summary::Summary;
@@ -26,9 +28,13 @@ pub(super) struct ShowArguments {
 /// Recompute and print.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     arguments.gates.refuse_bad()?;
-    let record = feedrate_results::load_run(&arguments.run)?;
+    let run = run_of(&arguments.run).unwrap_or(&arguments.run);
+    if !resolve::is_run(&run.to_string_lossy()) && run.exists() {
+        refuse_other(run)?;
+    }
+    let record = feedrate_results::load_run(run)?;
     let mut found = Summary::new(&record);
-    found.run_dir = Some(arguments.run.display().to_string());
+    found.run_dir = Some(run.display().to_string());
     let told = if arguments.json { Told::Json } else { Told::Details };
     summary::print(&found, &record, told, None)?;
     Ok(arguments.gates.exit(&found))

@@ -191,7 +191,7 @@ fn below_workload(text: &str) -> Result<Option<PipelineChange>, UsageError> {
         (Some(times), _) => Some(times),
         (None, "storage.bandwidth") => units::parse_bytes_per_second(value),
         (None, "storage.concurrency") => value.parse::<u32>().ok().map(f64::from),
-        (None, _) => time::seconds(key, value).ok(),
+        (None, _) => time::seconds(value).ok(),
     };
     // No rate and no number of reads is 0: nothing would be read. Nor would anything come to its end beyond these.
     let possible = match (factor, key) {

@@ -54,6 +54,13 @@ pub(crate) fn main() -> ExitCode {
 /// Run `dlio_benchmark_query`: print the value of the key that `workflow.query` names.
 pub(crate) fn query() -> ExitCode {
     ended(arguments().and_then(|arguments| {
+        if arguments.show == Some(Show::Help) {
+            messages::print(text::QUERY_HELP)?;
+            return Ok(Exit::Fine);
+        }
+        if let Some(show) = arguments.show {
+            return print(show, &arguments);
+        }
         let composed = compose(&arguments)?;
         let key = composed.workload.workflow_query.clone().unwrap_or_default();
         let value = yaml_at(&composed.workload, &key);

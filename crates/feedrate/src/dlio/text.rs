@@ -22,6 +22,16 @@ Results go to `hydra_log/MODEL/DATE-TIME`, or to `++hydra.run.dir=DIR`.
 
 Exit codes: 0 fine; 1 failed; 255 more steps wanted than the data has; 130 interrupted.";
 
+/// `--help` of `dlio_benchmark_query`.
+pub(super) const QUERY_HELP: &str = "\
+dlio_benchmark_query of feedrate: print one value of a workload, as DLIO's does
+
+  dlio_benchmark_query workload=NAME ++workload.workflow.query=SECTION.KEY [--config-dir DIR] [++workload.SECTION.KEY=VALUE ...]
+
+  dlio_benchmark_query workload=unet3d_h100 ++workload.workflow.query=reader.batch_size
+
+A key that has no value prints `None`. `feedrate plan NAME` shows the whole workload.";
+
 /// `--hydra-help`.
 pub(super) const HYDRA_HELP: &str = "\
 Of Hydra's own settings `hydra.run.dir` and `hydra.output_subdir` are heeded, both with `++` or without;

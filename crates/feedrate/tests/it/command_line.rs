@@ -185,6 +185,7 @@ fn the_study_that_is_printed_runs_where_and_as_the_run_would() {
     let test = Test::with(TINY);
     let words = ["run", "workload.yaml", "reader.read_threads=1,2", "train.epochs=1"];
     let how = ["--data", "their data", "--results", "out", "--warm"];
+    std::fs::create_dir(test.path("their data")).unwrap();
     let answer = test.feedrate(&[&words[..], &how].concat());
     for line in commands(&answer) {
         let answer = pasted(

@@ -154,7 +154,7 @@ fn one_run_each_makes_no_claim() {
     test.runs("fast", 1, &[]);
     test.runs("slow", 1, &[SLOW]);
     let answer = test.feedrate(&["compare", "fast", "slow"]);
-    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    assert_eq!(answer.code, 4, "{}", answer.stderr);
     for words in [
         "Differs in storage.throttle_bytes_per_second: `none` in A, `136533` in B",
         "au_all_steps_percent: cannot be told: n = 1 in A, n = 1 in B",
@@ -177,7 +177,7 @@ fn what_is_broken_off_is_named_and_not_compared() {
     std::fs::write(broken, record.to_string()).unwrap();
     test.runs("b", 2, &[]);
     let (code, report) = test.compared(&["b", "a"]);
-    assert_eq!(code, 3);
+    assert_eq!(code, 4);
     let left_out = &report["left_out_of_b"][0];
     assert!(left_out["why"].as_str().unwrap().contains("interrupted"), "{report}");
     let of_b = &report["findings"][0]["b"];

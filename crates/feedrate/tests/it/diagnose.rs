@@ -1,6 +1,7 @@
 //! `feedrate diagnose`: ceilings of storages of known cost, in memory, where the part that was made slow has to be named.
 
 use crate::harness::{Answer, Mounted, Test, signal, until};
+use crate::schema::holds;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +29,7 @@ storage:
 ";
 
 fn diagnosed(test: &Test, more: &[&str]) -> Value {
-    let mut arguments = vec!["diagnose", "workload.yaml", "--json", "--budget", "1.4"];
+    let mut arguments = vec!["diagnose", "workload.yaml", "--json", "--budget", "1400ms"];
     arguments.extend(more);
     let answer = test.feedrate(&arguments);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -46,6 +47,7 @@ fn rate(told: &Value, name: &str) -> f64 {
 #[track_caller]
 fn check_drop(more: &[&str], name: &str) -> Value {
     let told = diagnosed(&Test::with(FAST), more);
+    holds("diagnose", &told);
     assert_eq!(told["largest_drop"]["name"], name, "{told}");
     assert_eq!(told["needed_samples_per_second"], 10_000.0);
     told
@@ -112,7 +114,7 @@ fn what_cannot_be_measured_is_null_and_says_why() {
         assert_eq!(of["not_measured"], "stays_in_memory", "{told}");
     }
     for (more, words) in [
-        (vec!["--budget", "0"], ["--budget 0", "hint:"]),
+        (vec!["--budget", "0"], ["`--budget` of 0 s", "hint:"]),
         (vec!["--out", "a.png"], ["`--out a.png`", "hint:"]),
         (vec!["--out", "workload.svg"], ["is there already", "--force"]),
     ] {
@@ -192,7 +194,7 @@ fn the_page_fits_on_a_screen_and_opens_with_the_answer() {
     // A tenth of what is needed else: whoever takes the processors meanwhile makes no other part too slow.
     let slow = ["reader.preprocess_time=0.02", "train.computation_time=0.004"];
     let answer =
-        test.feedrate(&[&["diagnose", "workload.yaml", "--budget", "1.4"], &slow[..]].concat());
+        test.feedrate(&[&["diagnose", "workload.yaml", "--budget", "1400ms"], &slow[..]].concat());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let lines: Vec<&str> = answer.stdout.lines().collect();
     assert!(lines[0].starts_with("workload: the largest drop is at decode: "), "{}", lines[0]);
@@ -208,7 +210,7 @@ fn the_page_fits_on_a_screen_and_opens_with_the_answer() {
 fn what_was_measured_is_told_and_kept_where_the_results_have_no_room() {
     let test = Test::with(FAST);
     let _full = Mounted::tmpfs(&test.path("full"), "size=4k");
-    let words = ["diagnose", "workload.yaml", "--budget", "0.7", "--results", "full/results"];
+    let words = ["diagnose", "workload.yaml", "--budget", "700ms", "--results", "full/results"];
     let answer = Answer::of(&test.command(&words).env("TMPDIR", test.path("")).output().unwrap());
     assert!(answer.stdout.starts_with("workload: "), "{}", answer.stdout);
     let kept = answer.stdout.lines().find_map(|line| line.strip_prefix("Results: ")).unwrap();
@@ -220,7 +222,7 @@ fn what_was_measured_is_told_and_kept_where_the_results_have_no_room() {
 #[test]
 fn a_diagnosis_that_is_interrupted_tells_what_it_has_and_no_drop() {
     let test = Test::with(&FAST.replace("storage_type: memory", "storage_type: local_fs"));
-    let mut command = test.command(&["diagnose", "workload.yaml", "--budget", "700"]);
+    let mut command = test.command(&["diagnose", "workload.yaml", "--budget", "700s"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let is_made = |manifest: &PathBuf| fs::read_to_string(manifest).unwrap().contains("complete");
     until("a dataset", || test.files_below("data", "manifest.json").iter().any(is_made));

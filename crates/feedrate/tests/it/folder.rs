@@ -184,7 +184,7 @@ fn what_is_not_taken_is_told() {
     assert_eq!(again.json()["latency"]["sample"]["count"], 9, "{}", again.stderr);
     test.feedrate(&["run", "--data", "theirs", "--results", "theirs/results"])
         .refuses(2, &["--results"]);
-    test.feedrate(&["run", "--data", "nowhere"]).refuses(2, &["`nowhere` is no folder"]);
+    test.feedrate(&["run", "--data", "nowhere"]).refuses(2, &["`--data nowhere` is not there"]);
     test.feedrate(&["run"]).refuses(2, &["WORKLOAD"]);
     let taken = test.feedrate(&["run", "--data", "theirs", "--write-yaml", "mine.yaml"]);
     taken.refuses(2, &["`mine.yaml` is there already", "hint: give another name"]);

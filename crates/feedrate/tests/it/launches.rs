@@ -18,6 +18,7 @@ const LONG: &[&str] = &["train.computation_time=0.1", "train.epochs=20000"];
 pub(crate) fn begin(test: &Test, launch: &str, options: &Launching, more: &[&str]) -> Begun {
     let folder = test.path("run");
     fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(test.path("data")).unwrap();
     let file = |name: &str| test.path(name).display().to_string();
     let mut arguments = vec!["run".into(), file("workload.yaml"), "reader.batch_size=1".into()];
     arguments.extend(more.iter().map(|word| (*word).to_string()));

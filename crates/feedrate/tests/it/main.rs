@@ -11,6 +11,9 @@ mod schema;
 mod run;
 /// Bad input: each its own error, no panic.
 mod bad_input;
+/// Words of others, and what is not there.
+mod meant;
+mod exit_codes;
 mod calibrate;
 /// Plans, lists, descriptions.
 mod describe;

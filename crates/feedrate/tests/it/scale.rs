@@ -1,6 +1,7 @@
 //! `feedrate scale`: the largest number that a storage of known rate can feed.
 
 use crate::harness::{Answer, Mounted, Test};
+use crate::schema::holds;
 use serde_json::Value;
 use std::process::Stdio;
 
@@ -48,6 +49,7 @@ fn a_planted_knee_is_found() {
     let test = Test::with(KNEE);
     let answer = test.feedrate(&["scale", "workload.yaml", "--au", "90", "--max", "16", "--json"]);
     let report = answer.json();
+    holds("scale", &report);
     check_knee(&report, answer.code, 6);
     let runs = report["runs"].as_u64().unwrap();
     assert!(runs <= 20, "{runs}");
@@ -134,7 +136,7 @@ fn what_the_budget_leaves_open_is_told() {
     assert_eq!(first, "Nothing at ≥ 90 % AU for certain; 1 to 4 not decided");
     assert!(answer.stdout.contains("Not decided: `--max-runs 3` are spent"), "{answer:?}");
     let answer = test.feedrate(&[&all[..], &["--budget", "0"]].concat());
-    assert!(answer.stdout.contains("would probably end after `--budget 0`"), "{answer:?}");
+    assert!(answer.stdout.contains("would probably end after the `--budget` of 0 s"), "{answer:?}");
     assert_eq!((answer.code, answer.stdout.contains("\n1 run in ")), (4, true), "{answer:?}");
 }
 
@@ -243,7 +245,7 @@ fn what_cannot_be_searched_is_refused_before_anything_runs() {
         (&["--au", "90", "--key", "reader.read_thread"], &["did you mean `reader.read_threads`"]),
         (&["--au", "90", "--from", "4", "--max", "3"], &["--from 4"]),
         (&["--au", "90", "--key", "reader.batch_size", "reader.batch_size=2"], &["leave it out"]),
-        (&["--au", "90", "--budget", "soon"], &["`--budget soon` is no time"]),
+        (&["--au", "90", "--budget", "soon"], &["invalid value 'soon' for '--budget"]),
         // 4 of its 8 files, where one accelerator takes 8; 15 of 16 are 8 when rounded.
         (
             &["--au", "90", "--scale", "0.5", "--max", "3"],

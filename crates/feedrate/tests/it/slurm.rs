@@ -249,13 +249,13 @@ fn a_job_of_a_study() {
     export SLURM_MPI_TYPE=pmix
     # Steps do not take it from the job.
     export SRUN_CPUS_PER_TASK=4
-    exec "${FEEDRATE:-feedrate}" study run 'my study.csv' --launch srun --cache=cold --prologue='export A=1' --launcher-argument=--exclusive --time-budget 7080
+    exec "${FEEDRATE:-feedrate}" study run 'my study.csv' --launch srun --cache=cold --prologue='export A=1' --launcher-argument=--exclusive --time-budget 7080s
     "##);
     let text = study(&["--time=10", "--launch=local", "--array=3", "--retry", "--chdir=/scratch"]);
     assert!(text.contains("#SBATCH --array=1-3%1\n"), "{text}");
     let absolute = test.path("my study.csv").canonicalize().unwrap();
     let words = format!(
-        "run '{}' --launch local --retry --limit 1 --time-budget 480\n",
+        "run '{}' --launch local --retry --limit 1 --time-budget 480s\n",
         absolute.display()
     );
     assert!(text.ends_with(&words), "{text}");

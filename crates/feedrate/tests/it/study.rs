@@ -380,7 +380,7 @@ fn generation_counts_for_the_time_and_what_is_half_made_is_gone_on_with() {
     let test = study(
         "model,processes,overrides,run\nworkload.yaml,1,dataset.record_length_bytes=500000000,N\n",
     );
-    let answer = run(&test, &["--time-budget", "1"]);
+    let answer = run(&test, &["--time-budget", "1s"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(answer.stderr.contains("more than is left of the time"), "{}", answer.stderr);
     assert!(!test.path("data").exists());
@@ -452,7 +452,7 @@ fn status_tells_of_a_run_that_waits_for_a_quiet_machine() {
                 }
             });
         }
-        let mut runner = test.command(&["study", "run", "study.csv", "--quiet-wait", "3600"]);
+        let mut runner = test.command(&["study", "run", "study.csv", "--quiet-wait", "1h"]);
         // The thread that would tell of it hears no signal.
         runner.env("FEEDRATE_PROGRESS_S", "3600");
         let mut runner = runner.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

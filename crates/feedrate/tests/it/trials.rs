@@ -1,6 +1,7 @@
 //! `feedrate advise --try` and `feedrate tune`: changes that are run against the workload.
 
 use crate::harness::{Answer, Test, signal, until};
+use crate::schema::holds;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -35,6 +36,7 @@ fn advice_is_tried_and_what_was_made_for_it_is_removed() {
     let answer = test.feedrate(&[&["advise", "workload.yaml", "--try"][..], &more].concat());
     assert!([0, 4].contains(&answer.code), "{answer:?}");
     let report = answer.json();
+    holds("trials", &report);
     let baseline = report["baseline"]["mean_percent"].as_f64().unwrap();
     let advice = report["advice"].as_array().unwrap();
     let helps = advice.iter().find(|of| of["outcome"] == "helps");
@@ -95,6 +97,7 @@ fn a_change_of_checkpoints_is_judged_by_the_waits_for_them() {
 #[test]
 fn what_cannot_be_tried_says_why() {
     let test = Test::with(LATENCY);
+    std::fs::create_dir(test.path("made")).unwrap();
     let made = test.run_json(&["--data", "made"]);
     assert!(made["run_dir"].is_string());
     let folder = std::fs::read_dir(test.path("made")).unwrap().next().unwrap().unwrap().path();
@@ -104,6 +107,7 @@ fn what_cannot_be_tried_says_why() {
     let answer = test.feedrate(&[&arguments[..], &foreign].concat());
     assert_eq!(answer.code, 4, "{answer:?}");
     let report = answer.json();
+    holds("trials", &report);
     assert_eq!((&report["runs"], &report["baseline"]), (&0.into(), &Value::Null), "{report}");
     assert!(report["stopped"].as_str().unwrap().starts_with("a run takes about "), "{report}");
     for of in report["advice"].as_array().unwrap() {
@@ -138,6 +142,7 @@ fn what_runs_by_itself_is_refused_to_several_processes() {
 fn a_folder_whose_name_is_not_utf_8_is_refused_where_it_cannot_be_told() {
     let test = Test::with(LATENCY);
     let name = OsStr::from_bytes(b"data\xff");
+    std::fs::create_dir(test.path("").join(name)).unwrap();
     for command in [&["scale", "--au", "50"][..], &["tune"], &["advise"]] {
         let mut started = test.command(&[command, &["workload.yaml"]].concat());
         let answer = Answer::of(&started.arg("--data").arg(name).output().unwrap());
@@ -235,6 +240,7 @@ fn the_cheapest_setting_of_the_best_is_found_in_few_runs() {
     let answer = test.feedrate(&arguments);
     assert!([0, 4].contains(&answer.code), "{answer:?}");
     let report = answer.json();
+    holds("tune", &report);
     let tried = report["tried"].as_array().unwrap();
     let mean = |of: &Value| of["tried"]["mean_percent"].as_f64().unwrap_or(0.0);
     let own = tried.iter().find(|of| of["overrides"].as_array().unwrap().is_empty()).unwrap();

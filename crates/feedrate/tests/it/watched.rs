@@ -118,7 +118,7 @@ fn watched_runs_are_compared_analyzed_and_reported() {
     let (a, b) = (folder(&test, "starved"), folder(&test, "fed"));
     let compared = test.feedrate(&["compare", &a, &b]);
     // They differ in more than one thing.
-    assert_eq!(compared.code, 3, "{}", compared.stderr);
+    assert_eq!(compared.code, 4, "{}", compared.stderr);
     let is_of_both = |text: &str| compared.stdout.contains(text);
     assert!(
         is_of_both("au_all_steps_percent") && !is_of_both("prefetch_size"),

@@ -141,7 +141,8 @@ fn findings(report: &Report) -> String {
     }
     let more = report.findings.len().saturating_sub(FINDINGS_MAX);
     if more > 0 {
-        text += &format!("\n{more} more findings are in the reports as HTML and JSON.");
+        let more = counted(more as u64, "more finding");
+        text += &format!("\nIn the reports as HTML and JSON: {more}.");
     }
     text.trim_end().into()
 }

@@ -152,7 +152,7 @@ impl Quiet {
         Some(PlanDoubt {
             name: "device_not_quiet".into(),
             evidence: format!("before the run, after a wait of {waited}, {seen}"),
-            advice: "find out who else uses the machine, or wait longer (`--quiet-wait 60`); set the rows back to `N` and run again".into(),
+            advice: "find out who else uses the machine, or wait longer (`--quiet-wait 60s`); set the rows back to `N` and run again".into(),
         })
     }
 }

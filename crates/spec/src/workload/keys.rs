@@ -63,6 +63,12 @@ pub enum Origin {
 /// Whole sections with a second name.
 pub const SECTION_ALIASES: &[(&str, &str)] = &[("data_reader", "reader")];
 
+/// Keys of `client` beside its name: the cost of each.
+pub fn client_costs() -> impl Iterator<Item = &'static str> {
+    let keys = KEYS.iter().filter_map(|key| key.path.strip_prefix("client."));
+    keys.filter(|key| *key != "name")
+}
+
 /// Keys that file and overrides give.
 #[derive(Clone, Debug)]
 pub(super) struct Given {

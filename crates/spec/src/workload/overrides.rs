@@ -105,7 +105,7 @@ fn own_key(key: &str) -> Result<&str, Problem> {
     let own = key.strip_prefix("workload.").unwrap_or(key);
     if own == "workload" {
         return Err(Problem::new("`workload` is no key of a workload")
-            .hint("the workload is chosen by its own argument"));
+            .hint("name it by itself, before the keys: `feedrate run NAME KEY=VALUE`"));
     }
     if own.starts_with("hydra.") {
         return Err(Problem::new(format!("`{key}` sets Hydra itself"))

@@ -5,8 +5,10 @@ use super::keys::{Given, KEYS, Origin, Workload};
 use super::overrides::Override;
 use super::suggest::nearest_key;
 use super::tree::{Content, Entry, Node, brief};
+use super::words::of_others;
 use super::yaml::from_yaml;
 use crate::problem::{Place, Problem, ProblemSeverity, Problems};
+use crate::units::counted;
 use std::collections::BTreeMap;
 
 /// Problems that are listed; more are counted.
@@ -135,9 +137,10 @@ impl KeyWalk {
             }
         };
         let near = if self.problems.0.len() < PROBLEMS_MAX { near(path) } else { None };
-        self.problems.push(problem.at(Some(place.clone())).hint(match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`feedrate list keys` has all keys".to_string(),
+        self.problems.push(problem.at(Some(place.clone())).hint(match (of_others(path), near) {
+            (Some(hint), _) => hint.to_string(),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => "`feedrate list keys` has all keys".to_string(),
         }));
     }
 }
@@ -190,7 +193,7 @@ fn listed(mut problems: Problems) -> Problems {
         problems.0.truncate(PROBLEMS_MAX);
         problems.push(Problem {
             severity: worst,
-            ..Problem::error("", format!("and {more} more problems"))
+            ..Problem::error("", format!("and {}", counted(more as u64, "more problem")))
         });
     }
     problems

@@ -59,7 +59,8 @@ pub(super) fn nearest_key<'a>(path: &str, keys: &[&'a str]) -> Option<&'a str> {
     })
 }
 
-fn last(path: &str) -> &str {
+/// The last word of a dotted key.
+pub(super) fn last(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 

@@ -51,9 +51,9 @@ pub(super) struct AdviseArguments {
     /// Try this change too, advised or not; several keys go in quotes. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", requires = "try_out", help_heading = TRIALS)]
     also: Vec<String>,
-    /// Start no run that would probably end later than this: `90`, `10m`, `2h`.
-    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = TRIALS)]
-    budget: String,
+    /// Start no run that would probably end later than this: `90s`, `10m`, `2h`.
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "10m", help_heading = TRIALS)]
+    budget: f64,
 }
 
 /// A piece of advice, and the command that follows it: none where it is no change of the workload.
@@ -74,7 +74,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     if let Some(record) = watched(data)? {
         return tell_of_watched(data, &record);
     }
-    let budget_s = time::seconds("--budget", &arguments.budget)?;
+    let budget_s = arguments.budget;
     let (of, record) = Changeable::find(data, arguments.cache.cache())?;
     let also = asked_for(&of, &arguments.also)?;
     let signals = LazyCell::new(interrupt::signals);

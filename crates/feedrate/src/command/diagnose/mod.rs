@@ -45,9 +45,9 @@ pub(super) struct DiagnoseArguments {
     /// Folder of all results [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
-    /// Time for all measurements together, without making the dataset: `90`, `1m`.
-    #[arg(long, value_name = "TIME", default_value = "30")]
-    budget: String,
+    /// Time for all measurements together, without making the dataset: `90s`, `1m`.
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "30s")]
+    budget: f64,
     /// Write the picture to this file too, as SVG.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     out: Option<PathBuf>,
@@ -64,11 +64,12 @@ const AGAIN_SHARE: f64 = 0.05;
 /// Measure, and tell.
 pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let data = &arguments.data;
-    let each_s = time::seconds("--budget", &arguments.budget)? / Rung::ALL.len() as f64;
+    let each_s = arguments.budget / Rung::ALL.len() as f64;
     let limit = Duration::try_from_secs_f64(each_s);
     let Some(limit) = limit.ok().filter(|limit| *limit >= LEAST) else {
-        let hint = "each ceiling needs a moment: `30`, `1m`";
-        return refuse(format!("`--budget {}` is no time to measure in", arguments.budget), hint);
+        let budget = units::seconds(arguments.budget);
+        let hint = "each ceiling needs a moment: `30s`, `1m`";
+        return refuse(format!("a `--budget` of {budget} is no time to measure in"), hint);
     };
     if let Some(out) = &arguments.out {
         refuse_picture(out, arguments.force)?;

@@ -17,6 +17,7 @@ use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::search::{Find, SEARCH_FILE, SearchResult, SearchedNumber};
+use feedrate_spec::units;
 use feedrate_study::search::{Search, SearchStep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -97,11 +98,11 @@ impl<'a> Hunt<'a> {
             keep(&self.result(Some(INTERRUPTED.into()), probes.folder), probes.folder)?;
         }
         let is_decided = self.search.found().not_decided.is_none();
-        let (runs, budget) = (self.arguments.max_runs, &self.arguments.budget);
+        let (runs, budget) = (self.arguments.max_runs, units::seconds(self.budget_s));
         Ok(match self.count() {
             _ if is_decided => None,
             count if count < runs => {
-                Some(format!("another run would probably end after `--budget {budget}`"))
+                Some(format!("another run would probably end after the `--budget` of {budget}"))
             }
             _ => Some(format!("`--max-runs {runs}` are spent")),
         })

@@ -62,9 +62,9 @@ pub(super) struct ScaleArguments {
     /// Make at most so many runs.
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = 20)]
     max_runs: u64,
-    /// Start no run that would probably end later than this, counted from when the dataset is there: `90`, `30m`, `2h`.
-    #[arg(long, help_heading = SEARCH, value_name = "TIME", default_value = "30m")]
-    budget: String,
+    /// Start no run that would probably end later than this, counted from when the dataset is there: `90s`, `30m`, `2h`.
+    #[arg(long, help_heading = SEARCH, value_name = "TIME", value_parser = time::seconds, default_value = "30m")]
+    budget: f64,
     /// Only say how many runs it takes, what they read and how long they last.
     #[arg(long, help_heading = SEARCH)]
     dry_run: bool,
@@ -94,7 +94,7 @@ impl From<Wanted> for Find {
 /// Search, and tell what was found.
 pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let response = Metric::find(&arguments.response).map_err(UsageError::from)?;
-    let budget_s = time::seconds("--budget", &arguments.budget)?;
+    let budget_s = arguments.budget;
     let range = SearchRange::find(arguments, response)?;
     if arguments.dry_run {
         dry_run::tell(arguments, &range, budget_s)?;

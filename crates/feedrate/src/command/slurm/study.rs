@@ -5,6 +5,7 @@ use super::{BatchArguments, seconds_of, words};
 use crate::cli::{given, name_of};
 use crate::command::study::{StudyHow, StudyRunArguments};
 use crate::exit::{Exit, UsageError, refuse};
+use crate::time;
 use clap::{ArgMatches, Args};
 use feedrate_results::files::StudyFiles;
 use feedrate_spec::units;
@@ -35,7 +36,7 @@ pub(crate) struct StudySlurmArguments {
     #[arg(long)]
     retry: bool,
     /// Wait up to this long before each run until disk and processors are idle [default: as `study run`].
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = time::seconds)]
     quiet_wait: Option<f64>,
     #[command(flatten)]
     batch: BatchArguments,
@@ -78,7 +79,7 @@ pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> an
     let mut all = vec![batch.file_word(study), format!("--launch {launch}")];
     all.extend(words(&handed_on, '='));
     all.extend(arguments.array.map(|_| "--limit 1".into()));
-    all.push(format!("--time-budget {budget_s}"));
+    all.push(format!("--time-budget {budget_s}s"));
     lines.push(format!("exec \"${{FEEDRATE:-feedrate}}\" study run {}", all.join(" ")));
     let what_it_does = match arguments.array {
         Some(_) => "Each job of the array makes the next pending run, if that ends in time.",

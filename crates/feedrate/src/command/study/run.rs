@@ -46,9 +46,9 @@ pub(in crate::command) struct StudyRunArguments {
     /// Make at most so many runs.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Start no run that would end later than this: `90`, `30m`, `8h`.
-    #[arg(long, value_name = "TIME")]
-    time_budget: Option<String>,
+    /// Start no run that would end later than this: `90s`, `30m`, `8h`.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    time_budget: Option<f64>,
     /// Only say what would run, how long it takes, and whether it fits on the disk.
     #[arg(long)]
     dry_run: bool,
@@ -67,8 +67,8 @@ pub(in crate::command) struct StudyRunArguments {
     /// Keep, replace or delete datasets that this study made.
     #[arg(long, value_enum, default_value_t = Policy::MakeRoom)]
     datasets: Policy,
-    /// Wait up to this long before each run until disk and processors are idle, else doubt the run; 0 does not look [default: 30, and in all no more than a quarter of the time of the runs].
-    #[arg(long, value_name = "SECONDS")]
+    /// Wait up to this long before each run until disk and processors are idle, else doubt the run; 0 does not look [default: 30s, and in all no more than a quarter of the time of the runs].
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     quiet_wait: Option<f64>,
     #[command(flatten)]
     how: StudyHow,
@@ -120,24 +120,20 @@ fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
     Ok(RunnerOptions {
         only: arguments.only.clone(),
         limit: arguments.limit,
-        time_budget_s: arguments
-            .time_budget
-            .as_deref()
-            .map(|text| seconds("--time-budget", text))
-            .transpose()?,
+        time_budget_s: arguments.time_budget,
         retry: arguments.retry,
         until: until.map(|until| WantedPrecision { until, response, replicates_max }),
         datasets: arguments.datasets,
-        quiet_wait: quiet_wait(arguments.quiet_wait)?,
+        quiet_wait: quiet_wait(arguments.quiet_wait),
     })
 }
 
-fn quiet_wait(given_s: Option<f64>) -> Result<QuietWait, UsageError> {
-    let Some(given_s) = given_s else { return Ok(QuietWait::Bounded) };
-    let limit = Duration::try_from_secs_f64(given_s).map_err(|_| {
-        UsageError::new(format!("`--quiet-wait {given_s}` is no time"), "give seconds, or 0")
-    })?;
-    Ok(if limit.is_zero() { QuietWait::Never } else { QuietWait::Each(given_s) })
+fn quiet_wait(given_s: Option<f64>) -> QuietWait {
+    match given_s {
+        None => QuietWait::Bounded,
+        Some(0.0) => QuietWait::Never,
+        Some(limit_s) => QuietWait::Each(limit_s),
+    }
 }
 
 fn tell(

@@ -46,9 +46,9 @@ pub(super) struct TuneArguments {
     /// Tune only these keys, with commas between.
     #[arg(long, help_heading = TUNING, value_name = "KEYS", value_delimiter = ',')]
     keys: Vec<String>,
-    /// Start no run that would probably end later than this: `90`, `30m`, `2h`.
-    #[arg(long, help_heading = TUNING, value_name = "TIME", default_value = "20m")]
-    budget: String,
+    /// Start no run that would probably end later than this: `90s`, `30m`, `2h`.
+    #[arg(long, help_heading = TUNING, value_name = "TIME", value_parser = time::seconds, default_value = "20m")]
+    budget: f64,
     /// Folder of all results [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
@@ -80,7 +80,7 @@ impl TuneGoal {
 
 /// Tune, and tell.
 pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
-    let budget_s = time::seconds("--budget", &arguments.budget)?;
+    let budget_s = arguments.budget;
     let keys = tuned_keys(&arguments.keys)?;
     let (of, _) = Changeable::find(&arguments.data, arguments.cache.cache())?;
     let plan = of.plan(&[])?;

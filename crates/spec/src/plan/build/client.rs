@@ -2,21 +2,10 @@
 
 use super::{Builder, WAIT_MAX_S};
 use crate::plan::{CLIENT_PROFILES, ClientPlan, ClientProfile, DatasetPlan, LoaderPlan};
+use crate::workload::client_costs;
 
 /// Upper limit of the processor time that each cost of a client takes over a run: some thirty years, of which nanoseconds can be counted.
 const RUN_MAX_S: f64 = 1e9;
-
-/// Keys of `client` beside its name.
-const COSTS: &[&str] = &[
-    "per_sample",
-    "per_byte",
-    "per_batch",
-    "handover_bytes_per_second",
-    "receive_per_batch",
-    "receive_per_byte",
-    "receive_wait_share",
-    "start_per_epoch",
-];
 
 /// Costs that only workers have.
 const BETWEEN_PROCESSES: &[&str] = &[
@@ -43,8 +32,7 @@ impl Builder<'_> {
             }
             profile
         });
-        let is_given = |key: &str| w.is_given(&format!("client.{key}"));
-        let is_changed = COSTS.iter().any(|key| is_given(key));
+        let is_changed = client_costs().any(|key| w.is_given(&format!("client.{key}")));
         let known = profile.map(ClientProfile::plan).unwrap_or_default();
         let client = ClientPlan {
             per_sample_s: w.client_per_sample.unwrap_or(known.per_sample_s),

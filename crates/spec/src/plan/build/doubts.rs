@@ -7,7 +7,7 @@ use crate::plan::layout::Layout;
 use crate::plan::shards::ShardSplit;
 use crate::plan::state::Layers;
 use crate::plan::{Cache, Plan, PlanDoubt};
-use crate::units;
+use crate::units::{self, counted};
 
 /// Lower limit of a page cache's throughput: a slower throttle hides it.
 const PAGE_CACHE_BYTES_PER_SECOND: f64 = 1e9;
@@ -70,10 +70,12 @@ impl Builder<'_> {
         let (samples, of_samples) =
             (plan.dataset.samples_per_file, self.w.dataset_num_samples_per_file);
         let evidence = if samples == of_samples {
-            format!("`--scale {scale}`: {files} files instead of {of}")
+            format!("`--scale {scale}`: {} instead of {of}", counted(files, "file"))
         } else {
             format!(
-                "`--scale {scale}`: {files} files of {samples} samples instead of {of} of {of_samples}"
+                "`--scale {scale}`: {} of {} instead of {of} of {of_samples}",
+                counted(files, "file"),
+                counted(samples, "sample")
             )
         };
         let advice = "epochs are shorter: compare only with runs of the same scale";
@@ -128,8 +130,9 @@ fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
     let excluded = plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
     let window = plan.train.steps_in_epoch(1).saturating_sub(excluded);
     let stock = u64::from(plan.loader.batches_in_flight);
-    let evidence =
-        format!("{window} steps are judged, and the loader may hold {stock} batches by then");
+    let judged = if window == 1 { "1 step is".to_string() } else { format!("{window} steps are") };
+    let held = counted(stock, "batch");
+    let evidence = format!("{judged} judged, and the loader may hold {held} by then");
     let advice =
         "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps";
     (window <= stock).then(|| doubt("window_shorter_than_stock", evidence, advice))

@@ -2,6 +2,7 @@
 
 use super::{Builder, RECORDED_STEPS_MAX, sharing};
 use crate::plan::{Barrier, DatasetPlan, EvaluationPlan, LoaderPlan, TrainPlan, schedule};
+use crate::units::counted;
 
 impl Builder<'_> {
     /// The evaluations that this plan reaches.
@@ -31,7 +32,8 @@ impl Builder<'_> {
         if steps == 0 {
             let needed = u128::from(batch_size) * u128::from(sharing);
             let message = format!(
-                "an evaluation step of {sharing} batches of `{batch_size}` needs {needed} samples, there are {samples}"
+                "an evaluation step of {} of `{batch_size}` needs {needed} samples, there are {samples}",
+                counted(sharing.into(), "batch")
             );
             let hint = "use a smaller batch of at least one, or more evaluation files";
             self.error("reader.batch_size_eval", message, hint);

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::catalog::{Ability, Catalog, Member};
 use crate::problem::{Problem, Problems};
-use crate::units;
+use crate::units::{self, counted};
 use crate::workload::{Content, KEYS, Node, Workload};
 use std::ops::RangeInclusive;
 
@@ -255,8 +255,9 @@ impl Builder<'_> {
         let threads = u64::from(readers) * u64::from(loader.workers.max(1));
         if threads > THREADS_MAX {
             let message = format!(
-                "{readers} reading accelerators with {} threads each need `{threads}` threads",
-                loader.workers
+                "{} with {} each need `{threads}` threads",
+                counted(readers.into(), "reading accelerator"),
+                counted(loader.workers.into(), "thread")
             );
             self.error(
                 "reader.read_threads",
@@ -267,8 +268,9 @@ impl Builder<'_> {
         let stock = u64::from(accelerators) * u64::from(loader.batches_in_flight);
         if stock > STOCK_MAX {
             let message = format!(
-                "`{}` batches in flight of each of {accelerators} accelerators",
-                loader.batches_in_flight
+                "`{}` batches in flight of each of {}",
+                loader.batches_in_flight,
+                counted(accelerators.into(), "accelerator")
             );
             let key = if self.w.reader_read_at_start {
                 "reader.read_at_start"
@@ -396,7 +398,8 @@ impl Builder<'_> {
             self.error(
                 "accelerators",
                 format!(
-                    "`{accelerators}` accelerators share {samples} samples: some would get none"
+                    "`{accelerators}` accelerators share {}: some would get none",
+                    counted(samples, "sample")
                 ),
                 "use fewer accelerators or more files",
             );

@@ -143,7 +143,7 @@ fn wrong_overrides_say_why() {
     );
     check(
         "workload=unet3d",
-        "`workload` is no key of a workload\n  hint: the workload is chosen by its own argument",
+        "`workload` is no key of a workload\n  hint: name it by itself, before the keys: `feedrate run NAME KEY=VALUE`",
     );
     check(
         "dataset.record_dims=[1,2",
@@ -228,5 +228,5 @@ fn bombs_are_errors_that_name_the_limit() {
     assert!(found.contains("more than the limit of 1048576"), "{found}");
     let many: String = (0..20_000).map(|i| format!("k{i}: 1\n")).collect();
     let found = problems(&many, &[]);
-    assert!(found.ends_with("and 19900 more problems"), "{}", &found[found.len() - 100..]);
+    assert!(found.ends_with("and 19,900 more problems"), "{}", &found[found.len() - 100..]);
 }

@@ -1,0 +1,44 @@
+//! Each exit code of the program's table, by a command that ends so.
+
+use crate::harness::{Answer, TINY, Test, signal, until};
+use std::fs;
+use std::process::Stdio;
+
+#[test]
+fn each_code_of_the_table_has_a_case() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    let file = test.data_files(".npz").remove(0);
+    let broken = Test::with(TINY);
+    assert_eq!(broken.feedrate(&["generate", "workload.yaml"]).code, 0);
+    fs::write(broken.data_files(&file.file_name().unwrap().to_string_lossy()).remove(0), "")
+        .unwrap();
+    let slow = ["storage.delay.read_seconds=0.02", "train.computation_time=0.001"];
+    let run = |words: &[&str]| test.feedrate(&[&["run", "workload.yaml"], words].concat());
+    let cases = [
+        (0, run(&["--fail-on", "checkpoints-only"])),
+        (1, broken.feedrate(&["verify", "workload.yaml"])),
+        (2, test.feedrate(&["run", "nothing"])),
+        (3, run(&[&slow[..], &["--fail-below-au", "90"]].concat())),
+        // Nothing computes, so that there is no utilisation.
+        (4, run(&["--fail-below-au", "90"])),
+        (130, interrupted(&test)),
+    ];
+    for (code, answer) in &cases {
+        assert_eq!(answer.code, *code, "{answer:?}");
+    }
+    let help = test.feedrate(&["--help"]).stdout.replace('\n', " ");
+    let (_, table) = help.split_once("Exit codes: ").unwrap();
+    let codes = table.split("; ").map(|row| row.split(' ').next().unwrap().to_string());
+    assert_eq!(Vec::from_iter(codes), cases.map(|(code, _)| code.to_string()), "{table}");
+}
+
+/// A run that is stopped in its first step.
+fn interrupted(test: &Test) -> Answer {
+    let mut command =
+        test.command(&["run", "workload.yaml", "--compute", "1h", "--results", "stopped"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a record", || !test.files_below("stopped", "record.json").is_empty());
+    signal("-INT", child.id());
+    Answer::of(&child.wait_with_output().unwrap())
+}

@@ -1,0 +1,150 @@
+//! Words of other tools, files that are no workload, times without a unit, folders that are not there: each is understood, or answered with
+//! what to write, and nothing is left behind.
+
+use crate::harness::{TINY, Test};
+use std::fs;
+
+const MEMORY: &str = "storage.storage_type=memory";
+
+/// All below the test's folder.
+fn everything(test: &Test) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(test.path(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn times_have_units() {
+    let test = Test::with(TINY);
+    for words in [
+        &["run", "workload.yaml", "--compute", "50"][..],
+        &["run", "workload.yaml", "--rank-timeout", "50"],
+        &["scale", "workload.yaml", "--budget", "50"],
+        &["tune", "workload.yaml", "--budget", "50"],
+        &["advise", "workload.yaml", "--try", "--budget", "50"],
+        &["diagnose", "workload.yaml", "--budget", "50"],
+        &["calibrate", "train.py:make", "--time", "50"],
+        &["study", "run", "study.csv", "--quiet-wait", "50"],
+        &["study", "run", "study.csv", "--time-budget", "50"],
+        &["study", "slurm", "study.csv", "--time", "8:00:00", "--quiet-wait", "50"],
+    ] {
+        test.feedrate(words).refuses(2, &["it has no unit: write `50s`, or `50ms`"]);
+    }
+    let json = test.run_json(&[MEMORY, "--compute", "2ms", "--quiet"]);
+    let record = fs::read(test.files_below("results", "record.json").remove(0)).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    assert_eq!(record["plan"]["train"]["compute"]["mean"], 0.002, "{json}");
+    assert_eq!(everything(&test), ["results", "workload.yaml"]);
+}
+
+#[test]
+fn data_that_are_not_there_are_refused_and_nothing_is_left() {
+    let test = Test::with(TINY);
+    test.write("study.csv", "model,epochs,processes,overrides,run\nworkload.yaml,1,1,,\n");
+    test.write("file", "");
+    let before = everything(&test);
+    for words in [
+        &["run", "workload.yaml"][..],
+        &["run"],
+        &["generate", "workload.yaml"],
+        &["verify", "workload.yaml"],
+        &["scale", "workload.yaml"],
+        &["tune", "workload.yaml"],
+        &["diagnose", "workload.yaml"],
+        &["advise", "workload.yaml", "--try"],
+        &["study", "run", "study.csv"],
+    ] {
+        let of = |folder| test.feedrate(&[words, &["--data", folder]].concat());
+        of("gone/data").refuses(2, &["`--data gone/data` is not there", "mounted?", "mkdir -p"]);
+        of("file").refuses(2, &["`--data file` is no folder"]);
+        assert_eq!(everything(&test), before, "{words:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_refused_leaves_no_folders() {
+    let test = Test::with(TINY);
+    fs::create_dir(test.path("photos")).unwrap();
+    fs::create_dir(test.path("own")).unwrap();
+    fs::write(test.path("photos/1.npz"), "").unwrap();
+    let before = everything(&test);
+    for words in [
+        &["run", "--data", "photos"][..],
+        &["run", "--data", "photos", "--run-dir", "runs/of/mine"],
+        &["run", "--data", "photos", "--run-dir", "own"],
+        &["run", "workload.yaml", "--foreign", "--data", "photos"],
+        &["run", "workload.yaml", "reader.batch_size=900"],
+        &["run", "workload.yaml", "--trace", "no/where.pfw.gz"],
+    ] {
+        let answer = test.feedrate(words);
+        assert!([1, 2].contains(&answer.code), "{words:?}: {answer:?}");
+        assert!(answer.stderr.contains("hint:"), "{words:?}: {answer:?}");
+        assert_eq!(everything(&test), before, "{words:?}");
+    }
+    assert!(fs::read_dir(test.path("own")).unwrap().next().is_none());
+}
+
+#[test]
+fn files_that_are_no_workload_are_named_with_the_command_that_reads_them() {
+    let test = Test::with(TINY);
+    let json = test.run_json(&[MEMORY]);
+    let run = json["run_dir"].as_str().unwrap();
+    test.write("printed.json", json.to_string());
+    test.write("new.toml", "[factors]\nprocesses = [1, 2]\n");
+    test.write("study.csv", "model,run\n");
+    test.write("1.npz", [80, 75, 3, 4, 0, 0]);
+    fs::create_dir_all(test.path("dlio/.hydra")).unwrap();
+    test.write("dlio/summary.json", "{}");
+    test.write("dlio/.hydra/config.yaml", TINY);
+    fs::create_dir(test.path("empty")).unwrap();
+    let shows = format!("`feedrate show {run}`");
+    for (path, words) in [
+        (format!("{run}/summary.json"), ["is a result of the run in", shows.as_str()]),
+        ("printed.json".into(), ["printed with `--json` (`run`)", &shows]),
+        ("results".into(), ["a folder above results", run]),
+        ("dlio".into(), ["of DLIO", "`feedrate analyze dlio`"]),
+        ("dlio".into(), ["of DLIO", "`feedrate run dlio/.hydra/config.yaml`"]),
+        ("dlio/summary.json".into(), ["result file of DLIO", "`feedrate analyze dlio`"]),
+        ("new.toml".into(), ["is the design of a study", "`feedrate study new new.toml`"]),
+        ("study.csv".into(), ["is a study", "`feedrate study run study.csv`"]),
+        ("1.npz".into(), ["is no text", "--data"]),
+        ("empty".into(), ["holds no result", "`feedrate run --data empty`"]),
+    ] {
+        let answer = test.feedrate(&["run", &path]);
+        answer.refuses(2, &words);
+        assert!(answer.stderr.lines().count() <= 2, "{answer:?}");
+    }
+    test.feedrate(&["show", "dlio"]).refuses(2, &["`feedrate analyze dlio`"]);
+    let shown = test.feedrate(&["show", &format!("{run}/summary.json"), "--json"]);
+    assert_eq!(shown.json()["run_dir"], run);
+}
+
+#[test]
+fn words_of_hydra_and_pytorch_are_understood_or_answered() {
+    let test = Test::with(TINY);
+    fs::create_dir_all(test.path("conf/workload")).unwrap();
+    test.write("conf/workload/mine.yaml", TINY);
+    let plan = |words: &[&str]| test.feedrate(&[&["plan", "--json"], words].concat());
+    let hydra = plan(&["workload=workload.yaml", "++workload.reader.read_threads=3"]);
+    assert_eq!(hydra.json()["plan"]["loader"]["workers"], 3, "{hydra:?}");
+    let torch = plan(&["workload.yaml", "num_workers=3", "batch_size=2"]);
+    assert_eq!(torch.json()["plan"]["loader"]["workers"], 3, "{torch:?}");
+    assert_eq!(torch.json()["plan"]["loader"]["batch_size"], 2, "{torch:?}");
+    torch.warns(&["`num_workers=3` sets `reader.read_threads`", "`batch_size=2` sets"]);
+    let quiet = test.feedrate(&["run", "num_workers=0", MEMORY, "workload=workload.yaml", "-q"]);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+    for (words, hint) in [
+        (&["run", "prefetch_factor=2"][..], "`prefetch_factor` times `num_workers`"),
+        (&["run", "--num-workers", "4"], "`reader.read_threads=VALUE`, without dashes"),
+        (&["generate", "--dry-run"], "`feedrate plan WORKLOAD`"),
+    ] {
+        let words = [&words[..1], &["workload.yaml"], &words[1..]].concat();
+        test.feedrate(&words).refuses(2, &[hint]);
+    }
+    let config_dir = ["run", "--config-dir", "conf", "workload=mine", "reader.batch_size=2"];
+    let exact = "`feedrate run conf/workload/mine.yaml reader.batch_size=2`";
+    test.feedrate(&config_dir).refuses(2, &[exact]);
+}
