@@ -8,12 +8,17 @@ use crate::metric::{
     read_in_window,
 };
 use crate::record::{AcceleratorEpoch, Record};
+use crate::stats;
 use crate::verdict::{Bound, Verdict};
 use crate::waits::{WaitPart, Waits};
 use crate::window::{Scope, seconds};
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::iter;
+
+/// Chance that the interval of an answer holds the truth.
+const CONFIDENCE: f64 = 0.95;
 
 names! {
     /// The first word of an answer.
@@ -66,6 +71,8 @@ pub struct Answer {
     pub au_percent: Option<f64>,
     /// The metric it is: au_sustained, or au_all_steps where that cannot be measured.
     pub au_kind: Option<&'static str>,
+    /// The 95 % interval of au_all_steps, where that decides, as if its steps were independent; `null` of fewer than two steps.
+    pub interval: Option<[f64; 2]>,
     /// The utilisation that the workload asks for, `metric.au`.
     pub asked_percent: f64,
     /// MLPerf Storage's utilisation, where it decides otherwise.
@@ -130,6 +137,9 @@ impl Answer {
             is_memory_served: derived.is_memory_served(),
             au_percent,
             au_kind: au.map(|(id, _)| id.name()),
+            interval: au
+                .filter(|(id, _)| *id == AU_ALL_STEPS.id)
+                .and_then(|_| interval(derived.record)),
             asked_percent,
             windowed_disagrees_percent: windowed
                 .filter(|&percent| fed.is_some_and(|fed| fed != is_reached(percent))),
@@ -146,6 +156,13 @@ impl Answer {
         }
     }
 
+    /// Whether few steps could have come out so if all of the training does otherwise: their interval holds what is asked, or there is none.
+    pub fn is_of_few_steps(&self) -> bool {
+        let is_told = |[low, high]: [f64; 2]| self.asked_percent < low || high < self.asked_percent;
+        let is_of_all_steps = self.au_kind == Some(AU_ALL_STEPS.id.name());
+        self.fed.is_some() && is_of_all_steps && !self.interval.is_some_and(is_told)
+    }
+
     /// The rate that is missing to the utilisation asked for; `None` where it is not reading that is waited for, or that is not known.
     pub fn lacks_bytes_per_second(&self) -> Option<f64> {
         let share = self.asked_percent / 100.0;
@@ -153,6 +170,31 @@ impl Answer {
         let lacks_reading = self.fed == Some(false) && self.verdict == Bound::StorageBound;
         (lacks_reading && lacks > 0.0).then_some(lacks)
     }
+}
+
+/// Interval of the utilisation over all steps, each of them summed up over accelerators.
+fn interval(record: &Record) -> Option<[f64; 2]> {
+    let (mut computes, mut lengths) = (Vec::new(), Vec::new());
+    for scope in Scope::all(record) {
+        let begin = computes.len();
+        for accelerator in &scope.epoch.accelerators {
+            let steps = accelerator.blocks.iter().flat_map(|block| {
+                let barriers = block.barrier_ns.iter().chain(iter::repeat(&0));
+                let all = block.load_ns.iter().zip(&block.compute_ns).zip(barriers);
+                all.map(|((load, compute), barrier)| (*compute, load + compute + barrier))
+            });
+            for (at, (compute, length)) in (begin..).zip(steps) {
+                if computes.len() == at {
+                    computes.push(0.0);
+                    lengths.push(0.0);
+                }
+                computes[at] += compute as f64;
+                lengths[at] += length as f64;
+            }
+        }
+    }
+    let of = stats::share_interval(&computes, &lengths, CONFIDENCE)?;
+    Some([of.low, of.high])
 }
 
 fn unknown_because(derived: &Derived, doubts: &[Doubt], bound: Bound) -> Option<UnknownBecause> {
@@ -328,6 +370,28 @@ mod tests {
         let window = AnswerWindow { epochs: 1, steps: 39, seconds: 7.8 };
         assert_eq!(told.window, Some(window));
         assert_eq!(told.wait, Some(WaitPart { cause: WaitCause::Read, percent: 100.0 }));
+    }
+
+    /// Two steps that wait 200 and 400 ms, six that wait 600 ms in all, and three times these.
+    #[test]
+    fn few_steps_are_certain_where_they_hardly_differ() {
+        let told = |steps: &[(u64, u64, u64, u64)], asked: f64| {
+            let mut record = simple(steps);
+            record.plan.metric.au_target_percent = asked;
+            let told = answer(&record);
+            let ends = told.interval.map(|ends| ends.map(|end| end.round()));
+            (told.au_percent.map(f64::round), ends, told.is_of_few_steps())
+        };
+        let wait = |ms: u64| (ms, 100, 0, 4_000_000);
+        assert_eq!(told(&[wait(300)], 90.0), (Some(25.0), None, true));
+        assert_eq!(told(&[wait(300), wait(300)], 90.0), (Some(25.0), Some([25.0; 2]), false));
+        // A standard error of 6.25 % of 25 %, or 1/3 of a logit, times t(1) = 12.7.
+        assert_eq!(told(&[wait(200), wait(400)], 90.0), (Some(25.0), Some([0.0, 96.0]), true));
+        assert!(!told(&[wait(200), wait(400)], 97.0).2);
+        let first = [wait(600), wait(0), wait(0), wait(0), wait(0), wait(0)];
+        assert!(told(&first, 90.0).2);
+        let repeated: Vec<_> = first.iter().chain(&first).chain(&first).copied().collect();
+        assert!(!told(&repeated, 90.0).2, "{:?}", told(&repeated, 90.0));
     }
 
     #[test]

@@ -55,6 +55,11 @@ fn of_percentages() {
     for mean in [50.0, 90.0] {
         check("percentages", mean, |a, _| percent_interval(&normal(a, mean, 2.0), 0.95));
     }
+    // A step computes 50 ms, and waits as long in the mean.
+    check("share of sums", 50.0, |a, _| {
+        let computes = [50.0; 5];
+        share_interval(&computes, &normal(a, 100.0, 10.0), 0.95)
+    });
     let skewed = |z: f64| 100.0 / (1.0 + (-3.0 - 0.5 * z).exp());
     let density = |z: f64| (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt();
     let mean: f64 =

@@ -82,10 +82,30 @@ pub fn mean_half_width(stdev: f64, values: u64, confidence: f64) -> Option<f64> 
 /// Analysis, 2013, ch. 16.1). Where a value is no percentage, that of the mean. `None` of fewer than two values.
 pub fn percent_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let of = of_mean(values)?;
-    let share = of.estimate / 100.0;
     let is_percent = values.iter().all(|value| (0.0..=100.0).contains(value));
+    if is_percent { of_percent(of, confidence) } else { of.interval(confidence) }
+}
+
+/// Interval of 100 · Σ `parts` ÷ Σ `wholes`, within 0 to 100: the ratio estimator (Cochran, Sampling Techniques, 1977, ch. 6.4), Student's t with n − 1
+/// degrees of freedom on the scale of the logit. `None` of fewer than two, where one lacks its whole, or a part is more than that.
+pub fn share_interval(parts: &[f64], wholes: &[f64], confidence: f64) -> Option<Interval> {
+    let is_part = |(part, whole): (&f64, &f64)| (0.0..=*whole).contains(part);
+    if parts.len() != wholes.len() || !parts.iter().zip(wholes).all(is_part) {
+        return None;
+    }
+    let whole = mean(wholes).filter(|&whole| whole > 0.0)?;
+    let share = mean(parts)? / whole;
+    let residuals =
+        parts.iter().zip(wholes).map(|(part, all)| 100.0 * (part - share * all) / whole);
+    let of = of_mean(&residuals.collect::<Vec<_>>())?;
+    of_percent(Difference { estimate: 100.0 * share, ..of }, confidence)
+}
+
+/// An interval on the scale of the logit, taken back.
+fn of_percent(of: Difference, confidence: f64) -> Option<Interval> {
+    let share = of.estimate / 100.0;
     // All at one end do not vary, and have no logit.
-    if !is_percent || share * (1.0 - share) <= 0.0 {
+    if share * (1.0 - share) <= 0.0 {
         return of.interval(confidence);
     }
     let logit = Difference {

@@ -30,7 +30,7 @@ pub use distance::{WeightedValue, earth_movers};
 pub use equivalence::equivalence_p;
 pub use interval::{
     Difference, Interval, mean_half_width, mean_interval, paired_difference, percent_interval,
-    stdev_interval, welch_difference,
+    share_interval, stdev_interval, welch_difference,
 };
 pub use knee::knee;
 pub use logarithm::{geometric_mean_interval, paired_log_ratio, welch_log_ratio};

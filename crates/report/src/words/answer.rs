@@ -16,9 +16,10 @@ pub fn lines(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> Vec<String
     [first].into_iter().chain(rates(answer)).collect()
 }
 
-/// `YES:`.
+/// `YES:`; `PROBABLY YES:` where few steps do not tell.
 pub fn head(answer: &Answer) -> String {
-    format!("{}:", answer.kind.name().to_uppercase())
+    let probably = if answer.is_of_few_steps() { "PROBABLY " } else { "" };
+    format!("{probably}{}:", answer.kind.name().to_uppercase())
 }
 
 /// `730 samples/s, decode-bound (89 %), 4 workers on 2 cores`: of a run without compute, how fast its loader was. `None` of others.
@@ -158,7 +159,10 @@ fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
 /// `54 % AU of the 90 % asked`, with as many digits as tell the two apart.
 fn reached(answer: &Answer) -> Option<String> {
     let (au, asked) = (answer.au_percent?, answer.asked_percent);
-    Some(format!("{} % AU of the {asked} % asked", told_apart(au, asked)))
+    let interval = if answer.is_of_few_steps() { answer.interval } else { None };
+    let interval = interval.map(|[low, high]| format!(" [{low:.0}, {high:.0}]"));
+    let au = told_apart(au, asked);
+    Some(format!("{au} % AU{} of the {asked} % asked", interval.unwrap_or_default()))
 }
 
 /// `all-steps AU 86 % of the 90 % asked; 98 % of the wait is reading`: of a utilisation that is not the one of the answer.
@@ -288,7 +292,7 @@ mod tests {
         check(
             &simple(&[(300, 100, 0, 4_000_000)]),
             &[
-                "NO: 25 % AU of the 90 % asked, over its one step, storage-bound",
+                "PROBABLY NO: 25 % AU of the 90 % asked, over its one step, storage-bound",
                 "Needs 40 MB/s, gets 10 MB/s (25 %); 100 % of the wait is reading",
             ],
         );
@@ -315,7 +319,7 @@ mod tests {
         steps[0].0 = 600;
         let summary = Summary::new(&simple(&steps));
         let first = &lines(&summary.answer, &summary.verdict, &summary.doubts)[0];
-        let says = "NO: 50 % AU of the 90 % asked, over all 6 steps, storage-bound; MLPerf's windowed AU says yes: 100 %";
+        let says = "PROBABLY NO: 50 % AU [7, 93] of the 90 % asked, over all 6 steps, storage-bound; MLPerf's windowed AU says yes: 100 %";
         assert_eq!(first, says);
     }
 
