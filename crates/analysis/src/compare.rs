@@ -1,6 +1,7 @@
 //! Two sets of runs side by side: which experiments they share, how far they lie apart, and what can be said of it. Values in, findings out.
 //!
-//! Everything is judged by the ratio of B to A, on the scale of logarithms. "The same" is never concluded from a difference that was not found.
+//! Percentages are judged by the difference of B and A, rates and durations by their ratio, as findings are. "The same" is never concluded from a
+//! difference that was not found.
 
 pub mod alike;
 mod judged;
@@ -103,7 +104,8 @@ pub struct ComparedResponse {
     pub difference: IntervalEstimate,
     /// B ÷ A; `null` where a value is not positive.
     pub ratio: Option<IntervalEstimate>,
-    /// Chance of a ratio so far from 1 if there were none; corrected for the number of findings by Holm's method.
+    /// Chance of a difference so large, of percentages in points and else of logarithms, if there were none; corrected for the number of experiments by
+    /// Holm's method.
     pub p: Option<f64>,
     /// The verdict.
     pub verdict: ComparisonVerdict,
@@ -173,7 +175,7 @@ pub enum Ground {
     Within(f64),
     /// B is not worse by this share.
     NotWorseBy(f64),
-    /// B is so far from A.
+    /// B is so far from A: points of a percentage, else a share.
     Differs { is_better: bool, by: f64 },
     /// So many runs of each would tell; `None` where nobody could make so many.
     TooNoisy { runs: Option<u64> },
@@ -239,6 +241,10 @@ pub fn compare(
     let knows = [of_a, of_b].map(|runs| runs.iter().all(Run::tells_settings));
     // What files of others, or a loop that was watched, do not tell is not known to differ.
     differs_in.retain(|one| (one.a.is_some() || knows[0]) && (one.b.is_some() || knows[1]));
+    // The same under two names differs in nothing.
+    let all: Vec<&Run> = of_a.iter().chain(of_b).collect();
+    let is_name = |one: &Differing| ["workload", "model"].contains(&one.setting.as_str());
+    differs_in.retain(|one| !is_name(one) || alike::KEYS[0].is_alike(&all) != Some(true));
     let groups = [grouped(&a, &apart), grouped(&b, &apart)];
     let varying = varying(groups.iter().flat_map(|groups| groups.keys()));
     let [only_in_a, only_in_b] = [0, 1].map(|these: usize| {

@@ -9,18 +9,24 @@ pub struct AlikeKey {
     pub name: &'static str,
     /// Its value; `None` where it is not known.
     value: fn(&Run) -> Option<String>,
+    /// The content that it is a name of: where all have the same, they are alike under any name.
+    content: fn(&Run) -> Option<String>,
     /// Share by which numbers may differ: those that were measured do.
     tolerance: f64,
 }
 
 /// All of them.
 pub static KEYS: [AlikeKey; 5] = [
-    AlikeKey { name: "workload", value: workload, tolerance: 0.0 },
-    AlikeKey { name: "processes", value: |run| text(run.accelerators), tolerance: 0.0 },
-    AlikeKey { name: "batch_size", value: |run| text(run.batch_size), tolerance: 0.0 },
-    AlikeKey { name: "record_length_bytes", value: |run| text(sample_bytes(run)), tolerance: 0.0 },
-    AlikeKey { name: "computation_time", value: compute_s, tolerance: 0.05 },
+    AlikeKey { content: dataset, ..key("workload", workload) },
+    key("processes", |run| text(run.accelerators)),
+    key("batch_size", |run| text(run.batch_size)),
+    key("record_length_bytes", |run| text(sample_bytes(run))),
+    AlikeKey { tolerance: 0.05, ..key("computation_time", compute_s) },
 ];
+
+const fn key(name: &'static str, value: fn(&Run) -> Option<String>) -> AlikeKey {
+    AlikeKey { name, value, content: |_| None, tolerance: 0.0 }
+}
 
 impl AlikeKey {
     /// Whether it is named by its name as a factor, or by a key of a plan or of DLIO.
@@ -32,8 +38,13 @@ impl AlikeKey {
 
     /// Whether all runs have the same; `None` where it is not known of one.
     pub(super) fn is_alike(&self, runs: &[&Run]) -> Option<bool> {
-        let values: Option<Vec<String>> = runs.iter().map(|run| (self.value)(run)).collect();
-        let values = values?;
+        let of_all = |value: fn(&Run) -> Option<String>| {
+            runs.iter().map(|run| value(run)).collect::<Option<Vec<String>>>()
+        };
+        if of_all(self.content).is_some_and(|all| all.iter().all(|one| *one == all[0])) {
+            return Some(true);
+        }
+        let values = of_all(self.value)?;
         let numbers: Option<Vec<f64>> = values.iter().map(|value| value.parse().ok()).collect();
         let is_same = values.iter().all(|value| *value == values[0]);
         let ends = numbers.and_then(|all| {
@@ -45,6 +56,13 @@ impl AlikeKey {
 
 fn workload(run: &Run) -> Option<String> {
     run.is_workload_known().then(|| run.workload.clone())
+}
+
+/// All that is decided of the data of a run of ours; batch, compute and accelerators are keys of their own.
+fn dataset(run: &Run) -> Option<String> {
+    let own = run.settings.iter().filter(|(key, _)| key.starts_with("dataset."));
+    let own: Vec<String> = own.map(|(key, value)| format!("{key}={value}")).collect();
+    run.tells_settings().then(|| own.join(" "))
 }
 
 fn text(value: Option<impl ToString>) -> Option<String> {

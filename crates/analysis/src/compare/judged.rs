@@ -1,11 +1,12 @@
 //! The tests of a comparison: the responses of both sides beside each other, and what their difference shows.
 
 use super::{ComparedResponse, Ground, IntervalEstimate, Pairing, Question, Side, turn};
-use crate::estimate::of_points;
+use crate::estimate::{ResponseScale, of_points};
 use crate::precision::{ALPHA, CONFIDENCE, POWER, RUNS_MAX};
 use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use feedrate_results::run::Run;
+use std::collections::BTreeMap;
 
 /// One response of both sides, before anything is said of it.
 pub(super) struct ComparedPair {
@@ -14,8 +15,8 @@ pub(super) struct ComparedPair {
     b: Side,
     difference: IntervalEstimate,
     ratio: Option<IntervalEstimate>,
-    /// Difference of logarithms; `None` where there are too few values, or one is not positive.
-    log_ratio: Option<Difference>,
+    /// On the scale of the response; `None` where there are too few values, or one is not on it.
+    tested: Option<Difference>,
     pairing: Pairing,
     /// Obstacle to a verdict.
     obstacle: Option<Ground>,
@@ -41,9 +42,13 @@ impl ComparedPair {
             ),
             (Pairing::InTurns, unpaired) => (None, None, unpaired),
         };
+        let tested = match ResponseScale::new(response) {
+            ResponseScale::Percent => difference,
+            ResponseScale::Logarithm => log_ratio,
+        };
         let obstacle = match (a.values.len(), b.values.len()) {
             (a, b) if a.min(b) < 2 => Some(Ground::FewRuns { a, b }),
-            _ => unpaired.or(log_ratio.is_none().then_some(Ground::NotPositive)),
+            _ => unpaired.or(tested.is_none().then_some(Ground::NotPositive)),
         };
         let means = stats::mean(&a.values).zip(stats::mean(&b.values)).map(|(a, b)| b - a);
         let middles = a.middle.estimate.filter(|&a| a > 0.0).zip(b.middle.estimate);
@@ -58,9 +63,9 @@ impl ComparedPair {
                 means,
             ),
             ratio: ratio.map(|ratio| IntervalEstimate::new(interval, Some(ratio))),
-            log_ratio,
+            tested,
             pairing,
-            p: if obstacle.is_none() { log_ratio.and_then(|log| log.p()) } else { None },
+            p: if obstacle.is_none() { tested.and_then(|of| of.p()) } else { None },
             obstacle,
             a,
             b,
@@ -101,16 +106,20 @@ impl Side {
     }
 }
 
-/// Judge all of them together. Differences are corrected for their number, so that none is found by trying often; whether all hold
-/// within the margin is one question, for which each may be asked at the full chance (intersection-union, Berger, Technometrics 24, 1982).
+/// Judge all of them together. Differences of a response are corrected for their number, as those of findings are, so that none is found by trying often;
+/// whether all hold within the margin is one question, for which each may be asked at the full chance (intersection-union, Berger, Technometrics 24, 1982).
 pub(super) fn judged(
     pairs: Vec<(String, ComparedPair)>,
     question: Question,
 ) -> Vec<ComparedResponse> {
-    let p: Vec<f64> = pairs.iter().filter_map(|(_, pair)| pair.p).collect();
-    let mut corrected = stats::holm(&p).into_iter();
+    let mut of_responses: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (_, pair) in &pairs {
+        of_responses.entry(pair.response.id.name()).or_default().extend(pair.p);
+    }
+    let corrected = of_responses.into_iter().map(|(name, p)| (name, stats::holm(&p).into_iter()));
+    let mut corrected: BTreeMap<_, _> = corrected.collect();
     let findings = pairs.into_iter().map(|(experiment, pair)| {
-        let p = pair.p.and_then(|_| corrected.next());
+        let p = pair.p.and_then(|_| corrected.get_mut(pair.response.id.name())?.next());
         let ground = ground(&pair, p, question);
         let ComparedPair { response, a, b, difference, ratio, .. } = pair;
         let (response, verdict) = (response.id.name(), ground.verdict());
@@ -123,18 +132,18 @@ fn ground(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ground {
     if let Some(obstacle) = &pair.obstacle {
         return obstacle.clone();
     }
-    let (Some(log), Some(p)) = (pair.log_ratio, p) else { return Ground::TooNoisy { runs: None } };
+    let (Some(of), Some(p)) = (pair.tested, p) else { return Ground::TooNoisy { runs: None } };
     let better = pair.response.better;
-    let margin = margin(question, better);
+    let margin = margin(question, pair);
     let (shown, ground) = match question {
         Question::Within(share) => {
-            (stats::equivalence_p(&log, margin.low, margin.high), Ground::Within(share))
+            (stats::equivalence_p(&of, margin.low, margin.high), Ground::Within(share))
         }
         // Chance of B looking so good if it were worse by the margin.
         Question::NoWorseThan(share) => {
-            let worse = Difference { estimate: -log.estimate, ..log };
+            let worse = Difference { estimate: -of.estimate, ..of };
             let shown = match better {
-                Better::Higher => log.p_above(margin.low),
+                Better::Higher => of.p_above(margin.low),
                 Better::Lower => worse.p_above(-margin.high),
             };
             (shown, Ground::NotWorseBy(share))
@@ -144,43 +153,51 @@ fn ground(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ground {
         return ground;
     }
     if p < ALPHA {
-        let change = log.estimate.exp_m1();
+        let change = match ResponseScale::new(pair.response) {
+            ResponseScale::Percent => of.estimate,
+            ResponseScale::Logarithm => of.estimate.exp_m1(),
+        };
         let is_better = (change > 0.0) == (better == Better::Higher);
         return Ground::Differs { is_better, by: change.abs() };
     }
-    Ground::TooNoisy { runs: runs_to_tell(pair, &log, margin) }
+    Ground::TooNoisy { runs: runs_to_tell(pair, &of, margin) }
 }
 
-/// Ratios that answer the question with yes, as logarithms.
-fn margin(question: Question, better: Better) -> Margin {
-    let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
-    match (question, better) {
-        (Question::Within(share), _) => {
-            Margin { low: (1.0 - share).ln(), high: (1.0 + share).ln() }
+/// Differences that answer the question with yes, on the scale of the response. Of a percentage the share is that of the mean of A, which is taken as known.
+fn margin(question: Question, pair: &ComparedPair) -> Margin {
+    let (Question::Within(share) | Question::NoWorseThan(share)) = question;
+    let (low, high) = match ResponseScale::new(pair.response) {
+        ResponseScale::Percent => {
+            let points = share * pair.a.middle.estimate.unwrap_or_default();
+            (-points, points)
         }
-        (Question::NoWorseThan(share), Better::Higher) => Margin { low: (1.0 - share).ln(), high },
-        (Question::NoWorseThan(share), Better::Lower) => Margin { low, high: (1.0 + share).ln() },
+        ResponseScale::Logarithm => ((1.0 - share).ln(), (1.0 + share).ln()),
+    };
+    match (question, pair.response.better) {
+        (Question::Within(_), _) => Margin { low, high },
+        (Question::NoWorseThan(_), Better::Higher) => Margin { low, high: f64::INFINITY },
+        (Question::NoWorseThan(_), Better::Lower) => Margin { low: f64::NEG_INFINITY, high },
     }
 }
 
 /// Runs of each with which the difference, if it is what it looks, is shown to lie within the margin, or where it lies outside is found. `None` where nobody could make so many.
-fn runs_to_tell(pair: &ComparedPair, log: &Difference, margin: Margin) -> Option<u64> {
+fn runs_to_tell(pair: &ComparedPair, of: &Difference, margin: Margin) -> Option<u64> {
     let (a, b) = (pair.a.values.len() as f64, pair.b.values.len() as f64);
     // Deviation of a value, or of the difference of a pair; and of one run.
     let (samples, noise, noise_of_run) = match pair.pairing {
         Pairing::None => {
-            let noise = log.standard_error / (1.0 / a + 1.0 / b).sqrt();
+            let noise = of.standard_error / (1.0 / a + 1.0 / b).sqrt();
             (Samples::Two, noise, noise)
         }
         Pairing::InTurns => {
-            let noise = log.standard_error * a.sqrt();
+            let noise = of.standard_error * a.sqrt();
             (Samples::Pairs, noise, noise / 2.0_f64.sqrt())
         }
     };
-    let runs = if margin.low < log.estimate && log.estimate < margin.high {
-        stats::samples_within(margin, log.estimate, noise, samples, ALPHA, POWER)
+    let runs = if margin.low < of.estimate && of.estimate < margin.high {
+        stats::samples_within(margin, of.estimate, noise, samples, ALPHA, POWER)
     } else {
-        stats::samples_to_tell(log.estimate / noise_of_run, CONFIDENCE, POWER)
+        stats::samples_to_tell(of.estimate / noise_of_run, CONFIDENCE, POWER)
     };
     runs.filter(|&runs| a.min(b) < runs as f64 && runs <= RUNS_MAX)
 }

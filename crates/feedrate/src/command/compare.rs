@@ -18,6 +18,7 @@ use feedrate_report::words::number::{chance, with_ends};
 use feedrate_results::index::LeftOut;
 use feedrate_spec::units;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// `feedrate compare`.
@@ -194,9 +195,10 @@ fn page(arguments: &CompareArguments, found: &Comparison, question: Question) ->
     if found.findings.is_empty() && found.only_in_a.is_empty() && found.only_in_b.is_empty() {
         parts.push("Nothing was compared: neither has a run that may be used.".into());
     }
-    if 1 < found.findings.iter().filter(|finding| finding.p.is_some()).count() {
+    let tested = found.findings.iter().filter(|finding| finding.p.is_some());
+    if 1 < tested.map(|finding| &finding.experiment).collect::<BTreeSet<_>>().len() {
         parts.push(
-            "Each p is corrected for the number of comparisons (Holm); intervals are not.".into(),
+            "Each p is corrected for the number of experiments (Holm); intervals are not.".into(),
         );
     }
     let verdict = if found.is_met() { "shown" } else { "not shown" };
@@ -230,11 +232,15 @@ fn block(heading: Option<&str>, finding: &ComparedResponse) -> String {
     lines.push(format!("  {}: {}", finding.response, verdict(finding)));
     lines.push(format!("    A      {}", side(unit, &finding.a)));
     lines.push(format!("    B      {}", side(unit, &finding.b)));
-    lines.push(format!("    B - A  {}", with_interval(finding.difference, |v| apart(unit, v))));
+    let p = finding.p.map_or(String::new(), |p| format!(", {}", chance(p, 1)));
+    let is_percent = unit == Unit::Percent;
+    let [of_difference, of_ratio] =
+        if is_percent { [p, String::new()] } else { [String::new(), p] };
+    let difference = with_interval(finding.difference, |v| apart(unit, v));
+    lines.push(format!("    B - A  {difference}{of_difference}"));
     let ratio =
         finding.ratio.map_or("-".into(), |ratio| with_interval(ratio, |v| format!("{v:.4}")));
-    let p = finding.p.map_or(String::new(), |p| format!(", {}", chance(p, 1)));
-    lines.push(format!("    B / A  {ratio}{p}"));
+    lines.push(format!("    B / A  {ratio}{of_ratio}"));
     lines.join("\n")
 }
 

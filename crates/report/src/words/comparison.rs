@@ -1,6 +1,7 @@
 //! Comparisons in sentences.
 
 use feedrate_analysis::compare::{ComparedResponse, Ground, Note};
+use feedrate_measure::metric::{Metric, Unit};
 use feedrate_spec::units::counted;
 
 /// Say what two sides come to.
@@ -12,7 +13,9 @@ pub fn verdict(of: &ComparedResponse) -> String {
         }
         Ground::Differs { is_better, by } => {
             let word = if *is_better { "better" } else { "worse" };
-            return format!("differs: B is {word}, by {}", percent(*by));
+            let is_percent = Metric::find(of.response).is_ok_and(|of| of.unit == Unit::Percent);
+            let by = if is_percent { format!("{by:.2} points") } else { percent(*by) };
+            return format!("differs: B is {word}, by {by}");
         }
         Ground::InvalidRuns { a, b } => [("A", a), ("B", b)]
             .into_iter()
