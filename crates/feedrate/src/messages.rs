@@ -160,6 +160,11 @@ pub(crate) fn print_screen(text: &str, last: &str) -> Result<(), StdoutError> {
     print_page(&text::fitted(&wrap(text), &wrap(last), rows))
 }
 
+/// Columns of the terminal that data goes to; `None` of a file or program.
+pub(crate) fn page_width() -> Option<usize> {
+    terminal_width(io::stdout())
+}
+
 /// `None` where there is no terminal.
 fn terminal_width(stream: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(stream).map(|size| usize::from(size.0.0))

@@ -25,8 +25,8 @@ const PLAIN_S: f64 = 10.0;
 const PLAIN_VARIABLE: &str = "FEEDRATE_PROGRESS_S";
 /// Columns of a terminal that everybody has, but for the last: a line that fills it up wraps in some.
 const COLUMNS: usize = 79;
-/// A name in it has no more, so that there is room for figures.
-pub(crate) const NAME_COLUMNS: usize = 36;
+/// A trial has a few more, as its changes are what is looked at.
+const RUN_COLUMNS: usize = 64;
 /// Between the parts of a line, of which the last go first where there is no room.
 const BETWEEN: &str = " · ";
 
@@ -129,7 +129,7 @@ pub(crate) fn waiting(what: &str, viewer: Viewer) -> LiveLine {
 
 /// A run of ours in another process, which tells of itself in `file`.
 pub(crate) fn run_of(what: &str, viewer: Viewer, file: PathBuf) -> LiveLine {
-    let what = text::cut(what, NAME_COLUMNS);
+    let what = text::cut(what, RUN_COLUMNS);
     LiveLine::start(viewer, move |elapsed| join([what.clone(), told(Some(&file), elapsed)]))
 }
 

@@ -10,6 +10,7 @@ use crate::output::is_root;
 use crate::recognise::refuse_other;
 use feedrate_measure::record::file::{RECORD_FILE, read_text, read_text_bounded};
 use feedrate_results::file_kind::FileKind;
+use feedrate_results::import::{RunOrigin, find as find_runs};
 use feedrate_results::load_run;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
@@ -223,6 +224,12 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
         let (message, hint) = other.instead_of(FileKind::Workload, file);
         return refuse(message, hint);
     }
+    if let [newest, ..] = &runs_below(wanted)[..] {
+        return refuse(
+            format!("`{wanted}` holds runs, and is none itself"),
+            format!("name one; the newest is `{newest}`"),
+        );
+    }
     if file.exists() {
         refuse_other(file)?;
     } else if !is_file(wanted) {
@@ -245,6 +252,29 @@ pub(crate) fn is_own(workload: &str) -> bool {
 /// Whether a workload's name is the folder of a run.
 pub(crate) fn is_run(wanted: &str) -> bool {
     Path::new(wanted).join(RECORD_FILE).is_file()
+}
+
+/// The folder of the run that `wanted` names: its own, or the newest below it, which is told. Of another name nothing is known.
+pub(crate) fn run_folder(wanted: &str) -> String {
+    let runs = if is_run(wanted) { Vec::new() } else { runs_below(wanted) };
+    let Some(newest) = runs.first() else { return wanted.into() };
+    messages::note(match runs.len() {
+        1 => format!("the run in `{wanted}`: {newest}"),
+        all => format!("the newest of {all} runs in `{wanted}`: {newest}"),
+    });
+    newest.clone()
+}
+
+/// The folders of our runs below a folder, the newest first.
+fn runs_below(folder: &str) -> Vec<String> {
+    let (found, _) = find_runs(Path::new(folder)).unwrap_or_default();
+    let own = found.into_iter().filter(|run| run.origin == RunOrigin::Feedrate);
+    let begun =
+        |run: &Path| std::fs::metadata(run.join(RECORD_FILE)).and_then(|of| of.modified()).ok();
+    let mut runs: Vec<_> =
+        own.map(|run| (begun(&run.path), run.path.display().to_string())).collect();
+    runs.sort_by(|a, b| b.cmp(a));
+    runs.into_iter().map(|(_, run)| run).collect()
 }
 
 /// The workload, called `name`, of the run in `folder`, with all that was overridden.

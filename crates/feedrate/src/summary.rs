@@ -35,12 +35,13 @@ pub(crate) enum Told {
     Details,
 }
 
-/// Print the summary.
+/// Print the summary. `next`: what asks about more than this run does.
 pub(crate) fn print(
     summary: &Summary,
     record: &Record,
     told: Told,
     found: Option<&FoundFolder>,
+    next: Option<&str>,
 ) -> anyhow::Result<()> {
     match told {
         Told::Json => {
@@ -52,7 +53,7 @@ pub(crate) fn print(
             }
             messages::print_json(Schema::Run.object(object))?;
         }
-        Told::Answer => messages::print_page(&brief(summary, record, found))?,
+        Told::Answer => messages::print_page(&brief(summary, record, found, next))?,
         Told::Details => messages::print_page(&page(summary, record))?,
     }
     Ok(())
@@ -70,9 +71,14 @@ fn helps(summary: &Summary, record: &Record) -> Vec<Proposal> {
     advice.into_iter().map(|one| one.proposal).collect()
 }
 
-fn brief(summary: &Summary, record: &Record, found: Option<&FoundFolder>) -> String {
+fn brief(
+    summary: &Summary,
+    record: &Record,
+    found: Option<&FoundFolder>,
+    next: Option<&str>,
+) -> String {
     let doubts = format!("Doubts: {} (--details)", words::counted(&summary.doubts));
-    let client = client_line(record);
+    let client = client_line(record).into_iter().chain(next.map(str::to_string));
     let results = summary.run_dir.iter().map(|dir| format!("Results: {dir}"));
     let answer = match found {
         Some(found) => of_folder(summary, record, found),

@@ -42,22 +42,21 @@ pub(crate) fn table_of_numbers<R: Into<Row>>(
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Columns of a terminal that everybody has.
-const COLUMNS: usize = 80;
-
-/// A table as wide as that at most: its texts in the column `broken`, settings or sentences, go on in further lines.
+/// A table as wide as `columns` at most, where there are so many: its texts in the column `broken`, settings or sentences, go on in further lines.
 pub(crate) fn table_of_changes<const N: usize>(
     header: [&str; N],
     mut rows: Vec<[String; N]>,
     broken: usize,
+    columns: Option<usize>,
 ) -> String {
+    let Some(columns) = columns else { return table(header, rows) };
     let widest = |at: usize| {
         let cells = rows.iter().map(|row| row[at].as_str()).chain([header[at]]);
         cells.flat_map(str::lines).map(|line| line.chars().count()).max().unwrap_or(0)
     };
     // A blank on either side of each.
     let others: usize = (0..N).filter(|&at| at != broken).map(|at| widest(at) + 2).sum();
-    let width = COLUMNS.saturating_sub(others + 2).max(COLUMNS / 4);
+    let width = columns.saturating_sub(others + 2).max(columns / 4);
     for row in &mut rows {
         let lines: Vec<String> = row[broken].lines().map(|line| broken_up(line, width)).collect();
         row[broken] = lines.join("\n");
@@ -75,6 +74,24 @@ fn broken_up(line: &str, width: usize) -> String {
     line.replacen('=', "=\n  ", 1)
 }
 
+/// So many of `all` are shown where `most` have room: none gives its line to the word that one more is there.
+pub(crate) fn shown(all: usize, most: usize) -> usize {
+    if all == most + 1 { all } else { all.min(most) }
+}
+
+/// As many of a text's clauses, which end in semicolons, as so many characters hold; one at least, as no sentence is cut.
+pub(crate) fn clauses(text: &str, characters: usize) -> String {
+    let mut kept = String::new();
+    for clause in text.split("; ") {
+        let more = if kept.is_empty() { clause.to_string() } else { format!("{kept}; {clause}") };
+        if !kept.is_empty() && characters < more.chars().count() {
+            break;
+        }
+        kept = more;
+    }
+    kept
+}
+
 /// The text, or as many of its words as so many characters hold.
 pub(crate) fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
@@ -85,17 +102,6 @@ pub(crate) fn cut(text: &str, characters: usize) -> String {
         Some((words, _)) => format!("{words} …"),
         None => format!("{kept}…"),
     }
-}
-
-/// The text, or as many of its first clauses as so many characters hold; of a first one that is too long its words.
-pub(crate) fn clauses(text: &str, characters: usize) -> String {
-    if text.chars().count() <= characters {
-        return text.into();
-    }
-    let is_end = |at: &usize| text[*at..].starts_with("; ") || text[*at..].starts_with(": ");
-    let places = text.char_indices().take(characters + 1).map(|(at, _)| at);
-    let last = places.filter(is_end).last();
-    last.map_or_else(|| cut(text, characters), |at| text[..at].into())
 }
 
 /// A parameter and its value in so many characters: the value tells runs apart, so that it is the parameter that is cut.
@@ -179,13 +185,16 @@ pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
 /// The lines of `text` that fit into so many rows with `last`, an empty one between them, and the one for the next prompt.
 pub(crate) fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    let free = rows.map_or(usize::MAX, |rows| rows.saturating_sub(last.lines().count() + 2));
-    let shown = if lines.len() <= free { lines.len() } else { free.saturating_sub(1) };
-    let mut shown = lines[..shown].join("\n");
-    if shown.len() < text.trim_end().len() {
-        shown += "\n…";
+    let free = rows.map_or(usize::MAX, |rows| rows.saturating_sub(last.lines().count() + 1));
+    match lines.len() {
+        all if all < free => format!("{text}\n\n{last}"),
+        all if all == free => format!("{text}\n{last}"),
+        all => {
+            let shown = free.saturating_sub(2);
+            let left_out = all - shown;
+            format!("{}\n… {left_out} more lines\n\n{last}", lines[..shown].join("\n"))
+        }
     }
-    format!("{shown}\n\n{last}")
 }
 
 fn wrapped_line(line: &str, width: usize) -> String {
@@ -303,8 +312,12 @@ mod tests {
             "reader.read_threads=4",
         ];
         let header = ["Change", "Predicted", "Tried", "n", ""];
-        let text = table_of_changes(header, changes.map(row).to_vec(), 0);
-        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        let rows = changes.map(row).to_vec();
+        let text = table_of_changes(header, rows.clone(), 0, Some(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        // Who reads it by a program finds each setting whole.
+        let whole = table_of_changes(header, rows, 0, None);
+        assert!(changes.iter().flat_map(|of| of.lines()).all(|of| whole.contains(of)), "{whole}");
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert!(lines.contains(&"num_samples_per_file="), "{text}");
         assert!(lines.contains(&"2000"), "{text}");
@@ -328,7 +341,8 @@ mod tests {
         for (text, rows, expected) in [
             ("a\nb\nc", None, "a\nb\nc\n\nlast"),
             ("a\nb\nc", Some(6), "a\nb\nc\n\nlast"),
-            ("a\nb\nc", Some(5), "a\n…\n\nlast"),
+            ("a\nb\nc", Some(5), "a\nb\nc\nlast"),
+            ("a\nb\nc\nd", Some(5), "a\n… 3 more lines\n\nlast"),
         ] {
             assert_eq!(fitted(text, "last", rows), expected);
             assert!(rows.is_none_or(|rows| expected.lines().count() < rows));
@@ -343,12 +357,18 @@ mod tests {
     }
 
     #[test]
+    fn no_sentence_is_cut() {
+        let text = "one; two; three";
+        for (characters, expected) in [(15, text), (14, "one; two"), (3, "one"), (1, "one")] {
+            assert_eq!(clauses(text, characters), expected);
+        }
+        assert_eq!([shown(5, 6), shown(6, 6), shown(7, 6), shown(8, 6)], [5, 6, 7, 6]);
+    }
+
+    #[test]
     fn what_is_cut_ends_with_a_word() {
         assert_eq!(super::cut("one two three", 13), "one two three");
         assert_eq!(super::cut("one two three", 10), "one two …");
-        assert_eq!(super::clauses("one: two; three", 12), "one: two");
-        assert_eq!(super::clauses("one: two; three", 7), "one");
-        assert_eq!(super::clauses("one two; three", 6), "one …");
         for (characters, expected) in [(13, "read_threads…"), (4, "rea…"), (1, "…")] {
             assert_eq!(super::cut("read_threads_and_more", characters), expected);
         }

@@ -219,7 +219,9 @@ impl<'a> Trials<'a> {
         data.data = self.all[place].own_root.clone().or(data.data);
         let what = format!("run {number}: {}", self.all[place].name);
         let file = format!("run-{number}");
-        let line = progress::run_of(&what, self.of.data.viewer(), self.probes.live_file(&file));
+        let [took, budget] = [self.took_s().floor(), self.budget_s].map(units::seconds);
+        let tells = format!("run {number} ({took} of {budget}): {}", self.all[place].name);
+        let line = progress::run_of(&tells, self.of.data.viewer(), self.probes.live_file(&file));
         let begun = Instant::now();
         let summary = self.probes.run(data, &file);
         drop(line);

@@ -4,7 +4,7 @@ use crate::number::{UNKNOWN, percent};
 use crate::replan::Replan;
 use crate::report::{ReportAdvice, ReportChange};
 use crate::table::{ColumnKind, ReportTable, TableCell};
-use crate::words::advice as words;
+use crate::words::{advice as words, trials};
 use feedrate_analysis::advice::Advice;
 use feedrate_results::trials::{Outcome, TrialsResult, Tried, TriedAdvice};
 use feedrate_spec::escape::bash_word;
@@ -12,14 +12,14 @@ use feedrate_spec::escape::bash_word;
 /// Advice with its outcome.
 pub(super) fn tried(of: &TrialsResult) -> ReportAdvice {
     let changes = of.advice.iter().map(|row| ReportChange {
-        change: words::tried_change(row),
+        change: trials::tried_change(row),
         why: row.reason.clone(),
         is_withdrawn: row.is_withdrawn(),
         of: row.clone(),
     });
     ReportAdvice {
         workload: of.workload.clone(),
-        says: words::tried(of),
+        says: trials::tried(of),
         trials: Some(of.results.clone()),
         baseline: of.baseline,
         changes: changes.collect(),
@@ -119,7 +119,7 @@ fn with_range(value: Option<f64>, range: Option<[f64; 2]>) -> TableCell {
 
 fn outcome(of: &ReportAdvice, row: &ReportChange) -> &'static str {
     match (of.trials.is_some(), row.of.predicted_percent) {
-        (true, _) => words::outcome(row.of.outcome),
+        (true, _) => trials::outcome(row.of.outcome),
         (false, Some(_)) => "predicted",
         (false, None) => "not predicted",
     }

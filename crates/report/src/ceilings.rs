@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use feedrate_results::diagnosis::largest_drop;
-use feedrate_results::diagnosis::{Ceiling, Diagnosis, NotMeasured, ReadFrom, Rung};
+use feedrate_results::diagnosis::{Ceiling, Diagnosis, NotMeasured, ReadFrom, Rung, comparable};
 use feedrate_spec::units;
 
 /// `file system is the largest drop: …`, or that there is none.
@@ -45,10 +45,18 @@ pub fn answer(of: &Diagnosis) -> String {
 
 /// The slowest part; runs of all parts together are none.
 fn least(of: &Diagnosis) -> Option<(Rung, f64)> {
-    let parts =
-        of.ceilings.iter().filter(|one| !matches!(one.name, Rung::LoaderWarm | Rung::Loader));
-    let known = parts.filter_map(|one| Some((one.name, one.samples_per_second?)));
-    known.min_by(|a, b| a.1.total_cmp(&b.1))
+    let parts = comparable(&of.ceilings).into_iter();
+    let parts = parts.filter(|one| !matches!(one.0, Rung::LoaderWarm | Rung::Loader));
+    parts.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Sentence on a device that reads through it passed; `None` without.
+pub fn passed(of: &Diagnosis) -> Option<&'static str> {
+    let is_of_device = |name: Rung| name == Rung::Device;
+    let mut known = of.ceilings.iter().filter(|one| one.samples_per_second.is_some());
+    let is_passed = known.any(|one| is_of_device(one.name))
+        && !comparable(&of.ceilings).iter().any(|one| is_of_device(one.0));
+    is_passed.then_some("The device is not compared: the file system was faster, as out of a cache")
 }
 
 /// `file system`.
@@ -78,7 +86,11 @@ pub fn how(of: &Ceiling) -> String {
             in_flight("thread"),
             of.read_from.and_then(read_from).map(str::to_string),
         ],
-        Rung::Opens => [own("").map(|rate| rate.replace(" /s", "/s")), in_flight("thread"), None],
+        Rung::Opens => [
+            own("").map(|rate| rate.replace(" /s", "/s")),
+            in_flight("thread"),
+            of.read_from.and_then(read_from).map(str::to_string),
+        ],
         Rung::Decode => {
             [own("").map(|rate| format!("a core {}", rate.replace(" /s", "/s"))), None, None]
         }

@@ -140,7 +140,7 @@ fn concluded(
     };
     let mut answered: Vec<FindingFigure> = searches.iter().flat_map(search::lines).collect();
     answered.extend(trials.iter().map(|of| {
-        line("Advice", format!("{}: {}", of.workload, words::advice::tried(of).join("; ")))
+        line("Advice", format!("{}: {}", of.workload, words::trials::tried(of).join("; ")))
     }));
     report.opening = opening(&report, answered, room);
     let ceilings = diagnoses.iter().map(|of| format!("{}: {}", of.workload, ceilings::answer(of)));

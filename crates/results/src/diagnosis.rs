@@ -164,10 +164,25 @@ impl Ceiling {
     }
 }
 
-/// The part at which the least of all before falls the most; `None` where none falls below what is needed.
-pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<LargestDrop> {
+/// Noise of plain reads, as a share.
+const NOISE_SHARE: f64 = 0.1;
+
+/// Ceilings that may be compared, of those that are known. A device that plain reads of the workload's size pass by more than noise is none: some of them came
+/// out of a cache.
+pub fn comparable(ceilings: &[Ceiling]) -> Vec<(Rung, f64)> {
     let known = ceilings.iter().filter_map(|of| Some((of.name, of.samples_per_second?)));
     let known: Vec<(Rung, f64)> = known.collect();
+    let file_system = known.iter().find(|of| of.0 == Rung::FileSystem).map(|of| of.1);
+    let is_passed = |(part, rate): &(Rung, f64)| {
+        let passed = (1.0 + NOISE_SHARE) * rate;
+        *part == Rung::Device && file_system.is_some_and(|reads| passed < reads)
+    };
+    known.iter().copied().filter(|of| !is_passed(of)).collect()
+}
+
+/// The part at which the least of all before falls the most; `None` where none falls below what is needed.
+pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<LargestDrop> {
+    let known = comparable(ceilings);
     let all = needed.or(known.first().map(|of| of.1)).filter(|all| *all > 0.0)?;
     let (mut from, mut largest) = (all, None::<LargestDrop>);
     for (name, to) in known {
@@ -249,6 +264,17 @@ mod tests {
         check(unknown, Some(500.0), Some((Rung::Client, 300.0, 100.0, 40.0)));
         check([None; 8], Some(500.0), None);
         check([None; 8], None, None);
+    }
+
+    /// A cache below the file system is no device.
+    #[test]
+    fn what_was_passed_does_not_compete() {
+        let mut rates = [300.0, 2000.0, 5000.0, 1e6, 400.0, 295.0, 290.0, 250.0].map(Some);
+        check(rates, Some(1000.0), Some((Rung::Decode, 1000.0, 400.0, 60.0)));
+        assert!(comparable(&ceilings(rates)).iter().all(|of| of.0 != Rung::Device));
+        // Within noise it is a ceiling still.
+        rates[1] = Some(320.0);
+        check(rates, Some(1000.0), Some((Rung::Device, 1000.0, 300.0, 70.0)));
     }
 
     #[test]

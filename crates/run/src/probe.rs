@@ -156,12 +156,13 @@ impl Probe<'_> {
         outcome
     }
 
-    /// Open and close files, again from the first after the last, as long as time allows.
+    /// Open and close files, as far as time allows; `again` from the first after the last.
     ///
     /// # Errors
     /// A file could not be opened, or there was no thread.
-    pub fn opens(&self) -> Result<Operations, RunError> {
-        self.timed(usize::MAX, |timed, storage, next| {
+    pub fn opens(&self, again: bool) -> Result<Operations, RunError> {
+        let count = if again { usize::MAX } else { self.files.len() };
+        self.timed(count, |timed, storage, next| {
             while let Some(at) = next() {
                 storage.close(storage.open(&self.files[at % self.files.len()].path)?);
                 timed.ended(0);
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn opens_go_on_from_the_first_file() {
         let delayed = StoragePlan { open_delay_s: 0.001, ..StoragePlan::default() };
-        let all = probe(delayed, |probe| probe.opens().unwrap());
+        let all = probe(delayed, |probe| probe.opens(true).unwrap());
         assert!(all.count > FILES && all.bytes == 0, "{all:?}");
         assert!(all.count <= 4 * (all.ns / 1_000_000 + 1), "four at a time, each of 1 ms: {all:?}");
     }

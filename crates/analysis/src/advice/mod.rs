@@ -74,9 +74,6 @@ const GAIN_MIN_POINTS: f64 = 1.0;
 /// Whatever saves this share of what the best saves is as good.
 const AS_GOOD_SHARE: f64 = 0.85;
 
-/// A change of the format begins so.
-const FORMAT_IS: &str = "dataset.format=";
-
 /// A row of the table.
 pub struct Rule {
     /// Stable name in snake_case.
@@ -202,6 +199,9 @@ pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<A
     let found = proposals(case)
         .filter_map(|proposal| {
             let plan = plan_of(&proposal.overrides)?;
+            if !case.plan().knows_client_of(&plan) {
+                return None;
+            }
             let is_change = !proposal.overrides.is_empty() || !proposal.changes.is_empty();
             // Waits outside of steps, of which fed runs are told too, count in no utilisation.
             let is_change = is_change && !is_outside_steps(&proposal);
@@ -240,9 +240,11 @@ fn is_outside_steps(proposal: &Proposal) -> bool {
     rule.is_some_and(|rule| rule.answers.contains(&AnswerKind::Yes))
 }
 
-/// The same without any prediction, which takes no time.
+/// The same without plans, so that nothing is predicted. With a client no other dataset is proposed, as nobody knows whether it is of another format.
 pub fn would_help(case: &Case) -> Vec<Proposal> {
-    let found = proposals(case).map(|proposal| {
+    let knows_client =
+        |of: &Proposal| case.plan().loader.client.is_none() || of.cost != Cost::Dataset;
+    let found = proposals(case).filter(knows_client).map(|proposal| {
         let saved_s = proposal.lost_s.unwrap_or(0.0);
         Ranked { advice: Advice { proposal, prediction: None }, saved_s }
     });
@@ -253,13 +255,7 @@ fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
     // Rules rest on files and reads, of which a loop that was watched tells nothing.
     let rules = if case.derived.record.watched.is_none() { RULES } else { &[] };
     let rules = rules.iter().filter(|rule| rule.answers.contains(&case.answer.kind));
-    let found = rules.filter_map(|rule| (rule.propose)(case));
-    // The costs of a client are those of its format.
-    let Plan { dataset, loader, .. } = case.plan();
-    let is_other = |change: &String| {
-        change.strip_prefix(FORMAT_IS).is_some_and(|format| format != dataset.format)
-    };
-    found.filter(move |of| loader.client.is_none() || !of.overrides.iter().any(is_other))
+    rules.filter_map(|rule| (rule.propose)(case))
 }
 
 /// Those that save about as much as the best come first, in the order of their rules, then what saves less, by how much it does.

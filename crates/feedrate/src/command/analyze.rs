@@ -15,12 +15,14 @@ use feedrate_report::opening::FINDINGS_MAX;
 use feedrate_report::output::Schema;
 use feedrate_report::report::Report;
 use feedrate_results::groups::{ResultGroup, checkpoint_groups, result_groups};
+use feedrate_results::import::{FoundRun, find};
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
+use feedrate_spec::escape::bash_word;
 use feedrate_spec::units::{self, MIB};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// `feedrate analyze`.
@@ -86,10 +88,35 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
             messages::print_page(&page(&found, &groups, &report, Detail::All))?;
         } else {
             let page = page(&found, &groups, &report, Detail::Folded);
-            messages::print_screen(&page, &folded_tail(&found))?;
+            let beside = not_looked_at(&arguments.sources, &found).into_iter();
+            let tail: Vec<String> = beside.chain([folded_tail(&found)]).collect();
+            messages::print_screen(&page, &tail.join("\n"))?;
         }
     }
     Ok(Exit::Fine)
+}
+
+/// Sentences on runs that lie beside those that were named by themselves: what only several runs show nobody sees here.
+fn not_looked_at(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
+    let is_run = |source: &&PathBuf| found.runs.iter().any(|run| run.path == **source);
+    let parents: BTreeSet<&Path> =
+        sources.iter().filter(is_run).filter_map(|of| of.parent()).collect();
+    let told = parents.into_iter().filter_map(|parent| {
+        let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let (all, _) = find(folder).ok()?;
+        let is_other = |of: &&FoundRun| {
+            let is_beside = of.path.parent() == Some(folder);
+            is_beside && found.runs.iter().all(|run| run.path.file_name() != of.path.file_name())
+        };
+        let others = all.iter().filter(is_other).count() as u64;
+        let (lie, folder) = (if others == 1 { "lies" } else { "lie" }, shown(folder));
+        let others = (others > 0).then(|| units::counted(others, "more run"))?;
+        Some(format!(
+            "{others} {lie} beside it: only `feedrate analyze {}` sees copies, stale data and noise between runs",
+            bash_word(&folder)
+        ))
+    });
+    told.collect()
 }
 
 /// One run; `null` is what is not known.
@@ -217,7 +244,8 @@ fn said(says: &str, most: usize, detail: Detail) -> String {
 }
 
 fn findings(report: &Report, detail: Detail) -> Option<String> {
-    let shown = if detail == Detail::All { report.findings.len() } else { FINDINGS_MAX };
+    let all = report.findings.len();
+    let shown = if detail == Detail::All { all } else { text::shown(all, FINDINGS_MAX) };
     let mut lines = vec!["Findings".to_string()];
     for (number, finding) in (1..).zip(report.findings.iter().take(shown)) {
         lines.push(format!("{number:>3}.  {}", said(&finding.says, SAID_MAX, detail)));
@@ -230,7 +258,8 @@ fn findings(report: &Report, detail: Detail) -> Option<String> {
 /// A run's name, its utilisation and rate, and its worst doubt.
 fn folded_runs(all: &[Run]) -> String {
     let has_several = all.iter().any(|run| run.workload != all[0].workload);
-    let rows = all.iter().take(RUNS_FOLDED).enumerate().map(|(index, run)| {
+    let folded = text::shown(all.len(), RUNS_FOLDED);
+    let rows = all.iter().take(folded).enumerate().map(|(index, run)| {
         let workload = has_several.then(|| text::cut(&run.workload, 16));
         let worst = run.doubts.first().map_or("", |worst| worst.name.as_str());
         let cells = [
@@ -247,7 +276,7 @@ fn folded_runs(all: &[Run]) -> String {
     let header = ["#", "Acc", "Varied", "AU rep.", "all", "samples/s", "Worst doubt"];
     let header = header.into_iter().chain(has_several.then_some("Workload"));
     let table = text::table_of_numbers(header, rows, &[0, 1, 3, 4, 5]);
-    match all.len().saturating_sub(RUNS_FOLDED) {
+    match all.len().saturating_sub(folded) {
         0 => table,
         more => format!("{table}\n and {more} more with `--all`"),
     }
@@ -258,9 +287,10 @@ fn folded_doubts(all: &[Run]) -> Option<String> {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for ((severity, name), runs) in by_doubt(all) {
         if severity != Severity::Note {
-            let numbers = runs.iter().take(NAMED_MAX).map(|(index, _)| format!("#{}", index + 1));
+            let named = text::shown(runs.len(), NAMED_MAX);
+            let numbers = runs.iter().take(named).map(|(index, _)| format!("#{}", index + 1));
             let mut numbers: Vec<String> = numbers.collect();
-            numbers.extend((NAMED_MAX < runs.len()).then(|| "…".to_string()));
+            numbers.extend((named < runs.len()).then(|| "…".to_string()));
             let count = units::counted(runs.len() as u64, "run");
             rows.push([severity.name().into(), name.into(), count, numbers.join(" ")]);
         }
@@ -295,12 +325,13 @@ const HEADER: [&str; 13] = [
 
 fn runs(all: &[Run], has_sources: bool) -> String {
     let source = has_sources.then_some("Source");
-    let rows = all.iter().take(RUNS_MAX).enumerate().map(|(index, run)| {
+    let most = text::shown(all.len(), RUNS_MAX);
+    let rows = all.iter().take(most).enumerate().map(|(index, run)| {
         row(index, run).into_iter().chain(has_sources.then(|| run.source.clone()))
     });
     let numbers = [0, 2, 5, 6, 7, 8, 9, 10, 11];
     let text = text::table_of_numbers(HEADER.into_iter().chain(source), rows, &numbers);
-    match all.len().saturating_sub(RUNS_MAX) {
+    match all.len().saturating_sub(most) {
         0 => text,
         more => format!("{text}\n and {more} more with `--json`"),
     }

@@ -9,6 +9,7 @@ use crate::folder::{self, FoundFolder};
 use crate::gate::GateArguments;
 use crate::launch::{self, agreed, decided, together};
 use crate::output::{refuse_there, write_output};
+use crate::probe::cache_flag;
 use crate::progress::Viewer;
 use crate::resolve::{self, Resolved, resolve_source, tell_warnings, unheeded_words};
 use crate::results::{self, Results, RunFolder};
@@ -23,8 +24,9 @@ use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::trace::TracePlace;
-use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::plan::{ClientProfile, Plan, Request};
 use feedrate_spec::workload::resolved_yaml;
+use feedrate_study::bash;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -232,7 +234,8 @@ fn run_on(
             (false, true) => Told::Details,
             (false, false) => Told::Answer,
         };
-        printed = summary::print(&summary, &record, told, found.as_ref());
+        let next = of_the_job(arguments, &record);
+        printed = summary::print(&summary, &record, told, found.as_ref(), next.as_deref());
         code = arguments.gates.exit(&summary);
     }
     if let Some(unsaved) = unsaved {
@@ -243,6 +246,38 @@ fn run_on(
     }
     printed?;
     Ok(code)
+}
+
+/// The command that asks about the job, whose own code takes time too, where this run of somebody's own files asked about the storage alone.
+fn of_the_job(arguments: &RunArguments, record: &Record) -> Option<String> {
+    let plan = &record.plan;
+    let is_foreign = record.asked.as_ref().is_some_and(|asked| asked.foreign);
+    if !is_foreign || plan.loader.client.is_some() {
+        return None;
+    }
+    let mut data = DataArguments { live_file: None, ..arguments.data.clone() };
+    if let Some(file) = &arguments.write_yaml {
+        let accelerators = data.accelerators;
+        data =
+            DataArguments { accelerators, ..DataArguments::from_name(&file.display().to_string()) };
+    }
+    let (whose, words) = match ClientProfile::find_for(plan) {
+        Some(profile) => {
+            data.overrides.push(format!("client={}", profile.name));
+            let words = ["feedrate".to_string(), "run".into()].into_iter().chain(data.words());
+            let number = data.accelerators.map(|number| format!("--accelerators={number}"));
+            let cache = cache_flag(arguments.cache.cache()).map(str::to_string);
+            let words = words.filter(|word| !word.is_empty()).chain(number).chain(cache);
+            ("plain PyTorch's code", words.collect::<Vec<_>>())
+        }
+        None => {
+            let file = if data.workload.is_empty() { "my.yaml" } else { &data.workload };
+            let (made_by, batch) = ("train.py:make_dataset", plan.loader.batch_size.to_string());
+            let words = ["feedrate", "calibrate", made_by, "--batch", &batch, "-o", file];
+            ("your own code, measured once", words.map(str::to_string).to_vec())
+        }
+    };
+    Some(format!("Your job's question, with {whose}:\n  {}", bash::command(&words)))
 }
 
 /// Make the folder of the results, plan, and find the dataset.

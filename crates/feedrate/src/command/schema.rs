@@ -565,5 +565,7 @@ keys! {
         as_it_was: Option<Object>,
         /// Each change and its prediction.
         whatif: Vec<Object>,
+        /// Changes that would bring something, where one has no effect.
+        binds: Vec<Object>,
     }
 }

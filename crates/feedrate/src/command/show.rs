@@ -7,7 +7,7 @@ use crate::resolve;
 use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_measure::summary::Summary;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `feedrate show`.
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ Examples:
   feedrate show results/unet3d/RUN
   feedrate show results/unet3d/RUN --fail-below-au 90 --fail-on warning")]
 pub(super) struct ShowArguments {
-    /// Folder of a run.
+    /// Folder of a run, or one above several, of which the newest is taken.
     run: PathBuf,
     /// Print one JSON object on stdout.
     #[arg(long)]
@@ -28,14 +28,16 @@ pub(super) struct ShowArguments {
 /// Recompute and print.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     arguments.gates.refuse_bad()?;
-    let run = run_of(&arguments.run).unwrap_or(&arguments.run);
-    if !resolve::is_run(&run.to_string_lossy()) && run.exists() {
+    let asked = run_of(&arguments.run).unwrap_or(&arguments.run);
+    let run_dir = resolve::run_folder(&asked.to_string_lossy());
+    let run = Path::new(&run_dir);
+    if !resolve::is_run(&run_dir) && run.exists() {
         refuse_other(run)?;
     }
     let record = feedrate_results::load_run(run)?;
     let mut found = Summary::new(&record);
-    found.run_dir = Some(run.display().to_string());
+    found.run_dir = Some(run_dir.clone());
     let told = if arguments.json { Told::Json } else { Told::Details };
-    summary::print(&found, &record, told, None)?;
+    summary::print(&found, &record, told, None, None)?;
     Ok(arguments.gates.exit(&found))
 }

@@ -27,7 +27,7 @@ Examples:
   feedrate whatif results/unet3d/RUN --table
   feedrate whatif results/unet3d/RUN storage.bandwidth=2x -n 64")]
 pub(super) struct WhatifArguments {
-    /// Folder of a run.
+    /// Folder of a run, or one above several, of which the newest is taken.
     run: PathBuf,
     /// Changes to make together: `reader.read_threads=4`, `storage.latency=0.5x`.
     #[arg(value_name = "KEY=VALUE")]
@@ -58,11 +58,18 @@ struct Question {
 struct Unpredicted {
     why: String,
     hint: String,
+    /// The record shows nothing of what is changed.
+    is_unseen: bool,
 }
+
+/// Points of utilisation below which a change brings nothing.
+const GAIN_MIN_POINTS: f64 = 1.0;
+/// Changes that are told in place of one that brings nothing, at most.
+const BINDING_MAX: usize = 3;
 
 /// Predict, and tell.
 pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
-    let folder = arguments.run.display().to_string();
+    let folder = resolve::run_folder(&arguments.run.display().to_string());
     if !resolve::is_run(&folder) {
         let message = format!("`{folder}` is not the folder of a run of feedrate");
         let hint = "name one that `feedrate run` has told of, under `Results:`; what DLIO writes does not count reads";
@@ -87,9 +94,16 @@ pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
     if arguments.table {
         questions.extend(standing(&asked, &plan)?);
     }
-    let rows: Vec<(Question, Result<Prediction, Unpredicted>)> =
+    let mut rows: Vec<(Question, Result<Prediction, Unpredicted>)> =
         questions.into_iter().map(|question| predicted(question, &of, &pipeline)).collect();
-    if let [(_, Err(of))] = &rows[..] {
+    let binds = match &rows[..] {
+        [(question, told), ..] if question.changes == asked.changes => {
+            instead(&asked, told, &plan, &|question| predicted(question, &of, &pipeline))?
+        }
+        _ => Vec::new(),
+    };
+    if let [(_, Err(of))] = &mut rows[..] {
+        of.hint += &binding(&binds).map_or(String::new(), |says| format!("; {says}"));
         return Err(refusal(&folder, of).into());
     }
     if arguments.json {
@@ -100,11 +114,57 @@ pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
             "measured_au_percent": measured,
             "as_it_was": own.as_ref().ok(),
             "whatif": told,
+            "binds": binds.iter().map(|(question, of)| as_json(question, &Ok(*of))).collect::<Vec<_>>(),
         })))?;
     } else {
-        messages::print_page(&page(&record, &own, &rows))?;
+        let binds = binding(&binds)
+            .map(|says| format!("{} has no effect; {says}", asked.changes.join(" ")));
+        messages::print_page(&page(&record, &own, &rows, binds))?;
     }
     Ok(Exit::Fine)
+}
+
+/// Standing questions that bring more than what was `asked`, of which this was `told`: where that brings nothing, or nothing that the record shows, those
+/// that bring the most for as many accelerators, the best first.
+fn instead(
+    asked: &Question,
+    told: &Result<Prediction, Unpredicted>,
+    plan: &Plan,
+    predicted: &dyn Fn(Question) -> (Question, Result<Prediction, Unpredicted>),
+) -> anyhow::Result<Vec<(Question, Prediction)>> {
+    let is_number = |text: &&String| text.starts_with(ACCELERATORS_IS);
+    let base = Question::read(asked.changes.iter().filter(is_number).cloned().collect())?;
+    let (base, Ok(without)) = predicted(base) else { return Ok(Vec::new()) };
+    let is_in_vain = match told {
+        Ok(told) => told.au_percent < without.au_percent + GAIN_MIN_POINTS,
+        Err(of) => of.is_unseen,
+    };
+    if base.changes == asked.changes || !is_in_vain {
+        return Ok(Vec::new());
+    }
+    let mut alone = standing(&base, plan)?;
+    alone.retain(|one| {
+        one.label.is_none() && one.changes.iter().filter(is_number).eq(&base.changes)
+    });
+    let told = alone.into_iter().filter_map(|one| {
+        let (question, told) = predicted(one);
+        Some((question, told.ok()?))
+    });
+    let mut found: Vec<(Question, Prediction)> =
+        told.filter(|(_, of)| without.au_percent + GAIN_MIN_POINTS <= of.au_percent).collect();
+    found.sort_by(|a, b| b.1.au_percent.total_cmp(&a.1.au_percent));
+    found.truncate(BINDING_MAX);
+    Ok(found)
+}
+
+/// `this would change it: storage.latency=0.5x (96.3 % AU), reader.read_threads=2 (95.1 % AU)`; `None` where nothing is found.
+fn binding(of: &[(Question, Prediction)]) -> Option<String> {
+    let each = of.iter().map(|(question, of)| {
+        let au = Unit::Percent.text(of.au_percent);
+        format!("{} ({au} AU)", question.changes.join(" "))
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| format!("this would change it: {}", each.join(", ")))
 }
 
 fn predicted(
@@ -116,14 +176,15 @@ fn predicted(
         Ok(plan) => pipeline.predict(&plan, &question.of_pipeline).map_err(|of| unpredicted(&of)),
         Err(error) => {
             let hint = "no such run can be made".to_string();
-            Err(Unpredicted { why: why_not(&error), hint })
+            Err(Unpredicted { why: why_not(&error), hint, is_unseen: false })
         }
     };
     (question, prediction)
 }
 
 fn unpredicted(of: &Untold) -> Unpredicted {
-    Unpredicted { why: untold::why(of), hint: untold::run_that_tells(of) }
+    let is_unseen = matches!(of, Untold::NotSeen { .. });
+    Unpredicted { why: untold::why(of), hint: untold::run_that_tells(of), is_unseen }
 }
 
 fn refusal(folder: &str, of: &Unpredicted) -> UsageError {
@@ -231,6 +292,7 @@ fn page(
     record: &Record,
     own: &Result<Prediction, Untold>,
     rows: &[(Question, Result<Prediction, Unpredicted>)],
+    binds: Option<String>,
 ) -> String {
     let summary = Summary::new(record);
     let measured = summary.figures.value(&AU_ALL_STEPS);
@@ -250,13 +312,14 @@ fn page(
         let changes = question.label.map_or_else(|| question.changes.join("\n"), str::to_string);
         match of {
             Ok(of) => cells.push(cells_of(&changes, of)),
-            Err(Unpredicted { why, hint }) => {
+            Err(Unpredicted { why, hint, .. }) => {
                 cells.push(untold_cells(&changes, "not told"));
                 notes.push(format!("{}: {why}; {hint}", question.changes.join(" ")));
             }
         }
     }
     let table = text::table(["Change", "AU", "Interval", "Rate", "Bottleneck"], cells);
+    notes.extend(binds);
     let mut parts = vec![head, table];
     if !notes.is_empty() {
         parts.push(notes.join("\n"));

@@ -53,6 +53,18 @@ fn check_drop(more: &[&str], name: &str) -> Value {
     told
 }
 
+/// Only root may drop what the kernel keeps of files; others are measured as without.
+#[test]
+fn cold_opens_say_whether_they_were() {
+    let test = Test::with(FAST);
+    let told = diagnosed(&test, &["--cold", "storage.storage_type=file"]);
+    let opens = &told["ceilings"].as_array().unwrap()[2];
+    let is_allowed = fs::write("/proc/sys/vm/drop_caches", "2").is_ok();
+    assert_eq!(opens["name"], "opens");
+    assert_eq!(opens["read_from"], if is_allowed { json!("cold") } else { Value::Null }, "{told}");
+    assert!(0.0 < rate(&told, "opens"), "{told}");
+}
+
 #[test]
 fn a_throttle_is_the_ceiling_of_the_device() {
     let told = check_drop(&["storage.throttle.bytes_per_second=20MB/s"], "device");

@@ -84,6 +84,28 @@ fn what_the_record_cannot_tell_is_refused_with_the_run_that_would() {
     assert!(answer.code == 2 && answer.stderr.contains("computation_time"), "{}", answer.stderr);
 }
 
+/// Reads wait for latency alone: more bandwidth is no answer, and what is one is named.
+#[test]
+fn a_change_of_what_does_not_bind_names_what_does() {
+    let test = Test::with(LATENCY);
+    let run = test.run_json(&["--quiet", "--scale", "0.5"]);
+    let folder = "results";
+    let vain = test.feedrate(&["whatif", folder, "storage.bandwidth=1TB/s"]);
+    let binds = |text: &str| {
+        let at = text.find("this would change it: ").unwrap_or_else(|| panic!("{text}"));
+        text[at..].contains("storage.latency=0.5x (")
+            && text[at..].contains("reader.read_threads=2 (")
+    };
+    assert!(vain.code == 0 && binds(&vain.stdout), "{vain:?}");
+    assert!(vain.stderr.contains(run["run_dir"].as_str().unwrap()), "the newest run: {vain:?}");
+    let unseen = test.feedrate(&["whatif", folder, "storage.bandwidth=2x"]);
+    assert!(unseen.code == 2 && binds(&unseen.stderr), "{unseen:?}");
+    for helps in [&["storage.latency=0.5x"][..], &["-n", "8"]] {
+        let told = test.feedrate(&[&["whatif", folder], helps].concat());
+        assert!(told.code == 0 && !told.stdout.contains("has no effect"), "{told:?}");
+    }
+}
+
 #[test]
 fn settings_of_a_run_that_are_a_pipe_are_not_waited_for() {
     let test = Test::with(LATENCY);

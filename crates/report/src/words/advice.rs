@@ -1,12 +1,11 @@
-//! Advice in words, once for terminals, pages and `Would help:`. Decides nothing. Long because each rule has its words here.
+//! Advice in words, once for terminals, pages and `Would help:`. Decides nothing.
 
 use feedrate_analysis::advice::{Cost, Proposal, Risk};
 use feedrate_measure::answer::{Answer, AnswerKind};
 use feedrate_measure::derived::Derived;
-use feedrate_measure::metric::{IN_FLIGHT, Unit};
+use feedrate_measure::metric::IN_FLIGHT;
 use feedrate_measure::verdict::Bound;
 use feedrate_measure::waits::Waits;
-use feedrate_results::trials::{COMBINATION, Outcome, TrialsResult, Tried, TriedAdvice};
 use feedrate_spec::units;
 
 /// Columns of the line of a run.
@@ -169,7 +168,7 @@ const RULES: &[RuleWords] = &[
         "storage",
         "bandwidth, requests or opens per second are lacking",
         "other storage",
-        "[reads in {wanted_read_s} instead of {read_s}|opens in {wanted_open_s} instead of {open_s}|{lacks} more storage]",
+        "[{lacks} more: reads in {wanted_read_s} instead of {read_s}|opens in {wanted_open_s} instead of {open_s}|{lacks} more storage]",
         "the storage lacks [{lacks_files_per_second:.0} opens/s|{lacks_bytes_per_second}, {lacks_reads_per_second:.0} reads/s]",
     ),
     words(
@@ -246,69 +245,21 @@ pub fn price(proposal: &Proposal) -> String {
     format!("{cost}{risk}")
 }
 
-/// The line of a run: as many changes as fit, one at least.
+/// The line of a run: as many changes as fit, one at least; and what the storage lacks, however long that is.
 pub fn would_help(proposals: &[Proposal]) -> Option<String> {
     let (first, rest) = proposals.split_first()?;
     // Another run is no estimate.
     let estimated = if first.cost == Cost::Run { "" } else { " (estimated)" };
     let mut line = format!("Would help{estimated}: {}", change(first));
-    for more in rest.iter().map(change) {
-        let longer = format!("{line}, or {more}");
-        if longer.chars().count() > LINE_WIDTH {
-            break;
+    let mut is_full = false;
+    for more in rest {
+        let longer = format!("{line}, or {}", change(more));
+        is_full |= LINE_WIDTH < longer.chars().count();
+        if !is_full || more.evidence.get("lacks").is_some() {
+            line = longer;
         }
-        line = longer;
     }
     Some(line)
-}
-
-/// A change that was tried: `reader.read_threads=4`, or what to do where no key does it.
-pub fn tried_change(of: &TriedAdvice) -> String {
-    match &of.change {
-        _ if of.name == COMBINATION => "the best two together".into(),
-        none if none.is_empty() && of.overrides.is_empty() => of.name.clone(),
-        none if none.is_empty() => of.overrides.join(" "),
-        change => change.clone(),
-    }
-}
-
-/// Its outcome, in a few words.
-pub fn outcome(of: Outcome) -> &'static str {
-    match of {
-        Outcome::NoEffect => "withdrawn: no effect",
-        Outcome::Hurts => "withdrawn: hurts",
-        Outcome::Helps | Outcome::NotDecided | Outcome::NotTried => of.name(),
-    }
-}
-
-/// The outcome of trials: what helps, what is taken back, and whether anything was left open.
-pub fn tried(of: &TrialsResult) -> Vec<String> {
-    let all = |is_wanted: fn(&TriedAdvice) -> bool| {
-        let rows = of.advice.iter().filter(|row| is_wanted(row));
-        let rows = rows.filter_map(|row| Some((tried_name(row), utilisation(&row.tried?))));
-        rows.map(|(name, au)| format!("{name} {au}")).collect::<Vec<_>>().join(", ")
-    };
-    let without = of.baseline.map(|of| format!("; without a change {}", utilisation(&of)));
-    let helps = match all(|row| row.outcome == Outcome::Helps) {
-        none if none.is_empty() => "nothing that was tried is shown to help".into(),
-        helps => format!("helps, as tried: {helps}"),
-    };
-    let mut says = vec![helps + &without.unwrap_or_default()];
-    let withdrawn = all(TriedAdvice::is_withdrawn);
-    says.extend((!withdrawn.is_empty()).then(|| format!("withdrawn, as tried: {withdrawn}")));
-    says.extend(of.stopped.iter().map(|why| format!("not all is decided: {why}")));
-    says
-}
-
-fn tried_name(of: &TriedAdvice) -> String {
-    let change = tried_change(of);
-    if of.name == COMBINATION { change } else { format!("`{change}`") }
-}
-
-/// `97.1 % [96.8, 97.4] AU`.
-fn utilisation(of: &Tried) -> String {
-    let interval = of.interval.map(|[low, high]| format!(" [{low:.1}, {high:.1}]"));
-    format!("{}{} AU", Unit::Percent.text(of.mean_percent), interval.unwrap_or_default())
 }
 
 /// `imagenet_cnn: 31 % AU, storage-bound: one request of 256 KiB in flight at 4.1 ms`.
@@ -441,7 +392,9 @@ mod tests {
         of_latency.plan.storage.read_delay_s = 0.2;
         check(
             &of_latency,
-            Some("Would help (estimated): reader.read_threads=3"),
+            Some(
+                "Would help (estimated): reader.read_threads=3, or 20 MB/s more: reads in 100 ms instead of 200 ms",
+            ),
             "example: 50 % AU, storage-bound: 2 requests of 1.9 MiB in flight at 200 ms",
         );
     }
@@ -467,46 +420,5 @@ mod tests {
         stopped.complete = false;
         let head = "example: 50 % AU, incomplete";
         check(&stopped, Some("Would help: run again to the end"), head);
-    }
-
-    #[test]
-    fn what_was_tried_is_told_with_its_figures() {
-        let row = |name: &str, outcome, mean_percent| TriedAdvice {
-            name: name.into(),
-            overrides: vec![format!("{name}=4")],
-            change: format!("{name}=4"),
-            predicted_percent: None,
-            interval: None,
-            tried: Some(Tried { mean_percent, interval: Some([mean_percent - 1.0, 99.0]), n: 2 }),
-            outcome,
-            reason: None,
-            break_even_epochs: None,
-            command: None,
-        };
-        let mut of = TrialsResult {
-            workload: "w".into(),
-            asked: Vec::new(),
-            plan: None,
-            baseline: Some(Tried { mean_percent: 31.0, interval: None, n: 1 }),
-            advice: vec![
-                row("threads", Outcome::Helps, 97.0),
-                row("prefetch", Outcome::NoEffect, 31.5),
-                row("format", Outcome::NotDecided, 40.0),
-                row(COMBINATION, Outcome::Helps, 98.0),
-            ],
-            stopped: Some("the budget is spent".into()),
-            runs: 9,
-            took_s: 1.0,
-            results: String::new(),
-        };
-        let told = [
-            "helps, as tried: `threads=4` 97.0 % [96.0, 99.0] AU, the best two together 98.0 % [97.0, 99.0] AU; without a change 31.0 % AU",
-            "withdrawn, as tried: `prefetch=4` 31.5 % [30.5, 99.0] AU",
-            "not all is decided: the budget is spent",
-        ];
-        assert_eq!(tried(&of), told);
-        of.advice.truncate(0);
-        let told = "nothing that was tried is shown to help; without a change 31.0 % AU";
-        assert_eq!(tried(&of)[0], told);
     }
 }

@@ -13,6 +13,7 @@ pub mod advice;
 pub mod answer;
 pub mod client;
 pub mod search;
+pub mod trials;
 pub mod untold;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 #[cfg(test)]
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use std::path::Path;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -14,6 +15,10 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::AmongRuns(|relations, index| {
         let run = &relations.runs[index];
+        // Nobody looked beside one that was named by itself.
+        if run.path == Path::new(&run.source) {
+            return None;
+        }
         // A copy is no replicate.
         let is_copy = relations.copy_of(index).is_some();
         let mut others = relations.replicates(index).iter().filter(|other| **other != index);

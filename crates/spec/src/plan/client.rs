@@ -1,7 +1,7 @@
 //! The client of a training job: the processor time that its own code takes for the samples, on top of which the storage comes. A table of
 //! those that have a name. Nothing is measured here.
 
-use super::LoaderPlan;
+use super::{LoaderPlan, Plan};
 use serde::{Deserialize, Serialize};
 
 /// The cost of a client, in processor time of one core. A byte is one that is read for the sample.
@@ -77,6 +77,16 @@ impl ClientProfile {
     /// The profile of that name.
     pub fn find(name: &str) -> Option<&'static Self> {
         CLIENT_PROFILES.iter().find(|profile| profile.name == name)
+    }
+
+    /// The one that was measured with the plan's loader, on files of its format.
+    pub fn find_for(plan: &Plan) -> Option<&'static Self> {
+        Self::find(&Self::name_for(plan))
+    }
+
+    /// The name that such a one has.
+    pub(super) fn name_for(plan: &Plan) -> String {
+        format!("{}-{}", plan.loader.kind, plan.dataset.format)
     }
 
     /// Its costs.

@@ -413,6 +413,11 @@ impl Plan {
         self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.alone.is_some())
     }
 
+    /// Whether the costs of its client, which are those of a format, are those of `changed` too.
+    pub fn knows_client_of(&self, changed: &Plan) -> bool {
+        self.loader.client.is_none() || self.dataset.format == changed.dataset.format
+    }
+
     /// Whether the run writes a checkpoint whose folder is called after `epoch` and `step`.
     pub fn writes_checkpoint(&self, epoch: u32, step: u64) -> bool {
         let Some(checkpoint) = &self.checkpoint else { return false };

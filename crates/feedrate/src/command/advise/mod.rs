@@ -2,6 +2,7 @@
 
 mod try_out;
 
+use crate::bundled;
 use crate::changed::Changeable;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT};
 use crate::exit::{Exit, refuse};
@@ -13,6 +14,7 @@ use feedrate_analysis::predict::Untold;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
+use feedrate_measure::verdict::Bound;
 use feedrate_report::output::Schema;
 use feedrate_report::words::{advice as words, untold};
 use feedrate_results::load_run;
@@ -29,7 +31,7 @@ const TRIALS: &str = "Try";
 /// `feedrate advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Given the folder of a run, it reads the record and runs nothing. Given a workload, it runs that once, as `feedrate run` would.
+Given the folder of a run, or one above several, of which it takes the newest, it reads the record and runs nothing. Given a workload, it runs that once, as `feedrate run` would.
 
 Examples:
   feedrate advise results/unet3d/RUN
@@ -64,7 +66,7 @@ struct Advised {
 
 /// Look at a run, or run a workload and look at that.
 pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
-    let data = &arguments.data;
+    let data = &of_newest(&arguments.data);
     if resolve::is_run(&data.workload)
         && (!data.overrides.is_empty() || data.accelerators.is_some())
     {
@@ -106,6 +108,15 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         messages::print_page(&[opening, page(&summary, &rows), results].join("\n\n"))?;
     }
     Ok(Exit::Fine)
+}
+
+/// The same of the newest run in it, where a folder of runs is named.
+fn of_newest(data: &DataArguments) -> DataArguments {
+    // A folder of results may have the name of a bundled workload, which comes first.
+    let is_bundled = !resolve::is_file(&data.workload) && bundled::find(&data.workload).is_some();
+    let workload =
+        if is_bundled { data.workload.clone() } else { resolve::run_folder(&data.workload) };
+    DataArguments { workload, ..data.clone() }
 }
 
 /// The record of the folder that is named, where it is of a loop that was watched.
@@ -210,6 +221,9 @@ fn page(summary: &Summary, rows: &[Advised]) -> String {
     if rows.is_empty() {
         return match summary.answer.fed {
             Some(true) => "Nothing is advised: the accelerators were fed.".into(),
+            _ if summary.verdict.name == Bound::ClientBound => {
+                "No rule finds what would help: the job's own code takes the time, and no storage gives it back.".into()
+            }
             _ => "No rule finds what would help.".into(),
         };
     }
@@ -226,7 +240,8 @@ fn page(summary: &Summary, rows: &[Advised]) -> String {
         [format!("{}.", at + 1), change, predicted, lost]
     });
     let header = ["", "Change", "Predicted AU", "Waited"];
-    let mut parts = vec![text::table_of_changes(header, cells.collect(), 1)];
+    let mut parts =
+        vec![text::table_of_changes(header, cells.collect(), 1, messages::page_width())];
     for (at, row) in rows.iter().enumerate() {
         let proposal = &row.advice.proposal;
         let mut lines =

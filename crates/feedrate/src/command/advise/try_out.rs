@@ -15,6 +15,7 @@ use feedrate_measure::record::file::write_atomically;
 use feedrate_measure::stats;
 use feedrate_report::output::Schema;
 use feedrate_report::words::advice as words;
+use feedrate_report::words::trials::tried_change;
 use feedrate_results::trials::{
     ASKED, COMBINATION, Outcome, TRIALS_FILE, TRIALS_FOLDER, TrialsResult, Tried, TriedAdvice,
 };
@@ -282,7 +283,7 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
     let mut notes = Vec::new();
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for (at, row) in of.advice.iter().enumerate() {
-        let told = words::tried_change(row);
+        let told = tried_change(row);
         let outcome = if best == Some(at) { "best" } else { row.outcome.name() };
         if let Some(why) = &row.reason {
             let why = format!("{}: {why}", row.outcome.name());
@@ -307,7 +308,7 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
     }
     notes.extend(of.stopped.iter().map(|why| format!("Stopped: {why}")));
     let header = ["Change", "Predicted", "Tried", "n", ""];
-    let table = text::table_of_changes(header, rows, 0);
+    let table = text::table_of_changes(header, rows, 0, messages::page_width());
     let mut parts = vec![opening.to_string(), table];
     if !notes.is_empty() {
         parts.push(notes.join("\n"));

@@ -1,11 +1,12 @@
 //! Measures ceilings: runs of the workload with one part replaced, and plain reads and opens of its files. Nothing of it is kept as a run.
 
 mod alone;
+mod live;
 
 use super::passes::{Passes, PerSample, run};
+use crate::catalog;
 use crate::dataset::{OpenDataset, needs_files};
-use crate::progress::{LiveLine, Viewer};
-use crate::{catalog, progress};
+use crate::progress::Viewer;
 use feedrate_data::generate::Generated;
 use feedrate_data::storage::engine::{self, ENGINES, Engine};
 use feedrate_data::storage::{self, ReadStorage, Storage};
@@ -39,6 +40,7 @@ const LOOKED_AT_MAX: usize = 64;
 const RESIDENT_SHARE_MAX: f64 = 0.05;
 /// Time ends a run that need not be cold, not its epochs.
 const EPOCHS: u32 = 1000;
+
 /// The first files of a dataset, of which ceilings are measured.
 pub(super) struct Part<'a> {
     /// A run of one epoch of them that computes nothing.
@@ -59,6 +61,8 @@ pub(super) struct Part<'a> {
     pub(super) cores: u32,
     /// Throttle or delays stand for the storage in reads.
     is_emulated: bool,
+    /// Dentries and inodes go with the page cache.
+    pub(super) drops_metadata: bool,
 }
 
 impl<'a> Part<'a> {
@@ -111,6 +115,7 @@ impl<'a> Part<'a> {
             start_of_step_s: plan.loader.start_s() / plan.train.steps_per_epoch.max(1) as f64,
             preprocess_s: own.loader.preprocess.mean_s(),
             is_emulated: emulates_reads(&own.storage),
+            drops_metadata: false,
             plan: own,
             dataset,
             files: lengths,
@@ -251,13 +256,19 @@ impl<'a> Part<'a> {
         let _line = self.line(Rung::Opens);
         let in_flight = self.workers();
         let storage = self.dataset.storage.clone();
-        let sum = self.probe(storage, &self.files, in_flight, self.limit).opens()?;
+        let mut is_cold = self.drops_metadata;
+        let sum = self.until_over(|limit| {
+            let again = !(is_cold && system::drop_metadata().is_ok());
+            is_cold &= !again;
+            Ok(self.probe(storage.clone(), &self.files, in_flight, limit).opens(again)?)
+        })?;
         let Some(rate) = per_second(sum.count as f64, sum.ns) else {
             return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::TooSlow));
         };
         let samples = per_sample.filter(|of| of.opens > 0.0).map(|of| rate / of.opens);
         let own = self.measured(Rung::Opens, samples, per_sample, sum.ns, in_flight);
-        Ok(Ceiling { own_per_second: Some(rate), ..own })
+        let read_from = is_cold.then_some(ReadFrom::Cold);
+        Ok(Ceiling { own_per_second: Some(rate), read_from, ..own })
     }
 
     /// No storage, and so nothing to decode.
@@ -436,6 +447,10 @@ impl<'a> Part<'a> {
         for file in &self.files {
             self.dataset.storage.evict(&file.path)?;
         }
+        if self.drops_metadata {
+            // Where it is not allowed, opens say that they were not cold.
+            let _ = system::drop_metadata();
+        }
         Ok(())
     }
 
@@ -448,10 +463,6 @@ impl<'a> Part<'a> {
             (resident, bytes) = (resident + own, bytes + file.bytes);
         }
         Ok(resident as f64 <= RESIDENT_SHARE_MAX * bytes as f64)
-    }
-
-    fn line(&self, name: Rung) -> LiveLine {
-        progress::waiting(&format!("measuring: {}", name.name()), self.viewer.clone())
     }
 }
 

@@ -42,6 +42,9 @@ Examples:
 pub(super) struct DiagnoseArguments {
     #[command(flatten)]
     data: DataArguments,
+    /// Drop dentries and inodes of the whole machine too before files are opened, where that is allowed.
+    #[arg(long, help_heading = "Cache")]
+    cold: bool,
     /// Folder of all results [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
@@ -89,7 +92,8 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let dataset = dataset::ready(&plan, Some(choice), None, &ranks, data.viewer(), &signals)?;
     let dataset = dataset.context("the workload reads no dataset")?;
     let (started, begun) = (results::wall_now(), Instant::now());
-    let part = Part::new(&plan, &dataset, &signals, limit, data.viewer())?;
+    let mut part = Part::new(&plan, &dataset, &signals, limit, data.viewer())?;
+    part.drops_metadata = arguments.cold;
     let (ceilings, per_sample) = part.all()?;
     let took_s = begun.elapsed().as_secs_f64();
     let mut diagnosis = diagnosis(&plan, &part, ceilings, per_sample, started, took_s);
@@ -215,6 +219,7 @@ fn page(of: &Diagnosis, folder: Option<&Path>) -> String {
         )
     });
     let read = read + &again.unwrap_or_default();
+    let read = read + &words::passed(of).map_or(String::new(), |says| format!("\n{says}"));
     let results = folder.map(|folder| format!("\nResults: {}", folder.display()));
     format!("{answer}\n\n{table}\n\n{read}{}", results.unwrap_or_default())
 }

@@ -97,9 +97,8 @@ impl TuneGrid {
             })
         };
         let is_left_out = |change: &String| {
-            let format = of.plan(std::slice::from_ref(change)).map(|plan| plan.dataset.format);
-            own.plan.loader.client.is_some()
-                && format.is_ok_and(|format| format != own.plan.dataset.format)
+            let plan = of.plan(std::slice::from_ref(change));
+            plan.is_ok_and(|plan| !own.plan.knows_client_of(&plan))
         };
         let (left_out, unforetold) = changes.filter(is_change).partition(is_left_out);
         let all = foretold.iter().chain([&own]);

@@ -6,7 +6,7 @@ use super::tuning::{Runner, TuneEnd, Tuning};
 use crate::changed::why_not;
 use crate::cli;
 use crate::exit::Interrupted;
-use crate::text;
+use crate::{messages, text};
 use feedrate_measure::metric::{SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats;
 use feedrate_report::words::client;
@@ -37,7 +37,7 @@ impl Told<'_> {
             TuneGoal::Accelerators => "Fed",
         };
         let header = ["Setting", "Predicted", reached, "Runs", "Because"];
-        let table = text::table_of_changes(header, rows, 0);
+        let table = text::table_of_changes(header, rows, 0, messages::page_width());
         let best = self.best();
         let mut parts = vec![self.first_line(best), table];
         parts.extend(self.stopped().map(|why| format!("Stopped: {why}")));

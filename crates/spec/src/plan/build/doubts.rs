@@ -6,7 +6,7 @@ use crate::plan::explain::train_bytes;
 use crate::plan::layout::Layout;
 use crate::plan::shards::ShardSplit;
 use crate::plan::state::Layers;
-use crate::plan::{Cache, Plan, PlanDoubt};
+use crate::plan::{Cache, ClientProfile, Plan, PlanDoubt};
 use crate::units::{self, counted};
 
 /// Lower limit of a page cache's throughput: a slower throttle hides it.
@@ -197,7 +197,7 @@ fn shared_gpu(plan: &Plan, context: Context) -> Option<PlanDoubt> {
 /// A client that was measured with another loader, or on files of another format.
 fn client_of_others(plan: &Plan) -> Option<PlanDoubt> {
     let name = plan.loader.client.as_ref()?.name.as_ref()?;
-    let own = format!("{}-{}", plan.loader.kind, plan.dataset.format);
+    let own = ClientProfile::name_for(plan);
     let evidence = format!("the costs of `{name}`, where loader and format are those of `{own}`");
     let advice = "measure this one: `feedrate calibrate`";
     (*name != own).then(|| doubt("client_of_others", evidence, advice))
