@@ -464,7 +464,7 @@ pub(crate) fn doubts(summary: &Summary) -> String {
     all
 }
 
-fn percent(value: f64) -> String {
+pub(crate) fn percent(value: f64) -> String {
     format!("{value:.1} %")
 }
 

@@ -4,7 +4,8 @@ use crate::catalog::{catalog, estimate};
 use crate::cli::DataArguments;
 use crate::folder::FoundFolder;
 use crate::resolve::{WorkloadSource, resolve_source};
-use feedrate_measure::metric::CONSECUTIVE;
+use crate::summary::percent;
+use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
 use feedrate_measure::summary::Figures;
 use feedrate_results::logs::{ImportedLog, LogJob};
 use feedrate_spec::catalog::Ability;
@@ -30,6 +31,8 @@ const PLAIN: &str = "raw";
 const TRANSFER_MAX: u64 = 64 << 20;
 /// Reads that follow each other right at the end are a stream.
 const STREAM_SHARE: f64 = 0.5;
+/// Reads of which so many go forward are in order.
+const IN_ORDER: f64 = 0.9;
 /// How often the length of samples is mended, so that files are as long as those of the log.
 const LENGTH_TRIES: usize = 3;
 
@@ -47,6 +50,8 @@ struct LogSamples {
     files: u64,
     per_file: u64,
     batch: u64,
+    /// Length of a sample that is read by one call.
+    read_bytes: Option<u64>,
 }
 
 impl Emulation {
@@ -66,12 +71,14 @@ impl Emulation {
             return Ok(Emulation { yaml: commented(name, log, &assumed) + &yaml, assumed });
         }
         let format = format_of(&log.job, &mut assumed);
-        let samples = samples(&log.job, format, is_stream, &mut assumed);
+        let unique = log.record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
+        let file_bytes = unique.map_or(log.job.file_bytes, |all| all as f64 / log.job.files as f64);
+        let samples = samples(&log.job, file_bytes, format, is_stream, &mut assumed);
         let mut length = log.job.file_bytes / samples.per_file as f64;
         let mut yaml = String::new();
         for _ in 0..LENGTH_TRIES {
             let mut words = Vec::new();
-            let dataset = dataset(name, &log.job, format, samples.per_file, length);
+            let dataset = dataset(name, &log.job, format, &samples, length);
             yaml = workload(name, log, &dataset, &samples, is_stream, &mut words);
             let file = format!("{name}.yaml");
             let source = WorkloadSource { name: name.into(), file, yaml: yaml.clone() };
@@ -110,7 +117,13 @@ fn format_of(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
 }
 
 /// Samples of a file, and of a batch.
-fn samples(job: &LogJob, format: &str, is_stream: bool, assumed: &mut Vec<String>) -> LogSamples {
+fn samples(
+    job: &LogJob,
+    file_bytes: f64,
+    format: &str,
+    is_stream: bool,
+    assumed: &mut Vec<String>,
+) -> LogSamples {
     let entry = catalog().format(format).map(|entry| entry.member);
     let has_many = !WHOLE.contains(&format) && (format != PLAIN || !is_stream);
     let batch_files = job.batch.and_then(|batch| batch.files);
@@ -119,7 +132,7 @@ fn samples(job: &LogJob, format: &str, is_stream: bool, assumed: &mut Vec<String
             assumed.push("batches are not told apart: batches of one file".into());
             1
         });
-        return LogSamples { files: job.files, per_file: 1, batch };
+        return LogSamples { files: job.files, per_file: 1, batch, read_bytes: None };
     }
     let has = |ability| entry.is_some_and(|member| member.has(ability));
     let reads_each = !is_stream || has(Ability::RandomAccess) && !has(Ability::HoldsFiles);
@@ -150,8 +163,10 @@ fn samples(job: &LogJob, format: &str, is_stream: bool, assumed: &mut Vec<String
         ),
     };
     assumed.push(word);
-    let per_file = (job.file_bytes / sample.max(1) as f64).round().max(1.0) as u64;
-    LogSamples { files: job.files, per_file, batch }
+    let is_a_read = reads_each && job.read_bytes == Some(sample);
+    let all = if is_a_read { file_bytes } else { job.file_bytes };
+    let per_file = (all / sample.max(1) as f64).round().max(1.0) as u64;
+    LogSamples { files: job.files, per_file, batch, read_bytes: is_a_read.then_some(sample) }
 }
 
 /// Samples of files that were looked at.
@@ -176,17 +191,21 @@ fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -
         assumed.push("batches are not told apart: batches of one sample".into());
         1
     });
-    LogSamples { files: found.files, per_file: found.samples_per_file, batch }
+    LogSamples { files: found.files, per_file: found.samples_per_file, batch, read_bytes: None }
 }
 
-fn dataset(name: &str, job: &LogJob, format: &str, per_file: u64, length: f64) -> String {
+fn dataset(name: &str, job: &LogJob, format: &str, samples: &LogSamples, length: f64) -> String {
+    let LogSamples { files, per_file, read_bytes, .. } = samples;
     let mut yaml = format!(
         "dataset:\n  data_folder: {folder}\n  format: {format}\n  num_files_train: {files}\n  \
-         num_samples_per_file: {per_file}\n  record_length_bytes: {length:.0}\n",
+         num_samples_per_file: {per_file}\n",
         folder = yaml_text(&format!("data/{name}")),
-        files = job.files,
     );
-    let stdev = job.file_bytes_stdev / per_file as f64;
+    if let Some(bytes) = read_bytes {
+        return yaml + &format!("  record_dims: [{bytes}]\n  record_element_type: uint8\n");
+    }
+    yaml += &format!("  record_length_bytes: {length:.0}\n");
+    let stdev = job.file_bytes_stdev / *per_file as f64;
     if stdev >= 0.01 * length {
         yaml += &format!("  record_length_bytes_stdev: {stdev:.0}\n");
     }
@@ -203,8 +222,9 @@ fn workload(
 ) -> String {
     let job = &log.job;
     let all = samples.files * samples.per_file;
+    let are_same = job.ranks_each >= job.ranks as f64;
     // Of fewer samples than ranks some ranks would have none.
-    let ranks = job.ranks.clamp(1, all.max(1));
+    let ranks = if are_same { job.ranks } else { job.ranks.clamp(1, all.max(1)) };
     if ranks < job.ranks {
         assumed
             .push(format!("{} share too few samples: {ranks}", units::counted(job.ranks, "rank")));
@@ -222,14 +242,16 @@ fn workload(
             1
         }
     };
-    if samples.per_file > 1 && is_stream && readers > 1 && samples.files >= readers * ranks {
+    let splits = is_stream && readers > 1 && job.ranks_each <= 1.0;
+    if samples.per_file > 1 && splits && samples.files >= readers * ranks {
         yaml += "  split: shards\n";
     }
     yaml += &format!(
         "\nreader:\n  data_loader: pytorch\n  batch_size: {}\n  read_threads: {readers}\n",
-        samples.batch.min(all / ranks).max(1)
+        samples.batch.min(if are_same { all } else { all / ranks }).max(1)
     );
-    if let Some(bytes) = job.read_bytes {
+    // Samples that are read by one call each begin anywhere.
+    if let (Some(bytes), None) = (job.read_bytes, samples.read_bytes) {
         yaml += &format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX));
     }
     match job.is_shuffled {
@@ -240,9 +262,11 @@ fn workload(
         }
         None => {}
     }
-    if samples.per_file > 1 && !is_stream {
+    let is_in_order = Figures::of_reads(&log.record).value(&SEQUENTIAL) >= Some(IN_ORDER);
+    if samples.per_file > 1 && !is_stream && !is_in_order {
         yaml += "  sample_shuffle: seed\n";
     }
+    yaml += &sharing(job, ranks, assumed);
     yaml += &format!("\ntrain:\n  epochs: {}\n", job.epochs.max(1));
     match job.compute_ns {
         Some(ns) => yaml += &format!("  computation_time: {:.6}\n", ns as f64 / 1e9),
@@ -252,6 +276,24 @@ fn workload(
     if is_mapped(log) {
         yaml += "\nstorage:\n  engine: mmap\n";
     }
+    yaml
+}
+
+/// Ranks that read what others read too.
+fn sharing(job: &LogJob, ranks: u64, assumed: &mut Vec<String>) -> String {
+    let each = job.ranks_each;
+    if ranks < 2 || each <= 1.0 {
+        return String::new();
+    }
+    let (words, yaml) = if each >= ranks as f64 {
+        ("all ranks read the same".into(), "  file_access: same\n".into())
+    } else {
+        let share = each - 1.0;
+        let words =
+            format!("{} of the files are read by a second rank too", percent(100.0 * share));
+        (words, format!("  reread_share: {share:.4}\n"))
+    };
+    assumed.push(format!("whether ranks share reads or epochs repeat them: {words}, in an epoch"));
     yaml
 }
 

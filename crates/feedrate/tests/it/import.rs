@@ -2,6 +2,9 @@
 
 use crate::harness::Test;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt;
 
 /// Twelve batches of two files of 5,000 bytes by the thread that trains, 20 ms of compute after each.
 fn strace() -> String {
@@ -43,6 +46,56 @@ fn a_log_becomes_a_workload_that_runs() {
     let refused = test.feedrate(&["import", "job.strace", "-o", "job.yaml"]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("is there already"), "{}", refused.stderr);
+}
+
+/// Two ranks that each read, of an HDF5 file, 64 pieces of 6,144 bytes in order, between pieces of 100 that are left out.
+fn darshan() -> (String, String) {
+    let (mut counters, mut segments) = ("# nprocs: 2\n".to_string(), String::new());
+    for rank in 0..2 {
+        for (counter, value) in [
+            ("OPENS", 1),
+            ("READS", 64),
+            ("BYTES_READ", 64 * 6144),
+            ("SEQ_READS", 63),
+            ("MAX_BYTE_READ", 64 * 6244 - 101),
+            ("ACCESS1_ACCESS", 6144),
+            ("ACCESS1_COUNT", 64),
+        ] {
+            let line = format!("POSIX\t{rank}\t1\tPOSIX_{counter}\t{value}\t/d/a.h5\t/\text4");
+            writeln!(counters, "{line}").unwrap();
+        }
+        segments += "# DXT, file_id: 1, file_name: /d/a.h5\n";
+        for at in 0..64 {
+            let offset = at * 6244;
+            writeln!(segments, " X_POSIX {rank} read {at} {offset} 6144 {at}.1 {at}.2").unwrap();
+        }
+    }
+    (counters, segments)
+}
+
+#[test]
+fn ranks_that_read_the_same_do_so_again() {
+    let test = Test::new();
+    let (counters, segments) = darshan();
+    test.write("job.darshan", counters);
+    test.write("job.darshan.dxt", segments);
+    for (program, ending) in [("darshan-parser", ""), ("darshan-dxt-parser", ".dxt")] {
+        test.write(program, format!("#!/bin/sh\nexec /bin/cat \"$1{ending}\"\n"));
+        set_permissions(test.path(program), Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = test.command(&["import", "job.darshan", "-o", "job.yaml"]);
+    let output = command.env("PATH", test.path(".")).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("2 ranks") && told.contains("read once"), "{told}");
+    assert!(told.contains("all ranks read the same, in an epoch"), "{told}");
+    let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let access = &run.json()["access"];
+    assert_eq!(access["files_by_ranks"], json!([{"ranks": 2, "files": 1}]));
+    assert_eq!(access["sequential_share"], 1.0, "{access}");
+    // 64 samples by each rank, a read each but for those at the ends of buffers.
+    let reads = access["reads"].as_u64().unwrap();
+    assert!((128..=136).contains(&reads), "{access}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::lines::Lines;
 use super::tally::{CallTime, Caller, Tally, add_ns};
 use super::{Input, LogError, LogKind, LogPart};
 use feedrate_measure::record::access::BINS;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const COUNTERS: &str = "darshan-parser";
 const SEGMENTS: &str = "darshan-dxt-parser";
@@ -21,6 +21,11 @@ pub(super) static KIND: LogKind = LogKind {
 /// No counter of a file that is larger is believed, nor a time after so many seconds.
 const COUNT_MAX: f64 = (1_u64 << 50) as f64;
 const SECONDS_MAX: f64 = 1e7;
+/// A file that all ranks read is counted for no more of them.
+const RANKS_MAX: usize = 4096;
+const NO_DATA: &str = "processes that a loader forks leave no log of Darshan: record with `num_workers=0`, or by `strace -f -ttt -T -y -o LOG`";
+const PART_ONLY: &str = "of which Darshan kept a part only: its records were full, of files of programs too; leave these out by \
+    `DARSHAN_EXCLUDE_DIRS=/usr,/opt`, or give it more memory by `DARSHAN_MODMEM=64` (MiB)";
 const SIZE_COUNTERS: [&str; BINS] = [
     "SIZE_READ_0_100",
     "SIZE_READ_100_1K",
@@ -68,9 +73,16 @@ struct DarshanReader<'a> {
     /// First rank of this log among those of all.
     first_rank: u32,
     next_rank: u32,
+    /// Ranks of logs that several have in common; of other logs each that reads is one.
+    told_ranks: u32,
+    is_of_segments: bool,
     /// The file of the segments that follow.
     file: Option<u32>,
     understood: u64,
+    /// Files that were written more than read, which are no data.
+    written: HashSet<u32>,
+    /// Files of which a read began before the end of the one before.
+    went_back: HashSet<u32>,
 }
 
 fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
@@ -79,11 +91,17 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
         counters: FileCounters::default(),
         first_rank: 0,
         next_rank: 0,
+        told_ranks: 0,
+        is_of_segments: false,
         file: None,
         understood: 0,
+        written: HashSet::new(),
+        went_back: HashSet::new(),
     };
+    reader.tally.no_data_hint = NO_DATA;
     for part in parts {
-        if part.name != SEGMENTS {
+        reader.is_of_segments = part.name == SEGMENTS;
+        if !reader.is_of_segments {
             reader.first_rank = reader.next_rank;
         }
         let mut lines = Lines::new(part.text);
@@ -93,15 +111,21 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
         reader.flush();
         lines.tell(reader.tally);
     }
-    let (understood, ranks) = (reader.understood, reader.next_rank);
-    if understood == 0 {
+    if reader.understood == 0 {
         return Err(LogError::new(
             "no counter of POSIX files is in it",
             "record it with Darshan's module POSIX, and with `DXT_ENABLE_IO_TRACE=1` for the order of reads",
         ));
     }
-    tally.has_ranks(ranks);
+    let DarshanReader { tally, told_ranks, went_back, .. } = reader;
+    tally.has_ranks(told_ranks);
     tally.compare_with_segments();
+    let shared = tally.files_at_a_time().map_or(went_back.len(), |files| files.len());
+    tally.lose_many(
+        "file",
+        "that threads may share: Darshan tells their reads as those of one, which look out of order and like more epochs",
+        shared as u64,
+    );
     Ok(())
 }
 
@@ -113,8 +137,12 @@ impl DarshanReader<'_> {
         } else if let Some(count) = line.strip_prefix("# nprocs:") {
             let ranks: u32 = count.trim().parse().unwrap_or(1);
             self.next_rank = self.next_rank.max(self.first_rank.saturating_add(ranks));
+            if ranks > 1 && !self.is_of_segments {
+                self.told_ranks = self.told_ranks.saturating_add(ranks);
+            }
         } else if line.starts_with("# *WARNING*") || line.contains("incomplete data") {
-            self.tally.lose("module", "of which Darshan kept a part only");
+            self.tally.lose("module", PART_ONLY);
+            self.tally.no_data_hint = PART_ONLY;
         } else if line.trim_start().starts_with("X_POSIX") {
             self.segment(line);
         } else if !line.starts_with('#') {
@@ -162,12 +190,19 @@ impl DarshanReader<'_> {
             return;
         }
         let Some(file) = self.tally.file(&told.name) else { return };
+        if told.count("BYTES_WRITTEN") > told.count("BYTES_READ") {
+            self.written.insert(file);
+            return self.tally.lose("file", "that was written more than read: no data");
+        }
         if told.rank < 0 && self.next_rank > self.first_rank.saturating_add(1) {
             self.tally
                 .lose("file", "that all ranks read: Darshan counts them together, as of rank 0");
         }
         let rank = self.rank(told.rank);
         self.next_rank = self.next_rank.max(rank.saturating_add(1));
+        let of_all = if told.rank < 0 { self.first_rank..self.next_rank } else { rank..rank + 1 };
+        let each = told.count("BYTES_READ") / of_all.len() as u64;
+        of_all.take(RANKS_MAX).for_each(|rank| self.tally.read_by(rank, file, each));
         let Some(io) = self.tally.counters(rank, file) else { return };
         let (opens, reads) = (told.count("OPENS"), told.count("READS"));
         io.opens += opens;
@@ -178,9 +213,14 @@ impl DarshanReader<'_> {
         for (count, name) in io.access.sizes.iter_mut().zip(SIZE_COUNTERS) {
             *count += told.count(name);
         }
-        io.access.following += reads.saturating_sub(opens.max(1));
-        io.access.sequential += told.count("SEQ_READS").min(reads.saturating_sub(opens.max(1)));
-        io.access.consecutive += told.count("CONSEC_READS").min(reads.saturating_sub(opens.max(1)));
+        let following = reads.saturating_sub(opens.max(1));
+        let sequential = told.count("SEQ_READS").min(following);
+        io.access.following += following;
+        io.access.sequential += sequential;
+        io.access.consecutive += told.count("CONSEC_READS").min(following);
+        if sequential < following {
+            self.went_back.insert(file);
+        }
         let writes = told.count("WRITES");
         if writes == 0 {
             for at in 1..=4 {
@@ -204,7 +244,10 @@ impl DarshanReader<'_> {
     fn segment(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[_, rank, way, _, offset, length, start, end, ..] = &words[..] else { return };
-        let ("read", Some(file)) = (way, self.file) else { return };
+        let ("read", Some(file)) = (way, self.file.filter(|file| !self.written.contains(file)))
+        else {
+            return;
+        };
         let seconds = |text: &str| {
             let value = text.parse::<f64>().ok()?;
             (0.0..SECONDS_MAX).contains(&value).then_some((value * 1e9) as u64)

@@ -7,7 +7,7 @@ use feedrate_measure::metric::counters_of_run;
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A job, as its log tells of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -38,6 +38,8 @@ pub struct LogJob {
     pub read_bytes: Option<u64>,
     /// How often all was read.
     pub epochs: u64,
+    /// Ranks that read a byte in an epoch, in the mean; 1 where each reads its share.
+    pub ranks_each: f64,
     /// Whether files follow each other in another order than that of their names.
     pub is_shuffled: Option<bool>,
     /// Batches that the gaps between reads tell.
@@ -75,6 +77,12 @@ const FOLLOWING_MIN: u64 = 8;
 /// A reader that waits so much of its time is ahead of training.
 const WAITS: f64 = 0.5;
 
+/// A rank that read files as often as others did so within this share, for this share of files.
+const ALIKE: f64 = 0.1;
+const ALIKE_SHARE: f64 = 0.98;
+/// Share of bytes that several ranks read where all read the same.
+const WHOLE: f64 = 0.999;
+
 /// A size is usual by which so much of the bytes came.
 const USUAL_SHARE: f64 = 0.25;
 
@@ -88,7 +96,7 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     let Some((_, _, Reverse(at))) = kinds.max().filter(|most| most.0 > 0) else {
         return Err(LogError::new(
             "no data is read in it: only files of programs, if any",
-            "record the training while it reads, with the processes that it starts",
+            tally.no_data_hint,
         ));
     };
     let mut left_out: Vec<OtherFiles> = Vec::new();
@@ -103,8 +111,8 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     let mut job = LogJob { left_out, ..files(tally, at) };
     readers(tally, at, &mut job);
     job.ranks = record.plan.accelerators.into();
-    job.epochs = epochs(tally, at, &record);
     let io = counters_of_run(&record);
+    (job.ranks_each, job.epochs) = epochs(tally, at, &record, io.read_bytes);
     let common = io.access.common.commonest(16).unwrap_or_default();
     let most = common.iter().max_by_key(|size| size.bytes * size.count);
     let is_usual = |bytes: u64| bytes as f64 >= USUAL_SHARE * io.read_bytes as f64;
@@ -161,28 +169,46 @@ fn files(tally: &Tally, at: usize) -> LogJob {
     }
 }
 
-/// Openings of each file, or bytes that were read of each byte: whichever says less where they say nearly the same.
-fn epochs(tally: &Tally, at: usize, record: &Record) -> u64 {
-    let opens: Vec<u64> = tally
-        .files
-        .iter()
-        .filter(|file| usize::from(file.kind) == at && file.opens > 0)
-        .map(|file| u64::from(file.opens))
-        .collect();
-    let by_opens = median(opens).unwrap_or(1).max(1);
-    let io = counters_of_run(record);
-    let unique = record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
-    let lengths = tally.files.iter().filter(|file| usize::from(file.kind) == at);
-    let unique = unique.unwrap_or_else(|| lengths.map(|file| file.length_bytes).sum());
-    if unique == 0 {
-        return by_opens;
+/// Ranks that read a byte in an epoch, and epochs: bytes that were read of each byte or, where these say less, openings of each file.
+fn epochs(tally: &Tally, at: usize, record: &Record, read_bytes: u64) -> (f64, u64) {
+    let files = || tally.files.iter().filter(|file| usize::from(file.kind) == at);
+    let opens = files().map(|file| u64::from(file.opens)).filter(|&opens| opens > 0);
+    let opens = median(opens.collect()).unwrap_or(1) as f64;
+    let known = record.epochs[0].files_read.as_ref();
+    let all: u64 = files().map(|file| file.length_bytes).sum();
+    let unique = known.map_or(all, |files| files.unique_bytes) as f64;
+    if unique == 0.0 {
+        return (1.0, opens.max(1.0) as u64);
     }
-    let by_bytes = io.read_bytes as f64 / unique as f64;
-    if (by_opens as f64 / by_bytes - 1.0).abs() < 0.35 {
-        by_opens
-    } else {
-        (by_bytes.round() as u64).max(1)
+    let is_overlap_whole =
+        known.is_none_or(|files| files.overlap_bytes as f64 >= WHOLE * files.unique_bytes as f64);
+    let ranks = record.plan.accelerators;
+    let each = ranks_each(tally, at, unique / all as f64, ranks, is_overlap_whole);
+    let [opens, bytes] = [opens, read_bytes as f64 / unique].map(|all| (all / each).max(1.0));
+    let is_near = (opens / bytes - 1.0).abs() < 0.35;
+    (each, if is_near { opens.min(bytes) } else { bytes }.round() as u64)
+}
+
+/// Ranks that read a byte in an epoch: several where each rank read each file as often. In the shares of several epochs some ranks
+/// have files more often than others.
+fn ranks_each(tally: &Tally, at: usize, share: f64, ranks: u32, is_overlap_whole: bool) -> f64 {
+    let is_of_kind = |file: u32| usize::from(tally.files[file as usize].kind) == at;
+    let by_rank = tally.read_bytes.iter().filter(|of| is_of_kind(of.0.1) && *of.1 > 0);
+    let mut files = BTreeSet::new();
+    let mut times = Vec::new();
+    for (&(_, file), &bytes) in by_rank {
+        files.insert(file);
+        let length = tally.files[file as usize].length_bytes as f64 * share;
+        times.push(bytes as f64 / length.max(1.0));
     }
+    times.sort_by(f64::total_cmp);
+    let Some(&typical) = times.get(times.len() / 2) else { return 1.0 };
+    let alike = times.iter().filter(|&&times| (times / typical - 1.0).abs() < ALIKE).count();
+    let each = times.len() as f64 / files.len() as f64;
+    let is_same = times.len() == files.len() * ranks as usize && is_overlap_whole;
+    let is_partly = (1.05..1.95).contains(&each);
+    let is_told = typical > 1.0 - ALIKE && alike as f64 >= ALIKE_SHARE * times.len() as f64;
+    if is_told && (is_same || is_partly) { each } else { 1.0 }
 }
 
 /// Who read, how many at a time, and what the gaps between their reads tell.

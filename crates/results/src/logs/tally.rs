@@ -7,7 +7,7 @@ use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::{FilesRead, Follows, bin};
 use feedrate_measure::record::ranges::{FileRange, FileReads, RANGES_MAX};
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
 /// Files that are told apart.
@@ -97,6 +97,10 @@ pub(super) struct Tally {
     lost: BTreeMap<(&'static str, &'static str), u64>,
     /// Ranks of the job, where the log tells how many there were.
     pub(super) ranks: Option<u32>,
+    /// Read by a rank of a file.
+    pub(super) read_bytes: HashMap<(u32, u32), u64>,
+    /// Advice where nothing of this is data.
+    pub(super) no_data_hint: &'static str,
 }
 
 impl Tally {
@@ -110,6 +114,8 @@ impl Tally {
             counters: 0,
             lost: BTreeMap::new(),
             ranks: None,
+            read_bytes: HashMap::new(),
+            no_data_hint: "record the training while it reads, with the processes that it starts",
         }
     }
 
@@ -231,7 +237,16 @@ impl Tally {
             add_ns(&mut io.size_ns[bin(bytes)], ns);
             io.read_latency.record(ns);
         }
+        self.read_by(caller.rank, file, bytes);
         self.place(caller, file, offset, bytes, at);
+    }
+
+    /// So much of a file was read by a rank. Of more ranks and files than are kept nothing is known.
+    pub(super) fn read_by(&mut self, rank: u32, file: u32, bytes: u64) {
+        if self.read_bytes.len() < FILES_MAX {
+            let read_bytes = self.read_bytes.entry((rank, file)).or_default();
+            *read_bytes = read_bytes.saturating_add(bytes);
+        }
     }
 
     /// A read that counters have counted.
@@ -300,6 +315,22 @@ impl Tally {
             lacking,
         );
         self.readers.values_mut().for_each(ReaderLog::sort);
+    }
+
+    /// Files of which a thread or process that is told as one began a read before the end of another; `None` where no reads are told.
+    pub(super) fn files_at_a_time(&self) -> Option<HashSet<u32>> {
+        let mut files = HashSet::new();
+        for log in self.readers.values() {
+            let mut ends = HashMap::new();
+            for op in &log.ops {
+                let end = ends.entry(op.file).or_insert(0);
+                if op.start_ns < *end {
+                    files.insert(op.file);
+                }
+                *end = op.end_ns.max(*end);
+            }
+        }
+        (!self.readers.is_empty()).then_some(files)
     }
 
     /// Counters of the rank for the kind of a file.
@@ -407,8 +438,10 @@ const OF_SYSTEM: [&str; 11] = [
     "/var/lib/",
 ];
 const OF_PROGRAMS: [&str; 4] = ["/site-packages/", "/dist-packages/", "/lib/python", "/.cache/"];
-const PROGRAM_ENDINGS: [&str; 12] =
-    ["py", "pyc", "pyo", "so", "pth", "cfg", "ini", "toml", "egg-link", "conf", "sh", "log"];
+const PROGRAM_ENDINGS: [&str; 14] = [
+    "py", "pyc", "pyo", "so", "pth", "cfg", "ini", "toml", "yaml", "yml", "egg-link", "conf", "sh",
+    "log",
+];
 
 /// Whether a file belongs to a program and not to its data.
 fn is_of_programs(name: &str) -> bool {
@@ -425,5 +458,8 @@ fn is_of_programs(name: &str) -> bool {
         || OF_SYSTEM.iter().any(|folder| name.starts_with(folder))
         || OF_PROGRAMS.iter().any(|part| name.contains(part))
         || own.contains(".so.")
+        // Of a dataset of ours; our other notes are hidden, and so is what is being written.
+        || own == "manifest.json"
+        || own.starts_with('.')
         || PROGRAM_ENDINGS.contains(&extension(own).as_str())
 }

@@ -310,7 +310,8 @@ fn counters_of_darshan_are_those_of_a_record() {
     assert_eq!((log.job.ranks, log.job.read_bytes, log.job.readers), (2, Some(4096), None));
     let without = darshan(COUNTERS, "");
     assert_eq!(without.record.epochs[0].files_read, None, "DXT alone tells which bytes");
-    assert_eq!((log.job.epochs, without.job.epochs), (2, 2), "12,288 bytes of 8,192 were read");
+    let job = |log: &ImportedLog| (log.job.epochs, log.job.ranks_each);
+    assert_eq!([job(&log), job(&without)], [(2, 1.0); 2], "one rank read all, the other a half");
     let why = "without a segment of DXT: its place and time are not known";
     assert_eq!(lost(&without), [(3, why)]);
     // A record of all ranks is that of the one where there is no other.
@@ -318,6 +319,96 @@ fn counters_of_darshan_are_those_of_a_record() {
     assert_eq!(lost(&darshan(&shared, "")).len(), 2);
     let of_one = shared.replace("nprocs: 2", "nprocs: 1").replace("POSIX\t0\t", "POSIX\t-1\t");
     assert_eq!(lost(&darshan(&of_one, "")).len(), 1);
+}
+
+/// Processes of one rank each, whose logs are as they are listed: files that each reads, with bytes and opens. Files have 8 KB.
+fn logs_of(ranks: &[&[(&str, u64, u64)]], segments: bool) -> ImportedLog {
+    let counters = ranks.iter().map(|files| {
+        let mut text = "# nprocs: 1\n".to_string();
+        for (name, bytes, opens) in *files {
+            for (counter, value) in [
+                ("OPENS", *opens),
+                ("READS", bytes / 4096),
+                ("BYTES_READ", *bytes),
+                ("SEQ_READS", bytes / 4096 - 1),
+                ("MAX_BYTE_READ", 8191),
+            ] {
+                text +=
+                    &format!("POSIX\t0\t{name}\tPOSIX_{counter}\t{value}\t/d/{name}\t/\text4\n");
+            }
+        }
+        text
+    });
+    let places = ranks.iter().map(|files| {
+        let mut text = String::new();
+        for (name, bytes, _) in *files {
+            text += &format!("# DXT, file_id: 1, file_name: /d/{name}\n");
+            for at in 0..bytes / 4096 {
+                text += &format!(" X_POSIX 0 read {at} {} 4096 {at}.0 {at}.5\n", at % 2 * 4096);
+            }
+        }
+        text
+    });
+    let texts: Vec<(String, String)> = counters.zip(places).collect();
+    let parts = texts.iter().flat_map(|(counters, places)| {
+        let places = segments.then(|| part("darshan-dxt-parser", places));
+        [Some(part("darshan-parser", counters)), places].into_iter().flatten()
+    });
+    darshan::KIND.import(parts.collect()).unwrap()
+}
+
+#[test]
+fn ranks_that_read_the_same_are_no_epochs() {
+    for segments in [false, true] {
+        let check = |ranks: &[&[(&str, u64, u64)]], epochs: u64, ranks_each: f64| {
+            let job = logs_of(ranks, segments).job;
+            let found = (job.ranks, job.epochs, job.ranks_each);
+            assert_eq!(found, (ranks.len() as u64, epochs, ranks_each), "{ranks:?}");
+        };
+        // The first of eight opens it for itself too.
+        let all = [[("a.h5", 8192, 3)], [("a.h5", 8192, 1)], [("a.h5", 8192, 1)]];
+        check(&all.each_ref().map(|files| &files[..]), 1, 3.0);
+        let thrice = [[("a.h5", 24_576, 3)], [("a.h5", 24_576, 3)]];
+        check(&thrice.each_ref().map(|files| &files[..]), 3, 2.0);
+        check(&[&[("a.h5", 8192, 1), ("b.h5", 8192, 1)], &[("b.h5", 8192, 1)]], 1, 1.5);
+        // Shares of two epochs: one rank had `a` twice, and the other `b`.
+        let dealt: [&[_]; 2] = [
+            &[("a.h5", 16_384, 2), ("c.h5", 8192, 1), ("d.h5", 8192, 1)],
+            &[("b.h5", 16_384, 2), ("c.h5", 8192, 1), ("d.h5", 8192, 1)],
+        ];
+        check(&dealt, 2, 1.0);
+        check(&[&[("a.h5", 8192, 1)], &[("b.h5", 8192, 1)]], 1, 1.0);
+    }
+}
+
+#[test]
+fn what_is_no_data_is_neither_a_rank_nor_data() {
+    let log = logs_of(
+        &[
+            &[("manifest.json", 409_600, 1), ("a.h5", 8192, 1), (".begun.json", 40_960, 1)],
+            &[("manifest.json", 409_600, 1), ("config.yaml", 40_960, 1)],
+        ],
+        true,
+    );
+    assert_eq!((log.job.extension.as_str(), log.job.ranks), ("h5", 1));
+    assert_eq!(log.job.left_out, []);
+    let written = COUNTERS.replace("BYTES_READ", "BYTES_WRITTEN");
+    let none = |more: &str| import("t.darshan", &format!("{written}{more}")).unwrap_err();
+    assert!(none("").hint().contains("num_workers=0"), "{}", none("").hint());
+    let partial = "# *WARNING*: The POSIX module contains incomplete data!";
+    assert!(none(partial).hint().contains("DARSHAN_EXCLUDE_DIRS"), "{}", none(partial).hint());
+}
+
+#[test]
+fn threads_that_may_share_a_file_are_told() {
+    let back = COUNTERS.replace("SEQ_READS\t1", "SEQ_READS\t0");
+    let why = "that threads may share: Darshan tells their reads as those of one, which look out of order and like more epochs";
+    let tells = |log: ImportedLog| lost(&log).contains(&(1, why));
+    assert!(tells(darshan(&back, "")));
+    assert!(!tells(darshan(COUNTERS, "")), "reads that go forward are in order");
+    assert!(!tells(darshan(&back, SEGMENTS)), "no two were at a time");
+    let at_a_time = SEGMENTS.replace("2.0000      2.2500", "1.1000      2.2500");
+    assert!(tells(darshan(COUNTERS, &at_a_time)));
 }
 
 /// Names by hashes, and by themselves as older versions have them; a worker whose process forked from the first.
