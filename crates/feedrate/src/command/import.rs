@@ -40,6 +40,8 @@ pub(super) struct ImportArguments {
     json: bool,
 }
 
+/// A file is so many times as long as what was read of those of a log, if parts of them are missing there.
+const LONGER: f64 = 2.0;
 /// Files that are not taken, of so many endings told.
 const LEFT_OUT_MAX: usize = 4;
 
@@ -161,6 +163,7 @@ fn lost(log: &ImportedLog) -> Vec<String> {
             units::bytes(log.job.mapped_bytes)
         ));
     }
+    lines.extend(unseen(log));
     let others = log.job.left_out.iter().filter(|other| other.bytes > 0);
     let others: Vec<String> = others
         .map(|other| {
@@ -180,4 +183,17 @@ fn lost(log: &ImportedLog) -> Vec<String> {
         lines.push(format!("files of other endings: {told}{more}"));
     }
     lines
+}
+
+/// A file that is there, where it is longer than what a log of Darshan, which knows no lengths, has of it.
+fn unseen(log: &ImportedLog) -> Option<String> {
+    let LogJob { folder, example, file_bytes, .. } = &log.job;
+    let there = std::fs::metadata(Path::new(folder).join(example)).ok()?.len();
+    (log.kind == "darshan" && there as f64 > LONGER * file_bytes).then(|| {
+        format!(
+            "`{example}` has {}, the log {} a file: if all was read, as numpy does by a copy of the descriptor, only strace tells",
+            units::bytes(there),
+            units::bytes(*file_bytes as u64)
+        )
+    })
 }

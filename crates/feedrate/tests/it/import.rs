@@ -76,7 +76,10 @@ fn darshan() -> (String, String) {
 #[test]
 fn ranks_that_read_the_same_do_so_again() {
     let test = Test::new();
-    let (counters, segments) = darshan();
+    let here = test.path("a.h5").to_string_lossy().into_owned();
+    let [counters, segments] =
+        <[String; 2]>::from(darshan()).map(|log| log.replace("/d/a.h5", &here));
+    test.write("a.h5", [0; 900_000]);
     test.write("job.darshan", counters);
     test.write("job.darshan.dxt", segments);
     for (program, ending) in [("darshan-parser", ""), ("darshan-dxt-parser", ".dxt")] {
@@ -88,6 +91,7 @@ fn ranks_that_read_the_same_do_so_again() {
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.contains("2 ranks") && told.contains("read once"), "{told}");
     assert!(told.contains("all ranks read the same, in an epoch"), "{told}");
+    assert!(told.contains("`a.h5` has 900 kB, the log 399.5 kB a file"), "{told}");
     let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let access = &run.json()["access"];

@@ -24,8 +24,10 @@ const SECONDS_MAX: f64 = 1e7;
 /// A file that all ranks read is counted for no more of them.
 const RANKS_MAX: usize = 4096;
 const NO_DATA: &str = "processes that a loader forks leave no log of Darshan: record with `num_workers=0`, or by `strace -f -ttt -T -y -o LOG`";
-const PART_ONLY: &str = "of which Darshan kept a part only: its records were full, of files of programs too; leave these out by \
-    `DARSHAN_EXCLUDE_DIRS=/usr,/opt`, or give it more memory by `DARSHAN_MODMEM=64` (MiB)";
+const PART_ONLY: &str =
+    "of which Darshan kept a part only: set `DARSHAN_EXCLUDE_DIRS` or `DARSHAN_MODMEM`";
+const FULL: &str = "Darshan's records were full, of files of programs too: leave these out by `DARSHAN_EXCLUDE_DIRS=/usr,/opt` (and the folder of \
+    Python), or give it more memory by `DARSHAN_MODMEM=64` (MiB)";
 const SIZE_COUNTERS: [&str; BINS] = [
     "SIZE_READ_0_100",
     "SIZE_READ_100_1K",
@@ -142,7 +144,7 @@ impl DarshanReader<'_> {
             }
         } else if line.starts_with("# *WARNING*") || line.contains("incomplete data") {
             self.tally.lose("module", PART_ONLY);
-            self.tally.no_data_hint = PART_ONLY;
+            self.tally.no_data_hint = FULL;
         } else if line.trim_start().starts_with("X_POSIX") {
             self.segment(line);
         } else if !line.starts_with('#') {

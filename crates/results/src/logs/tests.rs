@@ -382,6 +382,20 @@ fn ranks_that_read_the_same_are_no_epochs() {
 }
 
 #[test]
+fn ranks_with_other_bytes_of_a_file_have_shares_of_epochs() {
+    let counters = COUNTERS
+        .replace("POSIX\t1\t11\tPOSIX_READS\t1", "POSIX\t1\t11\tPOSIX_READS\t2")
+        .replace("POSIX_BYTES_READ\t4096", "POSIX_BYTES_READ\t8192");
+    let job = |offset: u64| {
+        let more = format!(" X_POSIX 1 read 1 {offset} 4096 2.0 2.25\n");
+        let job = darshan(&counters, &format!("{SEGMENTS}{more}")).job;
+        (job.epochs, job.ranks_each)
+    };
+    assert_eq!(job(4096), (1, 2.0), "all was read by both");
+    assert_eq!(job(0), (2, 1.0), "one of them read a half twice, and the other half not");
+}
+
+#[test]
 fn what_is_no_data_is_neither_a_rank_nor_data() {
     let log = logs_of(
         &[
