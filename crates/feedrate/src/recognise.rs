@@ -4,11 +4,7 @@ use crate::exit::{UsageError, refuse};
 use feedrate_measure::record::file::{RECORD_FILE, read_text_bounded};
 use serde_json::Value;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-
-/// Runs lie so deep below the folder of all results.
-const DEPTH_MAX: usize = 3;
-const ENTRIES_MAX: usize = 1000;
+use std::path::Path;
 
 /// Refuse what lies at `path` where it is known to be no workload and no run.
 pub(crate) fn refuse_other(path: &Path) -> Result<(), UsageError> {
@@ -46,27 +42,8 @@ fn of_folder(path: &Path) -> Option<(String, String)> {
         let hint = format!("`feedrate analyze {folder}` reads it{again}");
         return Some(("the result folder of a run of DLIO".into(), hint));
     }
-    match first_run(path, DEPTH_MAX) {
-        Some(run) => Some((
-            "a folder above results".into(),
-            format!("name one, such as `{}`; `feedrate analyze {folder}` reads all", run.display()),
-        )),
-        None => Some((
-            "a folder, and holds no result".into(),
-            format!("`feedrate run --data {folder}` trains on the files in it"),
-        )),
-    }
-}
-
-/// A run below `folder`, so deep at most, among the first entries of each folder: others' folders are large.
-fn first_run(folder: &Path, depth: usize) -> Option<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().flatten().take(ENTRIES_MAX);
-    let mut folders: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    folders.sort();
-    let is_run = |path: &PathBuf| path.join(RECORD_FILE).is_file();
-    let below = |path: &PathBuf| (depth > 1).then(|| first_run(path, depth - 1)).flatten();
-    folders.iter().find(|path| is_run(path)).cloned().or_else(|| folders.iter().find_map(below))
+    let hint = format!("`feedrate run --data {folder}` trains on the files in it");
+    Some(("a folder, and holds no result".into(), hint))
 }
 
 fn of_file(path: &Path) -> Option<(String, String)> {

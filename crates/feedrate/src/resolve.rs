@@ -227,7 +227,7 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     if let [newest, ..] = &runs_below(wanted)[..] {
         return refuse(
             format!("`{wanted}` holds runs, and is none itself"),
-            format!("name one; the newest is `{newest}`"),
+            format!("name one; the newest is `{newest}`; `feedrate analyze {wanted}` reads all"),
         );
     }
     if file.exists() {

@@ -18,8 +18,7 @@ use serde_json::{Value, json};
 Examples:
   feedrate describe page_cache           a doubt
   feedrate describe read_threads         a key; its section may be left out
-  feedrate describe checkpoint raw       a checkpoint format, not a file format
-  feedrate describe au_all_steps storage-bound    several")]
+  feedrate describe au_all_steps storage-bound   several")]
 pub(super) struct DescribeArguments {
     /// Names of anything that `feedrate list` lists; a first word may say of which family they are.
     #[arg(required = true, value_name = "NAME")]

@@ -140,6 +140,7 @@ fn compare(test: &Test, name: &str, (format, more, alike): &Case) {
         return;
     }
     let own = format!("own/{name}");
+    std::fs::create_dir_all(test.path(&own)).unwrap();
     let answer = test.feedrate(&["generate", &format!("{name}.yaml"), "--data", &own]);
     assert_eq!(answer.code, 0, "{format} {more}: {}", answer.stderr);
     let dataset = std::fs::read_dir(test.path(&own)).unwrap().next().unwrap().unwrap().path();

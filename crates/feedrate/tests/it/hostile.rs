@@ -247,7 +247,7 @@ fn files_that_are_too_long_are_not_read() {
     let file = fs::File::options().write(true).open(test.path("runs/good/record.json")).unwrap();
     file.set_len(5 << 30).unwrap();
     test.feedrate(&["show", "runs/good"]).refuses(1, &["it is larger than"]);
-    test.write("long.yaml", "");
+    test.write("long.yaml", "# text\n".repeat(100));
     fs::File::options().write(true).open(test.path("long.yaml")).unwrap().set_len(1 << 30).unwrap();
     test.feedrate(&["plan", "long.yaml"]).refuses(2, &["it is larger than"]);
 }

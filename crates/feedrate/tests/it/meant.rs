@@ -104,7 +104,7 @@ fn files_that_are_no_workload_are_named_with_the_command_that_reads_them() {
     for (path, words) in [
         (format!("{run}/summary.json"), ["is a result of the run in", shows.as_str()]),
         ("printed.json".into(), ["printed with `--json` (`run`)", &shows]),
-        ("results".into(), ["a folder above results", run]),
+        ("results".into(), ["holds runs", run]),
         ("dlio".into(), ["of DLIO", "`feedrate analyze dlio`"]),
         ("dlio".into(), ["of DLIO", "`feedrate run dlio/.hydra/config.yaml`"]),
         ("dlio/summary.json".into(), ["result file of DLIO", "`feedrate analyze dlio`"]),

@@ -43,7 +43,7 @@ else:
 try:
     feedrate.run("conf/workload/tiny.yaml", arguments=["--results", "below", "--fail-below-au", "100"])
 except feedrate.FeedrateError as error:
-    assert error.code == 3 and error.summary["complete"], error
+    assert error.code == 4 and error.summary["complete"], error
 else:
     raise AssertionError("it loads for longer than it computes")
 for content in (b"[1]", b'{"metric": 1}', b"{", b'"\xff"'):
