@@ -144,7 +144,7 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         rows.push(("so an epoch takes", format!("at least {least}")));
     }
     let memory = units::bytes(estimate.loader_memory_bytes as u64);
-    rows.push(("loader memory", format!("about {memory}")));
+    rows.push(("own buffers", format!("about {memory}")));
     rows
 }
 

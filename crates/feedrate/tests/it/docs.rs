@@ -230,7 +230,7 @@ fn masked(line: &str) -> String {
     for signed in [" +0", " -0", "[+0", "[-0"] {
         masked = masked.replace(signed, &signed.replace(['+', '-'], ""));
     }
-    masked = masked.replace("p < 0", "p = 0");
+    masked = masked.replace("p < 0", "p = 0").replace("; the difference is within its error", "");
     for (unit, base) in [("µs", "s"), ("ms", "s"), ("kB", "B"), ("MB", "B"), ("GB", "B")] {
         masked = masked.replace(&format!("0 {unit}"), &format!("0 {base}"));
     }

@@ -23,6 +23,8 @@ const NUMBER_MAX: u64 = 1 << 20;
 const FILES_MAX: u64 = 1 << 40;
 /// A larger dataset does for so many times the numbers, where it fits.
 const GROWTH: u64 = 4;
+/// One part in so many of the free space is left alone by it.
+const KEPT_OF_FREE: u64 = 10;
 
 const FILES: &str = "dataset.num_files_train";
 const EPOCHS: &str = "train.epochs";
@@ -184,9 +186,11 @@ impl<'a> SearchRange<'a> {
             if larger.resize(number).is_err() {
                 return Ok(false);
             }
-            short = larger
-                .shortage(number)?
-                .map(|short| format!("for {}, {short}", self.words(number)));
+            let (plan, root) = (larger.plan(number)?, &larger.resolved.data_root);
+            let kept_bytes = room::free_bytes(&plan, root).unwrap_or(0) / KEPT_OF_FREE;
+            short = room::shortage(&plan, root, larger.taken_bytes + kept_bytes).map(|short| {
+                format!("for {}, {short} beside a tenth to spare", self.words(number))
+            });
             if short.is_none() {
                 larger.limit()?;
                 *self = larger;
