@@ -13,14 +13,14 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 Value = Union[str, int, float, bool, None]
 
-UNMET = 3
-"""The run is done, but not as `--fail-below-au` or `--fail-on` ask for."""
+DONE = (3, 4)
+"""The run is done, but not as `--fail-below-au` or `--fail-on` ask for, or that cannot be told."""
 
 
 class FeedrateError(RuntimeError):
     """The program ended with another code than 0; `code` is that code, the text what it said.
 
-    `summary` is that of a run that was done, but not as `--fail-below-au` or `--fail-on` asked, else None.
+    `summary` is that of a run that was done, but not as `--fail-below-au` or `--fail-on` asked (3) or nobody can tell (4), else None.
     """
 
     def __init__(self, code: int, message: str, summary: Optional[dict[str, Any]] = None) -> None:
@@ -51,7 +51,7 @@ def run(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="surrogateescape", check=False
     )
     if done.returncode != 0:
-        summary = _summary(done.stdout) if done.returncode == UNMET else None
+        summary = _summary(done.stdout) if done.returncode in DONE else None
         raise FeedrateError(done.returncode, done.stderr.strip(), summary)
     return json.loads(done.stdout)
 
