@@ -2,6 +2,7 @@
 
 use crate::exit::{UsageError, refuse};
 use feedrate_measure::record::file::{RECORD_FILE, read_text_bounded};
+use feedrate_results::diagnosis::DIAGNOSIS_FILE;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
@@ -41,6 +42,11 @@ fn of_folder(path: &Path) -> Option<(String, String)> {
         };
         let hint = format!("`feedrate analyze {folder}` reads it{again}");
         return Some(("the result folder of a run of DLIO".into(), hint));
+    }
+    if path.join(DIAGNOSIS_FILE).is_file() {
+        let above = path.parent().unwrap_or(path).display();
+        let hint = format!("`feedrate report {above} -o report.html` shows it beside runs");
+        return Some(("the result of a diagnosis".into(), hint));
     }
     let hint = format!("`feedrate run --data {folder}` trains on the files in it");
     Some(("a folder, and holds no result".into(), hint))

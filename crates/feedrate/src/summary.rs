@@ -77,7 +77,11 @@ fn brief(
     found: Option<&FoundFolder>,
     next: Option<&str>,
 ) -> String {
-    let doubts = format!("Doubts: {} (--details)", words::counted(&summary.doubts));
+    let shown_by = if summary.run_dir.is_some() { "`feedrate show`" } else { "--details" };
+    let doubts = match words::counted(&summary.doubts) {
+        counted if summary.doubts.is_empty() => format!("Doubts: {counted}"),
+        counted => format!("Doubts: {counted}; {shown_by} explains"),
+    };
     let client = client_line(record).into_iter().chain(next.map(str::to_string));
     let results = summary.run_dir.iter().map(|dir| format!("Results: {dir}"));
     let answer = match found {

@@ -113,15 +113,23 @@ pub fn range(values: impl Iterator<Item = (f64, String)>) -> Option<String> {
     Some(if low == high { low.clone() } else { format!("{low} to {high}") })
 }
 
-/// How many doubts there are of each severity.
+/// Numbers of doubts by their severity, the names of all but notes.
 pub fn counted(doubts: &[Doubt]) -> String {
-    let count = |severity| doubts.iter().filter(|doubt| doubt.severity == severity).count() as u64;
-    let counts = Severity::ALL.map(|severity| match (severity, count(severity)) {
-        (_, 0) => None,
-        (Severity::Invalid, count) => Some(format!("{count} invalid")),
-        (severity, count) => Some(units::counted(count, severity.name())),
+    let counts = Severity::ALL.into_iter().filter_map(|severity| {
+        let of = doubts.iter().filter(|doubt| doubt.severity == severity);
+        let names: Vec<&str> = of.map(|doubt| doubt.name.as_str()).collect();
+        let count = names.len() as u64;
+        match severity {
+            _ if count == 0 => None,
+            Severity::Invalid => Some(format!("{count} invalid ({})", names.join(", "))),
+            Severity::Warning => {
+                let counted = units::counted(count, severity.name());
+                Some(format!("{counted} ({})", names.join(", ")))
+            }
+            Severity::Note => Some(units::counted(count, severity.name())),
+        }
     });
-    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    let counts: Vec<String> = counts.collect();
     if counts.is_empty() { "none".into() } else { counts.join(", ") }
 }
 

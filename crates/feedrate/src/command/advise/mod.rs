@@ -222,7 +222,7 @@ fn page(summary: &Summary, rows: &[Advised]) -> String {
         return match summary.answer.fed {
             Some(true) => "Nothing is advised: the accelerators were fed.".into(),
             _ if summary.verdict.name == Bound::ClientBound => {
-                "No rule finds what would help: the job's own code takes the time, and no storage gives it back.".into()
+                "No rule finds what would help: the job's own code takes the time, and no storage gives it back. Measure what it costs here: `feedrate calibrate SCRIPT.py:make_dataset`.".into()
             }
             _ => "No rule finds what would help.".into(),
         };
