@@ -412,6 +412,6 @@ mod tests {
         let mut stopped = starved(1);
         assert_eq!(counted(&Summary::new(&stopped).doubts), "none");
         stopped.complete = false;
-        assert_eq!(counted(&Summary::new(&stopped).doubts), "1 invalid");
+        assert_eq!(counted(&Summary::new(&stopped).doubts), "1 invalid (incomplete_run)");
     }
 }
