@@ -142,7 +142,7 @@ impl<'a> Pattern<'a> {
     fn new(record: &'a Record) -> Self {
         let io = counters_of_run(record);
         let seconds = match io.span_ns {
-            Some([start_ns, end_ns]) => (end_ns - start_ns) as f64 / 1e9,
+            Some([start_ns, end_ns]) => end_ns.saturating_sub(start_ns) as f64 / 1e9,
             None => Scope::all(record).filter_map(Scope::wall_s).sum(),
         };
         Pattern { record, io, seconds }

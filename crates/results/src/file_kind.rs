@@ -22,8 +22,11 @@ impl FileKind {
     /// The kind of this text; `None` where it is of no kind, or of several.
     pub fn from_text(text: &str) -> Option<Self> {
         let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
-        let header: Vec<&str> = text.lines().find(is_said)?.split(',').map(str::trim).collect();
-        if ["model", "run"].iter().all(|column| header.contains(column)) {
+        let text = text.trim_start_matches('\u{feff}');
+        let header = text.lines().find(is_said)?.split(',');
+        let header: Vec<String> =
+            header.map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).collect();
+        if ["model", "run"].iter().all(|column| header.iter().any(|cell| cell == column)) {
             return Some(FileKind::Study);
         }
         let words = text.lines().filter(is_said).filter_map(|line| {
@@ -70,6 +73,7 @@ mod tests {
     fn a_file_is_told_by_what_is_in_it() {
         for (text, expected) in [
             ("# mine\n\nmodel,epochs,processes,overrides,run\nw,1,1,,N\n", Some(FileKind::Study)),
+            ("\u{feff}\"Model\",Processes,Run\ntrain.yaml,4,N\n", Some(FileKind::Study)),
             ("# reader.batch_size: 7\nmodel: {name: w}\n", Some(FileKind::Workload)),
             ("reader:\n  batch_size: 4\n", Some(FileKind::Workload)),
             ("replicates = 3\n[design]\nkind = \"fractional\"\n", Some(FileKind::Design)),

@@ -72,9 +72,12 @@ fn run(case: &mut Case) -> Result<u32> {
         case.write("full/workload.yaml", WORKLOAD)?;
         case.write("full/data/.keep", "")?;
     }
-    let ended = attempt(case, place)?.with_code(&[0, 1])?;
+    let ended = attempt(case, place)?.with_code(&[0, 1, 2])?;
+    // A dataset that has no room is refused before it is begun, and nothing else is.
+    let is_refused = place == Place::Data && ended.stderr.contains("are free in `full`");
+    ensure!(ended.code != 2 || is_refused, "refused: {}", ended.told());
     ensure!(
-        ended.code == 0 || ended.stderr.contains("pace") || ended.stderr.contains("room"),
+        ended.code != 1 || ended.stderr.contains("pace") || ended.stderr.contains("room"),
         "blames another: {}",
         ended.told()
     );

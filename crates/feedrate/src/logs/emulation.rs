@@ -138,7 +138,7 @@ fn samples(
     let reads_each = !is_stream || has(Ability::RandomAccess) && !has(Ability::HoldsFiles);
     let read = job.read_bytes.unwrap_or(job.file_bytes as u64).max(1);
     let (sample, batch, word) = match job.batch {
-        Some(batch) if !reads_each => (
+        Some(batch) if !reads_each || job.read_bytes.is_none() => (
             batch.bytes,
             1,
             format!(
@@ -313,4 +313,23 @@ fn commented(name: &str, log: &ImportedLog, assumed: &[String]) -> String {
         text += &format!("# Not told: {}.\n", word.escape_debug());
     }
     text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_results::logs::LogBatch;
+
+    #[test]
+    fn reads_of_unlike_lengths_tell_batches_alone() {
+        let mut job = LogJob { files: 4, file_bytes: 10e9, ..LogJob::default() };
+        job.batch = Some(LogBatch { files: None, bytes: 100_000_000 });
+        let of = |job: &LogJob| {
+            let made = samples(job, job.file_bytes, "hdf5", false, &mut Vec::new());
+            (made.per_file, made.batch)
+        };
+        assert_eq!(of(&job), (100, 1));
+        job.read_bytes = Some(10_000_000);
+        assert_eq!(of(&job), (1000, 10));
+    }
 }

@@ -81,8 +81,8 @@ struct DarshanReader<'a> {
     /// The file of the segments that follow.
     file: Option<u32>,
     understood: u64,
-    /// Files that were written more than read, which are no data.
-    written: HashSet<u32>,
+    /// Files that a rank wrote more than it read, which are no data of its own; `None` for all ranks.
+    written: HashSet<(Option<u32>, u32)>,
     /// Files of which a read began before the end of the one before.
     went_back: HashSet<u32>,
 }
@@ -193,7 +193,8 @@ impl DarshanReader<'_> {
         }
         let Some(file) = self.tally.file(&told.name) else { return };
         if told.count("BYTES_WRITTEN") > told.count("BYTES_READ") {
-            self.written.insert(file);
+            let rank = (told.rank >= 0).then(|| self.rank(told.rank));
+            self.written.insert((rank, file));
             return self.tally.lose("file", "that was written more than read: no data");
         }
         if told.rank < 0 && self.next_rank > self.first_rank.saturating_add(1) {
@@ -202,8 +203,12 @@ impl DarshanReader<'_> {
         }
         let rank = self.rank(told.rank);
         self.next_rank = self.next_rank.max(rank.saturating_add(1));
-        let of_all = if told.rank < 0 { self.first_rank..self.next_rank } else { rank..rank + 1 };
-        let each = told.count("BYTES_READ") / of_all.len() as u64;
+        let of_all = if told.rank < 0 {
+            self.first_rank..self.next_rank
+        } else {
+            rank..rank.saturating_add(1)
+        };
+        let each = told.count("BYTES_READ") / (of_all.len() as u64).max(1);
         of_all.take(RANKS_MAX).for_each(|rank| self.tally.read_by(rank, file, each));
         let Some(io) = self.tally.counters(rank, file) else { return };
         let (opens, reads) = (told.count("OPENS"), told.count("READS"));
@@ -246,10 +251,7 @@ impl DarshanReader<'_> {
     fn segment(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[_, rank, way, _, offset, length, start, end, ..] = &words[..] else { return };
-        let ("read", Some(file)) = (way, self.file.filter(|file| !self.written.contains(file)))
-        else {
-            return;
-        };
+        let ("read", Some(file)) = (way, self.file) else { return };
         let seconds = |text: &str| {
             let value = text.parse::<f64>().ok()?;
             (0.0..SECONDS_MAX).contains(&value).then_some((value * 1e9) as u64)
@@ -261,7 +263,11 @@ impl DarshanReader<'_> {
         let (Some(start_ns), Some(end_ns)) = (seconds(start), seconds(end)) else {
             return self.tally.lose("line", "of DXT, not understood");
         };
-        let caller = Caller { rank: self.rank(rank), thread: 0, is_first: None };
+        let rank = self.rank(rank);
+        if [Some(rank), None].iter().any(|&rank| self.written.contains(&(rank, file))) {
+            return;
+        }
+        let caller = Caller { rank, thread: 0, is_first: None };
         let at = CallTime { start_ns, ns: Some(end_ns.saturating_sub(start_ns)) };
         self.tally.segment(caller, file, offset, bytes, at);
     }

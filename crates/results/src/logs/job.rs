@@ -114,9 +114,10 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     let io = counters_of_run(&record);
     (job.ranks_each, job.epochs) = epochs(tally, at, &record, io.read_bytes);
     let common = io.access.common.commonest(16).unwrap_or_default();
-    let most = common.iter().max_by_key(|size| size.bytes * size.count);
+    let most = common.iter().max_by_key(|size| size.bytes.saturating_mul(size.count));
     let is_usual = |bytes: u64| bytes as f64 >= USUAL_SHARE * io.read_bytes as f64;
-    let usual = most.filter(|size| size.bytes > 0 && is_usual(size.bytes * size.count));
+    let usual =
+        most.filter(|size| size.bytes > 0 && is_usual(size.bytes.saturating_mul(size.count)));
     job.read_bytes = usual.map(|size| size.bytes);
     let mut record = record;
     record.plan.loader.workers = job.readers.unwrap_or(1) as u32;
@@ -205,7 +206,9 @@ fn ranks_each(tally: &Tally, at: usize, share: f64, ranks: u32, is_overlap_whole
     let Some(&typical) = times.get(times.len() / 2) else { return 1.0 };
     let alike = times.iter().filter(|&&times| (times / typical - 1.0).abs() < ALIKE).count();
     let each = times.len() as f64 / files.len() as f64;
-    let is_same = times.len() == files.len() * ranks as usize && is_overlap_whole;
+    // A rank that reads its share of a file each epoch has read no whole number of files.
+    let is_whole = (typical - typical.round()).abs() < ALIKE;
+    let is_same = times.len() == files.len() * ranks as usize && is_overlap_whole && is_whole;
     let is_partly = (1.05..1.95).contains(&each);
     let is_told = typical > 1.0 - ALIKE && alike as f64 >= ALIKE_SHARE * times.len() as f64;
     if is_told && (is_same || is_partly) { each } else { 1.0 }

@@ -317,6 +317,8 @@ fn counters_of_darshan_are_those_of_a_record() {
     // A record of all ranks is that of the one where there is no other.
     let shared = COUNTERS.replace("POSIX\t1\t", "POSIX\t-1\t");
     assert_eq!(lost(&darshan(&shared, "")).len(), 2);
+    let beyond_all = COUNTERS.replace("POSIX\t1\t", "POSIX\t4294967295\t");
+    assert!(darshan(&beyond_all, SEGMENTS).job.read_bytes.is_some());
     let of_one = shared.replace("nprocs: 2", "nprocs: 1").replace("POSIX\t0\t", "POSIX\t-1\t");
     assert_eq!(lost(&darshan(&of_one, "")).len(), 1);
 }
@@ -378,6 +380,8 @@ fn ranks_that_read_the_same_are_no_epochs() {
         ];
         check(&dealt, 2, 1.0);
         check(&[&[("a.h5", 8192, 1)], &[("b.h5", 8192, 1)]], 1, 1.0);
+        // A quarter of the file in each of ten epochs.
+        check(&[[("a.h5", 20_480, 5)]; 4].each_ref().map(|files| &files[..]), 10, 1.0);
     }
 }
 
