@@ -6,8 +6,10 @@ use jiff::SignedDuration;
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(0.0) => Ok(0.0),
-        Ok(_) => Err(format!("it has no unit: write `{text}s`, or `{text}ms`")),
-        Err(_) => {
+        Ok(number) if number > 0.0 && number.is_finite() => {
+            Err(format!("it has no unit: write `{text}s`, or `{text}ms`"))
+        }
+        _ => {
             let time = text.parse::<SignedDuration>().ok().map(|time| time.as_secs_f64());
             let time = time.filter(|seconds| *seconds >= 0.0);
             time.ok_or_else(|| "write a time as `50ms`, `30s`, `1h 30m`".to_string())
@@ -29,6 +31,7 @@ mod tests {
             ("0", Ok(0.0)),
             ("50", Err("it has no unit: write `50s`, or `50ms`")),
             ("0.05", Err("it has no unit: write `0.05s`, or `0.05ms`")),
+            ("-1", Err("write a time as `50ms`, `30s`, `1h 30m`")),
             ("-1s", Err("write a time as `50ms`, `30s`, `1h 30m`")),
             ("soon", Err("write a time as `50ms`, `30s`, `1h 30m`")),
             ("", Err("write a time as `50ms`, `30s`, `1h 30m`")),

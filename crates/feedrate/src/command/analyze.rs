@@ -15,7 +15,7 @@ use feedrate_report::opening::FINDINGS_MAX;
 use feedrate_report::output::Schema;
 use feedrate_report::report::Report;
 use feedrate_results::groups::{ResultGroup, checkpoint_groups, result_groups};
-use feedrate_results::import::{FoundRun, find};
+use feedrate_results::import::{FoundRun, find_within};
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
 use feedrate_spec::escape::bash_word;
@@ -103,7 +103,7 @@ fn not_looked_at(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
         sources.iter().filter(is_run).filter_map(|of| of.parent()).collect();
     let told = parents.into_iter().filter_map(|parent| {
         let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let (all, _) = find(folder).ok()?;
+        let (all, _) = find_within(folder, 1).ok()?;
         let is_other = |of: &&FoundRun| {
             let is_beside = of.path.parent() == Some(folder);
             is_beside && found.runs.iter().all(|run| run.path.file_name() != of.path.file_name())

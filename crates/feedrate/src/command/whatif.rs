@@ -142,7 +142,7 @@ fn instead(
     if base.changes == asked.changes || !is_in_vain {
         return Ok(Vec::new());
     }
-    let mut alone = standing(&base, plan)?;
+    let mut alone = standing(&base, plan).unwrap_or_default();
     alone.retain(|one| {
         one.label.is_none() && one.changes.iter().filter(is_number).eq(&base.changes)
     });

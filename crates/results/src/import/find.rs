@@ -59,6 +59,14 @@ impl LeftOut {
 /// # Errors
 /// `root` cannot be looked into.
 pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
+    find_within(root, DEPTH_MAX)
+}
+
+/// The same, so many folders deep at most.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_within(root: &Path, depth_max: usize) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
     let (mut found, mut closed) = (Vec::new(), Vec::new());
     let mut open = vec![(root.to_path_buf(), 0)];
     let real_root = fs::canonicalize(root).unwrap_or_else(|_| root.into());
@@ -78,9 +86,9 @@ pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
                 closed.push(LeftOut::new(link, why));
             }
         }
-        let is_deepest = depth == DEPTH_MAX && !entries.folders.is_empty();
+        let is_deepest = depth == depth_max && !entries.folders.is_empty();
         // What lies below a record belongs to its run; a root may have a file of a DLIO run's name.
-        if entries.origin != Some(RunOrigin::Feedrate) && depth < DEPTH_MAX {
+        if entries.origin != Some(RunOrigin::Feedrate) && depth < depth_max {
             let is_submission =
                 entries.folders.iter().any(|name| OF_SUBMISSION.iter().any(|one| name == one));
             for name in entries.folders {
@@ -107,7 +115,7 @@ pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
                 closed.push(LeftOut::new(folder, "it is empty: a run that left nothing"));
             }
             (None, None) if is_deepest => {
-                let why = format!("it lies {DEPTH_MAX} folders deep: not looked into");
+                let why = format!("it lies {depth_max} folders deep: not looked into");
                 closed.push(LeftOut::new(folder, why));
             }
             (None, None) => {}

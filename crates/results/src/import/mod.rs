@@ -22,7 +22,7 @@ pub(crate) use config::HYDRA_FOLDERS;
 pub(crate) use config::leaves;
 pub use config::{Config, same_text};
 pub use dlio::{DLIO, Imported};
-pub use find::{FoundRun, LeftOut, RunOrigin, find};
+pub use find::{FoundRun, LeftOut, RunOrigin, find, find_within};
 pub(crate) use find::{OTHER_BENCHMARKS, begun_with, left_by_runs, time_of_name};
 pub use log::Log;
 pub use plan::AskedCounts;

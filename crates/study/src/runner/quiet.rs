@@ -10,7 +10,7 @@ const LEAST_S: f64 = 10.0;
 /// The user's word on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum QuietWait {
-    /// Up to [`EACH_MAX_S`], and together no more than [`SHARE_MAX`] or [`LEAST_S`].
+    /// Up to [`EACH_MAX_S`], and together no more than [`SHARE_MAX`] or ten seconds.
     #[default]
     Bounded,
     /// Up to so many seconds before each run.

@@ -110,7 +110,10 @@ impl<'a> Hunt<'a> {
 
     /// Where the largest number holds and a run is left, go on to larger ones with a larger dataset.
     fn goes_further(&mut self) -> anyhow::Result<bool> {
-        let has_run = self.count() < self.arguments.max_runs && self.took_s() < self.budget_s;
+        // The largest number is run again with the larger dataset: without time for it, what was found stays.
+        let left_s = self.budget_s - self.took_s();
+        let has_run = self.count() < self.arguments.max_runs
+            && expected_s(&self.times_s, self.range.max) <= left_s;
         if !has_run || !self.search.lies_beyond() {
             return Ok(false);
         }
