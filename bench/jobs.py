@@ -32,7 +32,7 @@ def run(argv, folder, **more):
     """What it prints."""
     argv = [str(word) for word in argv]
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, **more)
-    if done.returncode not in (0, 3):
+    if done.returncode not in (0, 3, 4):
         sys.exit(f"`{' '.join(argv)}` ended with {done.returncode}:\n{(done.stderr + done.stdout)[-2000:]}")
     return done.stdout
 
