@@ -27,12 +27,12 @@ ROWS = 600
 SIDES = (128, 128, 3)
 
 
-def picture(random):
-    """Compresses as a photograph does."""
+def picture(random, sides=(300, 560)):
+    """A JPEG with sides of so many pixels, which compresses as a photograph does."""
     import numpy as np
     from PIL import Image
 
-    height, width = (int(side) for side in random.integers(300, 560, 2))
+    height, width = (int(side) for side in random.integers(*sides, 2))
     small = random.integers(0, 256, (height // 16 + 1, width // 16 + 1, 3), dtype=np.uint8)
     pixels = np.asarray(Image.fromarray(small).resize((width, height), Image.BICUBIC)).astype(np.int16)
     pixels += random.integers(-12, 13, pixels.shape, dtype=np.int16)

@@ -4,7 +4,6 @@
 """
 
 import argparse
-import io
 import sys
 import time
 from pathlib import Path
@@ -21,18 +20,10 @@ SHARDS = 8
 
 
 def pictures():
-    """Each of its own size; they compress about as photographs do."""
-    from PIL import Image
+    from folder import picture
 
     random = np.random.default_rng(1)
-    for _ in range(PICTURES):
-        height, width = (int(side) for side in random.integers(250, 500, 2))
-        small = random.integers(0, 256, (height // 16 + 1, width // 16 + 1, 3), dtype=np.uint8)
-        pixels = np.asarray(Image.fromarray(small).resize((width, height), Image.BICUBIC)).astype(np.int16)
-        pixels += random.integers(-12, 13, pixels.shape, dtype=np.int16)
-        out = io.BytesIO()
-        Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(out, "JPEG", quality=85)
-        yield out.getvalue()
+    return (picture(random, (250, 500)) for _ in range(PICTURES))
 
 
 def make_torch_npz(folder):

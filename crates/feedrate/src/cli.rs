@@ -67,6 +67,7 @@ pub(crate) fn color_of(words: impl Iterator<Item = OsString>) -> ColorChoice {
         });
     value.and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or_default()
 }
+
 /// State of the page cache before the epochs.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Cache")]

@@ -218,8 +218,8 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
         );
     }
     let file = Path::new(wanted);
-    let other =
-        file.is_file().then(|| FileKind::from_text(&read_text(file).unwrap_or_default())).flatten();
+    let text = file.is_file().then(|| read_text(file));
+    let other = text.iter().flatten().find_map(|text| FileKind::from_text(text));
     if let Some(other) = other.filter(|kind| *kind != FileKind::Workload) {
         let (message, hint) = other.instead_of(FileKind::Workload, file);
         return refuse(message, hint);
@@ -235,7 +235,7 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     } else if !is_file(wanted) {
         return Err(unknown(wanted).into());
     }
-    let yaml = read_text(file).map_err(|error| {
+    let yaml = text.unwrap_or_else(|| read_text(file)).map_err(|error| {
         UsageError::new(
             format!("cannot read workload `{wanted}`: {error}"),
             "give a YAML file, or a name from `feedrate list workloads`",
