@@ -3,6 +3,7 @@
 //!
 //! Reads progressive files and every subsampling too. Pixels are grey or RGB, also of files in CMYK.
 
+mod file_bytes;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -11,9 +12,9 @@ use super::whole_image::{Fits, Picture, PixelSource, Pixels, SinkWriter, format,
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::shape::{Element, FileShape};
+use file_bytes::FileBytes;
 use jpeg_encoder::{Encoder, EncodingError};
 use rows::PixelRows;
-use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::errors::DecodeErrors;
@@ -77,7 +78,7 @@ impl Picture for Jpeg {
             .set_max_width(SIDE_MAX as usize)
             .set_max_height(SIDE_MAX as usize)
             .jpeg_set_out_colorspace(ColorSpace::RGB);
-        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(file), options);
+        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(FileBytes::new(file), options);
         match decoder.decode_headers() {
             Ok(()) => {}
             // Cut-off headers fail in many ways.
