@@ -173,6 +173,8 @@ pub enum Ground {
     NotAlike { differs: Vec<&'static str>, unknown: Vec<&'static str> },
     /// The interval lies within this share on either side.
     Within(f64),
+    /// All runs of both have this value.
+    Equal(f64),
     /// B is not worse by this share.
     NotWorseBy(f64),
     /// B is so far from A: points of a percentage, else a share.
@@ -194,7 +196,7 @@ pub enum Ground {
 impl Ground {
     fn verdict(&self) -> ComparisonVerdict {
         match self {
-            Ground::Within(_) => ComparisonVerdict::Same,
+            Ground::Within(_) | Ground::Equal(_) => ComparisonVerdict::Same,
             Ground::NotWorseBy(_) => ComparisonVerdict::NotWorse,
             Ground::Differs { .. } => ComparisonVerdict::Differs,
             _ => ComparisonVerdict::CannotTell,

@@ -34,7 +34,7 @@ fn counted(all: &[ComparedResponse]) -> String {
     let count = |is_one: fn(&Ground) -> bool| all.iter().filter(|of| is_one(&of.ground)).count();
     let better = count(|of| matches!(of, Ground::Differs { is_better: true, .. }));
     let worse = count(|of| matches!(of, Ground::Differs { is_better: false, .. }));
-    let same = count(|of| matches!(of, Ground::Within(_)));
+    let same = count(|of| matches!(of, Ground::Within(_) | Ground::Equal(_)));
     let counts = [
         (better, "better".to_string()),
         (worse, "worse".into()),

@@ -18,7 +18,7 @@ pub(super) struct ComparedPair {
     /// On the scale of the response; `None` where there are too few values, or one is not on it.
     tested: Option<Difference>,
     pairing: Pairing,
-    /// Obstacle to a verdict.
+    /// Ground that needs no test.
     obstacle: Option<Ground>,
     /// Not corrected yet.
     p: Option<f64>,
@@ -47,7 +47,10 @@ impl ComparedPair {
             ResponseScale::Logarithm => log_ratio,
         };
         let obstacle = match (a.values.len(), b.values.len()) {
-            (a, b) if a.min(b) < 2 => Some(Ground::FewRuns { a, b }),
+            (few, of_b) if few.min(of_b) < 2 => Some(Ground::FewRuns { a: few, b: of_b }),
+            _ if a.values.iter().chain(&b.values).all(|value| *value == a.values[0]) => {
+                Some(Ground::Equal(a.values[0]))
+            }
             _ => unpaired.or(tested.is_none().then_some(Ground::NotPositive)),
         };
         let means = stats::mean(&a.values).zip(stats::mean(&b.values)).map(|(a, b)| b - a);

@@ -8,6 +8,11 @@ use feedrate_spec::units::counted;
 pub fn verdict(of: &ComparedResponse) -> String {
     let why = match &of.ground {
         Ground::Within(margin) => return format!("same within {}", percent(*margin)),
+        Ground::Equal(value) => {
+            let text = Metric::find(of.response).map(|of| of.unit.text(*value));
+            let text = text.map_or(String::new(), |value| format!(": {value}"));
+            return format!("equal in all runs{text}");
+        }
         Ground::NotWorseBy(margin) => {
             return format!("not worse by more than {}", percent(*margin));
         }

@@ -73,6 +73,15 @@ fn what_can_be_said_follows_from_values_and_noise() {
     check(&[90.0, 86.0, 94.0], &[90.0, 88.0, 93.0], WITHIN, ComparisonVerdict::CannotTell, noise);
 }
 
+#[test]
+fn what_is_equal_in_all_runs_is_not_called_noise() {
+    let equal = "equal in all runs: 50.0 %";
+    check(&[50.0; 3], &[50.0; 2], WITHIN, ComparisonVerdict::Same, equal);
+    check(&[100.0; 2], &[100.0; 2], WITHIN, ComparisonVerdict::Same, "equal in all runs: 100.0 %");
+    let few = "cannot be told: n = 1 in A, n = 2 in B";
+    check(&[50.0], &[50.0; 2], WITHIN, ComparisonVerdict::CannotTell, few);
+}
+
 /// Noise of 1, 2 and 5 %, and no difference: as many runs as two one-sided tests take for a power of 80 %.
 #[test]
 fn the_runs_that_would_tell_are_those_of_the_tests_that_are_made() {
