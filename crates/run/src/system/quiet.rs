@@ -43,7 +43,7 @@ pub const BOUNDS: Bounds = Bounds { device_busy_share_max: 0.05, cpu_busy_share_
 /// The end of a wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quiet {
-    /// Its length.
+    /// Until the last look began: one look is no wait.
     pub waited_s: f64,
     /// Seen in the last look.
     pub activity: MachineActivity,
@@ -63,15 +63,17 @@ pub fn wait_until_quiet(
     on_wait: &mut dyn FnMut(&MachineActivity),
 ) -> Quiet {
     let begun_ns = clock.now_ns();
+    let mut waited_ns = 0;
     loop {
         let activity = activity(folder, look, clock, stop);
         let is_quiet = activity.is_within(bounds);
-        let waited_ns = clock.now_ns() - begun_ns;
-        let is_over = Duration::from_nanos(waited_ns) >= limit || stop.load(Relaxed);
+        let passed = Duration::from_nanos(clock.now_ns() - begun_ns);
+        let is_over = passed >= limit || stop.load(Relaxed);
         if is_quiet || is_over {
             return Quiet { waited_s: waited_ns as f64 / 1e9, activity, is_quiet };
         }
         on_wait(&activity);
+        waited_ns = clock.now_ns() - begun_ns;
     }
 }
 
@@ -148,10 +150,14 @@ impl Quiet {
         if let Some(share) = cpu_busy_share {
             seen.push(format!("the processors were {}", busy(*share)));
         }
-        let (waited, seen) = (units::seconds(self.waited_s), seen.join(", "));
+        let waited = match self.waited_s {
+            0.0 => String::new(),
+            waited_s => format!(", after a wait of {}", units::seconds(waited_s)),
+        };
+        let seen = seen.join(", ");
         Some(PlanDoubt {
             name: "device_not_quiet".into(),
-            evidence: format!("before the run, after a wait of {waited}, {seen}"),
+            evidence: format!("before the run{waited}, {seen}"),
             advice: "find out who else uses the machine, or wait longer (`--quiet-wait 60s`); set the rows back to `N` and run again".into(),
         })
     }
@@ -224,13 +230,16 @@ mod tests {
             cpu_busy_share: Some(0.9),
             ..MachineActivity::default()
         };
-        let quiet = |is_quiet| Quiet { waited_s: 30.0, activity: activity.clone(), is_quiet };
-        assert_eq!(quiet(true).doubt(), None);
+        let doubt = |waited_s, is_quiet| {
+            Quiet { waited_s, activity: activity.clone(), is_quiet }.doubt().map(|of| of.evidence)
+        };
+        assert_eq!(doubt(30.0, true), None);
+        let seen = "vda was busy 50 % of the time (2 MB/s read, 0 B/s written), the processors were busy 90 % of the time";
         assert_eq!(
-            quiet(false).doubt().unwrap().evidence,
-            "before the run, after a wait of 30 s, vda was busy 50 % of the time (2 MB/s read, 0 B/s written), \
-             the processors were busy 90 % of the time"
+            doubt(30.0, false).unwrap(),
+            format!("before the run, after a wait of 30 s, {seen}")
         );
+        assert_eq!(doubt(0.0, false).unwrap(), format!("before the run, {seen}"));
     }
 
     #[test]
@@ -244,11 +253,13 @@ mod tests {
             wait_until_quiet(here, look, limit, &never, &clock, stop, &mut |_| waits += 1)
         };
         let noisy = wait(look, Duration::ZERO, &go_on);
+        assert_eq!(noisy.waited_s, 0.0, "one look is no wait");
         assert!(!noisy.is_quiet && noisy.activity.cpu_busy_share.is_some(), "{noisy:?}");
         let stop = AtomicBool::new(true);
         let limit = Duration::from_secs(3600);
         assert!(!wait(limit, limit, &stop).is_quiet);
-        assert!(!wait(look, 3 * look, &go_on).is_quiet);
+        let waited = wait(look, 3 * look, &go_on);
+        assert!(!waited.is_quiet && 0.03 <= waited.waited_s, "{waited:?}");
         assert!(waits > 0, "who looks twice waits");
     }
 }

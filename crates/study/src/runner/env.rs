@@ -69,7 +69,7 @@ pub struct PreparedMachine {
     pub environment: serde_json::Value,
     /// Doubts about the figures.
     pub doubts: Vec<PlanDoubt>,
-    /// How long it was waited for to be quiet.
+    /// How long it was waited for to be quiet, beside the one look.
     pub waited_s: f64,
 }
 

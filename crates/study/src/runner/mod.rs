@@ -284,7 +284,8 @@ impl<'a> Runner<'a> {
         let prepared_from_s = self.env.now_s();
         let quiet_s = self.quiet.next_s();
         let prepared = self.env.prepare(&job, quiet_s)?;
-        self.quiet.waited(prepared.waited_s);
+        let waited_s = prepared.waited_s;
+        self.quiet.waited(waited_s);
         self.env.tell(RunnerEvent::Running { label: next.short_label(), place: self.place });
         self.write_about(next, attempt, &run_dir, prepared)?;
         let begun_s = self.env.now_s();
@@ -293,7 +294,9 @@ impl<'a> Runner<'a> {
         self.quiet.ran(duration_s);
         ended?;
         let checked = self.env.check(&run_dir, next.row(), plan).map_err(TaskEnd::Failed)?;
-        let setup_s = Some(self.env.now_s() - prepared_from_s - duration_s);
+        // A wait for a quiet machine is no part of what a row needs.
+        let beside_s = duration_s + waited_s;
+        let setup_s = Some(self.env.now_s() - prepared_from_s - beside_s);
         Ok(Checked { duration_s, setup_s, ..checked })
     }
 
