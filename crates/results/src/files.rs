@@ -112,6 +112,21 @@ impl StudyFiles {
         Ok(StudyFiles { csv: found, named: csv.to_path_buf(), state })
     }
 
+    /// Refuse a study of a version that kept a journal: its runs would be taken for none.
+    pub(crate) fn refuse_journal(&self) -> Result<(), FilesError> {
+        let journal = self.state.join("journal.jsonl");
+        if !journal.exists() {
+            return Ok(());
+        }
+        let (journal, state) = (journal.display(), self.state.display());
+        Err(FilesError::Other {
+            message: format!(
+                "`{journal}` is of a study that an older version ran, and is not read; nothing was changed"
+            ),
+            hint: format!("move `{state}` and the results elsewhere to run the study anew"),
+        })
+    }
+
     /// How its runs are made.
     pub(crate) fn settings(&self) -> PathBuf {
         self.state.join("settings.json")

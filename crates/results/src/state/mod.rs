@@ -29,7 +29,9 @@ impl StudyState {
     /// # Errors
     /// It cannot be read, or is that of another study.
     pub fn read(files: &StudyFiles) -> Result<Self, FilesError> {
-        let Some(settings) = StudySettings::read(files)? else { return Ok(Self::default()) };
+        let Some(settings) = StudySettings::read(files)? else {
+            return files.refuse_journal().map(|()| Self::default());
+        };
         let settings = settings.moved_to(&files.csv, &files.state)?;
         let attempts = attempt::read_all(&settings)?;
         Ok(StudyState { settings: Some(settings), attempts })

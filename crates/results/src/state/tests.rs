@@ -129,6 +129,19 @@ fn a_study_that_was_moved_takes_its_paths_along_and_a_copy_is_told() {
     assert!(error.hint().unwrap().contains("remove `"));
 }
 
+#[test]
+fn a_study_with_a_journal_of_an_older_version_is_no_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = study(folder.path());
+    fs::write(files.state.join("journal.jsonl"), "{}\n").unwrap();
+    let error = StudyState::read(&files).unwrap_err();
+    assert!(error.to_string().ends_with("is not read; nothing was changed"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.starts_with("move `")));
+    // What this version wrote beside it is read.
+    settings(&files.csv).write(&files).unwrap();
+    assert_eq!(StudyState::read(&files).unwrap().settings, Some(settings(&files.csv)));
+}
+
 /// A run of this study.
 fn about(number: u64) -> StudyRun {
     StudyRun {
