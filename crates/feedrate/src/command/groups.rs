@@ -35,11 +35,12 @@ pub(super) fn page(groups: &[ResultGroup]) -> Option<String> {
     ];
     let has_workloads = names[1];
     let systems = used.iter().map(|group| group.submission.as_ref());
+    let has_sources = !names[0] && used.iter().any(|group| group.source != first.source);
     // A line has no room for three names.
-    let has_heads = names.iter().all(|is_told| *is_told) || look_alike(systems);
+    let has_heads = has_sources || names.iter().all(|is_told| *is_told) || look_alike(systems);
     if has_heads {
         names[0] = false;
-        used.sort_by(|a, b| a.submission.cmp(&b.submission));
+        used.sort_by(|a, b| (&a.submission, &a.source).cmp(&(&b.submission, &b.source)));
     }
     let name_max = NAME_MAX[usize::from(1 < names.iter().filter(|is_told| **is_told).count())];
     let columns = (0..HEADER.len()).filter(|column| names.get(*column).copied().unwrap_or(true));
@@ -52,10 +53,13 @@ pub(super) fn page(groups: &[ResultGroup]) -> Option<String> {
     });
     let of = if has_workloads { String::new() } else { format!("{}: ", first.workload) };
     let table = text::table_of_numbers(columns.iter().map(|&at| HEADER[at]), rows, &numbers);
-    let systems = used.iter().map(|group| group.submission.as_ref());
+    let heads = used.iter().map(|group| match &group.submission {
+        None if has_sources => group.source.clone(),
+        submission => head(submission.as_ref()),
+    });
     let mut lines = vec![
         format!("{of}AU (%) reported and of all steps; first step in threads × compute"),
-        if has_heads { headed(&table, systems) } else { table },
+        if has_heads { headed(&table, heads) } else { table },
     ];
     let (more, left_out) = (used.len().saturating_sub(GROUPS_MAX), groups.len() - used.len());
     lines.extend((0 < more).then(|| format!(" and {more} more with `--json`")));
@@ -114,8 +118,8 @@ pub(super) fn checkpoints(groups: &[CheckpointGroup]) -> Option<String> {
     });
     let header = ["System", "Workload", "Acc", "Runs", "Size", "Written", "Read"];
     let table = text::table_of_numbers(header, rows, &[2, 3, 4, 5, 6]);
-    let systems = groups.iter().map(|group| group.submission.as_ref());
-    let table = if has_heads { headed(&table, systems) } else { table };
+    let heads = groups.iter().map(|group| head(group.submission.as_ref()));
+    let table = if has_heads { headed(&table, heads) } else { table };
     (!groups.is_empty()).then(|| format!("Checkpoints as reported, means of their runs\n{table}"))
 }
 
@@ -131,15 +135,19 @@ fn look_alike<'a>(systems: impl Iterator<Item = Option<&'a Submission>>) -> bool
     cells.len() < all.len()
 }
 
-/// A table with a line of its own before the rows of each system.
-fn headed<'a>(table: &str, systems: impl Iterator<Item = Option<&'a Submission>>) -> String {
+fn head(system: Option<&Submission>) -> String {
+    system.map_or_else(|| "of no submission".into(), Submission::to_string)
+}
+
+/// A table with a line of its own before the rows of each system or source.
+fn headed(table: &str, heads: impl Iterator<Item = String>) -> String {
     let mut rows = table.lines();
     let mut lines: Vec<String> = rows.next().map(str::to_string).into_iter().collect();
     let mut last = None;
-    for (row, system) in rows.zip(systems) {
-        let name = system.map_or_else(|| "of no submission".into(), Submission::to_string);
-        if last.replace(system) != Some(system) {
-            lines.push(text::cut(&name, HEAD_MAX));
+    for (row, head) in rows.zip(heads) {
+        if last.as_ref() != Some(&head) {
+            lines.push(text::cut(&head, HEAD_MAX));
+            last = Some(head);
         }
         lines.push(row.into());
     }
@@ -200,6 +208,11 @@ mod tests {
         let system = "closed/Vendor/System_of_16_clients";
         assert_eq!(heads, ["of no submission", system, &format!("v2.0/{system}")]);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let [nfs, lustre] =
+            ["nfs", "lustre"].map(|source| ResultGroup { source: source.into(), ..group.clone() });
+        let text = page(&[nfs, lustre]).unwrap();
+        let heads: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).skip(1).collect();
+        assert_eq!(heads, ["lustre", "nfs"], "{text}");
         let unused = ResultGroup { runs: vec![], ..group };
         assert!(
             page(&[unused]).unwrap().ends_with(" and 1 left out: none of their runs may be used")

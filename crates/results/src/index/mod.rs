@@ -125,6 +125,7 @@ impl RunIndex {
         if index.runs.is_empty() && index.unread.is_empty() {
             return Err(RunsError::Nothing(sources.first().cloned().unwrap_or_default()));
         }
+        names::join(&mut index.runs);
         names::complete(&mut index.runs);
         names::name_varied(&mut index.runs);
         names::tell_apart(&mut index.runs);

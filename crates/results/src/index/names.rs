@@ -34,6 +34,47 @@ pub(super) fn tell_apart(runs: &mut [Run]) {
     named.into_iter().for_each(|(index, own)| add(&mut runs[index], own));
 }
 
+/// Overrides, and settings but for names.
+type Content<'a> = (&'a [String], Vec<(&'a str, &'a str)>);
+
+/// Names of one workload become the one that was used first: two are of one where a run of each
+/// overrides the same and has the same settings.
+pub(super) fn join(runs: &mut [Run]) {
+    let mut order: Vec<usize> = (0..runs.len()).filter(|&at| runs[at].tells_settings()).collect();
+    order.sort_by(|&a, &b| runs[a].by_start().cmp(&runs[b].by_start()));
+    let mut firsts: BTreeMap<Content<'_>, &Run> = BTreeMap::new();
+    let mut joined: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
+    for &at in &order {
+        let run = &runs[at];
+        let settings = run.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let settings = settings.filter(|(key, _)| !NAMES.contains(key)).collect();
+        let asked = run.study.as_ref().map_or(&run.overrides, |study| &study.overrides);
+        let first = *firsts.entry((asked, settings)).or_insert(run);
+        let [to, from] = [first, run].map(|of| last(&joined, &of.workload).to_string());
+        if to != from {
+            joined.insert(from, (to, first.settings.get("model").cloned()));
+        }
+    }
+    for at in order {
+        let run = &mut runs[at];
+        while let Some((name, model)) = joined.get(&run.workload) {
+            run.workload.clone_from(name);
+            let names = [("workload", Some(name)), ("model", model.as_ref())];
+            for (key, name) in names.into_iter().filter_map(|(key, name)| Some((key, name?))) {
+                run.settings.insert(key.into(), name.clone());
+            }
+        }
+    }
+}
+
+/// Settings that name a workload.
+const NAMES: [&str; 2] = ["workload", "model"];
+
+/// The name that a name became in the end.
+fn last<'a>(joined: &'a BTreeMap<String, (String, Option<String>)>, name: &'a str) -> &'a str {
+    joined.get(name).map_or(name, |(next, _)| last(joined, next))
+}
+
 /// In a submission all runs of a system are alike: what one does not tell, as its config is not there, another does.
 pub(super) fn complete(runs: &mut [Run]) {
     let alike = grouped(

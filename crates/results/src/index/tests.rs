@@ -67,6 +67,29 @@ fn a_run_that_was_made_again_is_no_replicate() {
 }
 
 #[test]
+fn two_names_of_one_workload_are_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = |name: &str, start, workers| {
+        save(folder.path(), &format!("{name}/1/{start}"), |record| {
+            record.plan.workload = name.into();
+            record.plan.model = name.into();
+            record.plan.loader.workers = workers;
+            record.started = format!("2026-11-21T00:00:0{start}.000000");
+        });
+    };
+    save("theirs", 1, 1);
+    save("mine", 2, 1);
+    save("mine", 3, 2);
+    save("slow", 4, 4);
+    let mut runs = index(folder.path()).runs;
+    runs.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
+    let named: Vec<_> =
+        runs.iter().map(|run| (run.workload.as_str(), run.settings["model"].as_str())).collect();
+    let (theirs, slow) = (("theirs", "theirs"), ("slow", "slow"));
+    assert_eq!(named, [theirs, theirs, theirs, slow]);
+}
+
+#[test]
 fn a_copy_of_a_run_is_no_replicate() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), "4/first", |_| {});
