@@ -1,6 +1,6 @@
 //! The tested configurations that did best, what they take, and what was not tried. From the means of cells: it claims no more than these.
 
-use crate::design::{Design, DesignCell, Factor, PROCESSES, Stratum};
+use crate::design::{Design, DesignCell, Factor, Stratum};
 use crate::estimate::{mean_of_cells, scaled};
 use crate::precision::ALPHA;
 use crate::throughput::throughput;
@@ -8,7 +8,11 @@ use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats::{Interval, holm, welch_difference};
 use feedrate_results::run::Run;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Levels by their factors.
+type HeldLevels = Vec<(String, String)>;
 
 /// The best of the configurations of a workload that were run.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,10 +27,8 @@ pub struct Recommendation {
     pub not_told_apart: usize,
     /// Configurations that were run, and are compared.
     pub tested: usize,
-    /// Those that were run and are not compared, as they did other work: see `held`.
-    pub of_other_work: usize,
-    /// Settings that change the work, with the level that all compared configurations have.
-    pub held: Vec<(String, String)>,
+    /// Factors of the workload that are no choice, with the level that all compared configurations have.
+    pub held: HeldLevels,
     /// Combinations of all levels of all factors; those that were not run are untested.
     pub combinations: u64,
     /// Factors with settings that always changed together with them, so that it may be these.
@@ -50,8 +52,6 @@ pub struct Configuration {
     pub samples: ConfigurationMean,
     /// Utilisation over all steps, in percent.
     pub au_percent: Option<ConfigurationMean>,
-    /// Throughput of an accelerator.
-    pub throughput_each: Option<f64>,
     /// Runs.
     pub n: usize,
 }
@@ -74,35 +74,58 @@ pub struct ConfigurationMean {
     pub interval: Option<Interval>,
 }
 
-/// Recommend the best of each workload with at least two configurations, and of each part of it whose runs may be compared. `runs`: those that the designs name by
-/// their places.
+/// Recommend the best of each part of a workload whose runs may be compared, and that has at least two configurations: the same work, accelerators, client and
+/// conditions of the storage. Parts of a workload with most configurations come first. `runs`: those that the designs name by their places.
 pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation> {
     let strata = designs.iter().flat_map(|design| {
         design.restricted(|_| true, |run| runs[run].unusable.is_none()).strata(runs)
     });
-    strata.map(Stratum::named_design).filter_map(|of| recommend(&of, runs)).collect()
+    let mut found = Vec::new();
+    for whole in strata.map(Stratum::named_design) {
+        let mut own: Vec<Recommendation> = groups(&whole)
+            .into_iter()
+            .filter_map(|(held, members)| recommend(&whole, held, &members, runs))
+            .collect();
+        own.sort_by_key(|of| Reverse(of.tested));
+        found.extend(own);
+    }
+    found
 }
 
-fn recommend(whole: &Design, runs: &[&Run]) -> Option<Recommendation> {
-    let response = throughput(runs.iter().copied());
-    let is_work = |factor: &Factor| {
-        let mut names = factor.followers.iter().chain([&factor.name]);
-        names.any(|name| HELD.contains(&name.as_str()))
-    };
+/// Runs that differ in nothing but what can be chosen, with the levels that they share of all else.
+fn groups(whole: &Design) -> Vec<(HeldLevels, BTreeSet<usize>)> {
     let held: Vec<usize> =
-        (0..whole.factors.len()).filter(|&at| is_work(&whole.factors[at])).collect();
-    let is_held =
-        |cell: &&DesignCell| held.iter().all(|&at| cell.levels[at] == whole.factors[at].baseline);
-    let of_cells = whole.cells.iter().filter(is_held).flat_map(|cell| &cell.runs);
-    let comparable: BTreeSet<usize> = of_cells.copied().collect();
-    let of_other_work = whole.cells.iter().filter(|cell| !is_held(cell)).count();
-    let held = held.iter().map(|&at| &whole.factors[at]);
-    let held = held.map(|of| (of.name.clone(), of.baseline_level().to_string())).collect();
+        (0..whole.factors.len()).filter(|&at| is_held(&whole.factors[at])).collect();
+    let mut groups: BTreeMap<Vec<usize>, BTreeSet<usize>> = BTreeMap::new();
+    for cell in &whole.cells {
+        let levels = held.iter().map(|&at| cell.levels[at]).collect();
+        groups.entry(levels).or_default().extend(&cell.runs);
+    }
+    let named = |levels: Vec<usize>| {
+        let factors = held.iter().map(|&at| &whole.factors[at]).zip(levels);
+        factors.map(|(of, level)| (of.name.clone(), of.levels[level].clone())).collect()
+    };
+    groups.into_iter().map(|(levels, runs)| (named(levels), runs)).collect()
+}
+
+/// Whether a factor, or what always changed with it, is no choice.
+fn is_held(factor: &Factor) -> bool {
+    let mut names = factor.followers.iter().chain([&factor.name]).map(String::as_str);
+    names.any(|name| HELD.contains(&name) || HELD_BELOW.iter().any(|of| name.starts_with(of)))
+}
+
+fn recommend(
+    whole: &Design,
+    held: HeldLevels,
+    members: &BTreeSet<usize>,
+    runs: &[&Run],
+) -> Option<Recommendation> {
+    let response = throughput(runs.iter().copied());
     let design = whole.restricted(
-        |factor| !is_work(factor),
+        |factor| !is_held(factor),
         |run| {
             let rate = runs[run].metric(&SAMPLES_WHOLE).filter(|rate| 0.0 < *rate);
-            comparable.contains(&run) && rate.is_some()
+            members.contains(&run) && rate.is_some()
         },
     );
     if design.cells.len() < 2 {
@@ -140,7 +163,6 @@ fn recommend(whole: &Design, runs: &[&Run]) -> Option<Recommendation> {
         unit: response.unit,
         not_told_apart: others.len() - told_apart,
         tested: design.cells.len(),
-        of_other_work,
         held,
         combinations: combinations.fold(1, u64::saturating_mul),
         followed: followed.map(|of| (of.name.clone(), of.followers.clone())).collect(),
@@ -149,16 +171,30 @@ fn recommend(whole: &Design, runs: &[&Run]) -> Option<Recommendation> {
     })
 }
 
-/// Settings that change what a sample or a step is, or where it ran: of such there is no best. They stay at the baseline.
-const HELD: [&str; 7] = [
+/// Settings that change the work, the client or the conditions of the storage: of such there is no best.
+const HELD: [&str; 18] = [
     "hosts",
+    "processes",
     "model",
     "computation_time",
     "batch_size",
+    "epochs",
+    "cache",
+    "num_files_train",
     "num_samples_per_file",
     "record_length_bytes",
     "record_length_bytes_stdev",
+    "storage_type",
+    "throttle_bytes_per_second",
+    "throttle_latency_s",
+    "throttle_concurrency",
+    "delay_s",
+    "open_delay_s",
+    "read_delay_s",
 ];
+
+/// All settings below these keys are such.
+const HELD_BELOW: [&str; 2] = ["train.", "loader.client."];
 
 fn values(cell: &DesignCell, runs: &[&Run], metric: &Metric) -> Vec<f64> {
     cell.runs.iter().filter_map(|&run| runs[run].metric(metric)).collect()
@@ -184,22 +220,14 @@ impl Configuration {
             level: factor.levels[level].clone(),
             baseline: factor.baseline_level().into(),
         });
-        let accelerators = runs[*cell.runs.first()?].accelerators.filter(|count| 0 < *count);
         Some(Configuration {
             levels: design.levels_of(cell),
             changes: changes.collect(),
-            au_percent: mean(&AU_ALL_STEPS),
-            throughput_each: accelerators.map(|count| throughput.middle / f64::from(count)),
+            // Where nothing is computed there is no utilisation.
+            au_percent: mean(&AU_ALL_STEPS).filter(|au| 0.0 < au.middle),
             throughput,
             samples: mean(&SAMPLES_WHOLE)?,
             n: cell.runs.len(),
         })
-    }
-
-    /// How many times the accelerators of the baseline it takes, where their number is a factor and it is not the baseline's.
-    pub fn times_accelerators(&self) -> Option<f64> {
-        let change = self.changes.iter().find(|of| of.factor == PROCESSES)?;
-        let [own, base] = [&change.level, &change.baseline].map(|count| count.parse::<f64>().ok());
-        Some(own? / base.filter(|base| 0.0 < *base)?)
     }
 }

@@ -6,7 +6,7 @@ use crate::ceilings;
 use crate::comparison::comparison;
 use crate::figures::figures;
 use crate::methods;
-use crate::opening::{DO_NOT_USE, Room, opening};
+use crate::opening::{DO_NOT_USE, OF_ONE_SOURCE, Room, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::plot::whatif;
@@ -60,6 +60,9 @@ pub fn of_results(
     let mut report = concluded(found, paths, from, replan, Room::Page);
     report.comparison = comparison(paths, threads);
     let compared = report.comparison.as_ref().map(|of| line("Compared", of.says.clone()));
+    if compared.is_some() {
+        report.opening.retain(|line| !OF_ONE_SOURCE.contains(&&*line.name));
+    }
     report.opening.splice(0..0, compared);
     let after = report.opening.iter().position(|line| line.name == DO_NOT_USE).unwrap_or(0);
     report.opening.splice(after..after, overview.as_ref().and_then(not_run));

@@ -4,6 +4,7 @@
 use crate::number::by_value;
 use crate::report::{Method, ReportedRun, Source};
 use crate::table::ReportTable;
+use crate::words::number::list;
 use crate::words::schedule::schedule;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_results::run::ROWS;
@@ -160,21 +161,31 @@ fn is_zero(text: &str) -> bool {
     text.parse() == Ok(0.0)
 }
 
-/// Conditions that all runs share and that a reader would miss most: the state of the page cache, and storage that was emulated.
+/// Conditions that a reader would miss most, each with how many runs have it where not all do: the state of the page cache, and storage that was emulated.
 pub(super) fn conditions(runs: Runs) -> Vec<String> {
-    let caches: Vec<&str> = known("train.cache", runs).into_iter().collect();
-    let mut parts = match caches.as_slice() {
-        [] => Vec::new(),
-        ["cold"] => vec!["page cache cold".to_string()],
-        ["warm"] => vec!["page cache warm".to_string()],
-        [_] => vec!["page cache as it was".to_string()],
-        _ => vec!["page cache not the same in all runs".to_string()],
-    };
+    let caches = known("train.cache", runs).into_iter().map(|cache| {
+        let state = match cache {
+            "cold" => "cold",
+            "warm" => "warm",
+            _ => "as it was",
+        };
+        format!("{state}{}", in_runs("train.cache", &[cache].into(), runs))
+    });
+    let caches: Vec<String> = caches.collect();
     let emulated = emulation(runs);
-    parts.extend(
-        (!emulated.is_empty()).then(|| format!("emulated storage: {}", emulated.join(", "))),
-    );
-    parts
+    let cache = (!caches.is_empty()).then(|| format!("page cache {}", list(&caches)));
+    let emulated =
+        (!emulated.is_empty()).then(|| format!("emulated storage: {}", emulated.join(", ")));
+    cache.into_iter().chain(emulated).collect()
+}
+
+/// ` in 3 of 4 runs`, where not all have one of these values.
+fn in_runs(key: &str, values: &BTreeSet<&str>, runs: Runs) -> String {
+    let has_one = |one: &&&ReportedRun| {
+        one.run.settings.get(key).is_some_and(|value| values.contains(value.as_str()))
+    };
+    let count = runs.iter().filter(has_one).count();
+    if count == runs.len() { String::new() } else { format!(" in {count} of {} runs", runs.len()) }
 }
 
 /// `a throttle of 400 MB/s`.
@@ -186,17 +197,21 @@ fn emulation(runs: Runs) -> Vec<String> {
         if found.is_empty() {
             continue;
         }
+        let mut values: Vec<&str> = found.iter().copied().collect();
+        values.sort_by(|a, b| by_value(a, b));
         let rates: Option<Vec<String>> =
-            found.iter().map(|text| Some(units::bytes_per_second(text.parse().ok()?))).collect();
-        parts.push(match rates {
-            Some(rates) if after == BYTES_PER_SECOND => format!("{before} {}", rates.join(", ")),
-            _ => format!("{before} {} {after}", quoted(found)),
-        });
+            values.iter().map(|text| Some(units::bytes_per_second(text.parse().ok()?))).collect();
+        let says = match rates {
+            Some(rates) if after == BYTES_PER_SECOND => format!("{before} {}", rates.join(" or ")),
+            _ => format!("{before} {} {after}", quoted(values)),
+        };
+        parts.push(says + &in_runs(key, &found, runs));
     }
     let mut kinds = known("storage.kind", runs);
     kinds.retain(|kind| ["memory", "null"].contains(kind));
     if !kinds.is_empty() {
-        parts.push(format!("storage of kind {}, which is no device", quoted(kinds)));
+        let of = in_runs("storage.kind", &kinds, runs);
+        parts.push(format!("storage of kind {}, which is no device{of}", quoted(kinds)));
     }
     parts
 }

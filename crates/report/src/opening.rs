@@ -1,21 +1,23 @@
 //! The lines that a report opens with: the answer, what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides
 //! nothing that answers, findings and doubts do not say.
 
-use crate::methods::conditions;
-use crate::number::by_value;
+mod holds_for;
+
+use holds_for::holds_for;
+
 use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
 use crate::words;
 use crate::words::answer::{range, told_apart};
 use crate::words::number::list;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, matters};
-use feedrate_measure::answer::{Answer, AnswerKind};
+use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::groups::{Passes, passes_as_reported_alone};
 use feedrate_results::run::{Reason, Run};
 use feedrate_spec::units::counted;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Findings that are told unasked.
 pub const FINDINGS_MAX: usize = 10;
@@ -34,10 +36,16 @@ pub(super) enum Room {
 }
 
 /// Lines that stand below the pictures of a page.
-pub(super) const BELOW: [&str; 2] = [ARTEFACTS, OVER_TIME];
+pub(super) const BELOW: &[&str] = &[OVER_TIME];
 /// Lines that a page says elsewhere: as its first finding, and in numbers beside its heading.
-pub(super) const ELSEWHERE: [&str; 2] = [HOLDS, MORE];
+pub(super) const ELSEWHERE: &[&str] = &[HOLDS, MORE];
 
+/// Lines that tell little of two sources together.
+pub(super) const OF_ONE_SOURCE: [&str; 3] = [RATES, HOLDS_FOR, BEST];
+
+const RATES: &str = "Rates";
+const HOLDS_FOR: &str = "Holds for";
+const BEST: &str = "Best";
 pub(super) const DO_NOT_USE: &str = "Do not use";
 const ARTEFACTS: &str = "Artefacts";
 const HOLDS: &str = "Holds";
@@ -58,11 +66,11 @@ pub(super) fn opening(
     };
     let lines = [
         ("Answer", answer),
-        ("Rates", rates),
-        ("Holds for", holds_for),
-        ("Best", best),
+        (RATES, rates),
+        (HOLDS_FOR, holds_for),
+        (BEST, best),
         (DO_NOT_USE, Some(unusable(report))),
-        (ARTEFACTS, Some(artefacts(report, room))),
+        (ARTEFACTS, artefacts(report, room)),
         (HOLDS, Some(holds(report))),
         (OVER_TIME, over_time),
         ("To do", Some(to_do(report))),
@@ -108,56 +116,33 @@ fn bar(runs: &[&Run]) -> Option<String> {
     (0 < of.yes + of.no).then_some(says)
 }
 
-/// The levels at which runs were fed and were not, where one factor tells them apart; and what all runs share that makes others of them.
-fn holds_for(report: &Report) -> Option<String> {
-    let used: Vec<&ReportedRun> = report.runs.iter().filter(|one| one.unused().is_none()).collect();
-    if report.answer.is_some() || used.is_empty() {
-        return None;
-    }
-    let parts: Vec<String> = by_level(&used).into_iter().chain(conditions(&used)).collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-/// `YES at `processes` 1, NO at 2, whatever `read_threads``.
-fn by_level(used: &[&ReportedRun]) -> Option<String> {
-    let names: BTreeSet<&str> =
-        used.iter().flat_map(|one| one.factors.keys()).map(String::as_str).collect();
-    let kind = |one: &ReportedRun| Some(one.run.answer.as_ref()?.kind);
-    let first = kind(used.first()?)?;
-    if used.iter().all(|one| kind(one) == Some(first)) {
-        return None;
-    }
-    let told = names.iter().find_map(|name| {
-        let mut levels: Vec<(&str, AnswerKind)> = Vec::new();
-        for one in used {
-            let (level, kind) = (one.factors.get(*name)?.as_str(), kind(one)?);
-            match levels.iter().find(|of| of.0 == level) {
-                Some(known) if known.1 != kind => return None,
-                Some(_) => {}
-                None => levels.push((level, kind)),
-            }
-        }
-        levels.sort_by(|a, b| by_value(a.0, b.0));
-        Some((*name, levels))
-    });
-    let (name, levels) = told?;
-    let parts = levels.chunk_by(|a, b| a.1 == b.1).enumerate().map(|(at, same)| {
-        let of = if at == 0 { format!("`{name}` ") } else { String::new() };
-        let levels: Vec<String> = same.iter().map(|of| of.0.to_string()).collect();
-        format!("{} at {of}{}", same[0].1.name().to_uppercase(), list(&levels))
-    });
-    let parts = parts.collect::<Vec<_>>().join(", ");
-    let others: Vec<String> =
-        names.iter().filter(|other| **other != name).map(|name| format!("`{name}`")).collect();
-    let others =
-        if others.is_empty() { String::new() } else { format!(", whatever {}", list(&others)) };
-    Some(parts + &others)
-}
+/// Groups whose best configuration is named at once.
+const GROUPS_MAX: usize = 3;
 
 fn best(report: &Report) -> Option<String> {
-    let of = report.recommendations.first()?;
-    let own = of.says.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
-    Some(if report.recommendations.len() == 1 { own } else { format!("{}: {own}", of.workload) })
+    let all = &report.recommendations;
+    if let [one] = all.as_slice() {
+        let own = one.says.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
+        return Some(if one.held.is_empty() { own } else { format!("at {}: {own}", one.at()) });
+    }
+    let is_one = all.iter().all(|of| of.workload == all[0].workload);
+    // Levels that all groups have set none apart.
+    let is_shared = |name: &String, level: &String| {
+        all.iter().all(|of| of.held.get(name).is_some_and(|own| own == level))
+    };
+    let named = all.iter().take(GROUPS_MAX).map(|of| {
+        let name = (!is_one).then(|| of.workload.clone());
+        let own = of.held.iter().filter(|(name, level)| !is_shared(name, level));
+        let own: Vec<String> = own.map(|(name, level)| format!("`{name}` {level}")).collect();
+        let at = (!own.is_empty()).then(|| format!("at {}", own.join(", ")));
+        let parts: Vec<String> = name.into_iter().chain(at).collect();
+        format!("{}: {}", parts.join(", "), of.in_short)
+    });
+    let mut says: Vec<String> = named.collect();
+    if GROUPS_MAX < all.len() {
+        says.push(format!("{} more under Recommendation", all.len() - GROUPS_MAX));
+    }
+    (!says.is_empty()).then(|| format!("most throughput {}", says.join("; ")))
 }
 
 fn over_time(report: &Report) -> Option<String> {
@@ -234,7 +219,8 @@ fn warned(results: &[&ReportedRun]) -> String {
     })
 }
 
-fn artefacts(report: &Report, room: Room) -> String {
+/// Numbers that look better than they are. A page has no room for saying that there are none.
+fn artefacts(report: &Report, room: Room) -> Option<String> {
     let used = report.runs.iter().filter(|one| one.unused().is_none());
     let both = used.filter_map(|one| {
         Some((one, one.run.reported_au_percent()?, one.run.metric(&AU_ALL_STEPS)?))
@@ -245,13 +231,18 @@ fn artefacts(report: &Report, room: Room) -> String {
     let apart = both.iter().map(|(_, reported, whole)| (reported - whole).abs());
     let far = apart.filter(|points| ARTEFACT_POINTS <= *points).count();
     let worst = both.iter().max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
+    // Of several runs a page has the names in its tables.
+    let named = |one: &ReportedRun, count: usize| match room {
+        Room::Page if 1 < count => String::new(),
+        _ => format!(" (`{}`)", one.run.short_path()),
+    };
     let mut parts = Vec::new();
     if let Some((one, reported, whole)) = alone.first() {
         let (count, bar) = (alone.len(), one.run.bar_percent.unwrap_or_default());
         let reach = if count == 1 { "reaches" } else { "reach" };
         parts.push(format!(
-            "{count} of {all} {reach} the bar as reported and not over all steps: {reported:.1} % and {whole:.1} % of {bar} % (`{}`)",
-            one.run.short_path()
+            "{count} of {all} {reach} the bar as reported and not over all steps: {reported:.1} % and {whole:.1} % of {bar} %{}",
+            named(one, count)
         ));
     }
     if let Some((one, reported, whole)) = worst
@@ -262,8 +253,8 @@ fn artefacts(report: &Report, room: Room) -> String {
                 "the AU reported is not that of all steps: {reported:.1} % for {whole:.1} %"
             ),
             _ => format!(
-                "the AU reported of {far} of {all} is not that of all their steps: at worst {reported:.1} % for {whole:.1} % (`{}`)",
-                one.run.short_path()
+                "the AU reported of {far} of {all} is not that of all their steps: at worst {reported:.1} % for {whole:.1} %{}",
+                named(one, far)
             ),
         });
     }
@@ -272,10 +263,13 @@ fn artefacts(report: &Report, room: Room) -> String {
         found.find(|of| matches!(of.1.kind, FindingKind::Artefact | FindingKind::Superlinear));
     parts.extend(found.map(|(number, one)| match room {
         Room::Screen => one.says.clone(),
-        // A page has it just below.
         Room::Page => format!("see finding {number}"),
     }));
-    if parts.is_empty() { "none was seen".into() } else { parts.join("; ") }
+    match room {
+        _ if !parts.is_empty() => Some(parts.join("; ")),
+        Room::Screen => Some("none was seen".into()),
+        Room::Page => None,
+    }
 }
 
 fn holds(report: &Report) -> String {
@@ -322,14 +316,37 @@ fn why_nothing(report: &Report) -> String {
     why.map_or(String::new(), |(why, _)| format!(", because {why}"))
 }
 
+/// Next steps that are named, the most important first.
+const STEPS_MAX: usize = 3;
+
 fn to_do(report: &Report) -> String {
-    let serious = report.doubts.iter().find(|doubt| doubt.severity != Severity::Note);
-    if let Some((doubt, seen)) = serious.and_then(|doubt| Some((doubt, doubt.seen.first()?))) {
-        let runs = counted(doubt.seen.len() as u64, "run");
-        return format!("{} (`{}`, {runs})", seen.advice, doubt.name);
+    let serious = report.doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
+    let mut steps: Vec<(&str, String)> = Vec::new();
+    for (doubt, seen) in serious.filter_map(|doubt| Some((doubt, doubt.seen.first()?))) {
+        let runs = match report.runs.len() {
+            1 => String::new(),
+            _ => format!(", {}", counted(doubt.seen.len() as u64, "run")),
+        };
+        steps.push((&seen.advice, format!(" (`{}`{runs})", doubt.name)));
     }
-    let open = report.findings.iter().find_map(|one| one.to_do.clone());
-    open.unwrap_or_else(|| "nothing that these runs ask for".into())
+    let open = report.findings.iter().filter_map(|one| one.to_do.as_deref());
+    steps.extend(open.map(|step| (step, String::new())));
+    let mut named: Vec<(&str, String)> = Vec::new();
+    for step in steps {
+        if named.len() < STEPS_MAX && named.iter().all(|of| of.0 != step.0) {
+            named.push(step);
+        }
+    }
+    // The whole of an advice stands beside its doubt.
+    let head = |says: &'_ str| says.split("; ").next().unwrap_or_default().to_string();
+    match named.as_slice() {
+        [] => "nothing that these runs ask for".into(),
+        [(says, of)] => format!("{says}{of}"),
+        several => {
+            let heads = several.iter().map(|(says, of)| head(says) + of);
+            heads.collect::<Vec<_>>().join("; then ")
+        }
+    }
 }
 
 fn more(report: &Report) -> String {
@@ -340,40 +357,39 @@ fn more(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::gather::of_results;
-    use crate::replan::NO_CHANGES;
-    use feedrate_measure::example::simple;
-    use feedrate_measure::record::file;
-    use std::path::Path;
+    use super::*;
+    use crate::report::{RecommendationText, Seen, SeenDoubt};
 
-    /// Steps that load for so long, of a format and so many workers.
-    fn save(folder: &Path, name: usize, (format, workers, load): (&str, u32, u64)) {
-        let mut record = simple(&[(load, 1000, 0, 1_000_000); 20]);
-        record.plan.dataset.format = format.into();
-        record.plan.loader.workers = workers;
-        record.plan.storage.throttle_bytes_per_second = Some(16e6);
-        let run_dir = folder.join(name.to_string());
-        std::fs::create_dir_all(&run_dir).unwrap();
-        file::write(&run_dir, &record).unwrap();
+    #[test]
+    fn the_best_of_each_number_of_accelerators_is_told_apart() {
+        let recommendation = |accelerators: &str, in_short: &str| RecommendationText {
+            held: [("cache", "warm"), ("processes", accelerators)]
+                .map(|(name, level)| (name.to_string(), level.to_string()))
+                .into(),
+            in_short: in_short.into(),
+            ..RecommendationText::default()
+        };
+        let recommendations = vec![
+            recommendation("1", "`format` npz"),
+            recommendation("2", "none of 4 is told apart"),
+        ];
+        let report = Report { recommendations, ..Report::default() };
+        let told = "most throughput at `processes` 1: `format` npz; at `processes` 2: none of 4 is told apart";
+        assert_eq!(best(&report).unwrap(), told);
     }
 
     #[test]
-    fn the_levels_and_conditions_that_an_answer_holds_for_are_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let runs = [("npz", 1, 1), ("npz", 2, 2), ("png", 1, 1000), ("png", 2, 1001)];
-        for (i, (format, workers, load)) in runs.into_iter().enumerate() {
-            save(folder.path(), i, (format, workers, load));
-        }
-        let holds_for = || {
-            let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
-            let line = report.opening.into_iter().find(|line| line.name == "Holds for").unwrap();
-            line.value
+    fn next_steps_are_the_three_that_matter_most_each_once() {
+        let doubt = |name: &str, advice: &str| SeenDoubt {
+            name: name.into(),
+            severity: Severity::Warning,
+            seen: vec![Seen { run: None, evidence: String::new(), advice: advice.into() }],
         };
-        let conditions = "page cache as it was; emulated storage: a throttle of 16 MB/s";
-        let told = format!("YES at `format` npz, NO at png, whatever `read_threads`; {conditions}");
-        assert_eq!(holds_for(), told);
-        // Where no factor alone tells fed runs from others, none is named.
-        save(folder.path(), 4, ("png", 4, 1));
-        assert!(!holds_for().contains("`format`"), "{}", holds_for());
+        let mut report = Report { doubts: vec![doubt("a", "do a; or not")], ..Report::default() };
+        assert_eq!(to_do(&report), "do a; or not (`a`, 1 run)");
+        report.doubts.extend(["do a; or not", "do c", "do d", "do e"].map(|of| doubt("b", of)));
+        let told = "do a (`a`, 1 run); then do c (`b`, 1 run); then do d (`b`, 1 run)";
+        assert_eq!(to_do(&report), told);
+        assert_eq!(to_do(&Report::default()), "nothing that these runs ask for");
     }
 }

@@ -156,8 +156,13 @@ impl Support {
 pub struct RecommendationText {
     /// The workload.
     pub workload: String,
+    /// Levels that all of these configurations have of what is no choice: accelerators, client, conditions of the storage, size of the work.
+    pub held: BTreeMap<String, String>,
     /// The configuration that did best, what it takes, what was not tried.
     pub says: Vec<String>,
+    /// The first of these in a few words.
+    #[serde(skip)]
+    pub in_short: String,
     /// Those that no other beats in both throughput and utilisation, most throughput first.
     pub best: Vec<BestConfiguration>,
     /// Configurations that were run.
@@ -379,6 +384,20 @@ pub struct Method {
     pub says: String,
     /// To be typed, one a line.
     pub commands: Vec<String>,
+}
+
+impl RecommendationText {
+    /// Levels that all have: `` `processes` 2, `batch_size` 4 ``.
+    pub(crate) fn at(&self) -> String {
+        let held = self.held.iter().map(|(name, level)| format!("`{name}` {level}"));
+        held.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The workload, and levels that all have.
+    pub(crate) fn heading(&self) -> String {
+        let at = (!self.held.is_empty()).then(|| format!(" at {}", self.at()));
+        format!("{}{}", self.workload, at.unwrap_or_default())
+    }
 }
 
 impl ReportAdvice {

@@ -9,7 +9,7 @@ use crate::report::{
 use crate::words::finding::{caveat, quantity, sentence};
 use crate::words::inconclusive;
 use crate::words::number::{chance, with_ends};
-use crate::words::recommendation::sentences;
+use crate::words::recommendation::{in_short, sentences};
 use feedrate_analysis::design::Design;
 use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use feedrate_analysis::findings::{findings, main_responses};
@@ -33,6 +33,8 @@ pub(super) fn recommended(designs: &[Design], results: &[&Run]) -> Vec<Recommend
     };
     let all = recommendations(designs, results).into_iter().map(|of| RecommendationText {
         says: sentences(&of),
+        in_short: in_short(&of),
+        held: of.held.iter().cloned().collect(),
         workload: of.workload,
         best: of
             .best

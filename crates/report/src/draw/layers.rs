@@ -5,7 +5,7 @@ use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
 use super::figure::{Bars, Layer, Point, Rule, Scale, Series, ShadedSpan, Spread, Style, Tone};
 use super::font;
 use super::marks::{MARK, dashes, filled, hatch, interval, mark, rule_stroke};
-use super::panel::{FittedPanel, GAP, LINE, SLANT, has_marks, stand_aside};
+use super::panel::{FittedPanel, GAP, LINE, SLANT, TITLE_OVER, has_marks, stand_aside};
 use super::theme::{Colour, Palette, mixed};
 
 /// A panel with its place.
@@ -90,7 +90,7 @@ impl Placed<'_> {
         let (area, size) = (self.area, canvas.size);
         if let Some(title) = self.fitted.y_title() {
             let at = (left + 0.85 * size, (area.top + area.bottom) / 2.0);
-            let most = (area.height() + 1.6 * size).max(40.0);
+            let most = (area.height() + TITLE_OVER * size).max(40.0);
             canvas.turned(at, Anchor::Middle, &font::shortened(title, size, most), -90.0);
         }
         if let Some(title) = self.fitted.x_title() {
@@ -114,7 +114,7 @@ impl Placed<'_> {
 
     /// Whether its rows have names.
     fn is_list(&self) -> bool {
-        matches!(self.fitted.axes.y.scale, Scale::Categories(_))
+        self.fitted.is_list()
     }
 
     fn at(&self, point: &Point) -> At {

@@ -3,7 +3,7 @@
 use super::canvas::{Anchor, Area, Canvas, PT_PER_IN};
 use super::figure::{Figure, Panel, PanelContent, Scale};
 use super::layers::Placed;
-use super::panel::{CATEGORIES, FittedPanel, LINE, Labels, Margins};
+use super::panel::{CATEGORIES, FittedPanel, LINE, Labels, Margins, TITLE_OVER};
 use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key, matrix};
 
 /// Around everything.
@@ -38,6 +38,12 @@ fn has_long_names(panel: &Panel, canvas: &Canvas) -> bool {
         }
         _ => false,
     }
+}
+
+/// Height of the axes beside which the title of y is whole.
+fn title_height(slot: &Slot, canvas: &Canvas) -> f64 {
+    let title = slot.fitted.as_ref().filter(|of| !of.is_list()).and_then(FittedPanel::y_title);
+    title.map_or(0.0, |title| canvas.width(title) - TITLE_OVER * canvas.size)
 }
 
 struct Grid<'a> {
@@ -93,13 +99,14 @@ impl Grid<'_> {
                 }
             }
             over += row.iter().map(|slot| slot.margins.top).fold(0.0, f64::max);
+            let least = row.iter().map(|slot| title_height(slot, canvas)).fold(0.0, f64::max);
             let mut bottom = top;
             for ((slot, column), title) in row.iter().zip(&columns).zip(&titles) {
                 for (i, line) in title.iter().enumerate() {
                     let down = (1.0 + LINE * i as f64) * canvas.size;
                     canvas.text((column.left + 2.0, top + down), Anchor::Start, line);
                 }
-                bottom = f64::max(bottom, self.panel(slot, column, over, canvas));
+                bottom = f64::max(bottom, self.panel(slot, column, over, least, canvas));
             }
             top = bottom + BELOW;
         }
@@ -183,8 +190,15 @@ impl Grid<'_> {
         }
     }
 
-    /// Returns where the panel ends, with what is below.
-    fn panel(&self, slot: &Slot<'_>, column: &GridColumn, top: f64, canvas: &mut Canvas) -> f64 {
+    /// Returns where the panel ends, with what is below. `least`: the height of the row's axes, where they have no rows of names.
+    fn panel(
+        &self,
+        slot: &Slot<'_>,
+        column: &GridColumn,
+        top: f64,
+        least: f64,
+        canvas: &mut Canvas,
+    ) -> f64 {
         let right = self.right(slot, column);
         let mut area = Area { left: column.left, right, top, bottom: top };
         match (&slot.panel.content, &slot.fitted) {
@@ -193,7 +207,8 @@ impl Grid<'_> {
             }
             (PanelContent::Axes(_), Some(fitted)) => {
                 area.left += column.margin_left;
-                area.bottom += fitted.height(canvas.size, area.width());
+                let least = if fitted.is_list() { 0.0 } else { least };
+                area.bottom += fitted.height(canvas.size, area.width()).max(least);
                 let page = [EDGE, self.width - EDGE];
                 Placed { fitted, area }.draw(column.left, page, canvas);
             }

@@ -15,6 +15,8 @@ pub(super) const GAP: f64 = 4.0;
 const UPRIGHT_TICKS: f64 = 5.0;
 /// Degrees by which labels are slanted that have no room side by side.
 pub(super) const SLANT: f64 = 40.0;
+/// Sizes of text by which the title of y may be longer than its axis.
+pub(super) const TITLE_OVER: f64 = 1.6;
 /// Names of categories take this share of a panel's width, at most.
 pub(super) const CATEGORIES: f64 = 0.42;
 
@@ -110,6 +112,11 @@ impl<'a> FittedPanel<'a> {
         let text = (LINE * self.lines as f64 + 0.4) * size;
         let row = text.max(marks as f64 * 2.4 * MARK + 0.25 * size);
         row * names.len().max(1) as f64
+    }
+
+    /// Whether its rows have names.
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.axes.y.scale, Scale::Categories(_))
     }
 
     pub(super) fn spans(&self) -> impl Iterator<Item = &'a ShadedSpan> {

@@ -26,7 +26,7 @@ fn write(report: &Report) -> String {
     }
     for of in &report.recommendations {
         let says: Vec<String> = of.says.iter().map(|says| sentence(says)).collect();
-        parts.push(format!("Best tested, {}: {}.", plain(&of.workload), says.join("; ")));
+        parts.push(format!("Best tested, {}: {}.", sentence(&of.heading()), says.join("; ")));
     }
     for (number, of) in (1..).zip(&report.advice) {
         parts.push(table(&advice::table(of), &format!("tab:advice{number}")));

@@ -88,7 +88,7 @@ fn recommendation(report: &Report) -> Vec<String> {
         parts.push("## Recommendation".into());
     }
     for of in &report.recommendations {
-        parts.push(format!("Of {}, the best of what was tested:", name(&of.workload)));
+        parts.push(format!("Of {}, the best of what was tested:", sentence(&of.heading())));
         parts.extend(of.says.iter().map(|says| format!("- {}", sentence(says))));
     }
     parts

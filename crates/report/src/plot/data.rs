@@ -6,7 +6,7 @@ use feedrate_analysis::design::Design;
 use feedrate_analysis::predict::{Prediction, Untold};
 use feedrate_analysis::throughput::throughput;
 use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::{Metric, SAMPLES_WHOLE};
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::overview::Overview;
 use feedrate_results::place::INCOMPLETE;
@@ -116,6 +116,12 @@ impl Data {
     /// The throughput that figures of these runs show.
     pub(super) fn throughput(&self) -> &'static Metric {
         throughput(self.used())
+    }
+
+    /// Utilisation, where any run computes, and throughput.
+    pub(super) fn responses(&self) -> impl Iterator<Item = &'static Metric> {
+        let computes = self.used().any(|run| run.metric(&AU_ALL_STEPS) != Some(0.0));
+        computes.then_some(&AU_ALL_STEPS).into_iter().chain([self.throughput()])
     }
 
     /// The same by workload and source.

@@ -7,7 +7,6 @@ use super::together::{self, Together};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::estimate::mean_of_cells;
-use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 
@@ -35,7 +34,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             "let runs train longer: `train.epochs=5`",
         ));
     }
-    let axes = [&AU_ALL_STEPS, data.throughput()].map(|response| ResponseAxis::new(response, data));
+    let axes: Vec<_> = data.responses().map(|response| ResponseAxis::new(response, data)).collect();
     let every = epochs.div_ceil(TICKS_MAX);
     let ticks: Vec<f64> = (1..=epochs).step_by(every).map(|epoch| epoch as f64).collect();
     let mut panels = Vec::new();
@@ -48,7 +47,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             panels.push(Panel::from_axes(together::title(&all, group), axes));
         }
     }
-    let title = "AU and throughput by epoch".to_string();
+    let title =
+        format!("{} by epoch", if axes.len() > 1 { "AU and throughput" } else { "Throughput" });
     let mut figure = Figure { title, caption: String::new(), panels, columns: 2 };
     let intervals = intervals(&figure, "means (of throughput, geometric means)");
     figure.caption = format!("{}. {}{intervals}", figure.title, together::caption(&all));

@@ -6,7 +6,6 @@ use super::data::Data;
 use super::response::ResponseAxis;
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Figure, Panel};
-use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_spec::catalog::Member;
 
 pub(super) static PLOT: Plot = Plot {
@@ -24,7 +23,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         return Err(Missing::runs());
     }
     let blocks = data.blocks();
-    let y = [&AU_ALL_STEPS, data.throughput()].map(|response| ResponseAxis::new(response, data));
+    let y: Vec<_> = data.responses().map(|response| ResponseAxis::new(response, data)).collect();
     let (mut panels, mut gaps) = (Vec::new(), Vec::new());
     for block in &blocks {
         let others = block.others();
@@ -53,8 +52,9 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     if !gaps.is_empty() {
         told = format!("Not drawn, as something else always differed: {}. ", gaps.join(", "));
     }
+    let of = if y.len() > 1 { "AU and throughput" } else { "Throughput" };
     let mut figure = Figure {
-        title: "AU and throughput by level of each factor".into(),
+        title: format!("{of} by level of each factor"),
         caption: String::new(),
         panels,
         columns: 2,

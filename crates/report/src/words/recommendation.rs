@@ -1,6 +1,6 @@
 //! The best of the tested configurations, in sentences.
 
-use super::number::{list, two_digits, with_ends};
+use super::number::{list, with_ends};
 use feedrate_analysis::recommendation::{Configuration, ConfigurationMean, Recommendation};
 use feedrate_measure::metric::Unit;
 use feedrate_spec::units::counted;
@@ -14,7 +14,7 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
         (others, all) => format!("; {others} of {all} others may be as fast"),
     };
     let mut says = vec![format!("most throughput: {}{ties}", reached(first, of.unit))];
-    says.extend(costs(first, of.unit));
+    says.extend(costs(first));
     match others {
         [] if of.is_au_known => says.push("none of the others has a higher AU".into()),
         [] => {}
@@ -26,13 +26,6 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
             };
             says.push(format!("highest AU: {}{more}", reached(last, of.unit)));
         }
-    }
-    if !of.held.is_empty() {
-        let held = of.held.iter().map(|(name, level)| format!("`{name}` {level}"));
-        let others = counted(of.of_other_work as u64, "configuration");
-        let are = if of.of_other_work == 1 { "is" } else { "are" };
-        let held = list(&held.collect::<Vec<_>>());
-        says.push(format!("all of this at {held}; {others} of other work {are} not compared"));
     }
     for (name, followers) in &of.followed {
         let followers: Vec<String> = followers.iter().map(|name| format!("`{name}`")).collect();
@@ -54,10 +47,24 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
     says
 }
 
+/// Say what did best where all groups have a line together.
+pub fn in_short(of: &Recommendation) -> String {
+    let Some(first) = of.best.first() else { return String::new() };
+    match (of.not_told_apart, of.tested - 1) {
+        (ties, others) if ties == others => format!("none of {} is told apart", of.tested),
+        (0, _) => levels(first),
+        (ties, others) => format!("{} ({ties} of {others} others may be as fast)", levels(first)),
+    }
+}
+
+fn levels(of: &Configuration) -> String {
+    let levels = of.levels.iter().map(|(name, level)| format!("`{name}` {level}"));
+    levels.collect::<Vec<_>>().join(", ")
+}
+
 /// `format npz, read_threads 4: 812 MB/s [800 MB/s, 824 MB/s] at 93.1 % AU, n = 3`.
 fn reached(of: &Configuration, unit: Unit) -> String {
-    let levels = of.levels.iter().map(|(name, level)| format!("`{name}` {level}"));
-    let levels = levels.collect::<Vec<_>>().join(", ");
+    let levels = levels(of);
     let au = of.au_percent.map(|au| format!(" at {} AU", written(&au, Unit::Percent)));
     let throughput = written(&of.throughput, unit);
     let once = if of.n == 1 { "one run" } else { "" };
@@ -69,16 +76,10 @@ fn written(of: &ConfigurationMean, unit: Unit) -> String {
     with_ends(of.middle, of.interval.map(|one| (one.low, one.high)), |value| unit.text(value))
 }
 
-fn costs(of: &Configuration, unit: Unit) -> Option<String> {
-    let mut parts = Vec::new();
-    if let Some(times) = of.times_accelerators() {
-        let each = of.throughput_each.map(|rate| unit.text(rate));
-        let each = each.map_or(String::new(), |each| format!(" ({each} each)"));
-        parts.push(format!("{} × the accelerators{each}", two_digits(times)));
-    }
-    let others = of.changes.iter().filter(|change| change.factor != "processes");
-    parts.extend(
-        others.map(|of| format!("`{}` {} instead of {}", of.factor, of.level, of.baseline)),
-    );
+fn costs(of: &Configuration) -> Option<String> {
+    let parts = of.changes.iter();
+    let parts: Vec<String> = parts
+        .map(|of| format!("`{}` {} instead of {}", of.factor, of.level, of.baseline))
+        .collect();
     (!parts.is_empty()).then(|| format!("against the baseline: {}", list(&parts)))
 }

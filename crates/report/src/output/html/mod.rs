@@ -143,7 +143,7 @@ fn banner(report: &Report) -> Markup {
 /// The first screen: the answer, what would help, what must not be used, and the pictures that say most.
 fn answer(report: &Report) -> Markup {
     let is_first =
-        |line: &FindingFigure| ![&BELOW, &ELSEWHERE].iter().any(|of| of.contains(&&*line.name));
+        |line: &FindingFigure| ![BELOW, ELSEWHERE].iter().any(|of| of.contains(&&*line.name));
     html! {
         div #answer {
             @if let Some(ReportAnswer { says, answer }) = &report.answer {

@@ -73,7 +73,7 @@ pub(super) fn recommendation(report: &Report) -> Option<Markup> {
     let markup = html! {
         p.faint { "The best of what was tested; what was not is not known." }
         @for of in &report.recommendations {
-            @if 1 < report.recommendations.len() { h3 { (of.workload) } }
+            @if 1 < report.recommendations.len() { h3 { (sentence(&of.heading())) } }
             ul { @for says in &of.says { li { (sentence(says)) } } }
         }
     };

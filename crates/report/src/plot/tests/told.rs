@@ -4,7 +4,7 @@ use super::made_up::{drawn_from, one_at_a_time, run, set};
 use crate::draw::figure::{PanelContent, Scale};
 use crate::draw::{Look, draw};
 use crate::plot::*;
-use feedrate_measure::metric::{DELIVERED_WHOLE, Provenance, SAMPLES_WHOLE};
+use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Provenance, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
 
 fn of(name: &str, runs: Vec<Run>) -> (Figure, Data) {
@@ -154,6 +154,33 @@ fn rows_keep_their_levels_however_narrow_the_picture() {
     let levels = texts.iter().filter(|text| text.ends_with(" 4") || text.ends_with(" 1"));
     assert_eq!(levels.count(), 3, "{texts:?}");
     assert!(!texts.iter().any(|text| text.contains('…')), "{texts:?}");
+}
+
+/// Without a step that computes utilisation is nothing that a line could show.
+#[test]
+fn runs_that_only_read_have_no_panel_of_utilisation() {
+    let mut runs = [1.0, 4.0].map(|workers| setting(4.0, workers, "npz")).to_vec();
+    runs.iter_mut().for_each(|run| set(run, &AU_ALL_STEPS, 0.0));
+    let (figure, _) = of("factor_levels", runs.clone());
+    assert_eq!((figure.panels.len(), &*figure.title), (1, "Throughput by level of each factor"));
+    set(&mut runs[0], &AU_ALL_STEPS, 50.0);
+    let (figure, _) = of("factor_levels", runs);
+    assert_eq!(figure.panels.len(), 2);
+}
+
+#[test]
+fn titles_of_axes_are_whole_beside_low_panels() {
+    let runs = [1.0, 4.0].map(|workers| setting(4.0, workers, "npz"));
+    let mut runs = runs.to_vec();
+    runs.iter_mut().for_each(|run| run.values.retain(|id, _| *id != DELIVERED_WHOLE.id));
+    for run in &mut runs {
+        set(run, &SAMPLES_WHOLE, 100.0);
+    }
+    let (figure, _) = of("factor_levels", runs);
+    for width_in in [3.3, 6.9] {
+        let texts = texts(&figure, width_in);
+        assert!(texts.iter().any(|text| text == "Throughput (samples/s)"), "{texts:?}");
+    }
 }
 
 #[test]

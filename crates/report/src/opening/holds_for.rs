@@ -1,0 +1,146 @@
+//! The levels and conditions that the answer of several runs holds for. Decides nothing about a run.
+
+use crate::methods::conditions;
+use crate::number::by_value;
+use crate::report::{Report, ReportedRun};
+use crate::words::number::list;
+use feedrate_measure::answer::AnswerKind;
+use std::collections::BTreeSet;
+
+/// The levels at which runs were fed and were not, where one factor tells them apart; and what all runs share that makes others of them.
+pub(super) fn holds_for(report: &Report) -> Option<String> {
+    let used: Vec<&ReportedRun> = report.runs.iter().filter(|one| one.unused().is_none()).collect();
+    if report.answer.is_some() || used.is_empty() {
+        return None;
+    }
+    let parts: Vec<String> = by_level(&used).into_iter().chain(conditions(&used)).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// `YES at `processes` 1, NO at 2, whatever `read_threads``: of factors that were run at each of these levels, in each combination.
+fn by_level(used: &[&ReportedRun]) -> Option<String> {
+    let names: BTreeSet<&str> =
+        used.iter().flat_map(|one| one.factors.keys()).map(String::as_str).collect();
+    let kind = |one: &ReportedRun| Some(one.run.answer.as_ref()?.kind);
+    let first = kind(used.first()?)?;
+    if used.iter().all(|one| kind(one) == Some(first)) {
+        return None;
+    }
+    let told = names.iter().find_map(|name| {
+        let mut levels: Vec<(&str, AnswerKind)> = Vec::new();
+        for one in used {
+            let (level, kind) = (one.factors.get(*name)?.as_str(), kind(one)?);
+            match levels.iter().find(|of| of.0 == level) {
+                Some(known) if known.1 != kind => return None,
+                Some(_) => {}
+                None => levels.push((level, kind)),
+            }
+        }
+        levels.sort_by(|a, b| by_value(a.0, b.0));
+        Some((*name, levels))
+    });
+    let (name, levels) = told?;
+    let parts = levels.chunk_by(|a, b| a.1 == b.1).enumerate().map(|(at, same)| {
+        let of = if at == 0 { format!("`{name}` ") } else { String::new() };
+        let levels: Vec<String> = same.iter().map(|of| of.0.to_string()).collect();
+        format!("{} at {of}{}", same[0].1.name().to_uppercase(), list(&levels))
+    });
+    let mut says = parts.collect::<Vec<_>>().join(", ");
+    let is_varied =
+        |other: &str| used.iter().any(|one| one.factors.get(other) != used[0].factors.get(other));
+    let (mut crossed, mut others) = (vec![name], Vec::new());
+    for other in names.into_iter().filter(|other| *other != name && is_varied(other)) {
+        crossed.push(other);
+        if !is_crossed(used, &crossed) {
+            crossed.pop();
+            others.push(format!("`{other}`"));
+        }
+    }
+    let crossed: Vec<String> = crossed[1..].iter().map(|name| format!("`{name}`")).collect();
+    if !crossed.is_empty() {
+        says += &format!(", whatever {}", list(&crossed));
+    }
+    if !others.is_empty() {
+        says += &format!("; not every level of {} was run at each of these", list(&others));
+    }
+    Some(says)
+}
+
+/// Whether each combination of levels was run.
+fn is_crossed(used: &[&ReportedRun], names: &[&str]) -> bool {
+    let levels = |one: &&ReportedRun| -> Option<Vec<String>> {
+        names.iter().map(|name| one.factors.get(*name).cloned()).collect()
+    };
+    let Some(cells) = used.iter().map(levels).collect::<Option<BTreeSet<_>>>() else {
+        return false;
+    };
+    let counts =
+        (0..names.len()).map(|at| cells.iter().map(|of| &of[at]).collect::<BTreeSet<_>>().len());
+    cells.len() == counts.product::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::gather::of_results;
+    use crate::replan::NO_CHANGES;
+    use feedrate_measure::example::simple;
+    use feedrate_measure::record::file;
+    use feedrate_spec::plan::Cache;
+    use std::path::Path;
+
+    /// Steps that load for so long, of a format and so many workers.
+    fn save(folder: &Path, name: usize, (format, workers, load): (&str, u32, u64)) {
+        let mut record = simple(&[(load, 1000, 0, 1_000_000); 20]);
+        record.plan.dataset.format = format.into();
+        record.plan.loader.workers = workers;
+        record.plan.storage.throttle_bytes_per_second = Some(16e6);
+        let run_dir = folder.join(name.to_string());
+        std::fs::create_dir_all(&run_dir).unwrap();
+        file::write(&run_dir, &record).unwrap();
+    }
+
+    #[test]
+    fn the_levels_and_conditions_that_an_answer_holds_for_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = [("npz", 1, 1), ("npz", 2, 2), ("png", 1, 1000), ("png", 2, 1001)];
+        for (i, (format, workers, load)) in runs.into_iter().enumerate() {
+            save(folder.path(), i, (format, workers, load));
+        }
+        let holds_for = || {
+            let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+            let line = report.opening.into_iter().find(|line| line.name == "Holds for").unwrap();
+            line.value
+        };
+        let conditions = "page cache as it was; emulated storage: a throttle of 16 MB/s";
+        let told = format!("YES at `format` npz, NO at png, whatever `read_threads`; {conditions}");
+        assert_eq!(holds_for(), told);
+        // A level that was not run at each of the others' says nothing of them.
+        save(folder.path(), 4, ("npz", 4, 1));
+        let not_crossed = "not every level of `read_threads` was run at each of these";
+        let told = format!("YES at `format` npz, NO at png; {not_crossed}; {conditions}");
+        assert_eq!(holds_for(), told);
+        // Where no factor alone tells fed runs from others, none is named.
+        save(folder.path(), 5, ("png", 4, 1));
+        assert!(!holds_for().contains("`format`"), "{}", holds_for());
+    }
+
+    #[test]
+    fn conditions_of_some_runs_are_not_told_as_those_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        for (i, rate) in [None, Some(16e6), Some(16e6), Some(32e6)].into_iter().enumerate() {
+            let run_dir = folder.path().join(i.to_string());
+            let mut record = simple(&[(1 + i as u64, 1000, 0, 1_000_000); 20]);
+            record.plan.storage.throttle_bytes_per_second = rate;
+            if i == 0 {
+                record.plan.train.cache = Cache::Cold;
+            }
+            std::fs::create_dir_all(&run_dir).unwrap();
+            file::write(&run_dir, &record).unwrap();
+        }
+        let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+        let line = report.opening.iter().find(|line| line.name == "Holds for").unwrap();
+        let told = "page cache as it was in 3 of 4 runs and cold in 1 of 4 runs; \
+             emulated storage: a throttle of 16 MB/s or 32 MB/s in 3 of 4 runs";
+        assert_eq!(line.value, told);
+    }
+}
