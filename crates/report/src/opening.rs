@@ -316,6 +316,8 @@ fn why_nothing(report: &Report) -> String {
     why.map_or(String::new(), |(why, _)| format!(", because {why}"))
 }
 
+/// Between steps that are named in one line.
+pub const STEP: &str = "; then ";
 /// Next steps that are named, the most important first.
 const STEPS_MAX: usize = 3;
 
@@ -344,7 +346,7 @@ fn to_do(report: &Report) -> String {
         [(says, of)] => format!("{says}{of}"),
         several => {
             let heads = several.iter().map(|(says, of)| head(says) + of);
-            heads.collect::<Vec<_>>().join("; then ")
+            heads.collect::<Vec<_>>().join(STEP)
         }
     }
 }

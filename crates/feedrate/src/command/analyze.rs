@@ -11,7 +11,7 @@ use feedrate_measure::metric::{
     NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
 use feedrate_report::gather::of_index;
-use feedrate_report::opening::FINDINGS_MAX;
+use feedrate_report::opening::{FINDINGS_MAX, STEP};
 use feedrate_report::output::Schema;
 use feedrate_report::report::Report;
 use feedrate_results::groups::{ResultGroup, checkpoint_groups, result_groups};
@@ -234,7 +234,10 @@ fn opening(report: &Report, detail: Detail) -> String {
     let width = report.opening.iter().map(|line| line.name.len()).max().unwrap_or(0);
     let lines = report.opening.iter().map(|line| {
         let head = format!("{}:", line.name);
-        format!("{head:<0$}{1}", width + 3, said(&line.value, OPENING_MAX, detail))
+        // Steps stand below each other.
+        let parts = line.value.split(STEP).map(|part| said(part, OPENING_MAX, detail));
+        let value = parts.collect::<Vec<_>>().join(&format!("\n{:1$}", "", width + 3));
+        format!("{head:<0$}{value}", width + 3)
     });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -15,7 +15,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         severity: Severity::Warning,
         meaning: "A quarter or more of the time that accelerators waited for data lies in the steps that au_windowed leaves out, and several times what these steps are of all steps.",
         evidence: "{outside_percent} of the waiting for data is in the {excluded_steps} left out of {steps:.0} ({waited_percent} of the time was waited)",
-        advice: "believe au_all_steps; run more steps, so that one cold step weighs little",
+        advice: "run more steps, so that one cold step weighs little; until then, believe au_all_steps",
     },
     check: Check::OfSteps(|run, record| {
         let (outside, waited) = (run.step_times.excluded_percent?, run.step_times.load_percent?);
