@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Training loops as users write them (job_loops.py: PyTorch over npz and jpeg, tf.data over TFRecord, WebDataset over tar), each watched by
-`feedrate.watch`, recorded by strace, imported and emulated: by the log alone, with files that feedrate makes, and by the log, the loop's own
+`feedrate.watch`, recorded by strace (and by Darshan, where `--darshan` names its library), imported and emulated: by the log alone, with files that feedrate makes, and by the log, the loop's own
 files, the batch and step that were watched, and where it was measured the client. Prints how far the emulation is from the log, and its AU and steps a second beside those of
 the watched loop.
 
@@ -8,7 +8,9 @@ Each loop reads its files from the page cache, two epochs of steps of 50 ms, wit
 """
 
 import argparse
+import itertools
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -49,6 +51,7 @@ class Job:
             self.folder.mkdir(parents=True, exist_ok=True)
             run([*self.loop, part, "--make"], self.folder)
             part.rename(self.data)
+        self.darshan = arguments.darshan
         self.results = self.folder / "results"
         shutil.rmtree(self.results, ignore_errors=True)
 
@@ -60,10 +63,17 @@ class Job:
             run([*self.loop, self.data, "--watch", self.results / "watched"], self.folder)
         return self.results / "watched"
 
-    def log(self):
+    def logs(self):
         log = self.folder / "job.strace"
         run(["strace", "-f", "-ttt", "-T", "-y", "-o", log, *self.loop, self.data], self.folder)
-        return log
+        yield "strace", log
+        if self.darshan:
+            logs = self.folder / "darshan"
+            shutil.rmtree(logs, ignore_errors=True)
+            logs.mkdir()
+            preload = {"LD_PRELOAD": self.darshan, "DARSHAN_ENABLE_NONMPI": "1", "DXT_ENABLE_IO_TRACE": "1", "DARSHAN_MODMEM": "64", "DARSHAN_LOGDIR": str(logs)}
+            run([*self.loop, self.data], self.folder, env=os.environ | preload)
+            yield "Darshan", logs
 
     def emulated(self, log, kind, files, keys):
         """Runs of the workload that a log becomes."""
@@ -72,18 +82,20 @@ class Job:
         return [self.folder / self.feedrate(*argv)["run_dir"] for _ in range(self.rounds)]
 
     def rows(self):
-        watched, log = self.watched(), self.log()
+        watched = self.watched()
         loops = [record(folder.parent) for folder in watched.rglob("record.json")]
         step = statistics.median(step for loop in loops for step in compute_seconds(loop))
         keys = [*CLIENTS.get(self.name, []), f"train.computation_time={step:.6f}", f"reader.batch_size={loops[0]['plan']['loader']['batch_size']}"]
-        for kind, by, files, own in (("made", "log", [], []), ("own", "log, files, watched", ["--data", self.data], keys)):
+        emulations = (("made", "{}", [], []), ("own", "{}, files, watched", ["--data", self.data], keys))
+        for (tool, log), (way, by, files, own) in itertools.product(self.logs(), emulations):
+            kind = f"{tool.lower()}-{way}"
             runs = self.emulated(log, kind, files, own)
             aspects = {of["aspect"]: apart(of) for of in self.feedrate("compare", runs[0], log)["aspects"]}
             across = [word for key in ACROSS for word in ("--across", key)]
             found = self.feedrate("compare", watched, self.results / kind, *across, "--response", "au_all_steps_percent")["findings"]
             au = [f"{statistics.median(found[0][side]['values']):.1f} %" for side in "ab"] if found else ["not compared"]
             rates = [statistics.median(map(steps_per_second, side)) for side in (loops, map(record, runs))]
-            yield [LOOPS[self.name], by, *(aspects[name] for name in ASPECTS), " → ".join(au), " → ".join(f"{rate:.1f}" for rate in rates)]
+            yield [LOOPS[self.name], by.format(tool), *(aspects[name] for name in ASPECTS), " → ".join(au), " → ".join(f"{rate:.1f}" for rate in rates)]
 
 
 def record(folder):
@@ -122,6 +134,7 @@ def parse_arguments():
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="a Python that has torch, webdataset, numpy and Pillow (this one)")
     parser.add_argument("--tensorflow-python", type=Path, help="one that has tensorflow, numpy and Pillow (the same)")
+    parser.add_argument("--darshan", help="Darshan's runtime library, as LD_PRELOAD takes it: records the loops by it, too")
     parser.add_argument("--rounds", type=int, default=3, help="watched loops and emulations of each (3)")
     parser.add_argument("--only", action="append", choices=LOOPS, help="this loop alone")
     parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where files, logs and results are left")

@@ -8,7 +8,13 @@ if not log or not log["handle"]:
     sys.exit("it is no log of Darshan, or broken")
 modules = backend.log_get_modules(log)
 names = backend.log_get_name_records(log)
-print("# nprocs:", backend.log_get_job(log)["nprocs"])
+job = backend.log_get_job(log)
+print("# jobid:", job["jobid"])
+seconds, nanoseconds = job.get("start_time_sec", job.get("start_time", 0)), job.get("start_time_nsec", 0)
+print(f"# start_time: {seconds}" + (f".{nanoseconds:09}" if nanoseconds else ""))
+print("# nprocs:", job["nprocs"])
+if "fork_parent" in job["metadata"]:
+    print("# metadata: fork_parent =", job["metadata"]["fork_parent"])
 for module in ("POSIX", "STDIO"):
     if modules.get(module, {}).get("partial_flag"):
         print("# *WARNING*: incomplete data in module", module)

@@ -23,7 +23,9 @@ const COUNT_MAX: f64 = (1_u64 << 50) as f64;
 const SECONDS_MAX: f64 = 1e7;
 /// A file that all ranks read is counted for no more of them.
 const RANKS_MAX: usize = 4096;
-const NO_DATA: &str = "processes that a loader forks leave no log of Darshan: record with `num_workers=0`, or by `strace -f -ttt -T -y -o LOG`";
+/// No log began later.
+const SECONDS_SINCE_1970_MAX: f64 = 1e10;
+const NO_DATA: &str = "processes that a loader forks leave no log of Darshan before 3.4.5: give the folder of all logs, record with `num_workers=0`, or by `strace -f -ttt -T -y -o LOG`";
 const PART_ONLY: &str =
     "of which Darshan kept a part only: set `DARSHAN_EXCLUDE_DIRS` or `DARSHAN_MODMEM`";
 const FULL: &str = "Darshan's records were full, of files of programs too: leave these out by `DARSHAN_EXCLUDE_DIRS=/usr,/opt` (and the folder of \
@@ -74,6 +76,16 @@ struct DarshanReader<'a> {
     counters: FileCounters,
     /// First rank of this log among those of all.
     first_rank: u32,
+    /// How many it has.
+    ranks: u32,
+    /// Of a process by its number, and of those that it forked.
+    rank_of_process: HashMap<u64, u32>,
+    /// Number of this log, where its process was forked by another that has a log.
+    forked: Option<u64>,
+    logs: u64,
+    /// When this log and those before began, in the clock of all.
+    start_ns: u64,
+    starts_ns: Vec<u64>,
     next_rank: u32,
     /// Ranks of logs that several have in common; of other logs each that reads is one.
     told_ranks: u32,
@@ -92,6 +104,12 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
         tally,
         counters: FileCounters::default(),
         first_rank: 0,
+        ranks: 1,
+        rank_of_process: HashMap::new(),
+        forked: None,
+        logs: 0,
+        start_ns: 0,
+        starts_ns: Vec::new(),
         next_rank: 0,
         told_ranks: 0,
         is_of_segments: false,
@@ -105,6 +123,8 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
         reader.is_of_segments = part.name == SEGMENTS;
         if !reader.is_of_segments {
             reader.first_rank = reader.next_rank;
+            reader.logs += 1;
+            (reader.forked, reader.start_ns, reader.ranks) = (None, 0, 1);
         }
         let mut lines = Lines::new(part.text);
         while let Some(line) = lines.next()? {
@@ -131,17 +151,31 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
     Ok(())
 }
 
+fn number(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
+
 impl DarshanReader<'_> {
     fn line(&mut self, line: &str) {
         if let Some(words) = line.strip_prefix("# DXT, file_id: ") {
             let name = words.split_once("file_name: ").map(|halves| halves.1);
             self.file = name.and_then(|name| self.tally.file(name.trim()));
         } else if let Some(count) = line.strip_prefix("# nprocs:") {
-            let ranks: u32 = count.trim().parse().unwrap_or(1);
-            self.next_rank = self.next_rank.max(self.first_rank.saturating_add(ranks));
-            if ranks > 1 && !self.is_of_segments {
-                self.told_ranks = self.told_ranks.saturating_add(ranks);
+            self.ranks = count.trim().parse().unwrap_or(1);
+            self.next_rank = self.next_rank.max(self.first_rank.saturating_add(self.ranks));
+            if self.ranks > 1 && !self.is_of_segments {
+                self.told_ranks = self.told_ranks.saturating_add(self.ranks);
             }
+        } else if let Some(value) = line.strip_prefix("# start_time: ") {
+            self.start_ns = self.started(value.trim());
+        } else if let Some(process) = line.strip_prefix("# jobid: ").and_then(number) {
+            // Where no scheduler gave it another, the first process's own number.
+            self.rank_of_process.entry(process).or_insert(self.first_rank);
+        } else if let Some(parent) =
+            line.strip_prefix("# metadata: fork_parent = ").and_then(number)
+        {
+            self.forked = Some(self.logs);
+            self.first_rank = *self.rank_of_process.entry(parent).or_insert(self.first_rank);
         } else if line.starts_with("# *WARNING*") || line.contains("incomplete data") {
             self.tally.lose("module", PART_ONLY);
             self.tally.no_data_hint = FULL;
@@ -181,6 +215,22 @@ impl DarshanReader<'_> {
         }
     }
 
+    /// The time of a start in seconds. Of whole ones a second's difference is their rounding.
+    fn started(&mut self, seconds: &str) -> u64 {
+        let Some(value) = seconds
+            .parse::<f64>()
+            .ok()
+            .filter(|value| (0.0..SECONDS_SINCE_1970_MAX).contains(value))
+        else {
+            return 0;
+        };
+        let ns = (value * 1e9) as u64;
+        let is_near = |known: &u64| !seconds.contains('.') && known.abs_diff(ns) <= 1_000_000_000;
+        let ns = self.starts_ns.iter().copied().find(is_near).unwrap_or(ns);
+        self.starts_ns.push(ns);
+        ns
+    }
+
     fn rank(&self, rank: i64) -> u32 {
         self.first_rank.saturating_add(u32::try_from(rank).unwrap_or(0))
     }
@@ -197,14 +247,14 @@ impl DarshanReader<'_> {
             self.written.insert((rank, file));
             return self.tally.lose("file", "that was written more than read: no data");
         }
-        if told.rank < 0 && self.next_rank > self.first_rank.saturating_add(1) {
+        if told.rank < 0 && self.ranks > 1 {
             self.tally
                 .lose("file", "that all ranks read: Darshan counts them together, as of rank 0");
         }
         let rank = self.rank(told.rank);
         self.next_rank = self.next_rank.max(rank.saturating_add(1));
         let of_all = if told.rank < 0 {
-            self.first_rank..self.next_rank
+            self.first_rank..self.first_rank.saturating_add(self.ranks)
         } else {
             rank..rank.saturating_add(1)
         };
@@ -243,7 +293,7 @@ impl DarshanReader<'_> {
         let start_ns = told.ns("F_OPEN_START_TIMESTAMP");
         // 0 is Darshan's word for a time that was not taken.
         if start_ns > 0 && end_ns > 0 {
-            self.tally.lasted(file, start_ns, end_ns);
+            self.tally.lasted(file, self.start_ns + start_ns, self.start_ns + end_ns);
         }
     }
 
@@ -267,8 +317,10 @@ impl DarshanReader<'_> {
         if [Some(rank), None].iter().any(|&rank| self.written.contains(&(rank, file))) {
             return;
         }
-        let caller = Caller { rank, thread: 0, is_first: None };
-        let at = CallTime { start_ns, ns: Some(end_ns.saturating_sub(start_ns)) };
+        let (thread, is_first) = self.forked.map_or((0, None), |log| (log, Some(false)));
+        let caller = Caller { rank, thread, is_first };
+        let ns = Some(end_ns.saturating_sub(start_ns));
+        let at = CallTime { start_ns: self.start_ns + start_ns, ns };
         self.tally.segment(caller, file, offset, bytes, at);
     }
 }

@@ -385,6 +385,45 @@ fn ranks_that_read_the_same_are_no_epochs() {
     }
 }
 
+/// Two loaders of two forked workers, one after the other: logs of four processes beside that of the one that trains.
+#[test]
+fn workers_that_a_loader_forked_are_readers_of_its_rank() {
+    let log = |start: &str, parent: Option<u32>, file: &str| {
+        let forked = parent.map(|parent| format!("# metadata: fork_parent = {parent}\n"));
+        let head = format!("# jobid: 700\n# start_time: {start}\n# nprocs: 1\n");
+        let of = |text: &str| text.replace("/d/a.h5", file);
+        let counters = COUNTERS.replace("# nprocs: 2\n", "");
+        let counters = format!("{head}{}{}", forked.unwrap_or_default(), of(&counters));
+        let counters = counters.split("POSIX\t1").next().unwrap().to_string();
+        let segments = of(SEGMENTS.split("# DXT, file_id: 11").nth(1).unwrap());
+        [counters, format!("# DXT, file_id: 11{segments}")]
+    };
+    let import = |logs: &[[String; 2]]| {
+        let parts = logs.iter().flat_map(|[counters, segments]| {
+            [part("darshan-parser", counters), part("darshan-dxt-parser", segments)]
+        });
+        darshan::KIND.import(parts.collect()).unwrap()
+    };
+    let job = |starts: [&str; 5]| {
+        let logs = [
+            log(starts[0], None, "/usr/lib/a.h5"),
+            log(starts[1], Some(700), "/d/a.h5"),
+            log(starts[2], Some(700), "/d/b.h5"),
+            log(starts[3], Some(700), "/d/b.h5"),
+            log(starts[4], Some(700), "/d/a.h5"),
+        ];
+        let imported = import(&logs);
+        let job = imported.job;
+        (job.ranks, job.readers, job.epochs, imported.record.epochs[0].end_ns)
+    };
+    let exact = ["100.5", "102.0", "102.25", "105.0", "105.25"];
+    assert_eq!(job(exact), (1, Some(2), 2, 5_250_000_000));
+    // A second may begin between two workers that start together.
+    assert_eq!(job(["100", "102", "103", "106", "105"]), (1, Some(2), 2, 6_000_000_000));
+    let others = import(&[log("100", None, "/d/a.h5"), log("100", None, "/d/b.h5")]).job;
+    assert_eq!((others.ranks, others.readers), (2, None), "a scheduler's job of two processes");
+}
+
 #[test]
 fn ranks_with_other_bytes_of_a_file_have_shares_of_epochs() {
     let counters = COUNTERS
