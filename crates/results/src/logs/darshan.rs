@@ -78,7 +78,7 @@ struct DarshanReader<'a> {
     first_rank: u32,
     /// How many it has.
     ranks: u32,
-    /// Of a process by its number, and of those that it forked.
+    /// Rank by a process's number, for those that it forked.
     rank_of_process: HashMap<u64, u32>,
     /// Number of this log, where its process was forked by another that has a log.
     forked: Option<u64>,
