@@ -10,7 +10,7 @@ use feedrate_spec::workload::with_whole_key;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Headings of options in the help.
 pub(crate) const WHAT: &str = "What";
@@ -161,6 +161,22 @@ impl DataArguments {
         }
     }
 
+    /// A first word that sets a key names no workload.
+    pub(crate) fn told_apart(&self) -> Self {
+        let mut own = self.clone();
+        if own.workload.contains('=') && !Path::new(&own.workload).exists() {
+            own.overrides.insert(0, std::mem::take(&mut own.workload));
+        }
+        // Hydra's users choose it behind the keys as well.
+        let named = own.overrides.iter().position(|text| text.starts_with(HYDRA_WORKLOAD));
+        if let Some(at) = named
+            && own.workload.is_empty()
+        {
+            own.workload = own.overrides.remove(at)[HYDRA_WORKLOAD.len()..].to_string();
+        }
+        own
+    }
+
     /// Who looks at the progress.
     pub(crate) fn viewer(&self) -> Viewer {
         match &self.live_file {
@@ -188,6 +204,31 @@ impl DataArguments {
             words.extend(is_given.then(|| flag.into()));
         }
         words
+    }
+}
+
+/// Plain words for what a training's script says of its loop.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct StepArguments {
+    /// Compute time of a step, such as `50ms`: `train.computation_time`.
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, help_heading = WHAT)]
+    compute: Option<f64>,
+    /// Samples in a batch: `reader.batch_size`.
+    #[arg(long, value_name = "N", help_heading = WHAT)]
+    pub(crate) batch: Option<u64>,
+    /// Reading threads of an accelerator, PyTorch's `num_workers`: `reader.read_threads`.
+    #[arg(long, value_name = "N", help_heading = WHAT)]
+    pub(crate) workers: Option<u64>,
+}
+
+impl StepArguments {
+    /// The same as settings, once.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = String> {
+        let own = std::mem::take(self);
+        let compute = own.compute.map(|seconds| format!("train.computation_time={seconds}"));
+        let batch = own.batch.map(|batch| format!("reader.batch_size={batch}"));
+        let workers = own.workers.map(|workers| format!("reader.read_threads={workers}"));
+        [compute, batch, workers].into_iter().flatten()
     }
 }
 

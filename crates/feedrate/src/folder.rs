@@ -3,7 +3,7 @@
 use crate::bundled::{Bundled, WORKLOADS};
 use crate::cli::DataArguments;
 use crate::exit::{UsageError, refuse};
-use crate::resolve::{self, WorkloadSource, resolve_silently};
+use crate::resolve::{self, Resolved, WorkloadSource, resolve_silently, resolve_source};
 use crate::{messages, threads};
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
@@ -13,6 +13,7 @@ use feedrate_data::generate::{FoundSamples, find_samples};
 use feedrate_data::listing::{self, Listing, TakenFiles};
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
+use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::plan::{DatasetPlan, Request};
 use feedrate_spec::units;
@@ -68,6 +69,33 @@ pub(crate) fn list(plan: &DatasetPlan, root: &Path, names: &Path) -> anyhow::Res
         leave_short(&mut taken, plan, root, names)?;
     }
     Ok([taken.train.files, taken.eval])
+}
+
+/// As [`resolve::resolve`], also without a workload, of a folder alone.
+pub(crate) fn resolve(data: &DataArguments, request: Request) -> anyhow::Result<Resolved> {
+    let data = &data.told_apart();
+    match &data.data {
+        Some(folder) if data.workload.is_empty() => {
+            let names = tempfile::tempdir().context("cannot make a temporary folder")?;
+            Ok(resolve_found(data, folder, &names.path().join(NAMES_FILE), request)?.1)
+        }
+        _ => resolve::resolve(data, request),
+    }
+}
+
+/// Look through `folder`, and plan the workload that trains on it. What was assumed is said.
+pub(crate) fn resolve_found(
+    data: &DataArguments,
+    folder: &Path,
+    names: &Path,
+    request: Request,
+) -> anyhow::Result<(FoundFolder, Resolved)> {
+    let found = scan(folder, names)?;
+    let source = found.source(data.accelerators.unwrap_or(1));
+    let (resolved, warnings) = resolve_source(&source, data, request)?;
+    resolve::tell_warnings(&warnings);
+    found.tell(&data.overrides, resolved.plan.accelerators);
+    Ok((found, resolved))
 }
 
 /// Look at the `taken` files of `plan`'s format below `root`, and leave those out that hold fewer samples than the others.
@@ -342,9 +370,9 @@ impl FoundFolder {
         let assumed = [
             (
                 "reader.read_threads=",
-                format!("{workers} (as many as cores, at most {WORKERS_MAX})"),
+                format!("{workers}, as many as cores (`--workers` is your `num_workers`)"),
             ),
-            ("reader.batch_size=", format!("batches of {}", self.batch(accelerators))),
+            ("reader.batch_size=", format!("batches of {} (`--batch`)", self.batch(accelerators))),
             ("train.epochs=", "one epoch".to_string()),
         ];
         let assumed = assumed.into_iter().filter(|(key, _)| !is_given(key));

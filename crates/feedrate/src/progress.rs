@@ -121,10 +121,9 @@ fn plain_period() -> Option<Duration> {
     period.filter(|period| !period.is_zero())
 }
 
-/// Something that tells nothing of itself but that it goes on.
-pub(crate) fn waiting(what: &str, viewer: Viewer) -> LiveLine {
-    let what = what.to_string();
-    LiveLine::start(viewer, move |elapsed| join([what.clone(), whole_seconds(elapsed)]))
+/// Something that tells nothing of itself but that it goes on, and that changes on the way.
+pub(crate) fn taking_turns(what: impl Fn() -> String + Send + 'static, viewer: Viewer) -> LiveLine {
+    LiveLine::start(viewer, move |elapsed| join([what(), whole_seconds(elapsed)]))
 }
 
 /// A run of ours in another process, which tells of itself in `file`.

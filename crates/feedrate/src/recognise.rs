@@ -44,8 +44,7 @@ fn of_folder(path: &Path) -> Option<(String, String)> {
         return Some(("the result folder of a run of DLIO".into(), hint));
     }
     if path.join(DIAGNOSIS_FILE).is_file() {
-        let above = path.parent().unwrap_or(path).display();
-        let hint = format!("`feedrate report {above} -o report.html` shows it beside runs");
+        let hint = format!("`feedrate show {folder}` says what it measured");
         return Some(("the result of a diagnosis".into(), hint));
     }
     let hint = format!("`feedrate run --data {folder}` trains on the files in it");

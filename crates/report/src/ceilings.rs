@@ -4,15 +4,16 @@
 use feedrate_results::diagnosis::largest_drop;
 use feedrate_results::diagnosis::{Ceiling, Diagnosis, NotMeasured, ReadFrom, Rung, comparable};
 use feedrate_spec::units;
+use std::cmp::Ordering::Equal;
 
-/// `file system is the largest drop: …`, or that there is none.
+/// `the largest drop is at file system: …`, or that there is none that is no noise.
 pub fn answer(of: &Diagnosis) -> String {
-    if of.ceilings.iter().any(|one| one.not_measured == Some(NotMeasured::Interrupted)) {
-        return "interrupted: the largest drop is not known".into();
-    }
-    let needed = of.needed_samples_per_second;
     let rate = |samples: f64| units::per_second(samples, "samples");
-    match (of.largest_drop, needed) {
+    let least = |least: &Ceiling| {
+        let samples = least.samples_per_second.map_or_else(String::new, rate);
+        format!("the least of all parts is {}, {samples}", name(least.name))
+    };
+    match (of.largest_drop, of.needed_samples_per_second) {
         (Some(drop), needed) => {
             let to = units::per_second(drop.to_samples_per_second, "");
             let to = to.trim_end_matches(" /s");
@@ -22,41 +23,67 @@ pub fn answer(of: &Diagnosis) -> String {
                     " that are needed".to_string()
                 }
                 Some(needed) => format!(" before it; {} are needed", rate(needed)),
-                None => " before it; nothing is computed, so nothing is needed".into(),
+                None => " before it".into(),
             };
-            let least = least(of).filter(|one| one.0 != drop.name);
-            let least = least.map_or(String::new(), |one| {
-                format!("; the least of all parts is {}, {}", name(one.0), rate(one.1))
-            });
+            let slowest = least_part(of).filter(|one| one.name != drop.name);
+            let least = slowest.map_or(String::new(), |one| format!("; {}", least(one)));
             format!("the largest drop is at {}: {to} of {from}{beside}{least}", name(drop.name))
         }
-        (None, Some(needed)) => match least(of) {
-            Some(least) => format!(
-                "no drop: {} are needed, and the least of all parts is {}, {}",
-                rate(needed),
-                name(least.0),
-                rate(least.1)
-            ),
-            None => "no part was measured".into(),
-        },
-        (None, None) => "no drop, and nothing is computed, so nothing is needed".into(),
+        (None, needed) => {
+            let Some(slowest) = least_part(of) else { return "no part was measured".into() };
+            let Some(needed) = needed else { return format!("no drop; {}", least(slowest)) };
+            let is_fed = slowest.samples_per_second.is_some_and(|samples| needed <= samples);
+            let needed = rate(needed);
+            if is_fed {
+                return format!("no drop: {needed} are needed, and {}", least(slowest));
+            }
+            format!(
+                "no drop that is certain: {needed} are needed, and {}, which rounds do not tell from it; a longer `--budget` does, or a quieter machine",
+                least(slowest)
+            )
+        }
     }
 }
 
 /// The slowest part; runs of all parts together are none.
-fn least(of: &Diagnosis) -> Option<(Rung, f64)> {
-    let parts = comparable(&of.ceilings).into_iter();
-    let parts = parts.filter(|one| !matches!(one.0, Rung::LoaderWarm | Rung::Loader));
-    parts.min_by(|a, b| a.1.total_cmp(&b.1))
+fn least_part(of: &Diagnosis) -> Option<&Ceiling> {
+    let parts = comparable(&of.ceilings).0.into_iter();
+    let parts = parts.filter(|one| !matches!(one.name, Rung::LoaderWarm | Rung::Loader));
+    parts.min_by(|a, b| a.samples_per_second.partial_cmp(&b.samples_per_second).unwrap_or(Equal))
 }
 
-/// Sentence on a device that reads through it passed; `None` without.
-pub fn passed(of: &Diagnosis) -> Option<&'static str> {
-    let is_of_device = |name: Rung| name == Rung::Device;
-    let mut known = of.ceilings.iter().filter(|one| one.samples_per_second.is_some());
-    let is_passed = known.any(|one| is_of_device(one.name))
-        && !comparable(&of.ceilings).iter().any(|one| is_of_device(one.0));
-    is_passed.then_some("The device is not compared: the file system was faster, as out of a cache")
+/// The sense of the largest drop, and what to try; `None` without.
+pub fn meaning(of: &Diagnosis) -> Option<&'static str> {
+    Some(match of.largest_drop?.name {
+        Rung::Device => {
+            "the storage is too slow: a faster one, a local copy, or fewer bytes a sample"
+        }
+        Rung::FileSystem => {
+            "reads of this size, so many at once, get less than the device has: more workers, or larger reads"
+        }
+        Rung::Opens => "opening files takes the time: fewer and larger files",
+        Rung::LoaderNull => "the loader takes the time: more workers, larger batches",
+        Rung::Decode => {
+            "decoding takes the time: more workers while cores are idle, a format that decodes faster"
+        }
+        Rung::Client => {
+            "the job's own code takes the time: less of it for each sample, more workers while cores are idle"
+        }
+        Rung::LoaderWarm => {
+            "no part alone: each worker reads, decodes and hands over in turn; more workers while cores are idle"
+        }
+        Rung::Loader => {
+            "no part alone: a worker that waits for its read does not decode; more workers"
+        }
+    })
+}
+
+/// Sentence on parts that a whole passed; `None` without.
+pub fn passed(of: &Diagnosis) -> Option<String> {
+    let (_, passed) = comparable(&of.ceilings);
+    let names: Vec<&str> = passed.iter().map(|one| name(one.name)).collect();
+    (!names.is_empty())
+        .then(|| format!("Not compared: {}; what contains it was faster", names.join(", ")))
 }
 
 /// `file system`.
@@ -136,6 +163,7 @@ pub(crate) fn example(workload: &str) -> Diagnosis {
         let none = Ceiling::not_measured(name, NotMeasured::NothingDecoded);
         let measured = Ceiling {
             samples_per_second: rate,
+            rounds_samples_per_second: rate.map_or_else(Vec::new, |rate| vec![rate; 2]),
             measured_s: Some(4.0),
             own_per_second: (name == Rung::Opens).then_some(145.0),
             in_flight: Some(if name == Rung::Device { 16 } else { 4 }),
@@ -184,7 +212,10 @@ mod tests {
         assert!(told.starts_with(first), "{told}");
         of.largest_drop = None;
         let told = "no drop: 1000 samples/s are needed, and the least of all parts is opens, 290 samples/s";
-        assert_eq!(answer(&of), told);
+        let uncertain = answer(&of);
+        assert!(uncertain.starts_with(&told.replace("no drop", "no drop that is certain")));
+        of.needed_samples_per_second = Some(200.0);
+        assert_eq!(answer(&of), told.replace("1000", "200"));
         of.ceilings.clear();
         assert_eq!(answer(&of), "no part was measured");
     }

@@ -2,6 +2,7 @@
 //! loses the most of what is needed. Differential runs, as of DS-Analyzer (Mohan et al., VLDB 2021). No sentence.
 
 use crate::place::{read_json, with_those_inside};
+use feedrate_measure::stats::{Interval, mean_interval, welch_difference};
 use feedrate_spec::names;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,9 @@ pub struct Ceiling {
     pub bytes_per_second: Option<f64>,
     /// Opens, of [`Rung::Opens`]; samples of one core, of [`Rung::Decode`], and of [`Rung::Client`] where it is workers that hold it up.
     pub own_per_second: Option<f64>,
+    /// The same of each round, of which it is the mean.
+    #[serde(default)]
+    pub rounds_samples_per_second: Vec<f64>,
     /// How long it was measured.
     pub measured_s: Option<f64>,
     /// Operations at once.
@@ -95,7 +99,7 @@ pub struct Ceiling {
     pub not_measured: Option<NotMeasured>,
 }
 
-/// The part that loses the most.
+/// The part that loses the most, as far as rounds tell it from noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LargestDrop {
     /// The part.
@@ -121,7 +125,7 @@ pub struct Diagnosis {
     pub needed_bytes_per_second: Option<f64>,
     /// By [`Rung`].
     pub ceilings: Vec<Ceiling>,
-    /// `null` where no ceiling is below what is needed.
+    /// `null` where no ceiling is certainly below what is needed.
     pub largest_drop: Option<LargestDrop>,
     /// Bytes that read calls return for a sample.
     pub bytes_per_sample: Option<f64>,
@@ -155,6 +159,7 @@ impl Ceiling {
             samples_per_second: None,
             bytes_per_second: None,
             own_per_second: None,
+            rounds_samples_per_second: Vec::new(),
             measured_s: None,
             in_flight: None,
             request_bytes: None,
@@ -162,38 +167,66 @@ impl Ceiling {
             not_measured: Some(why),
         }
     }
+
+    /// Student's interval of the mean over rounds; `None` of a single one.
+    pub fn interval(&self) -> Option<Interval> {
+        mean_interval(&self.rounds_samples_per_second, CONFIDENCE)
+    }
+
+    /// Whether it is slower than `other` beyond noise (Welch).
+    fn is_below(&self, other: &Ceiling) -> bool {
+        let [own, faster] = [self, other].map(|of| &of.rounds_samples_per_second);
+        let by = welch_difference(own, faster).and_then(|by| by.interval(CONFIDENCE));
+        by.is_some_and(|by| 0.0 < by.low)
+    }
 }
 
-/// Noise of plain reads, as a share.
-const NOISE_SHARE: f64 = 0.1;
-
-/// Ceilings that may be compared, of those that are known. A device that plain reads of the workload's size pass by more than noise is none: some of them came
-/// out of a cache.
-pub fn comparable(ceilings: &[Ceiling]) -> Vec<(Rung, f64)> {
-    let known = ceilings.iter().filter_map(|of| Some((of.name, of.samples_per_second?)));
-    let known: Vec<(Rung, f64)> = known.collect();
-    let file_system = known.iter().find(|of| of.0 == Rung::FileSystem).map(|of| of.1);
-    let is_passed = |(part, rate): &(Rung, f64)| {
-        let passed = (1.0 + NOISE_SHARE) * rate;
-        *part == Rung::Device && file_system.is_some_and(|reads| passed < reads)
-    };
-    known.iter().copied().filter(|of| !is_passed(of)).collect()
-}
-
-/// The part at which the least of all before falls the most; `None` where none falls below what is needed.
-pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<LargestDrop> {
-    let known = comparable(ceilings);
-    let all = needed.or(known.first().map(|of| of.1)).filter(|all| *all > 0.0)?;
-    let (mut from, mut largest) = (all, None::<LargestDrop>);
-    for (name, to) in known {
-        if to < from {
-            let lost_percent = 100.0 * (from - to) / all;
-            let (from_samples_per_second, to_samples_per_second) = (from, to);
-            let own =
-                LargestDrop { name, from_samples_per_second, to_samples_per_second, lost_percent };
-            largest = largest.filter(|of| of.lost_percent >= lost_percent).or(Some(own));
-            from = to;
+impl Rung {
+    /// Whether all that `part` does is done in this one too, which can be no faster. A run that time cuts short has read ahead of a slow client.
+    fn contains(self, part: Rung) -> bool {
+        match self {
+            Rung::Loader => !matches!(part, Rung::Loader | Rung::Client),
+            Rung::LoaderWarm => matches!(part, Rung::LoaderNull | Rung::Decode),
+            Rung::FileSystem => part == Rung::Device,
+            _ => false,
         }
+    }
+}
+
+/// Share of such intervals that hold the mean.
+const CONFIDENCE: f64 = 0.95;
+
+/// Ceilings that may be compared, of those that are known, and those that are none: what contains them was faster beyond noise, as out of a cache.
+pub fn comparable(ceilings: &[Ceiling]) -> (Vec<&Ceiling>, Vec<&Ceiling>) {
+    let known: Vec<&Ceiling> =
+        ceilings.iter().filter(|of| of.samples_per_second.is_some()).collect();
+    let is_passed = |of: &&Ceiling| {
+        known.iter().any(|whole| whole.name.contains(of.name) && of.is_below(whole))
+    };
+    let (passed, compared) = known.iter().copied().partition(is_passed);
+    (compared, passed)
+}
+
+/// The part at which the least of all before falls the most, of falls that are no noise; `None` where none falls below what is needed.
+pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<LargestDrop> {
+    let (known, _) = comparable(ceilings);
+    let mut before = if needed.is_none() { known.first().copied() } else { None };
+    let all = needed.or_else(|| before?.samples_per_second).filter(|all| *all > 0.0)?;
+    let (mut from, mut largest) = (all, None::<LargestDrop>);
+    for of in known {
+        let is_below = match before {
+            Some(before) => of.is_below(before),
+            // What is needed has no noise.
+            None => of.interval().is_some_and(|own| own.high < from),
+        };
+        let (true, Some(to)) = (is_below, of.samples_per_second) else { continue };
+        let lost_percent = 100.0 * (from - to) / all;
+        let (name, from_samples_per_second, to_samples_per_second) = (of.name, from, to);
+        let own =
+            LargestDrop { name, from_samples_per_second, to_samples_per_second, lost_percent };
+        let is_larger = largest.map_or(0.0, |of| of.lost_percent) < lost_percent;
+        largest = if is_larger { Some(own) } else { largest };
+        (from, before) = (to, Some(of));
     }
     largest
 }
@@ -231,7 +264,9 @@ mod tests {
         let mut ceilings = Vec::new();
         for (name, samples_per_second) in all {
             let none = Ceiling::not_measured(name, NotMeasured::NoFiles);
-            ceilings.push(Ceiling { samples_per_second, ..none });
+            let rounds = samples_per_second.map(|rate| [0.99, 1.0, 1.01].map(|of| of * rate));
+            let rounds_samples_per_second = rounds.into_iter().flatten().collect();
+            ceilings.push(Ceiling { samples_per_second, rounds_samples_per_second, ..none });
         }
         ceilings
     }
@@ -271,10 +306,41 @@ mod tests {
     fn what_was_passed_does_not_compete() {
         let mut rates = [300.0, 2000.0, 5000.0, 1e6, 400.0, 295.0, 290.0, 250.0].map(Some);
         check(rates, Some(1000.0), Some((Rung::Decode, 1000.0, 400.0, 60.0)));
-        assert!(comparable(&ceilings(rates)).iter().all(|of| of.0 != Rung::Device));
+        let all = ceilings(rates);
+        let (compared, passed) = comparable(&all);
+        assert!(compared.iter().all(|of| of.name != Rung::Device));
+        assert_eq!(passed.iter().map(|of| of.name).collect::<Vec<_>>(), [Rung::Device]);
         // Within noise it is a ceiling still.
-        rates[1] = Some(320.0);
+        rates[1] = Some(303.0);
         check(rates, Some(1000.0), Some((Rung::Device, 1000.0, 300.0, 70.0)));
+    }
+
+    /// The page cache cannot be slower than the storage behind it: whoever measures so has measured noise.
+    #[test]
+    fn a_part_that_the_whole_passed_loses_nothing() {
+        let mut rates = [2000.0, 2000.0, 5000.0, 1e6, 900.0, 800.0, 700.0, 850.0].map(Some);
+        check(rates, Some(1000.0), Some((Rung::Decode, 1000.0, 900.0, 10.0)));
+        // The others are parts of it; what no whole passed is named.
+        rates[7] = Some(690.0);
+        check(rates, Some(800.0), Some((Rung::LoaderWarm, 800.0, 700.0, 12.5)));
+    }
+
+    #[test]
+    fn noise_is_no_drop() {
+        let mut all = ceilings([2000.0, 2000.0, 5000.0, 1e6, 900.0, 890.0, 885.0, 880.0].map(Some));
+        let drop = |all: &[Ceiling], needed| largest_drop(all, needed).map(|of| of.name);
+        assert_eq!(
+            drop(&all, Some(895.0)),
+            None,
+            "900 is not below it, and the others are not below 900"
+        );
+        assert_eq!(drop(&all, Some(1200.0)), Some(Rung::Decode));
+        // What was measured once is not told from anything.
+        for of in &mut all {
+            of.rounds_samples_per_second.truncate(1);
+        }
+        assert_eq!(drop(&all, Some(1200.0)), None);
+        assert_eq!(drop(&all, None), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ from functools import partial
 try:
     from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate, get_worker_info
 except ImportError as error:
-    sys.exit(f"this Python has no PyTorch: {error}\n  hint: name the one of your training with --python")
+    sys.exit(f"{sys.executable} has no PyTorch: {error}\n  hint: name the Python of your training with --python")
 
 VARIED = 0.1
 """Sizes differ from here on, as their standard deviation over their mean: a cost by the byte can be told from one by the sample."""
@@ -291,7 +291,9 @@ def main():
     module = importlib.import_module(os.path.splitext(os.path.basename(script))[0])
     make = getattr(module, function, None)
     if not callable(make):
-        sys.exit(f"`{script}` has no function `{function}`")
+        own = [name for name, of in vars(module).items() if callable(of) and getattr(of, "__module__", None) == module.__name__]
+        there = f"name one of {', '.join(own)}" if own else "write one"
+        sys.exit(f"`{script}` has no function `{function}`\n  hint: {there}; it takes no arguments and returns your Dataset or DataLoader")
     made = make()
     if not isinstance(made, DataLoader) and not hasattr(made, "__getitem__") and not isinstance(made, IterableDataset):
         sys.exit(f"`{function}` returned {type(made).__name__}\n  hint: let it return a Dataset or a DataLoader of PyTorch")
@@ -301,4 +303,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ModuleNotFoundError as error:
+        sys.exit(f"`{sys.argv[0]}` needs `{error.name}`, which {sys.executable} has not\n  hint: name the Python of your training with --python, or install it there")

@@ -1,9 +1,11 @@
 //! `feedrate calibrate`: what the loader of a training costs its processors, as `client:` of a workload. Nothing is measured here: the
 //! user's own Python does it, or the record of a loop that was watched tells.
 
+use crate::cli::DataArguments;
 use crate::exit::{Exit, UsageError, refuse};
 use crate::output::write_output;
-use crate::{messages, resolve, time};
+use crate::resolve::resolve_silently;
+use crate::{messages, resolve, threads, time};
 use anyhow::Context;
 use clap::Args;
 use feedrate_analysis::watched_client::{NoWatchedClient, watched_client};
@@ -11,8 +13,10 @@ use feedrate_measure::record::file::read_text;
 use feedrate_report::output::Schema;
 use feedrate_results::load_run;
 use feedrate_run::system;
+use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, Strictness, client_costs};
+use feedrate_study::bash;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -84,7 +88,7 @@ pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> 
     let before = arguments.output.as_deref().map(workload_text).transpose()?;
     if resolve::is_run(&arguments.made_by) {
         let told = estimate(&arguments.made_by)?;
-        return finish(arguments, before, &told, &told.section(&arguments.made_by));
+        return finish(arguments, before, &told, &told.section(&arguments.made_by), 0.0);
     }
     let Some((script, function)) = arguments.made_by.rsplit_once(':') else {
         return refuse(
@@ -99,7 +103,13 @@ pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> 
         );
     }
     let told = measure(arguments, script, function)?;
-    finish(arguments, before, &told, &told.section(&arguments.made_by))
+    finish(arguments, before, &told, &told.section(&arguments.made_by), told.sample_bytes)
+}
+
+/// The command that measures somebody's code for batches of so many, into the workload `file`.
+pub(super) fn command(batch: u64, file: &str) -> String {
+    let (made_by, batch) = ("train.py:make_dataset", batch.to_string());
+    bash::command(&["feedrate", "calibrate", made_by, "--batch", &batch, "-o", file])
 }
 
 /// Say it, or write it into a workload.
@@ -108,12 +118,14 @@ fn finish(
     before: Option<String>,
     told: &impl Serialize,
     section: &str,
+    sample_bytes: f64,
 ) -> anyhow::Result<Exit> {
     match (&arguments.output, before) {
         (Some(file), Some(before)) => {
             let whole = with_section(&before, section);
             parse(file, &whole)?;
             write_output(file, whole.as_bytes(), Some(true))?;
+            messages::note(written(file, sample_bytes));
         }
         _ if arguments.json => {
             messages::print_json(Schema::Calibrate.object(serde_json::to_value(told)?))?
@@ -121,6 +133,31 @@ fn finish(
         _ => messages::print(section.trim_end())?,
     }
     Ok(Exit::Fine)
+}
+
+/// Says what rate the client in `file` leaves on this machine, whatever the storage.
+fn written(file: &Path, sample_bytes: f64) -> String {
+    let name = file.display().to_string();
+    let next = bash::command(&["feedrate", "diagnose", &name]);
+    let resolved = resolve_silently(&DataArguments::from_name(&name), Request::default());
+    let rate = resolved.ok().and_then(|(of, _)| client_rate(&of.plan, sample_bytes));
+    let rate = rate.map_or(String::new(), |rate| format!(": {rate} at most, whatever the storage"));
+    format!("{name} has your code{rate}; `{next}` measures the parts beside it")
+}
+
+/// `310 of 1280 samples/s that are needed`.
+fn client_rate(plan: &Plan, sample_bytes: f64) -> Option<String> {
+    let Plan { loader, train, accelerators, .. } = plan;
+    let times = loader.client_times(sample_bytes * loader.batch_size as f64)?;
+    let (compute_s, all) = (train.slowest_compute_s(), f64::from((*accelerators).max(1)));
+    let step_s = times.step_s(compute_s, loader.workers, threads() as f64 / all);
+    let samples = loader.batch_size as f64 * all;
+    let rate = |step_s: f64| units::per_second(samples / step_s, "samples");
+    if compute_s == 0.0 {
+        return (0.0 < step_s).then(|| rate(step_s));
+    }
+    let own = rate(step_s);
+    Some(format!("{} of {} that are needed", own.trim_end_matches(" samples/s"), rate(compute_s)))
 }
 
 /// An estimate, from a record.

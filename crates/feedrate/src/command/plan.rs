@@ -3,7 +3,8 @@
 use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::exit::Exit;
-use crate::resolve::{Resolved, resolve, unheeded, unheeded_words};
+use crate::folder;
+use crate::resolve::{Resolved, unheeded, unheeded_words};
 use crate::{catalog, messages, room, text};
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::Schema;
@@ -20,7 +21,7 @@ pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
 
 /// The same as a command with such a request would make it.
 pub(super) fn plan_of(arguments: &DataArguments, request: Request) -> anyhow::Result<Exit> {
-    let resolved = resolve(arguments, request.clone())?;
+    let resolved = folder::resolve(arguments, request.clone())?;
     if resolved.workload.dataset_foreign {
         let names = tempfile::tempdir()?;
         let files = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };

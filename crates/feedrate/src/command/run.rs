@@ -1,7 +1,7 @@
 //! `feedrate run`: generate what is missing, train, say whether the storage kept up.
 
-use super::plan;
-use crate::cli::{CacheArguments, DataArguments, HYDRA_WORKLOAD, LaunchArguments, OUTPUT, WHAT};
+use super::{calibrate, plan};
+use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, StepArguments, WHAT};
 use crate::dataset::{self, Choice, Files};
 use crate::execute::{self, Execution, Talk};
 use crate::exit::{Exit, Interrupted, UsageError, refuse};
@@ -11,10 +11,10 @@ use crate::launch::{self, agreed, decided, together};
 use crate::output::{refuse_there, write_output};
 use crate::probe::cache_flag;
 use crate::progress::Viewer;
-use crate::resolve::{self, Resolved, resolve_source, tell_warnings, unheeded_words};
+use crate::resolve::{self, Resolved, unheeded_words};
 use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
-use crate::{messages, room, time};
+use crate::{messages, room};
 use clap::Args;
 use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::file::NAMES_FILE;
@@ -41,16 +41,12 @@ const TRACE_ENDING: &str = ".pfw.gz";
 Examples:
   feedrate run unet3d_h100 -n 4 --data /mnt/fs    does it feed 4 accelerators?
   feedrate run my.yaml reader.read_threads=8 --scale 0.1    a tenth of the data
-  feedrate run --data ~/photos --compute 50ms --batch 64    your own files")]
+  feedrate run --data ~/photos --batch 64 --workers 4 --compute 50ms    your own files")]
 pub(super) struct RunArguments {
     #[command(flatten)]
     pub(super) data: DataArguments,
-    /// Compute time of a step, such as `50ms`: `train.computation_time`.
-    #[arg(long, value_name = "TIME", value_parser = time::seconds, help_heading = WHAT)]
-    pub(super) compute: Option<f64>,
-    /// Samples in a batch: `reader.batch_size`.
-    #[arg(long, value_name = "N", help_heading = WHAT)]
-    pub(super) batch: Option<u64>,
+    #[command(flatten)]
+    pub(super) step: StepArguments,
     /// Compare every byte that is read with what was generated.
     #[arg(long, help_heading = WHAT)]
     pub(super) verify: bool,
@@ -99,23 +95,12 @@ impl RunArguments {
         ]
     }
 
-    /// With options that stand for keys as such. A first word that sets a key names no workload.
+    /// With options that stand for keys as such, and words told apart.
     pub(super) fn with_overrides(&self) -> anyhow::Result<Self> {
         let mut own = self.clone();
         let data = &mut own.data;
-        if data.workload.contains('=') && !Path::new(&data.workload).exists() {
-            data.overrides.insert(0, std::mem::take(&mut data.workload));
-        }
-        // Hydra's users choose it behind the keys as well.
-        let named = data.overrides.iter().position(|text| text.starts_with(HYDRA_WORKLOAD));
-        if let Some(at) = named
-            && data.workload.is_empty()
-        {
-            data.workload = data.overrides.remove(at)[HYDRA_WORKLOAD.len()..].to_string();
-        }
-        let compute = own.compute.take();
-        data.overrides.extend(compute.map(|seconds| format!("train.computation_time={seconds}")));
-        data.overrides.extend(own.batch.take().map(|batch| format!("reader.batch_size={batch}")));
+        *data = data.told_apart();
+        data.overrides.extend(own.step.take());
         Ok(own)
     }
 
@@ -261,23 +246,21 @@ fn of_the_job(arguments: &RunArguments, record: &Record) -> Option<String> {
         data =
             DataArguments { accelerators, ..DataArguments::from_name(&file.display().to_string()) };
     }
-    let (whose, words) = match ClientProfile::find_for(plan) {
+    let (whose, command) = match ClientProfile::find_for(plan) {
         Some(profile) => {
             data.overrides.push(format!("client={}", profile.name));
             let words = ["feedrate".to_string(), "run".into()].into_iter().chain(data.words());
             let number = data.accelerators.map(|number| format!("--accelerators={number}"));
             let cache = cache_flag(arguments.cache.cache()).map(str::to_string);
             let words = words.filter(|word| !word.is_empty()).chain(number).chain(cache);
-            ("plain PyTorch's code", words.collect::<Vec<_>>())
+            ("plain PyTorch's code", bash::command(&words.collect::<Vec<_>>()))
         }
         None => {
             let file = if data.workload.is_empty() { "my.yaml" } else { &data.workload };
-            let (made_by, batch) = ("train.py:make_dataset", plan.loader.batch_size.to_string());
-            let words = ["feedrate", "calibrate", made_by, "--batch", &batch, "-o", file];
-            ("your own code, measured once", words.map(str::to_string).to_vec())
+            ("your own code, measured once", calibrate::command(plan.loader.batch_size, file))
         }
     };
-    Some(format!("Your job's question, with {whose}:\n  {}", bash::command(&words)))
+    Some(format!("Your job's question, with {whose}:\n  {command}"))
 }
 
 /// Make the folder of the results, plan, and find the dataset.
@@ -315,14 +298,8 @@ fn decide(
     arguments.refuse_below(folder)?;
     refuse_below(arguments.run_dir.as_deref().unwrap_or(root), folder, "--results")?;
     let taken = take_folder(arguments, root, &resolve::stem(folder))?;
-    let found = folder::scan(folder, &taken.path.join(NAMES_FILE)).and_then(|found| {
-        let number = data.accelerators.unwrap_or(1);
-        let resolved = resolve_source(&found.source(number), data, request)?;
-        Ok((found, resolved))
-    });
-    let (found, (resolved, warnings)) = found?;
-    tell_warnings(&warnings);
-    found.tell(&data.overrides, resolved.plan.accelerators);
+    let names = taken.path.join(NAMES_FILE);
+    let (found, resolved) = folder::resolve_found(data, folder, &names, request)?;
     decide_in(taken, arguments, data, resolved, None, Some(found))
 }
 

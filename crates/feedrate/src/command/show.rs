@@ -1,5 +1,6 @@
 //! `feedrate show`: the summary of a run again, from its record alone.
 
+use super::diagnose;
 use crate::exit::Exit;
 use crate::gate::GateArguments;
 use crate::recognise::{refuse_other, run_of};
@@ -7,6 +8,7 @@ use crate::resolve;
 use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_measure::summary::Summary;
+use feedrate_results::diagnosis::Diagnosis;
 use std::path::{Path, PathBuf};
 
 /// `feedrate show`.
@@ -16,7 +18,7 @@ Examples:
   feedrate show results/unet3d/RUN
   feedrate show results/unet3d/RUN --fail-below-au 90 --fail-on warning")]
 pub(super) struct ShowArguments {
-    /// Folder of a run, or one above several, of which the newest is taken.
+    /// Folder of a run or of a diagnosis, or one above several, of which the newest is taken.
     run: PathBuf,
     /// Print one JSON object on stdout.
     #[arg(long)]
@@ -28,6 +30,10 @@ pub(super) struct ShowArguments {
 /// Recompute and print.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     arguments.gates.refuse_bad()?;
+    if let Some(found) = Diagnosis::read(&arguments.run) {
+        diagnose::tell(&found, Some(&arguments.run), arguments.json)?;
+        return Ok(Exit::Fine);
+    }
     let asked = run_of(&arguments.run).unwrap_or(&arguments.run);
     let run_dir = resolve::run_folder(&asked.to_string_lossy());
     let run = Path::new(&run_dir);

@@ -37,7 +37,7 @@ pub(super) fn refuse_several(arguments: &RunArguments, matches: &ArgMatches) -> 
     }
 }
 
-/// The same of `-n 1,2,4` and `--batch 1,2,4`, which take one number, so that `usage` complains of them.
+/// The same of `-n 1,2,4`, `--batch 1,2,4` and `--workers 1,2,4`, which take one number, so that `usage` complains of them.
 pub(crate) fn refuse_numbers(
     usage: &clap::Error,
     words: impl Iterator<Item = OsString>,
@@ -54,7 +54,8 @@ pub(crate) fn refuse_numbers(
     };
     let key = match option.split(' ').next() {
         Some("--accelerators") if run.data.accelerators.take().is_some() => "accelerators",
-        Some("--batch") if run.batch.take().is_some() => "reader.batch_size",
+        Some("--batch") if run.step.batch.take().is_some() => "reader.batch_size",
+        Some("--workers") if run.step.workers.take().is_some() => "reader.read_threads",
         _ => return Ok(()),
     };
     run.data.overrides.push(format!("{key}={values}"));

@@ -252,8 +252,18 @@ fn below_workload(text: &str) -> Result<Option<PipelineChange>, UsageError> {
         (Some(times), _) => Some(times),
         (None, "storage.bandwidth") => units::parse_bytes_per_second(value),
         (None, "storage.concurrency") => value.parse::<u32>().ok().map(f64::from),
-        (None, _) => time::seconds(value).ok(),
+        (None, _) => match time::seconds(value) {
+            // The same reason as of a time anywhere else.
+            Err(why) if value.parse::<f64>().is_ok() => {
+                return refuse(format!("`{text}`: {why}"), format!("or a factor: `{key}=2x`"));
+            }
+            told => told.ok(),
+        },
     };
+    if key == "storage.bandwidth" && factor.is_none() && number.is_some() && !value.contains('B') {
+        let why = format!("it has no unit: write `{value}MB/s`, or `{value}B/s`");
+        return refuse(format!("`{text}`: {why}"), format!("or a factor: `{key}=2x`"));
+    }
     // No rate and no number of reads is 0: nothing would be read. Nor would anything come to its end beyond these.
     let possible = match (factor, key) {
         (Some(_), "storage.bandwidth" | "storage.concurrency") => 1e-6..=1e6,

@@ -211,11 +211,42 @@ fn the_page_fits_on_a_screen_and_opens_with_the_answer() {
     let lines: Vec<&str> = answer.stdout.lines().collect();
     assert!(lines[0].starts_with("workload: the largest drop is at decode: "), "{}", lines[0]);
     assert!(lines.len() <= 24, "{}", answer.stdout);
-    let table = &lines[2..11];
+    let table = &lines[3..12];
     assert!(table.iter().all(|line| line.chars().count() <= 80), "{}", answer.stdout);
     let written = test.files_below("results", "diagnosis.json");
     assert_eq!(written.len(), 1);
     assert!(written[0].with_file_name("ceilings.svg").exists());
+}
+
+/// The files of somebody, by the words of a training's script: no workload is asked for, and the folder of the diagnosis tells it again.
+#[test]
+fn a_folder_of_files_is_diagnosed_as_it_is_run_and_shown_again() {
+    let test = Test::new();
+    fs::create_dir(test.path("photos")).unwrap();
+    for file in 0..12 {
+        test.write(&format!("photos/{file}.bin"), "x".repeat(50_000));
+    }
+    let words = ["--data", "photos", "--batch", "3", "--workers", "4", "--compute", "1s"];
+    let more = ["diagnose", "--budget", "700ms", "--write-yaml", "photos.yaml", "--json"];
+    let answer = test.feedrate(&[&more[..], &words].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let told = answer.json();
+    let loader = &told["loader"];
+    assert_eq!((&loader["batch_size"], &loader["workers"]), (&json!(3), &json!(4)), "{told}");
+    assert_eq!(told["needed_samples_per_second"], 3.0);
+    let rounds = told["ceilings"][4]["rounds_samples_per_second"].as_array();
+    assert!(rounds.is_some_and(|rounds| rounds.len() <= 5), "{told}");
+    // The workload that it wrote asks for the same.
+    let planned = test.feedrate(&["plan", "photos.yaml", "--json"]).json();
+    assert_eq!(planned["plan"]["loader"]["workers"], 4, "{planned}");
+    let folder = test.files_below("results", "diagnosis.json")[0].parent().unwrap().to_path_buf();
+    let folder = folder.to_str().unwrap();
+    let shown = test.feedrate(&["show", folder, "--json"]);
+    assert_eq!(shown.json(), told);
+    assert!(test.feedrate(&["show", folder]).stdout.starts_with("photos: no drop"));
+    for command in ["report", "analyze"] {
+        test.feedrate(&[command, folder]).refuses(2, &["it is a diagnosis", "feedrate show"]);
+    }
 }
 
 #[test]

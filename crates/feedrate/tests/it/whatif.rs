@@ -69,6 +69,9 @@ fn what_the_record_cannot_tell_is_refused_with_the_run_that_would() {
     for (arguments, says) in [
         (&["dataset.format=npz"][..], "hint: a run with this change would tell"),
         (&["storage.latency=3y"], "`storage.latency=3y` is no change of `storage.latency`"),
+        (&["storage.latency=0.002"], "it has no unit: write `0.002s`, or `0.002ms`"),
+        (&["decode.time=1"], "it has no unit: write `1s`, or `1ms`"),
+        (&["storage.bandwidth=400"], "it has no unit: write `400MB/s`, or `400B/s`"),
         (&["reader.read_thread=4"], "did you mean `reader.read_threads`"),
         (&["-n", "1000"], "share 256 samples"),
     ] {

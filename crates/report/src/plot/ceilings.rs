@@ -3,7 +3,9 @@
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
 use crate::ceilings as words;
-use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
+use crate::draw::figure::{
+    Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Series, Spread, Style, Tone,
+};
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
@@ -35,14 +37,19 @@ pub fn figure(all: &[&Diagnosis]) -> Option<Figure> {
         all.iter().map(|of| format!("{}: {}.", of.workload, words::answer(of))).collect();
     (!panels.is_empty()).then(|| Figure {
         title: "Ceilings: each part where the others cost nothing".into(),
-        caption: format!("Each mark is one measurement. {}", says.join(" ")),
+        caption: format!("Marks are means of rounds, with 95 % intervals. {}", says.join(" ")),
         columns: panels.len().min(2),
         panels,
     })
 }
 
 fn panel(of: &Diagnosis) -> Option<Panel> {
-    let known = of.ceilings.iter().filter_map(|one| Some((one.name, one.samples_per_second?)));
+    let known = of.ceilings.iter().filter_map(|one| {
+        let interval = one.interval();
+        // On a logarithmic axis an end at or below nothing has no place.
+        let ends = interval.filter(|own| 0.0 < own.low).map(|own| (own.low, own.high));
+        Some((one.name, one.samples_per_second?, ends))
+    });
     let known: Vec<_> = known.collect();
     let names: Vec<String> = known.iter().map(|one| words::name(one.0).to_string()).collect();
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
@@ -60,9 +67,14 @@ fn panel(of: &Diagnosis) -> Option<Panel> {
         [("ceiling", Tone::Hue(0), false), ("largest drop", Tone::Bad, true)]
     {
         let own = known.iter().enumerate().filter(|at| (Some(at.1.0) == drop) == is_drop);
-        let points: Vec<Point> = own.map(|at| Point::at(at.1.1, at.0 as f64)).collect();
+        let points = own.map(|(y, (_, x, ends))| {
+            let (low, high) = ends.unzip();
+            Point { low, high, ..Point::at(*x, y as f64) }
+        });
+        let (points, label) = (points.collect::<Vec<_>>(), label.into());
         if !points.is_empty() {
-            layers.push(Layer::series(label, tone, Style::Marks, points));
+            let (style, spread) = (Style::Marks, Spread::X);
+            layers.push(Layer::Series(Series { label, tone, style, spread, points }));
         }
     }
     let range = AxisRange::AtLeast(least / 2.0, most * 2.0);

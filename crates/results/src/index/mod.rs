@@ -6,6 +6,7 @@ mod published;
 #[cfg(test)]
 mod tests;
 
+use crate::diagnosis::DIAGNOSIS_FILE;
 use crate::doubt;
 use crate::files::{FilesError, StudyFiles};
 pub use crate::import::LeftOut;
@@ -71,6 +72,10 @@ impl RunsError {
             RunsError::Nothing(study) if study.is_file() => Some(format!(
                 "none of its runs is done: `feedrate study run {}` makes them",
                 bash_word(&study.display().to_string())
+            )),
+            RunsError::Nothing(folder) if folder.join(DIAGNOSIS_FILE).is_file() => Some(format!(
+                "it is a diagnosis: `feedrate show {}` says what it measured",
+                bash_word(&folder.display().to_string())
             )),
             RunsError::Io { .. } | RunsError::Nothing(_) => Some(
                 "give the folder of a run, any folder above those of several, or the CSV of a study"

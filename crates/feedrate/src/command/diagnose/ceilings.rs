@@ -1,7 +1,7 @@
 //! Measures ceilings: runs of the workload with one part replaced, and plain reads and opens of its files. Nothing of it is kept as a run.
 
 mod alone;
-mod live;
+mod rounds;
 
 use super::passes::{Passes, PerSample, run};
 use crate::catalog;
@@ -38,6 +38,10 @@ const OPEN_FILES_MAX: usize = 512;
 const LOOKED_AT_MAX: usize = 64;
 /// Share of the files that may still be there.
 const RESIDENT_SHARE_MAX: f64 = 0.05;
+/// Each part is measured so many times.
+const ROUNDS: u32 = 5;
+/// A first step may take so many times as long as a ceiling; and so may all rounds of a part, with what they need before.
+const PATIENCE: u32 = 4;
 /// Time ends a run that need not be cold, not its epochs.
 const EPOCHS: u32 = 1000;
 
@@ -126,50 +130,30 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// All ceilings, in their order, and what a sample costs. Once the user has had enough there are no figures of the others.
-    pub(super) fn all(&self) -> anyhow::Result<(Vec<Ceiling>, Option<PerSample>)> {
-        let loader = self.passes(Rung::Loader, &self.plan, self.dataset, Cache::Cold)?;
-        let loader_is_whole = !self.is_interrupted();
-        let per_sample = loader.per_sample();
-        let mut all = vec![
-            self.unless_cut(Rung::Device, || self.device(per_sample))?,
-            self.unless_cut(Rung::FileSystem, || self.file_system(per_sample))?,
-            self.unless_cut(Rung::Opens, || self.opens(per_sample))?,
-            self.unless_cut(Rung::LoaderNull, || self.loader_null(per_sample))?,
-            self.unless_cut(Rung::Decode, || self.decode(per_sample))?,
-        ];
-        if self.plan.loader.client.is_some() {
-            all.push(self.unless_cut(Rung::Client, || self.client(per_sample))?);
+    /// One round of one part.
+    fn once(&self, name: Rung, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+        match name {
+            Rung::Device => self.device(per_sample),
+            Rung::FileSystem => self.file_system(per_sample),
+            Rung::Opens => self.opens(per_sample),
+            Rung::LoaderNull => self.loader_null(per_sample),
+            Rung::Decode => self.decode(per_sample),
+            Rung::Client => self.client(per_sample),
+            Rung::LoaderWarm => self.loader_warm(per_sample),
+            Rung::Loader => {
+                let (plan, limit) = (&self.plan, self.round_limit());
+                let passes = self.passes(plan, self.dataset, Cache::Cold, limit)?;
+                Ok(self.of_passes(name, &passes, per_sample))
+            }
         }
-        all.push(self.unless_cut(Rung::LoaderWarm, || self.loader_warm(per_sample))?);
-        // Where the files did not leave memory, it is the same as out of the page cache.
-        let from_memory = all[1].not_measured == Some(NotMeasured::StaysInMemory);
-        all.push(if !loader_is_whole {
-            Ceiling::not_measured(Rung::Loader, NotMeasured::Interrupted)
-        } else if from_memory {
-            Ceiling::not_measured(Rung::Loader, NotMeasured::StaysInMemory)
-        } else {
-            self.of_passes(Rung::Loader, &loader, per_sample)
-        });
-        Ok((all, per_sample))
+    }
+
+    fn round_limit(&self) -> Duration {
+        self.limit / ROUNDS
     }
 
     pub(super) fn is_interrupted(&self) -> bool {
         self.signals.interrupted.load(Relaxed)
-    }
-
-    /// A ceiling that was cut short tells nothing.
-    fn unless_cut(
-        &self,
-        name: Rung,
-        measure: impl FnOnce() -> anyhow::Result<Ceiling>,
-    ) -> anyhow::Result<Ceiling> {
-        let cut = Ceiling::not_measured(name, NotMeasured::Interrupted);
-        if self.is_interrupted() {
-            return Ok(cut);
-        }
-        let measured = measure()?;
-        Ok(if self.is_interrupted() { cut } else { measured })
     }
 
     fn device(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
@@ -216,7 +200,6 @@ impl<'a> Part<'a> {
         if self.files.is_empty() {
             return Ok(Ceiling::not_measured(name, NotMeasured::NoFiles));
         }
-        let _line = self.line(name);
         let read_from = match (is_direct, self.is_emptied()?) {
             _ if !storage.member().has(Ability::PageCache) => ReadFrom::Storage,
             (true, true) => ReadFrom::Direct,
@@ -228,7 +211,7 @@ impl<'a> Part<'a> {
         let files = &self.files[..self.files.len().min(OPEN_FILES_MAX)];
         let is_cold = read_from == ReadFrom::Cold;
         let how = PlainReads { again: !is_cold, ..how };
-        let sum = self.until_over(|limit| {
+        let sum = self.until_over(self.round_limit(), |limit| {
             if is_cold {
                 self.evict()?;
             }
@@ -253,11 +236,10 @@ impl<'a> Part<'a> {
         if self.files.is_empty() {
             return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::NoFiles));
         }
-        let _line = self.line(Rung::Opens);
         let in_flight = self.workers();
         let storage = self.dataset.storage.clone();
         let mut is_cold = self.drops_metadata;
-        let sum = self.until_over(|limit| {
+        let sum = self.until_over(self.round_limit(), |limit| {
             let again = !(is_cold && system::drop_metadata().is_ok());
             is_cold &= !again;
             Ok(self.probe(storage.clone(), &self.files, in_flight, limit).opens(again)?)
@@ -279,7 +261,7 @@ impl<'a> Part<'a> {
         (plan.loader.preprocess, plan.loader.client) = (TimeSpec::None, None);
         let storage = storage::open("null", &self.dataset.folder)?;
         let dataset = OpenDataset { trusts_plan: true, ..self.beside(storage) };
-        let passes = self.passes(Rung::LoaderNull, &plan, &dataset, Cache::AsIs)?;
+        let passes = self.passes(&plan, &dataset, Cache::AsIs, self.round_limit())?;
         Ok(self.of_passes(Rung::LoaderNull, &passes, per_sample))
     }
 
@@ -305,7 +287,7 @@ impl<'a> Part<'a> {
             if engine.member().has(Ability::BypassesPageCache) { ENGINES[0] } else { engine };
         plan.storage.engine = Some(cached.member().name.into());
         let dataset = self.beside(self.dataset.open_by(&plan, cached)?);
-        let passes = self.passes(name, &plan, &dataset, Cache::Warm)?;
+        let passes = self.passes(&plan, &dataset, Cache::Warm, self.round_limit())?;
         if passes.doubts.iter().any(|doubt| doubt == "not_warm") {
             return Ok(Ceiling::not_measured(name, NotMeasured::NotKept));
         }
@@ -315,39 +297,40 @@ impl<'a> Part<'a> {
     /// Runs of `plan`, one after another until time is over, each from a page cache as `cache` says.
     fn passes(
         &self,
-        name: Rung,
         plan: &Plan,
         dataset: &OpenDataset,
         cache: Cache,
+        limit: Duration,
     ) -> anyhow::Result<Passes> {
-        let _line = self.line(name);
         let (mut plan, is_cold) = (plan.clone(), cache == Cache::Cold);
         // A run would drop dentries and inodes of the whole machine.
         plan.train.cache = if is_cold { Cache::AsIs } else { cache };
         plan.train.epochs = if is_cold { 1 } else { EPOCHS };
         let mut all = Passes::default();
-        self.until_over(|limit| {
+        let patience = self.limit * PATIENCE;
+        self.until_over(limit, |limit| {
             if is_cold {
                 self.evict()?;
             }
-            let (record, elapsed) = run(&plan, dataset, limit, self.signals)?;
+            let (record, elapsed) = run(&plan, dataset, [limit, patience], self.signals)?;
             plan.train.cache = Cache::AsIs;
             Ok(Operations { ns: all.add(&record, elapsed), ..Operations::default() })
         })?;
         Ok(all)
     }
 
-    /// Do it again until the times of all sum up, or it takes too long.
+    /// Do it again until the times of all sum up to `limit`, or it takes too long.
     fn until_over(
         &self,
+        limit: Duration,
         mut act: impl FnMut(Duration) -> anyhow::Result<Operations>,
     ) -> anyhow::Result<Operations> {
         let (begun, mut all) = (Instant::now(), Vec::new());
         loop {
             let sum: Operations = all.iter().copied().sum();
-            let left = self.limit.saturating_sub(Duration::from_nanos(sum.ns));
-            let is_late = self.limit * 2 <= begun.elapsed() && !all.is_empty();
-            if left < self.limit / 20 || is_late || self.is_interrupted() {
+            let left = limit.saturating_sub(Duration::from_nanos(sum.ns));
+            let is_late = limit * 2 <= begun.elapsed() && !all.is_empty();
+            if left < limit / 20 || is_late || self.is_interrupted() {
                 return Ok(sum);
             }
             all.push(act(left)?);
@@ -386,6 +369,7 @@ impl<'a> Part<'a> {
             samples_per_second,
             bytes_per_second: bytes,
             own_per_second: None,
+            rounds_samples_per_second: Vec::new(),
             measured_s: Some(ns as f64 / 1e9),
             in_flight: Some(in_flight),
             request_bytes: None,

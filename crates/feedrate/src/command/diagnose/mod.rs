@@ -3,13 +3,14 @@
 mod ceilings;
 mod passes;
 
-use crate::cli::{DataArguments, OUTPUT};
+use super::calibrate;
+use crate::cli::{DataArguments, OUTPUT, StepArguments};
 use crate::dataset::{self, Files};
 use crate::execute::Unsaved;
 use crate::exit::{Exit, UsageError, refuse};
 use crate::output::{refuse_there, write_output};
-use crate::resolve::{Resolved, resolve};
-use crate::{interrupt, messages, results, text, time};
+use crate::resolve::Resolved;
+use crate::{folder, interrupt, messages, results, text, time};
 use anyhow::Context;
 use ceilings::Part;
 use clap::Args;
@@ -26,6 +27,7 @@ use feedrate_run::ranks::Ranks;
 use feedrate_run::system;
 use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::units;
+use feedrate_spec::workload::resolved_yaml;
 use passes::PerSample;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -33,15 +35,19 @@ use std::time::{Duration, Instant};
 /// `feedrate diagnose`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each ceiling is measured while all other parts cost nothing: by runs of the workload with one part replaced, and by plain reads and opens of \
-its files. Only the first files of the dataset are read, and dropped from the page cache.
+Each part is measured while all others cost nothing, in five rounds: by runs of the workload with one part replaced, and by plain reads and \
+opens of its files. Only the first files of the dataset are read, and dropped from the page cache. Without a workload the files of the folder are \
+read as they are.
 
 Examples:
+  feedrate diagnose --data ~/photos --batch 64 --workers 4 --compute 50ms
   feedrate diagnose unet3d_h100 -n 4 --data /mnt/fs
   feedrate diagnose my.yaml --budget 2m --out ceilings.svg")]
 pub(super) struct DiagnoseArguments {
     #[command(flatten)]
     data: DataArguments,
+    #[command(flatten)]
+    step: StepArguments,
     /// Drop dentries and inodes of the whole machine too before files are opened, where that is allowed.
     #[arg(long, help_heading = "Cache")]
     cold: bool,
@@ -51,6 +57,9 @@ pub(super) struct DiagnoseArguments {
     /// Time for all measurements together, without making the dataset: `90s`, `1m`.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "30s")]
     budget: f64,
+    /// Write the workload as it is measured, with every override, to this file.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    write_yaml: Option<PathBuf>,
     /// Write the picture to this file too, as SVG.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     out: Option<PathBuf>,
@@ -66,21 +75,23 @@ const AGAIN_SHARE: f64 = 0.05;
 
 /// Measure, and tell.
 pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
-    let data = &arguments.data;
-    let each_s = arguments.budget / Rung::ALL.len() as f64;
-    let limit = Duration::try_from_secs_f64(each_s);
-    let Some(limit) = limit.ok().filter(|limit| *limit >= LEAST) else {
-        let budget = units::seconds(arguments.budget);
-        let hint = "each ceiling needs a moment: `30s`, `1m`";
-        return refuse(format!("a `--budget` of {budget} is no time to measure in"), hint);
-    };
+    let mut data = arguments.data.told_apart();
+    data.overrides.extend(arguments.step.clone().take());
+    let data = &data;
+    let limit = limit_of(arguments.budget)?;
     if let Some(out) = &arguments.out {
         refuse_picture(out, arguments.force)?;
     }
+    if let Some(file) = &arguments.write_yaml {
+        refuse_there(file, None)?;
+    }
     let request = Request { processes: Some(1), ..Request::default() };
-    let Resolved { plan, workload, data_root } = resolve(data, request)?;
+    let Resolved { plan, workload, data_root } = folder::resolve(data, request)?;
     if plan.is_checkpoints_alone() {
         return refuse("the workload reads no dataset", "`feedrate run` measures its checkpoints");
+    }
+    if let Some(file) = &arguments.write_yaml {
+        write_output(file, resolved_yaml(&workload).as_bytes(), None)?;
     }
     let signals = interrupt::signals();
     system::raise_open_files();
@@ -100,7 +111,12 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     if part.is_interrupted() {
         // The part that loses the most may be one of the others.
         diagnosis.largest_drop = None;
-        tell(&diagnosis, None, data.json)?;
+        if data.json {
+            tell(&diagnosis, None, true)?;
+        } else {
+            let answer = "interrupted: the largest drop is not known";
+            messages::print_page(&page(&diagnosis, answer, None))?;
+        }
         messages::say("interrupted: the diagnosis is not kept");
         return Ok(Exit::Interrupted);
     }
@@ -116,10 +132,33 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
         }
     };
     tell(&diagnosis, folder.as_deref(), data.json)?;
+    if workload.dataset_foreign && plan.loader.client.is_none() {
+        let file = arguments.write_yaml.as_deref().unwrap_or(Path::new(&data.workload));
+        messages::note(own_code(plan.loader.batch_size, file));
+    }
     if let (Some(out), Some(svg)) = (&arguments.out, &picture) {
         write_output(out, svg.as_bytes(), Some(arguments.force))?;
     }
     unsaved.map_or(Ok(Exit::Fine), |unsaved| Err(unsaved.into()))
+}
+
+/// Time for each ceiling.
+fn limit_of(budget_s: f64) -> Result<Duration, UsageError> {
+    let limit = Duration::try_from_secs_f64(budget_s / Rung::ALL.len() as f64);
+    match limit.ok().filter(|limit| *limit >= LEAST) {
+        Some(limit) => Ok(limit),
+        None => refuse(
+            format!("a `--budget` of {} is no time to measure in", units::seconds(budget_s)),
+            "each ceiling needs a moment: `30s`, `1m`",
+        ),
+    }
+}
+
+/// The next question, of files that others made.
+fn own_code(batch: u64, file: &Path) -> String {
+    let file = if file.as_os_str().is_empty() { Path::new("my.yaml") } else { file };
+    let command = calibrate::command(batch, &file.display().to_string());
+    format!("Your own code takes no time here. Measure it:\n  {command}")
 }
 
 /// Write a diagnosis into a new folder in `parent`.
@@ -172,38 +211,42 @@ fn diagnosis(
     }
 }
 
-fn tell(of: &Diagnosis, folder: Option<&Path>, json: bool) -> anyhow::Result<()> {
+/// Print it.
+pub(super) fn tell(of: &Diagnosis, folder: Option<&Path>, json: bool) -> anyhow::Result<()> {
     if json {
         messages::print_json(Schema::Diagnose.object(serde_json::to_value(of)?))?;
     } else {
-        messages::print_page(&page(of, folder))?;
+        messages::print_page(&page(of, &answer(of), folder))?;
     }
     Ok(())
 }
 
-fn page(of: &Diagnosis, folder: Option<&Path>) -> String {
-    let answer = format!("{}: {}", of.workload, words::answer(of));
+fn answer(of: &Diagnosis) -> String {
+    let meaning = words::meaning(of).map_or(String::new(), |says| format!("\nThat is: {says}"));
+    format!("{}{meaning}", words::answer(of))
+}
+
+fn page(of: &Diagnosis, answer: &str, folder: Option<&Path>) -> String {
+    let answer = format!("{}: {answer}", of.workload);
     let known = |rate: Option<f64>| text::known(rate, |rate| units::per_second(rate, ""));
     let known = |rate| known(rate).trim_end_matches(" /s").to_string();
     let bytes = |rate| text::known(rate, units::bytes_per_second_rounded);
     let mut rows: Vec<[String; 5]> = Vec::new();
     for one in &of.ceilings {
+        let within = one.interval().and_then(|own| own.relative_half_width());
         rows.push([
             words::name(one.name).into(),
             known(one.samples_per_second),
+            text::known(within, |share| format!("{:.0} %", 100.0 * share)),
             bytes(one.bytes_per_second),
-            text::known(one.measured_s, units::seconds),
             words::how(one),
         ]);
     }
     let (samples, rate) = (of.needed_samples_per_second, of.needed_bytes_per_second);
     let who = if samples.is_some() { "no accelerator waits" } else { "nothing is computed" };
-    rows.push(["needed".into(), known(samples), bytes(rate), "-".into(), who.into()]);
-    let table = text::table_of_numbers(
-        ["ceiling", "samples/s", "bytes/s", "measured", "how"],
-        rows,
-        &[1, 2, 3],
-    );
+    rows.push(["needed".into(), known(samples), "-".into(), bytes(rate), who.into()]);
+    let table =
+        text::table_of_numbers(["ceiling", "samples/s", "±", "bytes/s", "how"], rows, &[1, 2, 3]);
     let read = format!(
         "Read: {} of {}, by {}, in {}",
         units::counted(of.files, "file"),
@@ -215,11 +258,11 @@ fn page(of: &Diagnosis, folder: Option<&Path>) -> String {
     let again = again.filter(|of| of.1 < (1.0 - AGAIN_SHARE) * of.0).map(|of| {
         let [all, device] = [of.0, of.1].map(|bytes| units::bytes(bytes as u64));
         format!(
-            "\nA sample reads {all}, of which the device gives {device} and the page cache the rest"
+            "A sample reads {all}, of which the device gives {device} and the page cache the rest"
         )
     });
-    let read = read + &again.unwrap_or_default();
-    let read = read + &words::passed(of).map_or(String::new(), |says| format!("\n{says}"));
-    let results = folder.map(|folder| format!("\nResults: {}", folder.display()));
-    format!("{answer}\n\n{table}\n\n{read}{}", results.unwrap_or_default())
+    let results = folder.map(|folder| format!("Results: {}", folder.display()));
+    let notes = [Some(read), again, words::passed(of), results];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    format!("{answer}\n\n{table}\n\n{}", notes.join("\n"))
 }

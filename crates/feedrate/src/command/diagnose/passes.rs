@@ -17,8 +17,6 @@ use std::time::{Duration, Instant};
 
 /// Whoever waits for a run looks at it so often.
 const LOOK: Duration = Duration::from_millis(2);
-/// So many times as long a first step may take.
-const PATIENCE: u32 = 4;
 
 /// Runs of one kind, together.
 #[derive(Debug, Default)]
@@ -91,11 +89,11 @@ impl Passes {
     }
 }
 
-/// A run that ends after `limit`, and how long it was on the way.
+/// A run that ends after `limit`, without a step yet after `patience`, and how long it was on the way.
 pub(super) fn run(
     plan: &Plan,
     dataset: &OpenDataset,
-    limit: Duration,
+    [limit, patience]: [Duration; 2],
     signals: &Signals,
 ) -> anyhow::Result<(Record, Duration)> {
     let own = Signals { leave: Arc::clone(&signals.leave), ..Signals::default() };
@@ -104,14 +102,15 @@ pub(super) fn run(
     std::thread::scope(|scope| {
         let watch = || {
             let mut begun = None;
-            while !is_over.load(Relaxed) && !own.interrupted.load(Relaxed) {
+            // Until the last sample that counts is there: workers go on until they are stopped.
+            while !is_over.load(Relaxed) {
                 std::thread::sleep(LOOK);
                 if own.live.steps.load(Relaxed) == 0 {
                     continue;
                 }
                 let elapsed = begun.get_or_insert_with(Instant::now).elapsed();
-                let patience = if own.live.step.load(Relaxed) > 0 { 1 } else { PATIENCE };
-                let is_late = limit * patience <= elapsed;
+                let most = if own.live.step.load(Relaxed) > 0 { limit } else { patience };
+                let is_late = most <= elapsed;
                 let wanted = is_late || signals.interrupted.load(Relaxed);
                 own.interrupted.fetch_or(wanted, Relaxed);
             }

@@ -8,7 +8,7 @@ use feedrate_spec::workload::TimeSpec;
 
 impl Part<'_> {
     /// Runs with `client` of one worker, which has a core to itself.
-    fn alone(&self, name: Rung, client: Option<ClientPlan>) -> anyhow::Result<Passes> {
+    fn alone(&self, client: Option<ClientPlan>) -> anyhow::Result<Passes> {
         let mut plan = self.plan.clone();
         let loader = &mut plan.loader;
         (plan.accelerators, loader.workers, loader.group_accelerators) = (1, 1, 1);
@@ -19,11 +19,11 @@ impl Part<'_> {
         }
         plan.train.slow_accelerators.clear();
         plan.storage = unhindered(&plan.storage);
-        self.passes(name, &plan, self.dataset, Cache::AsIs)
+        self.passes(&plan, self.dataset, Cache::AsIs, self.round_limit())
     }
 
     pub(super) fn decode(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
-        let passes = self.alone(Rung::Decode, None)?;
+        let passes = self.alone(None)?;
         let samples = passes.io.samples as f64;
         let decode_s = passes.io.decode_ns as f64 / 1e9 / samples;
         if !decode_s.is_finite() {
@@ -45,7 +45,7 @@ impl Part<'_> {
     /// Workers that compute for it, and the training's process, which takes batches over between two steps.
     pub(super) fn client(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
         let (name, client) = (Rung::Client, self.plan.loader.client.as_ref());
-        let passes = self.alone(name, client.cloned())?;
+        let passes = self.alone(client.cloned())?;
         let (io, workers) = (&passes.io, self.plan.loader.workers);
         let batch = self.plan.loader.batch_size as f64;
         let each_s = |ns: u64, of: u64| if ns == 0 { 0.0 } else { ns as f64 / 1e9 / of as f64 };
