@@ -3,6 +3,7 @@ machine hardly change them; what the main process waits for a batch that is ther
 """
 
 import importlib
+import inspect
 import json
 import os
 import statistics
@@ -291,7 +292,7 @@ def main():
     module = importlib.import_module(os.path.splitext(os.path.basename(script))[0])
     make = getattr(module, function, None)
     if not callable(make):
-        own = [name for name, of in vars(module).items() if callable(of) and getattr(of, "__module__", None) == module.__name__]
+        own = [name for name, of in vars(module).items() if inspect.isfunction(of) and of.__module__ == module.__name__]
         there = f"name one of {', '.join(own)}" if own else "write one"
         sys.exit(f"`{script}` has no function `{function}`\n  hint: {there}; it takes no arguments and returns your Dataset or DataLoader")
     made = make()

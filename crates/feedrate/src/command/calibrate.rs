@@ -13,7 +13,7 @@ use feedrate_measure::record::file::read_text;
 use feedrate_report::output::Schema;
 use feedrate_results::load_run;
 use feedrate_run::system;
-use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::plan::{LoaderPlan, Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, Strictness, client_costs};
 use feedrate_study::bash;
@@ -106,10 +106,14 @@ pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> 
     finish(arguments, before, &told, &told.section(&arguments.made_by), told.sample_bytes)
 }
 
-/// The command that measures somebody's code for batches of so many, into the workload `file`.
-pub(super) fn command(batch: u64, file: &str) -> String {
-    let (made_by, batch) = ("train.py:make_dataset", batch.to_string());
-    bash::command(&["feedrate", "calibrate", made_by, "--batch", &batch, "-o", file])
+/// The command that measures somebody's code as `loader` is used, into the workload `file`.
+pub(super) fn command(loader: &LoaderPlan, file: &str) -> String {
+    let [batch, workers] = [loader.batch_size, loader.workers.into()].map(|of| of.to_string());
+    let mut words = vec!["feedrate", "calibrate", "train.py:make_dataset", "--batch", &batch];
+    if loader.workers > 0 {
+        words.extend(["--workers", &workers]);
+    }
+    bash::command(&[&words[..], &["-o", file]].concat())
 }
 
 /// Say it, or write it into a workload.
@@ -141,8 +145,11 @@ fn written(file: &Path, sample_bytes: f64) -> String {
     let next = bash::command(&["feedrate", "diagnose", &name]);
     let resolved = resolve_silently(&DataArguments::from_name(&name), Request::default());
     let rate = resolved.ok().and_then(|(of, _)| client_rate(&of.plan, sample_bytes));
-    let rate = rate.map_or(String::new(), |rate| format!(": {rate} at most, whatever the storage"));
-    format!("{name} has your code{rate}; `{next}` measures the parts beside it")
+    let rate = rate.map_or_else(
+        || "your code is in it".to_string(),
+        |rate| format!("with your code at most {rate}, whatever the storage"),
+    );
+    format!("{name}: {rate}; `{next}` measures the parts beside it")
 }
 
 /// `310 of 1280 samples/s that are needed`.

@@ -257,7 +257,7 @@ fn of_the_job(arguments: &RunArguments, record: &Record) -> Option<String> {
         }
         None => {
             let file = if data.workload.is_empty() { "my.yaml" } else { &data.workload };
-            ("your own code, measured once", calibrate::command(plan.loader.batch_size, file))
+            ("your own code, measured once", calibrate::command(&plan.loader, file))
         }
     };
     Some(format!("Your job's question, with {whose}:\n  {command}"))

@@ -25,7 +25,7 @@ use feedrate_results::diagnosis::{
 };
 use feedrate_run::ranks::Ranks;
 use feedrate_run::system;
-use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::plan::{LoaderPlan, Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
 use passes::PerSample;
@@ -134,7 +134,7 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     tell(&diagnosis, folder.as_deref(), data.json)?;
     if workload.dataset_foreign && plan.loader.client.is_none() {
         let file = arguments.write_yaml.as_deref().unwrap_or(Path::new(&data.workload));
-        messages::note(own_code(plan.loader.batch_size, file));
+        messages::note(own_code(&plan.loader, file));
     }
     if let (Some(out), Some(svg)) = (&arguments.out, &picture) {
         write_output(out, svg.as_bytes(), Some(arguments.force))?;
@@ -155,9 +155,9 @@ fn limit_of(budget_s: f64) -> Result<Duration, UsageError> {
 }
 
 /// The next question, of files that others made.
-fn own_code(batch: u64, file: &Path) -> String {
+fn own_code(loader: &LoaderPlan, file: &Path) -> String {
     let file = if file.as_os_str().is_empty() { Path::new("my.yaml") } else { file };
-    let command = calibrate::command(batch, &file.display().to_string());
+    let command = calibrate::command(loader, &file.display().to_string());
     format!("Your own code takes no time here. Measure it:\n  {command}")
 }
 

@@ -12,6 +12,10 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+/// There are fewer rounds, but so many, where they take so many times the time that was given.
+const ROUNDS_LEAST: u32 = 3;
+const LATE: u32 = 2;
+
 /// One part, measured again and again.
 struct Rounds {
     name: Rung,
@@ -62,8 +66,10 @@ impl Part<'_> {
         let has_client = self.plan.loader.client.is_some();
         let parts = Rung::ALL.into_iter().filter(|of| *of != Rung::Client || has_client);
         let mut parts: Vec<Rounds> = parts.map(Rounds::new).collect();
-        let (names, at) = (parts.iter().map(|of| of.name).collect::<Vec<_>>(), AtomicUsize::new(0));
-        let at = Arc::new(at);
+        let names: Vec<Rung> = parts.iter().map(|of| of.name).collect();
+        // The last of them comes first.
+        let at = Arc::new(AtomicUsize::new(names.len() - 1));
+        let all_limit = self.limit * names.len() as u32;
         let _line = self.line(names, Arc::clone(&at));
         let begun = Instant::now();
         // What a sample costs the others rest on; it has the time of a whole ceiling.
@@ -71,6 +77,9 @@ impl Part<'_> {
         let (per_sample, first_took) = (first.per_sample(), begun.elapsed());
         let mut first = Some(self.of_passes(Rung::Loader, &first, per_sample));
         for round in 0..ROUNDS {
+            if round >= ROUNDS_LEAST && all_limit * LATE <= begun.elapsed() {
+                break;
+            }
             for index in 0..parts.len() {
                 at.store(round as usize * parts.len() + index, Relaxed);
                 let from_memory = parts[1].is_told(NotMeasured::StaysInMemory);
