@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 /// Reading threads of all accelerators together, at most.
 const WORKERS_MAX: u64 = 8;
 const BATCH: u64 = 32;
+/// Steps of an accelerator, at least: a small folder is over in a moment.
+const STEPS_LEAST: u64 = 50;
 /// Kinds of files that are told by their names.
 const TOLD_MAX: usize = 8;
 
@@ -91,7 +93,7 @@ pub(crate) fn resolve_found(
     request: Request,
 ) -> anyhow::Result<(FoundFolder, Resolved)> {
     let found = scan(folder, names)?;
-    let source = found.source(data.accelerators.unwrap_or(1));
+    let source = found.source(&data.overrides, data.accelerators.unwrap_or(1));
     let (resolved, warnings) = resolve_source(&source, data, request)?;
     resolve::tell_warnings(&warnings);
     found.tell(&data.overrides, resolved.plan.accelerators);
@@ -252,6 +254,13 @@ fn workload_of(folder: &Path) -> String {
     WORKLOADS.iter().find(makes_it).map_or("WORKLOAD", |workload| workload.name).into()
 }
 
+/// The value that `overrides` give a key.
+fn given<'a>(overrides: &'a [String], key: &str) -> Option<&'a str> {
+    let mut values =
+        overrides.iter().rev().filter_map(|of| of.trim_start_matches('+').split_once('='));
+    values.find(|(given, _)| *given == key).map(|(_, value)| value)
+}
+
 fn told(kinds: &[(String, u64)]) -> String {
     let told = kinds.iter().take(TOLD_MAX);
     let mut told: Vec<String> =
@@ -303,7 +312,7 @@ impl FoundFolder {
     }
 
     /// The workload that trains on them, by `accelerators`.
-    pub(crate) fn source(&self, accelerators: u32) -> WorkloadSource {
+    pub(crate) fn source(&self, overrides: &[String], accelerators: u32) -> WorkloadSource {
         let name = resolve::stem(&self.folder);
         let workers = self.workers(accelerators);
         let batch = self.batch(accelerators);
@@ -317,7 +326,7 @@ impl FoundFolder {
         if !self.has(Ability::HoldsFiles) {
             yaml += "  sample_shuffle: seed\n";
         }
-        yaml += "train:\n  epochs: 1\n";
+        yaml += &format!("train:\n  epochs: {}\n", self.epochs(overrides, accelerators));
         WorkloadSource { name, file: self.folder.display().to_string(), yaml }
     }
 
@@ -358,24 +367,34 @@ impl FoundFolder {
         BATCH.min(self.samples / u64::from(accelerators.max(1))).max(1)
     }
 
+    /// As many as make enough steps.
+    fn epochs(&self, overrides: &[String], accelerators: u32) -> u64 {
+        let batch = given(overrides, "reader.batch_size").and_then(|text| text.parse().ok());
+        let batch = batch.unwrap_or_else(|| self.batch(accelerators));
+        let each = batch.saturating_mul(accelerators.into()).max(1);
+        STEPS_LEAST.div_ceil((self.samples / each).max(1))
+    }
+
     fn workers(&self, accelerators: u32) -> u64 {
         (WORKERS_MAX.min(threads() as u64) / u64::from(accelerators.max(1))).max(1)
     }
 
     /// Say what was assumed, but for keys that `overrides` give, and what was left out.
     pub(crate) fn tell(&self, overrides: &[String], accelerators: u32) {
-        let is_given =
-            |key: &str| overrides.iter().any(|of| of.trim_start_matches('+').starts_with(key));
+        let epochs = match self.epochs(overrides, accelerators) {
+            1 => "one epoch".into(),
+            epochs => format!("{epochs} epochs, for {STEPS_LEAST} steps or more"),
+        };
         let workers = units::counted(self.workers(accelerators), "worker");
         let assumed = [
             (
-                "reader.read_threads=",
+                "reader.read_threads",
                 format!("{workers}, as many as cores (`--workers` is your `num_workers`)"),
             ),
-            ("reader.batch_size=", format!("batches of {} (`--batch`)", self.batch(accelerators))),
-            ("train.epochs=", "one epoch".to_string()),
+            ("reader.batch_size", format!("batches of {} (`--batch`)", self.batch(accelerators))),
+            ("train.epochs", epochs),
         ];
-        let assumed = assumed.into_iter().filter(|(key, _)| !is_given(key));
+        let assumed = assumed.into_iter().filter(|(key, _)| given(overrides, key).is_none());
         let assumed: Vec<String> = assumed.map(|(_, what)| what).collect();
         if !assumed.is_empty() {
             messages::note(format!("assumed: {}", assumed.join(", ")));

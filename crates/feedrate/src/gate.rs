@@ -142,6 +142,10 @@ mod tests {
         let mut without_compute = record();
         without_compute.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
         check(&without_compute, Some(0.0), &[], Exit::Undecided);
+        let mut busy = simple(&[(500, 500, 0, 1_000_000); 20]);
+        check(&busy, Some(90.0), &["storage-bound"], Exit::Unmet);
+        busy.epochs[0].host.cpu_busy_share = Some(0.97);
+        check(&busy, Some(90.0), &["storage-bound"], Exit::Undecided);
         let mut cached = simple(&[(0, 500, 0, 1_000_000); 20]);
         check(&cached, Some(100.0), &[], Exit::Fine);
         cached.epochs[0].host.process_device_read_bytes = Some(0);

@@ -154,10 +154,27 @@ pub(crate) fn print_page(text: &str) -> Result<(), StdoutError> {
 
 /// The same, no longer than the screen of a terminal: lines that do not fit are left out. `last` ends it in any case, and says where they are.
 pub(crate) fn print_screen(text: &str, last: &str) -> Result<(), StdoutError> {
-    let size = terminal_size::terminal_size_of(io::stdout());
-    let rows = size.map(|(_, height)| usize::from(height.0));
-    let wrap = |text: &str| text::wrapped(&escape::lines(text), terminal_width(io::stdout()));
-    print_page(&text::fitted(&wrap(text), &wrap(last), rows))
+    print_page(&text::fitted(
+        &as_wide_as_the_terminal(text),
+        &as_wide_as_the_terminal(last),
+        rows(),
+    ))
+}
+
+/// The same in full. Where a terminal has too few rows for it, the answer that it begins with also ends it.
+pub(crate) fn print_answered(answer: &str, rest: &str) -> Result<(), StdoutError> {
+    let [text, answer] =
+        [format!("{answer}\n\n{rest}"), answer.into()].map(|of| as_wide_as_the_terminal(&of));
+    print_page(&text::begun_again(&text, &answer, rows()))
+}
+
+fn as_wide_as_the_terminal(text: &str) -> String {
+    text::wrapped(&escape::lines(text), terminal_width(io::stdout()))
+}
+
+/// Rows of the terminal that data goes to.
+fn rows() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(_, height)| usize::from(height.0))
 }
 
 /// Columns of the terminal that data goes to; `None` of a file or program.

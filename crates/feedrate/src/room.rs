@@ -16,28 +16,51 @@ const SHARE_MAX: f64 = 0.95;
 
 /// Too little room for a dataset.
 pub(crate) struct Shortage {
-    pub(crate) needed_bytes: u64,
+    needed_bytes: u64,
     pub(crate) free_bytes: u64,
-    root: PathBuf,
+    /// `None` where it is what was asked for that is too little.
+    root: Option<PathBuf>,
+}
+
+/// Room that a dataset must not take.
+#[derive(Default)]
+pub(crate) struct Reserved {
+    /// For datasets that are made before it.
+    pub(crate) taken_bytes: u64,
+    /// One part in so many of what is free.
+    pub(crate) part: Option<u64>,
+    /// All beyond this, by `--max-data`.
+    pub(crate) beyond_bytes: Option<u64>,
+}
+
+impl Shortage {
+    /// Whether it is the storage that has too little, not what was asked for.
+    pub(crate) fn is_of_storage(&self) -> bool {
+        self.root.is_some()
+    }
 }
 
 impl Display for Shortage {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let [needed, free] = [self.needed_bytes, self.free_bytes].map(units::bytes);
-        write!(
-            f,
-            "the dataset needs {needed}, but only {free} are free in `{}`",
-            self.root.display()
-        )
+        write!(f, "the dataset needs {needed}, but ")?;
+        match &self.root {
+            Some(root) => write!(f, "only {free} are free in `{}`", root.display()),
+            None => write!(f, "`--max-data` leaves {free}"),
+        }
     }
 }
 
-/// `None` where the dataset of `plan` has room below `root` beside others that will take so many bytes, and where nobody knows.
-pub(crate) fn shortage(plan: &Plan, root: &Path, taken_bytes: u64) -> Option<Shortage> {
+/// `None` where the dataset of `plan` has room below `root` without what is reserved, and where nobody knows.
+pub(crate) fn shortage(plan: &Plan, root: &Path, reserved: &Reserved) -> Option<Shortage> {
     let needed_bytes = to_generate_bytes(plan, root);
-    let free_bytes = free_bytes(plan, root)?.saturating_sub(taken_bytes);
-    let is_short = free_bytes < needed_bytes;
-    is_short.then(|| Shortage { needed_bytes, free_bytes, root: root.into() })
+    let free = free_bytes(plan, root).map(|free| {
+        free.saturating_sub(reserved.part.map_or(0, |of| free / of) + reserved.taken_bytes)
+    });
+    let most = reserved.beyond_bytes.filter(|most| free.is_none_or(|free| *most < free));
+    let free_bytes = most.or(free)?;
+    let root = most.is_none().then(|| root.into());
+    (free_bytes < needed_bytes).then_some(Shortage { needed_bytes, free_bytes, root })
 }
 
 /// Bytes of the dataset of `plan`; none where some of it is there already, of which generation knows more.
@@ -77,7 +100,7 @@ pub(crate) fn refuse_without(
     data: &DataArguments,
     request: &Request,
 ) -> Result<(), UsageError> {
-    match shortage(plan, root, 0) {
+    match shortage(plan, root, &Reserved::default()) {
         Some(short) => Err(UsageError::new(short.to_string(), hint(data, request, &short))),
         None => Ok(()),
     }

@@ -54,7 +54,11 @@ pub(crate) fn print(
             messages::print_json(Schema::Run.object(object))?;
         }
         Told::Answer => messages::print_page(&brief(summary, record, found, next))?,
-        Told::Details => messages::print_page(&page(summary, record))?,
+        Told::Details => {
+            let mut lines = vec![answer(summary, record)];
+            lines.extend(client_line(record));
+            messages::print_answered(&lines.join("\n"), &details(summary, record))?;
+        }
     }
     Ok(())
 }
@@ -144,10 +148,8 @@ fn answer(summary: &Summary, record: &Record) -> String {
     lines.replacen(&head, &text::answer_head(answer.kind, &head), 1)
 }
 
-fn page(summary: &Summary, record: &Record) -> String {
-    let answer = [answer(summary, record)].into_iter().chain(client_line(record));
-    let answer: Vec<String> = answer.collect();
-    let mut parts = vec![answer.join("\n"), head(summary, record)];
+fn details(summary: &Summary, record: &Record) -> String {
+    let mut parts = vec![head(summary, record)];
     if !record.plan.is_checkpoints_alone() {
         parts.extend([figures(summary, record), epochs(&summary.per_epoch)]);
         parts.push(phases(&summary.phases));
@@ -181,19 +183,8 @@ fn head(summary: &Summary, record: &Record) -> String {
 
 fn figures(summary: &Summary, record: &Record) -> String {
     let figures = &summary.figures;
-    let (exclude, target) =
-        (record.plan.metric.exclude_start_steps, record.plan.metric.au_target_percent);
-    let excluded = if exclude == 1 { "step".into() } else { format!("{exclude} steps") };
-    let mut rows = vec![
-        ("AU all steps", format!("{}   nothing left out", known(figures, &AU_ALL_STEPS))),
-        (
-            "AU windowed",
-            format!(
-                "{}   first {excluded} left out, as DLIO; asked for: {target:.0} %",
-                known(figures, &AU_WINDOWED),
-            ),
-        ),
-        ("AU sustained", sustained(figures)),
+    let mut rows = utilisations(summary, record);
+    rows.extend([
         ("Delivered", both(figures, &DELIVERED_WHOLE, &DELIVERED_WINDOWED)),
         ("Nominal", both(figures, &NOMINAL_WHOLE, &NOMINAL_WINDOWED)),
         ("Samples", both(figures, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
@@ -201,7 +192,7 @@ fn figures(summary: &Summary, record: &Record) -> String {
             "Time",
             shares(figures, &[("load", &LOAD_S), ("compute", &COMPUTE_S), ("barrier", &BARRIER_S)]),
         ),
-    ];
+    ]);
     if figures.value(&LOAD_S).is_some_and(|s| s > 0.0) {
         let parts = [
             ("open", &STALL_OPEN),
@@ -227,6 +218,22 @@ fn figures(summary: &Summary, record: &Record) -> String {
     let own = METRICS.iter().filter(|metric| metric.shown == Shown::OwnLine);
     rows.extend(own.map(|metric| (metric.title, known(figures, metric))));
     text::rows(&rows)
+}
+
+/// That of the answer first.
+fn utilisations(summary: &Summary, record: &Record) -> Vec<(&'static str, String)> {
+    let (figures, exclude) = (&summary.figures, record.plan.metric.exclude_start_steps);
+    let excluded = if exclude == 1 { "step".into() } else { format!("{exclude} steps") };
+    let left_out = format!("   first {excluded} left out, as DLIO");
+    let mut rows = vec![
+        ("AU sustained", sustained(figures)),
+        ("AU all steps", known(figures, &AU_ALL_STEPS) + "   nothing left out"),
+        ("AU windowed", known(figures, &AU_WINDOWED) + &left_out),
+    ];
+    let Some(kind) = summary.answer.au_kind else { return rows };
+    rows.swap(0, usize::from(kind == AU_ALL_STEPS.id.name()));
+    rows[0].1 += ": the answer's AU, the one to quote";
+    rows
 }
 
 /// How files were read, a row each of what is known.
@@ -429,11 +436,10 @@ fn phases(phases: &[Phase]) -> String {
 
 /// One epoch in a line, where there is no terminal to draw on; its AU only where steps compute.
 pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32, computes: bool) -> String {
-    let au = if computes {
-        format!(" AU {},", known(&epoch.figures, &AU_ALL_STEPS))
-    } else {
-        String::new()
-    };
+    // As in the answer.
+    let figures = &epoch.figures;
+    let au = figures.value(&AU_SUSTAINED).or_else(|| figures.value(&AU_ALL_STEPS));
+    let au = if computes { format!(" AU {},", text::known(au, percent)) } else { String::new() };
     format!(
         "epoch {}/{epochs}: {} in {},{au} {}",
         epoch.epoch,
@@ -462,8 +468,8 @@ pub(crate) fn checkpoint_line(checkpoint: &CheckpointRecord) -> String {
 pub(crate) fn doubts(summary: &Summary) -> String {
     let mut all = "Doubts:".to_string();
     for Doubt { severity, name, evidence, advice, .. } in &summary.doubts {
-        let severity = text::severity(*severity);
-        all += &format!("\n  [{severity}] {name}: {evidence}\n    {advice}");
+        let named = format!("[{}] {name}", text::severity(*severity));
+        all += &format!("\n  {named}: {evidence}\n    {advice}");
     }
     all
 }

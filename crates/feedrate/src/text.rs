@@ -192,8 +192,20 @@ pub(crate) fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
         all => {
             let shown = free.saturating_sub(2);
             let left_out = all - shown;
-            format!("{}\n… {left_out} more lines\n\n{last}", lines[..shown].join("\n"))
+            format!(
+                "{}\n… {left_out} more lines: `--all` shows them\n\n{last}",
+                lines[..shown].join("\n")
+            )
         }
+    }
+}
+
+/// The text, with its begin once more at its end where so many rows scroll that away.
+pub(crate) fn begun_again(text: &str, begin: &str, rows: Option<usize>) -> String {
+    if rows.is_some_and(|rows| rows <= text.lines().count()) {
+        format!("{text}\n\n{begin}")
+    } else {
+        text.into()
     }
 }
 
@@ -342,10 +354,17 @@ mod tests {
             ("a\nb\nc", None, "a\nb\nc\n\nlast"),
             ("a\nb\nc", Some(6), "a\nb\nc\n\nlast"),
             ("a\nb\nc", Some(5), "a\nb\nc\nlast"),
-            ("a\nb\nc\nd", Some(5), "a\n… 3 more lines\n\nlast"),
+            ("a\nb\nc\nd", Some(5), "a\n… 3 more lines: `--all` shows them\n\nlast"),
         ] {
             assert_eq!(fitted(text, "last", rows), expected);
             assert!(rows.is_none_or(|rows| expected.lines().count() < rows));
+        }
+    }
+
+    #[test]
+    fn what_scrolls_away_is_told_again() {
+        for (rows, expected) in [(None, "a\nb"), (Some(3), "a\nb"), (Some(2), "a\nb\n\na")] {
+            assert_eq!(begun_again("a\nb", "a", rows), expected);
         }
     }
 

@@ -6,7 +6,8 @@ use crate::dataset::{self, is_in_folder};
 use crate::exit::Interrupted;
 use crate::probe::Probes;
 use crate::resolve::Resolved;
-use crate::{catalog, messages, progress, results};
+use crate::room::{self, Reserved};
+use crate::{messages, progress, results};
 use anyhow::Context;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_analysis::trial::{self, MATTERS_POINTS};
@@ -19,7 +20,6 @@ use feedrate_measure::metric::{
 use feedrate_measure::stats;
 use feedrate_measure::summary::Summary;
 use feedrate_results::trials::{Outcome, Tried};
-use feedrate_run::system;
 use feedrate_spec::plan::{DatasetPlan, Plan};
 use feedrate_spec::units;
 use std::fs;
@@ -283,7 +283,9 @@ impl<'a> Trials<'a> {
             return Ok(None);
         }
         let beside = if is_dataset { data_root.parent().unwrap_or(data_root) } else { data_root };
-        refuse_without_room(plan, beside)?;
+        if let Some(short) = room::shortage(plan, beside, &Reserved::default()) {
+            anyhow::bail!("{short}");
+        }
         self.made.root(beside).map(Some)
     }
 }
@@ -341,19 +343,6 @@ fn refuse_kept_copy(plan: &Plan, data_root: &Path) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-fn refuse_without_room(plan: &Plan, folder: &Path) -> anyhow::Result<()> {
-    let needed = catalog::estimate(plan).file_bytes;
-    let free = system::mount_of(folder).map(|mount| mount.free_bytes);
-    match free.filter(|free| *free <= needed) {
-        Some(free) => anyhow::bail!(
-            "its dataset takes {}, and {} are free beside the other",
-            units::bytes(needed),
-            units::bytes(free)
-        ),
-        None => Ok(()),
-    }
 }
 
 /// A folder of datasets that nobody else has, which ends with the trials.

@@ -45,6 +45,8 @@ names! {
     pub enum UnknownBecause {
         /// Memory served the bytes.
         CacheFed = "cache-fed",
+        /// The cores of the machine were busy, so that reading may have waited for them.
+        CpuSaturated = "cpu-saturated",
         /// Its numbers must not be used.
         Invalid = "invalid",
         /// It failed, was killed, or is still going on.
@@ -114,7 +116,9 @@ impl Answer {
         let au_percent = au.map(|(_, percent)| percent);
         let unknown = unknown_because(derived, doubts, verdict.name);
         let kind = match (unknown, au_percent) {
-            (Some(UnknownBecause::CacheFed), None) => AnswerKind::Rate,
+            (Some(UnknownBecause::CacheFed | UnknownBecause::CpuSaturated), None) => {
+                AnswerKind::Rate
+            }
             (Some(_), _) => AnswerKind::Unknown,
             _ if plan.is_checkpoints_alone() => AnswerKind::Checkpoints,
             (None, None) => AnswerKind::Rate,
@@ -205,6 +209,7 @@ fn unknown_because(derived: &Derived, doubts: &[Doubt], bound: Bound) -> Option<
         _ if !record.complete && is_interrupted => Some(UnknownBecause::Interrupted),
         _ if !record.complete => Some(UnknownBecause::Incomplete),
         Bound::CacheFed => Some(UnknownBecause::CacheFed),
+        Bound::CpuSaturated => Some(UnknownBecause::CpuSaturated),
         bound if is_invalid || bound == Bound::Invalid => Some(UnknownBecause::Invalid),
         _ => None,
     }
@@ -311,6 +316,16 @@ mod tests {
         check(
             |r| {
                 cached(r);
+                without_compute(r);
+            },
+            AnswerKind::Rate,
+            None,
+        );
+        let busy = |r: &mut Record| r.epochs[0].host.cpu_busy_share = Some(0.97);
+        check(busy, AnswerKind::Unknown, Some(UnknownBecause::CpuSaturated));
+        check(
+            |r| {
+                busy(r);
                 without_compute(r);
             },
             AnswerKind::Rate,

@@ -2,7 +2,7 @@
 
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
-use crate::doubt::{Doubt, Severity};
+use crate::doubt::{CPU_SATURATED, Doubt, Severity};
 use crate::facts::Facts;
 use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, LOAD_S, STALL_SKEW};
 use crate::record::Record;
@@ -33,6 +33,8 @@ names! {
         BarrierBound = "barrier-bound",
         /// Most bytes came from memory, so nothing is known about the storage.
         CacheFed = "cache-fed",
+        /// The cores of this machine were busy: reading may have waited for them, so nothing is known about the storage.
+        CpuSaturated = "cpu-saturated",
         /// Only checkpoints were written or read: nothing was trained.
         CheckpointsOnly = "checkpoints-only",
         /// There is no result that may be judged.
@@ -77,6 +79,9 @@ impl Bound {
             Bound::CacheFed => {
                 "{read_bytes} were read{from}: memory served the rest, and nothing is shown about the storage."
             }
+            Bound::CpuSaturated => {
+                "Most of the wait was opening and reading, but {saturated}: these may have waited for a core, and nothing is shown about the storage."
+            }
             Bound::CheckpointsOnly | Bound::Invalid => "",
         }
     }
@@ -96,9 +101,17 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     let Some(waits) = Waits::new(derived) else {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
     };
+    let saturated = doubts.iter().find(|doubt| doubt.name == CPU_SATURATED);
     let bound = bound(derived, &waits);
     let name = match bound {
         Bound::ComputeBound | Bound::StorageBound if derived.is_memory_served() => Bound::CacheFed,
+        // A throttle or delay takes as long on an idle machine.
+        Bound::StorageBound if saturated.is_some() && !derived.reads_are_emulated() => {
+            Bound::CpuSaturated
+        }
+        Bound::MetadataBound if saturated.is_some() && !derived.opens_are_emulated() => {
+            Bound::CpuSaturated
+        }
         other => other,
     };
     let for_what = match derived.value(&STALL_SKEW) {
@@ -109,7 +122,9 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
         "An accelerator computed for {{compute_s}}, waited {{data_s}} {for_what}. {}",
         name.reason()
     );
-    Verdict { name, evidence: facts(name, derived, &waits).render(&template) }
+    let facts = facts(name, derived, &waits);
+    let facts = facts.with_known("saturated", saturated.map(|doubt| doubt.evidence.as_str()));
+    Verdict { name, evidence: facts.render(&template) }
 }
 
 /// Waits for others are in the compute time.
@@ -371,6 +386,37 @@ mod tests {
         check(Bound::DecodeBound, "", |r| {
             cached(r);
             stall(r, 0, 1, 9, 0);
+        });
+    }
+
+    #[test]
+    fn busy_cores_leave_open_what_a_read_waited_for() {
+        let busy = |r: &mut Record, share| r.epochs[0].host.cpu_busy_share = Some(share);
+        check(Bound::StorageBound, "", |r| busy(r, 0.95));
+        let why = "the 8 cores were 97 % busy in an epoch: these may have waited for a core";
+        check(Bound::CpuSaturated, why, |r| busy(r, 0.97));
+        check(Bound::CpuSaturated, why, |r| {
+            busy(r, 0.97);
+            stall(r, 6, 3, 1, 0);
+        });
+        // Of these the cores are the part that is slow, or nothing is.
+        check(Bound::DecodeBound, "", |r| {
+            busy(r, 0.97);
+            stall(r, 1, 2, 7, 0);
+        });
+        check(Bound::ComputeBound, "", |r| {
+            busy(r, 0.97);
+            r.plan.metric.au_target_percent = 50.0;
+        });
+        // 20 MB take 10 s of the throttle.
+        check(Bound::StorageBound, "", |r| {
+            busy(r, 0.97);
+            r.plan.storage.throttle_bytes_per_second = Some(2e6);
+        });
+        check(Bound::CacheFed, "", |r| {
+            busy(r, 0.97);
+            r.epochs[0].host.process_device_read_bytes = Some(0);
+            r.epochs[0].host.resident_before_bytes = Some(20_000_000);
         });
     }
 

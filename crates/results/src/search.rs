@@ -2,8 +2,10 @@
 
 use crate::place::read_json;
 use feedrate_measure::stats::Interval;
+use feedrate_measure::verdict::Bound;
 use feedrate_spec::names;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The key of a search for a number of accelerators.
@@ -131,5 +133,25 @@ impl SearchResult {
     /// That of a folder; `None` of one that is of no search, or of one that another version wrote.
     pub fn read(folder: &Path) -> Option<Self> {
         read_json(&folder.join(SEARCH_FILE))
+    }
+
+    /// Whether it ends where the cores of the machine were busy, so that the storage may do for more.
+    pub fn ends_at_busy_cores(&self) -> bool {
+        self.at(self.found.fails).any(|of| of.verdict == Bound::CpuSaturated.name())
+    }
+
+    /// Doubts beside the runs that decide, with the numbers of these.
+    pub fn doubts_at_edge(&self) -> BTreeMap<&str, Vec<u64>> {
+        let mut doubts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        for of in self.at(self.found.certain).chain(self.at(self.found.fails)) {
+            for name in &of.doubts {
+                doubts.entry(name).or_default().push(of.number);
+            }
+        }
+        doubts
+    }
+
+    fn at(&self, number: Option<u64>) -> impl Iterator<Item = &SearchedNumber> {
+        self.numbers.iter().filter(move |of| Some(of.number) == number)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Case, Cost, Proposal, Rule};
 use feedrate_measure::answer::{AnswerKind, UnknownBecause};
-use feedrate_measure::doubt::{PAGE_CACHE, Severity};
+use feedrate_measure::doubt::{CPU_SATURATED, PAGE_CACHE, Severity};
 
 pub(super) static RULE: Rule = Rule {
     name: "run_again",
@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
 fn propose(case: &Case) -> Option<Proposal> {
     let cause = case.doubts.iter().find(|doubt| match case.answer.unknown_because {
         Some(UnknownBecause::CacheFed) => doubt.name == PAGE_CACHE,
+        Some(UnknownBecause::CpuSaturated) => doubt.name == CPU_SATURATED,
         _ => doubt.severity == Severity::Invalid,
     });
     cause.filter(|doubt| !doubt.advice.is_empty()).map(|doubt| {

@@ -31,7 +31,9 @@ pub(super) fn plan_of(arguments: &DataArguments, request: Request) -> anyhow::Re
     let is_ours = !plan.is_checkpoints_alone() && !resolved.workload.dataset_foreign;
     // A plan needs no storage, until one is named or it is that of a run.
     let has_storage = arguments.data.is_some() || request.processes.is_some();
-    let short = (is_ours && has_storage).then(|| room::shortage(plan, data_root, 0)).flatten();
+    let short = (is_ours && has_storage)
+        .then(|| room::shortage(plan, data_root, &room::Reserved::default()))
+        .flatten();
     if arguments.json {
         messages::print_json(Schema::Plan.object(serde_json::json!({
             "plan": resolved.plan,

@@ -25,7 +25,9 @@ fn theirs(test: &Test, format: &str, ending: &str, more: &[&str]) {
 }
 
 fn folder_run(test: &Test, more: &[&str]) -> Value {
-    let answer = test.feedrate(&[&["run", "--data", "theirs", "--json", "--quiet"], more].concat());
+    let answer = test.feedrate(
+        &[&["run", "--data", "theirs", "train.epochs=1", "--json", "--quiet"], more].concat(),
+    );
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     answer.json()
 }
@@ -173,8 +175,11 @@ fn what_is_not_taken_is_told() {
     assert_eq!(lines.next(), Some(left));
     let answer = test.feedrate(&["run", "--data", "theirs", "--write-yaml", "mine.yaml"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
+    // All nine are a batch, and an epoch one step.
+    let epochs = "batches of 9 (`--batch`), 50 epochs, for 50 steps or more\n";
     assert!(answer.stderr.contains("assumed: ") && answer.stderr.contains(left), "{answer:?}");
-    let epoch = answer.stderr.lines().find(|line| line.starts_with("epoch 1/1: "));
+    assert!(answer.stderr.contains(epochs), "{answer:?}");
+    let epoch = answer.stderr.lines().find(|line| line.starts_with("epoch 50/50: "));
     assert!(epoch.is_some_and(|line| !line.contains("AU")), "without compute: {answer:?}");
     let told: Vec<&str> = answer.stdout.lines().collect();
     assert_eq!(told[0], format!("{first}; compute time unknown: the loader's ceiling"));
@@ -189,7 +194,7 @@ fn what_is_not_taken_is_told() {
     assert!(job.stdout.contains("Client: pytorch-jpeg, the job's question"), "{job:?}");
     assert!(!job.stdout.contains("Your job's question"), "{job:?}");
     let again = test.feedrate(&["run", "mine.yaml", "--foreign", "--json", "--compute", "1ms"]);
-    assert_eq!(again.json()["latency"]["sample"]["count"], 9, "{}", again.stderr);
+    assert_eq!(again.json()["latency"]["sample"]["count"], 50 * 9, "{}", again.stderr);
     test.feedrate(&["run", "--data", "theirs", "--results", "theirs/results"])
         .refuses(2, &["--results"]);
     test.feedrate(&["run", "--data", "nowhere"]).refuses(2, &["`--data nowhere` is not there"]);
@@ -227,7 +232,7 @@ fn files_of_no_known_format_are_read_whole() {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         }
-        let answer = test.feedrate(&["run", "--data", "theirs", "--json"]);
+        let answer = test.feedrate(&["run", "--data", "theirs", "train.epochs=1", "--json"]);
         let told = answer.json();
         assert_eq!(
             (&told["found"]["format"], &told["found"]["kind"]),
@@ -286,7 +291,8 @@ fn splits_and_uneven_shards_of_real_libraries() {
         ("jpeg", "jpeg", 6, 6),
     ] {
         let folder = format!("theirs/{folder}");
-        let asked = ["run", "--data", &folder, "--json", "--quiet", "--batch", "2"];
+        let asked =
+            ["run", "--data", &folder, "train.epochs=1", "--json", "--quiet", "--batch", "2"];
         let answer = test.feedrate(&asked);
         assert_eq!(answer.code, 0, "{folder}: {}", answer.stderr);
         let json = answer.json();

@@ -290,6 +290,14 @@ fn a_dataset_is_no_larger_than_there_is_room_for() {
     ] {
         assert!(page.contains(words), "{page}");
     }
+    // With 10.5 MB in all, 8, 32 and then 120 files are made.
+    let page = test.feedrate(&["scale", "workload.yaml", "--max-data", "10.5MB", "--dry-run"]);
+    assert!(page.stdout.contains("for 16 accelerators, the dataset needs"), "{page:?}");
+    assert!(page.stdout.contains("but `--max-data` leaves 14.2 kB"), "{page:?}");
+    assert!(page.stdout.contains("enough for 15 accelerators"), "{page:?}");
+    let little = ["scale", "workload.yaml", "--max-data", "300kB", "--dry-run"];
+    test.feedrate(&little).refuses(2, &["`--max-data` leaves 300 kB", "raise `--max-data`"]);
+    test.feedrate(&["scale", "workload.yaml", "--max-data", "much"]).refuses(2, &["`200GB`"]);
     // Half a megabyte is a run; what is left of two thirds of it is none that `au_sustained` is known of.
     let disk = Mounted::tmpfs(&test.path("smaller"), "size=256k");
     let root = disk.0.to_string_lossy().into_owned();

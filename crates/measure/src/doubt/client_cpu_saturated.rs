@@ -4,11 +4,14 @@ use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::record::System;
 
+/// Its name.
+pub const NAME: &str = "client_cpu_saturated";
+
 const BUSY_SHARE_MAX: f64 = 0.95;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
-        name: "client_cpu_saturated",
+        name: NAME,
         severity: Severity::Warning,
         meaning: "All cores of this machine were busy: it may be the client that is slow, not the storage.",
         evidence: "the {cores} were {busy_percent:.0} % busy in an epoch",

@@ -24,6 +24,7 @@ mod clock_step;
 #[cfg(test)]
 mod tests;
 
+pub use client_cpu_saturated::NAME as CPU_SATURATED;
 pub use page_cache::NAME as PAGE_CACHE;
 
 use crate::derived::Derived;

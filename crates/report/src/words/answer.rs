@@ -1,7 +1,7 @@
 //! The answer of a run in a few lines, the same for terminals and reports. Decides nothing.
 
 use feedrate_measure::answer::{Answer, AnswerKind, UnknownBecause};
-use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::doubt::{CPU_SATURATED, Doubt, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::verdict::{Bound, Verdict};
 use feedrate_measure::waits::{WaitCause, WaitPart};
@@ -155,6 +155,7 @@ fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
             let rates: Vec<String> = bytes.into_iter().chain(samples).collect();
             let from = match answer.verdict {
                 Bound::CacheFed => " from memory, cache-fed",
+                Bound::CpuSaturated => " on busy cores, cpu-saturated",
                 _ if answer.is_memory_served => " from memory",
                 _ => "",
             };
@@ -201,6 +202,11 @@ fn unknown(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
     let facts = match answer.unknown_because {
         Some(UnknownBecause::CacheFed) => named("page_cache").map(|doubt| {
             doubt.facts.render("[{read_bytes} were read, {device_bytes} of them from the device]")
+        }),
+        Some(UnknownBecause::CpuSaturated) => named(CPU_SATURATED).map(|doubt| {
+            doubt.facts.render(
+                "[the {cores} of this machine were {busy_percent:.0} % busy, and reading may have waited for them]",
+            )
         }),
         Some(UnknownBecause::Interrupted) => named("incomplete_run").map(|doubt| {
             doubt
@@ -346,6 +352,10 @@ mod tests {
         cached.epochs[0].host.resident_before_bytes = Some(80_000_000);
         let why = "UNKNOWN: cache-fed, 80 MB were read, 0 B of them from the device";
         check(&cached, &[why, measured]);
+        let mut busy = starved(1);
+        busy.epochs[0].host.cpu_busy_share = Some(0.97);
+        let why = "UNKNOWN: cpu-saturated, the 8 cores of this machine were 97 % busy, and reading may have waited for them";
+        check(&busy, &[why, measured]);
         let mut nothing = starved(1);
         nothing.epochs.clear();
         check(&nothing, &["UNKNOWN: invalid, no step was finished"]);

@@ -18,6 +18,7 @@ pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {
     } else if !of.why.is_empty() {
         lines.push(line("Why no more".into(), of.why.clone()));
     }
+    lines.extend(doubts(of));
     lines.extend(of.stopped.iter().map(|why| line("Not decided".into(), why.clone())));
     lines.extend(of.dataset.map(|of| line("Dataset".into(), dataset(of))));
     for number in &of.again {
@@ -29,6 +30,20 @@ pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {
         lines.push(line(format!("But {number} {again}"), why));
     }
     lines
+}
+
+/// `au_disagrees at 4 and 5, other_io at 5; …`: beside the runs that decide, of which the answer is then not certain.
+fn doubts(of: &SearchResult) -> Option<FindingFigure> {
+    let doubts = of.doubts_at_edge();
+    let each = doubts.iter().map(|(name, at)| {
+        let at: Vec<String> = at.iter().map(|number| units::count(*number)).collect();
+        format!("{name} at {}", at.join(" and "))
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| FindingFigure {
+        name: "Doubts".into(),
+        value: format!("{}; `feedrate describe NAME` explains", each.join(", ")),
+    })
 }
 
 /// `168 files, 25.3 GB; …`.
@@ -47,7 +62,7 @@ fn dataset(of: SearchedDataset) -> String {
     format!("{files}, {bytes}: a cache inside the storage that holds them would flatter the answer")
 }
 
-/// `4 H100s (resnet50) at ≥ 90 % AU for certain`; of samples that were shrunk it is none of the workload.
+/// `4 H100s (resnet50) at ≥ 90 % AU for certain`; of samples that were shrunk it is none of the workload, and beside warnings not certain.
 fn answer(of: &SearchResult) -> String {
     let mut doubts = of.numbers.iter().flat_map(|number| &number.doubts);
     let of_shrunk = if doubts.any(|doubt| doubt == SHRUNK) { "With shrunk samples: " } else { "" };
@@ -57,15 +72,18 @@ fn answer(of: &SearchResult) -> String {
 fn found(of: &SearchResult) -> String {
     let (from, max) = (of.from, of.max);
     let condition = condition(of);
+    let is_doubted = !of.doubts_at_edge().is_empty();
+    let (probably, certain) = if is_doubted { ("PROBABLY ", "") } else { ("", " for certain") };
     match (of.find, of.found.certain, of.found.not_decided) {
         (Find::Largest, Some(number), None) if number == max => {
-            format!("{} {condition} for certain, the most that was tried", subject(of, number, ""))
+            let subject = subject(of, number, "");
+            format!("{probably}{subject} {condition}{certain}, the most that was tried")
         }
         (Find::Largest, Some(number), _) => {
-            format!("{} {condition} for certain", subject(of, number, ""))
+            format!("{probably}{} {condition}{certain}", subject(of, number, ""))
         }
         (Find::Smallest, Some(number), _) => {
-            format!("{} {condition} for certain", subject(of, number, " or more"))
+            format!("{probably}{} {condition}{certain}", subject(of, number, " or more"))
         }
         (Find::Largest, None, None) => format!("Not even {} {condition}", subject(of, from, "")),
         (Find::Smallest, None, None) => format!("Not even {} {condition}", subject(of, max, "")),
@@ -83,6 +101,9 @@ fn beside(of: &SearchResult) -> String {
     };
     if let Some(fails) = of.found.fails {
         text += &match of.lacks_bytes_per_second {
+            _ if of.ends_at_busy_cores() => {
+                format!("; {fails} {} the cores of this machine", verb(of, fails, "saturate"))
+            }
             Some(lacks) => {
                 let lacks = units::bytes_per_second_rounded(lacks);
                 format!("; {fails} {} {lacks}", verb(of, fails, "lack"))
@@ -188,19 +209,61 @@ mod tests {
         check(
             |of| {
                 of.found.certain = Some(4);
-                of.numbers = vec![SearchedNumber {
-                    number: 4,
-                    state: Certainty::Holds,
-                    values: Vec::new(),
-                    mean: None,
-                    interval: None,
-                    verdict: String::new(),
-                    evidence: String::new(),
-                    doubts: vec!["page_cache".into(), "records_shrunk".into()],
-                    run_dirs: Vec::new(),
-                }];
+                of.numbers = vec![searched(4, "", &["page_cache", "records_shrunk"])];
             },
-            &["With shrunk samples: 4 H100s (resnet50) at ≥ 90 % AU for certain"],
+            &[
+                "With shrunk samples: PROBABLY 4 H100s (resnet50) at ≥ 90 % AU",
+                "Doubts: page_cache at 4, records_shrunk at 4; `feedrate describe NAME` explains",
+            ],
+        );
+    }
+
+    fn searched(number: u64, verdict: &str, doubts: &[&str]) -> SearchedNumber {
+        SearchedNumber {
+            number,
+            state: Certainty::Holds,
+            values: Vec::new(),
+            mean: None,
+            interval: None,
+            verdict: verdict.into(),
+            evidence: String::new(),
+            doubts: doubts.iter().map(|name| (*name).to_string()).collect(),
+            run_dirs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn warnings_at_the_edge_are_named_and_leave_nothing_certain() {
+        let edge = |of: &mut SearchResult, doubts: &[&str]| {
+            of.found = Found { certain: Some(4), not_decided: None, fails: Some(5) };
+            of.why = "82 % AU of the 90 % asked, storage-bound".into();
+            of.numbers = vec![
+                searched(2, "compute-bound", &["clock_step"]),
+                searched(4, "compute-bound", doubts),
+                searched(5, "storage-bound", doubts),
+            ];
+        };
+        let why = "Why 5 fail: 82 % AU of the 90 % asked, storage-bound";
+        check(|of| edge(of, &[]), &["4 H100s (resnet50) at ≥ 90 % AU for certain; 5 fail", why]);
+        let doubts = "Doubts: other_io at 4 and 5; `feedrate describe NAME` explains";
+        check(
+            |of| edge(of, &["other_io"]),
+            &["PROBABLY 4 H100s (resnet50) at ≥ 90 % AU; 5 fail", why, doubts],
+        );
+    }
+
+    #[test]
+    fn busy_cores_are_no_answer_of_the_storage() {
+        check(
+            |of| {
+                of.found.fails = Some(1);
+                of.lacks_bytes_per_second = Some(5e6);
+                of.numbers = vec![searched(1, "cpu-saturated", &[])];
+            },
+            &[
+                "Not even 1 H100 (resnet50) at ≥ 90 % AU; 1 saturates the cores of this machine",
+                "Why 1 fails: ",
+            ],
         );
     }
 

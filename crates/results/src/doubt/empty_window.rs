@@ -9,7 +9,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "empty_window",
         severity: Severity::Invalid,
-        meaning: "No step is inside the window: AU and throughput that DLIO reports are of none, and cannot be recomputed either.",
+        meaning: "No step is inside the window: windowed AU and throughput are of none, whatever DLIO reports. Over all steps there are some, of the start alone: the run is not used.",
         evidence: "an epoch has {epoch_steps}, and the window leaves out {excluded_steps:.0}[; {reported_percent:.2} % AU is reported][; {reported_samples_per_second:.2} samples/s is reported][; over all steps AU is {au_all_steps_percent}]",
         advice: "run more steps: more files, or a smaller batch",
     },

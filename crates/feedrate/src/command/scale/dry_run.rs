@@ -103,18 +103,13 @@ fn datasets<'a>(range: &SearchRange<'a>) -> anyhow::Result<Vec<SearchRange<'a>>>
     let (mut all, mut range) = (Vec::new(), range.clone());
     loop {
         let before = range.clone();
-        range.taken_bytes += to_generate_bytes(&range)?;
+        range.taken_bytes += range.to_generate_bytes()?;
         if !range.grow()? {
             all.push(range);
             return Ok(all);
         }
         all.push(before);
     }
-}
-
-/// Bytes that the next run would generate.
-fn to_generate_bytes(range: &SearchRange<'_>) -> anyhow::Result<u64> {
-    Ok(room::to_generate_bytes(&range.plan(range.max)?, &range.resolved.data_root))
 }
 
 /// A search of a storage that delivers so many bytes per second, whatever is asked of it.
@@ -153,11 +148,11 @@ fn foresee(
 ) -> anyhow::Result<Option<Foreseen>> {
     let mut search = Search::new(range.goal(range.bound));
     let (mut runs, mut read, mut run_s) = (0, 0, 0.0);
-    range.taken_bytes += to_generate_bytes(&range)?;
+    range.taken_bytes += range.to_generate_bytes()?;
     while run_s < budget_s {
         if search.lies_beyond() && range.grow()? {
             search.widen(range.max);
-            range.taken_bytes += to_generate_bytes(&range)?;
+            range.taken_bytes += range.to_generate_bytes()?;
             continue;
         }
         let SearchStep::Probe(number) = search.next(max_runs - runs) else { break };

@@ -250,7 +250,7 @@ impl<'a> Hunt<'a> {
         let run = self.typical(runs, |run| {
             self.value(run).is_some_and(|value| upwards(self.response, value) < least)
         })?;
-        if self.is_judged(run) {
+        if self.is_judged(run) || run.verdict.name == Bound::CpuSaturated {
             let mut lines = answer::lines(&run.answer, &run.verdict, &run.doubts).into_iter();
             let first = lines.next().unwrap_or_default();
             let first = first.strip_prefix(&answer::head(&run.answer)).unwrap_or(&first);
@@ -330,10 +330,13 @@ fn keep(result: &SearchResult, folder: &Path) -> anyhow::Result<()> {
         .context("cannot keep what is known of the search")
 }
 
-/// Whether a run says anything of the storage, or that it matters to nobody: memory is no slower.
+/// Whether a run says how many this machine feeds from the storage; memory is no slower than that.
 fn tells(run: &Summary) -> bool {
-    let is_of_client = run.verdict.name == Bound::ClientBound;
-    run.answer.kind != AnswerKind::Unknown && (is_of_client || !run.answer.is_memory_served)
+    match run.verdict.name {
+        Bound::CpuSaturated => true,
+        Bound::ClientBound => run.answer.kind != AnswerKind::Unknown,
+        _ => run.answer.kind != AnswerKind::Unknown && !run.answer.is_memory_served,
+    }
 }
 
 /// How long a run at `number` may take: the longest there, else as much longer than at the next smaller number as it is larger.
@@ -371,6 +374,10 @@ mod tests {
         record.plan.loader.client = Some(ClientPlan { per_sample_s: 1.0, ..ClientPlan::default() });
         wait_alone(&mut record, Stall { client_ns: 10_000_000_000, ..Stall::default() });
         assert!(tells(&Summary::new(&record)));
+        // Neither is a machine whose cores are busy.
+        let mut busy = simple(&[(500, 500, 0, 1_000_000); 20]);
+        busy.epochs[0].host.cpu_busy_share = Some(0.97);
+        assert!(tells(&Summary::new(&busy)));
     }
 
     #[test]

@@ -18,7 +18,6 @@ use feedrate_spec::units;
 use hunt::Hunt;
 use range::SearchRange;
 pub(super) use range::largest;
-use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -59,6 +58,9 @@ pub(super) struct ScaleArguments {
     /// Stop at this number [default: go on as long as a dataset that is large enough has room; of a given one, as long as it has samples].
     #[arg(long, help_heading = SEARCH, value_name = "N")]
     max: Option<NonZeroU64>,
+    /// Make datasets of at most this size in all, such as `200GB`: larger numbers are not tried.
+    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = bytes)]
+    max_data: Option<u64>,
     /// Make at most so many runs.
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = 20)]
     max_runs: u64,
@@ -73,6 +75,11 @@ pub(super) struct ScaleArguments {
     results: Option<PathBuf>,
     #[command(flatten)]
     cache: CacheArguments,
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let bytes = units::parse_bytes(text).ok_or("write a size as `200GB`, `1.5TB`, `500GiB`")?;
+    Ok(bytes as u64)
 }
 
 /// Number to find.
@@ -118,35 +125,29 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         if arguments.data.json {
             messages::print_json(Schema::Scale.object(serde_json::to_value(&result)?))?;
         } else {
-            messages::print_page(&page(&result, response))?;
+            messages::print_answered(&answer(&result), &rest(&result, response))?;
         }
         ended?;
     }
     Ok(match result.found {
         Found { not_decided: Some(_), .. } => Exit::Undecided,
+        Found { certain: None, .. } if result.ends_at_busy_cores() => Exit::Undecided,
         Found { certain: None, .. } => Exit::Unmet,
         Found { certain: Some(_), .. } => Exit::Fine,
     })
 }
 
-fn page(result: &SearchResult, response: &Metric) -> String {
+fn answer(result: &SearchResult) -> String {
     let mut lines = Vec::new();
     for (at, line) in words::lines(result).into_iter().enumerate() {
         let named = format!("{}: {}", line.name, line.value);
         lines.push(if at == 0 { line.value } else { named });
     }
-    let mut parts = vec![lines.join("\n"), table(result, response.unit)];
-    let mut doubts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for of in &result.numbers {
-        for name in &of.doubts {
-            doubts.entry(name).or_default().push(of.number.to_string());
-        }
-    }
-    let doubts: Vec<String> =
-        doubts.iter().map(|(name, at)| format!("{name} at {}", at.join(", "))).collect();
-    if !doubts.is_empty() {
-        parts.push(format!("Doubts: {}", doubts.join("; ")));
-    }
+    lines.join("\n")
+}
+
+fn rest(result: &SearchResult, response: &Metric) -> String {
+    let mut parts = vec![table(result, response.unit)];
     if !result.overrides.is_empty() {
         parts.push(format!("Set by the search: {}", result.overrides.join(" ")));
     }

@@ -6,7 +6,7 @@ use super::{ACCELERATORS, ScaleArguments};
 use crate::cli::DataArguments;
 use crate::exit::{UsageError, refuse};
 use crate::resolve::{Resolved, resolve, resolve_silently};
-use crate::room::{self, Shortage};
+use crate::room::{self, Reserved, Shortage};
 use crate::{catalog, dataset, messages};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
 use feedrate_results::search::SearchedDataset;
@@ -52,6 +52,8 @@ pub(super) struct SearchRange<'a> {
     pub(super) why_max: String,
     /// Bytes of datasets that would be there if it were searched.
     pub(super) taken_bytes: u64,
+    /// Bytes of all datasets that are made for it.
+    made_bytes: u64,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
@@ -106,6 +108,7 @@ impl<'a> SearchRange<'a> {
             max,
             why_max,
             taken_bytes: 0,
+            made_bytes: 0,
             notes,
         };
         range.begin()?;
@@ -178,27 +181,32 @@ impl<'a> SearchRange<'a> {
         if asked <= reached || !self.sustained || !self.may_resize() {
             return Ok(false);
         }
-        let further = (2..=GROWTH).rev().map(|times| reached.saturating_mul(times));
-        let further = further.chain([reached.saturating_add(1)]).map(|number| number.min(asked));
-        let mut short = None;
-        for number in further {
-            let mut larger = self.clone();
-            if larger.resize(number).is_err() {
-                return Ok(false);
-            }
-            let (plan, root) = (larger.plan(number)?, &larger.resolved.data_root);
-            let kept_bytes = room::free_bytes(&plan, root).unwrap_or(0) / KEPT_OF_FREE;
-            short = room::shortage(&plan, root, larger.taken_bytes + kept_bytes).map(|short| {
-                format!("for {}, {short} beside a tenth to spare", self.words(number))
-            });
-            if short.is_none() {
+        let (next, most) = (reached.saturating_add(1), reached.saturating_mul(GROWTH).min(asked));
+        let fits = |number: &u64| matches!(self.sized_for(*number), Ok((_, None)));
+        let number =
+            Some(most).filter(fits).or_else(|| largest(next, most, |number| fits(&number)));
+        match self.sized_for(number.unwrap_or(next)) {
+            Ok((mut larger, None)) => {
                 larger.limit()?;
+                larger.made_bytes += larger.to_generate_bytes()?;
                 *self = larger;
                 return Ok(true);
             }
+            Ok((_, Some(short))) => {
+                let spare = if short.is_of_storage() { " beside a tenth to spare" } else { "" };
+                self.why_max = format!("for {}, {short}{spare}", self.words(next));
+            }
+            Err(error) => self.why_max = messages::told(&error).replace("\n  hint: ", "; "),
         }
-        self.why_max = short.unwrap_or_default();
         Ok(false)
+    }
+
+    /// The same with the dataset for `number`, and what that lacks.
+    fn sized_for(&self, number: u64) -> anyhow::Result<(Self, Option<Shortage>)> {
+        let mut sized = self.clone();
+        sized.resize(number)?;
+        let short = sized.shortage(number, Some(KEPT_OF_FREE))?;
+        Ok((sized, short))
     }
 
     /// The reason why no run at `number` could tell the response; `None` where one can.
@@ -241,16 +249,26 @@ impl<'a> SearchRange<'a> {
         let from = self.arguments.from.get();
         let first = if self.sustained { from } else { asked.unwrap_or(from) };
         let is_hindered = self.hindrance(first).is_some();
-        if self.may_resize() && (is_hindered || self.sustained && self.shortage(first)?.is_some()) {
+        if self.may_resize()
+            && (is_hindered || self.sustained && self.shortage(first, None)?.is_some())
+        {
             self.resize(first)?;
         } else if self.data.scale < 1.0 && self.hindrance(self.arguments.from.get()).is_some() {
             return self.refuse_scale();
         }
         self.limit()?;
-        match self.shortage(self.max)? {
+        match self.shortage(self.max, None)? {
             Some(short) => Err(self.no_room(&short).into()),
-            None => Ok(()),
+            None => {
+                self.made_bytes = self.to_generate_bytes()?;
+                Ok(())
+            }
         }
+    }
+
+    /// Bytes that the next run generates.
+    pub(super) fn to_generate_bytes(&self) -> anyhow::Result<u64> {
+        Ok(room::to_generate_bytes(&self.plan(self.max)?, &self.resolved.data_root))
     }
 
     /// Find the largest number that the dataset does for, and how long a run of it has to be.
@@ -309,11 +327,13 @@ impl<'a> SearchRange<'a> {
     }
 
     /// Where the dataset for `number` finds no room. What others made is there.
-    fn shortage(&self, number: u64) -> anyhow::Result<Option<Shortage>> {
+    fn shortage(&self, number: u64, part: Option<u64>) -> anyhow::Result<Option<Shortage>> {
         if self.resolved.workload.dataset_foreign {
             return Ok(None);
         }
-        Ok(room::shortage(&self.plan(number)?, &self.resolved.data_root, self.taken_bytes))
+        let most = self.arguments.max_data.map(|most| most.saturating_sub(self.made_bytes));
+        let reserved = Reserved { taken_bytes: self.taken_bytes, part, beyond_bytes: most };
+        Ok(room::shortage(&self.plan(number)?, &self.resolved.data_root, &reserved))
     }
 
     /// No dataset that is large enough has room: a smaller one tells the utilisation of all steps.
@@ -321,11 +341,13 @@ impl<'a> SearchRange<'a> {
         let mut data = self.arguments.data.clone();
         data.accelerators = self.resolved.plan.accelerators.into();
         let scale = room::fitting_scale(&data, &request(self.arguments), short.free_bytes);
+        let way = if short.is_of_storage() { "free space there" } else { "raise `--max-data`" };
         let hint = match scale {
             Some(scale) if !is_given(&data, FILES) => format!(
-                "free space there, or count the start of each run too: `--response au_all_steps --scale {scale}` has room"
+                "{way}, or count the start of each run too: `--response au_all_steps --scale {scale}` has room"
             ),
-            _ => "free space there, or point `--data` elsewhere".into(),
+            _ if short.is_of_storage() => "free space there, or point `--data` elsewhere".into(),
+            _ => way.into(),
         };
         UsageError::new(format!("for {}, {short}", self.words(self.arguments.from.get())), hint)
     }

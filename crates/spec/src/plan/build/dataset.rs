@@ -288,18 +288,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Files first; below one file, the samples of it.
     fn scaled(&self, files: u64, samples_per_file: u64) -> (u64, u64) {
-        let scale = self.request.scale;
-        if files == 0 || !(scale > 0.0 && scale < 1.0) {
-            return (files, samples_per_file);
-        }
-        let wanted = files as f64 * scale;
-        if wanted >= 1.0 {
-            (wanted.round() as u64, samples_per_file)
-        } else {
-            (1, ((samples_per_file as f64 * wanted).round() as u64).max(1))
-        }
+        scaled_by(self.request.scale, files, samples_per_file)
     }
 
     /// Whether the sizes of the files can be drawn.
@@ -344,5 +334,18 @@ impl Builder<'_> {
                 "scale the deviation with the record",
             );
         }
+    }
+}
+
+/// Files first; below one file, the samples of it.
+pub(super) fn scaled_by(scale: f64, files: u64, samples_per_file: u64) -> (u64, u64) {
+    if files == 0 || !(scale > 0.0 && scale < 1.0) {
+        return (files, samples_per_file);
+    }
+    let wanted = files as f64 * scale;
+    if wanted >= 1.0 {
+        (wanted.round() as u64, samples_per_file)
+    } else {
+        (1, ((samples_per_file as f64 * wanted).round() as u64).max(1))
     }
 }

@@ -10,6 +10,7 @@ mod dataset;
 mod doubts;
 mod mpio;
 
+use self::dataset::scaled_by;
 use super::layout::Layout;
 use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
@@ -414,12 +415,18 @@ impl Builder<'_> {
 
     /// The smallest `--scale` of two digits that leaves so many samples; `None` where not even the whole dataset has them.
     fn least_scale(&self, samples: u128) -> Option<f64> {
-        let whole =
-            self.w.dataset_num_files_train as f64 * self.w.dataset_num_samples_per_file as f64;
-        let share = samples as f64 / whole;
+        let (files, of_file) =
+            (self.w.dataset_num_files_train, self.w.dataset_num_samples_per_file);
+        let share = samples as f64 / (files as f64 * of_file as f64);
         let digit = 10_f64.powf(share.log10().floor() - 1.0);
-        let least = format!("{:.9}", (share / digit).ceil() * digit).parse().ok();
-        least.filter(|least| (0.0..=1.0).contains(least))
+        let least = (share / digit).ceil() as u32;
+        // Files are rounded, to fewer too: at twice the share none are too few.
+        let scales = (least..=2 * least).map(|digits| format!("{:.9}", f64::from(digits) * digit));
+        let mut scales = scales.filter_map(|text| text.parse().ok());
+        scales.find(|&scale| {
+            let (files, of_file) = scaled_by(scale, files, of_file);
+            scale <= 1.0 && samples <= u128::from(files) * u128::from(of_file)
+        })
     }
 
     /// Whether samples are read.
