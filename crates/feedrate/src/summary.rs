@@ -20,9 +20,11 @@ use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record, StagingSummary};
 use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
 use feedrate_report::output::Schema;
-use feedrate_report::words::{advice, answer as words, client as client_words, untold};
+use feedrate_report::words::{advice, answer as words, client as client_words, mlperf, untold};
+use feedrate_results::run::Run;
 use feedrate_spec::units;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// How much is told of a run.
 #[derive(Clone, Copy, Debug)]
@@ -150,6 +152,10 @@ fn answer(summary: &Summary, record: &Record) -> String {
 
 fn details(summary: &Summary, record: &Record) -> String {
     let mut parts = vec![head(summary, record)];
+    let folder = summary.run_dir.as_deref().unwrap_or_default();
+    let run = Run::from_record(Path::new(folder), record);
+    parts
+        .extend(mlperf::line([&run].into_iter()).map(|rules| format!("{}: {rules}", mlperf::NAME)));
     if !record.plan.is_checkpoints_alone() {
         parts.extend([figures(summary, record), epochs(&summary.per_epoch)]);
         parts.push(phases(&summary.phases));

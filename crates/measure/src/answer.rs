@@ -79,7 +79,7 @@ pub struct Answer {
     pub asked_percent: f64,
     /// MLPerf Storage's utilisation, where it decides otherwise.
     pub windowed_disagrees_percent: Option<f64>,
-    /// The rate at which no accelerator would wait.
+    /// The rate at which no accelerator would wait, by the compute time of the workload where that is constant, else by the one that was measured.
     pub needed_bytes_per_second: Option<f64>,
     /// The rate that reads had in the window.
     pub delivered_bytes_per_second: Option<f64>,
@@ -248,8 +248,16 @@ impl Rates {
             sums.window.seconds += mean_s(reads.iter().map(|one| one.ns).sum());
             sums.bytes += reads.iter().map(|one| one.bytes).sum::<u64>();
             sums.all_bytes += accelerators.iter().map(|one| one.io.read_bytes).sum::<u64>();
-            let blocks = accelerators.iter().flat_map(|one| &one.blocks);
-            sums.compute_s += mean_s(blocks.flat_map(|block| &block.compute_ns).sum());
+            let told_s = record.plan.train.constant_compute_s(record.plan.accelerators);
+            let computes = accelerators.iter().flat_map(|one| &one.blocks);
+            let computes = computes.flat_map(|block| &block.compute_ns);
+            let measured_s = mean_s(computes.clone().sum());
+            sums.compute_s += match told_s {
+                Some(told_s) if measured_s > 0.0 => {
+                    told_s * computes.count() as f64 / accelerators.len() as f64
+                }
+                _ => measured_s,
+            };
         }
         (sums.window.epochs > 0).then_some(sums)
     }
@@ -284,6 +292,7 @@ mod tests {
     use crate::record::Stall;
     use crate::verdict;
     use crate::waits::WaitCause;
+    use feedrate_spec::workload::TimeSpec;
 
     fn answer(record: &Record) -> Answer {
         let derived = Derived::new(record);
@@ -375,7 +384,9 @@ mod tests {
     fn rates_are_those_of_the_utilisation_that_decides() {
         let steps = [(100, 100, 0, 2_000_000); 40];
         let blocks = vec![vec![block(0, &steps)], vec![block(0, &steps)]];
-        let told = answer(&record(plan(2, 40), vec![epoch(1, blocks)]));
+        let mut plan = plan(2, 40);
+        plan.train.compute = TimeSpec::Constant { mean: 0.1 };
+        let told = answer(&record(plan, vec![epoch(1, blocks)]));
         assert_eq!(told.au_kind, Some("au_sustained_percent"));
         assert_eq!(told.au_percent, Some(50.0));
         assert_eq!(told.needed_bytes_per_second, Some(40e6));
@@ -407,6 +418,19 @@ mod tests {
         assert!(told(&first, 90.0).2);
         let repeated: Vec<_> = first.iter().chain(&first).chain(&first).copied().collect();
         assert!(!told(&repeated, 90.0).2, "{:?}", told(&repeated, 90.0));
+    }
+
+    /// Two runs of one workload require one rate, however late their timers were.
+    #[test]
+    fn the_required_rate_follows_from_the_compute_that_was_asked_for() {
+        let needed = |compute: TimeSpec| {
+            let mut record = simple(&[(300, 104, 0, 4_000_000); 3]);
+            record.plan.train.compute = compute;
+            answer(&record).needed_bytes_per_second.map(f64::round)
+        };
+        assert_eq!(needed(TimeSpec::Constant { mean: 0.1 }), Some(40e6));
+        // A drawn one is told by nothing but what was measured.
+        assert_eq!(needed(TimeSpec::Exponential { scale: 0.1 }), Some(38_461_538.0));
     }
 
     #[test]

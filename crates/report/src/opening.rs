@@ -71,6 +71,7 @@ pub(super) fn opening(
         (BEST, best),
         (DO_NOT_USE, Some(unusable(report))),
         (ARTEFACTS, artefacts(report, room)),
+        (words::mlperf::NAME, mlperf(report)),
         (HOLDS, Some(holds(report))),
         (OVER_TIME, over_time),
         ("To do", Some(to_do(report))),
@@ -302,6 +303,13 @@ fn holds(report: &Report) -> String {
             }
         }
     }
+}
+
+/// Whether runs keep MLPerf's rules: those that may be used, else all.
+fn mlperf(report: &Report) -> Option<String> {
+    let runs = || report.runs.iter().filter(|one| one.unused().is_none()).map(|one| &one.run);
+    words::mlperf::line(runs())
+        .or_else(|| words::mlperf::line(report.runs.iter().map(|one| &one.run)))
 }
 
 fn why_nothing(report: &Report) -> String {

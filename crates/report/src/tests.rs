@@ -15,6 +15,7 @@ use feedrate_results::import::RunOrigin;
 use feedrate_results::import::fake::Fake;
 use feedrate_results::index::RunsError;
 use feedrate_results::run::{Reason, Run};
+use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 
 fn run(value: &str, au: f64) -> ReportedRun {
@@ -127,6 +128,8 @@ fn save_steps(
     change: impl Fn(&mut Record),
 ) {
     let mut record = simple(steps);
+    // Runs of one setting, however long their steps were.
+    record.plan.train.compute = TimeSpec::Constant { mean: 1.0 };
     change(&mut record);
     std::fs::create_dir_all(folder.join(name)).unwrap();
     file::write(&folder.join(name), &record).unwrap();

@@ -10,5 +10,6 @@ pub mod part;
 pub mod problem;
 pub mod shape;
 pub mod catalog;
+pub mod mlperf;
 pub mod workload;
 pub mod plan;

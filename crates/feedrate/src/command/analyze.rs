@@ -181,6 +181,7 @@ fn object(run: &Run) -> Value {
             "windowed_highest_percent": run.step_times.windowed_highest_percent,
             "own_time_percent": run.step_times.own_time_percent,
         },
+        "mlperf": run.mlperf(),
         "doubts": run.doubts,
     })
 }
@@ -260,11 +261,13 @@ fn findings(report: &Report, detail: Detail) -> Option<String> {
 
 /// A run's name, its utilisation and rate, and its worst doubt.
 fn folded_runs(all: &[Run]) -> String {
+    let shared = shared(all);
     let has_several = all.iter().any(|run| run.workload != all[0].workload);
     let folded = text::shown(all.len(), RUNS_FOLDED);
     let rows = all.iter().take(folded).enumerate().map(|(index, run)| {
         let workload = has_several.then(|| text::cut(&run.workload, 16));
-        let worst = run.doubts.first().map_or("", |worst| worst.name.as_str());
+        let worst = run.doubts.iter().find(|doubt| !shared.contains(&doubt.name.as_str()));
+        let worst = worst.map_or("", |worst| worst.name.as_str());
         let cells = [
             (index + 1).to_string(),
             text::known(run.accelerators, |count| count.to_string()),
@@ -276,13 +279,28 @@ fn folded_runs(all: &[Run]) -> String {
         ];
         cells.into_iter().chain(workload).collect::<Vec<_>>()
     });
-    let header = ["#", "Acc", "Varied", "AU rep.", "all", "samples/s", "Worst doubt"];
+    let worst = if shared.is_empty() { "Worst doubt" } else { "Worst other doubt" };
+    let header = ["#", "Acc", "Varied", "AU rep.", "all", "samples/s", worst];
     let header = header.into_iter().chain(has_several.then_some("Workload"));
     let table = text::table_of_numbers(header, rows, &[0, 1, 3, 4, 5]);
-    match all.len().saturating_sub(folded) {
-        0 => table,
-        more => format!("{table}\n and {more} more with `--all`"),
-    }
+    let more = all.len().saturating_sub(folded);
+    let more = (0 < more).then(|| format!("\n and {more} more with `--all`"));
+    let shared = (!shared.is_empty()).then(|| {
+        let trained = all.iter().filter(|run| run.is_result()).count();
+        format!("\n Of all {trained} that trained: {}", shared.join(", "))
+    });
+    table + &more.unwrap_or_default() + &shared.unwrap_or_default()
+}
+
+/// Doubts, notes aside, of each of several runs that trained: these tell no run from another.
+fn shared(all: &[Run]) -> Vec<&str> {
+    let trained: Vec<&Run> = all.iter().filter(|run| run.is_result()).collect();
+    let [first, others @ ..] = trained.as_slice() else { return Vec::new() };
+    let is_shared = |doubt: &&Doubt| {
+        let has = |run: &&Run| run.doubts.iter().any(|own| own.name == doubt.name);
+        doubt.severity != Severity::Note && !others.is_empty() && others.iter().all(has)
+    };
+    first.doubts.iter().filter(is_shared).map(|doubt| doubt.name.as_str()).collect()
 }
 
 /// A line for each doubt that is more than a note.

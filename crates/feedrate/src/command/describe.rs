@@ -1,6 +1,7 @@
 //! `feedrate describe`: all that is known of one name.
 
 use super::list::{Listed, ListedFamily, line, listed};
+use super::mlperf;
 use crate::bundled::{self, WORKLOADS};
 use crate::cli::name_of;
 use crate::exit::{Exit, UsageError};
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 Examples:
   feedrate describe page_cache           a doubt
   feedrate describe read_threads         a key; its section may be left out
-  feedrate describe au_all_steps storage-bound   several")]
+  feedrate describe mlperf au_all_steps  several: MLPerf's rules, and a metric")]
 pub(super) struct DescribeArguments {
     /// Names of anything that `feedrate list` lists; a first word may say of which family they are.
     #[arg(required = true, value_name = "NAME")]
@@ -135,6 +136,7 @@ fn page(family: ListedFamily, found: &Listed) -> String {
         }
         ListedFamily::Designs => design::find(name).ok().map(design_page),
         ListedFamily::Keys => KEYS.iter().find(|key| key.path == name).map(key_page),
+        ListedFamily::Topics => Some(mlperf::topic()),
         _ => Some(text::rows(&[(name, found.summary.clone()), ("", found.notes.clone())])),
     };
     page.unwrap_or_default().trim_end().into()

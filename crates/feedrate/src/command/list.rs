@@ -1,5 +1,6 @@
 //! `feedrate list`: what there is, a line each.
 
+use super::mlperf;
 use crate::bundled::{Bundled, WORKLOADS};
 use crate::catalog::catalog;
 use crate::exit::Exit;
@@ -77,6 +78,8 @@ pub(super) enum ListedFamily {
     Verdicts,
     /// Rules of advice.
     Advice,
+    /// Topics: rules of other benchmarks.
+    Topics,
 }
 
 /// A line of a list.
@@ -184,6 +187,7 @@ pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
             .iter()
             .map(|rule| line(rule.name, &words::advice::summary(rule.name), rule.source))
             .collect(),
+        ListedFamily::Topics => vec![line(mlperf::TOPIC, mlperf::SUMMARY, "")],
     }
 }
 

@@ -3,6 +3,7 @@
 mod run;
 mod generate;
 mod plan;
+mod mlperf;
 mod scan;
 mod calibrate;
 mod import;
@@ -91,12 +92,13 @@ enum Command {
     Tune(tune::TuneArguments),
     /// Say what would help, the best first, with evidence and prediction.
     Advise(advise::AdviseArguments),
-    /// Show what would run: files, bytes, steps, memory, doubts.
+    /// Show what would run: required rate, files, bytes, steps, MLPerf's rules.
     #[command(after_help = "\
 Examples:
   feedrate plan unet3d_h100 -n 4
+  feedrate plan unet3d_h100 --memory 256GiB --hosts 2   MLPerf's dataset
   feedrate plan my.yaml --json | jq .estimate")]
-    Plan(DataArguments),
+    Plan(plan::PlanArguments),
     /// Generate the dataset of a workload, and nothing else.
     Generate(generate::GenerateArguments),
     /// Read a generated dataset and compare every byte.
@@ -131,7 +133,7 @@ Exit codes: 0 every byte is as it was generated; 1 a file differs; 2 bad usage o
     Postprocess(postprocess::PostprocessArguments),
     /// List workloads, formats, keys, metrics, doubts and more.
     List(list::ListArguments),
-    /// Explain a name: a workload, key, metric, doubt, verdict and so on.
+    /// Explain a name: a workload, key, metric, doubt and so on, or `mlperf`.
     Describe(describe::DescribeArguments),
     /// Show this machine: processors, memory, storage, GPUs.
     System(system::SystemArguments),

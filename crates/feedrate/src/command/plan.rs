@@ -1,11 +1,13 @@
 //! `feedrate plan`: what would run, before it runs.
 
+use super::mlperf::{Asked, Hosts};
 use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::exit::Exit;
 use crate::folder;
 use crate::resolve::{Resolved, unheeded, unheeded_words};
 use crate::{catalog, messages, room, text};
+use clap::{Args, value_parser};
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::Schema;
 use feedrate_spec::plan::{
@@ -14,13 +16,38 @@ use feedrate_spec::plan::{
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
 
+/// `feedrate plan`.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArguments {
+    #[command(flatten)]
+    data: DataArguments,
+    /// Memory of a client host, for the size of an MLPerf dataset [default: this machine's].
+    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = HEADING)]
+    memory: Option<u64>,
+    /// Client hosts of such memory.
+    #[arg(long, value_name = "H", default_value_t = 1, value_parser = value_parser!(u32).range(1..), help_heading = HEADING)]
+    hosts: u32,
+}
+
+const HEADING: &str = "MLPerf Storage";
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let found = units::parse_bytes(text).filter(|&bytes| bytes >= 1.0);
+    found.map(|bytes| bytes as u64).ok_or_else(|| "write a size, as in `256GiB`".into())
+}
+
 /// Print the plan.
-pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
-    plan_of(arguments, Request::default())
+pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
+    let hosts = Hosts { memory_bytes: arguments.memory, count: arguments.hosts };
+    plan_of(&arguments.data, Request::default(), hosts)
 }
 
 /// The same as a command with such a request would make it.
-pub(super) fn plan_of(arguments: &DataArguments, request: Request) -> anyhow::Result<Exit> {
+pub(super) fn dry_run(arguments: &DataArguments, request: Request) -> anyhow::Result<Exit> {
+    plan_of(arguments, request, Hosts { memory_bytes: None, count: 1 })
+}
+
+fn plan_of(arguments: &DataArguments, request: Request, hosts: Hosts) -> anyhow::Result<Exit> {
     let resolved = folder::resolve(arguments, request.clone())?;
     if resolved.workload.dataset_foreign {
         let names = tempfile::tempdir()?;
@@ -34,17 +61,20 @@ pub(super) fn plan_of(arguments: &DataArguments, request: Request) -> anyhow::Re
     let short = (is_ours && has_storage)
         .then(|| room::shortage(plan, data_root, &room::Reserved::default()))
         .flatten();
+    let asked = Asked::new(plan, arguments, hosts);
     if arguments.json {
         messages::print_json(Schema::Plan.object(serde_json::json!({
             "plan": resolved.plan,
             "estimate": catalog::estimate(&resolved.plan),
             "free_bytes": room::free_bytes(plan, data_root),
             "checkpoint": resolved.plan.checkpoint,
+            "mlperf": asked.as_ref().map(Asked::object),
             "without_effect": Vec::from_iter(unheeded(&resolved.workload)),
             "config": resolved_yaml(&resolved.workload),
         })))?;
     } else {
         let mut page = page(&resolved, arguments);
+        page.extend(asked.iter().flat_map(|asked| ["\n".to_string(), asked.page()]));
         if let Some(short) = short {
             let hint = room::hint(arguments, &request, &short);
             page += &format!("\nno room: {short}\n  {hint}");

@@ -150,7 +150,7 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     let arguments = &arguments.with_overrides()?;
     arguments.gates.refuse_bad()?;
     if arguments.dry_run {
-        return plan::plan_of(&arguments.data, arguments.request(1));
+        return plan::dry_run(&arguments.data, arguments.request(1));
     }
     if let Some(file) = &arguments.write_yaml {
         refuse_there(file, None)?;

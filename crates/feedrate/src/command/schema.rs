@@ -265,6 +265,8 @@ keys! {
         free_bytes: Option<u64>,
         /// Checkpoints; `null` for none.
         checkpoint: Option<Object>,
+        /// MLPerf Storage's rules for it: the least files, and utilisation; `null` of a workload without rules.
+        mlperf: Option<Object>,
         /// Keys that are given and change nothing.
         without_effect: Vec<Value>,
         /// The workload with every override, as YAML.

@@ -5,6 +5,7 @@ use crate::derived::Derived;
 use crate::facts::Facts;
 use crate::metric::COMPUTE_S;
 use crate::record::AcceleratorEpoch;
+#[cfg(test)]
 use feedrate_spec::workload::TimeSpec;
 
 /// Share of the configured time.
@@ -40,12 +41,9 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
 fn check(derived: &Derived) -> Option<Facts> {
     let train = &derived.record.plan.train;
     // A drawn time has no configured value to compare with.
-    let TimeSpec::Constant { mean: configured_s } = train.compute else { return None };
+    let configured_s = train.constant_compute_s(derived.record.plan.accelerators)?;
     let first = derived.record.epochs.iter().filter_map(|epoch| epoch.accelerators.first());
     let steps: u64 = first.map(AcceleratorEpoch::steps).sum();
-    let accelerators = f64::from(derived.record.plan.accelerators.max(1));
-    let slower: f64 = train.slow_accelerators.iter().map(|slow| slow.1 - 1.0).sum();
-    let configured_s = configured_s * (1.0 + slower / accelerators);
     if steps == 0 || configured_s <= 0.0 {
         return None;
     }

@@ -238,7 +238,10 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
 
 /// One epoch of one accelerator with one block.
 pub fn simple(steps: &[(u64, u64, u64, u64)]) -> Record {
-    let plan = plan(1, steps.len() as u64);
+    let mut plan = plan(1, steps.len() as u64);
+    let compute_ms: u64 = steps.iter().map(|step| step.1).sum();
+    let mean = compute_ms as f64 / 1000.0 / steps.len().max(1) as f64;
+    plan.train.compute = TimeSpec::Constant { mean };
     record(plan, vec![epoch(1, vec![vec![block(0, steps)]])])
 }
 

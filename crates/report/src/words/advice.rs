@@ -323,11 +323,14 @@ mod tests {
     use feedrate_measure::record::Record;
     use feedrate_measure::summary::Summary;
     use feedrate_spec::plan::ClientPlan;
+    use feedrate_spec::workload::TimeSpec;
 
     /// Two accelerators that wait half of their time for reads of 2 MB.
     fn starved() -> Record {
         let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; 2];
-        let mut record = record(plan(2, 40), vec![epoch(1, blocks)]);
+        let mut plan = plan(2, 40);
+        plan.train.compute = TimeSpec::Constant { mean: 0.1 };
+        let mut record = record(plan, vec![epoch(1, blocks)]);
         // The threads have no time to spare.
         record.epochs[0].accelerators.iter_mut().for_each(|one| one.io.read_ns *= 2);
         record

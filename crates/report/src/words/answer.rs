@@ -281,6 +281,7 @@ mod tests {
     use feedrate_measure::example::{block, checkpoints_alone, epoch, plan, record, simple};
     use feedrate_measure::record::Record;
     use feedrate_measure::summary::Summary;
+    use feedrate_spec::workload::TimeSpec;
 
     #[track_caller]
     fn check(record: &Record, expected: &[&str]) {
@@ -291,7 +292,9 @@ mod tests {
     /// 40 steps of 200 ms, of which an accelerator computes half.
     fn starved(accelerators: u32) -> Record {
         let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; accelerators as usize];
-        record(plan(accelerators, 40), vec![epoch(1, blocks)])
+        let mut plan = plan(accelerators, 40);
+        plan.train.compute = TimeSpec::Constant { mean: 0.1 };
+        record(plan, vec![epoch(1, blocks)])
     }
 
     #[test]

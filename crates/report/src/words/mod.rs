@@ -12,6 +12,7 @@ pub mod schedule;
 pub mod advice;
 pub mod answer;
 pub mod client;
+pub mod mlperf;
 pub mod search;
 pub mod trials;
 pub mod untold;

@@ -23,6 +23,7 @@ mod impossible_values;
 mod clocks_differ;
 mod generated_in_same_process;
 mod nominal_bytes;
+mod cache_unseen;
 mod not_all_data_read;
 mod eval_divided_by_ranks;
 mod ignored_setting;
@@ -37,7 +38,6 @@ mod generation_only;
 mod checkpoint_too_small;
 mod undefined_values;
 mod no_config;
-mod dataset_fits_page_cache;
 mod dataset_below_rule;
 mod cores_short;
 mod warned;
@@ -79,6 +79,7 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &clocks_differ::DOUBT,
     &generated_in_same_process::DOUBT,
     &nominal_bytes::DOUBT,
+    &cache_unseen::DOUBT,
     &not_all_data_read::DOUBT,
     &eval_divided_by_ranks::DOUBT,
     &ignored_setting::DOUBT,
@@ -93,7 +94,6 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &checkpoint_too_small::DOUBT,
     &undefined_values::DOUBT,
     &no_config::DOUBT,
-    &dataset_fits_page_cache::DOUBT,
     &dataset_below_rule::DOUBT,
     &cores_short::DOUBT,
     &warned::DOUBT,

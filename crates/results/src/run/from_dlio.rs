@@ -3,7 +3,7 @@
 use super::from_record::About;
 use super::{
     Activity, CheckpointSchedule, DatasetUse, FolderNames, Run, UNKNOWN, WorkloadSource,
-    folder_names, mlperf, settings,
+    folder_names, settings,
 };
 use crate::import::{
     DLIO, EpochTotal, Imported, Reported, RunOrigin, Totals, first_batch_bytes, mean_sample_bytes,
@@ -15,6 +15,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::PhaseKind;
 use feedrate_measure::record::Record;
 use feedrate_measure::stats::mean;
+use feedrate_spec::mlperf;
 use std::path::Path;
 
 /// Folders above a run that may name its workload.

@@ -1,144 +1,186 @@
-//! MLPerf Storage's workloads: the utilisation that it asks of them, and how long a step computes on which accelerator. Its rules of 0.5 to 3.0.
+//! Whether a run keeps MLPerf Storage's rules, as far as it tells.
 
-/// A workload.
-struct Rule {
-    model: &'static str,
-    /// The least AU.
-    au_percent: f64,
-    /// Compute of a step by accelerator, in seconds.
-    compute_s: &'static [(&'static str, f64)],
+use super::Run;
+use feedrate_measure::metric::AU_WINDOWED;
+use feedrate_spec::mlperf::{
+    Division, MEMORY_TIMES_MIN, Rule, RuleStep, STEPS_PER_EPOCH_MIN, alike, division_of, rule_of,
+};
+use serde::Serialize;
+
+/// A run held to the rules; `None` is what it does not tell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MlperfCheck {
+    /// Whether it keeps all; `None` where it breaks none that is known.
+    pub keeps: Option<bool>,
+    /// Dataset to the memory of all client hosts, of which five are asked.
+    pub dataset_to_memory: Option<f64>,
+    /// Steps of an epoch, of which 500 are asked.
+    pub steps_per_epoch: Option<u64>,
+    /// au_windowed.
+    pub au_percent: Option<f64>,
+    /// The least that is asked.
+    pub au_min_percent: f64,
+    /// Settings that are not those of the rules and that the closed division may not change.
+    pub changed: Option<Vec<Changed>>,
 }
 
-const RULES: [Rule; 7] = [
-    Rule {
-        model: "unet3d",
-        au_percent: 90.0,
-        compute_s: &[
-            ("v100", 1.3604),
-            ("a100", 0.636),
-            ("h100", 0.323),
-            ("b200", 0.162),
-            ("mi355", 0.162),
-        ],
-    },
-    Rule {
-        model: "resnet50",
-        au_percent: 90.0,
-        compute_s: &[("v100", 0.195), ("a100", 0.435), ("h100", 0.224)],
-    },
-    Rule {
-        model: "cosmoflow",
-        au_percent: 70.0,
-        compute_s: &[("v100", 0.00936), ("a100", 0.00551), ("h100", 0.0035)],
-    },
-    Rule { model: "retinanet", au_percent: 85.0, compute_s: &[("b200", 0.04755)] },
-    Rule { model: "dlrm", au_percent: 70.0, compute_s: &[("b200", 0.000375)] },
-    Rule { model: "flux", au_percent: 90.0, compute_s: &[("b200", 1.35)] },
-    Rule { model: "bert", au_percent: 90.0, compute_s: &[("v100", 0.968)] },
-];
-
-/// Accelerators that names of folders have.
-const ACCELERATORS: [&str; 5] = ["v100", "a100", "h100", "b200", "mi355"];
-
-/// Share by which a configured compute may differ.
-const COMPUTE_TOLERANCE: f64 = 1e-3;
-
-/// The least AU of a workload by its name, which begins with its model.
-pub(crate) fn au_percent(workload: &str) -> Option<f64> {
-    let model = words(workload).next()?;
-    RULES.iter().find(|rule| rule.model == model).map(|rule| rule.au_percent)
+/// A setting that is not that of the rules.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Changed {
+    /// As DLIO calls it.
+    pub key: String,
+    /// Whether submissions of the open division may change it.
+    pub is_open: bool,
 }
 
-/// `unet3d_h100` of names that have both anywhere, nearest first; `unet3d` where no accelerator is named.
-pub(crate) fn workload_of_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let (mut model, mut accelerator) = (None, None);
-    for name in names {
-        for word in words(name).collect::<Vec<_>>() {
-            let known = RULES.iter().map(|rule| rule.model).find(|known| *known == word);
-            model = model.or(known);
-            let known = ACCELERATORS.iter().copied().find(|known| *known == word);
-            accelerator = accelerator.or(known);
+impl Run {
+    /// Held to the rules of its workload; `None` of one that has none, or where nothing was trained.
+    pub fn mlperf(&self) -> Option<MlperfCheck> {
+        let compute_s = self.setting("train.compute.mean");
+        let (rule, step) = rule_of(&self.workload, compute_s)?;
+        if !self.is_result() {
+            return None;
         }
-        if model.is_some() && accelerator.is_some() {
-            break;
+        let dataset_bytes = self.record_length_bytes.zip(self.files).zip(self.samples_per_file);
+        let dataset_bytes =
+            dataset_bytes.map(|((bytes, files), samples)| bytes * files as f64 * samples as f64);
+        let dataset_to_memory =
+            dataset_bytes.zip(self.hosts_memory_bytes()).map(|(all, memory)| all / memory as f64);
+        let steps_per_epoch = (self.steps > 0).then_some(self.steps);
+        let au_percent = self.metric(&AU_WINDOWED).or_else(|| self.reported_au_percent());
+        let changed = self.changed(rule, step);
+        let kept = [
+            dataset_to_memory.map(|times| MEMORY_TIMES_MIN as f64 <= times),
+            steps_per_epoch.map(|steps| STEPS_PER_EPOCH_MIN <= steps),
+            au_percent.map(|au| rule.au_percent <= au),
+            changed.as_ref().map(Vec::is_empty),
+        ];
+        let keeps = match () {
+            () if kept.contains(&Some(false)) => Some(false),
+            () if kept.contains(&None) => None,
+            () => Some(true),
+        };
+        let au_min_percent = rule.au_percent;
+        Some(MlperfCheck {
+            keeps,
+            dataset_to_memory,
+            steps_per_epoch,
+            au_percent,
+            au_min_percent,
+            changed,
+        })
+    }
+
+    /// Memory of all hosts: of each machine of ours, of DLIO's runs as they sum it up.
+    fn hosts_memory_bytes(&self) -> Option<u64> {
+        if self.is_own() {
+            return self.machines.iter().map(|machine| machine.memory_bytes).sum();
         }
+        self.memory_bytes.filter(|bytes| *bytes > 0)
     }
-    Some(join(model?, accelerator))
-}
 
-/// The name with its accelerator, where it is that of a model alone: by the compute of a step, else as `names` have it.
-pub(crate) fn with_accelerator<'a>(
-    workload: &str,
-    compute_s: Option<f64>,
-    names: impl Iterator<Item = &'a str>,
-) -> String {
-    let Some(rule) = RULES.iter().find(|rule| rule.model == workload) else {
-        return workload.into();
-    };
-    let mut names = names.flat_map(words);
-    let named = names.find_map(|word| ACCELERATORS.iter().copied().find(|known| *known == word));
-    let computed = compute_s.and_then(|compute_s| rule.accelerator(compute_s, named));
-    join(rule.model, computed.or(named))
-}
+    fn setting(&self, key: &str) -> Option<f64> {
+        self.settings.get(key)?.parse().ok()
+    }
 
-/// The only workload of which a step computes so long.
-pub(crate) fn workload_of_compute(compute_s: f64) -> Option<String> {
-    let mut found = RULES.iter().flat_map(|rule| {
-        rule.accelerator(compute_s, None).map(|accelerator| join(rule.model, Some(accelerator)))
-    });
-    let only = found.next();
-    if found.next().is_none() { only } else { None }
-}
-
-impl Rule {
-    /// The one of several that is `named`, else the first.
-    fn accelerator(&self, compute_s: f64, named: Option<&str>) -> Option<&'static str> {
-        let fits = self
-            .compute_s
-            .iter()
-            .filter(|(_, own_s)| (compute_s / own_s - 1.0).abs() <= COMPUTE_TOLERANCE);
-        let mut fits: Vec<&str> = fits.map(|(name, _)| *name).collect();
-        fits.sort_by_key(|name| Some(*name) != named);
-        fits.first().copied()
+    /// Overrides that the closed division does not allow, and what is another than the rules have it; `None` without a config.
+    fn changed(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<Changed>> {
+        let format = self.format.as_deref()?;
+        let fixed = [
+            (
+                "dataset.num_samples_per_file",
+                self.samples_per_file? as f64,
+                rule.samples_per_file as f64,
+            ),
+            ("dataset.record_length_bytes", self.record_length_bytes?, rule.record_bytes),
+            ("reader.batch_size", self.batch_size? as f64, step.batch_size as f64),
+            ("train.computation_time", self.setting("train.compute.mean")?, step.compute_s),
+        ];
+        let fixed = fixed.into_iter().filter(|(_, own, asked)| !alike(*own, *asked));
+        let format = (format != rule.format).then_some("dataset.format");
+        let given = self.overrides.iter().filter_map(|text| Some(key_of(text)?.to_string()));
+        let keys = fixed.map(|(key, ..)| key.to_string()).chain(format.map(str::to_string));
+        let changed = keys.chain(given).filter_map(|key| {
+            let division = division_of(&key);
+            let is_open = division == Division::Open;
+            (division != Division::Closed).then_some(Changed { key, is_open })
+        });
+        let mut changed: Vec<Changed> = changed.collect();
+        changed.sort();
+        changed.dedup();
+        Some(changed)
     }
 }
 
-fn join(model: &str, accelerator: Option<&str>) -> String {
-    accelerator.map_or_else(|| model.into(), |accelerator| format!("{model}_{accelerator}"))
-}
-
-/// Words of a name in lower case: `unet3d` and `h100` of `UNET3D-H100`.
-fn words(name: &str) -> impl Iterator<Item = String> {
-    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_ascii_lowercase)
+/// The key of an override of a workload's setting; the workflow's are none of what the rules fix.
+fn key_of(given: &str) -> Option<&str> {
+    let (key, _) = given.split_once('=')?;
+    let key = key.trim_start_matches('+');
+    let key = key.strip_prefix("workload.").unwrap_or(key);
+    let is_fixed =
+        !["workflow.", "output.", "hydra.", "metric."].iter().any(|of| key.starts_with(of));
+    (key.contains('.') && is_fixed).then_some(key)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::RunOrigin;
+    use crate::run::Activity;
+
+    /// 4200 files on a host of 100 GB, in steps of 4 accelerators.
+    fn run() -> Run {
+        let settings = [("train.compute.mean", "0.323")];
+        Run {
+            origin: RunOrigin::MlperfStorage,
+            activity: Activity::Training,
+            workload: "unet3d_h100".into(),
+            record_length_bytes: Some(146_600_628.0),
+            files: Some(4200),
+            samples_per_file: Some(1),
+            batch_size: Some(7),
+            steps: 600,
+            format: Some("npz".into()),
+            memory_bytes: Some(100_000_000_000),
+            reported: [("train_au_mean_percentage".into(), 91.0)].into(),
+            settings: settings.map(|(key, value)| (key.into(), value.into())).into(),
+            overrides: vec!["++workload.reader.read_threads=8".into()],
+            ..Run::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl Fn(&mut Run), keeps: Option<bool>, changed: &[&str]) {
+        let mut run = run();
+        change(&mut run);
+        let found = run.mlperf().unwrap();
+        let keys = found.changed.iter().flatten().map(|of| of.key.as_str());
+        assert_eq!((found.keeps, keys.collect::<Vec<_>>()), (keeps, changed.to_vec()));
+    }
 
     #[test]
-    fn workloads_are_known_by_names_and_compute() {
-        for (names, expected) in [
-            (&["run_1", "unet3d-h100"][..], Some("unet3d_h100")),
-            (&["run1", "H100", "unet3d"], Some("unet3d_h100")),
-            (&["Vendor_resnet50_1Client_A100"], Some("resnet50_a100")),
-            (&["run_1", "cosmoflow"], Some("cosmoflow")),
-            (&["4", "unet3dish"], None),
-        ] {
-            let found = workload_of_names(names.iter().copied());
-            assert_eq!(found.as_deref(), expected, "{names:?}");
-        }
-        assert_eq!(workload_of_compute(0.224).as_deref(), Some("resnet50_h100"));
-        assert_eq!(workload_of_compute(0.3), None);
-        let named =
-            |names: &[&'static str]| with_accelerator("unet3d", Some(0.162), names.iter().copied());
-        assert_eq!((named(&[]), named(&["mi355"])), ("unet3d_b200".into(), "unet3d_mi355".into()));
-        assert_eq!(with_accelerator("mine", Some(0.323), [].into_iter()), "mine");
-        assert_eq!(
-            (au_percent("cosmoflow_h100"), au_percent("unet3d-a100")),
-            (Some(70.0), Some(90.0))
+    fn a_run_is_held_to_each_rule_and_what_it_does_not_tell_is_unknown() {
+        check(|_| {}, Some(true), &[]);
+        check(|run| run.steps = 499, Some(false), &[]);
+        check(|run| run.memory_bytes = Some(200_000_000_000), Some(false), &[]);
+        check(|run| run.memory_bytes = None, None, &[]);
+        check(
+            |run| run.reported = [("train_au_mean_percentage".into(), 89.9)].into(),
+            Some(false),
+            &[],
         );
-        assert_eq!(au_percent("mine"), None);
+        check(|run| run.reported.clear(), None, &[]);
+        check(|run| run.format = None, None, &[]);
+        check(|run| run.batch_size = Some(8), Some(false), &["reader.batch_size"]);
+        let slow =
+            |run: &mut Run| drop(run.settings.insert("train.compute.mean".into(), "0.4".into()));
+        check(slow, Some(false), &["train.computation_time"]);
+        let png = |run: &mut Run| {
+            run.format = Some("png".into());
+            run.overrides = vec!["++workload.dataset.format=png".into()];
+        };
+        check(png, Some(false), &["dataset.format"]);
+        assert!(run().mlperf().is_some_and(|of| of.dataset_to_memory > Some(6.1)));
+        assert_eq!(Run { workload: "mine".into(), ..run() }.mlperf(), None);
     }
 }

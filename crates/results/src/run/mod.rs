@@ -2,7 +2,6 @@
 
 mod step_times;
 mod folder_names;
-mod mlperf;
 mod submission;
 mod dataset_use;
 mod settings;
@@ -11,11 +10,13 @@ mod from_record;
 mod from_dlio;
 mod figures;
 mod ignored;
+mod mlperf;
 
 pub use checkpoint_schedule::CheckpointSchedule;
 pub use dataset_use::DatasetUse;
 pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
+pub use mlperf::{Changed, MlperfCheck};
 pub(crate) use settings::ACCELERATORS;
 pub use settings::{ROWS, Settings, factor, settings};
 pub use step_times::StepTimeSummary;

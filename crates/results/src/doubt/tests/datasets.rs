@@ -47,7 +47,7 @@ fn a_run_that_read_what_another_generated_is_stale() {
     let read = run.metric(&DELIVERED_WHOLE).unwrap() / MIB;
     for (name, evidence) in [
         ("stale_data", format!("over whole epochs it read {read:.0} MiB/s")),
-        ("dataset_fits_page_cache", "the dataset has 67.2 GB".into()),
+        ("cache_unseen", "the dataset has 67.2 GB".into()),
     ] {
         let doubt = run.doubts.iter().find(|doubt| doubt.name == name).unwrap();
         assert!(doubt.evidence.contains(&evidence), "{}", doubt.evidence);

@@ -262,10 +262,10 @@ fn what_dlio_ignores_or_makes_otherwise_is_told() {
         drop(only.write(root, "w/4/a"))
     });
     check("undefined_values", &["4/a"], "is no number", |root| drop(only.write(root, "w/4/a")));
-    check("dataset_fits_page_cache", &["4/a"], "times as much", |root| {
+    check("cache_unseen", &["4/a"], "times as much", |root| {
         drop(Fake::default().write(root, "w/4/a"))
     });
-    check("dataset_fits_page_cache", &[], "", |root| drop(good().write(root, "w/4/a")));
+    check("cache_unseen", &[], "", |root| drop(good().write(root, "w/4/a")));
     check("put_aside", &["superseded/a"], "`superseded`", |root| {
         drop(good().write(root, "w/4/superseded/a"))
     });

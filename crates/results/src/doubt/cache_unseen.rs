@@ -1,4 +1,4 @@
-//! The dataset is smaller than memory.
+//! The dataset is smaller than memory, and nothing tells what memory served.
 
 #[cfg(test)]
 use super::tests;
@@ -7,9 +7,9 @@ use crate::run::Activity;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
-        name: "dataset_fits_page_cache",
-        severity: Severity::Note,
-        meaning: "The dataset is smaller than the memory of the hosts, so that it may have been read from the page cache and not from the storage, from the first epoch on if it was just made.",
+        name: "cache_unseen",
+        severity: Severity::Warning,
+        meaning: "The dataset is smaller than the memory of the hosts, and DLIO does not tell what came from there: its rates may be those of the page cache and not of the storage, from the first epoch on if the dataset was just made.",
         evidence: "the dataset has {dataset_bytes}, the memory {memory_bytes}: {memory_share:.1} times as much",
         advice: "use at least five times the memory, as MLPerf Storage asks, or empty the page cache before each epoch",
     },

@@ -1,0 +1,207 @@
+//! MLPerf Storage's rules: what they ask of a plan, and the page of `feedrate describe mlperf`. The numbers are those of `feedrate_spec::mlperf`.
+
+use crate::cli::DataArguments;
+use crate::text;
+use feedrate_run::system;
+use feedrate_spec::escape::bash_word;
+use feedrate_spec::mlperf::{
+    CLOSED_KEYS, DatasetAsked, MEMORY_TIMES_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN, rule_of,
+};
+use feedrate_spec::plan::Plan;
+use feedrate_spec::units;
+use serde_json::{Value, json};
+
+/// Name of the topic.
+pub(super) const TOPIC: &str = "mlperf";
+/// The topic in one sentence.
+pub(super) const SUMMARY: &str = "MLPerf Storage's rules: the size of the dataset, the utilisation, what may be changed, and how they are checked here";
+
+/// The key that the size of a dataset is set by.
+const FILES_KEY: &str = "dataset.num_files_train";
+
+/// The hosts that the accelerators are to run on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hosts {
+    /// Memory of each; this machine's where nobody says.
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) count: u32,
+}
+
+/// The rules held to a plan.
+pub(super) struct Asked {
+    au_percent: f64,
+    dataset: DatasetAsked,
+    hosts: Hosts,
+    memory_bytes: u64,
+    files: u64,
+    steps_per_epoch: u64,
+    command: String,
+}
+
+impl Asked {
+    /// `None` of a workload without rules, or of a machine whose memory is not known.
+    pub(super) fn new(plan: &Plan, arguments: &DataArguments, hosts: Hosts) -> Option<Self> {
+        let (rule, _) = rule_of(&plan.workload, Some(plan.train.compute.mean_s()))?;
+        if plan.is_checkpoints_alone() {
+            return None;
+        }
+        let memory_bytes = hosts.memory_bytes.or_else(system::memory_bytes)?;
+        let dataset = DatasetAsked {
+            memory_bytes: memory_bytes.saturating_mul(hosts.count.into()),
+            accelerators: plan.accelerators,
+            batch_size: plan.loader.batch_size,
+            samples_per_file: plan.dataset.samples_per_file,
+            record_bytes: plan.dataset.record_bytes,
+        };
+        Some(Asked {
+            au_percent: rule.au_percent,
+            dataset,
+            hosts,
+            memory_bytes,
+            files: plan.dataset.files_train,
+            steps_per_epoch: plan.train.steps_per_epoch,
+            command: command(arguments, dataset.files()),
+        })
+    }
+
+    fn keeps(&self) -> bool {
+        self.dataset.files() <= self.files && STEPS_PER_EPOCH_MIN <= self.steps_per_epoch
+    }
+
+    /// The larger of both demands.
+    fn binds(&self) -> &'static str {
+        if self.dataset.files_by_memory() <= self.dataset.files_by_steps() {
+            "steps"
+        } else {
+            "memory"
+        }
+    }
+
+    pub(super) fn page(&self) -> String {
+        let of = self.dataset;
+        let [all, by_steps, by_memory] = [of.files(), of.files_by_steps(), of.files_by_memory()];
+        let bytes = units::bytes(of.bytes(all) as u64);
+        let has = if self.keeps() { "enough" } else { "too few" };
+        let assumed = match self.hosts.memory_bytes {
+            Some(_) => "",
+            None => ", assumed as this machine's: `--memory`, `--hosts`",
+        };
+        let [steps_bind, memory_binds] =
+            ["steps", "memory"].map(|one| if one == self.binds() { ", which binds" } else { "" });
+        let rows = [
+            (
+                "MLPerf Storage",
+                format!(
+                    "asks for at least {} ({bytes}) and {} % AU; this plan has {}, {has}",
+                    units::counted(all, "file"),
+                    self.au_percent,
+                    units::count(self.files),
+                ),
+            ),
+            (
+                "",
+                format!(
+                    "{} for {STEPS_PER_EPOCH_MIN} steps an epoch{steps_bind}; {} for {MEMORY_TIMES_MIN} × memory{memory_binds} ({} of {}{assumed})",
+                    units::count(by_steps),
+                    units::count(by_memory),
+                    units::counted(self.hosts.count.into(), "host"),
+                    units::bytes_binary(self.memory_bytes),
+                ),
+            ),
+            ("", format!("to make and run it: {}", self.command)),
+        ];
+        text::rows(&rows)
+    }
+
+    pub(super) fn object(&self) -> Value {
+        json!({
+            "files_min": self.dataset.files(),
+            "bytes_min": self.dataset.bytes(self.dataset.files()),
+            "files_for_steps": self.dataset.files_by_steps(),
+            "files_for_memory": self.dataset.files_by_memory(),
+            "binds": self.binds(),
+            "steps_per_epoch_min": STEPS_PER_EPOCH_MIN,
+            "memory_times_min": MEMORY_TIMES_MIN,
+            "host_memory_bytes": self.memory_bytes,
+            "host_memory_is_assumed": self.hosts.memory_bytes.is_none(),
+            "hosts": self.hosts.count,
+            "au_min_percent": self.au_percent,
+            "dataset_is_large_enough": self.keeps(),
+            "command": self.command,
+        })
+    }
+}
+
+/// The run of a dataset of so many files; the rest as it was asked for.
+fn command(arguments: &DataArguments, files: u64) -> String {
+    let is_other = |given: &String| !given.starts_with(&format!("{FILES_KEY}="));
+    let mut own = DataArguments { scale: 1.0, json: false, live_file: None, ..arguments.clone() };
+    own.overrides = own.overrides.into_iter().filter(is_other).collect();
+    own.overrides.push(format!("{FILES_KEY}={files}"));
+    let count = arguments.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
+    let folder = arguments.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
+    let words = own.words().into_iter().chain(count.into_iter().flatten());
+    let words = words.chain(folder.into_iter().flatten());
+    let words: Vec<String> = words.map(|word| bash_word(&word)).collect();
+    format!("feedrate run {} --cold", words.join(" "))
+}
+
+/// All of the topic.
+pub(super) fn topic() -> String {
+    let au = RULES.iter().map(|rule| format!("{} {} %", rule.model, rule.au_percent));
+    let au = au.collect::<Vec<_>>().join(", ");
+    let steps = RULES.iter().map(|rule| {
+        let steps = rule.steps.iter().map(|step| {
+            let compute = units::seconds(step.compute_s);
+            format!("{} {compute} a batch of {}", step.accelerator, step.batch_size)
+        });
+        format!("{}: {}", rule.model, steps.collect::<Vec<_>>().join(", "))
+    });
+    let steps = steps.collect::<Vec<_>>().join("\n");
+    text::rows(&[
+        (TOPIC, "MLPerf Storage's rules, releases 0.5 to 3.0, as far as feedrate holds plans and runs to them".into()),
+        ("dataset", format!("at least {MEMORY_TIMES_MIN} × the memory of all client hosts, and at least {STEPS_PER_EPOCH_MIN} steps an epoch: the larger binds")),
+        ("AU", format!("compute ÷ time without the first step (au_windowed), at least: {au}")),
+        ("may change", format!("closed: {}", CLOSED_KEYS.join(", "))),
+        ("", format!("open: these, and {}", OPEN_KEYS.join(", "))),
+        ("fixed", "all else: sample size, batch and compute time of a step".into()),
+        ("", steps),
+        ("runs", "five in a row, reproducible within 5 %; results on another file system (not checked here)".into()),
+        ("before", "`feedrate plan W -n N --memory SIZE --hosts H`: required rate, size of the dataset, command".into()),
+        ("measure", "`feedrate scale W --cold --data DIR`: accelerators that this storage feeds".into()),
+        ("check", "`feedrate analyze FOLDER`: results of others, held to the rules in one line".into()),
+        ("submit", "with the official benchmark: feedrate prepares and checks".into()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundled::WORKLOADS;
+    use feedrate_spec::workload::{Strictness, parse};
+
+    /// The workloads that are bundled are those of the rules.
+    #[test]
+    fn bundled_workloads_of_mlperf_are_as_its_rules_have_them() {
+        let mut found = 0;
+        for bundled in WORKLOADS.iter().filter(|of| of.summary().starts_with("MLPerf Storage's")) {
+            let (workload, _) = parse(bundled.name, bundled.yaml, &[], Strictness::Error).unwrap();
+            let compute_s = Some(workload.train_computation_time.mean_s());
+            let Some((rule, step)) = rule_of(bundled.name, compute_s) else {
+                assert!(bundled.name.starts_with("llama3"), "{}", bundled.name);
+                continue;
+            };
+            found += 1;
+            let own = (
+                &*workload.dataset_format,
+                workload.dataset_num_samples_per_file,
+                workload.reader_batch_size,
+            );
+            let asked = (rule.format, rule.samples_per_file, step.batch_size);
+            assert_eq!(own, asked, "{}", bundled.name);
+            assert_eq!(compute_s, Some(step.compute_s), "{}", bundled.name);
+            assert_eq!(workload.dataset_record_length_bytes, rule.record_bytes, "{}", bundled.name);
+        }
+        assert_eq!(found, 14);
+    }
+}

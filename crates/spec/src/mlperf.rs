@@ -1,0 +1,354 @@
+//! MLPerf Storage's rules of 0.5 to 3.0, in one place: its workloads, the utilisation it asks of them, how large a dataset must be, which settings may be changed.
+
+/// Dataset to the memory of all client hosts together, at least.
+pub const MEMORY_TIMES_MIN: u64 = 5;
+
+/// Steps of an epoch, at least.
+pub const STEPS_PER_EPOCH_MIN: u64 = 500;
+
+/// Settings that submissions of the closed division may change.
+pub const CLOSED_KEYS: [&str; 10] = [
+    "dataset.num_files_train",
+    "dataset.num_subfolders_train",
+    "dataset.data_folder",
+    "reader.read_threads",
+    "reader.computation_threads",
+    "reader.transfer_size",
+    "reader.prefetch_size",
+    "reader.odirect",
+    "checkpoint.checkpoint_folder",
+    "storage",
+];
+
+/// Settings that those of the open division may change too.
+pub const OPEN_KEYS: [&str; 4] =
+    ["framework", "dataset.format", "dataset.num_samples_per_file", "reader.data_loader"];
+
+/// A workload.
+#[derive(Debug, PartialEq)]
+pub struct Rule {
+    /// Its name.
+    pub model: &'static str,
+    /// The least AU, with the first step of each block left out.
+    pub au_percent: f64,
+    /// Format of its files.
+    pub format: &'static str,
+    /// Samples in a file.
+    pub samples_per_file: u64,
+    /// `record_length_bytes`.
+    pub record_bytes: f64,
+    /// Steps by accelerator.
+    pub steps: &'static [RuleStep],
+}
+
+/// A step on an accelerator.
+#[derive(Debug, PartialEq)]
+pub struct RuleStep {
+    /// The accelerator.
+    pub accelerator: &'static str,
+    /// Compute time.
+    pub compute_s: f64,
+    /// Samples in a batch.
+    pub batch_size: u64,
+}
+
+const fn step(accelerator: &'static str, compute_s: f64, batch_size: u64) -> RuleStep {
+    RuleStep { accelerator, compute_s, batch_size }
+}
+
+/// All workloads of training.
+pub const RULES: [Rule; 7] = [
+    Rule {
+        model: "unet3d",
+        au_percent: 90.0,
+        format: "npz",
+        samples_per_file: 1,
+        record_bytes: 146_600_628.0,
+        steps: &[
+            step("v100", 1.3604, 4),
+            step("a100", 0.636, 7),
+            step("h100", 0.323, 7),
+            step("b200", 0.162, 7),
+            step("mi355", 0.162, 7),
+        ],
+    },
+    Rule {
+        model: "resnet50",
+        au_percent: 90.0,
+        format: "tfrecord",
+        samples_per_file: 1251,
+        record_bytes: 114_660.07,
+        steps: &[step("v100", 0.195, 64), step("a100", 0.435, 400), step("h100", 0.224, 400)],
+    },
+    Rule {
+        model: "cosmoflow",
+        au_percent: 70.0,
+        format: "tfrecord",
+        samples_per_file: 1,
+        record_bytes: 2_828_486.0,
+        steps: &[step("v100", 0.00936, 1), step("a100", 0.00551, 1), step("h100", 0.0035, 1)],
+    },
+    Rule {
+        model: "retinanet",
+        au_percent: 85.0,
+        format: "jpeg",
+        samples_per_file: 1,
+        record_bytes: 322_957.0,
+        steps: &[step("b200", 0.04755, 24)],
+    },
+    Rule {
+        model: "dlrm",
+        au_percent: 70.0,
+        format: "parquet",
+        samples_per_file: 4_194_304,
+        record_bytes: 160.0,
+        steps: &[step("b200", 0.000375, 16384)],
+    },
+    Rule {
+        model: "flux",
+        au_percent: 90.0,
+        format: "parquet",
+        samples_per_file: 1000,
+        record_bytes: 131_072.0,
+        steps: &[step("b200", 1.35, 48)],
+    },
+    Rule {
+        model: "bert",
+        au_percent: 90.0,
+        format: "tfrecord",
+        samples_per_file: 313_532,
+        record_bytes: 2500.0,
+        steps: &[step("v100", 0.968, 48)],
+    },
+];
+
+/// Accelerators that names of folders have.
+const ACCELERATORS: [&str; 5] = ["v100", "a100", "h100", "b200", "mi355"];
+
+/// Share by which a configured number may differ.
+const TOLERANCE: f64 = 1e-3;
+
+/// The least AU of a workload by its name, which begins with its model.
+pub fn au_percent(workload: &str) -> Option<f64> {
+    let model = words(workload).next()?;
+    RULES.iter().find(|rule| rule.model == model).map(|rule| rule.au_percent)
+}
+
+/// The rule of a workload whose name begins with its model, and its step: that on the accelerator in the name, else that which computes as long.
+/// `None` where neither is known: other benchmarks have workloads of these names too.
+pub fn rule_of(
+    workload: &str,
+    compute_s: Option<f64>,
+) -> Option<(&'static Rule, &'static RuleStep)> {
+    let model = words(workload).next()?;
+    let rule = RULES.iter().find(|rule| rule.model == model)?;
+    let named =
+        words(workload).find_map(|word| rule.steps.iter().find(|of| of.accelerator == word));
+    let computes = || {
+        rule.steps
+            .iter()
+            .find(|of| compute_s.is_some_and(|compute_s| alike(compute_s, of.compute_s)))
+    };
+    Some((rule, named.or_else(computes)?))
+}
+
+/// Whether a number is that of the rules, to the digits that they have.
+pub fn alike(one: f64, of_rules: f64) -> bool {
+    (one / of_rules - 1.0).abs() <= TOLERANCE
+}
+
+/// Facts that decide how large a dataset must be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DatasetAsked {
+    /// Memory of all client hosts together.
+    pub memory_bytes: u64,
+    /// Accelerators of all hosts.
+    pub accelerators: u32,
+    /// Samples in a batch.
+    pub batch_size: u64,
+    /// Samples in a file.
+    pub samples_per_file: u64,
+    /// `record_length_bytes`.
+    pub record_bytes: f64,
+}
+
+impl DatasetAsked {
+    /// Files that have five times the memory.
+    pub fn files_by_memory(self) -> u64 {
+        let bytes = MEMORY_TIMES_MIN as f64 * self.memory_bytes as f64;
+        (bytes / (self.samples_per_file as f64 * self.record_bytes)).ceil() as u64
+    }
+
+    /// Files that are enough for the steps.
+    pub fn files_by_steps(self) -> u64 {
+        let step_samples = u64::from(self.accelerators).saturating_mul(self.batch_size);
+        STEPS_PER_EPOCH_MIN.saturating_mul(step_samples).div_ceil(self.samples_per_file.max(1))
+    }
+
+    /// The larger of both.
+    pub fn files(self) -> u64 {
+        self.files_by_memory().max(self.files_by_steps())
+    }
+
+    /// Bytes of so many files, as configured.
+    pub fn bytes(self, files: u64) -> f64 {
+        files as f64 * self.samples_per_file as f64 * self.record_bytes
+    }
+}
+
+/// The division whose submissions may change a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// Both.
+    Closed,
+    /// The open one alone.
+    Open,
+    /// Neither.
+    None,
+}
+
+/// The division that may change `key`, as DLIO calls it.
+pub fn division_of(key: &str) -> Division {
+    let is_below = |of: &str| {
+        let rest = key.strip_prefix(of);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    match () {
+        () if CLOSED_KEYS.iter().any(|of| is_below(of)) => Division::Closed,
+        () if OPEN_KEYS.iter().any(|of| is_below(of)) => Division::Open,
+        () => Division::None,
+    }
+}
+
+/// `unet3d_h100` of names that have both anywhere, nearest first; `unet3d` where no accelerator is named.
+pub fn workload_of_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let (mut model, mut accelerator) = (None, None);
+    for name in names {
+        for word in words(name).collect::<Vec<_>>() {
+            let known = RULES.iter().map(|rule| rule.model).find(|known| *known == word);
+            model = model.or(known);
+            let known = ACCELERATORS.iter().copied().find(|known| *known == word);
+            accelerator = accelerator.or(known);
+        }
+        if model.is_some() && accelerator.is_some() {
+            break;
+        }
+    }
+    Some(join(model?, accelerator))
+}
+
+/// The name with its accelerator, where it is that of a model alone: by the compute of a step, else as `names` have it.
+pub fn with_accelerator<'a>(
+    workload: &str,
+    compute_s: Option<f64>,
+    names: impl Iterator<Item = &'a str>,
+) -> String {
+    let Some(rule) = RULES.iter().find(|rule| rule.model == workload) else {
+        return workload.into();
+    };
+    let mut names = names.flat_map(words);
+    let named = names.find_map(|word| ACCELERATORS.iter().copied().find(|known| *known == word));
+    let computed = compute_s.and_then(|compute_s| rule.accelerator(compute_s, named));
+    join(rule.model, computed.or(named))
+}
+
+/// The only workload of which a step computes so long.
+pub fn workload_of_compute(compute_s: f64) -> Option<String> {
+    let mut found = RULES.iter().flat_map(|rule| {
+        rule.accelerator(compute_s, None).map(|accelerator| join(rule.model, Some(accelerator)))
+    });
+    let only = found.next();
+    if found.next().is_none() { only } else { None }
+}
+
+impl Rule {
+    /// The one of several that is `named`, else the first.
+    fn accelerator(&self, compute_s: f64, named: Option<&str>) -> Option<&'static str> {
+        let fits = self.steps.iter().filter(|of| alike(compute_s, of.compute_s));
+        let mut fits: Vec<&str> = fits.map(|of| of.accelerator).collect();
+        fits.sort_by_key(|name| Some(*name) != named);
+        fits.first().copied()
+    }
+}
+
+fn join(model: &str, accelerator: Option<&str>) -> String {
+    accelerator.map_or_else(|| model.into(), |accelerator| format!("{model}_{accelerator}"))
+}
+
+/// Words of a name in lower case: `unet3d` and `h100` of `UNET3D-H100`.
+fn words(name: &str) -> impl Iterator<Item = String> {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_are_known_by_names_and_compute() {
+        for (names, expected) in [
+            (&["run_1", "unet3d-h100"][..], Some("unet3d_h100")),
+            (&["run1", "H100", "unet3d"], Some("unet3d_h100")),
+            (&["Vendor_resnet50_1Client_A100"], Some("resnet50_a100")),
+            (&["run_1", "cosmoflow"], Some("cosmoflow")),
+            (&["4", "unet3dish"], None),
+        ] {
+            let found = workload_of_names(names.iter().copied());
+            assert_eq!(found.as_deref(), expected, "{names:?}");
+        }
+        assert_eq!(workload_of_compute(0.224).as_deref(), Some("resnet50_h100"));
+        assert_eq!(workload_of_compute(0.3), None);
+        let named =
+            |names: &[&'static str]| with_accelerator("unet3d", Some(0.162), names.iter().copied());
+        assert_eq!((named(&[]), named(&["mi355"])), ("unet3d_b200".into(), "unet3d_mi355".into()));
+        assert_eq!(with_accelerator("mine", Some(0.323), [].into_iter()), "mine");
+        assert_eq!(
+            (au_percent("cosmoflow_h100"), au_percent("unet3d-a100")),
+            (Some(70.0), Some(90.0))
+        );
+        assert_eq!(au_percent("mine"), None);
+    }
+
+    /// 500 steps of 8 × 7 samples, a file each; of 100 GiB 3663 files of 146.6 MB are five times as much.
+    #[test]
+    fn a_dataset_is_as_large_as_memory_and_steps_ask() {
+        let asked = DatasetAsked {
+            memory_bytes: 100 << 30,
+            accelerators: 8,
+            batch_size: 7,
+            samples_per_file: 1,
+            record_bytes: 146_600_628.0,
+        };
+        assert_eq!((asked.files_by_steps(), asked.files_by_memory()), (28_000, 3663));
+        assert_eq!(asked.files(), 28_000);
+        let asked = DatasetAsked { memory_bytes: 1 << 40, ..asked };
+        assert_eq!(asked.files(), 37_501);
+        let shared = DatasetAsked { batch_size: 400, samples_per_file: 1251, ..asked };
+        assert_eq!(shared.files_by_steps(), 1279);
+    }
+
+    #[test]
+    fn a_rule_needs_more_than_the_name_of_a_model() {
+        let of =
+            |name, compute_s| rule_of(name, compute_s).map(|of| (of.0.model, of.1.accelerator));
+        assert_eq!(of("unet3d_h100_custom", None), Some(("unet3d", "h100")));
+        assert_eq!(of("unet3d_h100", Some(1.0)), Some(("unet3d", "h100")));
+        assert_eq!(of("dlrm_parquet", Some(0.000375)), Some(("dlrm", "b200")));
+        assert_eq!(of("bert_mrpc", Some(0.5)), None);
+        assert_eq!(of("mine", Some(0.323)), None);
+    }
+
+    #[test]
+    fn divisions_may_change_their_keys_and_what_is_below() {
+        for (key, division) in [
+            ("reader.read_threads", Division::Closed),
+            ("storage.storage_type", Division::Closed),
+            ("dataset.format", Division::Open),
+            ("reader.batch_size", Division::None),
+            ("reader.read_threads_more", Division::None),
+        ] {
+            assert_eq!(division_of(key), division, "{key}");
+        }
+    }
+}
