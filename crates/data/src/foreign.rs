@@ -12,6 +12,7 @@ use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::shape::{Dims, Element, FileShape};
 use feedrate_spec::units;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
@@ -174,8 +175,8 @@ fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
 pub struct FoundSamples {
     /// Samples of each file, but for those that hold fewer.
     pub per_file: u64,
-    /// Numbers of the training files that hold fewer samples, ascending, and their bytes.
-    pub short: (Vec<u64>, u64),
+    /// Training files that hold fewer samples, and those that cannot be read.
+    pub left: Vec<UnfitFiles>,
     /// Dimensions of a sample, in the mean over the files that were opened; empty where they are not known.
     pub dims: Vec<u64>,
     /// Whether all of those have these.
@@ -186,8 +187,34 @@ pub struct FoundSamples {
     pub probed_files: u64,
 }
 
+/// Files that cannot be trained on as the others are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UnfitFiles {
+    /// Their numbers, ascending.
+    pub numbers: Vec<u64>,
+    /// Their length.
+    pub bytes: u64,
+    /// The reason, as it stands behind their number.
+    pub why: String,
+}
+
+impl UnfitFiles {
+    fn new(
+        storage: &dyn Storage,
+        layout: &Layout,
+        numbers: Vec<u64>,
+        why: String,
+    ) -> Result<Self, DatasetError> {
+        let mut bytes = 0;
+        for &file in &numbers {
+            bytes += storage.stat(&path_of(layout, file))?.unwrap_or_default();
+        }
+        Ok(UnfitFiles { numbers, bytes, why })
+    }
+}
+
 /// Look at training files of `plan`, of which nothing but the format and the number is known: some for what their samples are, all
-/// for how many they hold, where that can be several.
+/// for how many they hold, where that can be several: then those that cannot be read are left out where they are fewer than the others.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -199,32 +226,59 @@ pub fn find_samples(
     let layout = Layout::new(plan);
     let format = FileNames::new(plan, &layout)?.format;
     let holds_many = format.member().has(Ability::KeepsOpen);
+    let is_text = format.member().has(Ability::Undescribed);
     let mut opener = Opener::new(storage, format, true);
     let mut shapes = Vec::new();
     for file in sampled(plan.files_train) {
-        let shape = opener.probe(file, path_of(&layout, file), 0, None)?.shape;
-        shapes.extend(shape.map(|shape| if holds_many { shape } else { whole(shape) }));
+        match opener.probe(file, path_of(&layout, file), 0, None) {
+            Err(DatasetError::Format { .. }) if holds_many => {}
+            probed => shapes.extend(probed?.shape),
+        }
+    }
+    if !holds_many {
+        shapes = shapes.into_iter().map(whole).collect();
     }
     let mut found = mean_shape(&shapes);
     found.per_file = 1;
     found.probed_files =
         if holds_many { plan.files_train } else { plan.files_train.min(PROBED_MAX) };
     if holds_many {
-        let counts = Mutex::new(vec![0; plan.files_train as usize]);
+        let counted = Mutex::new((vec![0; plan.files_train as usize], BTreeMap::new()));
         let cancel = AtomicBool::new(false);
         let watch = Watch::new(&|_, _| {}, &cancel);
         let opener = || Opener::new(storage, format, false);
         walk::for_each(plan.files_train, threads, &watch, opener, |opener, file| {
-            let samples = opener.count(file, path_of(&layout, file))?;
-            counts.lock().unwrap_or_else(PoisonError::into_inner)[file as usize] = samples;
+            // Of text the first row tells whether it is a table: any text has lines.
+            let begins = if is_text {
+                opener.probe(file, path_of(&layout, file), 0, None).err()
+            } else {
+                None
+            };
+            let samples = begins.map_or_else(|| opener.count(file, path_of(&layout, file)), Err);
+            let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
+            match samples {
+                Err(error @ DatasetError::Format { .. }) => {
+                    counted.1.insert(file, error);
+                }
+                samples => counted.0[file as usize] = samples?,
+            }
             Ok::<(), DatasetError>(())
         })?;
-        let counts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (counts, mut broken) = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.per_file = most_samples(&counts);
         let short = (0..).zip(&counts).filter(|(_, samples)| **samples < found.per_file);
-        found.short.0 = short.map(|(file, _)| file).collect();
-        for &file in &found.short.0 {
-            found.short.1 += storage.stat(&path_of(&layout, file))?.unwrap_or_default();
+        let short = short.map(|(file, _)| file).filter(|file| !broken.contains_key(file)).collect();
+        let numbers: Vec<u64> = broken.keys().copied().collect();
+        let mut why = String::new();
+        if let Some((_, error)) = broken.pop_first() {
+            if plan.files_train <= 2 * numbers.len() as u64 {
+                return Err(error);
+            }
+            why = format!("unreadable ({error})");
+        }
+        let few = "with fewer samples than the others".to_string();
+        for (numbers, why) in [(numbers, why), (short, few)] {
+            found.left.push(UnfitFiles::new(storage, &layout, numbers, why)?);
         }
     }
     Ok(found)

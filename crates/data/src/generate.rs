@@ -1,7 +1,9 @@
 //! Makes the files of a dataset on all cores. A generation that was broken off is continued; a file is visible
 //! only once it is whole.
 
-pub use crate::foreign::{FoundSamples, Probe, Probed, files_there, find_samples, probe_foreign};
+pub use crate::foreign::{
+    FoundSamples, Probe, Probed, UnfitFiles, files_there, find_samples, probe_foreign,
+};
 pub use crate::walk::{FileShare, Watch};
 
 use crate::content::Content;

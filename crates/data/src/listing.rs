@@ -3,6 +3,7 @@
 //! Names go into a [`FileIndex`](crate::file_index::FileIndex) as they come: of ten million files no more is kept than a place each.
 
 use crate::file_index::{NameWriter, PATH_BYTES_MAX};
+use crate::foreign::UnfitFiles;
 use crate::format::{self, Format, HEAD_BYTES};
 use crate::manifest::{self, Manifest};
 use crate::storage::{self, StorageError};
@@ -150,28 +151,23 @@ impl TakenFiles {
         written.map_err(|error| StorageError::new("write", &self.index, error))
     }
 
-    /// Leave out the files of these numbers, ascending, of `bytes` in all.
+    /// Leave out these files.
     ///
     /// # Errors
     /// The index cannot be written.
-    pub fn leave_out(
-        &mut self,
-        numbers: &[u64],
-        bytes: u64,
-        why: &str,
-    ) -> Result<(), StorageError> {
+    pub fn leave_out(&mut self, all: &[UnfitFiles]) -> Result<(), StorageError> {
+        let numbers: HashSet<u64> = all.iter().flat_map(|left| left.numbers.clone()).collect();
         if numbers.is_empty() {
             return Ok(());
         }
-        let mut number = 0;
-        self.places.retain(|_| {
-            number += 1;
-            numbers.binary_search(&(number - 1)).is_err()
-        });
-        let files = numbers.len() as u64;
-        self.train.files -= files;
-        self.train.bytes = self.train.bytes.saturating_sub(bytes);
-        self.left_out.push((why.into(), files));
+        let mut number = 0..;
+        self.places.retain(|_| number.next().is_some_and(|number| !numbers.contains(&number)));
+        self.train.files -= numbers.len() as u64;
+        for UnfitFiles { numbers, bytes, why } in all.iter().filter(|left| !left.numbers.is_empty())
+        {
+            self.train.bytes = self.train.bytes.saturating_sub(*bytes);
+            self.left_out.push((why.clone(), numbers.len() as u64));
+        }
         self.write()
     }
 }
@@ -180,30 +176,32 @@ const PURPOSE_SHIFT: u32 = 48;
 const GROUP_SHIFT: u32 = 56;
 
 impl Listing {
-    /// The format of most files, of those that the files' bytes tell where there are such; formats that only names tell may be of what
-    /// goes with them, unless they are more of the files and bytes. Files of no known format, as plain bytes, come before what names tell
-    /// where they are more of the bytes, and before others where they are more of both.
+    /// The format that is read where nobody says which.
     pub fn commonest(&self) -> Option<&'static Format> {
+        let group = &self.groups[self.chosen()?];
+        Some(group.format.unwrap_or_else(format::plain))
+    }
+
+    /// The group of most files, of those whose format the files' bytes tell where there are such; formats that only names tell may be of
+    /// what goes with them, unless they are more of the files and bytes. Files of no known format, as plain bytes, come before what names
+    /// tell where they are more of the bytes, and before others where they are more of both.
+    fn chosen(&self) -> Option<usize> {
+        let groups = &self.groups;
         let [told, named] = [true, false].map(|by_content| {
-            let known = self.groups.iter().filter(|group| group.format.is_some());
-            let known = known.filter(|group| group.by_content == by_content);
-            known.max_by_key(|group| group.all().files)
+            let numbers = 0..groups.len();
+            let is_known = |of: &FileGroup| of.format.is_some() && of.by_content == by_content;
+            let known = numbers.filter(|&number| is_known(&groups[number]));
+            known.max_by_key(|&number| groups[number].all().files)
         });
         let known = match (told, named) {
-            (Some(told), Some(named)) if named.is_more_than(told) => Some(named),
+            (Some(told), Some(named)) if groups[named].is_more_than(&groups[told]) => Some(named),
             (told, named) => told.or(named),
         };
         let plain = self.largest(|group| group.format.is_none());
-        match (plain.map(|number| &self.groups[number]), known) {
-            (Some(_), None) => Some(format::plain()),
-            (Some(plain), Some(known))
-                if plain.is_more_than(known)
-                    || !known.by_content && known.all().bytes < plain.all().bytes =>
-            {
-                Some(format::plain())
-            }
-            (_, known) => known?.format,
-        }
+        let (Some(plain), Some(known)) = (plain, known) else { return known.or(plain) };
+        let [bare, other] = [plain, known].map(|number| &groups[number]);
+        let is_named = !other.by_content && other.all().bytes < bare.all().bytes;
+        Some(if bare.is_more_than(other) || is_named { plain } else { known })
     }
 
     /// The group with the most bytes of those that `is_one`; files of many endings are none.
@@ -223,12 +221,7 @@ impl Listing {
     /// # Errors
     /// The index cannot be written.
     pub fn take(mut self, format: &Format) -> Result<TakenFiles, StorageError> {
-        let name = format.member().name;
-        let mut formats = self.groups.iter().map(|group| group.format);
-        let number = formats.position(|of| of.is_some_and(|of| of.member().name == name));
-        let is_plain = name == format::plain().member().name;
-        let number =
-            number.or_else(|| is_plain.then(|| self.largest(|group| !group.by_content))?);
+        let number = self.group_of(format);
         let of = number.map_or_else(Default::default, |number| self.groups[number].of);
         let [train, eval, unknown] = of;
         let is_split = train.files > 0 && unknown.files == 0;
@@ -247,6 +240,17 @@ impl Listing {
         let mut taken = TakenFiles { index, names, places, eval, train, kind, left_out };
         taken.write()?;
         Ok(taken)
+    }
+
+    /// Those of `format`: the chosen ones where they can be read so, as every file can as plain bytes that does not tell another format.
+    fn group_of(&self, format: &Format) -> Option<usize> {
+        let name = format.member().name;
+        let is_plain = name == format::plain().member().name;
+        let is_of = |group: &FileGroup| group.format.is_some_and(|of| of.member().name == name);
+        let fits = |of: &FileGroup| is_of(of) || is_plain && !of.by_content;
+        let chosen = self.chosen().filter(|&number| fits(&self.groups[number]));
+        let chosen = chosen.or_else(|| self.groups.iter().position(is_of));
+        chosen.or_else(|| is_plain.then(|| self.largest(|group| !group.by_content))?)
     }
 
     fn left_out(&self, taken: Option<usize>, is_split: bool) -> Vec<(String, u64)> {

@@ -100,7 +100,7 @@ pub(crate) fn resolve_found(
     Ok((found, resolved))
 }
 
-/// Look at the `taken` files of `plan`'s format below `root`, and leave those out that hold fewer samples than the others.
+/// Look at the `taken` files of `plan`'s format below `root`, and leave those out that cannot be read or hold fewer samples than the others.
 fn leave_short(
     taken: &mut TakenFiles,
     plan: &DatasetPlan,
@@ -110,8 +110,7 @@ fn leave_short(
     let all = DatasetPlan { files_train: taken.train.files, ..plan.clone() };
     let files = NamedFiles::new(storage::open("file", root)?, FileIndex::open(names)?, &all);
     let found = find_samples(&files, &all, threads())?;
-    let (short, bytes) = &found.short;
-    taken.leave_out(short, *bytes, "with fewer samples than the others")?;
+    taken.leave_out(&found.left)?;
     Ok(found)
 }
 

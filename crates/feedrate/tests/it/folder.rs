@@ -158,6 +158,30 @@ fn a_folder_with_a_short_file_and_a_picture_is_run_again_as_it_was_found() {
 }
 
 #[test]
+fn a_broken_file_is_named_and_the_others_keep_their_format() {
+    let test = Test::new();
+    fs::create_dir(test.path("theirs")).unwrap();
+    for file in 0..40 {
+        test.write(&format!("theirs/{file:02}.csv"), "1,2,3\n".repeat(10));
+    }
+    // One that is looked into for its shape, and one that is not.
+    test.write("theirs/00.csv", b"\x28\xb5\x2f\xfd");
+    test.write("theirs/01.csv", "hello\n");
+    test.write("theirs/02.csv", "1,2,3\n");
+    let found = folder_run(&test, &["--write-yaml", "found.yaml"]);
+    assert_eq!(
+        (&found["found"]["format"], &found["found"]["files"], &found["found"]["samples"]),
+        (&json!("csv"), &json!(37), &json!(370))
+    );
+    let scanned = test.feedrate(&["scan", "theirs"]).stdout;
+    let left = "left out: 2 unreadable (`00.csv`: ";
+    assert!(scanned.contains(left) && scanned.contains("1 with fewer samples"), "{scanned}");
+    let again = test.feedrate(&["run", "found.yaml", "--json"]);
+    let whole_batches = 370 / 32 * 32;
+    assert_eq!(again.json()["latency"]["sample"]["count"], whole_batches, "{}", again.stderr);
+}
+
+#[test]
 fn what_is_not_taken_is_told() {
     let test = Test::with(TINY);
     theirs(&test, "jpeg", "jpg", &[]);
