@@ -92,6 +92,25 @@ impl Before {
     }
 }
 
+/// The machine when an epoch has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct After {
+    /// Files opened since the epoch began, but for its own reads.
+    opens: u64,
+    bytes: Option<u64>,
+}
+
+impl After {
+    /// Write it down.
+    pub(crate) fn tell(&self, epoch: &mut EpochRecord) {
+        epoch.host.resident_after_bytes = self.bytes;
+        let told = epoch.accelerators.first_mut().and_then(|of| of.io.preparation_opens.as_mut());
+        if let Some(opens) = told {
+            *opens += self.opens;
+        }
+    }
+}
+
 impl PageCache {
     pub(crate) fn new(
         layout: Layout,
@@ -164,9 +183,9 @@ impl PageCache {
     }
 
     /// See how many bytes are there when an epoch of this process ends in which so many files were read.
-    pub(crate) fn after(&mut self, files_read: Option<u64>) -> Option<u64> {
+    pub(crate) fn after(&mut self, files_read: Option<u64>) -> After {
         if !self.acts {
-            return None;
+            return After::default();
         }
         self.known.opened_files = self.known.opened_files.max(files_read.unwrap_or(0));
         if self.wanted == Cache::Warm && self.last.is_none() {
@@ -174,7 +193,7 @@ impl PageCache {
         }
         let residency = self.look();
         self.last = Some(residency);
-        residency.bytes
+        After { opens: std::mem::take(&mut self.known.opens), bytes: residency.bytes }
     }
 
     /// That it cannot be known stops no run.
@@ -403,7 +422,7 @@ mod tests {
         let before = cache.prepare().unwrap();
         let mut own = EpochRecord { accelerators: vec![Default::default()], ..epoch(&[None]) };
         before.tell(&mut own);
-        own.host.resident_after_bytes = cache.after(Some(files_read));
+        cache.after(Some(files_read)).tell(&mut own);
         own
     }
 
@@ -422,7 +441,7 @@ mod tests {
             let second = epoch_of(&mut cache, files);
             assert!(storage.take().1.is_subset(&opened));
             let opens = |own: &EpochRecord| own.accelerators[0].io.preparation_opens;
-            assert_eq!((opens(&first), opens(&second)), (Some(looked_at + 3), Some(looked_at)));
+            assert_eq!((opens(&first), opens(&second)), (Some(2 * looked_at + 3), Some(looked_at)));
             let known = (looked_at > 0).then_some(50 * files);
             let host = &first.host;
             assert_eq!((host.resident_before_bytes, host.resident_after_bytes), (known, known));
@@ -442,7 +461,7 @@ mod tests {
                 own.note("drop", "");
                 if allowed { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
             });
-            for opens in [3 + 3, 3 + 3 + 3] {
+            for opens in [3 + 3 + 3, 3 + 3 + 3] {
                 let own = epoch_of(&mut cache, 3);
                 assert_eq!(storage.take().0, ["evict", "look", "drop", "look"]);
                 assert_eq!(own.accelerators[0].io.preparation_opens, Some(opens));

@@ -235,7 +235,7 @@ impl Session<'_> {
         }
         // Several accelerators may have read the same files.
         let files_read = own.accelerators.iter().filter_map(|of| of.io.access.files).max();
-        own.host.resident_after_bytes = self.look(cache, move |cache| cache.after(files_read))?;
+        self.look(cache, move |cache| cache.after(files_read))?.tell(own);
         Ok(())
     }
 

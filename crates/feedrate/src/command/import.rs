@@ -133,7 +133,11 @@ fn head(log: &ImportedLog) -> String {
     words.push(format!(
         "{}, {readers}; read {} in {}",
         units::counted(*ranks, "rank"),
-        if *epochs == 1 { "once".into() } else { units::counted(*epochs, "time") },
+        match epochs {
+            None => "how often is not told,".into(),
+            Some(1) => "once".into(),
+            Some(epochs) => units::counted(*epochs, "time"),
+        },
         units::seconds(log.record.epochs[0].end_ns as f64 / 1e9),
     ));
     if let Some(batch) = log.job.batch {

@@ -222,7 +222,7 @@ fn workload(
 ) -> String {
     let job = &log.job;
     let all = samples.files * samples.per_file;
-    let are_same = job.ranks_each >= job.ranks as f64;
+    let are_same = job.ranks_each >= Some(job.ranks as f64);
     // Of fewer samples than ranks some ranks would have none.
     let ranks = if are_same { job.ranks } else { job.ranks.clamp(1, all.max(1)) };
     if ranks < job.ranks {
@@ -242,7 +242,7 @@ fn workload(
             1
         }
     };
-    let splits = is_stream && readers > 1 && job.ranks_each <= 1.0;
+    let splits = is_stream && readers > 1 && job.ranks_each <= Some(1.0);
     if samples.per_file > 1 && splits && samples.files >= readers * ranks {
         yaml += "  split: shards\n";
     }
@@ -267,7 +267,11 @@ fn workload(
         yaml += "  sample_shuffle: seed\n";
     }
     yaml += &sharing(job, ranks, assumed);
-    yaml += &format!("\ntrain:\n  epochs: {}\n", job.epochs.max(1));
+    let epochs = job.epochs.unwrap_or_else(|| {
+        assumed.push("how often all was read is not told: once".into());
+        1
+    });
+    yaml += &format!("\ntrain:\n  epochs: {}\n", epochs.max(1));
     match job.compute_ns {
         Some(ns) => yaml += &format!("  computation_time: {:.6}\n", ns as f64 / 1e9),
         None => assumed
@@ -281,10 +285,9 @@ fn workload(
 
 /// Ranks that read what others read too.
 fn sharing(job: &LogJob, ranks: u64, assumed: &mut Vec<String>) -> String {
-    let each = job.ranks_each;
-    if ranks < 2 || each <= 1.0 {
+    let Some(each) = job.ranks_each.filter(|each| ranks > 1 && *each > 1.0) else {
         return String::new();
-    }
+    };
     let (words, yaml) = if each >= ranks as f64 {
         ("all ranks read the same".into(), "  file_access: same\n".into())
     } else {

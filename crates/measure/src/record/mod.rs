@@ -230,8 +230,8 @@ impl Block {
 pub struct IoCounters {
     /// Files opened.
     pub opens: u64,
-    /// Files that were opened since the epoch before, to probe the dataset, to empty or fill the page cache and to see what is in
-    /// it; told by the first accelerator of the process that did so.
+    /// Files that were opened for no read of this epoch: before it to probe the dataset, to empty or fill the page cache, and before and
+    /// after it to see what is in it; told by the first accelerator of the process that did so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparation_opens: Option<u64>,
     /// Read calls.

@@ -2,7 +2,7 @@
 
 use super::LogError;
 use super::reader::{Bursts, ReaderLog, in_turns, median};
-use super::tally::{FileKind, Tally};
+use super::tally::{FileFacts, FileKind, Tally};
 use feedrate_measure::metric::counters_of_run;
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
 use serde::Serialize;
@@ -36,10 +36,10 @@ pub struct LogJob {
     pub trains_and_reads: Option<bool>,
     /// The size of reads by which most bytes came; `None` where it is not usual, as of reads to the ends of unequal files.
     pub read_bytes: Option<u64>,
-    /// How often all was read.
-    pub epochs: u64,
-    /// Ranks that read a byte in an epoch, in the mean; 1 where each reads its share.
-    pub ranks_each: f64,
+    /// How often all was read; `None` where it is not known which rank read what.
+    pub epochs: Option<u64>,
+    /// Ranks that read a byte in an epoch, in the mean; 1 where each reads its share. `None` as above.
+    pub ranks_each: Option<f64>,
     /// Whether files follow each other in another order than that of their names.
     pub is_shuffled: Option<bool>,
     /// Batches that the gaps between reads tell.
@@ -112,7 +112,7 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     readers(tally, at, &mut job);
     job.ranks = record.plan.accelerators.into();
     let io = counters_of_run(&record);
-    (job.ranks_each, job.epochs) = epochs(tally, at, &record, io.read_bytes);
+    (job.ranks_each, job.epochs) = epochs(tally, at, &record, io.read_bytes).unzip();
     let common = io.access.common.commonest(16).unwrap_or_default();
     let most = common.iter().max_by_key(|size| size.bytes.saturating_mul(size.count));
     let is_usual = |bytes: u64| bytes as f64 >= USUAL_SHARE * io.read_bytes as f64;
@@ -171,7 +171,7 @@ fn files(tally: &Tally, at: usize) -> LogJob {
 }
 
 /// Ranks that read a byte in an epoch, and epochs: bytes that were read of each byte or, where these say less, openings of each file.
-fn epochs(tally: &Tally, at: usize, record: &Record, read_bytes: u64) -> (f64, u64) {
+fn epochs(tally: &Tally, at: usize, record: &Record, read_bytes: u64) -> Option<(f64, u64)> {
     let files = || tally.files.iter().filter(|file| usize::from(file.kind) == at);
     let opens = files().map(|file| u64::from(file.opens)).filter(|&opens| opens > 0);
     let opens = median(opens.collect()).unwrap_or(1) as f64;
@@ -179,27 +179,40 @@ fn epochs(tally: &Tally, at: usize, record: &Record, read_bytes: u64) -> (f64, u
     let all: u64 = files().map(|file| file.length_bytes).sum();
     let unique = known.map_or(all, |files| files.unique_bytes) as f64;
     if unique == 0.0 {
-        return (1.0, opens.max(1.0) as u64);
+        return Some((1.0, opens.max(1.0) as u64));
     }
     let is_overlap_whole =
         known.is_none_or(|files| files.overlap_bytes as f64 >= WHOLE * files.unique_bytes as f64);
     let ranks = record.plan.accelerators;
-    let each = ranks_each(tally, at, unique / all as f64, ranks, is_overlap_whole);
+    let each = match &tally.read_bytes {
+        _ if ranks < 2 => 1.0,
+        Some(by_rank) => {
+            let of_kind =
+                by_rank.iter().filter(|of| usize::from(tally.files[of.0.1 as usize].kind) == at);
+            ranks_each(&tally.files, of_kind, unique / all as f64, ranks, is_overlap_whole)
+        }
+        None => return None,
+    };
     let [opens, bytes] = [opens, read_bytes as f64 / unique].map(|all| (all / each).max(1.0));
     let is_near = (opens / bytes - 1.0).abs() < 0.35;
-    (each, if is_near { opens.min(bytes) } else { bytes }.round() as u64)
+    Some((each, if is_near { opens.min(bytes) } else { bytes }.round() as u64))
 }
 
 /// Ranks that read a byte in an epoch: several where each rank read each file as often. In the shares of several epochs some ranks
 /// have files more often than others.
-fn ranks_each(tally: &Tally, at: usize, share: f64, ranks: u32, is_overlap_whole: bool) -> f64 {
-    let is_of_kind = |file: u32| usize::from(tally.files[file as usize].kind) == at;
-    let by_rank = tally.read_bytes.iter().filter(|of| is_of_kind(of.0.1) && *of.1 > 0);
+fn ranks_each<'t>(
+    all: &[FileFacts],
+    by_rank: impl Iterator<Item = (&'t (u32, u32), &'t u64)>,
+    share: f64,
+    ranks: u32,
+    is_overlap_whole: bool,
+) -> f64 {
+    let by_rank = by_rank.filter(|of| *of.1 > 0);
     let mut files = BTreeSet::new();
     let mut times = Vec::new();
     for (&(_, file), &bytes) in by_rank {
         files.insert(file);
-        let length = tally.files[file as usize].length_bytes as f64 * share;
+        let length = all[file as usize].length_bytes as f64 * share;
         times.push(bytes as f64 / length.max(1.0));
     }
     times.sort_by(f64::total_cmp);

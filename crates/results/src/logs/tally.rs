@@ -97,8 +97,8 @@ pub(super) struct Tally {
     lost: BTreeMap<(&'static str, &'static str), u64>,
     /// Ranks of the job, where the log tells how many there were.
     pub(super) ranks: Option<u32>,
-    /// Read by a rank of a file.
-    pub(super) read_bytes: HashMap<(u32, u32), u64>,
+    /// Read by a rank of a file; `None` where there are more ranks and files than are kept.
+    pub(super) read_bytes: Option<HashMap<(u32, u32), u64>>,
     /// Advice where nothing of this is data.
     pub(super) no_data_hint: &'static str,
 }
@@ -114,7 +114,7 @@ impl Tally {
             counters: 0,
             lost: BTreeMap::new(),
             ranks: None,
-            read_bytes: HashMap::new(),
+            read_bytes: Some(HashMap::new()),
             no_data_hint: "record the training while it reads, with the processes that it starts",
         }
     }
@@ -241,11 +241,14 @@ impl Tally {
         self.place(caller, file, offset, bytes, at);
     }
 
-    /// So much of a file was read by a rank. Of more ranks and files than are kept nothing is known.
+    /// So much of a file was read by a rank.
     pub(super) fn read_by(&mut self, rank: u32, file: u32, bytes: u64) {
-        if self.read_bytes.len() < FILES_MAX {
-            let read_bytes = self.read_bytes.entry((rank, file)).or_default();
-            *read_bytes = read_bytes.saturating_add(bytes);
+        let Some(kept) = &mut self.read_bytes else { return };
+        let read_bytes = kept.entry((rank, file)).or_default();
+        *read_bytes = read_bytes.saturating_add(bytes);
+        if kept.len() > FILES_MAX {
+            self.read_bytes = None;
+            self.lose("log", "of more ranks and files than are kept: its epochs are not told from ranks that read the same");
         }
     }
 

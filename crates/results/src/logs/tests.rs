@@ -1,7 +1,10 @@
 //! Logs as text, and what comes of them.
 
+use super::job::sum_up;
+use super::tally::{CallTime, Caller, ReadCall, Tally};
 use super::*;
 use feedrate_measure::metric::{CONSECUTIVE, IN_FLIGHT, SEQUENTIAL, counters_of_run};
+use feedrate_measure::record::access::Follows;
 use proptest::prelude::*;
 
 /// Import a text.
@@ -215,7 +218,7 @@ fn epochs() -> String {
 fn batches_epochs_and_compute_are_told_by_gaps() {
     let job = import("t", &epochs()).unwrap().job;
     let batch = LogBatch { files: Some(4), bytes: 4000 };
-    assert_eq!((job.batch, job.epochs, job.files), (Some(batch), 2, 80));
+    assert_eq!((job.batch, job.epochs, job.files), (Some(batch), Some(2), 80));
     assert_eq!((job.trains_and_reads, job.is_shuffled), (Some(true), Some(true)));
     assert_eq!((job.compute_ns, job.read_bytes), (Some(30_000_000), Some(1000)));
 }
@@ -311,7 +314,11 @@ fn counters_of_darshan_are_those_of_a_record() {
     let without = darshan(COUNTERS, "");
     assert_eq!(without.record.epochs[0].files_read, None, "DXT alone tells which bytes");
     let job = |log: &ImportedLog| (log.job.epochs, log.job.ranks_each);
-    assert_eq!([job(&log), job(&without)], [(2, 1.0); 2], "one rank read all, the other a half");
+    assert_eq!(
+        [job(&log), job(&without)],
+        [(Some(2), Some(1.0)); 2],
+        "one rank read all, the other a half"
+    );
     let why = "without a segment of DXT: its place and time are not known";
     assert_eq!(lost(&without), [(3, why)]);
     // A record of all ranks is that of the one where there is no other.
@@ -365,7 +372,7 @@ fn ranks_that_read_the_same_are_no_epochs() {
         let check = |ranks: &[&[(&str, u64, u64)]], epochs: u64, ranks_each: f64| {
             let job = logs_of(ranks, segments).job;
             let found = (job.ranks, job.epochs, job.ranks_each);
-            assert_eq!(found, (ranks.len() as u64, epochs, ranks_each), "{ranks:?}");
+            assert_eq!(found, (ranks.len() as u64, Some(epochs), Some(ranks_each)), "{ranks:?}");
         };
         // The first of eight opens it for itself too.
         let all = [[("a.h5", 8192, 3)], [("a.h5", 8192, 1)], [("a.h5", 8192, 1)]];
@@ -417,11 +424,29 @@ fn workers_that_a_loader_forked_are_readers_of_its_rank() {
         (job.ranks, job.readers, job.epochs, imported.record.epochs[0].end_ns)
     };
     let exact = ["100.5", "102.0", "102.25", "105.0", "105.25"];
-    assert_eq!(job(exact), (1, Some(2), 2, 5_250_000_000));
+    assert_eq!(job(exact), (1, Some(2), Some(2), 5_250_000_000));
     // A second may begin between two workers that start together.
-    assert_eq!(job(["100", "102", "103", "106", "105"]), (1, Some(2), 2, 6_000_000_000));
+    assert_eq!(job(["100", "102", "103", "106", "105"]), (1, Some(2), Some(2), 6_000_000_000));
     let others = import(&[log("100", None, "/d/a.h5"), log("100", None, "/d/b.h5")]).job;
     assert_eq!((others.ranks, others.readers), (2, None), "a scheduler's job of two processes");
+}
+
+#[test]
+fn what_too_many_ranks_read_is_not_told_as_epochs() {
+    let read = |more_ranks: u32| {
+        let mut tally = Tally::new();
+        let file = tally.file("/d/a.h5").unwrap();
+        let read = ReadCall { bytes: 4096, offset: Some(0), follows: Follows::Nothing };
+        let at = CallTime { start_ns: 0, ns: None };
+        for rank in 0..2 {
+            tally.read(Caller { rank, thread: 0, is_first: None }, file, read, at);
+        }
+        (2..2 + more_ranks).for_each(|rank| tally.read_by(rank, file, 0));
+        let (_, job) = sum_up(&mut tally).unwrap();
+        (job.epochs, job.ranks_each, tally.take_lost().len())
+    };
+    assert_eq!(read(0), (Some(1), Some(2.0), 0));
+    assert_eq!(read(1 << 20), (None, None, 1));
 }
 
 #[test]
@@ -432,7 +457,7 @@ fn ranks_with_other_bytes_of_a_file_have_shares_of_epochs() {
     let job = |offset: u64| {
         let more = format!(" X_POSIX 1 read 1 {offset} 4096 2.0 2.25\n");
         let job = darshan(&counters, &format!("{SEGMENTS}{more}")).job;
-        (job.epochs, job.ranks_each)
+        job.epochs.zip(job.ranks_each).unwrap()
     };
     assert_eq!(job(4096), (1, 2.0), "all was read by both");
     assert_eq!(job(0), (2, 1.0), "one of them read a half twice, and the other half not");
