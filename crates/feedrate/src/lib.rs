@@ -47,13 +47,14 @@ pub fn feedrate() -> ExitCode {
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(usage) => {
-            if let Err(error) = command::refuse_numbers(&usage, std::env::args_os()) {
-                return ended(Err(error)).into();
-            }
-            let usage = command::with_tip(usage, std::env::args());
-            let exit = ended(messages::print_usage(&usage));
-            command::hint(&usage).into_iter().for_each(messages::say);
-            return exit.into();
+            let complaint = command::refuse_numbers(&usage, std::env::args_os());
+            return ended(complaint.and_then(|()| {
+                match command::complaint(&usage, std::env::args_os()) {
+                    Some(complaint) if usage.use_stderr() => Err(complaint.into()),
+                    _ => messages::print_usage(&usage),
+                }
+            }))
+            .into();
         }
     };
     messages::set_verbosity(arguments.general.verbosity());

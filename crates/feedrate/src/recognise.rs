@@ -3,6 +3,9 @@
 use crate::exit::{UsageError, refuse};
 use feedrate_measure::record::file::{RECORD_FILE, read_text_bounded};
 use feedrate_results::diagnosis::DIAGNOSIS_FILE;
+use feedrate_results::import::find;
+use feedrate_spec::escape::bash_word;
+use feedrate_spec::units;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
@@ -30,7 +33,7 @@ fn is_result(name: &str) -> bool {
 }
 
 fn of_folder(path: &Path) -> Option<(String, String)> {
-    let folder = path.display();
+    let folder = bash_word(&path.display().to_string());
     let names = path.read_dir().into_iter().flatten().flatten();
     let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     if names.any(|name| is_result(&name)) {
@@ -46,6 +49,16 @@ fn of_folder(path: &Path) -> Option<(String, String)> {
     if path.join(DIAGNOSIS_FILE).is_file() {
         let hint = format!("`feedrate show {folder}` says what it measured");
         return Some(("the result of a diagnosis".into(), hint));
+    }
+    let (found, _) = find(path).unwrap_or_default();
+    if let Some(first) = found.first() {
+        let (count, first) = (units::counted(found.len() as u64, "run"), first.path.display());
+        let hint = format!("`feedrate analyze {folder}` reads them; the first is `{first}`");
+        return Some((format!("a folder with {count} of DLIO, and none of feedrate"), hint));
+    }
+    if path.read_dir().is_ok_and(|mut names| names.next().is_none()) {
+        let hint = format!("`feedrate run WORKLOAD --data {folder}` makes a dataset in it");
+        return Some(("an empty folder".into(), hint));
     }
     let hint = format!("`feedrate run --data {folder}` trains on the files in it");
     Some(("a folder, and holds no result".into(), hint))

@@ -14,6 +14,8 @@ use feedrate_results::import::{RunOrigin, find as find_runs};
 use feedrate_results::load_run;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::escape::shown_path;
 use feedrate_spec::plan::{self, Context, Plan, Request};
 use feedrate_spec::problem::{Place, Problem, ProblemSeverity, Problems};
 use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload};
@@ -104,6 +106,18 @@ fn parse(
     let texts: Vec<String> = arguments.overrides.iter().cloned().chain(foreign).collect();
     let overrides = overrides(&texts, Override::parse)?;
     Ok(workload::parse(&source.file, &source.yaml, &overrides, Strictness::Error)?)
+}
+
+/// Whether files are made or read in the folder of the data, as far as the workload can be read.
+pub(crate) fn is_in_folder(arguments: &DataArguments) -> bool {
+    let source = if arguments.workload == STDIN { None } else { find(&arguments.workload).ok() };
+    let Some((workload, _)) = source.and_then(|source| parse(&source, arguments).ok()) else {
+        return true;
+    };
+    let mut storages = catalog().storages.into_iter();
+    storages
+        .find(|of| of.name == workload.storage_storage_type)
+        .is_none_or(|of| of.has(Ability::InFolder))
 }
 
 /// A process's wishes for a workload; `options` are those of its command.
@@ -224,7 +238,8 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
         let (message, hint) = other.instead_of(FileKind::Workload, file);
         return refuse(message, hint);
     }
-    if let [newest, ..] = &runs_below(wanted)[..] {
+    if let [newest, ..] = &runs_below(file)[..] {
+        let newest = shown_path(newest);
         return refuse(
             format!("`{wanted}` holds runs, and is none itself"),
             format!("name one; the newest is `{newest}`; `feedrate analyze {wanted}` reads all"),
@@ -250,29 +265,32 @@ pub(crate) fn is_own(workload: &str) -> bool {
 }
 
 /// Whether a workload's name is the folder of a run.
-pub(crate) fn is_run(wanted: &str) -> bool {
-    Path::new(wanted).join(RECORD_FILE).is_file()
+pub(crate) fn is_run(wanted: impl AsRef<Path>) -> bool {
+    wanted.as_ref().join(RECORD_FILE).is_file()
 }
 
 /// The folder of the run that `wanted` names: its own, or the newest below it, which is told. Of another name nothing is known.
-pub(crate) fn run_folder(wanted: &str) -> String {
-    let runs = if is_run(wanted) { Vec::new() } else { runs_below(wanted) };
-    let Some(newest) = runs.first() else { return wanted.into() };
-    messages::note(match runs.len() {
-        1 => format!("the run in `{wanted}`: {newest}"),
-        all => format!("the newest of {all} runs in `{wanted}`: {newest}"),
+pub(crate) fn run_folder(wanted: &Path) -> PathBuf {
+    let mut runs = if is_run(wanted) { Vec::new() } else { runs_below(wanted) };
+    if runs.is_empty() {
+        return wanted.into();
+    }
+    let (all, newest) = (runs.len(), runs.swap_remove(0));
+    let (folder, name) = (shown_path(wanted), shown_path(&newest));
+    messages::note(match all {
+        1 => format!("the run in `{folder}`: {name}"),
+        all => format!("the newest of {all} runs in `{folder}`: {name}"),
     });
-    newest.clone()
+    newest
 }
 
 /// The folders of our runs below a folder, the newest first.
-fn runs_below(folder: &str) -> Vec<String> {
-    let (found, _) = find_runs(Path::new(folder)).unwrap_or_default();
+fn runs_below(folder: &Path) -> Vec<PathBuf> {
+    let (found, _) = find_runs(folder).unwrap_or_default();
     let own = found.into_iter().filter(|run| run.origin == RunOrigin::Feedrate);
     let begun =
         |run: &Path| std::fs::metadata(run.join(RECORD_FILE)).and_then(|of| of.modified()).ok();
-    let mut runs: Vec<_> =
-        own.map(|run| (begun(&run.path), run.path.display().to_string())).collect();
+    let mut runs: Vec<_> = own.map(|run| (begun(&run.path), run.path)).collect();
     runs.sort_by(|a, b| b.cmp(a));
     runs.into_iter().map(|(_, run)| run).collect()
 }

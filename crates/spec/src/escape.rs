@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 /// Without control characters, newlines included.
 pub fn one_line(text: &str) -> Cow<'_, str> {
@@ -68,6 +69,14 @@ pub fn bash_word(text: &str) -> String {
         return text.to_string();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// `path` as it may be shown and opened again: one that is not UTF-8 as a word of bash with escapes.
+pub fn shown_path(path: &Path) -> String {
+    if let Some(text) = path.to_str() {
+        return text.to_string();
+    }
+    format!("$'{}'", path.as_os_str().as_encoded_bytes().escape_ascii())
 }
 
 /// Noncharacters that mark something within one program.

@@ -18,7 +18,7 @@ use feedrate_results::groups::{ResultGroup, checkpoint_groups, result_groups};
 use feedrate_results::import::{FoundRun, find_within};
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
-use feedrate_spec::escape::bash_word;
+use feedrate_spec::escape::{bash_word, shown_path};
 use feedrate_spec::units::{self, MIB};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -72,9 +72,9 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     }
     let groups = result_groups(&found.runs);
     if arguments.json {
-        let sources = arguments.sources.iter().map(|source| shown(source));
+        let sources = arguments.sources.iter().map(|source| shown_path(source));
         let left_out = found.unread.iter();
-        let left_out = left_out.map(|one| json!({ "path": shown(&one.path), "why": one.why }));
+        let left_out = left_out.map(|one| json!({ "path": shown_path(&one.path), "why": one.why }));
         messages::print_json(Schema::Analyze.object(json!({
             "sources": sources.collect::<Value>(),
             "runs": found.runs.iter().map(object).collect::<Value>(),
@@ -109,7 +109,7 @@ fn not_looked_at(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
             is_beside && found.runs.iter().all(|run| run.path.file_name() != of.path.file_name())
         };
         let others = all.iter().filter(is_other).count() as u64;
-        let (lie, folder) = (if others == 1 { "lies" } else { "lie" }, shown(folder));
+        let (lie, folder) = (if others == 1 { "lies" } else { "lie" }, shown_path(folder));
         let others = (others > 0).then(|| units::counted(others, "more run"))?;
         Some(format!(
             "{others} {lie} beside it: only `feedrate analyze {}` sees copies, stale data and noise between runs",
@@ -122,7 +122,7 @@ fn not_looked_at(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
 /// One run; `null` is what is not known.
 fn object(run: &Run) -> Value {
     json!({
-        "path": shown(&run.path),
+        "path": shown_path(&run.path),
         "source": run.source,
         "kind": run.origin,
         "activity": run.activity,
@@ -188,10 +188,6 @@ fn object(run: &Run) -> Value {
 
 fn mib_per_second(run: &Run, metric: &Metric) -> Option<f64> {
     run.metric(metric).map(|bytes| bytes / MIB)
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }
 
 /// How much is told.

@@ -1,42 +1,218 @@
-//! Options that are none of ours, and what was meant: words of Hydra, of PyTorch and of other tools.
+//! Commands and options that are none of ours, and what was meant: misspelt names, words of Hydra, PyTorch, fio and MLPerf Storage.
 
-use crate::bundled;
+use super::Arguments;
+use crate::bundled::{self, WORKLOADS};
 use crate::cli::HYDRA_WORKLOAD;
+use crate::exit::{UsageError, alternatives};
+use crate::recognise::refuse_other;
+use crate::resolve;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use feedrate_spec::workload::with_whole_key;
+use clap::{Arg, Command, CommandFactory};
+use feedrate_spec::workload::{alike, with_whole_key};
 use feedrate_study::bash;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Folders in which Hydra looks for workloads.
 const HYDRA_FOLDERS: [&str; 2] = ["--config-dir", "--config-path"];
 
-/// The complaint, with what was meant in the place of clap's own tip where it is known.
-pub(crate) fn with_tip(mut usage: clap::Error, words: impl Iterator<Item = String>) -> clap::Error {
-    let option = match (usage.kind(), usage.get(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => option.clone(),
-        _ => return usage,
+/// Options of other tools, without dashes, and what stands for them where a workload is given.
+const OPTIONS: &[(&[&str], &str)] = &[
+    (&["dry-run"], "`feedrate plan WORKLOAD` shows what would run"),
+    (
+        &["gpus", "num-gpus", "num-accelerators", "np", "num-processes", "nproc", "numjobs"],
+        "`-n N` is the number of accelerators",
+    ),
+    (&["accelerator-type"], "the workload's name tells it: `unet3d_a100`, `unet3d_h100`"),
+    (&["param", "params"], "a key needs no option: `dataset.num_files_train=1000`"),
+    (
+        &["model", "workload", "config", "config-name"],
+        "the workload is the first word, as in `feedrate run unet3d_h100`",
+    ),
+    (
+        &["data-dir", "data-path", "data-folder", "dataset", "directory", "filename"],
+        "`--data DIR` is the folder of the datasets",
+    ),
+    (
+        &["output", "output-dir", "out", "result-dir", "results-dir"],
+        "`--results DIR` is the folder of the results",
+    ),
+    (
+        &["drop-caches", "drop-cache", "no-cache", "invalidate"],
+        "`--cold` begins each epoch without page cache",
+    ),
+    (&["direct"], "`reader.odirect=True` reads past the page cache"),
+    (&["bs", "blocksize", "block-size"], "`reader.transfer_size=64KiB` is the size of a read"),
+    (&["iodepth", "threads", "j"], "`reader.read_threads=N` is the number of reading threads"),
+    (&["runtime", "steps", "max-steps"], "`train.total_training_steps=N` is the length of a run"),
+    (
+        &["host", "hosts", "hostfile"],
+        "`mpirun` starts it on several machines, as in `mpirun -host A,B feedrate run WORKLOAD`",
+    ),
+    (&["format", "output-format"], "`--json` prints one JSON object"),
+];
+
+/// Commands of other tools, and ours.
+const COMMANDS: &[(&[&str], &str)] = &[
+    (
+        &["datasize", "config", "configview"],
+        "`feedrate plan WORKLOAD` shows the dataset and all that would run",
+    ),
+    (&["datagen", "prepare", "create"], "`feedrate generate WORKLOAD` makes the dataset"),
+    (
+        &["train", "training", "start", "exec", "bench", "benchmark", "test", "checkpointing"],
+        "`feedrate run WORKLOAD` runs a workload",
+    ),
+    (
+        &["reportgen", "history", "results"],
+        "`feedrate analyze DIR` and `feedrate report DIR` read results",
+    ),
+    (&["visualize", "visualise", "graph", "chart"], "`feedrate plot NAME DIR` draws results"),
+];
+
+/// Complaint of clap in our words, with what was meant where that is known; `None` where it shows help instead.
+pub(crate) fn complaint(
+    usage: &clap::Error,
+    words: impl Iterator<Item = OsString>,
+) -> Option<UsageError> {
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let text = |kind| match usage.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
     };
-    if let Some(tip) = tip(&option, &Vec::from_iter(words)) {
-        usage.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    let program = Arguments::command();
+    let wrong = text(ContextKind::InvalidSubcommand);
+    let wrong_option = text(ContextKind::InvalidArg).and_then(|option| option.split('=').next());
+    let is_known =
+        |word: &&String| Some(word.as_str()) != wrong && word.split('=').next() != wrong_option;
+    let known = words.iter().take_while(is_known);
+    let called = CalledCommand::new(&program, known);
+    let path = &called.path;
+    let unknown = |what: &str, word: &str, meant: Option<String>| {
+        let hint = meant.unwrap_or_else(|| format!("`{path} --help` lists its {what}s"));
+        Some(UsageError::new(format!("`{path}` has no {what} `{word}`"), hint))
+    };
+    match (usage.kind(), text(ContextKind::InvalidArg), wrong) {
+        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ..) => None,
+        (ErrorKind::UnknownArgument, Some(option), _) if option.starts_with('-') => {
+            unknown("option", option, called.option_for(option, &words))
+        }
+        (ErrorKind::InvalidSubcommand, _, Some(word)) => {
+            unknown("command", word, called.command_for(word, &words))
+        }
+        _ => {
+            let told = usage.render().to_string();
+            let (says, rest) = told.split_once("\n\n").unwrap_or((&told, ""));
+            let says = says.trim_start_matches("error: ").lines().map(str::trim);
+            let says: Vec<&str> = says.collect();
+            let meant = text(ContextKind::SuggestedValue);
+            let shown = rest.lines().find_map(|line| line.strip_prefix("Usage: "));
+            let hint = match (meant, shown) {
+                (Some(value), _) => format!("did you mean `{value}`?"),
+                (None, Some(shown)) => format!("write `{shown}`"),
+                (None, None) => format!("`{path} --help` explains it"),
+            };
+            Some(UsageError::new(says.join(" "), hint))
+        }
     }
-    usage
 }
 
-fn tip(option: &str, words: &[String]) -> Option<String> {
-    let name = option.split('=').next().unwrap_or_default();
-    if HYDRA_FOLDERS.contains(&name) {
-        return Some(format!("the workload is a file: `{}`", without_hydra(words)));
-    }
-    match name {
-        "--dry-run" => return Some("`feedrate plan WORKLOAD` shows what would run".into()),
-        "--gpus" | "--num-gpus" | "--num-accelerators" | "--np" => {
-            return Some("`-n N` is the number of accelerators".into());
+/// The innermost command that a line names.
+struct CalledCommand<'p> {
+    program: &'p Command,
+    command: &'p Command,
+    /// `feedrate study new`.
+    path: String,
+}
+
+impl<'p> CalledCommand<'p> {
+    fn new<'w>(program: &'p Command, words: impl Iterator<Item = &'w String>) -> Self {
+        let mut called = CalledCommand { program, command: program, path: "feedrate".into() };
+        for word in words.skip(1) {
+            match called.command.find_subcommand(word) {
+                Some(inner) => {
+                    called.path = format!("{} {word}", called.path);
+                    called.command = inner;
+                }
+                None if called.command.has_subcommands() => {}
+                None => break,
+            }
         }
-        _ => {}
+        called
     }
-    let word = name.trim_start_matches('-').replace('-', "_");
-    let (_, key) = with_whole_key(&format!("{word}=1"))?;
-    Some(format!("that is a key of the workload: `{key}=VALUE`, without dashes"))
+
+    fn takes(&self, id: &str) -> bool {
+        self.command.get_arguments().any(|argument| argument.get_id() == id)
+    }
+
+    /// The option that was meant by one that is none.
+    fn option_for(&self, option: &str, words: &[String]) -> Option<String> {
+        let name = option.split('=').next().unwrap_or_default();
+        let word = name.trim_start_matches('-').replace('_', "-");
+        let behind = words.iter().find(|word| self.command.find_subcommand(word).is_some());
+        if let Some(behind) = behind {
+            let says = "options stand behind the command";
+            return Some(format!("{says}, as in `{} {behind} {name}`", self.path));
+        }
+        if self.takes("overrides") {
+            if HYDRA_FOLDERS.contains(&name) {
+                return Some(format!("the workload is a file: `{}`", without_hydra(words)));
+            }
+            if let Some(known) = of_others(OPTIONS, &word) {
+                return Some(known.into());
+            }
+            if let Some((_, key)) = with_whole_key(&format!("{}=1", word.replace('-', "_"))) {
+                let says = "that is a key of the workload";
+                return Some(format!("{says}: `{key}=VALUE`, without dashes"));
+            }
+        }
+        let options = self.command.get_arguments().chain(self.program.get_arguments());
+        let options = options.filter(|option| !option.is_hide_set()).filter_map(Arg::get_long);
+        let options: Vec<&str> = options.collect();
+        let begun = options.iter().filter(|own| word.starts_with(**own)).copied();
+        let mut meant = alike(&word, options.iter().copied());
+        meant = if meant.is_empty() { begun.collect() } else { meant };
+        let meant: Vec<String> = meant.into_iter().map(|own| format!("--{own}")).collect();
+        did_you_mean(&meant)
+    }
+
+    /// The command that was meant by one that is none: a workload is run, a result shown.
+    fn command_for(&self, word: &str, words: &[String]) -> Option<String> {
+        let path = &self.path;
+        let commands = self.command.get_subcommands().filter(|own| !own.is_hide_set());
+        let mut commands = alike(word, commands.map(Command::get_name)).into_iter();
+        if self.command.get_name() != self.program.get_name() {
+            return did_you_mean(&Vec::from_iter(commands.map(|own| format!("{path} {own}"))));
+        }
+        if resolve::is_run(word) {
+            return Some(format!("`feedrate show {word}` shows this run"));
+        }
+        let workloads = alike(word, WORKLOADS.iter().map(|workload| workload.name));
+        if word.contains('=') || Path::new(word).is_file() || workloads.contains(&word) {
+            let run = ["feedrate".to_string(), "run".into()];
+            let run = bash::command(&Vec::from_iter(run.iter().chain(words.iter().skip(1))));
+            return Some(format!("`{run}` runs it"));
+        }
+        if let (true, Err(other)) = (Path::new(word).is_dir(), refuse_other(Path::new(word))) {
+            return other.hint;
+        }
+        if let Some(known) = of_others(COMMANDS, word) {
+            return Some(known.into());
+        }
+        let mut meant: Vec<String> =
+            commands.by_ref().map(|own| format!("feedrate {own}")).collect();
+        meant.extend(workloads.iter().map(|workload| format!("feedrate run {workload}")));
+        did_you_mean(&meant)
+    }
+}
+
+fn did_you_mean(names: &[String]) -> Option<String> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    alternatives(&names).map(|names| format!("did you mean {names}?"))
+}
+
+fn of_others(table: &[(&[&str], &'static str)], word: &str) -> Option<&'static str> {
+    table.iter().find(|(words, _)| words.contains(&word)).map(|(_, meant)| *meant)
 }
 
 /// The same command, with the path of the workload's file.
@@ -68,39 +244,106 @@ fn without_hydra(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::HelpLength;
+
+    /// The complaint about a command line, and its hint.
+    #[track_caller]
+    fn check(line: &str, says: &str, hint: &str) {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let parsed = Arguments::program(HelpLength::Screen).try_get_matches_from(&words);
+        let error = complaint(&parsed.unwrap_err(), words.into_iter()).unwrap();
+        assert!(error.message.contains(says), "{line}: {error}");
+        let told = error.hint.unwrap();
+        assert!(told.contains(hint), "{line}: {told}");
+        assert!(!told.contains("-- --"), "{told}");
+    }
 
     #[test]
     fn words_of_others_are_answered_with_ours() {
-        let check = |line: &str, option: &str, expected: Option<&str>| {
-            let words: Vec<String> = line.split(' ').map(str::to_string).collect();
-            assert_eq!(tip(option, &words).as_deref(), expected, "{line}");
-        };
-        let of_file = "the workload is a file: `feedrate run conf/workload/mine.yaml ++workload.train.epochs=1`";
+        for (words, hint) in [
+            (
+                "--config-dir conf workload=mine ++workload.train.epochs=1",
+                "`feedrate run conf/workload/mine.yaml ++workload.train.epochs=1`",
+            ),
+            (
+                "--config-dir=conf workload=mine ++workload.train.epochs=1",
+                "`feedrate run conf/workload/mine.yaml ++workload.train.epochs=1`",
+            ),
+            ("--config-path conf workload=quickstart", "a file: `feedrate run quickstart`"),
+            ("w --num-workers 4", "a key of the workload: `reader.read_threads=VALUE`, without"),
+            ("w --seed 3", "`train.seed=VALUE`"),
+            ("w --num-accelerators 4", "`-n N`"),
+            ("w --numjobs=4", "`-n N`"),
+            ("w --bs=4k", "`reader.transfer_size=64KiB`"),
+            ("w --direct 1", "`reader.odirect=True`"),
+            ("w --iodepth 4", "`reader.read_threads=N`"),
+            ("w --param dataset.num_files_train=10", "`dataset.num_files_train=1000`"),
+            ("w --hosts a,b", "`mpirun -host A,B"),
+            ("--model unet3d", "`feedrate run unet3d_h100`"),
+            ("w --data_dir /tmp", "`--data DIR`"),
+            ("w --drop-caches", "`--cold`"),
+            ("w --acc 4", "`--accelerators`"),
+            ("w --result x", "`--results`"),
+            ("w --result-dir x", "`--results"),
+            ("w --cold-cache", "`--cold`"),
+            ("w --jso", "`--json`"),
+            ("w --colour", "`--color`"),
+            ("w --nothing-alike", "`feedrate run --help` lists its options"),
+            ("w -x", "`feedrate run --help` lists its options"),
+            ("w -n -4", "`feedrate run --help` lists its options"),
+        ] {
+            let option = words.split(' ').find(|word| word.starts_with('-') && *word != "-n");
+            let option = option.unwrap().split('=').next().unwrap();
+            check(&format!("feedrate run {words}"), &format!("no option `{option}`"), hint);
+        }
+        check("feedrate generate w --dry-run", "no option", "`feedrate plan WORKLOAD`");
         check(
-            "feedrate run --config-dir conf workload=mine ++workload.train.epochs=1",
-            "--config-dir",
-            Some(of_file),
+            "feedrate -n 4 run w",
+            "no option `-n`",
+            "behind the command, as in `feedrate run -n`",
         );
-        check(
-            "feedrate run --config-dir=conf workload=mine ++workload.train.epochs=1",
-            "--config-dir",
-            Some(of_file),
-        );
-        check(
-            "feedrate run --config-path conf workload=quickstart",
-            "--config-path",
-            Some("the workload is a file: `feedrate run quickstart`"),
-        );
-        check(
-            "feedrate run w --num-workers 4",
-            "--num-workers",
-            Some("that is a key of the workload: `reader.read_threads=VALUE`, without dashes"),
-        );
-        check("feedrate run w --colour", "--colour", None);
-        check(
-            "feedrate run w --dry-run",
-            "--dry-run",
-            Some("`feedrate plan WORKLOAD` shows what would run"),
-        );
+        check("feedrate report x --out y", "`feedrate report` has no option", "`--output`");
+        check("feedrate study run --dryrun x", "`feedrate study run` has no", "`--dry-run`");
+    }
+
+    #[test]
+    fn commands_of_others_are_answered_with_ours() {
+        for (line, hint) in [
+            ("datasize w", "`feedrate plan WORKLOAD`"),
+            ("datagen w", "`feedrate generate WORKLOAD`"),
+            ("training run w", "`feedrate run WORKLOAD`"),
+            ("reportgen x", "`feedrate report DIR`"),
+            ("visualize x", "`feedrate plot NAME DIR`"),
+            ("analyse x", "did you mean `feedrate analyze`?"),
+            ("unet3d", "`feedrate run unet3d_h100`"),
+            ("quickstart -n 2", "`feedrate run quickstart -n 2` runs it"),
+            ("workload=unet3d_h100 -n 2", "`feedrate run workload=unet3d_h100 -n 2`"),
+            ("zzzzzz", "`feedrate --help` lists its commands"),
+        ] {
+            check(&format!("feedrate {line}"), "`feedrate` has no command", hint);
+        }
+        check("feedrate study statuss x", "`feedrate study` has no", "`feedrate study status`");
+    }
+
+    #[test]
+    fn other_complaints_say_what_to_write() {
+        check("feedrate compare a", "<B>", "`feedrate compare <A> <B>`");
+        check("feedrate list metricss", "metricss", "did you mean `metrics`?");
+        check("feedrate run w -n four", "invalid value 'four'", "`feedrate run --help`");
+    }
+
+    #[test]
+    fn what_is_offered_for_words_of_others_is_understood() {
+        let keys = OPTIONS.iter().flat_map(|(_, says)| says.split('`').skip(1).step_by(2));
+        for key in keys.filter(|key| key.contains('.')) {
+            let key = key.split('=').next().unwrap();
+            assert!(feedrate_spec::workload::KEYS.iter().any(|own| own.path == key), "{key}");
+        }
+        let program = Arguments::command();
+        for (words, says) in COMMANDS {
+            let shown = says.split("`feedrate ").nth(1).and_then(|rest| rest.split(' ').next());
+            assert!(program.find_subcommand(shown.unwrap()).is_some(), "{says}");
+            assert!(words.iter().all(|word| program.find_subcommand(word).is_none()), "{words:?}");
+        }
     }
 }

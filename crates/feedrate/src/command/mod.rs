@@ -36,21 +36,18 @@ mod meant;
 #[cfg(test)]
 mod reference;
 
-pub(crate) use meant::with_tip;
+pub(crate) use meant::complaint;
 pub(crate) use sweep::refuse_numbers;
 
-use crate::bundled::WORKLOADS;
 use crate::cli::{DataArguments, GeneralArguments, tell_whole_keys};
-use crate::exit::{Exit, alternatives, refuse};
+use crate::exit::{Exit, refuse};
 use crate::resolve::{self, STDIN};
 use crate::{launch, text};
 use clap::builder::{StyledStr, Styles};
-use clap::error::{ContextKind, ContextValue};
-use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
-use feedrate_spec::workload::alike;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use feedrate_study::bash;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Can this storage feed these accelerators? If not, why, and what would help?
 #[derive(Debug, Parser)]
@@ -194,6 +191,10 @@ impl Arguments {
         let is_plan = matches.try_get_one("dry_run").is_ok_and(|of| of == Some(&true));
         let is_read = self.waits_for_storage() && !is_plan;
         let Some(data) = data.filter(|data| is_read && !data.is_dir()) else { return Ok(None) };
+        let has_workload = matches.try_contains_id("workload").is_ok();
+        if has_workload && !resolve::is_in_folder(&DataArguments::from_arg_matches(matches)?) {
+            return Ok(None);
+        }
         if !launch::is_told() {
             return Ok(Some(Exit::Usage));
         }
@@ -289,20 +290,6 @@ fn refuse_stdin(command: &Command, matches: &ArgMatches) -> anyhow::Result<()> {
         "stdin can be read once, and this command needs the workload more often",
         "save it to a file, and name that",
     )
-}
-
-/// The command that was meant by one that is none: a workload is run, a result shown.
-pub(crate) fn hint(usage: &clap::Error) -> Option<String> {
-    let Some(ContextValue::String(word)) = usage.get(ContextKind::InvalidSubcommand) else {
-        return None;
-    };
-    if resolve::is_run(word) {
-        return Some(format!("  hint: `feedrate show {word}` shows this run"));
-    }
-    let workloads = alike(word, WORKLOADS.iter().map(|workload| workload.name));
-    let meant = if Path::new(word).is_file() { vec![word.as_str()] } else { workloads };
-    let meant = alternatives(&meant)?;
-    Some(format!("  hint: `feedrate run WORKLOAD` runs a workload, such as {meant}"))
 }
 
 /// Size of the program's help.

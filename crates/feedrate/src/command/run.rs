@@ -24,6 +24,7 @@ use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::trace::TracePlace;
+use feedrate_spec::escape::shown_path;
 use feedrate_spec::plan::{ClientProfile, Plan, Request};
 use feedrate_spec::workload::resolved_yaml;
 use feedrate_study::bash;
@@ -213,7 +214,7 @@ fn run_on(
     let (mut code, mut printed) = (Exit::Fine, Ok(()));
     if ranks.is_first() {
         let mut summary = Summary::new(&record);
-        summary.run_dir = folder.map(|folder| folder.display().to_string());
+        summary.run_dir = folder.map(|folder| shown_path(folder));
         let told = match (arguments.data.json, arguments.details) {
             (true, _) => Told::Json,
             (false, true) => Told::Details,

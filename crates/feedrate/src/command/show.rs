@@ -9,7 +9,8 @@ use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_measure::summary::Summary;
 use feedrate_results::diagnosis::Diagnosis;
-use std::path::{Path, PathBuf};
+use feedrate_spec::escape::shown_path;
+use std::path::PathBuf;
 
 /// `feedrate show`.
 #[derive(Debug, Args)]
@@ -35,14 +36,13 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     let asked = run_of(&arguments.run).unwrap_or(&arguments.run);
-    let run_dir = resolve::run_folder(&asked.to_string_lossy());
-    let run = Path::new(&run_dir);
-    if !resolve::is_run(&run_dir) && run.exists() {
-        refuse_other(run)?;
+    let run = resolve::run_folder(asked);
+    if !resolve::is_run(&run) && run.exists() {
+        refuse_other(&run)?;
     }
-    let record = feedrate_results::load_run(run)?;
+    let record = feedrate_results::load_run(&run)?;
     let mut found = Summary::new(&record);
-    found.run_dir = Some(run_dir.clone());
+    found.run_dir = Some(shown_path(&run));
     let told = if arguments.json { Told::Json } else { Told::Details };
     summary::print(&found, &record, told, None, None)?;
     Ok(arguments.gates.exit(&found))

@@ -15,7 +15,7 @@ use feedrate_results::load_run;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// `feedrate whatif`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ Examples:
   feedrate whatif results/unet3d/RUN storage.bandwidth=2x -n 64")]
 pub(super) struct WhatifArguments {
     /// Folder of a run, or one above several, of which the newest is taken.
-    run: PathBuf,
+    run: String,
     /// Changes to make together: `reader.read_threads=4`, `storage.latency=0.5x`.
     #[arg(value_name = "KEY=VALUE")]
     changes: Vec<String>,
@@ -69,7 +69,7 @@ const BINDING_MAX: usize = 3;
 
 /// Predict, and tell.
 pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
-    let folder = resolve::run_folder(&arguments.run.display().to_string());
+    let folder = resolve::run_folder(Path::new(&arguments.run)).display().to_string();
     if !resolve::is_run(&folder) {
         let message = format!("`{folder}` is not the folder of a run of feedrate");
         let hint = "name one that `feedrate run` has told of, under `Results:`; what DLIO writes does not count reads";

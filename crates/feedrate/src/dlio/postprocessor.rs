@@ -9,6 +9,7 @@ use feedrate_measure::dlio;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::{import, load_run};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Write the report of a run: load and processing times and rates, by epoch and phase.
@@ -62,7 +63,7 @@ const SHORT: [(&str, &str); 6] = [
 
 /// Read the arguments of this process, and write the report.
 pub(super) fn postprocess() -> anyhow::Result<Exit> {
-    let parsed = PostprocessorArguments::try_parse_from(std::env::args().map(in_full));
+    let parsed = PostprocessorArguments::try_parse_from(std::env::args_os().map(in_full));
     let arguments = match parsed {
         Ok(arguments) => arguments,
         // As Python's parser, with 2.
@@ -87,10 +88,11 @@ pub(super) fn postprocess() -> anyhow::Result<Exit> {
 }
 
 /// `-of` and its like, also with `=VALUE`, as their long names.
-fn in_full(word: String) -> String {
-    let (flag, value) = word.split_at(word.find('=').unwrap_or(word.len()));
+fn in_full(word: OsString) -> OsString {
+    let Some(text) = word.to_str() else { return word };
+    let (flag, value) = text.split_at(text.find('=').unwrap_or(text.len()));
     let long = SHORT.iter().find(|(short, _)| *short == flag);
-    long.map_or_else(|| word.clone(), |(_, long)| format!("{long}{value}"))
+    long.map_or_else(|| word.clone(), |(_, long)| format!("{long}{value}").into())
 }
 
 impl PostprocessorArguments {

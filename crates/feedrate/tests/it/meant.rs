@@ -2,7 +2,9 @@
 //! what to write, and nothing is left behind.
 
 use crate::harness::{TINY, Test};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 const MEMORY: &str = "storage.storage_type=memory";
 
@@ -62,6 +64,67 @@ fn data_that_are_not_there_are_refused_and_nothing_is_left() {
         of("file").refuses(2, &["`--data file` is no folder"]);
         assert_eq!(everything(&test), before, "{words:?}");
     }
+    // Where no file is made or read, the folder is of no account.
+    for storage in [&[MEMORY][..], &["storage.storage_type=null", "dataset.format=synthetic"]] {
+        let words = [&["run", "workload.yaml", "--data", "gone"], storage].concat();
+        let answer = test.feedrate(&words);
+        assert_eq!(answer.code, 0, "{answer:?}");
+        assert!(!test.path("gone").exists());
+    }
+}
+
+#[test]
+fn a_folder_of_data_in_the_place_of_a_run_is_answered_with_the_command() {
+    let test = Test::new();
+    for folder in 0..4200 {
+        fs::create_dir_all(test.path(&format!("my photos/{folder}"))).unwrap();
+    }
+    // A run behind so many folders is not looked for.
+    fs::create_dir_all(test.path("my photos/4100/deeper/run")).unwrap();
+    test.write("my photos/4100/deeper/run/record.json", "{}");
+    let exact = "`feedrate run --data 'my photos'`";
+    for command in ["run", "diagnose", "scale", "advise", "show", "analyze", "tune", "report"] {
+        test.feedrate(&[command, "my photos"]).refuses(2, &[exact]);
+    }
+    test.feedrate(&["analyze", "my photos"]).refuses(2, &["no run is among the first"]);
+    test.feedrate(&["my photos"]).refuses(2, &[exact]);
+}
+
+#[test]
+fn runs_of_dlio_are_named_with_the_command_that_reads_them() {
+    let test = Test::new();
+    for run in ["resnet/1", "unet/1", "unet/2"] {
+        fs::create_dir_all(test.path(&format!("lab/{run}"))).unwrap();
+        test.write(&format!("lab/{run}/summary.json"), "{}");
+    }
+    for command in ["run", "show", "advise"] {
+        let words = ["3 runs of DLIO", "`feedrate analyze lab`", "`lab/resnet/1`"];
+        test.feedrate(&[command, "lab"]).refuses(2, &words);
+    }
+}
+
+#[test]
+fn names_that_are_not_utf_8_are_opened_or_refused() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["run", "workload.yaml", MEMORY, "--run-dir", "run"]).code, 0);
+    let name = OsStr::from_bytes(b"r\xffn");
+    fs::rename(test.path("run"), test.path("").join(name)).unwrap();
+    let answer = |words: &[&str]| {
+        let mut command = test.command(words);
+        command.arg(name).output().unwrap()
+    };
+    let shown = answer(&["show", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(json["run_dir"], "$'r\\xffn'", "opened again in bash");
+    assert_eq!(answer(&["analyze"]).status.code(), Some(0));
+    for words in [&["run"][..], &["whatif"], &["advise"], &["show", "--nothing"], &[]] {
+        let refused = answer(words);
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains("hint:") && !stderr.contains("panicked"), "{words:?}: {stderr}");
+    }
+    let all = test.feedrate(&["analyze", ".", "--json"]).json();
+    assert_eq!(all["runs"][0]["path"], "$'./r\\xffn'");
 }
 
 #[test]
@@ -100,6 +163,7 @@ fn files_that_are_no_workload_are_named_with_the_command_that_reads_them() {
     test.write("dlio/summary.json", "{}");
     test.write("dlio/.hydra/config.yaml", TINY);
     fs::create_dir(test.path("empty")).unwrap();
+    fs::create_dir_all(test.path("photos/cats")).unwrap();
     let shows = format!("`feedrate show {run}`");
     for (path, words) in [
         (format!("{run}/summary.json"), ["is a result of the run in", shows.as_str()]),
@@ -111,7 +175,8 @@ fn files_that_are_no_workload_are_named_with_the_command_that_reads_them() {
         ("new.toml".into(), ["is the design of a study", "`feedrate study new new.toml`"]),
         ("study.csv".into(), ["is a study", "`feedrate study run study.csv`"]),
         ("1.npz".into(), ["is no text", "--data"]),
-        ("empty".into(), ["holds no result", "`feedrate run --data empty`"]),
+        ("empty".into(), ["is an empty folder", "`feedrate run WORKLOAD --data empty`"]),
+        ("photos".into(), ["holds no result", "`feedrate run --data photos`"]),
     ] {
         let answer = test.feedrate(&["run", &path]);
         answer.refuses(2, &words);

@@ -5,7 +5,9 @@ use super::names::{LOG, STATS_OF_ALL, SUMMARY, is_of_run, rank_of};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_spec::escape;
+use feedrate_spec::units;
 use serde::Serialize;
+use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -13,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// Folders inside each other that are looked into.
 const DEPTH_MAX: usize = 32;
+/// Names, and folders, that are read until the first run is found: what holds none by then is a folder of data, or far above any run.
+const NAMES_MAX: usize = 1 << 17;
+const FOLDERS_MAX: usize = 1 << 12;
 
 /// The maker of a run's folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -54,10 +59,10 @@ impl LeftOut {
 }
 
 /// The folders of runs in `root` and below it, in the order of their paths; and what is below it and cannot be used: closed folders, links that lead
-/// elsewhere, folders of runs that left nothing.
+/// elsewhere, folders of runs that left nothing. Folders are read level by level.
 ///
 /// # Errors
-/// `root` cannot be looked into.
+/// `root` cannot be looked into, or holds no run and more than is looked through.
 pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
     find_within(root, DEPTH_MAX)
 }
@@ -67,10 +72,15 @@ pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
 /// # Errors
 /// As [`find`].
 pub fn find_within(root: &Path, depth_max: usize) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
-    let (mut found, mut closed) = (Vec::new(), Vec::new());
-    let mut open = vec![(root.to_path_buf(), 0)];
-    let real_root = fs::canonicalize(root).unwrap_or_else(|_| root.into());
-    while let Some((folder, depth)) = open.pop() {
+    let (mut found, mut closed, mut links) = (Vec::new(), Vec::new(), Vec::new());
+    let mut open = VecDeque::from([(root.to_path_buf(), 0)]);
+    let (mut names, mut folders) = (0, 0);
+    while let Some((folder, depth)) = open.pop_front() {
+        if found.is_empty() && (names > NAMES_MAX || folders == FOLDERS_MAX) {
+            let (names, folders) = (units::count(names as u64), units::count(folders as u64));
+            let why = format!("no run is among the first {names} names, in {folders} folders");
+            return Err(io::Error::other(why));
+        }
         let entries = match FolderEntries::read(&folder) {
             Err(error) if depth == 0 => return Err(error),
             Err(error) => {
@@ -79,12 +89,12 @@ pub fn find_within(root: &Path, depth_max: usize) -> io::Result<(Vec<FoundRun>, 
             }
             Ok(entries) => entries,
         };
-        for name in entries.links {
-            let link = folder.join(name);
-            if fs::canonicalize(&link).is_ok_and(|to| to.is_dir() && !to.starts_with(&real_root)) {
-                let why = "it is a link, which is not followed: give its target";
-                closed.push(LeftOut::new(link, why));
-            }
+        (names, folders) = (names + entries.count, folders + 1);
+        links.extend(entries.links.into_iter().map(|name| folder.join(name)));
+        if entries.count > NAMES_MAX {
+            let why =
+                format!("of its names only the first {} were read", units::count(NAMES_MAX as u64));
+            closed.push(LeftOut::new(&folder, why));
         }
         let is_deepest = depth == depth_max && !entries.folders.is_empty();
         // What lies below a record belongs to its run; a root may have a file of a DLIO run's name.
@@ -101,7 +111,7 @@ pub fn find_within(root: &Path, depth_max: usize) -> io::Result<(Vec<FoundRun>, 
                     let why = "it is the code of a submission, whose runs are fixtures of tests";
                     closed.push(LeftOut::new(folder.join(name), why));
                 } else {
-                    open.push((folder.join(name), depth + 1));
+                    open.push_back((folder.join(name), depth + 1));
                 }
             }
         }
@@ -121,9 +131,19 @@ pub fn find_within(root: &Path, depth_max: usize) -> io::Result<(Vec<FoundRun>, 
             (None, None) => {}
         }
     }
+    closed.extend(leading_elsewhere(root, links));
     found.sort_by(|a, b| a.path.cmp(&b.path));
     closed.sort();
     Ok((found, closed))
+}
+
+/// Those of the links that lead to folders outside of `root`.
+fn leading_elsewhere(root: &Path, links: Vec<PathBuf>) -> impl Iterator<Item = LeftOut> {
+    let root = fs::canonicalize(root).unwrap_or_else(|_| root.into());
+    let elsewhere = links.into_iter().filter(move |link| {
+        fs::canonicalize(link).is_ok_and(|to| to.is_dir() && !to.starts_with(&root))
+    });
+    elsewhere.map(|link| LeftOut::new(link, "it is a link, which is not followed: give its target"))
 }
 
 /// Beginnings of `mlpstorage`'s file of benchmarks without DLIO, which have a summary of the same name.
@@ -204,6 +224,9 @@ impl FolderEntries {
             let name = entry.file_name();
             let text = name.to_string_lossy();
             found.count += 1;
+            if found.count > NAMES_MAX {
+                break;
+            }
             is_record |= text == RECORD_FILE && entry.path().is_file();
             is_dlio |= [SUMMARY, LOG, STATS_OF_ALL].contains(&&*text) || rank_of(&text).is_some();
             if text.ends_with(config::OF_MLPSTORAGE) {

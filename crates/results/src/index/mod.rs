@@ -77,10 +77,15 @@ impl RunsError {
                 "it is a diagnosis: `feedrate show {}` says what it measured",
                 bash_word(&folder.display().to_string())
             )),
-            RunsError::Io { .. } | RunsError::Nothing(_) => Some(
-                "give the folder of a run, any folder above those of several, or the CSV of a study"
-                    .into(),
-            ),
+            RunsError::Io { path, .. } | RunsError::Nothing(path) => Some(format!(
+                "give the folder of a run, any folder above those of several, or the CSV of a study{}",
+                if path.is_dir() {
+                    let folder = bash_word(&path.display().to_string());
+                    format!("; `feedrate run --data {folder}` trains on the files in a folder")
+                } else {
+                    String::new()
+                }
+            )),
         }
     }
 }

@@ -114,8 +114,10 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
 fn of_newest(data: &DataArguments) -> DataArguments {
     // A folder of results may have the name of a bundled workload, which comes first.
     let is_bundled = !resolve::is_file(&data.workload) && bundled::find(&data.workload).is_some();
-    let workload =
-        if is_bundled { data.workload.clone() } else { resolve::run_folder(&data.workload) };
+    if is_bundled {
+        return data.clone();
+    }
+    let workload = resolve::run_folder(Path::new(&data.workload)).display().to_string();
     DataArguments { workload, ..data.clone() }
 }
 
