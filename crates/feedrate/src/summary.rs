@@ -1,5 +1,9 @@
 //! The end of a run in the terminal: the answer in a few lines; in detail the three utilisations, rates, where the time went, doubts with advice.
 
+mod reads;
+
+pub(crate) use self::reads::of_reads;
+
 use crate::changed::Changeable;
 use crate::cli::DataArguments;
 use crate::folder::FoundFolder;
@@ -10,11 +14,10 @@ use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
 use feedrate_measure::metric::{
-    AMPLIFICATION, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, CONSECUTIVE,
-    DELIVERED_WHOLE, DELIVERED_WINDOWED, DEVICE_BYTES, DURATION_S, FILES, IN_FLIGHT,
-    IO_TIME_PERCENT, LOAD_S, LOGICAL_BYTES, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED,
-    NotMeasurable, OVERLAP, Quantiles, SAMPLES_WHOLE, SAMPLES_WINDOWED, SEQUENTIAL, STALL_CLIENT,
-    STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW, Shown, UNIQUE_BYTES,
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE,
+    DELIVERED_WINDOWED, DEVICE_BYTES, DURATION_S, LOAD_S, LOGICAL_BYTES, METRICS, Metric,
+    NOMINAL_WHOLE, NOMINAL_WINDOWED, NotMeasurable, SAMPLES_WHOLE, SAMPLES_WINDOWED, STALL_CLIENT,
+    STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW, Shown,
 };
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record, StagingSummary};
@@ -242,17 +245,6 @@ fn utilisations(summary: &Summary, record: &Record) -> Vec<(&'static str, String
     rows
 }
 
-/// How files were read, a row each of what is known.
-pub(crate) fn of_reads(figures: &Figures) -> Vec<(&'static str, String)> {
-    let rows = [
-        ("Read latency", figures.read_latency.as_ref().and_then(latency)),
-        ("Access", access(figures)),
-        ("I/O calls", calls(figures)),
-        ("Files", files(figures)),
-    ];
-    rows.into_iter().filter_map(|(name, row)| Some((name, row?))).collect()
-}
-
 fn staging(staging: &StagingSummary) -> String {
     let files =
         |files, bytes| format!("{} of {}", units::counted(files, "file"), units::bytes(bytes));
@@ -295,73 +287,6 @@ fn checkpoints(all: &Checkpoints) -> String {
         units::bytes_binary(all.bytes),
         units::seconds(all.stall_s),
     )
-}
-
-fn latency(reads: &Quantiles) -> Option<String> {
-    let s = units::seconds;
-    Some(format!(
-        "p50 {} · p99 {} · p99.9 {} · max {} of {} reads",
-        s(reads.p50_s?),
-        s(reads.p99_s?),
-        s(reads.p999_s?),
-        s(reads.max_s?),
-        units::count(reads.count),
-    ))
-}
-
-fn access(figures: &Figures) -> Option<String> {
-    let access = figures.access.as_ref()?;
-    let requests = access.request_bytes.as_ref()?;
-    if access.reads == 0 {
-        return None;
-    }
-    let common = requests.common.iter().flatten().next();
-    let mut words = match common.map(|of| (of.count as f64 / access.reads as f64, of.bytes)) {
-        Some((part, bytes)) if part >= 0.01 => {
-            vec![format!("{} of reads {}", share(part), units::bytes(bytes))]
-        }
-        // Of sizes that are all different none is common.
-        _ => vec!["reads of many sizes".into()],
-    };
-    for (name, metric) in [("sequential", &SEQUENTIAL), ("consecutive", &CONSECUTIVE)] {
-        words.extend(figures.value(metric).map(|value| format!("{name} {}", share(value))));
-    }
-    words.extend(figures.value(&FILES).map(|files| FILES.unit.text(files) + " an accelerator"));
-    let amplification = figures.value(&AMPLIFICATION);
-    words.extend(amplification.map(|ratio| format!("{ratio:.2} bytes read to one of payload")));
-    Some(words.join(" · "))
-}
-
-/// As Darshan sums up its counters.
-fn calls(figures: &Figures) -> Option<String> {
-    let access = figures.access.as_ref().filter(|access| access.reads > 0)?;
-    let time = figures.value(&IO_TIME_PERCENT)?;
-    let mut words = vec![format!("{} of the workers' time", IO_TIME_PERCENT.unit.text(time))];
-    words.extend(figures.value(&IN_FLIGHT).map(|mean| format!("{mean:.2} reads in flight")));
-    let rates = access.bytes_per_second_by_size.iter().flat_map(|rates| &rates.0);
-    words.extend(rates.map(|bin| format!("{} at {}", bin.0, units::bytes_per_second(bin.1))));
-    Some(words.join(" · "))
-}
-
-fn files(figures: &Figures) -> Option<String> {
-    let by_ranks = figures.access.as_ref()?.files_by_ranks.as_ref()?;
-    let files: u64 = by_ranks.iter().map(|some| some.files).sum();
-    let bytes = figures.value(&UNIQUE_BYTES).filter(|&bytes| bytes > 0.0)?;
-    let counts = by_ranks.iter().map(|some| match units::counted(some.ranks, "accelerator") {
-        ranks if some.files == files => format!("each read by {ranks}"),
-        ranks => format!("{} read by {ranks}", units::count(some.files)),
-    });
-    let counts: Vec<String> = counts.collect();
-    let bytes = UNIQUE_BYTES.unit.text(bytes);
-    let mut words =
-        vec![format!("{bytes} of {}", units::counted(files, "file")), counts.join(", ")];
-    let overlap = figures.value(&OVERLAP).filter(|&part| part > 0.0);
-    words.extend(overlap.map(|part| format!("{} of these bytes by several", share(part))));
-    Some(words.join(" · "))
-}
-
-fn share(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
 }
 
 fn sustained(figures: &Figures) -> String {

@@ -238,11 +238,13 @@ fn checkpoints(workload: &str, runs: Runs) -> Option<String> {
     if !schedules.is_empty() {
         known.insert(0, schedules.join(" or "));
     }
-    Some(if known.is_empty() {
-        format!("Of `{workload}` no setting of checkpoints is known, or none was asked for.")
-    } else {
-        format!("Of `{workload}`: {}.", known.join(", "))
-    })
+    match known.as_slice() {
+        [] if runs.iter().all(|run| is_own(run)) => None,
+        [] => Some(format!(
+            "Of `{workload}` no setting of checkpoints is known, or none was asked for."
+        )),
+        known => Some(format!("Of `{workload}`: {}.", known.join(", "))),
+    }
 }
 
 /// When checkpoints were written, of all that differ.
@@ -352,7 +354,8 @@ fn numbers(runs: Runs) -> String {
     }
     format!(
         "A run is one value; its epochs are repeated measures and make no interval narrower. Percentages have their mean, rates their geometric mean; \
-         intervals are of 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit). MB is 10^6 bytes, MiB 2^20. {estimated}{}",
+         intervals are of 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit); \
+         p values of several comparisons are corrected by Holm's method. MB is 10^6 bytes, MiB 2^20. {estimated}{}",
         definitions.join(" ")
     )
 }
@@ -360,11 +363,17 @@ fn numbers(runs: Runs) -> String {
 fn again(runs: Runs) -> Method {
     let mut commands = Vec::new();
     for one in runs.iter().filter(|one| is_own(one)) {
+        let cache = one.run.settings.get("train.cache").map(String::as_str);
+        let cache = cache.filter(|cache| ["cold", "warm"].contains(cache));
         let command = match &one.run.study {
-            Some(study) => format!("feedrate study run {}", bash_word(&study.study)),
+            Some(study) => {
+                let cache = cache.map_or(String::new(), |cache| format!(" --cache {cache}"));
+                format!("feedrate study run {}{cache}", bash_word(&study.study))
+            }
             None => {
                 let accelerators = one.run.settings.get("accelerators").map_or("1", String::as_str);
-                format!("feedrate run {} -n {accelerators}", bash_word(&one.run.workload))
+                let cache = cache.map_or(String::new(), |cache| format!(" --{cache}"));
+                format!("feedrate run {} -n {accelerators}{cache}", bash_word(&one.run.workload))
             }
         };
         if !commands.contains(&command) {

@@ -55,6 +55,9 @@ pub(super) struct CalibrateArguments {
     /// Append the section to this workload, instead of printing it.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace the workload's `client:` section where it has one, as after a change of your code.
+    #[arg(long, requires = "output")]
+    force: bool,
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -85,7 +88,8 @@ struct ClientCosts(BTreeMap<String, Option<f64>>);
 /// Measure, and say or write it.
 pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> {
     // Whatever is wrong with it is said before it has cost a measurement.
-    let before = arguments.output.as_deref().map(workload_text).transpose()?;
+    let text = |file| workload_text(file, arguments.force);
+    let before = arguments.output.as_deref().map(text).transpose()?;
     if resolve::is_run(&arguments.made_by) {
         let told = estimate(&arguments.made_by)?;
         return finish(arguments, before, &told, &told.section(&arguments.made_by), 0.0);
@@ -202,8 +206,8 @@ fn not_told(why: NoWatchedClient) -> (&'static str, &'static str) {
     }
 }
 
-/// Text of a workload that has no costs of a client yet.
-fn workload_text(file: &Path) -> anyhow::Result<String> {
+/// Text of a workload without the costs of a client, which are left out of it if `replaces`.
+fn workload_text(file: &Path, replaces: bool) -> anyhow::Result<String> {
     let name = file.display();
     let text = read_text(file).map_err(|error| {
         let hint =
@@ -211,13 +215,41 @@ fn workload_text(file: &Path) -> anyhow::Result<String> {
         UsageError::new(format!("cannot read workload `{name}`: {error}"), hint)
     })?;
     parse(file, &text)?;
-    if parse(file, &with_section(&text, "client: {}\n")).is_err() {
+    let without = without_section(&text);
+    if without != text && !replaces {
         return refuse(
-            format!("`client:` cannot be added to `{name}`, as where it has one already"),
-            "take it out of the file; or leave `-o` out and paste what is printed",
+            format!("`{name}` has a `client:` section already"),
+            "`--force` replaces it by what is measured now",
         );
     }
-    Ok(text)
+    if parse(file, &with_section(&without, "client: {}\n")).is_err() {
+        return refuse(
+            format!("`client:` cannot be added to `{name}`"),
+            "leave `-o` out and paste what is printed",
+        );
+    }
+    Ok(without)
+}
+
+/// The text without its section `client:`, and the comments right above that.
+fn without_section(text: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut inside = None;
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        if inside.is_some_and(|of| indent > of || line.trim().is_empty()) {
+            continue;
+        }
+        inside = line.trim_start().starts_with("client:").then_some(indent);
+        if inside.is_some() {
+            while kept.last().is_some_and(|line| line.trim_start().starts_with('#')) {
+                kept.pop();
+            }
+        } else {
+            kept.push(line);
+        }
+    }
+    if kept.len() == text.lines().count() { text.into() } else { kept.join("\n") + "\n" }
 }
 
 fn parse(file: &Path, text: &str) -> anyhow::Result<()> {

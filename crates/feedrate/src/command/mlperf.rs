@@ -77,8 +77,12 @@ impl Asked {
         }
     }
 
-    pub(super) fn page(&self) -> String {
+    /// `needed_bytes_per_second` is what accelerators need that never wait.
+    pub(super) fn page(&self, needed_bytes_per_second: Option<f64>) -> String {
         let of = self.dataset;
+        let rate = needed_bytes_per_second.map_or(String::new(), |needed| {
+            format!(" ({})", units::bytes_per_second(needed * self.au_percent / 100.0))
+        });
         let [all, by_steps, by_memory] = [of.files(), of.files_by_steps(), of.files_by_memory()];
         let bytes = units::bytes(of.bytes(all) as u64);
         let has = if self.keeps() { "enough" } else { "too few" };
@@ -92,7 +96,7 @@ impl Asked {
             (
                 "MLPerf Storage",
                 format!(
-                    "asks for at least {} ({bytes}) and {} % AU; this plan has {}, {has}",
+                    "asks for at least {} ({bytes}) and {} % AU{rate}; this plan has {}, {has}",
                     units::counted(all, "file"),
                     self.au_percent,
                     units::count(self.files),
@@ -108,9 +112,8 @@ impl Asked {
                     units::bytes_binary(self.memory_bytes),
                 ),
             ),
-            ("", format!("to make and run it: {}", self.command)),
         ];
-        text::rows(&rows)
+        format!("{}\nTo make and run it:\n  {}", text::rows(&rows), self.command)
     }
 
     pub(super) fn object(&self) -> Value {

@@ -74,7 +74,8 @@ fn plan_of(arguments: &DataArguments, request: Request, hosts: Hosts) -> anyhow:
         })))?;
     } else {
         let mut page = page(&resolved, arguments);
-        page.extend(asked.iter().flat_map(|asked| ["\n".to_string(), asked.page()]));
+        let needed = catalog::estimate(plan).needed_bytes_per_second;
+        page.extend(asked.iter().flat_map(|asked| ["\n".to_string(), asked.page(needed)]));
         if let Some(short) = short {
             let hint = room::hint(arguments, &request, &short);
             page += &format!("\nno room: {short}\n  {hint}");

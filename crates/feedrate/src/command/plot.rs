@@ -162,7 +162,7 @@ fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, UsageError> {
     if !["svg", PNG].contains(&ending(&target).as_str()) {
         return refuse(
             format!("`{}` is neither `.svg` nor `.png`", target.display()),
-            "the ending of the file says what is written",
+            "the ending of the file says what is written; `rsvg-convert -f pdf FILE.svg -o FILE.pdf` makes a PDF of an `.svg` for LaTeX",
         );
     }
     refuse_there(&target, Some(arguments.force))?;

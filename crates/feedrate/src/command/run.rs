@@ -42,7 +42,7 @@ const TRACE_ENDING: &str = ".pfw.gz";
 Examples:
   feedrate run unet3d_h100 -n 4 --data /mnt/fs    does it feed 4 accelerators?
   feedrate run my.yaml reader.read_threads=8 --scale 0.1    a tenth of the data
-  feedrate run --data ~/photos --batch 64 --workers 4 --compute 50ms    your own files")]
+  feedrate run --data DIR --batch 64 --compute 50ms    your own files")]
 pub(super) struct RunArguments {
     #[command(flatten)]
     pub(super) data: DataArguments,

@@ -1,14 +1,16 @@
 //! `feedrate show`: the summary of a run again, from its record alone.
 
-use super::diagnose;
-use crate::exit::Exit;
+use super::{diagnose, scale};
+use crate::exit::{Exit, UsageError};
 use crate::gate::GateArguments;
 use crate::recognise::{refuse_other, run_of};
 use crate::resolve;
 use crate::summary::{self, Told};
 use clap::Args;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::summary::Summary;
 use feedrate_results::diagnosis::Diagnosis;
+use feedrate_results::search::SearchResult;
 use feedrate_spec::escape::shown_path;
 use std::path::PathBuf;
 
@@ -19,7 +21,7 @@ Examples:
   feedrate show results/unet3d/RUN
   feedrate show results/unet3d/RUN --fail-below-au 90 --fail-on warning")]
 pub(super) struct ShowArguments {
-    /// Folder of a run or of a diagnosis, or one above several, of which the newest is taken.
+    /// Folder of a run, a search or a diagnosis, or one above several runs, of which the newest is taken.
     run: PathBuf,
     /// Print one JSON object on stdout.
     #[arg(long)]
@@ -33,6 +35,11 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     arguments.gates.refuse_bad()?;
     if let Some(found) = Diagnosis::read(&arguments.run) {
         diagnose::tell(&found, Some(&arguments.run), arguments.json)?;
+        return Ok(Exit::Fine);
+    }
+    if let Some(found) = SearchResult::read(&arguments.run) {
+        let response = Metric::find(&found.response).map_err(UsageError::from)?;
+        scale::tell(&found, response, arguments.json)?;
         return Ok(Exit::Fine);
     }
     let asked = run_of(&arguments.run).unwrap_or(&arguments.run);

@@ -99,6 +99,8 @@ fn a_planted_knee_is_found() {
     let answer = page["opening"][0]["value"].as_str().unwrap();
     assert!(answer.contains("at ≥ 90 % AU"), "{answer}");
     let dir = report["results"].as_str().unwrap();
+    let shown = test.feedrate(&["show", dir, "--json"]).json();
+    assert_eq!(shown["numbers"], report["numbers"], "the search again, not its newest run");
     test.feedrate(&["report", dir, "-o", "page.html"]).warns(&[]);
     let figures = page["figures"].as_array().unwrap().len();
     crate::report::browse(&test, &test.path("page.html"), figures, "scale");

@@ -134,7 +134,7 @@ const RULES: &[RuleWords] = &[
         "decoding is waited for",
         "more threads if there are cores, else cores",
         "{lacks_cores} more, [for {for_client}|to decode]",
-        "[the client's work on a sample takes {client_s} of a processor|decoding a sample takes {decode_s}]: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}",
+        "[the client's work on a sample takes {client_s} of a processor|decoding a sample takes {decode_s}]: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}[; more workers only share them: {lacks_cores} more would do, or less work for each sample]",
     ),
     words(
         "read_threads",

@@ -91,7 +91,7 @@ fn found(of: &SearchResult) -> String {
     }
 }
 
-/// `; 5 and 6 not decided; 7 lack 230 MB/s`.
+/// `; 5 and 6 not decided; 7 lack 230 MB/s for that`.
 fn beside(of: &SearchResult) -> String {
     let mut text = match of.found.not_decided {
         None => String::new(),
@@ -106,7 +106,7 @@ fn beside(of: &SearchResult) -> String {
             }
             Some(lacks) => {
                 let lacks = units::bytes_per_second_rounded(lacks);
-                format!("; {fails} {} {lacks}", verb(of, fails, "lack"))
+                format!("; {fails} {} {lacks} for that", verb(of, fails, "lack"))
             }
             None => format!("; {fails} {}", verb(of, fails, "fail")),
         };
@@ -277,7 +277,7 @@ mod tests {
                 of.stopped = Some("`--max-runs 20` are spent".into());
             },
             &[
-                "4 H100s (resnet50) at ≥ 90 % AU for certain; 5 and 6 not decided; 7 lack 230 MB/s",
+                "4 H100s (resnet50) at ≥ 90 % AU for certain; 5 and 6 not decided; 7 lack 230 MB/s for that",
                 "Why 7 fail: 82 % AU of the 90 % asked, storage-bound",
                 "Not decided: `--max-runs 20` are spent",
             ],
@@ -311,7 +311,7 @@ mod tests {
                 (of.lacks_bytes_per_second, of.why) = (Some(5e6), "storage-bound".into());
             },
             &[
-                "Not even 1 accelerator (my_own) at ≥ 90 % AU; 1 lacks 5 MB/s",
+                "Not even 1 accelerator (my_own) at ≥ 90 % AU; 1 lacks 5 MB/s for that",
                 "Why 1 fails: storage-bound",
             ],
         );

@@ -315,6 +315,7 @@ fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
     }
     parts.extend(best.and_then(|at| of.advice[at].command.clone()));
     let (counted, took) = (units::counted(of.runs, "run"), units::seconds(of.took_s));
-    parts.push(format!("{counted} in {took}\nResults: {}", of.results));
+    let ran = if of.runs == 0 { String::new() } else { format!("{counted} in {took}\n") };
+    parts.push(format!("{ran}Results: {}", of.results));
     parts.join("\n\n")
 }

@@ -122,11 +122,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     if result.numbers.is_empty() {
         ended?;
     } else {
-        if arguments.data.json {
-            messages::print_json(Schema::Scale.object(serde_json::to_value(&result)?))?;
-        } else {
-            messages::print_answered(&answer(&result), &rest(&result, response))?;
-        }
+        tell(&result, response, arguments.data.json)?;
         ended?;
     }
     Ok(match result.found {
@@ -135,6 +131,16 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         Found { certain: None, .. } => Exit::Unmet,
         Found { certain: Some(_), .. } => Exit::Fine,
     })
+}
+
+/// Print a search that is over.
+pub(super) fn tell(result: &SearchResult, response: &Metric, json: bool) -> anyhow::Result<()> {
+    if json {
+        messages::print_json(Schema::Scale.object(serde_json::to_value(result)?))?;
+    } else {
+        messages::print_answered(&answer(result), &rest(result, response))?;
+    }
+    Ok(())
 }
 
 fn answer(result: &SearchResult) -> String {

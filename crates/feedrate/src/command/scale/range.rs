@@ -193,7 +193,11 @@ impl<'a> SearchRange<'a> {
                 return Ok(true);
             }
             Ok((_, Some(short))) => {
-                let spare = if short.is_of_storage() { " beside a tenth to spare" } else { "" };
+                let spare = if short.is_of_storage() {
+                    " beside the smaller dataset and a tenth to spare"
+                } else {
+                    ""
+                };
                 self.why_max = format!("for {}, {short}{spare}", self.words(next));
             }
             Err(error) => self.why_max = messages::told(&error).replace("\n  hint: ", "; "),

@@ -3,12 +3,13 @@
 use super::tables::plain_table;
 use super::{sentence, slug};
 use crate::report::{NotDrawn, Report, ReportFigure};
+use feedrate_spec::escape::bash_word;
 use maud::{Markup, PreEscaped, html};
 
 /// Those that a page opens with.
 pub(super) fn leads(report: &Report) -> Markup {
     let leads = report.figures.iter().filter(|figure| figure.is_lead);
-    html! { div.leads { @for figure in leads { (one(figure)) } } }
+    html! { div.leads { @for figure in leads { (one(report, figure)) } } }
 }
 
 /// All others.
@@ -16,7 +17,7 @@ pub(super) fn figures(report: &Report) -> Option<Markup> {
     let mut others = report.figures.iter().filter(|figure| !figure.is_lead).peekable();
     let has_any = others.peek().is_some() || !report.not_drawn.is_empty();
     let figures = html! {
-        div.figures { @for figure in others { (one(figure)) } }
+        div.figures { @for figure in others { (one(report, figure)) } }
         @if !report.not_drawn.is_empty() {
             h3 { "Not drawn" }
             ul { @for one in &report.not_drawn { (not_drawn(one)) } }
@@ -32,7 +33,7 @@ fn not_drawn(of: &NotDrawn) -> Markup {
 }
 
 /// `data-names` are the series that the script makes buttons for.
-fn one(figure: &ReportFigure) -> Markup {
+fn one(report: &Report, figure: &ReportFigure) -> Markup {
     let names = serde_json::to_string(&figure.series).unwrap_or_default();
     html! {
         figure .wide[!figure.is_lead && is_wide(&figure.svg)] id={ "figure-" (slug(&figure.name)) } data-names=(names)
@@ -52,12 +53,19 @@ fn one(figure: &ReportFigure) -> Markup {
             details {
                 summary { @if figure.is_lead { "Explanation, tools, values" } @else { "Tools, values" } }
                 @if figure.is_lead { p.caption { (sentence(&figure.caption)) } }
+                p.caption { "As a file for a paper: " code { (command(report, figure)) } }
                 @if !figure.values.rows.is_empty() {
                     (plain_table(&figure.values, &format!("Values: {}", figure.values.title)))
                 }
             }
         }
     }
+}
+
+/// Draws the figure into a file.
+fn command(report: &Report, figure: &ReportFigure) -> String {
+    let sources = report.sources.iter().map(|source| bash_word(&source.path)).collect::<Vec<_>>();
+    format!("feedrate plot {} {}", figure.name, sources.join(" "))
 }
 
 /// Drawn for both columns of a paper, so that its text is small in one.

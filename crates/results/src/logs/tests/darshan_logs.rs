@@ -1,0 +1,234 @@
+//! Logs of Darshan, as its own programs print them.
+
+use super::*;
+
+/// Two ranks of which each reads a file of 8 KB in two pieces, and all one file that is shared.
+pub(super) const COUNTERS: &str = "\
+# darshan log version: 3.41
+# nprocs: 2
+POSIX\t0\t11\tPOSIX_OPENS\t1\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_READS\t2\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_BYTES_READ\t8192\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_CONSEC_READS\t1\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_SEQ_READS\t1\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_MAX_BYTE_READ\t8191\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_SIZE_READ_1K_10K\t2\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_ACCESS1_ACCESS\t4096\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_ACCESS1_COUNT\t2\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_F_OPEN_START_TIMESTAMP\t0.5\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_F_READ_END_TIMESTAMP\t2.5\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_F_READ_TIME\t0.5\t/d/a.h5\t/\text4
+POSIX\t0\t11\tPOSIX_F_META_TIME\t0.25\t/d/a.h5\t/\text4
+POSIX\t1\t11\tPOSIX_OPENS\t1\t/d/a.h5\t/\text4
+POSIX\t1\t11\tPOSIX_READS\t1\t/d/a.h5\t/\text4
+POSIX\t1\t11\tPOSIX_BYTES_READ\t4096\t/d/a.h5\t/\text4
+POSIX\t1\t12\tPOSIX_READS\t-1\t/d/b.h5\t/\text4
+";
+pub(super) const SEGMENTS: &str = "\
+# DXT, file_id: 11, file_name: /d/a.h5
+# DXT, rank: 0, hostname: n
+# Module    Rank  Wt/Rd  Segment          Offset       Length    Start(s)      End(s)
+ X_POSIX       0  write        0               0             100      0.4000      0.5000
+ X_POSIX       0   read        0               0            4096      1.0000      1.2500
+ X_POSIX       0   read        1            4096            4096      2.0000      2.2500
+# DXT, file_id: 11, file_name: /d/a.h5
+ X_POSIX       1   read        0               0            4096      1.0000      1.2500
+";
+
+fn darshan(counters: &str, segments: &str) -> ImportedLog {
+    let parts = vec![part("darshan-parser", counters), part("darshan-dxt-parser", segments)];
+    kind_of("job.darshan", "").unwrap().import(parts).unwrap()
+}
+
+#[test]
+fn counters_of_darshan_are_those_of_a_record() {
+    let log = darshan(COUNTERS, SEGMENTS);
+    let io = counters_of_run(&log.record);
+    assert_eq!((io.opens, io.reads, io.read_bytes), (2, 3, 12_288));
+    assert_eq!((io.access.following, io.access.consecutive, io.access.sizes[2]), (1, 1, 2));
+    assert_eq!((io.read_ns, io.open_ns), (500_000_000, 250_000_000));
+    let files = log.record.epochs[0].files_read.as_ref().unwrap();
+    assert_eq!((files.unique_bytes, files.overlap_bytes), (8192, 4096));
+    assert_eq!((log.record.plan.accelerators, log.record.epochs[0].end_ns), (2, 2_000_000_000));
+    assert_eq!((log.job.ranks, log.job.read_bytes, log.job.readers), (2, Some(4096), None));
+    let without = darshan(COUNTERS, "");
+    assert_eq!(without.record.epochs[0].files_read, None, "DXT alone tells which bytes");
+    let job = |log: &ImportedLog| (log.job.epochs, log.job.ranks_each);
+    assert_eq!(
+        [job(&log), job(&without)],
+        [(Some(2), Some(1.0)); 2],
+        "one rank read all, the other a half"
+    );
+    let why = "without a segment of DXT: its place and time are not known";
+    assert_eq!(lost(&without), [(3, why)]);
+    // A record of all ranks is that of the one where there is no other.
+    let shared = COUNTERS.replace("POSIX\t1\t", "POSIX\t-1\t");
+    assert_eq!(lost(&darshan(&shared, "")).len(), 2);
+    let beyond_all = COUNTERS.replace("POSIX\t1\t", "POSIX\t4294967295\t");
+    assert!(darshan(&beyond_all, SEGMENTS).job.read_bytes.is_some());
+    let of_one = shared.replace("nprocs: 2", "nprocs: 1").replace("POSIX\t0\t", "POSIX\t-1\t");
+    assert_eq!(lost(&darshan(&of_one, "")).len(), 1);
+}
+
+/// Processes of one rank each, whose logs are as they are listed: files that each reads, with bytes and opens. Files have 8 KB.
+fn logs_of(ranks: &[&[(&str, u64, u64)]], segments: bool) -> ImportedLog {
+    let counters = ranks.iter().map(|files| {
+        let mut text = "# nprocs: 1\n".to_string();
+        for (name, bytes, opens) in *files {
+            for (counter, value) in [
+                ("OPENS", *opens),
+                ("READS", bytes / 4096),
+                ("BYTES_READ", *bytes),
+                ("SEQ_READS", bytes / 4096 - 1),
+                ("MAX_BYTE_READ", 8191),
+            ] {
+                text +=
+                    &format!("POSIX\t0\t{name}\tPOSIX_{counter}\t{value}\t/d/{name}\t/\text4\n");
+            }
+        }
+        text
+    });
+    let places = ranks.iter().map(|files| {
+        let mut text = String::new();
+        for (name, bytes, _) in *files {
+            text += &format!("# DXT, file_id: 1, file_name: /d/{name}\n");
+            for at in 0..bytes / 4096 {
+                text += &format!(" X_POSIX 0 read {at} {} 4096 {at}.0 {at}.5\n", at % 2 * 4096);
+            }
+        }
+        text
+    });
+    let texts: Vec<(String, String)> = counters.zip(places).collect();
+    let parts = texts.iter().flat_map(|(counters, places)| {
+        let places = segments.then(|| part("darshan-dxt-parser", places));
+        [Some(part("darshan-parser", counters)), places].into_iter().flatten()
+    });
+    darshan::KIND.import(parts.collect()).unwrap()
+}
+
+#[test]
+fn ranks_that_read_the_same_are_no_epochs() {
+    for segments in [false, true] {
+        let check = |ranks: &[&[(&str, u64, u64)]], epochs: u64, ranks_each: f64| {
+            let job = logs_of(ranks, segments).job;
+            let found = (job.ranks, job.epochs, job.ranks_each);
+            assert_eq!(found, (ranks.len() as u64, Some(epochs), Some(ranks_each)), "{ranks:?}");
+        };
+        // The first of eight opens it for itself too.
+        let all = [[("a.h5", 8192, 3)], [("a.h5", 8192, 1)], [("a.h5", 8192, 1)]];
+        check(&all.each_ref().map(|files| &files[..]), 1, 3.0);
+        let thrice = [[("a.h5", 24_576, 3)], [("a.h5", 24_576, 3)]];
+        check(&thrice.each_ref().map(|files| &files[..]), 3, 2.0);
+        check(&[&[("a.h5", 8192, 1), ("b.h5", 8192, 1)], &[("b.h5", 8192, 1)]], 1, 1.5);
+        // Shares of two epochs: one rank had `a` twice, and the other `b`.
+        let dealt: [&[_]; 2] = [
+            &[("a.h5", 16_384, 2), ("c.h5", 8192, 1), ("d.h5", 8192, 1)],
+            &[("b.h5", 16_384, 2), ("c.h5", 8192, 1), ("d.h5", 8192, 1)],
+        ];
+        check(&dealt, 2, 1.0);
+        check(&[&[("a.h5", 8192, 1)], &[("b.h5", 8192, 1)]], 1, 1.0);
+        // A quarter of the file in each of ten epochs.
+        check(&[[("a.h5", 20_480, 5)]; 4].each_ref().map(|files| &files[..]), 10, 1.0);
+    }
+}
+
+/// Two loaders of two forked workers, one after the other: logs of four processes beside that of the one that trains.
+#[test]
+fn workers_that_a_loader_forked_are_readers_of_its_rank() {
+    let log = |start: &str, parent: Option<u32>, file: &str| {
+        let forked = parent.map(|parent| format!("# metadata: fork_parent = {parent}\n"));
+        let head = format!("# jobid: 700\n# start_time: {start}\n# nprocs: 1\n");
+        let of = |text: &str| text.replace("/d/a.h5", file);
+        let counters = COUNTERS.replace("# nprocs: 2\n", "");
+        let counters = format!("{head}{}{}", forked.unwrap_or_default(), of(&counters));
+        let counters = counters.split("POSIX\t1").next().unwrap().to_string();
+        let segments = of(SEGMENTS.split("# DXT, file_id: 11").nth(1).unwrap());
+        [counters, format!("# DXT, file_id: 11{segments}")]
+    };
+    let import = |logs: &[[String; 2]]| {
+        let parts = logs.iter().flat_map(|[counters, segments]| {
+            [part("darshan-parser", counters), part("darshan-dxt-parser", segments)]
+        });
+        darshan::KIND.import(parts.collect()).unwrap()
+    };
+    let job = |starts: [&str; 5]| {
+        let logs = [
+            log(starts[0], None, "/usr/lib/a.h5"),
+            log(starts[1], Some(700), "/d/a.h5"),
+            log(starts[2], Some(700), "/d/b.h5"),
+            log(starts[3], Some(700), "/d/b.h5"),
+            log(starts[4], Some(700), "/d/a.h5"),
+        ];
+        let imported = import(&logs);
+        let job = imported.job;
+        (job.ranks, job.readers, job.epochs, imported.record.epochs[0].end_ns)
+    };
+    let exact = ["100.5", "102.0", "102.25", "105.0", "105.25"];
+    assert_eq!(job(exact), (1, Some(2), Some(2), 5_250_000_000));
+    // A second may begin between two workers that start together.
+    assert_eq!(job(["100", "102", "103", "106", "105"]), (1, Some(2), Some(2), 6_000_000_000));
+    let others = import(&[log("100", None, "/d/a.h5"), log("100", None, "/d/b.h5")]).job;
+    assert_eq!((others.ranks, others.readers), (2, None), "a scheduler's job of two processes");
+}
+
+#[test]
+fn what_too_many_ranks_read_is_not_told_as_epochs() {
+    let read = |more_ranks: u32| {
+        let mut tally = Tally::new();
+        let file = tally.file("/d/a.h5").unwrap();
+        let read = ReadCall { bytes: 4096, offset: Some(0), follows: Follows::Nothing };
+        let at = CallTime { start_ns: 0, ns: None };
+        for rank in 0..2 {
+            tally.read(Caller { rank, thread: 0, is_first: None }, file, read, at);
+        }
+        (2..2 + more_ranks).for_each(|rank| tally.read_by(rank, file, 0));
+        let (_, job) = sum_up(&mut tally).unwrap();
+        (job.epochs, job.ranks_each, tally.take_lost().len())
+    };
+    assert_eq!(read(0), (Some(1), Some(2.0), 0));
+    assert_eq!(read(1 << 20), (None, None, 1));
+}
+
+#[test]
+fn ranks_with_other_bytes_of_a_file_have_shares_of_epochs() {
+    let counters = COUNTERS
+        .replace("POSIX\t1\t11\tPOSIX_READS\t1", "POSIX\t1\t11\tPOSIX_READS\t2")
+        .replace("POSIX_BYTES_READ\t4096", "POSIX_BYTES_READ\t8192");
+    let job = |offset: u64| {
+        let more = format!(" X_POSIX 1 read 1 {offset} 4096 2.0 2.25\n");
+        let job = darshan(&counters, &format!("{SEGMENTS}{more}")).job;
+        job.epochs.zip(job.ranks_each).unwrap()
+    };
+    assert_eq!(job(4096), (1, 2.0), "all was read by both");
+    assert_eq!(job(0), (2, 1.0), "one of them read a half twice, and the other half not");
+}
+
+#[test]
+fn what_is_no_data_is_neither_a_rank_nor_data() {
+    let log = logs_of(
+        &[
+            &[("manifest.json", 409_600, 1), ("a.h5", 8192, 1), (".begun.json", 40_960, 1)],
+            &[("manifest.json", 409_600, 1), ("config.yaml", 40_960, 1)],
+        ],
+        true,
+    );
+    assert_eq!((log.job.extension.as_str(), log.job.ranks), ("h5", 1));
+    assert_eq!(log.job.left_out, []);
+    let written = COUNTERS.replace("BYTES_READ", "BYTES_WRITTEN");
+    let none = |more: &str| import("t.darshan", &format!("{written}{more}")).unwrap_err();
+    assert!(none("").hint().contains("num_workers=0"), "{}", none("").hint());
+    let partial = "# *WARNING*: The POSIX module contains incomplete data!";
+    assert!(none(partial).hint().contains("DARSHAN_EXCLUDE_DIRS"), "{}", none(partial).hint());
+}
+
+#[test]
+fn threads_that_may_share_a_file_are_told() {
+    let back = COUNTERS.replace("SEQ_READS\t1", "SEQ_READS\t0");
+    let why = "that threads may share: Darshan tells their reads as those of one, which look out of order and like more epochs";
+    let tells = |log: ImportedLog| lost(&log).contains(&(1, why));
+    assert!(tells(darshan(&back, "")));
+    assert!(!tells(darshan(COUNTERS, "")), "reads that go forward are in order");
+    assert!(!tells(darshan(&back, SEGMENTS)), "no two were at a time");
+    let at_a_time = SEGMENTS.replace("2.0000      2.2500", "1.1000      2.2500");
+    assert!(tells(darshan(COUNTERS, &at_a_time)));
+}
