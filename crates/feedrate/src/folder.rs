@@ -257,7 +257,8 @@ fn workload_of(folder: &Path) -> String {
 fn given<'a>(overrides: &'a [String], key: &str) -> Option<&'a str> {
     let mut values =
         overrides.iter().rev().filter_map(|of| of.trim_start_matches('+').split_once('='));
-    values.find(|(given, _)| *given == key).map(|(_, value)| value)
+    let own = |given: &str| given.strip_prefix("workload.").unwrap_or(given) == key;
+    values.find(|(given, _)| own(given)).map(|(_, value)| value)
 }
 
 fn told(kinds: &[(String, u64)]) -> String {

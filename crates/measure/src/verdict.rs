@@ -2,10 +2,10 @@
 
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
-use crate::doubt::{CPU_SATURATED, Doubt, Severity};
+use crate::doubt::{CPU_SATURATED, Doubt, Severity, is_saturated};
 use crate::facts::Facts;
 use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, LOAD_S, STALL_SKEW};
-use crate::record::Record;
+use crate::record::{EpochRecord, Record};
 use crate::waits::{WaitCause, Waits};
 use feedrate_spec::{names, units};
 use schemars::JsonSchema;
@@ -101,7 +101,11 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     let Some(waits) = Waits::new(derived) else {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
     };
-    let saturated = doubts.iter().find(|doubt| doubt.name == CPU_SATURATED);
+    let saturated = if is_mostly_saturated(derived.record) {
+        doubts.iter().find(|doubt| doubt.name == CPU_SATURATED)
+    } else {
+        None
+    };
     let bound = bound(derived, &waits);
     let name = match bound {
         Bound::ComputeBound | Bound::StorageBound if derived.is_memory_served() => Bound::CacheFed,
@@ -125,6 +129,14 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     let facts = facts(name, derived, &waits);
     let facts = facts.with_known("saturated", saturated.map(|doubt| doubt.evidence.as_str()));
     Verdict { name, evidence: facts.render(&template) }
+}
+
+/// Whether the epochs of busy cores took half of the time of all, or more.
+fn is_mostly_saturated(record: &Record) -> bool {
+    let ns = |epoch: &EpochRecord| epoch.end_ns.saturating_sub(epoch.start_ns);
+    let all: u64 = record.epochs.iter().map(ns).sum();
+    let busy: u64 = record.epochs.iter().filter(|epoch| is_saturated(epoch)).map(ns).sum();
+    all <= busy.saturating_mul(2)
 }
 
 /// Waits for others are in the compute time.
@@ -407,6 +419,14 @@ mod tests {
         check(Bound::ComputeBound, "", |r| {
             busy(r, 0.97);
             r.plan.metric.au_target_percent = 50.0;
+        });
+        // Most of the time they were idle.
+        check(Bound::StorageBound, "", |r| {
+            busy(r, 0.97);
+            let mut idle = r.epochs[0].clone();
+            idle.host.cpu_busy_share = Some(0.2);
+            (idle.start_ns, idle.end_ns) = (idle.end_ns, 3 * idle.end_ns);
+            r.epochs.push(idle);
         });
         // 20 MB take 10 s of the throttle.
         check(Bound::StorageBound, "", |r| {

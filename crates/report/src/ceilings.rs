@@ -32,7 +32,11 @@ pub fn answer(of: &Diagnosis) -> String {
         (None, needed) => {
             let Some(slowest) = least_part(of) else { return "no part was measured".into() };
             let Some(needed) = needed else { return format!("no drop; {}", least(slowest)) };
-            let is_fed = slowest.samples_per_second.is_some_and(|samples| needed <= samples);
+            let suffices = |one: &&Ceiling| {
+                one.samples_per_second.is_some_and(|mean| needed <= mean)
+                    && one.rounds_samples_per_second.iter().all(|round| needed <= *round)
+            };
+            let is_fed = comparable(&of.ceilings).0.iter().all(suffices);
             let needed = rate(needed);
             if is_fed {
                 let has_client = of.ceilings.iter().any(|one| one.name == Rung::Client);
@@ -64,7 +68,7 @@ pub fn meaning(of: &Diagnosis) -> Option<&'static str> {
             "the storage is too slow: a faster one, a local copy, or fewer bytes a sample"
         }
         Rung::FileSystem => {
-            "reads of this size, so many at once, get less than the device has: more workers, or larger reads"
+            "the storage is too slow for reads of this size, so many at once: more workers, larger reads, or a faster storage"
         }
         Rung::Opens => "opening files takes the time: fewer and larger files",
         Rung::LoaderNull => "the loader takes the time: more workers, larger batches",
@@ -222,6 +226,8 @@ mod tests {
         of.needed_samples_per_second = Some(200.0);
         let fed = "every part gives the 200 samples/s that are needed; the least of all parts is opens, 290 samples/s";
         assert_eq!(answer(&of), format!("{fed}; your own code is not measured yet"));
+        of.ceilings[2].rounds_samples_per_second = vec![100.0, 480.0];
+        assert!(answer(&of).starts_with("no drop that is certain: 200"), "{}", answer(&of));
         of.ceilings.clear();
         assert_eq!(answer(&of), "no part was measured");
     }

@@ -26,6 +26,9 @@ FIRST = 3
 ENOUGH = 5
 """Batches of each worker that a mean is of, at least."""
 
+PAUSES = 3
+"""Longer pauses that are tried, until batches are there before they are asked for."""
+
 HEAD_BYTES = 64
 """Enough of /proc/self/io for its first number, and less than all of it."""
 
@@ -239,6 +242,21 @@ def by_sample_and_byte(own, batch):
     return (0.0, seconds / mean, False) if mean >= LARGE_BYTES else (seconds, 0.0, False)
 
 
+def paced(measure, wait):
+    """A pass with pauses after which batches are there, and its pause; without any, a batch takes `wait`. On a machine that has become slower they
+    are not there at first."""
+    pause = 1.2 * wait
+    slow = measure(pause)
+    for _ in range(PAUSES):
+        if slow.wait() < wait / 2:
+            break
+        longer = measure(2 * pause)
+        if longer.wait() > 0.8 * slow.wait():
+            break
+        slow, pause = longer, 2 * pause
+    return slow, pause
+
+
 def calibrated(job, seconds):
     share = seconds / 8
     samples = job.warm(2 * share)
@@ -249,8 +267,7 @@ def calibrated(job, seconds):
     other = job.measure(job.batch, others, share)
     # Batches are there before they are asked for, and workers are at work on others, as in a loop that they nearly hold up: memory and the
     # interpreter's lock are contended.
-    pause = 1.2 * own.wait()
-    slow = job.measure(job.batch, job.workers, share, pause)
+    slow, pause = paced(partial(job.measure, job.batch, job.workers, share), own.wait())
     slow_small = job.measure(few, job.workers, share / 2, pause * few / job.batch)
     start = starts(job, own) if not job.persistent else None
     per_sample, per_byte, told_apart = by_sample_and_byte(own, job.batch)

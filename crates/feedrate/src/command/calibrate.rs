@@ -25,6 +25,8 @@ use std::process::{Command, Stdio};
 const HELPER: &str = include_str!("calibrate.py");
 const HELPER_FILE: &str = "feedrate_calibrate.py";
 const TOLD_FILE: &str = "told.json";
+/// Begins each comment above the section that is written, so that it goes with the section.
+const COMMENT: &str = "# calibrate: ";
 
 /// `feedrate calibrate`.
 #[derive(Debug, Args)]
@@ -110,14 +112,15 @@ pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> 
     finish(arguments, before, &told, &told.section(&arguments.made_by), told.sample_bytes)
 }
 
-/// The command that measures somebody's code as `loader` is used, into the workload `file`.
+/// The command that measures somebody's code as `loader` is used, into the workload `file` where there is one.
 pub(super) fn command(loader: &LoaderPlan, file: &str) -> String {
     let [batch, workers] = [loader.batch_size, loader.workers.into()].map(|of| of.to_string());
     let mut words = vec!["feedrate", "calibrate", "train.py:make_dataset", "--batch", &batch];
     if loader.workers > 0 {
         words.extend(["--workers", &workers]);
     }
-    bash::command(&[&words[..], &["-o", file]].concat())
+    let output = ["-o", file];
+    bash::command(&[&words[..], if file.is_empty() { &[] } else { &output }].concat())
 }
 
 /// Say it, or write it into a workload.
@@ -231,7 +234,7 @@ fn workload_text(file: &Path, replaces: bool) -> anyhow::Result<String> {
     Ok(without)
 }
 
-/// The text without its section `client:`, and the comments right above that.
+/// The text without its section `client:`, and our comments right above that.
 fn without_section(text: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut inside = None;
@@ -242,7 +245,7 @@ fn without_section(text: &str) -> String {
         }
         inside = line.trim_start().starts_with("client:").then_some(indent);
         if inside.is_some() {
-            while kept.last().is_some_and(|line| line.trim_start().starts_with('#')) {
+            while kept.last().is_some_and(|line| line.trim_start().starts_with(COMMENT)) {
                 kept.pop();
             }
         } else {
@@ -297,7 +300,7 @@ fn measure(
 impl Estimate {
     fn section(&self, folder: &str) -> String {
         format!(
-            "# An estimate from {folder}: the time between its steps, times its workers; hand-over and bytes are in it.\n{}",
+            "{COMMENT}an estimate from {folder}: the time between its steps, times its workers; hand-over and bytes are in it.\n{}",
             self.client.section()
         )
     }
@@ -315,15 +318,18 @@ impl ClientCosts {
 
 impl Calibration {
     fn section(&self, made_by: &str) -> String {
-        let sizes = if self.told_apart {
-            ""
-        } else {
-            "\n# Of one size: what a sample costs and what its bytes do cannot be told apart."
-        };
-        format!("# {}{sizes}\n{}", self.measured(made_by), self.client.section())
+        let mut lines = self.measured(made_by).to_vec();
+        if !self.told_apart {
+            lines.push(
+                "Of one size: what a sample costs and what its bytes do cannot be told apart."
+                    .into(),
+            );
+        }
+        let lines: String = lines.iter().map(|line| format!("{COMMENT}{line}\n")).collect();
+        lines + &self.client.section()
     }
 
-    fn measured(&self, made_by: &str) -> String {
+    fn measured(&self, made_by: &str) -> [String; 2] {
         let machine = system::system(None, None);
         let processor = machine.cpuinfo.iter().find(|(key, _)| key == "model name");
         let processor = processor.map_or("processor unknown", |(_, name)| name);
@@ -332,15 +338,15 @@ impl Calibration {
             .iter()
             .map(|(workers, cpu)| format!("{} with {}", units::seconds(*cpu), counted(*workers)))
             .collect();
-        format!(
-            "{made_by} on {processor}, {} cores: {} of {}, batches of {}, {}.\n# Processor time of a batch in its worker: {}.",
+        let measured = format!(
+            "{made_by} on {processor}, {} cores: {} of {}, batches of {}, {}.",
             machine.cpus,
             units::counted(self.samples, "sample"),
             units::bytes(self.sample_bytes as u64),
             self.batch_size,
             counted(self.workers),
-            costs.join(", "),
-        )
+        );
+        [measured, format!("Processor time of a batch in its worker: {}.", costs.join(", "))]
     }
 }
 

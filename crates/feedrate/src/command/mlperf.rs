@@ -45,13 +45,19 @@ impl Asked {
         if plan.is_checkpoints_alone() {
             return None;
         }
+        let is_whole = arguments.scale == 1.0;
         let memory_bytes = hosts.memory_bytes.or_else(system::memory_bytes)?;
         let dataset = DatasetAsked {
             memory_bytes: memory_bytes.saturating_mul(hosts.count.into()),
             accelerators: plan.accelerators,
             batch_size: plan.loader.batch_size,
-            samples_per_file: plan.dataset.samples_per_file,
-            record_bytes: plan.dataset.record_bytes,
+            // A shrunk plan has other files than the command makes.
+            samples_per_file: if is_whole {
+                plan.dataset.samples_per_file
+            } else {
+                rule.samples_per_file
+            },
+            record_bytes: if is_whole { plan.dataset.record_bytes } else { rule.record_bytes },
         };
         Some(Asked {
             au_percent: rule.au_percent,
@@ -85,7 +91,13 @@ impl Asked {
         });
         let [all, by_steps, by_memory] = [of.files(), of.files_by_steps(), of.files_by_memory()];
         let bytes = units::bytes(of.bytes(all) as u64);
-        let has = if self.keeps() { "enough" } else { "too few" };
+        let has = match () {
+            () if self.files < all => "too few".to_string(),
+            () if self.steps_per_epoch < STEPS_PER_EPOCH_MIN => {
+                format!("but {} an epoch", units::counted(self.steps_per_epoch, "step"))
+            }
+            () => "enough".to_string(),
+        };
         let assumed = match self.hosts.memory_bytes {
             Some(_) => "",
             None => ", assumed as this machine's: `--memory`, `--hosts`",
@@ -137,7 +149,11 @@ impl Asked {
 
 /// The run of a dataset of so many files; the rest as it was asked for.
 fn command(arguments: &DataArguments, files: u64) -> String {
-    let is_other = |given: &String| !given.starts_with(&format!("{FILES_KEY}="));
+    let key = |given: &str| {
+        let key = given.split('=').next().unwrap_or_default().trim_start_matches('+');
+        key.strip_prefix("workload.").unwrap_or(key).to_string()
+    };
+    let is_other = |given: &String| key(given) != FILES_KEY;
     let mut own = DataArguments { scale: 1.0, json: false, live_file: None, ..arguments.clone() };
     own.overrides = own.overrides.into_iter().filter(is_other).collect();
     own.overrides.push(format!("{FILES_KEY}={files}"));

@@ -61,7 +61,9 @@ fn plan_of(arguments: &DataArguments, request: Request, hosts: Hosts) -> anyhow:
     let short = (is_ours && has_storage)
         .then(|| room::shortage(plan, data_root, &room::Reserved::default()))
         .flatten();
-    let asked = Asked::new(plan, arguments, hosts);
+    // A folder's name makes no workload of MLPerf's.
+    let is_foreign = resolved.workload.dataset_foreign;
+    let asked = if is_foreign { None } else { Asked::new(plan, arguments, hosts) };
     if arguments.json {
         messages::print_json(Schema::Plan.object(serde_json::json!({
             "plan": resolved.plan,

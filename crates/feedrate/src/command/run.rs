@@ -256,10 +256,7 @@ fn of_the_job(arguments: &RunArguments, record: &Record) -> Option<String> {
             let words = words.filter(|word| !word.is_empty()).chain(number).chain(cache);
             ("plain PyTorch's code", bash::command(&words.collect::<Vec<_>>()))
         }
-        None => {
-            let file = if data.workload.is_empty() { "my.yaml" } else { &data.workload };
-            ("your own code, measured once", calibrate::command(&plan.loader, file))
-        }
+        None => ("your own code, measured once", calibrate::command(&plan.loader, &data.workload)),
     };
     Some(format!("Your job's question, with {whose}:\n  {command}"))
 }

@@ -52,6 +52,16 @@ assert near([calibrate.Measured([], 10, [0.001] * 6 + [0.003] * 3 + [9.0], 0.0).
 assert near([calibrate.Measured([], 10, [0.002] * 10, 0.0, [0.0005] * 10).wait_share()], [0.75])
 assert calibrate.Measured([], 10, [0.002] * 10, 0.0, [0.003] * 10).wait_share() == 0
 
+# Batches that are not there after a pause are waited for after a longer one; where handing over takes as long, nothing is gained by that.
+def after(ready, late, pause):
+    return calibrate.Measured([], 10, [ready if pause > 0.5 else late] * 10, 0.0)
+
+
+found, pause = calibrate.paced(lambda pause: after(0.02, 0.25, pause), 0.25)
+assert near([found.wait(), pause], [0.02, 0.6])
+found, pause = calibrate.paced(lambda pause: after(0.2, 0.2, pause), 0.25)
+assert near([found.wait(), pause], [0.2, 0.3])
+
 # What the probe writes of a batch: samples, bytes, and processor time, that within `__getitem__` among it.
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder, "sample")

@@ -63,12 +63,13 @@ fn a_workload_gets_the_section_once_and_keeps_the_rest() {
     assert_eq!(test.feedrate(&["plan", "workload.yaml"]).code, 0);
     test.feedrate(&write).refuses(2, &["`workload.yaml` has a `client:` section", "--force"]);
     assert_eq!(std::fs::read_to_string(test.path("workload.yaml")).unwrap(), whole);
-    // After a change of the code; what follows the section stays.
+    // After a change of the code; what is not ours stays.
     let slower = whole.replace("per_batch: 2.100e-3", "per_batch: 9");
+    let slower = slower.replacen("# calibrate: ", "# mine\n# calibrate: ", 1);
     test.write("workload.yaml", slower + "workflow:\n  train: True\n");
     assert_eq!(test.feedrate(&[&write[..], &["--force"]].concat()).code, 0);
     let (rest, section) = whole.split_at(TINY.len());
-    let again = format!("{rest}workflow:\n  train: True\n{section}");
+    let again = format!("{rest}# mine\nworkflow:\n  train: True\n{section}");
     assert_eq!(std::fs::read_to_string(test.path("workload.yaml")).unwrap(), again);
     // As `--write-yaml` writes one.
     let below: String = TINY.lines().map(|line| format!("  {line}\n")).collect();

@@ -2,12 +2,17 @@
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
-use crate::record::System;
+use crate::record::{EpochRecord, System};
 
 /// Its name.
 pub const NAME: &str = "client_cpu_saturated";
 
 const BUSY_SHARE_MAX: f64 = 0.95;
+
+/// Whether an epoch had all cores busy.
+pub(crate) fn is_saturated(epoch: &EpochRecord) -> bool {
+    epoch.host.cpu_busy_share.is_some_and(|share| BUSY_SHARE_MAX < share)
+}
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {

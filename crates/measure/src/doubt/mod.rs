@@ -25,6 +25,7 @@ mod clock_step;
 mod tests;
 
 pub use client_cpu_saturated::NAME as CPU_SATURATED;
+pub(crate) use client_cpu_saturated::is_saturated;
 pub use page_cache::NAME as PAGE_CACHE;
 
 use crate::derived::Derived;

@@ -29,9 +29,10 @@ fn says(all: &[MlperfCheck]) -> Option<String> {
         }
         (several, ..) => format!("kept by {yes} of {several} runs"),
     };
-    let times = told(all, |one| one.dataset_to_memory, two_digits);
+    let times =
+        told(all, |one| one.dataset_to_memory, |of| two_digits(below(of, MEMORY_TIMES_MIN as f64)));
     let steps = told(all, |one| one.steps_per_epoch.map(|of| of as f64), |of| count(of as u64));
-    let au = told(all, |one| one.au_percent, |au| format!("{au:.1} %"));
+    let au = told(all, |one| one.au_percent, |au| format!("{:.1} %", (au * 10.0).floor() / 10.0));
     let asked =
         range(all.iter().map(|one| (one.au_min_percent, format!("{:.0}", one.au_min_percent))));
     let asked = asked.unwrap_or_else(|| format!("{:.0}", first.au_min_percent));
@@ -39,6 +40,11 @@ fn says(all: &[MlperfCheck]) -> Option<String> {
         "{head}: dataset ÷ memory {times} (asked: {MEMORY_TIMES_MIN}), steps an epoch {steps} ({STEPS_PER_EPOCH_MIN}), windowed AU {au} ({asked}), {}",
         changed(all)
     ))
+}
+
+/// A value right below `least` is not rounded to it.
+fn below(value: f64, least: f64) -> f64 {
+    if value < least { value.min(least - 0.1) } else { value }
 }
 
 /// The range of what is known.

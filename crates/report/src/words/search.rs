@@ -74,6 +74,7 @@ fn found(of: &SearchResult) -> String {
     let condition = condition(of);
     let is_doubted = !of.doubts_at_edge().is_empty();
     let (probably, certain) = if is_doubted { ("PROBABLY ", "") } else { ("", " for certain") };
+    let not_even = if is_doubted { "PROBABLY not even" } else { "Not even" };
     match (of.find, of.found.certain, of.found.not_decided) {
         (Find::Largest, Some(number), None) if number == max => {
             let subject = subject(of, number, "");
@@ -85,8 +86,8 @@ fn found(of: &SearchResult) -> String {
         (Find::Smallest, Some(number), _) => {
             format!("{probably}{} {condition}{certain}", subject(of, number, " or more"))
         }
-        (Find::Largest, None, None) => format!("Not even {} {condition}", subject(of, from, "")),
-        (Find::Smallest, None, None) => format!("Not even {} {condition}", subject(of, max, "")),
+        (Find::Largest, None, None) => format!("{not_even} {} {condition}", subject(of, from, "")),
+        (Find::Smallest, None, None) => format!("{not_even} {} {condition}", subject(of, max, "")),
         (_, None, Some(_)) => format!("Nothing {condition} for certain"),
     }
 }

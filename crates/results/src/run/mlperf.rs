@@ -105,10 +105,25 @@ impl Run {
             let is_open = division == Division::Open;
             (division != Division::Closed).then_some(Changed { key, is_open })
         });
-        let mut changed: Vec<Changed> = changed.collect();
+        let emulated = self.emulated_storage().map(|key| Changed { key, is_open: false });
+        let mut changed: Vec<Changed> = changed.chain(emulated).collect();
         changed.sort();
         changed.dedup();
-        Some(changed)
+        // Records of ours do not tell every setting that was given.
+        (!changed.is_empty() || !self.is_own()).then_some(changed)
+    }
+
+    /// Settings by which storage was slower than it is, or none.
+    fn emulated_storage(&self) -> impl Iterator<Item = String> {
+        let emulates = |(key, value): &(&String, &String)| match key.as_str() {
+            "storage.kind" => ["memory", "null"].contains(&value.as_str()),
+            key => {
+                key.starts_with("storage.")
+                    && (key.contains("throttle") || key.contains("delay"))
+                    && value.parse() != Ok(0.0)
+            }
+        };
+        self.settings.iter().filter(emulates).map(|(key, _)| key.clone())
     }
 }
 
@@ -180,6 +195,13 @@ mod tests {
             run.overrides = vec!["++workload.dataset.format=png".into()];
         };
         check(png, Some(false), &["dataset.format"]);
+        let own = |run: &mut Run| run.origin = RunOrigin::Feedrate;
+        check(own, None, &[]);
+        let slowed = |run: &mut Run| {
+            own(run);
+            drop(run.settings.insert("storage.throttle_bytes_per_second".into(), "4e8".into()));
+        };
+        check(slowed, Some(false), &["storage.throttle_bytes_per_second"]);
         assert!(run().mlperf().is_some_and(|of| of.dataset_to_memory > Some(6.1)));
         assert_eq!(Run { workload: "mine".into(), ..run() }.mlperf(), None);
     }

@@ -156,7 +156,6 @@ fn limit_of(budget_s: f64) -> Result<Duration, UsageError> {
 
 /// The next question, of files that others made.
 fn own_code(loader: &LoaderPlan, file: &Path) -> String {
-    let file = if file.as_os_str().is_empty() { Path::new("my.yaml") } else { file };
     let command = calibrate::command(loader, &file.display().to_string());
     format!("Your own code takes no time here. Measure it:\n  {command}")
 }
