@@ -255,10 +255,8 @@ fn workload_of(folder: &Path) -> String {
 
 /// The value that `overrides` give a key.
 fn given<'a>(overrides: &'a [String], key: &str) -> Option<&'a str> {
-    let mut values =
-        overrides.iter().rev().filter_map(|of| of.trim_start_matches('+').split_once('='));
-    let own = |given: &str| given.strip_prefix("workload.").unwrap_or(given) == key;
-    values.find(|(given, _)| own(given)).map(|(_, value)| value)
+    let given = overrides.iter().rev().find(|of| workload::overridden_key(of) == key)?;
+    given.split_once('=').map(|(_, value)| value)
 }
 
 fn told(kinds: &[(String, u64)]) -> String {

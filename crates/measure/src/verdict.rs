@@ -133,10 +133,14 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
 
 /// Whether the epochs of busy cores took half of the time of all, or more.
 fn is_mostly_saturated(record: &Record) -> bool {
-    let ns = |epoch: &EpochRecord| epoch.end_ns.saturating_sub(epoch.start_ns);
-    let all: u64 = record.epochs.iter().map(ns).sum();
-    let busy: u64 = record.epochs.iter().filter(|epoch| is_saturated(epoch)).map(ns).sum();
+    let all: u64 = record.epochs.iter().map(duration_ns).sum();
+    let busy = record.epochs.iter().filter(|epoch| is_saturated(epoch));
+    let busy: u64 = busy.map(duration_ns).sum();
     all <= busy.saturating_mul(2)
+}
+
+fn duration_ns(epoch: &EpochRecord) -> u64 {
+    epoch.end_ns.saturating_sub(epoch.start_ns)
 }
 
 /// Waits for others are in the compute time.

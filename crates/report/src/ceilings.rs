@@ -9,10 +9,6 @@ use std::cmp::Ordering::Equal;
 /// `the largest drop is at file system: …`, or that there is none that is no noise.
 pub fn answer(of: &Diagnosis) -> String {
     let rate = |samples: f64| units::per_second(samples, "samples");
-    let least = |least: &Ceiling| {
-        let samples = least.samples_per_second.map_or_else(String::new, rate);
-        format!("the least of all parts is {}, {samples}", name(least.name))
-    };
     match (of.largest_drop, of.needed_samples_per_second) {
         (Some(drop), needed) => {
             let to = units::per_second(drop.to_samples_per_second, "");
@@ -32,11 +28,7 @@ pub fn answer(of: &Diagnosis) -> String {
         (None, needed) => {
             let Some(slowest) = least_part(of) else { return "no part was measured".into() };
             let Some(needed) = needed else { return format!("no drop; {}", least(slowest)) };
-            let suffices = |one: &&Ceiling| {
-                one.samples_per_second.is_some_and(|mean| needed <= mean)
-                    && one.rounds_samples_per_second.iter().all(|round| needed <= *round)
-            };
-            let is_fed = comparable(&of.ceilings).0.iter().all(suffices);
+            let is_fed = comparable(&of.ceilings).0.iter().all(|one| suffices(one, needed));
             let needed = rate(needed);
             if is_fed {
                 let has_client = of.ceilings.iter().any(|one| one.name == Rung::Client);
@@ -52,6 +44,18 @@ pub fn answer(of: &Diagnosis) -> String {
             )
         }
     }
+}
+
+fn least(part: &Ceiling) -> String {
+    let samples = part.samples_per_second;
+    let samples = samples.map_or_else(String::new, |rate| units::per_second(rate, "samples"));
+    format!("the least of all parts is {}, {samples}", name(part.name))
+}
+
+/// Whether each of its rounds gave what is needed.
+fn suffices(one: &Ceiling, needed: f64) -> bool {
+    one.samples_per_second.is_some_and(|mean| needed <= mean)
+        && one.rounds_samples_per_second.iter().all(|round| needed <= *round)
 }
 
 /// The slowest part; runs of all parts together are none.

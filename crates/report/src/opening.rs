@@ -348,12 +348,14 @@ fn to_do(report: &Report) -> String {
         }
     }
     // The whole of an advice stands beside its doubt.
-    let head = |says: &'_ str| says.split("; ").next().unwrap_or_default().to_string();
     match named.as_slice() {
         [] => "nothing that these runs ask for".into(),
         [(says, of)] => format!("{says}{of}"),
         several => {
-            let heads = several.iter().map(|(says, of)| head(says) + of);
+            let heads = several.iter().map(|(says, of)| {
+                let head = says.split("; ").next().unwrap_or_default();
+                format!("{head}{of}")
+            });
             heads.collect::<Vec<_>>().join(STEP)
         }
     }

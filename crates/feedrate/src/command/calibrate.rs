@@ -90,8 +90,8 @@ struct ClientCosts(BTreeMap<String, Option<f64>>);
 /// Measure, and say or write it.
 pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> {
     // Whatever is wrong with it is said before it has cost a measurement.
-    let text = |file| workload_text(file, arguments.force);
-    let before = arguments.output.as_deref().map(text).transpose()?;
+    let before = arguments.output.as_deref();
+    let before = before.map(|file| workload_text(file, arguments.force)).transpose()?;
     if resolve::is_run(&arguments.made_by) {
         let told = estimate(&arguments.made_by)?;
         return finish(arguments, before, &told, &told.section(&arguments.made_by), 0.0);

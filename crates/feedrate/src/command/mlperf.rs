@@ -9,6 +9,7 @@ use feedrate_spec::mlperf::{
 };
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
+use feedrate_spec::workload::overridden_key;
 use serde_json::{Value, json};
 
 /// Name of the topic.
@@ -149,13 +150,8 @@ impl Asked {
 
 /// The run of a dataset of so many files; the rest as it was asked for.
 fn command(arguments: &DataArguments, files: u64) -> String {
-    let key = |given: &str| {
-        let key = given.split('=').next().unwrap_or_default().trim_start_matches('+');
-        key.strip_prefix("workload.").unwrap_or(key).to_string()
-    };
-    let is_other = |given: &String| key(given) != FILES_KEY;
     let mut own = DataArguments { scale: 1.0, json: false, live_file: None, ..arguments.clone() };
-    own.overrides = own.overrides.into_iter().filter(is_other).collect();
+    own.overrides.retain(|given| overridden_key(given) != FILES_KEY);
     own.overrides.push(format!("{FILES_KEY}={files}"));
     let count = arguments.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
     let folder = arguments.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);

@@ -17,11 +17,14 @@ pub(super) fn holds_for(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
+fn kind(one: &ReportedRun) -> Option<AnswerKind> {
+    Some(one.run.answer.as_ref()?.kind)
+}
+
 /// `YES at `processes` 1, NO at 2, whatever `read_threads``: of factors that were run at each of these levels, in each combination.
 fn by_level(used: &[&ReportedRun]) -> Option<String> {
     let names: BTreeSet<&str> =
         used.iter().flat_map(|one| one.factors.keys()).map(String::as_str).collect();
-    let kind = |one: &ReportedRun| Some(one.run.answer.as_ref()?.kind);
     let first = kind(used.first()?)?;
     if used.iter().all(|one| kind(one) == Some(first)) {
         return None;

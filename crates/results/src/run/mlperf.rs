@@ -5,6 +5,7 @@ use feedrate_measure::metric::AU_WINDOWED;
 use feedrate_spec::mlperf::{
     Division, MEMORY_TIMES_MIN, Rule, RuleStep, STEPS_PER_EPOCH_MIN, alike, division_of, rule_of,
 };
+use feedrate_spec::workload::overridden_key;
 use serde::Serialize;
 
 /// A run held to the rules; `None` is what it does not tell.
@@ -115,23 +116,23 @@ impl Run {
 
     /// Settings by which storage was slower than it is, or none.
     fn emulated_storage(&self) -> impl Iterator<Item = String> {
-        let emulates = |(key, value): &(&String, &String)| match key.as_str() {
-            "storage.kind" => ["memory", "null"].contains(&value.as_str()),
-            key => {
-                key.starts_with("storage.")
-                    && (key.contains("throttle") || key.contains("delay"))
-                    && value.parse() != Ok(0.0)
-            }
-        };
-        self.settings.iter().filter(emulates).map(|(key, _)| key.clone())
+        let emulated = self.settings.iter().filter(|(key, value)| emulates(key, value));
+        emulated.map(|(key, _)| key.clone())
     }
+}
+
+/// Whether storage of this setting is slower than it is, or none.
+fn emulates(key: &str, value: &str) -> bool {
+    if key == "storage.kind" {
+        return ["memory", "null"].contains(&value);
+    }
+    let slows = key.contains("throttle") || key.contains("delay");
+    key.starts_with("storage.") && slows && value.parse() != Ok(0.0)
 }
 
 /// The key of an override of a workload's setting; the workflow's are none of what the rules fix.
 fn key_of(given: &str) -> Option<&str> {
-    let (key, _) = given.split_once('=')?;
-    let key = key.trim_start_matches('+');
-    let key = key.strip_prefix("workload.").unwrap_or(key);
+    let key = overridden_key(given);
     let is_fixed =
         !["workflow.", "output.", "hydra.", "metric."].iter().any(|of| key.starts_with(of));
     (key.contains('.') && is_fixed).then_some(key)

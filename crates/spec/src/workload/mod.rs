@@ -17,7 +17,7 @@ mod tests;
 
 pub use apply::canonical_key;
 pub use keys::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES, Workload, client_costs};
-pub use overrides::Override;
+pub use overrides::{Override, overridden_key};
 pub use parse::{Strictness, parse};
 pub use suggest::{alike, nearest};
 pub use time::TimeSpec;

@@ -27,6 +27,12 @@ pub(super) enum Action {
     Delete,
 }
 
+/// The key of an override's text, without `workload.`; all of a text that is none.
+pub fn overridden_key(text: &str) -> &str {
+    let key = text.split('=').next().unwrap_or_default().trim_start_matches('+');
+    key.strip_prefix("workload.").unwrap_or(key)
+}
+
 impl Override {
     /// Read one override; the prefix `workload.` may be left out.
     ///
