@@ -2,7 +2,7 @@
 """Plain PyTorch loops beside feedrate's emulation of them, on the same files and the same disk: prints both AUs of each cell and how far
 they are apart, exits 1 where a target is missed.
 
-Each client is calibrated by `feedrate calibrate` before it is first needed, with as many workers as it runs with, where each has a core. The two
+Each cell's client is calibrated by `feedrate calibrate` right before, with as many workers as it runs with, where each has a core. The two
 sides alternate, and medians of the rounds are compared. The disk is slowed by a blkio cgroup (left out with a message where the kernel does not
 let us), from an empty page cache. Where storage is the limit, a run with the ideal client stands beside. Workers that have no core of their own
 each are reported apart.
@@ -25,7 +25,8 @@ MB = 1_000_000
 # Format: files, and the keys that make them.
 DATASETS = {
     "npz": (768, ["dataset.record_length_bytes=524288"]),
-    "hdf5": (768, ["dataset.record_length_bytes=1048576"]),
+    # HDF5 reads a contiguous dataset at once.
+    "hdf5": (768, ["dataset.record_length_bytes=1048576", "reader.transfer_size=1MiB"]),
     "jpeg": (1024, ["dataset.record_length_bytes=480000", "dataset.record_element_type=uint8"]),
 }
 # Samples of a batch: short and long steps, in seconds. Which two of the four a format has with so many workers goes in turns.
@@ -85,16 +86,16 @@ class Sides:
 
     def client(self, cell):
         """Calibrated with as many workers, where each has a core."""
-        key = cell.format, cell.batch, min(cell.workers, CORES)
-        if key not in self.clients:
+        if cell not in self.clients:
+            workers = min(cell.workers, CORES)
             told = self.feedrate(
-                "calibrate", f"{ROOT / 'bench/torch_loop.py'}:make_dataset", "--batch", cell.batch, "--workers", key[2],
+                "calibrate", f"{ROOT / 'bench/torch_loop.py'}:make_dataset", "--batch", cell.batch, "--workers", workers,
                 "--python", self.python, "--time", f"{8 * self.seconds}s",
                 more={"FIDELITY_FORMAT": cell.format, "FIDELITY_FOLDER": str(self.folder / cell.format)},
             )
-            self.clients[key] = told
-            print(f"{cell.format}, batches of {cell.batch}, {key[2]} workers: {json.dumps(told['client'])}", file=sys.stderr, flush=True)
-        return self.clients[key]
+            self.clients[cell] = told
+            print(f"{cell.format}, batches of {cell.batch}, {workers} workers: {json.dumps(told['client'])}", file=sys.stderr, flush=True)
+        return self.clients[cell]
 
     def batch_seconds(self, cell):
         """The client's, by the batch."""

@@ -13,6 +13,11 @@ impl ClientWork {
         self.owed_ns = ran_ns as f64;
     }
 
+    /// The thread has run for so long on what is none of the client's work.
+    pub fn leave_out(&mut self, ns: u64) {
+        self.owed_ns += ns as f64;
+    }
+
     /// So much more: until when the thread has to run.
     pub fn owe(&mut self, seconds: f64) -> u64 {
         self.owed_ns += seconds * 1e9;

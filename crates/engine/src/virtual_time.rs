@@ -116,9 +116,13 @@ impl Effects for VirtualTime {
     }
 
     fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]> {
-        let times_ns = self.loader.receive_s(bytes as f64).map(|s| (s * 1e9).round() as u64);
-        let (work_ns, least_ns) = (times_ns[0], times_ns[0] + times_ns[1]);
         let received = self.received[accelerator as usize];
+        let first = (accelerator * self.workers_each) as usize;
+        let own = &self.idle[first..first + self.workers_each as usize];
+        let at_work = own.iter().filter(|is_idle| !**is_idle).count() as u32;
+        let times_s = self.loader.receive_s(bytes as f64, at_work);
+        let [work_ns, wait_ns] = times_s.map(|s| (s * 1e9).round() as u64);
+        let least_ns = work_ns + wait_ns;
         if least_ns > 0 && received.0 != batch {
             let ends_ns = self.work_on_core(self.now_ns, work_ns);
             // Where cores are contended, computing takes longer, and less is left to wait for.
@@ -127,7 +131,7 @@ impl Effects for VirtualTime {
             self.schedule(ends_ns, Due::Received(accelerator));
             return None;
         }
-        let took_ns = if least_ns > 0 { received.1 } else { 0 };
+        let took_ns = if received.0 == batch { received.1 } else { 0 };
         Some([std::mem::take(&mut self.started_ns[accelerator as usize]), took_ns])
     }
 

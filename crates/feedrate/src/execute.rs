@@ -184,7 +184,8 @@ impl Execution<'_> {
         let (own, trusts) = (&ranks.own, dataset.trusts_plan);
         let read_at = staging.as_deref_mut();
         let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals, read_at)?;
-        self.record.compute_spins = session::may_spin(ranks, system::idle_cores());
+        self.record.compute_spins =
+            plan.loader.client.is_none() && session::may_spin(ranks, system::idle_cores());
         let job = ReadJob::new(plan, own.clone(), sharing.storage()?, trusts)?;
         let mut training = self.driver(&mut sharing, job, clock)?;
         let mut evaluation = None;

@@ -175,7 +175,7 @@ impl Pipeline {
                 .map(|cpu_s| worked_s.map_or(cpu_s, |worked_s| cpu_s.min(worked_s))),
         };
         let batch = plan.loader.batch_size.max(1) as f64;
-        let [_, receive_wait_s] = plan.loader.receive_s(io.read_bytes as f64 / samples * batch);
+        let [receive_cpu_s, _] = plan.loader.receive_s(io.read_bytes as f64 / samples * batch, 0);
         let mut pipeline = Pipeline {
             accelerators: plan.accelerators,
             workers: plan.loader.workers,
@@ -198,9 +198,8 @@ impl Pipeline {
             limited_request_s: 0.0,
             cache_asks: false,
             own_cpu_s,
-            client_cpu_s: (each_s(io.client_burnt_ns + io.receive_ns, io.samples).unwrap_or(0.0)
-                - receive_wait_s / batch)
-                .max(0.0),
+            client_cpu_s: each_s(io.client_burnt_ns, io.samples).unwrap_or(0.0)
+                + receive_cpu_s / batch,
             cores_are_busy: false,
             plan: plan.clone(),
             models: Vec::new(),
@@ -322,7 +321,7 @@ impl Pipeline {
     /// Processor time of a sample of `plan`, whatever it is spent on; 0 where nothing is known.
     pub(super) fn all_cpu_s(&self, plan: &Plan, cost: &SampleCost) -> f64 {
         let batch = plan.loader.batch_size.max(1) as f64;
-        let [receive_s, _] = plan.loader.receive_s(cost.bytes * batch);
+        let [receive_s, _] = plan.loader.receive_s(cost.bytes * batch, 0);
         self.work_s().unwrap_or(0.0) + cost.client_s + receive_s / batch
     }
 

@@ -26,6 +26,8 @@ FIRST = 3
 ENOUGH = 5
 """Batches of each worker that a mean is of, at least."""
 
+BUSY, IDLE = 1.2, 2.0
+"""Pauses between two batches, as multiples of what workers take for one: some are at work on others when a batch is asked for, or none is."""
 PAUSES = 3
 """Longer pauses that are tried, until batches are there before they are asked for."""
 
@@ -113,8 +115,8 @@ class WatchedStream(IterableDataset):
 class Measured:
     """What one pass over a loader showed."""
 
-    def __init__(self, rows, batches, waits, start, computed=()):
-        self.rows, self.batches, self.waits, self.start, self.computed = rows, batches, waits, start, computed
+    def __init__(self, rows, batches, waits, start, late=0):
+        self.rows, self.batches, self.waits, self.start, self.late = rows, batches, waits, start, late
 
     def bytes(self):
         return middle(row[1] for row in self.rows)
@@ -132,10 +134,6 @@ class Measured:
 
     def wait(self):
         return middle(self.waits)
-
-    def wait_share(self):
-        """Of what the main process takes for a batch: the rest it computes."""
-        return max(0.0, 1 - middle(self.computed) / self.wait())
 
 
 def middle(values):
@@ -181,10 +179,13 @@ class Job:
             loader = self.loader(folder, batch, workers, batches)
             asked = time.perf_counter()
             iterator = iter(loader)
-            waits, computed, begun, held = [], [], None, None
+            waits, late, begun, held = [], [], None, None
+            # Where torch keeps what workers have handed over.
+            handed_over = getattr(iterator, "_data_queue", None)
             least = min(batches, (FIRST + ENOUGH) * workers)
             while len(waits) < least or time.perf_counter() - begun < seconds:
-                before, cpu = time.perf_counter(), time.process_time()
+                late.append(handed_over is not None and handed_over.empty())
+                before = time.perf_counter()
                 got = next(iterator, None)
                 if got is None:
                     break
@@ -192,7 +193,6 @@ class Job:
                 held = got
                 del got
                 waits.append(time.perf_counter() - before)
-                computed.append(time.process_time() - cpu)
                 begun = begun or time.perf_counter()
                 if pause:
                     time.sleep(pause)
@@ -202,8 +202,8 @@ class Job:
                 with open(os.path.join(folder, name)) as file:
                     lines = [line for line in file if line.endswith("\n")]
                 rows += [json.loads(line) for line in lines[FIRST:] or lines[1:]]
-            ready = slice(FIRST * workers, None)
-            return Measured(rows, len(waits), waits[ready], begun - asked if begun else None, computed[ready])
+            measured = slice(FIRST * workers, None)
+            return Measured(rows, len(waits), waits[measured], begun - asked if begun else None, sum(late[measured]))
 
     def warm(self, seconds):
         """Read what a pass of that time gets through once, and keep to it: how many samples."""
@@ -242,19 +242,15 @@ def by_sample_and_byte(own, batch):
     return (0.0, seconds / mean, False) if mean >= LARGE_BYTES else (seconds, 0.0, False)
 
 
-def paced(measure, wait):
-    """A pass with pauses after which batches are there, and its pause; without any, a batch takes `wait`. On a machine that has become slower they
-    are not there at first."""
-    pause = 1.2 * wait
-    slow = measure(pause)
+def paced(measure, pause):
+    """A pass with pauses after which batches are there, and its pause. On a machine that has become slower they are not there at first."""
+    found = measure(pause)
     for _ in range(PAUSES):
-        if slow.wait() < wait / 2:
+        if found.late <= len(found.waits) / 10:
             break
-        longer = measure(2 * pause)
-        if longer.wait() > 0.8 * slow.wait():
-            break
-        slow, pause = longer, 2 * pause
-    return slow, pause
+        pause *= 1.5
+        found = measure(pause)
+    return found, pause
 
 
 def calibrated(job, seconds):
@@ -265,14 +261,15 @@ def calibrated(job, seconds):
     small = job.measure(few, job.workers, share)
     others = 1 if job.workers > 1 else 2
     other = job.measure(job.batch, others, share)
-    # Batches are there before they are asked for, and workers are at work on others, as in a loop that they nearly hold up: memory and the
-    # interpreter's lock are contended.
-    slow, pause = paced(partial(job.measure, job.batch, job.workers, share), own.wait())
-    slow_small = job.measure(few, job.workers, share / 2, pause * few / job.batch)
+    # Batches are there before they are asked for. First workers are at work on others, as in a loop that they nearly hold up: cores, memory and
+    # the interpreter's lock are contended. Then none is.
+    busy, pause = paced(partial(job.measure, job.batch, job.workers, share), BUSY * own.wait())
+    busy_small = job.measure(few, job.workers, share / 2, pause * few / job.batch)
+    idle, _ = paced(partial(job.measure, job.batch, job.workers, share), IDLE / BUSY * pause)
     start = starts(job, own) if not job.persistent else None
     per_sample, per_byte, told_apart = by_sample_and_byte(own, job.batch)
     per_batch, hand_over = line((own.bytes(), own.rest()), (small.bytes(), small.rest()))
-    receive, receive_byte = line((slow.bytes(), slow.wait()), (slow_small.bytes(), slow_small.wait()))
+    receive, receive_byte = line((busy.bytes(), busy.wait()), (busy_small.bytes(), busy_small.wait()))
     return {
         "client": {
             "per_sample": per_sample,
@@ -281,7 +278,7 @@ def calibrated(job, seconds):
             "handover_bytes_per_second": 1 / hand_over if hand_over else None,
             "receive_per_batch": receive,
             "receive_per_byte": receive_byte,
-            "receive_wait_share": slow.wait_share(),
+            "receive_wait_share": max(0.0, 1 - idle.wait() / busy.wait()),
             "start_per_epoch": start,
         },
         "told_apart": told_apart,

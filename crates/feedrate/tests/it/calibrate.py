@@ -48,19 +48,16 @@ assert near([skewed.get(), skewed.rest()], [1.75 / 2.75 * 3.5e-3, 1 / 2.75 * 3.5
 # Batches that are there are waited for as long as in the mean, not as most of them.
 assert near([calibrate.Measured([], 10, [0.001] * 6 + [0.003] * 3 + [9.0], 0.0).wait()], [(5 * 0.001 + 3 * 0.003) / 8])
 
-# Of 2 ms for a batch half a millisecond is computed; more than the clock shows, as threads do, is no waiting.
-assert near([calibrate.Measured([], 10, [0.002] * 10, 0.0, [0.0005] * 10).wait_share()], [0.75])
-assert calibrate.Measured([], 10, [0.002] * 10, 0.0, [0.003] * 10).wait_share() == 0
-
-# Batches that are not there after a pause are waited for after a longer one; where handing over takes as long, nothing is gained by that.
-def after(ready, late, pause):
-    return calibrate.Measured([], 10, [ready if pause > 0.5 else late] * 10, 0.0)
+# Batches that are not there after a pause are asked for after a longer one; where they never are, that ends.
+def after(ready, pause):
+    return calibrate.Measured([], 10, [pause] * 10, 0.0, 0 if pause > ready else 2)
 
 
-found, pause = calibrate.paced(lambda pause: after(0.02, 0.25, pause), 0.25)
-assert near([found.wait(), pause], [0.02, 0.6])
-found, pause = calibrate.paced(lambda pause: after(0.2, 0.2, pause), 0.25)
-assert near([found.wait(), pause], [0.2, 0.3])
+found, pause = calibrate.paced(lambda pause: after(0.5, pause), 0.25)
+assert near([found.wait(), pause], [0.5625, 0.5625])
+found, pause = calibrate.paced(lambda pause: after(0.2, pause), 0.25)
+assert near([found.wait(), pause], [0.25, 0.25])
+assert near([calibrate.paced(lambda pause: after(9, pause), 0.25)[1]], [0.84375])
 
 # What the probe writes of a batch: samples, bytes, and processor time, that within `__getitem__` among it.
 with tempfile.TemporaryDirectory() as folder:

@@ -196,10 +196,11 @@ fn other_keys_and_responses_can_be_scaled() {
     let asked = ["--response", "au_all_steps", "--au", "99.9"];
     let answer = test.feedrate(&[&scale[..], &asked, &fast].concat());
     assert_eq!((answer.code, answer.stderr.as_str()), (3, ""), "{answer:?}");
+    // Steps so short may last longer than asked for: then it is PROBABLY not even.
     assert!(
         answer
             .stdout
-            .starts_with("Not even reader.batch_size=1 (workload) at ≥ 99.9 % AU; 1 fails\nWhy 1 fails: all-steps AU "),
+            .contains("ot even reader.batch_size=1 (workload) at ≥ 99.9 % AU; 1 fails\nWhy 1 fails: all-steps AU "),
         "{}",
         answer.stdout
     );

@@ -2,6 +2,7 @@
 
 mod error;
 mod memory;
+mod memory_read;
 mod touched;
 mod placement;
 mod client;

@@ -31,6 +31,8 @@ use std::time::Duration;
 const SPIN_NS: u64 = 120_000;
 /// It never asks to be woken earlier than this before a deadline.
 const LATE_NS_MAX: u64 = 150_000;
+/// The slack of threads that ask for none.
+const SLACK_NS: u64 = 50_000;
 /// The conductor looks at the interrupt flag at least so often.
 const LOOK_NS: u64 = 100_000_000;
 /// An operation may take so long after the run was told to stop; then nobody waits for it any more.
@@ -113,7 +115,9 @@ impl RealDriver {
         signals: Signals,
         options: DriverOptions,
     ) -> Result<Self, RunError> {
-        fine_timers();
+        // A training's process sleeps as any does, and so does who stands for it.
+        let wakes_late = job.plan.loader.client.is_some();
+        set_timer_slack(if wakes_late { SLACK_NS } else { 1 });
         let conductor = Conductor::new(job.loader, job.accelerators());
         let stepper = Stepper::new(&job.plan, job.own.clone());
         let reads = FileReads::new(job.plan.accelerators);
@@ -125,7 +129,7 @@ impl RealDriver {
             signals,
             left_behind: Vec::new(),
             processes: comm.size(),
-            waiter: Waiter::new(options.spins),
+            waiter: Waiter::new(options.spins, wakes_late),
             reads,
             stepper,
             conductor,
@@ -164,6 +168,9 @@ impl RealDriver {
     }
 
     fn start_receivers(&mut self) -> Result<(), RunError> {
+        if self.shared.conductor_receives() {
+            return Ok(());
+        }
         let receivers = self.shared.receivers.len();
         for accelerator in 0..receivers as u32 {
             let shared = Arc::clone(&self.shared);
@@ -261,6 +268,10 @@ impl RealDriver {
             }
             if (nothing_to_do || stepped) && self.is_stopped() {
                 return;
+            }
+            if nothing_to_do && self.shared.conductor_receives() && receiver::serve(&self.shared, 0)
+            {
+                continue;
             }
             if nothing_to_do {
                 self.effects.look_at_others();
@@ -388,13 +399,15 @@ impl Drop for RealDriver {
 /// How the conductor waits.
 struct Waiter {
     spins: bool,
+    /// It is woken when the kernel comes to it.
+    wakes_late: bool,
     /// How late the kernel has lately woken it: it asks to be woken so much earlier.
     late_ns: u64,
 }
 
 impl Waiter {
-    fn new(spins: bool) -> Self {
-        Waiter { spins, late_ns: if spins { SPIN_NS } else { 0 } }
+    fn new(spins: bool, wakes_late: bool) -> Self {
+        Waiter { spins, wakes_late, late_ns: if spins { SPIN_NS } else { 0 } }
     }
 
     /// Wait until something may have happened. The last stretch before a deadline is spun through where cores are
@@ -406,7 +419,7 @@ impl Waiter {
         let wake_ns = deadline_ns.saturating_sub(self.late_ns).min(now_ns + LOOK_NS);
         if wake_ns > now_ns {
             std::thread::park_timeout(Duration::from_nanos(wake_ns - now_ns));
-            if !self.spins && shared.ready.is_empty() {
+            if !self.spins && !self.wakes_late && shared.ready.is_empty() {
                 self.learn(shared.clock.now_ns().saturating_sub(wake_ns));
             }
             return;
@@ -430,8 +443,8 @@ fn show(live: &Live, stepper: &Stepper, queues: &[Queue]) {
     live.read_bytes.store(queues.iter().map(Queue::read_bytes).sum(), Relaxed);
 }
 
-/// The kernel may delay timers of a thread by its slack, 50 µs by default; the conductor wants none.
-fn fine_timers() {
+/// The kernel may delay timers of the calling thread by so much.
+fn set_timer_slack(slack_ns: u64) {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
-    let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0, 0, 0) };
+    let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns, 0, 0, 0) };
 }

@@ -1,4 +1,5 @@
-//! A thread that stands for the training's process of one accelerator: it starts the workers, and takes their batches over.
+//! Stands for the training's process of an accelerator: starts the workers, and takes their batches over. A thread each; that of the
+//! only accelerator is the conductor, as the process that sleeps through its steps is the one that is handed batches.
 
 use super::client::burn;
 use super::shared::Shared;
@@ -7,31 +8,37 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Until told to stop.
 pub(super) fn run(shared: &Shared, accelerator: u32) {
+    while !shared.stop.load(Acquire) {
+        if !serve(shared, accelerator) {
+            std::thread::park();
+        }
+    }
+}
+
+/// Do what was asked for. False: nothing was.
+pub(super) fn serve(shared: &Shared, accelerator: u32) -> bool {
     let (own, loader) = (&shared.receivers[accelerator as usize], &shared.job.plan.loader);
     // Returns when it was asked for, and when it is done.
     let work = |seconds: f64| {
         burn(thread_cpu_ns().saturating_add((seconds * 1e9) as u64), &shared.stop);
         (own.asked_ns.load(Relaxed), shared.clock.now_ns())
     };
-    while !shared.stop.load(Acquire) {
-        let steps = own.start_steps.swap(0, AcqRel);
-        if steps > 0 {
-            let (asked_ns, now_ns) = work(loader.start_s());
-            own.started_ns.store(now_ns - asked_ns, Release);
-            shared.queues[accelerator as usize].publish(steps);
-            shared.wake_workers(accelerator);
-            continue;
-        }
-        match own.batch_bytes.swap(0, AcqRel) {
-            0 => std::thread::park(),
-            bytes => {
-                let [cpu_s, wait_s] = loader.receive_s((bytes - 1) as f64);
-                let (asked_ns, now_ns) = work(cpu_s);
-                // Where cores are contended, computing takes longer, and less is left to wait for.
-                let ends_ns = asked_ns.saturating_add(((cpu_s + wait_s) * 1e9) as u64);
-                own.ends_ns.store(ends_ns.max(now_ns), Release);
-                shared.tell(accelerator);
-            }
-        }
+    let steps = own.start_steps.swap(0, AcqRel);
+    if steps > 0 {
+        let (asked_ns, now_ns) = work(loader.start_s());
+        own.started_ns.store(now_ns - asked_ns, Release);
+        shared.queues[accelerator as usize].publish(steps);
+        shared.wake_workers(accelerator);
+        return true;
     }
+    let bytes = own.batch_bytes.swap(0, AcqRel);
+    if bytes > 0 {
+        let [cpu_s, wait_s] = loader.receive_s((bytes - 1) as f64, shared.at_work(accelerator));
+        let (asked_ns, now_ns) = work(cpu_s);
+        // Where cores are contended, computing takes longer, and less is left to wait for.
+        let ends_ns = asked_ns.saturating_add(((cpu_s + wait_s) * 1e9) as u64);
+        own.ends_ns.store(ends_ns.max(now_ns), Release);
+        shared.tell(accelerator);
+    }
+    bytes > 0
 }

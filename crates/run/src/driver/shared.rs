@@ -3,6 +3,7 @@
 use super::client::Receiver;
 use super::error::RunError;
 use super::memory::SampleMemory;
+use super::memory_read::MemoryRead;
 use super::placement::Placement;
 use super::touched::Touched;
 use crate::clock::Clock;
@@ -47,6 +48,8 @@ pub(super) struct Shared {
     pub(super) kept: Vec<Mutex<Vec<u8>>>,
     /// Samples that were read once, where they stay.
     pub(super) memory: Option<SampleMemory>,
+    /// Where a client's work is burnt, what of reading is a part of it.
+    pub(super) memory_read: Option<MemoryRead>,
     /// Files that each accelerator read in this epoch.
     pub(super) touched: Touched,
     /// One for each reading accelerator, where not all its workers may decode at once.
@@ -107,6 +110,7 @@ impl Shared {
             failure: Mutex::new(None),
             kept: Vec::new(),
             memory: loader.in_memory.then(|| SampleMemory::new(placement.groups())),
+            memory_read: loader.client.as_ref().and_then(|_| MemoryRead::measure()),
             touched: Touched::new(job.accelerators(), job.layout.files()),
             decoders: Vec::new(),
             receivers: Vec::new(),
@@ -122,7 +126,7 @@ impl Shared {
         if let Some(threads) = loader.decode_threads {
             shared.decoders.resize_with(accelerators, || Gate::new(threads));
         }
-        if loader.receive_s(1.0) != [0.0; 2] || loader.start_s() > 0.0 {
+        if loader.receive_s(1.0, loader.workers) != [0.0; 2] || loader.start_s() > 0.0 {
             shared.receivers.resize_with(accelerators, Receiver::default);
         }
         shared
@@ -145,6 +149,11 @@ impl Shared {
         let (file, mut path) = (self.workers[place].file.load(Relaxed), String::new());
         (file < self.job.layout.files()).then(|| self.job.layout.write_path(file, &mut path))?;
         Some(path)
+    }
+
+    /// The conductor stands for the training's process of the only accelerator.
+    pub(super) fn conductor_receives(&self) -> bool {
+        self.receivers.len() == 1
     }
 
     /// A batch that an accelerator waits for is whole.
@@ -193,6 +202,12 @@ impl Shared {
                 worker.unpark();
             }
         }
+    }
+
+    /// How many of those who read for `accelerator` are at work.
+    pub(super) fn at_work(&self, accelerator: u32) -> u32 {
+        let is_at_work = |place: &u32| !self.workers[*place as usize].idle.load(Relaxed);
+        self.placement.places_of(accelerator).filter(is_at_work).count() as u32
     }
 
     /// Wake those who read for `accelerator`.

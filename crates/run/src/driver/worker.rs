@@ -289,7 +289,13 @@ impl<'s> Worker<'s> {
         let start = offset - before as u64;
         let WorkerLane { accelerator, io, queue, log, .. } = &mut self.lanes[lane];
         let (part, buffer) = (self.reader.part(), self.buffer.aligned_like(start, whole));
+        let begun_ns = self.shared.memory_read.map(|_| thread_cpu_ns());
         let come = io.read_at(self.reader.handle(), part, start, buffer)?;
+        if let (Some(memory_read), Some(begun_ns)) = (self.shared.memory_read, begun_ns) {
+            let beyond_ns = memory_read.beyond_ns(thread_cpu_ns() - begun_ns, come);
+            self.client.leave_out(beyond_ns);
+            self.ran_ns += beyond_ns;
+        }
         if let Some(file) = self.reader.file() {
             self.shared.touched.mark(*accelerator, file);
         }

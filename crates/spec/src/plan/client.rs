@@ -24,7 +24,7 @@ pub struct ClientPlan {
     pub receive_per_batch_s: f64,
     /// The same for a byte.
     pub receive_per_byte_s: f64,
-    /// Share of these two in which it waits, for what workers hold, instead of computing.
+    /// Share of these two in which it waits for workers that are at work on others, instead of computing.
     #[serde(default)]
     pub receive_wait_share: f64,
     /// Training process's for each worker, before any of them reads; 0 where it reads itself.
@@ -117,7 +117,7 @@ impl ClientPlan {
         self.per_sample_s * samples + self.per_byte_s * bytes + self.batch_s(batches, bytes)
     }
 
-    /// Training process's to take over a batch of `bytes`: computing, then waiting.
+    /// Training process's to take over a batch of `bytes`: computing, then waiting, where the workers are at work.
     pub fn receive_s(&self, bytes: f64) -> [f64; 2] {
         let all_s = self.receive_per_batch_s + self.receive_per_byte_s * bytes;
         let wait_s = all_s * self.receive_wait_share;
@@ -145,9 +145,12 @@ impl ClientPlan {
 }
 
 impl LoaderPlan {
-    /// As [`ClientPlan::receive_s`].
-    pub fn receive_s(&self, bytes: f64) -> [f64; 2] {
-        self.client.as_ref().map_or([0.0; 2], |client| client.receive_s(bytes))
+    /// As [`ClientPlan::receive_s`], when so many of its workers are at work: the process that hands the batch over needs a core as they do.
+    pub fn receive_s(&self, bytes: f64, at_work: u32) -> [f64; 2] {
+        let Some(client) = &self.client else { return [0.0; 2] };
+        let [cpu_s, wait_s] = client.receive_s(bytes);
+        let others = self.workers.saturating_sub(1).max(1);
+        [cpu_s, wait_s * f64::from(at_work.min(others)) / f64::from(others)]
     }
 
     /// Times of the client where `bytes` are read for a batch; `None` of an ideal one.
@@ -175,7 +178,7 @@ pub struct ClientTimes {
     pub worker_batch_s: f64,
     /// That of the training's process for a batch, between two steps.
     pub receive_batch_s: f64,
-    /// Share of the latter in which that process waits.
+    /// Share of the latter in which that process waits for workers that are at work.
     pub receive_wait_share: f64,
     /// That of the training's process before an epoch's first batch.
     pub start_s: f64,
@@ -185,12 +188,13 @@ impl ClientTimes {
     /// The least that a step of `compute_s` takes with `workers`, 0 where the training's process reads itself, and as many cores for an accelerator;
     /// infinitely many where that is not known.
     pub fn step_s(&self, compute_s: f64, workers: u32, cores: f64) -> f64 {
-        let of_training_s = compute_s + self.receive_batch_s;
+        // Workers that are not the bound are hardly waited for.
+        let receive_cpu_s = self.receive_batch_s * (1.0 - self.receive_wait_share);
+        let of_training_s = compute_s + receive_cpu_s;
         let step_s = match workers {
             0 => of_training_s + self.worker_batch_s,
             workers => of_training_s.max(self.worker_batch_s / f64::from(workers)),
         };
-        let receive_cpu_s = self.receive_batch_s * (1.0 - self.receive_wait_share);
         step_s.max((self.worker_batch_s + receive_cpu_s) / cores)
     }
 

@@ -384,7 +384,7 @@ keys! {
             "Processor time of the training's own process for a batch that comes from a worker, when it is asked for.";
         client_receive_per_byte: Option<f64> = NumberOrNull, "client.receive_per_byte", "null", "seconds", "The same for each byte that was read for it.";
         client_receive_wait_share: Option<f64> = OptionalShare, "client.receive_wait_share", "null", "",
-            "Share of these two, from 0 to 1, in which that process waits for what workers hold instead of computing.";
+            "Share of these two, from 0 to 1, in which that process waits for workers that are at work instead of computing.";
         client_start_per_epoch: Option<f64> = NumberOrNull, "client.start_per_epoch", "null", "seconds",
             "Processor time of the training's own process at the start of an epoch for each worker, before any of them reads.";
         compute: Option<String> = OptionalText, "compute", "null", "",
