@@ -150,6 +150,11 @@ impl ReadJob {
         self.own.len() as u32
     }
 
+    /// Whether this process stands for one training loop that has costs of its own.
+    pub fn is_one_training(&self) -> bool {
+        self.plan.loader.client.is_some() && self.accelerators() == 1
+    }
+
     /// Whether what `accelerator` reads is counted as its own, not as another's of which it is told.
     pub fn reads_for_itself(&self, accelerator: u32) -> bool {
         let loader = &self.plan.loader;

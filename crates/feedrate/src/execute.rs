@@ -184,9 +184,9 @@ impl Execution<'_> {
         let (own, trusts) = (&ranks.own, dataset.trusts_plan);
         let read_at = staging.as_deref_mut();
         let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals, read_at)?;
-        self.record.compute_spins =
-            plan.loader.client.is_none() && session::may_spin(ranks, system::idle_cores());
         let job = ReadJob::new(plan, own.clone(), sharing.storage()?, trusts)?;
+        self.record.compute_spins =
+            !job.is_one_training() && session::may_spin(ranks, system::idle_cores());
         let mut training = self.driver(&mut sharing, job, clock)?;
         let mut evaluation = None;
         if plan.evaluation.is_some() {

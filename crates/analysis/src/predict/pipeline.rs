@@ -176,6 +176,8 @@ impl Pipeline {
         };
         let batch = plan.loader.batch_size.max(1) as f64;
         let [receive_cpu_s, _] = plan.loader.receive_s(io.read_bytes as f64 / samples * batch, 0);
+        let epochs = record.epochs.len() as f64;
+        let starts_s = plan.loader.start_s() * f64::from(plan.accelerators) * epochs;
         let mut pipeline = Pipeline {
             accelerators: plan.accelerators,
             workers: plan.loader.workers,
@@ -199,7 +201,8 @@ impl Pipeline {
             cache_asks: false,
             own_cpu_s,
             client_cpu_s: each_s(io.client_burnt_ns, io.samples).unwrap_or(0.0)
-                + receive_cpu_s / batch,
+                + receive_cpu_s / batch
+                + starts_s / samples,
             cores_are_busy: false,
             plan: plan.clone(),
             models: Vec::new(),

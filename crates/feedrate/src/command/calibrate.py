@@ -26,8 +26,9 @@ FIRST = 3
 ENOUGH = 5
 """Batches of each worker that a mean is of, at least."""
 
-BUSY, IDLE = 1.2, 2.0
-"""Pauses between two batches, as multiples of what workers take for one: some are at work on others when a batch is asked for, or none is."""
+BUSY, IDLE = 1.2, 1.5
+"""Pauses between two batches: as multiples of what all workers together take for one, so that some are at work on others when one is asked for,
+and of what one worker takes, so that none is."""
 PAUSES = 3
 """Longer pauses that are tried, until batches are there before they are asked for."""
 
@@ -243,18 +244,18 @@ def by_sample_and_byte(own, batch):
 
 
 def paced(measure, pause):
-    """A pass with pauses after which batches are there, and its pause. On a machine that has become slower they are not there at first."""
+    """A pass with pauses after which batches are there. On a machine that has become slower they are not there at first."""
     found = measure(pause)
     for _ in range(PAUSES):
         if found.late <= len(found.waits) / 10:
             break
         pause *= 1.5
         found = measure(pause)
-    return found, pause
+    return found
 
 
 def calibrated(job, seconds):
-    share = seconds / 8
+    share = seconds / 9
     samples = job.warm(2 * share)
     own = job.measure(job.batch, job.workers, 2 * share)
     few = max(1, job.batch // 4)
@@ -263,12 +264,14 @@ def calibrated(job, seconds):
     other = job.measure(job.batch, others, share)
     # Batches are there before they are asked for. First workers are at work on others, as in a loop that they nearly hold up: cores, memory and
     # the interpreter's lock are contended. Then none is.
-    busy, pause = paced(partial(job.measure, job.batch, job.workers, share), BUSY * own.wait())
-    busy_small = job.measure(few, job.workers, share / 2, pause * few / job.batch)
-    idle, _ = paced(partial(job.measure, job.batch, job.workers, share), IDLE / BUSY * pause)
+    busy = paced(partial(job.measure, job.batch, job.workers, share), BUSY * own.wait())
+    busy_small = paced(partial(job.measure, few, job.workers, share), BUSY * small.wait())
+    idle = paced(partial(job.measure, job.batch, job.workers, share), IDLE * job.workers * own.wait())
     start = starts(job, own) if not job.persistent else None
     per_sample, per_byte, told_apart = by_sample_and_byte(own, job.batch)
     per_batch, hand_over = line((own.bytes(), own.rest()), (small.bytes(), small.rest()))
+    # Whoever has slept for long takes longer.
+    idle_share = idle.wait() / busy.wait()
     receive, receive_byte = line((busy.bytes(), busy.wait()), (busy_small.bytes(), busy_small.wait()))
     return {
         "client": {
@@ -276,9 +279,9 @@ def calibrated(job, seconds):
             "per_byte": per_byte,
             "per_batch": per_batch,
             "handover_bytes_per_second": 1 / hand_over if hand_over else None,
-            "receive_per_batch": receive,
-            "receive_per_byte": receive_byte,
-            "receive_wait_share": max(0.0, 1 - idle.wait() / busy.wait()),
+            "receive_per_batch": receive * max(1.0, idle_share),
+            "receive_per_byte": receive_byte * max(1.0, idle_share),
+            "receive_wait_share": max(0.0, 1 - idle_share),
             "start_per_epoch": start,
         },
         "told_apart": told_apart,

@@ -53,11 +53,8 @@ def after(ready, pause):
     return calibrate.Measured([], 10, [pause] * 10, 0.0, 0 if pause > ready else 2)
 
 
-found, pause = calibrate.paced(lambda pause: after(0.5, pause), 0.25)
-assert near([found.wait(), pause], [0.5625, 0.5625])
-found, pause = calibrate.paced(lambda pause: after(0.2, pause), 0.25)
-assert near([found.wait(), pause], [0.25, 0.25])
-assert near([calibrate.paced(lambda pause: after(9, pause), 0.25)[1]], [0.84375])
+found = [calibrate.paced(lambda pause: after(ready, pause), 0.25).wait() for ready in (0.5, 0.2, 9)]
+assert near(found, [0.5625, 0.25, 0.84375])
 
 # What the probe writes of a batch: samples, bytes, and processor time, that within `__getitem__` among it.
 with tempfile.TemporaryDirectory() as folder:

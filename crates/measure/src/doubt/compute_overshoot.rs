@@ -56,7 +56,8 @@ fn check(derived: &Derived) -> Option<Facts> {
         return None;
     }
     let lasted_s = derived.value(&COMPUTE_S)? / steps as f64;
-    let wakes_late_s = derived.record.plan.loader.client.as_ref().map_or(0.0, |_| WAKES_LATE_S);
+    let sleeps = derived.record.plan.loader.client.is_some() && train.on_devices.is_none();
+    let wakes_late_s = if sleeps { WAKES_LATE_S } else { 0.0 };
     if lasted_s <= configured_s * (1.0 + OVERSHOOT_MAX) + wakes_late_s {
         return None;
     }

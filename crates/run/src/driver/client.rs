@@ -3,19 +3,19 @@
 use crate::clock::thread_cpu_ns;
 use std::hint::black_box;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::Thread;
 
 /// Multiplications between two looks at the clock, which is a system call: about a microsecond.
 const LOOK_EVERY: u64 = 1 << 10;
 
-/// Burn processor time until the calling thread has run for `until_ns`, or `stop` is set. Returns how long it has run then.
-pub(super) fn burn(until_ns: u64, stop: &AtomicBool) -> u64 {
+/// Burn processor time until the calling thread has run for `until_ns`, or is to stop. Returns how long it has run then.
+pub(super) fn burn(until_ns: u64, is_stopped: impl Fn() -> bool) -> u64 {
     let mut number = until_ns;
     loop {
         let ran_ns = thread_cpu_ns();
-        if until_ns <= ran_ns || stop.load(Relaxed) {
+        if until_ns <= ran_ns || is_stopped() {
             return ran_ns;
         }
         for step in 0..LOOK_EVERY {

@@ -115,9 +115,8 @@ impl RealDriver {
         signals: Signals,
         options: DriverOptions,
     ) -> Result<Self, RunError> {
-        // A training's process sleeps as any does, and so does who stands for it.
-        let wakes_late = job.plan.loader.client.is_some();
-        set_timer_slack(if wakes_late { SLACK_NS } else { 1 });
+        set_timer_slack(1);
+        let wakes_late = job.is_one_training();
         let conductor = Conductor::new(job.loader, job.accelerators());
         let stepper = Stepper::new(&job.plan, job.own.clone());
         let reads = FileReads::new(job.plan.accelerators);
@@ -138,6 +137,10 @@ impl RealDriver {
         };
         driver.start_workers()?;
         driver.start_receivers()?;
+        // What sleeps as any process does is the conductor, not the workers.
+        if wakes_late {
+            set_timer_slack(SLACK_NS);
+        }
         Ok(driver)
     }
 
@@ -168,7 +171,7 @@ impl RealDriver {
     }
 
     fn start_receivers(&mut self) -> Result<(), RunError> {
-        if self.shared.conductor_receives() {
+        if self.shared.job.is_one_training() {
             return Ok(());
         }
         let receivers = self.shared.receivers.len();
@@ -269,12 +272,13 @@ impl RealDriver {
             if (nothing_to_do || stepped) && self.is_stopped() {
                 return;
             }
-            if nothing_to_do && self.shared.conductor_receives() && receiver::serve(&self.shared, 0)
-            {
-                continue;
-            }
             if nothing_to_do {
                 self.effects.look_at_others();
+                if self.shared.job.is_one_training()
+                    && receiver::serve(&self.shared, 0, || self.is_stopped())
+                {
+                    continue;
+                }
                 self.waiter.wait(&self.shared, now_ns, self.effects.next_timer_ns());
                 if now_ns + LOOK_NS <= self.now_ns() {
                     self.effects.check_devices();

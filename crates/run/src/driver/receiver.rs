@@ -1,5 +1,5 @@
 //! Stands for the training's process of an accelerator: starts the workers, and takes their batches over. A thread each; that of the
-//! only accelerator is the conductor, as the process that sleeps through its steps is the one that is handed batches.
+//! only accelerator is the conductor, as in a loop that sleeps through its steps and is then handed a batch.
 
 use super::client::burn;
 use super::shared::Shared;
@@ -9,18 +9,19 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 /// Until told to stop.
 pub(super) fn run(shared: &Shared, accelerator: u32) {
     while !shared.stop.load(Acquire) {
-        if !serve(shared, accelerator) {
+        if !serve(shared, accelerator, || shared.stop.load(Acquire)) {
             std::thread::park();
         }
     }
 }
 
 /// Do what was asked for. False: nothing was.
-pub(super) fn serve(shared: &Shared, accelerator: u32) -> bool {
-    let (own, loader) = (&shared.receivers[accelerator as usize], &shared.job.plan.loader);
+pub(super) fn serve(shared: &Shared, accelerator: u32, is_stopped: impl Fn() -> bool) -> bool {
+    let loader = &shared.job.plan.loader;
+    let Some(own) = shared.receivers.get(accelerator as usize) else { return false };
     // Returns when it was asked for, and when it is done.
     let work = |seconds: f64| {
-        burn(thread_cpu_ns().saturating_add((seconds * 1e9) as u64), &shared.stop);
+        burn(thread_cpu_ns().saturating_add((seconds * 1e9) as u64), &is_stopped);
         (own.asked_ns.load(Relaxed), shared.clock.now_ns())
     };
     let steps = own.start_steps.swap(0, AcqRel);

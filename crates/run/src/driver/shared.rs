@@ -63,6 +63,8 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct WorkerHandle {
     pub(super) idle: AtomicBool,
+    /// It is in a read call, where a client's work is burnt beside it.
+    pub(super) reads: AtomicBool,
     /// Number of the file in hand.
     pub(super) file: AtomicU64,
     /// One for each accelerator it reads for.
@@ -151,11 +153,6 @@ impl Shared {
         Some(path)
     }
 
-    /// The conductor stands for the training's process of the only accelerator.
-    pub(super) fn conductor_receives(&self) -> bool {
-        self.receivers.len() == 1
-    }
-
     /// A batch that an accelerator waits for is whole.
     pub(super) fn tell(&self, accelerator: u32) {
         // One accelerator waits for one batch at a time, so there is always room.
@@ -204,9 +201,12 @@ impl Shared {
         }
     }
 
-    /// How many of those who read for `accelerator` are at work.
+    /// How many of those who read for `accelerator` are at work, and do not wait for the storage.
     pub(super) fn at_work(&self, accelerator: u32) -> u32 {
-        let is_at_work = |place: &u32| !self.workers[*place as usize].idle.load(Relaxed);
+        let is_at_work = |place: &u32| {
+            let worker = &self.workers[*place as usize];
+            !worker.idle.load(Relaxed) && !worker.reads.load(Relaxed)
+        };
         self.placement.places_of(accelerator).filter(is_at_work).count() as u32
     }
 

@@ -275,7 +275,7 @@ impl<'s> Worker<'s> {
         let until_ns = self.client.owe(seconds + client.per_byte_s * bytes as f64);
         let own_until_ns = thread_cpu_ns();
         let own_ns = own_until_ns - std::mem::replace(&mut self.ran_ns, own_until_ns);
-        self.ran_ns = burn(until_ns, &self.shared.stop);
+        self.ran_ns = burn(until_ns, || self.shared.stop.load(Relaxed));
         self.lanes[lane].io.client_worked(own_ns, self.ran_ns - own_until_ns);
     }
 
@@ -289,9 +289,14 @@ impl<'s> Worker<'s> {
         let start = offset - before as u64;
         let WorkerLane { accelerator, io, queue, log, .. } = &mut self.lanes[lane];
         let (part, buffer) = (self.reader.part(), self.buffer.aligned_like(start, whole));
-        let begun_ns = self.shared.memory_read.map(|_| thread_cpu_ns());
+        let handle = &self.shared.workers[self.place];
+        let begun_ns = self.shared.memory_read.map(|_| {
+            handle.reads.store(true, Relaxed);
+            thread_cpu_ns()
+        });
         let come = io.read_at(self.reader.handle(), part, start, buffer)?;
         if let (Some(memory_read), Some(begun_ns)) = (self.shared.memory_read, begun_ns) {
+            handle.reads.store(false, Relaxed);
             let beyond_ns = memory_read.beyond_ns(thread_cpu_ns() - begun_ns, come);
             self.client.leave_out(beyond_ns);
             self.ran_ns += beyond_ns;

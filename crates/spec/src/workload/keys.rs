@@ -381,7 +381,7 @@ keys! {
         client_handover_bytes_per_second: Option<f64> = OptionalRate, "client.handover_bytes_per_second", "null", "bytes per second",
             "Rate at which a worker puts a batch where the training's process finds it, counted in bytes that were read; needs workers, as all that follow.";
         client_receive_per_batch: Option<f64> = NumberOrNull, "client.receive_per_batch", "null", "seconds",
-            "Processor time of the training's own process for a batch that comes from a worker, when it is asked for.";
+            "Time of the training's own process for a batch that comes from a worker, when it is asked for: processor time, but for the share of waiting.";
         client_receive_per_byte: Option<f64> = NumberOrNull, "client.receive_per_byte", "null", "seconds", "The same for each byte that was read for it.";
         client_receive_wait_share: Option<f64> = OptionalShare, "client.receive_wait_share", "null", "",
             "Share of these two, from 0 to 1, in which that process waits for workers that are at work instead of computing.";

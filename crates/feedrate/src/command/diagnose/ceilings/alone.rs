@@ -53,7 +53,8 @@ impl Part<'_> {
         let times = ClientTimes {
             worker_batch_s: batch * each_s(io.client_burnt_ns + io.client_own_ns, io.samples),
             receive_batch_s: each_s(io.receive_ns, passes.batches) + start_s,
-            receive_wait_share: client.map_or(0.0, |client| client.receive_wait_share),
+            // As it was measured, beside workers that were or were not at work.
+            receive_wait_share: 0.0,
             start_s,
         };
         // Workers compute meanwhile; the training's process either takes a batch over or waits for a step.
