@@ -89,6 +89,19 @@ fn waiting_for_a_batch_takes_no_core() {
     assert_eq!(works, 20.0 + 60.0 * 13.0);
 }
 
+/// Of three workers the batch's own has handed it over.
+#[test]
+fn the_more_workers_are_at_work_the_longer_a_batch_waits() {
+    let mut plan = plan(Case { workers: 3, ..CASE });
+    plan.loader.client = Some(ClientPlan { receive_wait_share: 0.5, ..of_training() });
+    let waits_ms = [0, 1, 2, 3].map(|at_work| {
+        let [cpu_s, wait_s] = plan.loader.receive_s(SAMPLE_BYTES as f64, at_work);
+        assert_eq!(cpu_s, 0.0015);
+        wait_s * 1e3
+    });
+    assert_eq!(waits_ms, [0.0, 0.75, 1.5, 1.5]);
+}
+
 #[test]
 fn the_utilisation_is_the_clients() {
     let mut plan = plan(Case { compute_s: 0.010, steps: 1000, ..CASE });

@@ -14,10 +14,11 @@ use feedrate_engine::loader;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_measure::example;
 use feedrate_measure::record::AcceleratorEpoch;
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{ClientPlan, Plan};
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 const SAMPLE_BYTES: u64 = 1_000_000;
 
@@ -55,8 +56,11 @@ fn driver(plan: &Plan) -> RealDriver {
 }
 
 fn driver_of(plan: &Plan, comm: Arc<dyn Comm>) -> RealDriver {
-    let (groups, signals) = (GroupStorages::default(), Signals::default());
-    let options = DriverOptions::default();
+    driver_with(plan, comm, Signals::default())
+}
+
+fn driver_with(plan: &Plan, comm: Arc<dyn Comm>, signals: Signals) -> RealDriver {
+    let (groups, options) = (GroupStorages::default(), DriverOptions::default());
     RealDriver::new(job(plan), groups, Clock::new(), comm, signals, options).unwrap()
 }
 
@@ -102,4 +106,24 @@ fn processes_wait_for_each_other_at_every_step() {
     });
     // The quick process leaves its first barrier after the slow one's first step, so 19 slow steps lie inside.
     assert!(lengths_ns[0] >= 19 * 2_000_000, "{lengths_ns:?}");
+}
+
+/// Workers that take an hour to start end with the run.
+#[test]
+fn an_interrupt_ends_the_start_of_workers() {
+    let case = Case { loader: "pytorch", accelerators: 1, workers: 1, steps: 40, compute_s: 0.0 };
+    let mut plan = plan(case);
+    plan.loader.client = Some(ClientPlan { start_per_epoch_s: 3600.0, ..ClientPlan::default() });
+    let signals = Signals::default();
+    let mut driver = driver_with(&plan, Arc::new(Solo), signals.clone());
+    let epoch = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while signals.live.epoch.load(Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            signals.interrupted.store(true, Relaxed);
+        });
+        driver.epoch(40, &mut |_| Ok(()))
+    });
+    assert!(epoch.failure.is_none() && epoch.accelerators[0].steps() < 40);
 }
