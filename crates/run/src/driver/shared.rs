@@ -203,11 +203,9 @@ impl Shared {
 
     /// How many of those who read for `accelerator` are at work, and do not wait for the storage.
     pub(super) fn at_work(&self, accelerator: u32) -> u32 {
-        let is_at_work = |place: &u32| {
-            let worker = &self.workers[*place as usize];
-            !worker.idle.load(Relaxed) && !worker.reads.load(Relaxed)
-        };
-        self.placement.places_of(accelerator).filter(is_at_work).count() as u32
+        let places = self.placement.places_of(accelerator);
+        let own = &self.workers[places.start as usize..places.end as usize];
+        own.iter().map(|worker| u32::from(worker.is_at_work())).sum()
     }
 
     /// Wake those who read for `accelerator`.
@@ -253,6 +251,10 @@ impl Drop for Guard<'_> {
 }
 
 impl WorkerHandle {
+    fn is_at_work(&self) -> bool {
+        !self.idle.load(Relaxed) && !self.reads.load(Relaxed)
+    }
+
     pub(super) fn unpark(&self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
