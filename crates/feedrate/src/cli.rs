@@ -5,6 +5,7 @@ use crate::progress::Viewer;
 use crate::time;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, ColorChoice, ValueEnum};
+use feedrate_measure::metric::Metric;
 use feedrate_spec::plan::Cache;
 use feedrate_spec::workload::with_whole_key;
 use std::collections::BTreeMap;
@@ -282,6 +283,11 @@ pub(crate) fn given<A: Args>(matches: &ArgMatches) -> Vec<(String, Option<String
 fn is_same(one: &OsStr, other: &OsStr) -> bool {
     let [number, other_number] = [one, other].map(|text| text.to_str()?.parse::<f64>().ok());
     one == other || (number.is_some() && number == other_number)
+}
+
+/// The metric of this name.
+pub(crate) fn metric(name: &str) -> Result<&'static Metric, String> {
+    Metric::find(name).map_err(|error| format!("{error}: {}", error.hint()))
 }
 
 /// A value as the command line has it.

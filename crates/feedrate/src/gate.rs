@@ -1,7 +1,7 @@
 //! Gates: what a run must come to, so that a script can go by the exit code. Every command that has them has these.
 
 use crate::cli::OUTPUT;
-use crate::exit::{Exit, UsageError, refuse};
+use crate::exit::{Exit, alternatives};
 use crate::messages;
 use clap::Args;
 use feedrate_measure::answer::{Answer, AnswerKind};
@@ -9,15 +9,16 @@ use feedrate_measure::doubt::{self, Doubt, Severity};
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::told_apart;
+use feedrate_spec::workload::alike;
 
 /// Reasons to exit with 3, or with 4 where nobody can tell.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateArguments {
     /// Exit with 3 if the accelerator utilisation is below these percent, with 4 if it is unknown or memory served most of the bytes.
-    #[arg(long, value_name = "AU", allow_negative_numbers = true, help_heading = OUTPUT)]
+    #[arg(long, value_name = "AU", value_parser = percentage, allow_negative_numbers = true, help_heading = OUTPUT)]
     fail_below_au: Option<f64>,
     /// Exit with 3 on any of these verdicts, doubts or severities, with commas between; a severity stands for itself and worse.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = OUTPUT)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = outcome, help_heading = OUTPUT)]
     fail_on: Vec<String>,
 }
 
@@ -25,36 +26,28 @@ pub(crate) struct GateArguments {
 ///
 /// # Errors
 /// It is none: a hint.
-pub(crate) fn percentage(percent: f64) -> Result<f64, String> {
-    match percent {
-        share if 0.0 < share && share <= 1.0 => {
+pub(crate) fn percentage(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if 0.0 < share && share <= 1.0 => {
             Err(format!("it is in percent: write `{}`", 100.0 * share))
         }
-        percent if (0.0..=100.0).contains(&percent) => Ok(percent),
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
         _ => Err("utilisations lie between 0 and 100".into()),
     }
 }
 
-impl GateArguments {
-    /// Before anything runs.
-    pub(crate) fn refuse_bad(&self) -> Result<(), UsageError> {
-        if let Some(least) = self.fail_below_au
-            && let Err(hint) = percentage(least)
-        {
-            return refuse(format!("`--fail-below-au {least}` is no percentage"), hint);
-        }
-        let unknown = self.fail_on.iter().find(|name| !names().any(|known| known == name.as_str()));
-        match unknown {
-            None => Ok(()),
-            Some(name) => Err(UsageError::unknown(
-                format!("`--fail-on {name}` is no verdict, doubt or severity"),
-                name,
-                names(),
-                &format!("one of {}", Vec::from_iter(names()).join(", ")),
-            )),
-        }
+/// A verdict, doubt or severity.
+fn outcome(text: &str) -> Result<String, String> {
+    if names().any(|name| name == text) {
+        return Ok(text.into());
     }
+    Err(match alternatives(&alike(text, names())) {
+        Some(names) => format!("did you mean {names}?"),
+        None => format!("one of {}", Vec::from_iter(names()).join(", ")),
+    })
+}
 
+impl GateArguments {
     /// Say what does not hold.
     pub(crate) fn exit(&self, summary: &Summary) -> Exit {
         let below = self.below(&summary.answer);
@@ -130,7 +123,6 @@ mod tests {
     fn check(record: &Record, fail_below_au: Option<f64>, fail_on: &[&str], expected: Exit) {
         let fail_on = fail_on.iter().map(|name| (*name).to_string()).collect();
         let gates = GateArguments { fail_below_au, fail_on };
-        gates.refuse_bad().unwrap();
         assert_eq!(gates.exit(&Summary::new(record)), expected);
     }
 
@@ -196,19 +188,15 @@ mod tests {
 
     #[test]
     fn gates_that_mean_nothing_are_refused() {
-        let refused = |gates: GateArguments, hint: &str| {
-            let error = gates.refuse_bad().unwrap_err();
-            assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error:?}");
-        };
         for (least, hint) in [
-            (900.0, "between 0 and 100"),
-            (-1.0, "between 0 and 100"),
-            (f64::NAN, "between 0 and 100"),
-            (0.5, "write `50`"),
-            (1.0, "write `100`"),
+            ("900", "between 0 and 100"),
+            ("-1", "between 0 and 100"),
+            ("NaN", "between 0 and 100"),
+            ("", "between 0 and 100"),
+            ("0.5", "write `50`"),
+            ("1.0", "write `100`"),
         ] {
-            let gates = GateArguments { fail_below_au: Some(least), ..GateArguments::default() };
-            refused(gates, hint);
+            assert!(percentage(least).unwrap_err().contains(hint), "{least}");
         }
         for (name, hint) in [
             ("page_cach", "did you mean `page_cache`?"),
@@ -216,19 +204,17 @@ mod tests {
             ("warnings", "did you mean `warning`?"),
             ("", "one of invalid, warning, note, storage-bound"),
         ] {
-            let gates = GateArguments { fail_on: vec![name.into()], ..GateArguments::default() };
-            refused(gates, hint);
+            assert!(outcome(name).unwrap_err().contains(hint), "{name}");
         }
     }
 
     #[test]
     fn each_name_of_the_hint_is_accepted_and_told_once() {
-        let of = |name: &str| GateArguments { fail_on: vec![name.into()], ..Default::default() };
-        let hint = of("").refuse_bad().unwrap_err().hint.unwrap();
+        let hint = outcome("").unwrap_err();
         let told = Vec::from_iter(hint.trim_start_matches("one of ").split(", "));
         assert!(told.contains(&"invalid") && told.contains(&"page_cache"), "{hint}");
         let names = std::collections::BTreeSet::from_iter(&told);
         assert_eq!(names.len(), told.len(), "{hint}");
-        told.iter().for_each(|name| of(name).refuse_bad().unwrap());
+        told.iter().for_each(|name| assert_eq!(outcome(name).as_deref(), Ok(*name)));
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct AnalyzeArguments {
     #[arg(required = true, value_name = "DIR")]
     sources: Vec<PathBuf>,
     /// Hold runs to this utilisation in percent, not to that of their configs and of MLPerf Storage.
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     bar: Option<f64>,
     /// Print all findings, all runs, and each doubt with its evidence and advice.
     #[arg(long)]
@@ -47,10 +47,6 @@ pub(super) struct AnalyzeArguments {
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    percentage(text.parse().map_err(|_| "it is no number")?)
 }
 
 /// Runs that are shown one by one, at most; and where nobody asked for all.

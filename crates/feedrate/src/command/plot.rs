@@ -14,6 +14,7 @@ use feedrate_report::plot::{self, Needs, PLOTS, Plot};
 use feedrate_results::index::LeftOut;
 use feedrate_spec::units;
 use serde_json::json;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// `feedrate plot`.
@@ -35,16 +36,16 @@ pub(super) struct PlotArguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Width in inches [default: 3.5, a column of a paper, or 7 with panels side by side].
-    #[arg(long, value_name = "INCHES")]
+    #[arg(long, value_name = "INCHES", value_parser = within(WIDTHS_IN))]
     width: Option<f64>,
     /// Size of the text in points.
-    #[arg(long, value_name = "POINTS", default_value_t = 9.0)]
+    #[arg(long, value_name = "POINTS", value_parser = within(FONTS_PT), default_value_t = 9.0)]
     font_size: f64,
     /// Draw on a dark background.
     #[arg(long)]
     dark: bool,
     /// Dots per inch of a PNG.
-    #[arg(long, value_name = "N", default_value_t = 300.0)]
+    #[arg(long, value_name = "N", value_parser = within(DPIS), default_value_t = 300.0)]
     dpi: f64,
     /// Draw this metric, in plots that take one, such as `samples_per_second`.
     #[arg(long, value_name = "NAME")]
@@ -58,9 +59,16 @@ pub(super) struct PlotArguments {
 }
 
 /// Narrower has no room for axes, wider no paper.
-const WIDTHS_IN: std::ops::RangeInclusive<f64> = 1.5..=40.0;
-const FONTS_PT: std::ops::RangeInclusive<f64> = 4.0..=48.0;
-const DPIS: std::ops::RangeInclusive<f64> = 36.0..=2400.0;
+const WIDTHS_IN: RangeInclusive<f64> = 1.5..=40.0;
+const FONTS_PT: RangeInclusive<f64> = 4.0..=48.0;
+const DPIS: RangeInclusive<f64> = 36.0..=2400.0;
+
+fn within(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("give a number from {} to {}", range.start(), range.end()))
+    }
+}
 
 /// Ending of a picture of dots; any other is of lines.
 const PNG: &str = "png";
@@ -77,7 +85,6 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         )
     })?;
     let response = response(plot, arguments.response.as_deref())?;
-    let look = look(arguments)?;
     let target = target(arguments)?;
     let found = plot_data(&arguments.paths, plot.needs, threads(), &replan);
     let (data, mut left_out) = found.map_err(UsageError::from)?;
@@ -107,6 +114,8 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         messages::say(format!("left out: {runs}: `{}`: {why}{more}", path.display()));
     }
     if let Some(target) = &target {
+        let theme = if arguments.dark { Theme::Dark } else { Theme::Light };
+        let look = Look { width_in: arguments.width, font_pt: arguments.font_size, theme };
         let drawing = draw(&figure, &look);
         let bytes = if ending(target) == PNG {
             drawing.png(arguments.dpi).context("a smaller `--dpi` or `--width` helps")?
@@ -133,23 +142,6 @@ fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>,
         ),
         (_, asked) => Ok(asked.map(Metric::find).transpose()?),
     }
-}
-
-fn look(arguments: &PlotArguments) -> Result<Look, UsageError> {
-    for (option, value, range) in [
-        ("--width", arguments.width, WIDTHS_IN),
-        ("--font-size", Some(arguments.font_size), FONTS_PT),
-        ("--dpi", Some(arguments.dpi), DPIS),
-    ] {
-        if let Some(value) = value.filter(|value| !range.contains(value)) {
-            return refuse(
-                format!("`{option} {value}` is out of range"),
-                format!("give {} to {}", range.start(), range.end()),
-            );
-        }
-    }
-    let theme = if arguments.dark { Theme::Dark } else { Theme::Light };
-    Ok(Look { width_in: arguments.width, font_pt: arguments.font_size, theme })
 }
 
 /// Where the picture goes; `None` where only its data are wanted.

@@ -144,12 +144,9 @@ fn gates_exit_with_3() {
 fn gates_that_mean_nothing_are_refused_before_anything_runs() {
     let test = Test::with(TINY);
     for (gate, words) in [
-        (
-            ["--fail-below-au", "900"],
-            ["`--fail-below-au 900` is no percentage", "between 0 and 100"],
-        ),
-        (["--fail-below-au", "-1"], ["`--fail-below-au -1` is no percentage", "between 0 and 100"]),
-        (["--fail-on", "page_cach"], ["`--fail-on page_cach`", "did you mean `page_cache`?"]),
+        (["--fail-below-au", "900"], ["'900' for '--fail-below-au <AU>'", "between 0 and 100"]),
+        (["--fail-below-au", "-1"], ["'-1' for '--fail-below-au <AU>'", "between 0 and 100"]),
+        (["--fail-on", "page_cach"], ["'page_cach' for '--fail-on", "did you mean `page_cache`?"]),
     ] {
         throttled(&test, &gate).refuses(2, &words);
     }

@@ -112,7 +112,7 @@ fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
         ),
         (
             vec!["au_processes", "results", "--width", "0.1"],
-            ["`--width 0.1` is out of range", "1.5 to 40"],
+            ["'0.1' for '--width <INCHES>'", "1.5 to 40"],
         ),
         (vec!["au_processes", "data"], ["holds no result of a run", "hint:"]),
     ] {

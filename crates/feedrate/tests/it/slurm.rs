@@ -197,9 +197,9 @@ fn what_a_script_cannot_hold_is_refused() {
     let check = |more: &[&str], words: &[&str]| {
         test.feedrate(&[&["slurm"], more].concat()).refuses(2, words);
     };
-    check(&["workload.yaml", "--partition=a b"], &["--partition a b", "word"]);
+    check(&["workload.yaml", "--partition=a b"], &["'a b' for '--partition", "word"]);
     check(&["workload.yaml", "--time=soon"], &["--time soon", "HH:MM:SS"]);
-    check(&["workload.yaml", "--storage-rate=fast"], &["--storage-rate fast", "500MB/s"]);
+    check(&["workload.yaml", "--storage-rate=fast"], &["'fast' for '--storage-rate", "500MB/s"]);
     check(&["workload.yaml", "--nodes=0"], &["--nodes"]);
     check(&["workload.yaml", "--dlio", "--scale=0.5"], &["--scale", "leave"]);
     check(&["./unet3d_h100.yaml", "--dlio"], &["its own workload", "another name"]);

@@ -15,12 +15,8 @@ use serde_json::json;
 const RATES: [f64; 3] = [1e9, 1e10, 1e11];
 
 /// Tell it.
-pub(super) fn tell(
-    arguments: &ScaleArguments,
-    range: &SearchRange<'_>,
-    budget_s: f64,
-) -> anyhow::Result<()> {
-    let from = arguments.from.get();
+pub(super) fn tell(arguments: &ScaleArguments, range: &SearchRange<'_>) -> anyhow::Result<()> {
+    let (from, budget_s) = (arguments.from.get(), arguments.budget);
     let datasets = datasets(range)?;
     let most = datasets.last().map_or(range, |of| of);
     let max = most.max;
@@ -32,7 +28,7 @@ pub(super) fn tell(
     let without_noise = (2.0 * (max as f64 / from as f64).log2()).ceil() as u64 + 4;
     let runs = without_noise.min(arguments.max_runs);
     let least_s = run_s * runs as f64;
-    let foreseen = foresee_all(arguments, range, budget_s)?;
+    let foreseen = foresee_all(arguments, range)?;
     let all_bytes = last_bytes.saturating_mul(arguments.max_runs);
     let root = &range.resolved.data_root;
     if arguments.data.json {
@@ -129,13 +125,12 @@ struct Foreseen {
 fn foresee_all(
     arguments: &ScaleArguments,
     range: &SearchRange<'_>,
-    budget_s: f64,
 ) -> anyhow::Result<Vec<Foreseen>> {
     let is_foretold = arguments.key == ACCELERATORS && range.is_of_all_or_sustained;
-    if !is_foretold || Find::from(arguments.find) != Find::Largest {
+    if !is_foretold || arguments.find != Find::Largest {
         return Ok(Vec::new());
     }
-    let all = RATES.map(|rate| foresee(range.clone(), rate, arguments.max_runs, budget_s));
+    let all = RATES.map(|rate| foresee(range.clone(), rate, arguments));
     Ok(all.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
@@ -143,19 +138,18 @@ fn foresee_all(
 fn foresee(
     mut range: SearchRange<'_>,
     rate: f64,
-    max_runs: u64,
-    budget_s: f64,
+    arguments: &ScaleArguments,
 ) -> anyhow::Result<Option<Foreseen>> {
     let mut search = Search::new(range.goal(range.bound));
     let (mut runs, mut read, mut run_s) = (0, 0, 0.0);
     range.taken_bytes += range.to_generate_bytes()?;
-    while run_s < budget_s {
+    while run_s < arguments.budget {
         if search.lies_beyond() && range.grow()? {
             search.widen(range.max);
             range.taken_bytes += range.to_generate_bytes()?;
             continue;
         }
-        let SearchStep::Probe(number) = search.next(max_runs - runs) else { break };
+        let SearchStep::Probe(number) = search.next(arguments.max_runs - runs) else { break };
         let plan = range.plan(number)?;
         let Some(needed) = catalog::estimate(&plan).needed_bytes_per_second else {
             return Ok(None);

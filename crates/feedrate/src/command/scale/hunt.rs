@@ -29,13 +29,11 @@ const INTERRUPTED: &str = "the search was interrupted";
 /// A search, and the runs it made.
 pub(super) struct Hunt<'a> {
     arguments: &'a ScaleArguments,
-    response: &'static Metric,
     range: SearchRange<'a>,
     search: Search,
     runs: BTreeMap<u64, Vec<Summary>>,
     /// How long those at each number took, without making the dataset.
     times_s: BTreeMap<u64, Vec<f64>>,
-    budget_s: f64,
     /// Utilisations that the client alone leaves, of numbers at which that is too little.
     left_by_client: BTreeMap<u64, f64>,
     /// The next run may make the dataset.
@@ -44,26 +42,10 @@ pub(super) struct Hunt<'a> {
 
 impl<'a> Hunt<'a> {
     /// Nothing has run yet.
-    pub(super) fn new(
-        arguments: &'a ScaleArguments,
-        response: &'static Metric,
-        range: SearchRange<'a>,
-        budget_s: f64,
-    ) -> Self {
-        let search = Search::new(range.goal(upwards(response, range.bound)));
+    pub(super) fn new(arguments: &'a ScaleArguments, range: SearchRange<'a>) -> Self {
+        let search = Search::new(range.goal(upwards(arguments.response, range.bound)));
         let (runs, times_s, left_by_client) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let makes_dataset = true;
-        Hunt {
-            arguments,
-            response,
-            range,
-            search,
-            runs,
-            times_s,
-            budget_s,
-            left_by_client,
-            makes_dataset,
-        }
+        Hunt { arguments, range, search, runs, times_s, left_by_client, makes_dataset: true }
     }
 
     /// Run until all is decided, or no run is left. Tells what is known then, and whether all went well.
@@ -98,7 +80,7 @@ impl<'a> Hunt<'a> {
             keep(&self.result(Some(INTERRUPTED.into()), probes.folder), probes.folder)?;
         }
         let is_decided = self.search.found().not_decided.is_none();
-        let (runs, budget) = (self.arguments.max_runs, units::seconds(self.budget_s));
+        let (runs, budget) = (self.arguments.max_runs, units::seconds(self.arguments.budget));
         Ok(match self.count() {
             _ if is_decided => None,
             count if count < runs => {
@@ -111,7 +93,7 @@ impl<'a> Hunt<'a> {
     /// Where the largest number holds and a run is left, go on to larger ones with a larger dataset.
     fn goes_further(&mut self) -> anyhow::Result<bool> {
         // The largest number is run again with the larger dataset: without time for it, what was found stays.
-        let left_s = self.budget_s - self.took_s();
+        let left_s = self.arguments.budget - self.took_s();
         let has_run = self.count() < self.arguments.max_runs
             && expected_s(&self.times_s, self.range.max) <= left_s;
         if !has_run || !self.search.lies_beyond() {
@@ -131,7 +113,7 @@ impl<'a> Hunt<'a> {
     /// The number to run at next, if there is one that count and time allow for.
     fn next(&self) -> Option<u64> {
         let left = self.arguments.max_runs.saturating_sub(self.count());
-        let left_s = self.budget_s - self.took_s();
+        let left_s = self.arguments.budget - self.took_s();
         let in_time = match self.count() {
             0 => left,
             count => (left_s / (self.took_s() / count as f64)) as u64,
@@ -181,8 +163,8 @@ impl<'a> Hunt<'a> {
             let lines = lines.join("; ");
             return Ok(Some(format!("{what} says nothing of the storage: {memory}{lines}")));
         }
-        let name = self.response.id.name();
-        let Some(value) = summary.figures.value(self.response) else {
+        let name = self.arguments.response.id.name();
+        let Some(value) = summary.figures.value(self.arguments.response) else {
             let why = match summary.figures.sustained_missing {
                 Some(NotMeasurable::NothingRead) => ": nothing was read",
                 Some(NotMeasurable::NoWindow) => ": reading was over before the window began",
@@ -191,8 +173,8 @@ impl<'a> Hunt<'a> {
             let message = format!("the run of {} has no {name}{why}", self.range.words(number));
             return refuse(message, "try `--response au_all_steps`");
         };
-        self.search.tell(number, upwards(self.response, value));
-        let value = self.response.unit.text(value);
+        self.search.tell(number, upwards(self.arguments.response, value));
+        let value = self.arguments.response.unit.text(value);
         messages::note(format!("{what}: {name} {value} ({})", verdict.name()));
         self.runs.entry(number).or_default().push(summary);
         Ok(None)
@@ -201,8 +183,7 @@ impl<'a> Hunt<'a> {
     fn result(&self, stopped: Option<String>, folder: &Path) -> SearchResult {
         let found = self.search.found();
         let failing = found.fails.and_then(|number| self.runs.get(&number));
-        let is_most = found.certain == Some(self.range.max)
-            && Find::from(self.arguments.find) == Find::Largest;
+        let is_most = found.certain == Some(self.range.max) && self.arguments.find == Find::Largest;
         let by_client = found.fails.and_then(|number| self.left_by_client.get(&number));
         let why = match failing {
             Some(runs) => self.why(runs).unwrap_or_default(),
@@ -224,9 +205,9 @@ impl<'a> Hunt<'a> {
         SearchResult {
             workload: self.range.resolved.plan.workload.clone(),
             key: self.arguments.key.clone(),
-            response: self.response.id.name().into(),
+            response: self.arguments.response.id.name().into(),
             bound: self.range.bound,
-            find: self.arguments.find.into(),
+            find: self.arguments.find,
             found,
             lacks_bytes_per_second: lacks,
             why,
@@ -246,9 +227,9 @@ impl<'a> Hunt<'a> {
 
     /// Reason for which the response does not hold in one of these runs in which it does not.
     fn why(&self, runs: &[Summary]) -> Option<String> {
-        let least = upwards(self.response, self.range.bound);
+        let least = upwards(self.arguments.response, self.range.bound);
         let run = self.typical(runs, |run| {
-            self.value(run).is_some_and(|value| upwards(self.response, value) < least)
+            self.value(run).is_some_and(|value| upwards(self.arguments.response, value) < least)
         })?;
         if self.is_judged(run) || run.verdict.name == Bound::CpuSaturated {
             let mut lines = answer::lines(&run.answer, &run.verdict, &run.doubts).into_iter();
@@ -257,8 +238,8 @@ impl<'a> Hunt<'a> {
             let first = first.trim().to_string();
             return Some(lines.take(1).fold(first, |why, line| format!("{why}. {line}")));
         }
-        if self.response.id.name().starts_with("au_") {
-            let (name, au) = (self.response.id.name(), self.value(run)?);
+        if self.arguments.response.id.name().starts_with("au_") {
+            let (name, au) = (self.arguments.response.id.name(), self.value(run)?);
             return Some(answer::falls_short(name, au, self.range.bound, &run.answer));
         }
         Some(format!("{}: {}", run.verdict.name.name(), run.verdict.evidence))
@@ -268,7 +249,7 @@ impl<'a> Hunt<'a> {
     fn is_judged(&self, run: &Summary) -> bool {
         let answer = &run.answer;
         answer.fed == Some(false)
-            && answer.au_kind == Some(self.response.id.name())
+            && answer.au_kind == Some(self.arguments.response.id.name())
             && answer.asked_percent == self.range.bound
     }
 
@@ -290,7 +271,7 @@ impl<'a> Hunt<'a> {
     }
 
     fn value(&self, run: &Summary) -> Option<f64> {
-        run.figures.value(self.response)
+        run.figures.value(self.arguments.response)
     }
 
     fn at_number(&self, number: u64, runs: &[Summary]) -> SearchedNumber {
@@ -317,7 +298,7 @@ impl<'a> Hunt<'a> {
 
     /// Without what no mean can be: one of percentages lies within 0 to 100.
     fn possible(&self, of: Interval) -> Interval {
-        match self.response.unit {
+        match self.arguments.response.unit {
             Unit::Percent => Interval { low: of.low.max(0.0), high: of.high.min(100.0), ..of },
             _ => of,
         }

@@ -4,11 +4,12 @@ mod range;
 mod dry_run;
 mod hunt;
 
-use crate::cli::{CacheArguments, DataArguments, OUTPUT};
-use crate::exit::{Exit, UsageError};
+use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric};
+use crate::exit::Exit;
 use crate::probe::Probes;
 use crate::{interrupt, messages, results, room, text, time};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_report::output::Schema;
 use feedrate_report::words::search as words;
@@ -44,14 +45,14 @@ pub(super) struct ScaleArguments {
     #[arg(long, help_heading = SEARCH, visible_alias = "at-least", value_name = "VALUE")]
     au: Option<f64>,
     /// Metric that the target is of; `--au` is its upper limit if low is good.
-    #[arg(long, help_heading = SEARCH, value_name = "NAME", default_value = "au_sustained_percent")]
-    response: String,
+    #[arg(long, help_heading = SEARCH, value_name = "NAME", value_parser = metric, default_value = "au_sustained_percent")]
+    response: &'static Metric,
     /// Number to increase: `accelerators`, or a numeric key such as `reader.read_threads`.
     #[arg(long, help_heading = SEARCH, value_name = "KEY", default_value = ACCELERATORS)]
     key: String,
     /// Find the largest number that reaches the target, or the smallest.
-    #[arg(long, help_heading = SEARCH, value_enum, default_value_t = Wanted::Largest)]
-    find: Wanted,
+    #[arg(long, help_heading = SEARCH, value_parser = find(), default_value = "largest")]
+    find: Find,
     /// Start from this number.
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = NonZeroU64::MIN)]
     from: NonZeroU64,
@@ -82,29 +83,18 @@ fn bytes(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
-/// Number to find.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Wanted {
-    Largest,
-    Smallest,
-}
-
-impl From<Wanted> for Find {
-    fn from(wanted: Wanted) -> Self {
-        match wanted {
-            Wanted::Largest => Find::Largest,
-            Wanted::Smallest => Find::Smallest,
-        }
-    }
+fn find() -> impl TypedValueParser<Value = Find> {
+    PossibleValuesParser::new(["largest", "smallest"]).map(|text| match text.as_str() {
+        "smallest" => Find::Smallest,
+        _ => Find::Largest,
+    })
 }
 
 /// Search, and tell what was found.
 pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
-    let response = Metric::find(&arguments.response).map_err(UsageError::from)?;
-    let budget_s = arguments.budget;
-    let range = SearchRange::find(arguments, response)?;
+    let range = SearchRange::find(arguments)?;
     if arguments.dry_run {
-        dry_run::tell(arguments, &range, budget_s)?;
+        dry_run::tell(arguments, &range)?;
         return Ok(Exit::Fine);
     }
     if let Some(dataset) = range.dataset()? {
@@ -118,11 +108,11 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let folder = results::make_folder(&root, "scale-")?;
     let cache = arguments.cache.cache();
     let probes = Probes { folder: &folder, cache, signals: &interrupt::signals_of_runner() };
-    let (result, ended) = Hunt::new(arguments, response, range, budget_s).search(&probes);
+    let (result, ended) = Hunt::new(arguments, range).search(&probes);
     if result.numbers.is_empty() {
         ended?;
     } else {
-        tell(&result, response, arguments.data.json)?;
+        tell(&result, arguments.response, arguments.data.json)?;
         ended?;
     }
     Ok(match result.found {

@@ -60,9 +60,9 @@ pub(super) struct SearchRange<'a> {
 
 impl<'a> SearchRange<'a> {
     /// Plan it for the smallest number, and for all that the same dataset does for.
-    pub(super) fn find(arguments: &'a ScaleArguments, response: &Metric) -> anyhow::Result<Self> {
+    pub(super) fn find(arguments: &'a ScaleArguments) -> anyhow::Result<Self> {
         refuse_contradictions(arguments)?;
-        let mut data = arguments.data.clone();
+        let (mut data, response) = (arguments.data.clone(), arguments.response);
         let sustained = response.id == AU_SUSTAINED.id;
         if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
             // A second epoch would be read from the page cache, and more of them at one number than at another.
@@ -117,7 +117,7 @@ impl<'a> SearchRange<'a> {
 
     /// The goal of a search in it.
     pub(super) fn goal(&self, least: f64) -> Goal {
-        let (from, find) = (self.arguments.from.get(), self.arguments.find.into());
+        let (from, find) = (self.arguments.from.get(), self.arguments.find);
         Goal { least, from, max: self.max, find }
     }
 

@@ -46,8 +46,8 @@ pub(crate) struct SlurmArguments {
     #[arg(long, help_heading = JOB, value_name = "TIME")]
     time: Option<String>,
     /// Storage rate of all nodes together, for that estimate.
-    #[arg(long, help_heading = JOB, value_name = "RATE", default_value = "500MB/s")]
-    storage_rate: String,
+    #[arg(long, help_heading = JOB, value_name = "RATE", value_parser = rate, default_value = "500MB/s")]
+    storage_rate: f64,
     /// Launcher of the processes.
     #[arg(long, help_heading = JOB, value_enum, default_value_t = SlurmLauncher::Srun)]
     launcher: SlurmLauncher,
@@ -67,10 +67,10 @@ pub(super) struct BatchArguments {
     #[arg(long)]
     force: bool,
     /// Partition [default: the cluster's].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = word)]
     partition: Option<String>,
     /// Account to charge.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = word)]
     account: Option<String>,
     /// Nodes.
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
@@ -88,8 +88,26 @@ pub(super) struct BatchArguments {
     #[arg(long, value_enum, default_value_t = SlurmMpi::Pmix)]
     mpi: SlurmMpi,
     /// Folder that the job starts in [default: where `sbatch` is called].
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
     chdir: Option<PathBuf>,
+}
+
+fn word(text: &str) -> Result<String, &'static str> {
+    let is_word =
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !"\"'\\#".contains(c));
+    if is_word { Ok(text.into()) } else { Err("it is no single word") }
+}
+
+fn folder(text: &str) -> Result<PathBuf, &'static str> {
+    if text.contains(['"', '\\', '\n']) {
+        return Err("a batch script holds no folder with quotes or backslashes in its name");
+    }
+    Ok(text.into())
+}
+
+fn rate(text: &str) -> Result<f64, &'static str> {
+    let rate = units::parse_bytes_per_second(text).filter(|rate| *rate >= 1.0);
+    rate.ok_or("write a rate as `500MB/s` or `2GiB/s`")
 }
 
 /// Launchers of a job's processes.
@@ -181,25 +199,9 @@ impl BatchArguments {
 
     /// Write the script to the file that is wanted, or to stdout.
     fn write(&self, job: &Job) -> anyhow::Result<Exit> {
-        for (flag, text) in [("--partition", &self.partition), ("--account", &self.account)] {
-            if let Some(text) = text.as_ref().filter(|text| !is_word(text)) {
-                return Err(UsageError::plain(format!("`{flag} {text}` is no single word")).into());
-            }
-        }
-        let chdir = self.chdir.as_ref().map(|folder| folder.display().to_string());
-        if let Some(folder) = chdir.filter(|folder| folder.contains(['"', '\\', '\n'])) {
-            return refuse(
-                format!("`--chdir {folder}` cannot be written into a batch script"),
-                "choose a folder without quotes and backslashes in its name",
-            );
-        }
         write_or_print(self.output.as_deref(), &job.script(), self.force)?;
         Ok(Exit::Fine)
     }
-}
-
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !"\"'\\#".contains(c))
 }
 
 fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), UsageError> {
@@ -228,13 +230,7 @@ fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<(String, Stri
         seconds_of(limit)?;
         return Ok((limit.clone(), "The time limit was given.".into()));
     }
-    let rate = units::parse_bytes_per_second(&arguments.storage_rate).filter(|rate| *rate >= 1.0);
-    let rate = rate.ok_or_else(|| {
-        UsageError::new(
-            format!("`--storage-rate {}` is no rate", arguments.storage_rate),
-            "write it as `500MB/s` or `2GiB/s`",
-        )
-    })?;
+    let rate = arguments.storage_rate;
     let estimate = catalog::estimate(&resolved.plan);
     let mut duration = plan::duration(&resolved.plan, &estimate, rate);
     if !generates(resolved) {

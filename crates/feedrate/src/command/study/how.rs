@@ -30,10 +30,10 @@ pub(in crate::command) struct StudyHow {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Use this share of the files and samples, for rows that say nothing else [default: 1].
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = share)]
     scale: Option<f64>,
     /// Use this share of each sample's bytes. It changes the workload, so results are doubted [default: 1].
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = share)]
     shrink_records: Option<f64>,
     /// Page cache before each run, for rows that say nothing else [default: as-is].
     #[arg(long, value_parser = CACHES.map(|(name, help)| PossibleValue::new(name).help(help)))]
@@ -50,6 +50,11 @@ pub(in crate::command) struct StudyHow {
     /// Emulated accelerators in each process that a launcher starts [default: 1].
     #[arg(long, value_name = "K")]
     pub(in crate::command) accelerators_per_rank: Option<u32>,
+}
+
+fn share(text: &str) -> Result<f64, &'static str> {
+    let share = text.parse().ok().filter(|share| 0.0 < *share && *share <= 1.0);
+    share.ok_or("give a number above 0 and at most 1")
 }
 
 /// The settings of all runs of the study in `csv`. What was said once is kept; another word is refused once there are results.
@@ -82,14 +87,6 @@ pub(super) fn settings(
             ),
             "leave it out, or copy the CSV, and give the copy `--results` of its own",
         );
-    }
-    for (flag, share) in
-        [("--scale", settings.scale), ("--shrink-records", settings.shrink_records)]
-    {
-        if !(share > 0.0 && share <= 1.0) {
-            let message = format!("`{flag} {share}` is no share");
-            return refuse(message, "give a number above 0 and at most 1");
-        }
     }
     Ok(settings)
 }

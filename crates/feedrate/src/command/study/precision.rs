@@ -1,7 +1,6 @@
 //! How well a study's experiments are known, and how many runs it takes to know them better.
 
 use super::ledger::Ledger;
-use crate::exit::UsageError;
 use crate::text;
 use feedrate_analysis::precision::{
     CONFIDENCE, NextStep, POWER, PilotEstimate, Standing, Until, estimate, judge, share,
@@ -15,8 +14,13 @@ use feedrate_study::runner::{RunnerEnv, groups};
 use serde_json::{Value, json};
 
 /// Read `ci=2%`.
-pub(super) fn until(text: &str) -> Result<Until, UsageError> {
-    Until::parse(text).map_err(|error| UsageError::new(format!("`--until`: {error}"), error.hint()))
+pub(super) fn until(text: &str) -> Result<Until, &'static str> {
+    Until::parse(text).map_err(|error| error.hint())
+}
+
+/// Read `5%`.
+pub(super) fn difference(text: &str) -> Result<f64, &'static str> {
+    share(text).ok_or("write a share as `5%`")
 }
 
 /// Precision of a study's experiments.
@@ -32,15 +36,11 @@ pub(super) struct Precision {
 
 /// As `--until`, `--response` and `--difference` ask.
 pub(super) fn known(
-    wanted: &str,
-    response: &str,
-    difference: &str,
+    until: Until,
+    response: &'static Metric,
+    difference: f64,
     ledger: &mut Ledger,
-) -> Result<Precision, UsageError> {
-    let (until, response) = (until(wanted)?, Metric::find(response)?);
-    let difference = share(difference).ok_or_else(|| {
-        UsageError::new(format!("`--difference {difference}` is no share"), "write it as `5%`")
-    })?;
+) -> Precision {
     let Ledger { rows, state, machine, .. } = ledger;
     let groups = groups(rows, state, &mut |run_dir| machine.value(run_dir, response));
     let standings = groups.iter().map(|of| {
@@ -50,7 +50,7 @@ pub(super) fn known(
     let standings = standings.collect();
     let pilots: Vec<Vec<f64>> = groups.into_iter().map(|group| group.values).collect();
     let estimate = estimate(&pilots, until, difference);
-    Ok(Precision { until, response, standings, difference, estimate })
+    Precision { until, response, standings, difference, estimate }
 }
 
 /// For people.

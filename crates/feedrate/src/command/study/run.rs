@@ -5,10 +5,12 @@ use super::how::{self, StudyHow};
 use super::ledger::{Ledger, found};
 use super::machine::ThisMachine;
 use super::precision;
-use crate::exit::{Exit, UsageError};
+use crate::cli::metric;
+use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
 use crate::time::seconds;
 use clap::Args;
+use feedrate_analysis::precision::Until;
 use feedrate_measure::metric::Metric;
 use feedrate_report::output::Schema;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
@@ -56,11 +58,11 @@ pub(in crate::command) struct StudyRunArguments {
     #[arg(long)]
     retry: bool,
     /// Add replicates until the metric is known this well: `ci=2%`, half its 95 % interval.
-    #[arg(long, value_name = "PRECISION")]
-    until: Option<String>,
+    #[arg(long, value_name = "PRECISION", value_parser = precision::until)]
+    until: Option<Until>,
     /// The metric of `--until`.
-    #[arg(long, value_name = "NAME", default_value = "au_all_steps_percent", requires = "until")]
-    response: String,
+    #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
+    response: &'static Metric,
     /// Make at most so many runs of an experiment, with `--until`.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
     max_replicates: u64,
@@ -80,7 +82,7 @@ pub(in crate::command) struct StudyRunArguments {
 /// Run a study.
 pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let files = StudyFiles::new(&arguments.study)?;
-    let options = options(arguments)?;
+    let options = options(arguments);
     found(&Vec::from_iter(files.table()?.rows().cloned()), &options.only)?;
     if arguments.dry_run {
         let ledger = Ledger::open(&arguments.study, &arguments.how)?;
@@ -113,11 +115,9 @@ fn lock(files: &StudyFiles) -> Result<Lock, FilesError> {
     }
 }
 
-fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
-    let until = arguments.until.as_deref().map(precision::until).transpose()?;
-    let response = Metric::find(&arguments.response)?;
-    let replicates_max = arguments.max_replicates;
-    Ok(RunnerOptions {
+fn options(arguments: &StudyRunArguments) -> RunnerOptions {
+    let StudyRunArguments { until, response, max_replicates: replicates_max, .. } = *arguments;
+    RunnerOptions {
         only: arguments.only.clone(),
         limit: arguments.limit,
         time_budget_s: arguments.time_budget,
@@ -125,7 +125,7 @@ fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
         until: until.map(|until| WantedPrecision { until, response, replicates_max }),
         datasets: arguments.datasets,
         quiet_wait: quiet_wait(arguments.quiet_wait),
-    })
+    }
 }
 
 fn quiet_wait(given_s: Option<f64>) -> QuietWait {

@@ -3,10 +3,12 @@
 use super::how::StudyHow;
 use super::ledger::{Ledger, summary};
 use super::precision;
+use crate::cli::metric;
 use crate::exit::Exit;
 use crate::{messages, text};
 use clap::Args;
 use feedrate_analysis::design::Declared;
+use feedrate_analysis::precision::Until;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
 use feedrate_measure::summary::Summary;
@@ -39,14 +41,14 @@ pub(in crate::command) struct StudyStatusArguments {
     #[arg(long)]
     all: bool,
     /// Say how well the metric is known, and how many runs it takes to know it this well: `ci=2%`, half its 95 % interval.
-    #[arg(long, value_name = "PRECISION")]
-    until: Option<String>,
+    #[arg(long, value_name = "PRECISION", value_parser = precision::until)]
+    until: Option<Until>,
     /// The metric of `--until`.
-    #[arg(long, value_name = "NAME", default_value = "au_all_steps_percent", requires = "until")]
-    response: String,
+    #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
+    response: &'static Metric,
     /// Difference between two experiments that the runs should detect, with `--until`.
-    #[arg(long, value_name = "SHARE", default_value = "5%", requires = "until")]
-    difference: String,
+    #[arg(long, value_name = "SHARE", value_parser = precision::difference, default_value = "5%", requires = "until")]
+    difference: f64,
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -58,10 +60,8 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let mut overview = Overview::new(&ledger.rows, &ledger.state);
     Declared::from_table(&ledger.machine.files.table()?).order(&mut overview);
     let left_s = ledger.left_s();
-    let known = arguments.until.as_deref().map(|until| {
-        precision::known(until, &arguments.response, &arguments.difference, &mut ledger)
-    });
-    let known = known.transpose()?;
+    let StudyStatusArguments { until, response, difference, .. } = *arguments;
+    let known = until.map(|until| precision::known(until, response, difference, &mut ledger));
     let places = ledger.places();
     let orphans = folders_of(orphans(&ledger.rows, &ledger.state));
     if arguments.json {

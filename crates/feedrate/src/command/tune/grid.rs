@@ -2,7 +2,6 @@
 
 use crate::catalog;
 use crate::changed::{ACCELERATORS_IS, Changeable};
-use crate::exit::{UsageError, refuse};
 use feedrate_spec::plan::Plan;
 
 /// Keys that are tuned, with the levels that are tried beside that of the workload.
@@ -25,7 +24,7 @@ pub(super) const TUNED: [TunedKey; 5] = [
 /// A key, and its levels.
 pub(super) struct TunedKey {
     pub(super) key: &'static str,
-    pub(super) levels: &'static [&'static str],
+    levels: &'static [&'static str],
     /// Whether a record tells what it does.
     is_foretold: bool,
 }
@@ -63,8 +62,10 @@ pub(super) struct TuneGrid {
 }
 
 impl TuneGrid {
-    /// Settings that differ from each other and can be planned.
-    pub(super) fn new(keys: &[&TunedKey], of: &Changeable) -> anyhow::Result<Self> {
+    /// Settings of the keys that are `asked` for, else of all, that differ from each other and can be planned.
+    pub(super) fn new(asked: &[String], of: &Changeable) -> anyhow::Result<Self> {
+        let is_asked = |key: &&TunedKey| asked.is_empty() || asked.iter().any(|of| of == key.key);
+        let keys: Vec<&TunedKey> = TUNED.iter().filter(is_asked).collect();
         let plan = of.plan(&[])?;
         let own =
             TuneSetting { cost: SettingCost::new(&plan, &plan, 0), plan, overrides: Vec::new() };
@@ -149,21 +150,4 @@ impl SettingCost {
 pub(super) fn at(overrides: &[String], accelerators: Option<u64>) -> Vec<String> {
     let number = accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));
     overrides.iter().cloned().chain(number).collect()
-}
-
-/// The keys that were asked for, else all.
-pub(super) fn tuned_keys(asked: &[String]) -> Result<Vec<&'static TunedKey>, UsageError> {
-    let known = || TUNED.iter().map(|of| of.key);
-    if let Some(key) = asked.iter().find(|key| !known().any(|known| known == key.as_str())) {
-        let all = known().collect::<Vec<_>>().join(", ");
-        return Err(UsageError::unknown(
-            format!("`{key}` is no key that can be tuned"),
-            key,
-            known(),
-            &format!("these are: {all}"),
-        ));
-    }
-    let is_wanted = |of: &&TunedKey| asked.is_empty() || asked.iter().any(|asked| asked == of.key);
-    let keys: Vec<_> = TUNED.iter().filter(is_wanted).collect();
-    if keys.is_empty() { refuse("no key is to be tuned", "leave `--keys` out") } else { Ok(keys) }
 }

@@ -13,7 +13,7 @@ use crate::{interrupt, messages, results, time};
 use clap::{Args, ValueEnum};
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
 use feedrate_report::output::Schema;
-use grid::{TuneGrid, tuned_keys};
+use grid::{TUNED, TuneGrid};
 use std::path::PathBuf;
 use told::Told;
 use tuning::{SHARE, TuneEnd, Tuning};
@@ -44,7 +44,7 @@ pub(super) struct TuneArguments {
     #[arg(long, help_heading = TUNING, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
     max: u64,
     /// Tune only these keys, with commas between.
-    #[arg(long, help_heading = TUNING, value_name = "KEYS", value_delimiter = ',')]
+    #[arg(long, help_heading = TUNING, value_name = "KEYS", value_delimiter = ',', value_parser = TUNED.map(|of| of.key), hide_possible_values = true)]
     keys: Vec<String>,
     /// Start no run that would probably end later than this: `90s`, `30m`, `2h`.
     #[arg(long, help_heading = TUNING, value_name = "TIME", value_parser = time::seconds, default_value = "20m")]
@@ -81,7 +81,6 @@ impl TuneGoal {
 /// Tune, and tell.
 pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
     let budget_s = arguments.budget;
-    let keys = tuned_keys(&arguments.keys)?;
     let (of, _) = Changeable::find(&arguments.data, arguments.cache.cache())?;
     let plan = of.plan(&[])?;
     if plan.train.compute.mean_s() == 0.0 && plan.train.on_devices.is_none() {
@@ -89,7 +88,7 @@ pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
         return refuse("steps without a compute time have no utilisation to predict from", hint);
     }
     let root = results::root(arguments.results.as_deref(), &of.resolve(&[])?.workload)?;
-    let (grid, goal) = (TuneGrid::new(&keys, &of)?, arguments.goal);
+    let (grid, goal) = (TuneGrid::new(&arguments.keys, &of)?, arguments.goal);
     let folder = results::make_folder(&root, "tune-")?;
     let signals = interrupt::signals();
     let probes = Probes { folder: &folder, cache: of.cache(), signals: &signals };
