@@ -1,7 +1,7 @@
 //! A workload, or a run that is over, with changes: the plan that a run of it would have, as `run` resolves it, and its command. Runs nothing.
 
 use crate::cli::DataArguments;
-use crate::exit::refuse;
+use crate::exit::{Interrupted, refuse};
 use crate::messages;
 use crate::probe::cache_flag;
 use crate::resolve::{self, Resolved, WorkloadSource};
@@ -148,9 +148,17 @@ pub(crate) fn replan(run: &Run) -> Option<Box<dyn Replan>> {
     Some(Box::new(of.ok()?))
 }
 
-/// The reason why there is no plan, on one line.
+/// Reason for an end before its time: `what`, such as `the runs were`, and `interrupted`, or the error.
+pub(crate) fn why_stopped(error: &anyhow::Error, what: &str) -> String {
+    if error.is::<Interrupted>() { format!("{what} interrupted") } else { why_not(error) }
+}
+
+/// An error with its hint, on one line.
 pub(crate) fn why_not(error: &anyhow::Error) -> String {
     let told = messages::told(error);
-    let lines = told.lines().map(|line| line.trim().trim_start_matches("error: "));
+    let lines = told.lines().map(|line| {
+        let line = line.trim().trim_start_matches("error: ");
+        line.strip_prefix("hint: ").unwrap_or(line)
+    });
     lines.collect::<Vec<_>>().join("; ")
 }

@@ -2,28 +2,55 @@
 
 use crate::cli::DataArguments;
 use crate::exit::{Exit, Interrupted, refuse};
-use crate::{interrupt, messages};
+use crate::progress::{self, Viewer};
+use crate::{interrupt, messages, results};
 use anyhow::Context;
 use feedrate_measure::summary::Summary;
 use feedrate_run::live::Signals;
 use feedrate_spec::plan::Cache;
+use feedrate_spec::workload::Workload;
 use feedrate_study::bash;
 use feedrate_study::supervise::{GRACE, ScriptEnd, Supervised, Supervision};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
-/// Where runs leave what they have, and how the page cache is before each.
+/// Runs of a search or of trials, and the folder that they leave what they have in.
 pub(crate) struct Probes<'a> {
-    pub(crate) folder: &'a Path,
-    pub(crate) cache: Cache,
-    pub(crate) signals: &'a Signals,
+    pub(crate) folder: PathBuf,
+    /// State of the page cache before each.
+    cache: Cache,
+    viewer: Viewer,
+    signals: &'a Signals,
 }
 
-impl Probes<'_> {
-    /// Run, and sum up. What it is told and tells is in files of this name.
-    pub(crate) fn run(&self, data: DataArguments, name: &str) -> anyhow::Result<Summary> {
+impl<'a> Probes<'a> {
+    /// In a new folder of the results of `workload`, whose name begins with `kind`. `results` and `data` are what the user gave.
+    pub(crate) fn new(
+        kind: &str,
+        results: Option<&Path>,
+        data: &DataArguments,
+        workload: &Workload,
+        cache: Cache,
+        signals: &'a Signals,
+    ) -> anyhow::Result<Self> {
+        let folder = results::make_folder(&results::root(results, workload)?, kind)?;
+        Ok(Probes { folder, cache, viewer: data.viewer(), signals })
+    }
+
+    /// Make a run, whose live line begins with `what`, and sum it up. What it is told and tells is in files called `name`. Returns also how many seconds it
+    /// took.
+    pub(crate) fn run(
+        &self,
+        data: DataArguments,
+        name: &str,
+        what: &str,
+    ) -> anyhow::Result<(Summary, f64)> {
+        let live_file = self.file(name, "live");
+        let _line = progress::run_of(what, self.viewer.clone(), live_file.clone());
+        let begun = Instant::now();
         // What a script does not say as it is would be another folder.
-        let folders = [data.data.as_deref(), Some(self.folder)];
+        let folders = [data.data.as_deref(), Some(self.folder.as_path())];
         if let Some(folder) = folders.into_iter().flatten().find(|folder| folder.to_str().is_none())
         {
             let folder = folder.display();
@@ -42,8 +69,7 @@ impl Probes<'_> {
             grace: GRACE,
         };
         let mut words = vec![program.display().to_string(), "run".into()];
-        let live_file = Some(self.live_file(name));
-        let data = DataArguments { json: true, live_file, ..data };
+        let data = DataArguments { json: true, live_file: Some(live_file), ..data };
         words.extend(data.words());
         words.push("--quiet".into());
         let accelerators = data.accelerators;
@@ -63,14 +89,9 @@ impl Probes<'_> {
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
         match ended.failure(&order.stderr) {
-            None => summed_up(&order.stdout),
+            None => Ok((summed_up(&order.stdout)?, begun.elapsed().as_secs_f64())),
             Some(why) => anyhow::bail!("{name} failed: {why}"),
         }
-    }
-
-    /// Where the run of this name tells how far it is.
-    pub(crate) fn live_file(&self, name: &str) -> PathBuf {
-        self.file(name, "live")
     }
 
     fn file(&self, name: &str, extension: &str) -> PathBuf {

@@ -7,7 +7,7 @@ use crate::exit::Interrupted;
 use crate::probe::Probes;
 use crate::resolve::Resolved;
 use crate::room::{self, Reserved};
-use crate::{messages, progress, results};
+use crate::{messages, results};
 use anyhow::Context;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_analysis::trial::{self, MATTERS_POINTS};
@@ -47,10 +47,9 @@ pub(crate) const UTILISATION: Response =
     Response { metric: &AU_ALL_STEPS, matters: |_| MATTERS_POINTS };
 
 /// A change, and the runs with it.
+#[derive(Default)]
 pub(crate) struct Trial {
-    /// In messages.
-    pub(crate) name: String,
-    /// Nothing, of the baseline.
+    /// Nothing, of the baseline and of what is left out.
     pub(crate) change: Vec<String>,
     /// Runs, in their order.
     pub(crate) runs: Vec<Summary>,
@@ -92,22 +91,19 @@ impl<'a> Trials<'a> {
     ) -> anyhow::Result<Self> {
         of.refuse_processes()?;
         let unchanged = of.resolve(&[])?;
-        let (begun, made) = (Instant::now(), MadeData::default());
-        let (first_s, all) = (0.0, Vec::new());
-        let begun_runs = 0;
         let mut of = Trials {
             of,
             probes,
             budget_s,
             response,
-            begun,
-            first_s,
+            begun: Instant::now(),
+            first_s: 0.0,
             unchanged,
-            made,
-            all,
-            begun_runs,
+            made: MadeData::default(),
+            all: Vec::new(),
+            begun_runs: 0,
         };
-        of.add("as it is", &[]);
+        of.add(&[]);
         Ok(of)
     }
 
@@ -117,7 +113,7 @@ impl<'a> Trials<'a> {
     }
 
     /// One more change. Returns its place.
-    pub(crate) fn add(&mut self, name: &str, change: &[String]) -> usize {
+    pub(crate) fn add(&mut self, change: &[String]) -> usize {
         let resolved = self.of.resolve(change);
         let plan = resolved.as_ref().ok().map(|of| &of.plan);
         let is_copied = plan.is_some_and(|plan| plan.stage.is_some() || plan.loader.in_memory);
@@ -125,16 +121,22 @@ impl<'a> Trials<'a> {
             Ok(root) => (root, None),
             Err(error) => (None, Some(why_not(&error))),
         };
-        let (name, change) = (name.to_string(), change.to_vec());
-        self.all.push(Trial {
-            name,
-            change,
-            runs: Vec::new(),
+        self.push(Trial {
+            change: change.to_vec(),
             hindrance,
             own_root,
             is_copied,
-            longest_s: 0.0,
-        });
+            ..Trial::default()
+        })
+    }
+
+    /// One that cannot be run. Returns its place.
+    pub(crate) fn leave_out(&mut self, why: String) -> usize {
+        self.push(Trial { hindrance: Some(why), ..Trial::default() })
+    }
+
+    fn push(&mut self, trial: Trial) -> usize {
+        self.all.push(trial);
         self.all.len() - 1
     }
 
@@ -217,28 +219,28 @@ impl<'a> Trials<'a> {
         let number = self.begun_runs;
         let mut data = self.of.with(&self.all[place].change);
         data.data = self.all[place].own_root.clone().or(data.data);
-        let what = format!("run {number}: {}", self.all[place].name);
-        let file = format!("run-{number}");
+        let name = match &self.all[place].change[..] {
+            [] => "as it is".into(),
+            change => change.join(" "),
+        };
         let [took, budget] = [self.took_s().floor(), self.budget_s].map(units::seconds);
-        let tells = format!("run {number} ({took} of {budget}): {}", self.all[place].name);
-        let line = progress::run_of(&tells, self.of.data.viewer(), self.probes.live_file(&file));
-        let begun = Instant::now();
-        let summary = self.probes.run(data, &file);
-        drop(line);
+        let tells = format!("run {number} ({took} of {budget}): {name}");
+        let run = self.probes.run(data, &format!("run-{number}"), &tells);
         let trial = &mut self.all[place];
-        let summary = match summary {
+        let (summary, took_s) = match run {
             Err(error) if place == BASELINE || error.is::<Interrupted>() => return Err(error),
             Err(error) => {
                 trial.hindrance = Some(why_not(&error));
                 return Ok(true);
             }
-            Ok(summary) => summary,
+            Ok(run) => run,
         };
         // The first may have made a dataset.
         let own_s = summary.figures.value(&DURATION_S).unwrap_or(f64::INFINITY) + START_S;
-        trial.longest_s = trial.longest_s.max(begun.elapsed().as_secs_f64().min(own_s));
+        trial.longest_s = trial.longest_s.max(took_s.min(own_s));
         let au = summary.figures.value(&AU_ALL_STEPS);
         trial.runs.push(summary);
+        let what = format!("run {number}: {name}");
         let au = au.with_context(|| format!("{what} has no utilisation: nothing was computed"))?;
         if self.is_warmed(place) {
             let why = "memory served it, and not the run without it: try `--cold`";

@@ -22,15 +22,6 @@ pub struct Goal {
     pub find: Find,
 }
 
-/// Next step of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SearchStep {
-    /// Measure at this number.
-    Probe(u64),
-    /// It is over.
-    End,
-}
-
 /// A search under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
@@ -97,17 +88,17 @@ impl Search {
         self.certain(before).filter(|&number| edge < number).collect()
     }
 
-    /// Decide the next step, with at most `runs_left` to come.
-    pub fn next(&self, runs_left: u64) -> SearchStep {
+    /// Decide at which number to measure next, with at most `runs_left` to come; `None` where the search is over.
+    pub fn next(&self, runs_left: u64) -> Option<u64> {
         let Goal { from, max, .. } = self.goal;
         if runs_left == 0 || self.found().not_decided.is_none() {
-            return SearchStep::End;
+            return None;
         }
         let mut open =
             self.values.range(self.edge().0.unwrap_or(from)..).map(|(&number, _)| number);
         let above = open.find(|&number| self.seems(number) == Some(self.sides()[1]));
         let below = self.values.range(..above.unwrap_or(u64::MAX)).map(|(&number, _)| number);
-        let next = match (below.clone().next_back(), above) {
+        match (below.clone().next_back(), above) {
             (None, None) => Some(from),
             (Some(below), None) if below < max => Some(below.saturating_mul(2).min(max)),
             (Some(below), Some(above)) if 1 < above - below => Some(below.midpoint(above)),
@@ -120,8 +111,7 @@ impl Search {
                 let fewest = sides.into_iter().flatten().min_by_key(|&number| self.count(number));
                 fewest.or_else(|| self.least_known())
             }
-        };
-        next.map_or(SearchStep::End, SearchStep::Probe)
+        }
     }
 
     /// The number to measure next so that one side of the edge becomes certain; `outwards` are its numbers, from the edge on.
@@ -202,7 +192,7 @@ mod tests {
     fn run(goal: Goal, runs: u64, mut of: impl FnMut(u64) -> f64) -> (Search, Vec<u64>) {
         let mut search = Search::new(goal);
         let mut probes = Vec::new();
-        while let SearchStep::Probe(number) = search.next(runs - probes.len() as u64) {
+        while let Some(number) = search.next(runs - probes.len() as u64) {
             assert!((goal.from..=goal.max).contains(&number), "{number}");
             probes.push(number);
             search.tell(number, of(number));
@@ -266,7 +256,7 @@ mod tests {
                 search.widen(4 * search.goal.max);
                 continue;
             }
-            let SearchStep::Probe(number) = search.next(RUNS - probes.len() as u64) else { break };
+            let Some(number) = search.next(RUNS - probes.len() as u64) else { break };
             probes.push(number);
             search.tell(number, feeds(6)(number));
         }
@@ -283,7 +273,7 @@ mod tests {
         assert_eq!(probes, [1, 2, 4, 3]);
         assert_eq!(search.found(), found(None, (1, 8), None));
         assert_eq!(search.certainty(4), Certainty::NotDecided);
-        assert_eq!(search.next(0), SearchStep::End);
+        assert_eq!(search.next(0), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::changed::Changeable;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT};
 use crate::exit::{Exit, refuse};
 use crate::probe::Probes;
-use crate::{interrupt, messages, resolve, results, text, time};
+use crate::{interrupt, messages, resolve, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, Cost, Proposal, RULES};
 use feedrate_analysis::predict::Untold;
@@ -79,7 +79,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let budget_s = arguments.budget;
     let (of, record) = Changeable::find(data, arguments.cache.cache())?;
     let also = asked_for(&of, &arguments.also)?;
-    let signals = LazyCell::new(interrupt::signals);
+    let signals = LazyCell::new(interrupt::signals_of_runner);
     let (run_dir, record) = match record {
         Some(record) => (data.workload.clone(), record),
         None => baseline(arguments, &of, &signals)?,
@@ -93,7 +93,19 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         let (of, record, opening, signals) = (&of, &record, &opening, &*signals);
         return TryOut { of, record, opening, advice, also, budget_s, results, signals }.run();
     }
-    if data.json {
+    tell(data.json, &run_dir, &summary, opening, &rows, page(&summary, &rows))
+}
+
+/// Print the answer of a run and what is advised; `page` is that for people.
+fn tell(
+    json: bool,
+    run_dir: &str,
+    summary: &Summary,
+    opening: String,
+    rows: &[Advised],
+    page: String,
+) -> anyhow::Result<Exit> {
+    if json {
         messages::print_json(Schema::Advise.object(json!({
             "run_dir": run_dir,
             "workload": summary.workload,
@@ -104,8 +116,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
             "advice": rows.iter().map(as_json).collect::<Vec<_>>(),
         })))?;
     } else {
-        let results = format!("Results: {run_dir}");
-        messages::print_page(&[opening, page(&summary, &rows), results].join("\n\n"))?;
+        messages::print_page(&[opening, page, format!("Results: {run_dir}")].join("\n\n"))?;
     }
     Ok(Exit::Fine)
 }
@@ -136,24 +147,8 @@ fn tell_of_watched(data: &DataArguments, record: &Record) -> anyhow::Result<Exit
     let opening = words::opening(&summary.answer, &derived);
     let (why, hint) =
         (untold::why(&Untold::OnlyWatched), untold::run_that_tells(&Untold::OnlyWatched));
-    if data.json {
-        messages::print_json(Schema::Advise.object(json!({
-            "run_dir": data.workload,
-            "workload": summary.workload,
-            "fed": summary.answer.fed,
-            "au_percent": summary.answer.au_percent,
-            "verdict": summary.answer.verdict,
-            "says": opening,
-            "advice": [],
-        })))?;
-    } else {
-        let evidence = &summary.verdict.evidence;
-        let results = format!("Results: {}", data.workload);
-        let parts =
-            [opening, evidence.clone(), format!("Nothing is advised: {why}; {hint}."), results];
-        messages::print_page(&parts.join("\n\n"))?;
-    }
-    Ok(Exit::Fine)
+    let page = format!("{}\n\nNothing is advised: {why}; {hint}.", summary.verdict.evidence);
+    tell(data.json, &data.workload, &summary, opening, &[], page)
 }
 
 /// Changes of `--also`, each of which can be planned.
@@ -176,10 +171,10 @@ fn baseline(
     signals: &Signals,
 ) -> anyhow::Result<(String, Record)> {
     let workload = of.resolve(&[])?.workload;
-    let root = results::root(arguments.results.as_deref(), &workload)?;
-    let folder = results::make_folder(&root, TRIALS_FOLDER)?;
-    let probes = Probes { folder: &folder, cache: of.cache(), signals };
-    let run_dir = probes.run(of.data.clone(), "baseline")?.run_dir.unwrap_or_default();
+    let results = arguments.results.as_deref();
+    let probes = Probes::new(TRIALS_FOLDER, results, &of.data, &workload, of.cache(), signals)?;
+    let (summary, _) = probes.run(of.data.clone(), "baseline", "as it is")?;
+    let run_dir = summary.run_dir.unwrap_or_default();
     let record = load_run(Path::new(&run_dir))?;
     Ok((run_dir, record))
 }

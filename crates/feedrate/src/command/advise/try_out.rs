@@ -1,10 +1,10 @@
 //! `feedrate advise --try`: runs the workload and what is advised for it in turns, then the best two together, and withdraws what does not help.
 
-use crate::changed::Changeable;
-use crate::exit::{Exit, Interrupted};
+use crate::changed::{Changeable, why_stopped};
+use crate::exit::Exit;
 use crate::probe::Probes;
 use crate::trials::{BASELINE, Trial, Trials, UTILISATION};
-use crate::{messages, results, text};
+use crate::{messages, text};
 use feedrate_analysis::advice::{Advice, Proposal};
 use feedrate_analysis::predict::{Pipeline, Prediction};
 use feedrate_analysis::trial::MATTERS_POINTS;
@@ -42,22 +42,22 @@ pub(super) struct TryOut<'a> {
     pub(super) signals: &'a Signals,
 }
 
-/// A change, and its place among the trials, or the reason why it has none.
+/// A change, and its place among the trials.
 struct Candidate {
     name: String,
-    overrides: Vec<String>,
     change: String,
     prediction: Option<Prediction>,
-    place: Result<usize, String>,
+    place: usize,
 }
 
 impl TryOut<'_> {
     /// Try, tell, and keep the result.
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
         let data = &self.of.data;
-        let root = results::root(self.results, &self.of.resolve(&[])?.workload)?;
-        let folder = results::make_folder(&root, TRIALS_FOLDER)?;
-        let probes = Probes { folder: &folder, cache: self.of.cache(), signals: self.signals };
+        let workload = self.of.resolve(&[])?.workload;
+        let (cache, signals) = (self.of.cache(), self.signals);
+        let probes = Probes::new(TRIALS_FOLDER, self.results, data, &workload, cache, signals)?;
+        let folder = probes.folder.clone();
         let mut trials = Trials::new(self.of, probes, self.budget_s, UTILISATION)?;
         trials.expect(Derived::new(self.record).value(&DURATION_S).unwrap_or_default());
         let mut candidates = self.candidates(&mut trials);
@@ -69,8 +69,7 @@ impl TryOut<'_> {
                 Some(format!("a run takes about {run}, which is more than the budget"))
             }
             Ok(true) => Some("the budget is spent".into()),
-            Err(error) if error.is::<Interrupted>() => Some("the trials were interrupted".into()),
-            Err(error) => Some(crate::changed::why_not(error)),
+            Err(error) => Some(why_stopped(error, "the trials were")),
         };
         let result = self.result(&trials, &candidates, stopped, &folder);
         let text = serde_json::to_string(&result)?;
@@ -91,30 +90,28 @@ impl TryOut<'_> {
     fn candidates(&self, trials: &mut Trials<'_>) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for Advice { proposal, prediction } in &self.advice {
-            let overrides = proposal.overrides.clone();
-            let place = match &overrides[..] {
-                [] => Err(untried(proposal)),
-                overrides => Ok(trials.add(&overrides.join(" "), overrides)),
+            let place = match &proposal.overrides[..] {
+                [] => trials.leave_out(untried(proposal)),
+                overrides => trials.add(overrides),
             };
             let (name, change) = (proposal.rule.to_string(), words::change(proposal));
-            candidates.push(Candidate { name, overrides, change, prediction: *prediction, place });
+            candidates.push(Candidate { name, change, prediction: *prediction, place });
         }
         for overrides in &self.also {
-            if !candidates.iter().any(|of| of.overrides == *overrides) {
-                candidates.push(self.candidate(ASKED, overrides.clone(), trials));
+            if !candidates.iter().any(|of| trials.at(of.place).change == *overrides) {
+                candidates.push(self.candidate(ASKED, overrides, trials));
             }
         }
         candidates
     }
 
     /// A change that no rule advises as it is.
-    fn candidate(&self, name: &str, overrides: Vec<String>, trials: &mut Trials<'_>) -> Candidate {
-        let change = overrides.join(" ");
-        let place = Ok(trials.add(&change, &overrides));
-        let plan = self.of.plan(&overrides).ok();
+    fn candidate(&self, name: &str, overrides: &[String], trials: &mut Trials<'_>) -> Candidate {
+        let plan = self.of.plan(overrides).ok();
         let prediction =
             plan.and_then(|plan| Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok());
-        Candidate { name: name.into(), overrides, change, prediction, place }
+        let place = trials.add(overrides);
+        Candidate { name: name.into(), change: overrides.join(" "), prediction, place }
     }
 
     /// Each by itself, then the best two together. Says whether time was too short.
@@ -123,29 +120,28 @@ impl TryOut<'_> {
         trials: &mut Trials<'_>,
         candidates: &mut Vec<Candidate>,
     ) -> anyhow::Result<bool> {
-        let places: Vec<usize> = candidates.iter().filter_map(|of| of.place.clone().ok()).collect();
+        let places: Vec<usize> = candidates.iter().map(|of| of.place).collect();
         let is_short = trials.decide(BASELINE, &places, RUNS_EACH_FIRST..=RUNS_EACH_FIRST)?;
         let mut helping = helping(trials, candidates);
         // Both together are judged by utilisation, in which checkpoints do not show.
-        helping.retain(|of| of.place.as_ref().is_ok_and(|at| !trials.at(*at).is_of_checkpoints()));
+        helping.retain(|of| !trials.at(of.place).is_of_checkpoints());
         let keys = |of: &Candidate| {
-            let keys = of.overrides.iter().filter_map(|text| text.split('=').next());
+            let change = trials.at(of.place).change.iter();
+            let keys = change.filter_map(|text| text.split('=').next());
             keys.map(str::to_string).collect::<Vec<_>>()
         };
         let both = helping.iter().enumerate().find_map(|(at, first)| {
             let apart =
                 |second: &&&Candidate| keys(first).iter().all(|key| !keys(second).contains(key));
-            helping[at + 1..].iter().find(apart).map(|second| (*first, *second))
+            helping[at + 1..].iter().find(apart).map(|second| [first.place, second.place])
         });
-        let Some((first, second)) = both else {
+        let Some(both) = both else {
             return Ok(trials.decide(BASELINE, &places, RUNS_EACH)? || is_short);
         };
-        let overrides = [first.overrides.clone(), second.overrides.clone()].concat();
-        let single = *first.place.as_ref().unwrap_or(&BASELINE);
-        let both = self.candidate(COMBINATION, overrides, trials);
-        let both_place: Vec<usize> = both.place.clone().into_iter().collect();
-        candidates.push(both);
-        let is_short = trials.decide(single, &both_place, RUNS_EACH)? || is_short;
+        let overrides = both.map(|place| trials.at(place).change.clone()).concat();
+        let both_together = self.candidate(COMBINATION, &overrides, trials);
+        let is_short = trials.decide(both[0], &[both_together.place], RUNS_EACH)? || is_short;
+        candidates.push(both_together);
         Ok(trials.decide(BASELINE, &places, RUNS_EACH)? || is_short)
     }
 
@@ -174,35 +170,31 @@ impl TryOut<'_> {
     }
 
     fn advised(&self, trials: &Trials<'_>, of: &Candidate, stopped: Option<&str>) -> TriedAdvice {
-        let trial = of.place.as_ref().ok().map(|&place| trials.at(place));
-        let tried = trial.and_then(|trial| trial.tried());
-        let hindrance = trial.and_then(|trial| trial.hindrance.clone());
-        let outcome = match (&of.place, &hindrance) {
-            (Err(_), _) => Outcome::NotTried,
-            (Ok(_), Some(_)) if tried.is_some() => Outcome::NotDecided,
-            (Ok(place), _) => trials.outcome(BASELINE, *place),
+        let (trial, baseline) = (trials.at(of.place), trials.at(BASELINE));
+        let (tried, hindrance) = (trial.tried(), trial.hindrance.clone());
+        let outcome = if hindrance.is_some() && tried.is_some() {
+            Outcome::NotDecided
+        } else {
+            trials.outcome(BASELINE, of.place)
         };
-        let reason = match (&of.place, outcome) {
-            (Err(why), _) => Some(why.clone()),
+        let reason = match outcome {
             _ if hindrance.is_some() => hindrance,
-            (_, Outcome::NotTried) => Some(stopped.unwrap_or("no time was left").into()),
-            (_, Outcome::NotDecided) => Some("the runs differ too much, or are too few".into()),
-            _ if trial.is_some_and(Trial::is_of_checkpoints) => {
-                trial.and_then(|trial| checkpoint_waits(trials.at(BASELINE), trial))
-            }
+            Outcome::NotTried => Some(stopped.unwrap_or("no time was left").into()),
+            Outcome::NotDecided => Some("the runs differ too much, or are too few".into()),
+            _ if trial.is_of_checkpoints() => checkpoint_waits(baseline, trial),
             _ => None,
         };
         TriedAdvice {
             name: of.name.clone(),
-            overrides: of.overrides.clone(),
+            overrides: trial.change.clone(),
             change: of.change.clone(),
             predicted_percent: of.prediction.map(|of| of.au_percent),
             interval: of.prediction.map(|of| of.interval),
             tried,
             outcome,
             reason,
-            break_even_epochs: trial.and_then(|trial| break_even(trials.at(BASELINE), trial)),
-            command: of.place.is_ok().then(|| self.of.command(&of.overrides)),
+            break_even_epochs: break_even(baseline, trial),
+            command: (!trial.change.is_empty()).then(|| self.of.command(&trial.change)),
         }
     }
 }
@@ -234,19 +226,17 @@ fn break_even(without: &Trial, with: &Trial) -> Option<f64> {
 }
 
 fn mean(trials: &Trials<'_>, of: &Candidate) -> f64 {
-    let mean = of.place.as_ref().ok().and_then(|&place| trials.mean(place));
-    mean.unwrap_or(f64::NEG_INFINITY)
+    trials.mean(of.place).unwrap_or(f64::NEG_INFINITY)
+}
+
+/// Whether it helps for certain.
+fn helps(trials: &Trials<'_>, of: &Candidate) -> bool {
+    trials.at(of.place).hindrance.is_none() && trials.outcome(BASELINE, of.place) == Outcome::Helps
 }
 
 /// Those that help for certain, the best first.
 fn helping<'c>(trials: &Trials<'_>, candidates: &'c [Candidate]) -> Vec<&'c Candidate> {
-    let helps = |of: &&Candidate| {
-        of.place.as_ref().is_ok_and(|&place| {
-            trials.at(place).hindrance.is_none()
-                && trials.outcome(BASELINE, place) == Outcome::Helps
-        })
-    };
-    let mut helping: Vec<&Candidate> = candidates.iter().filter(helps).collect();
+    let mut helping: Vec<_> = candidates.iter().filter(|of| helps(trials, of)).collect();
     helping.sort_by(|a, b| mean(trials, b).total_cmp(&mean(trials, a)));
     helping
 }
@@ -254,19 +244,14 @@ fn helping<'c>(trials: &Trials<'_>, candidates: &'c [Candidate]) -> Vec<&'c Cand
 /// The one to use, by its place: the first of those as good as the best, for the cheapest come first; both together only where they are better than that
 /// for certain.
 fn best(trials: &Trials<'_>, candidates: &[Candidate]) -> Option<usize> {
-    let helping = helping(trials, candidates);
-    let is_single = |of: &&&Candidate| of.name != COMBINATION;
-    let most = mean(trials, helping.iter().find(is_single)?);
-    let as_good = |of: &&Candidate| {
-        let is_helping = helping.iter().any(|one| one.place == of.place);
-        is_helping && of.name != COMBINATION && most - MATTERS_POINTS <= mean(trials, of)
-    };
-    let place = |of: &Candidate| of.place.clone().ok();
-    let single = place(candidates.iter().find(as_good)?)?;
-    let both = helping.iter().find(|of| of.name == COMBINATION).and_then(|of| place(of));
-    let is_better = |both: &usize| trials.outcome(single, *both) == Outcome::Helps;
-    let best = both.filter(is_better).unwrap_or(single);
-    candidates.iter().position(|of| of.place == Ok(best))
+    let (both, singles): (Vec<_>, Vec<_>) =
+        helping(trials, candidates).into_iter().partition(|of| of.name == COMBINATION);
+    let most = mean(trials, singles.first()?);
+    let is_as_good = |of: &&Candidate| most - MATTERS_POINTS <= mean(trials, of);
+    let single = singles.into_iter().filter(is_as_good).min_by_key(|of| of.place)?;
+    let is_better = |both: &&Candidate| trials.outcome(single.place, both.place) == Outcome::Helps;
+    let best = both.into_iter().find(is_better).unwrap_or(single);
+    candidates.iter().position(|of| of.place == best.place)
 }
 
 fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {

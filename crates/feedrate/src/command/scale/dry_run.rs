@@ -7,7 +7,7 @@ use feedrate_report::output::Schema;
 use feedrate_results::search::{ACCELERATORS, Find, Found};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
-use feedrate_study::search::{Search, SearchStep};
+use feedrate_study::search::Search;
 use serde::Serialize;
 use serde_json::json;
 
@@ -149,7 +149,7 @@ fn foresee(
             range.taken_bytes += range.to_generate_bytes()?;
             continue;
         }
-        let SearchStep::Probe(number) = search.next(arguments.max_runs - runs) else { break };
+        let Some(number) = search.next(arguments.max_runs - runs) else { break };
         let plan = range.plan(number)?;
         let Some(needed) = catalog::estimate(&plan).needed_bytes_per_second else {
             return Ok(None);

@@ -2,9 +2,10 @@
 
 use super::ScaleArguments;
 use super::range::SearchRange;
-use crate::exit::{Interrupted, refuse};
+use crate::changed::why_stopped;
+use crate::exit::refuse;
+use crate::messages;
 use crate::probe::Probes;
-use crate::{messages, progress};
 use anyhow::Context;
 use feedrate_analysis::precision::mean_looked_at;
 use feedrate_measure::answer::AnswerKind;
@@ -18,13 +19,11 @@ use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::search::{Find, SEARCH_FILE, SearchResult, SearchedNumber};
 use feedrate_spec::units;
-use feedrate_study::search::{Search, SearchStep};
+use feedrate_study::search::Search;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Instant;
 
-/// Reason to stop, also of a search that was killed.
-const INTERRUPTED: &str = "the search was interrupted";
+const SEARCH_WAS: &str = "the search was";
 
 /// A search, and the runs it made.
 pub(super) struct Hunt<'a> {
@@ -53,11 +52,10 @@ impl<'a> Hunt<'a> {
         let ended = self.run_all(probes);
         let stopped = match &ended {
             Ok(why) => why.clone(),
-            Err(error) if error.is::<Interrupted>() => Some(INTERRUPTED.into()),
-            Err(error) => Some(messages::told(error).replace("\n  hint: ", "; ")),
+            Err(error) => Some(why_stopped(error, SEARCH_WAS)),
         };
-        let result = self.result(stopped, probes.folder);
-        let kept = keep(&result, probes.folder);
+        let result = self.result(stopped, &probes.folder);
+        let kept = keep(&result, &probes.folder);
         (result, ended.and(kept))
     }
 
@@ -77,7 +75,9 @@ impl<'a> Hunt<'a> {
             if let Some(worthless) = self.probe(probes, number)? {
                 return Ok(Some(worthless));
             }
-            keep(&self.result(Some(INTERRUPTED.into()), probes.folder), probes.folder)?;
+            // Nothing else tells of a search that is killed.
+            let stopped = Some(format!("{SEARCH_WAS} interrupted"));
+            keep(&self.result(stopped, &probes.folder), &probes.folder)?;
         }
         let is_decided = self.search.found().not_decided.is_none();
         let (runs, budget) = (self.arguments.max_runs, units::seconds(self.arguments.budget));
@@ -118,12 +118,8 @@ impl<'a> Hunt<'a> {
             0 => left,
             count => (left_s / (self.took_s() / count as f64)) as u64,
         };
-        match self.search.next(left.min(in_time.max(1))) {
-            SearchStep::Probe(number) => {
-                (expected_s(&self.times_s, number) <= left_s).then_some(number)
-            }
-            SearchStep::End => None,
-        }
+        let next = self.search.next(left.min(in_time.max(1)));
+        next.filter(|&number| expected_s(&self.times_s, number) <= left_s)
     }
 
     /// Runs that were made.
@@ -139,17 +135,11 @@ impl<'a> Hunt<'a> {
     fn probe(&mut self, probes: &Probes<'_>, number: u64) -> anyhow::Result<Option<String>> {
         let count = self.count() + 1;
         let what = format!("run {count}: {}", self.range.words(number));
-        let file = format!("run-{count}");
-        let viewer = self.arguments.data.viewer();
-        let line = progress::run_of(&what, viewer, probes.live_file(&file));
-        let begun = Instant::now();
-        let summary = probes.run(self.range.at(number)?, &file);
-        drop(line);
-        let summary = summary?;
+        let data = self.range.at(number)?;
+        let (summary, elapsed_s) = probes.run(data, &format!("run-{count}"), &what)?;
         let makes_dataset = std::mem::take(&mut self.makes_dataset);
         let own_s = if makes_dataset { summary.figures.value(&DURATION_S) } else { None };
-        let took_s = own_s.unwrap_or(begun.elapsed().as_secs_f64());
-        self.times_s.entry(number).or_default().push(took_s);
+        self.times_s.entry(number).or_default().push(own_s.unwrap_or(elapsed_s));
         let verdict = summary.verdict.name;
         if !tells(&summary) {
             let mut lines = answer::lines(&summary.answer, &summary.verdict, &summary.doubts);

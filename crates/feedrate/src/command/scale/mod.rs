@@ -7,7 +7,7 @@ mod hunt;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric};
 use crate::exit::Exit;
 use crate::probe::Probes;
-use crate::{interrupt, messages, results, room, text, time};
+use crate::{interrupt, messages, room, text, time};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use feedrate_measure::metric::{Metric, Unit};
@@ -104,10 +104,9 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
     range.tell_notes(0);
-    let root = results::root(arguments.results.as_deref(), &range.resolved.workload)?;
-    let folder = results::make_folder(&root, "scale-")?;
-    let cache = arguments.cache.cache();
-    let probes = Probes { folder: &folder, cache, signals: &interrupt::signals_of_runner() };
+    let (data, results, cache) = (&arguments.data, arguments.results.as_deref(), &arguments.cache);
+    let (workload, signals) = (&range.resolved.workload, interrupt::signals_of_runner());
+    let probes = Probes::new("scale-", results, data, workload, cache.cache(), &signals)?;
     let (result, ended) = Hunt::new(arguments, range).search(&probes);
     if result.numbers.is_empty() {
         ended?;

@@ -3,6 +3,7 @@
 //! Where numbers need more than the dataset has, it is made larger step by step, so that a storage which feeds few need not hold what many would read.
 
 use super::{ACCELERATORS, ScaleArguments};
+use crate::changed::why_not;
 use crate::cli::DataArguments;
 use crate::exit::{UsageError, refuse};
 use crate::resolve::{Resolved, resolve, resolve_silently};
@@ -200,7 +201,7 @@ impl<'a> SearchRange<'a> {
                 };
                 self.why_max = format!("for {}, {short}{spare}", self.words(next));
             }
-            Err(error) => self.why_max = messages::told(&error).replace("\n  hint: ", "; "),
+            Err(error) => self.why_max = why_not(&error),
         }
         Ok(false)
     }
@@ -286,7 +287,7 @@ impl<'a> SearchRange<'a> {
         })?;
         self.why_max = match self.hindrance(self.max.saturating_add(1)) {
             _ if asked == Some(self.max) => "`--max` is reached".into(),
-            Some(error) => messages::told(&error).replace("\n  hint: ", "; "),
+            Some(error) => why_not(&error),
             None => "no search goes further".into(),
         };
         let (first, last) = (self.plan(from)?, self.plan(self.max)?);

@@ -9,7 +9,7 @@ use crate::cli::{CacheArguments, DataArguments, OUTPUT};
 use crate::exit::{Exit, refuse};
 use crate::probe::Probes;
 use crate::trials::{Response, Trials};
-use crate::{interrupt, messages, results, time};
+use crate::{interrupt, messages, time};
 use clap::{Args, ValueEnum};
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
 use feedrate_report::output::Schema;
@@ -87,11 +87,11 @@ pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
         let hint = "give some, however little: `train.computation_time=0.001`";
         return refuse("steps without a compute time have no utilisation to predict from", hint);
     }
-    let root = results::root(arguments.results.as_deref(), &of.resolve(&[])?.workload)?;
     let (grid, goal) = (TuneGrid::new(&arguments.keys, &of)?, arguments.goal);
-    let folder = results::make_folder(&root, "tune-")?;
-    let signals = interrupt::signals();
-    let probes = Probes { folder: &folder, cache: of.cache(), signals: &signals };
+    let (workload, results) = (of.resolve(&[])?.workload, arguments.results.as_deref());
+    let signals = interrupt::signals_of_runner();
+    let probes = Probes::new("tune-", results, &of.data, &workload, of.cache(), &signals)?;
+    let folder = probes.folder.clone();
     let response = Response { metric: goal.metric(), matters: |mean| SHARE * mean };
     let trials = Trials::new(&of, probes, budget_s, response)?;
     let (max, runners) = (arguments.max, Vec::new());

@@ -3,9 +3,8 @@
 use super::TuneGoal;
 use super::grid::at;
 use super::tuning::{Runner, TuneEnd, Tuning};
-use crate::changed::why_not;
+use crate::changed::why_stopped;
 use crate::cli;
-use crate::exit::Interrupted;
 use crate::{messages, text};
 use feedrate_measure::metric::{SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats;
@@ -128,8 +127,7 @@ impl Told<'_> {
                 Some("more runs would not tell how many are fed".into())
             }
             Ok(TuneEnd::Alike) => Some("more runs would not tell the last two apart".into()),
-            Err(error) if error.is::<Interrupted>() => Some("the runs were interrupted".into()),
-            Err(error) => Some(why_not(error)),
+            Err(error) => Some(why_stopped(error, "the runs were")),
         }
     }
 

@@ -16,7 +16,7 @@ use feedrate_results::load_run;
 use feedrate_results::search::Find;
 use feedrate_results::trials::Outcome;
 use feedrate_spec::plan::Plan;
-use feedrate_study::search::{Goal as Edge, Search, SearchStep};
+use feedrate_study::search::{Goal as Edge, Search};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -203,7 +203,7 @@ impl Tuning<'_> {
             let changes = at(&setting.overrides, self.at);
             let place = match &changes[..] {
                 [] => BASELINE,
-                changes => self.trials.add(&changes.join(" "), changes),
+                changes => self.trials.add(changes),
             };
             self.runners.push(Runner { setting, predicted, place, fed: None });
             let trial = self.trials.at(place);
@@ -325,11 +325,10 @@ impl Tuning<'_> {
         let mut places: BTreeMap<u64, (usize, usize)> =
             self.at.iter().map(|&number| (number, (*place, 0))).collect();
         for made in 0..CLIMB_RUNS_MAX {
-            let SearchStep::Probe(number) = search.next(CLIMB_RUNS_MAX - made) else { break };
-            let changes = at(&overrides, Some(number));
+            let Some(number) = search.next(CLIMB_RUNS_MAX - made) else { break };
             let (place, told) = places
                 .entry(number)
-                .or_insert_with(|| (self.trials.add(&changes.join(" "), &changes), 0));
+                .or_insert_with(|| (self.trials.add(&at(&overrides, Some(number))), 0));
             if self.trials.at(*place).runs.len() == *told && !self.trials.run(*place)? {
                 return Ok(TuneEnd::OutOfTime);
             }
