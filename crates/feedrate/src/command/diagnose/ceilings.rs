@@ -56,6 +56,8 @@ pub(super) struct Part<'a> {
     /// Mean work of `reader.preprocess_time` on a sample.
     preprocess_s: f64,
     dataset: &'a OpenDataset,
+    /// Cost of a sample; `None` before a run has told it, and where none does.
+    pub(super) per_sample: Option<PerSample>,
     /// Empty where nothing lies on a storage.
     pub(super) files: Vec<PlainFile>,
     signals: &'a Signals,
@@ -122,6 +124,7 @@ impl<'a> Part<'a> {
             drops_metadata: false,
             plan: own,
             dataset,
+            per_sample: None,
             files: lengths,
             signals,
             limit,
@@ -131,19 +134,19 @@ impl<'a> Part<'a> {
     }
 
     /// One round of one part.
-    fn once(&self, name: Rung, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+    fn once(&self, name: Rung) -> anyhow::Result<Ceiling> {
         match name {
-            Rung::Device => self.device(per_sample),
-            Rung::FileSystem => self.file_system(per_sample),
-            Rung::Opens => self.opens(per_sample),
-            Rung::LoaderNull => self.loader_null(per_sample),
-            Rung::Decode => self.decode(per_sample),
-            Rung::Client => self.client(per_sample),
-            Rung::LoaderWarm => self.loader_warm(per_sample),
+            Rung::Device => self.device(),
+            Rung::FileSystem => self.file_system(),
+            Rung::Opens => self.opens(),
+            Rung::LoaderNull => self.loader_null(),
+            Rung::Decode => self.decode(),
+            Rung::Client => self.client(),
+            Rung::LoaderWarm => self.loader_warm(),
             Rung::Loader => {
                 let (plan, limit) = (&self.plan, self.round_limit());
                 let passes = self.passes(plan, self.dataset, Cache::Cold, limit)?;
-                Ok(self.of_passes(name, &passes, per_sample))
+                Ok(self.of_passes(name, &passes))
             }
         }
     }
@@ -156,7 +159,7 @@ impl<'a> Part<'a> {
         self.signals.interrupted.load(Relaxed)
     }
 
-    fn device(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+    fn device(&self) -> anyhow::Result<Ceiling> {
         let in_flight = LARGE_IN_FLIGHT.max(self.workers());
         let how = PlainReads {
             request_bytes: LARGE_BYTES,
@@ -166,13 +169,13 @@ impl<'a> Part<'a> {
         };
         let direct = ENGINES.iter().find(|of| of.member().has(Ability::BypassesPageCache));
         if let Some(storage) = direct.and_then(|engine| self.past_the_cache(*engine)) {
-            return self.reads(Rung::Device, storage, true, how, in_flight, per_sample);
+            return self.reads(Rung::Device, storage, true, how, in_flight);
         }
-        self.reads(Rung::Device, self.bytes_of_files()?, false, how, in_flight, per_sample)
+        self.reads(Rung::Device, self.bytes_of_files()?, false, how, in_flight)
     }
 
-    fn file_system(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
-        let Some(PerSample { request_bytes, bytes, .. }) = per_sample else {
+    fn file_system(&self) -> anyhow::Result<Ceiling> {
+        let Some(PerSample { request_bytes, bytes, .. }) = self.per_sample else {
             return Ok(self.untold(Rung::FileSystem));
         };
         let shuffled = self.plan.loader.sample_shuffle != Shuffle::Off
@@ -184,7 +187,7 @@ impl<'a> Part<'a> {
             .is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
         let storage = self.bytes_of_files()?;
         let how = PlainReads { request_bytes, stretch_bytes, shuffled, again: false };
-        self.reads(Rung::FileSystem, storage, is_direct, how, self.workers(), per_sample)
+        self.reads(Rung::FileSystem, storage, is_direct, how, self.workers())
     }
 
     /// Plain reads of all files, again and again until time is over.
@@ -195,7 +198,6 @@ impl<'a> Part<'a> {
         is_direct: bool,
         how: PlainReads,
         in_flight: u32,
-        per_sample: Option<PerSample>,
     ) -> anyhow::Result<Ceiling> {
         if self.files.is_empty() {
             return Ok(Ceiling::not_measured(name, NotMeasured::NoFiles));
@@ -221,18 +223,18 @@ impl<'a> Part<'a> {
             return Ok(Ceiling::not_measured(name, NotMeasured::TooSlow));
         };
         let is_device = matches!(read_from, ReadFrom::Direct | ReadFrom::Cold);
-        let samples = per_sample.map(|of| {
+        let samples = self.per_sample.map(|of| {
             rate / if is_device && !self.is_emulated { of.device_bytes } else { of.bytes }
         });
         Ok(Ceiling {
             bytes_per_second: Some(rate),
             request_bytes: per_second(sum.bytes as f64, sum.count * 1_000_000_000),
             read_from: Some(read_from),
-            ..self.measured(name, samples, per_sample, sum.ns, in_flight)
+            ..self.measured(name, samples, sum.ns, in_flight)
         })
     }
 
-    fn opens(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+    fn opens(&self) -> anyhow::Result<Ceiling> {
         if self.files.is_empty() {
             return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::NoFiles));
         }
@@ -247,14 +249,14 @@ impl<'a> Part<'a> {
         let Some(rate) = per_second(sum.count as f64, sum.ns) else {
             return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::TooSlow));
         };
-        let samples = per_sample.filter(|of| of.opens > 0.0).map(|of| rate / of.opens);
-        let own = self.measured(Rung::Opens, samples, per_sample, sum.ns, in_flight);
+        let samples = self.per_sample.filter(|of| of.opens > 0.0).map(|of| rate / of.opens);
+        let own = self.measured(Rung::Opens, samples, sum.ns, in_flight);
         let read_from = is_cold.then_some(ReadFrom::Cold);
         Ok(Ceiling { own_per_second: Some(rate), read_from, ..own })
     }
 
     /// No storage, and so nothing to decode.
-    fn loader_null(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+    fn loader_null(&self) -> anyhow::Result<Ceiling> {
         let mut plan = self.plan.clone();
         plan.dataset.format = "null".into();
         plan.storage = StoragePlan { kind: "null".into(), ..StoragePlan::default() };
@@ -262,11 +264,11 @@ impl<'a> Part<'a> {
         let storage = storage::open("null", &self.dataset.folder)?;
         let dataset = OpenDataset { trusts_plan: true, ..self.beside(storage) };
         let passes = self.passes(&plan, &dataset, Cache::AsIs, self.round_limit())?;
-        Ok(self.of_passes(Rung::LoaderNull, &passes, per_sample))
+        Ok(self.of_passes(Rung::LoaderNull, &passes))
     }
 
     /// Neither storage nor what is emulated of it.
-    fn loader_warm(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+    fn loader_warm(&self) -> anyhow::Result<Ceiling> {
         let name = Rung::LoaderWarm;
         let bytes: u64 = self.files.iter().map(|file| file.bytes).sum();
         let why = match system::memory_bytes() {
@@ -291,7 +293,7 @@ impl<'a> Part<'a> {
         if passes.doubts.iter().any(|doubt| doubt == "not_warm") {
             return Ok(Ceiling::not_measured(name, NotMeasured::NotKept));
         }
-        Ok(self.of_passes(name, &passes, per_sample))
+        Ok(self.of_passes(name, &passes))
     }
 
     /// Runs of `plan`, one after another until time is over, each from a page cache as `cache` says.
@@ -348,22 +350,21 @@ impl<'a> Part<'a> {
         Probe { storage, plan, files, in_flight, limit, interrupted }
     }
 
-    fn of_passes(&self, name: Rung, passes: &Passes, per_sample: Option<PerSample>) -> Ceiling {
+    fn of_passes(&self, name: Rung, passes: &Passes) -> Ceiling {
         let Some(rate) = per_second(passes.samples as f64, passes.ns) else {
             return Ceiling::not_measured(name, NotMeasured::TooSlow);
         };
-        self.measured(name, Some(rate), per_sample, passes.ns, self.workers())
+        self.measured(name, Some(rate), passes.ns, self.workers())
     }
 
     fn measured(
         &self,
         name: Rung,
         samples_per_second: Option<f64>,
-        per_sample: Option<PerSample>,
         ns: u64,
         in_flight: u32,
     ) -> Ceiling {
-        let bytes = samples_per_second.zip(per_sample).map(|of| of.0 * of.1.bytes);
+        let bytes = samples_per_second.zip(self.per_sample).map(|of| of.0 * of.1.bytes);
         Ceiling {
             name,
             samples_per_second,

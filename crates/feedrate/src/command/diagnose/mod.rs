@@ -28,7 +28,6 @@ use feedrate_run::system;
 use feedrate_spec::plan::{LoaderPlan, Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
-use passes::PerSample;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -105,9 +104,9 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let (started, begun) = (results::wall_now(), Instant::now());
     let mut part = Part::new(&plan, &dataset, &signals, limit, data.viewer())?;
     part.drops_metadata = arguments.cold;
-    let (ceilings, per_sample) = part.all()?;
+    let ceilings = part.all()?;
     let took_s = begun.elapsed().as_secs_f64();
-    let mut diagnosis = diagnosis(&plan, &part, ceilings, per_sample, started, took_s);
+    let mut diagnosis = diagnosis(&plan, &part, ceilings, started, took_s);
     if part.is_interrupted() {
         // The part that loses the most may be one of the others.
         diagnosis.largest_drop = None;
@@ -182,11 +181,10 @@ fn diagnosis(
     plan: &Plan,
     part: &Part<'_>,
     ceilings: Vec<Ceiling>,
-    per_sample: Option<PerSample>,
     started: String,
     took_s: f64,
 ) -> Diagnosis {
-    let step_s = part.compute_s;
+    let (step_s, per_sample) = (part.compute_s, part.per_sample);
     let step_samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
     let needed = (step_s > 0.0).then(|| step_samples / step_s);
     Diagnosis {

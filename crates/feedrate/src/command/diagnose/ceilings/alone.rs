@@ -1,7 +1,7 @@
 //! Ceilings that rest on a run of one worker, which has a core to itself: decoding, and the client's work.
 
 use super::{Part, unhindered};
-use crate::command::diagnose::passes::{Passes, PerSample};
+use crate::command::diagnose::passes::Passes;
 use feedrate_results::diagnosis::{Ceiling, NotMeasured, Rung};
 use feedrate_spec::plan::{Cache, ClientPlan, ClientTimes, FileAccess};
 use feedrate_spec::workload::TimeSpec;
@@ -22,7 +22,7 @@ impl Part<'_> {
         self.passes(&plan, self.dataset, Cache::AsIs, self.round_limit())
     }
 
-    pub(super) fn decode(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+    pub(super) fn decode(&self) -> anyhow::Result<Ceiling> {
         let passes = self.alone(None)?;
         let samples = passes.io.samples as f64;
         let decode_s = passes.io.decode_ns as f64 / 1e9 / samples;
@@ -38,12 +38,12 @@ impl Part<'_> {
         if !rate.is_finite() {
             return Ok(Ceiling::not_measured(Rung::Decode, NotMeasured::NothingDecoded));
         }
-        let own = self.measured(Rung::Decode, Some(rate), per_sample, passes.ns, self.workers());
+        let own = self.measured(Rung::Decode, Some(rate), passes.ns, self.workers());
         Ok(Ceiling { own_per_second: (decode_s > 0.0).then(|| 1.0 / decode_s), ..own })
     }
 
     /// Workers that compute for it, and the training's process, which takes batches over between two steps.
-    pub(super) fn client(&self, per_sample: Option<PerSample>) -> anyhow::Result<Ceiling> {
+    pub(super) fn client(&self) -> anyhow::Result<Ceiling> {
         let (name, client) = (Rung::Client, self.plan.loader.client.as_ref());
         let passes = self.alone(client.cloned())?;
         let (io, workers) = (&passes.io, self.plan.loader.workers);
@@ -67,7 +67,7 @@ impl Part<'_> {
         }
         let rate = batch * accelerators / step_s;
         let is_of_workers = compute_s + times.receive_batch_s < step_s;
-        let own = self.measured(name, Some(rate), per_sample, passes.ns, self.workers());
+        let own = self.measured(name, Some(rate), passes.ns, self.workers());
         let of_core = batch / times.worker_batch_s;
         Ok(Ceiling { own_per_second: is_of_workers.then_some(of_core), ..own })
     }

@@ -1,7 +1,6 @@
 //! Rounds, in which the parts take turns, and ceilings as means over them.
 
 use super::{PATIENCE, Part, ROUNDS};
-use crate::command::diagnose::passes::PerSample;
 use crate::progress::{self, LiveLine};
 use feedrate_measure::stats::mean;
 use feedrate_report::ceilings as words;
@@ -58,11 +57,9 @@ impl Rounds {
 }
 
 impl Part<'_> {
-    /// All ceilings, in their order, and what a sample costs. Parts take turns, round by round, so that what else goes on meets all of them. Once the user has
+    /// All ceilings, in their order. Parts take turns, round by round, so that what else goes on meets all of them. Once the user has
     /// had enough there are no figures of those without a whole round.
-    pub(in crate::command::diagnose) fn all(
-        &self,
-    ) -> anyhow::Result<(Vec<Ceiling>, Option<PerSample>)> {
+    pub(in crate::command::diagnose) fn all(&mut self) -> anyhow::Result<Vec<Ceiling>> {
         let has_client = self.plan.loader.client.is_some();
         let parts = Rung::ALL.into_iter().filter(|of| *of != Rung::Client || has_client);
         let mut parts: Vec<Rounds> = parts.map(Rounds::new).collect();
@@ -74,8 +71,9 @@ impl Part<'_> {
         let begun = Instant::now();
         // What a sample costs the others rest on; it has the time of a whole ceiling.
         let first = self.passes(&self.plan, self.dataset, Cache::Cold, self.limit)?;
-        let (per_sample, first_took) = (first.per_sample(), begun.elapsed());
-        let mut first = Some(self.of_passes(Rung::Loader, &first, per_sample));
+        self.per_sample = first.per_sample();
+        let first_took = begun.elapsed();
+        let mut first = Some(self.of_passes(Rung::Loader, &first));
         for round in 0..ROUNDS {
             if round >= ROUNDS_LEAST && all_limit * LATE <= begun.elapsed() {
                 break;
@@ -96,7 +94,7 @@ impl Part<'_> {
                         Ceiling::not_measured(of.name, NotMeasured::StaysInMemory)
                     }
                     Some(before) => before,
-                    None => self.once(of.name, per_sample)?,
+                    None => self.once(of.name)?,
                 };
                 of.took += begun.elapsed();
                 if !self.is_interrupted() {
@@ -104,7 +102,7 @@ impl Part<'_> {
                 }
             }
         }
-        Ok((parts.into_iter().map(Rounds::ceiling).collect(), per_sample))
+        Ok(parts.into_iter().map(Rounds::ceiling).collect())
     }
 
     /// The live line: which of `parts` is measured, and in which round; `at` counts on over all rounds.
