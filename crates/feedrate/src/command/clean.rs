@@ -99,16 +99,21 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
     let mut items = Vec::new();
     let mut errors = Vec::new();
     for (kind, folder) in found {
-        let place = format!("cannot clean `{}`", folder.display());
-        let item = match kind {
-            CleanKind::Datasets => dataset(folder, arguments.yes),
-            CleanKind::Copies => copies(folder, arguments.yes),
-            CleanKind::Results => results(folder, arguments.yes),
-            CleanKind::Checkpoints => checkpoints(folder, arguments.yes),
+        let own = match kind {
+            CleanKind::Datasets => dataset(&folder, arguments.yes),
+            CleanKind::Copies => copies(&folder, arguments.yes),
+            CleanKind::Results => results(&folder, arguments.yes),
+            CleanKind::Checkpoints => checkpoints(&folder, arguments.yes),
         };
-        match item {
-            Ok(item) => items.extend(item),
-            Err(error) => errors.push(error.context(place)),
+        match own {
+            Ok(None) => {}
+            Ok(Some(Own { found, in_use })) => {
+                let OwnFound { files, bytes, strangers: stays } = found;
+                items.push(CleanItem { kind, folder, files, bytes, stays, in_use });
+            }
+            Err(error) => {
+                errors.push(error.context(format!("cannot clean `{}`", folder.display())));
+            }
         }
     }
     tell(&items, arguments)?;
@@ -140,17 +145,21 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<(CleanKind, PathBuf)>) {
     }
 }
 
+/// Files of ours in a folder, which were removed if that was asked for and nobody uses them.
+struct Own {
+    found: OwnFound,
+    in_use: bool,
+}
+
 /// `None` where no manifest of ours says that it is one.
-fn dataset(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
-    let kind = CleanKind::Datasets;
-    let seen = removal::look_at_folder(&folder, &[CLAIM])?;
-    if !removes {
-        return Ok(seen.map(|seen| CleanItem::new(kind, folder, seen, false)));
-    }
-    Ok(match removal::remove_folder(&folder, &[CLAIM], &holder())? {
-        Removal::NotOurs => None,
-        Removal::InUse { .. } => seen.map(|seen| CleanItem::new(kind, folder, seen, true)),
-        Removal::Removed(found) => Some(CleanItem::new(kind, folder, found, false)),
+fn dataset(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
+    let seen = removal::look_at_folder(folder, &[CLAIM])?;
+    let removal = removes.then(|| removal::remove_folder(folder, &[CLAIM], &holder()));
+    Ok(match removal.transpose()? {
+        None => seen.map(|found| Own { found, in_use: false }),
+        Some(Removal::NotOurs) => None,
+        Some(Removal::InUse { .. }) => seen.map(|found| Own { found, in_use: true }),
+        Some(Removal::Removed(found)) => Some(Own { found, in_use: false }),
     })
 }
 
@@ -159,44 +168,37 @@ fn holder() -> String {
 }
 
 /// `None` where no manifest of ours says that it is one.
-fn copies(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
-    let kind = CleanKind::Copies;
-    let Some(copy) = Stage::left_in(&folder)? else { return Ok(None) };
-    let seen = copy.look()?;
-    let lock = || DatasetLock::try_acquire(&folder, LockAccess::Exclusive, &holder());
-    let found = match removes.then(lock).transpose()? {
-        None => seen,
-        Some(LockAttempt::Held(lock)) if !copy.is_read() => copy.remove(lock)?,
-        Some(_) => return Ok(Some(CleanItem::new(kind, folder, seen, true))),
-    };
-    Ok(Some(CleanItem::new(kind, folder, found, false)))
+fn copies(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
+    let Some(copy) = Stage::left_in(folder)? else { return Ok(None) };
+    let found = copy.look()?;
+    let lock = || DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder());
+    Ok(Some(match removes.then(lock).transpose()? {
+        None => Own { found, in_use: false },
+        Some(LockAttempt::Held(lock)) if !copy.is_read() => {
+            Own { found: copy.remove(lock)?, in_use: false }
+        }
+        Some(_) => Own { found, in_use: true },
+    }))
 }
 
 /// `None` where others have removed them meanwhile.
-fn checkpoints(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
-    let kind = CleanKind::Checkpoints;
-    let lock = removes.then(|| DatasetLock::try_acquire(&folder, LockAccess::Exclusive, &holder()));
-    let lock = match lock.transpose()? {
-        Some(LockAttempt::Busy { .. }) => {
-            let found = checkpoint::clean(&folder, false)?;
-            return Ok(Some(CleanItem::new(kind, folder, found, true)));
-        }
-        Some(LockAttempt::Held(lock)) => Some(lock),
-        Some(LockAttempt::Unsupported { .. }) | None => None,
-    };
-    let found = checkpoint::clean(&folder, removes)?;
-    if let Some(lock) = lock {
+fn checkpoints(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
+    let lock = || DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder());
+    let lock = removes.then(lock).transpose()?;
+    let in_use = matches!(lock, Some(LockAttempt::Busy { .. }));
+    let found = checkpoint::clean(folder, removes && !in_use)?;
+    if let Some(LockAttempt::Held(lock)) = lock {
         lock.remove()?;
     }
-    Ok((found.files > 0).then(|| CleanItem::new(kind, folder, found, false)))
+    Ok((in_use || found.files > 0).then_some(Own { found, in_use }))
 }
 
 /// `None` where no record of ours can be read.
-fn results(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> {
-    let Ok(record) = load_run(&folder) else { return Ok(None) };
-    let (own, storage) = (RunFiles::new(&record), storage::open("file", &folder)?);
+fn results(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
+    let Ok(record) = load_run(folder) else { return Ok(None) };
+    let (own, storage) = (RunFiles::new(&record), storage::open("file", folder)?);
     // A run that goes on holds its folder.
-    let held = RunFolder::take(folder.clone(), "another folder");
+    let held = RunFolder::take(folder.to_path_buf(), "another folder");
     let in_use = held.is_err();
     let found = if removes && !in_use {
         let found = removal::remove_files(&own, &*storage)?;
@@ -206,7 +208,7 @@ fn results(folder: PathBuf, removes: bool) -> anyhow::Result<Option<CleanItem>> 
     } else {
         removal::look_at(&own, &*storage)?
     };
-    Ok(Some(CleanItem::new(CleanKind::Results, folder, found, in_use)))
+    Ok(Some(Own { found, in_use }))
 }
 
 /// The files of a run by its record.
@@ -231,13 +233,6 @@ impl OwnFiles for RunFiles {
 
     fn has(&self, path: &str) -> bool {
         self.0.iter().any(|name| name == path)
-    }
-}
-
-impl CleanItem {
-    fn new(kind: CleanKind, folder: PathBuf, found: OwnFound, in_use: bool) -> Self {
-        let OwnFound { files, bytes, strangers: stays } = found;
-        CleanItem { kind, folder, files, bytes, stays, in_use }
     }
 }
 
