@@ -3,7 +3,6 @@
 use crate::cli::DataArguments;
 use crate::exit::{Interrupted, refuse};
 use crate::messages;
-use crate::probe::cache_flag;
 use crate::resolve::{self, Resolved, WorkloadSource};
 use feedrate_measure::record::{AskedData, Record};
 use feedrate_report::replan::Replan;
@@ -123,10 +122,8 @@ impl Changeable {
     /// The command that runs it with a change.
     pub(crate) fn command(&self, change: &[String]) -> String {
         let data = DataArguments { json: false, ..self.with(change) };
-        let mut words = vec!["feedrate".to_string(), "run".into()];
-        words.extend(data.words());
-        words.extend(data.accelerators.map(|number| format!("--accelerators={number}")));
-        words.extend(cache_flag(self.cache()).map(str::to_string));
+        let mut words = vec!["feedrate".to_string()];
+        words.extend(data.words_of_run(self.cache()));
         bash::command(&words)
     }
 }

@@ -186,6 +186,19 @@ impl DataArguments {
         }
     }
 
+    /// The same as words of a run, from such a page cache.
+    pub(crate) fn words_of_run(&self, cache: Cache) -> Vec<String> {
+        let mut words = vec!["run".to_string()];
+        words.extend(self.words());
+        words.extend(self.accelerators.map(|number| format!("--accelerators={number}")));
+        words.extend(match cache {
+            Cache::AsIs => None,
+            Cache::Cold => Some("--cold".into()),
+            Cache::Warm => Some("--warm".into()),
+        });
+        words
+    }
+
     /// The same as words of a command line, but for the number of accelerators.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec![self.workload.clone()];

@@ -68,14 +68,10 @@ impl<'a> Probes<'a> {
             running: self.folder.join("running"),
             grace: GRACE,
         };
-        let mut words = vec![program.display().to_string(), "run".into()];
         let data = DataArguments { json: true, live_file: Some(live_file), ..data };
-        words.extend(data.words());
-        words.push("--quiet".into());
-        let accelerators = data.accelerators;
-        words.extend(accelerators.map(|number| format!("--accelerators={number}")));
-        words.extend(cache_flag(self.cache).map(str::to_string));
-        words.extend(["--results".into(), self.folder.display().to_string()]);
+        let mut words = vec![program.display().to_string()];
+        words.extend(data.words_of_run(self.cache));
+        words.extend(["--quiet".into(), "--results".into(), self.folder.display().to_string()]);
         let command = bash::command(&words);
         messages::detail(|| format!("starting: {command}"));
         let script = bash::script("", &[], &format!("exec {command}"));
@@ -96,15 +92,6 @@ impl<'a> Probes<'a> {
 
     fn file(&self, name: &str, extension: &str) -> PathBuf {
         self.folder.join(format!("{name}.{extension}"))
-    }
-}
-
-/// The option that asks for it.
-pub(crate) fn cache_flag(cache: Cache) -> Option<&'static str> {
-    match cache {
-        Cache::AsIs => None,
-        Cache::Cold => Some("--cold"),
-        Cache::Warm => Some("--warm"),
     }
 }
 

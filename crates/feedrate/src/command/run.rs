@@ -9,7 +9,6 @@ use crate::folder::{self, FoundFolder};
 use crate::gate::GateArguments;
 use crate::launch::{self, agreed, decided, together};
 use crate::output::{refuse_there, write_output};
-use crate::probe::cache_flag;
 use crate::progress::Viewer;
 use crate::resolve::{self, Resolved, unheeded_words};
 use crate::results::{self, Results, RunFolder};
@@ -249,10 +248,9 @@ fn of_the_job(arguments: &RunArguments, record: &Record) -> Option<String> {
     let (whose, command) = match ClientProfile::find_for(plan) {
         Some(profile) => {
             data.overrides.push(format!("client={}", profile.name));
-            let words = ["feedrate".to_string(), "run".into()].into_iter().chain(data.words());
-            let number = data.accelerators.map(|number| format!("--accelerators={number}"));
-            let cache = cache_flag(arguments.cache.cache()).map(str::to_string);
-            let words = words.filter(|word| !word.is_empty()).chain(number).chain(cache);
+            let words = data.words_of_run(arguments.cache.cache()).into_iter();
+            let words =
+                ["feedrate".into()].into_iter().chain(words.filter(|word| !word.is_empty()));
             ("plain PyTorch's code", bash::command(&words.collect::<Vec<_>>()))
         }
         None => ("your own code, measured once", calibrate::command(&plan.loader, &data.workload)),

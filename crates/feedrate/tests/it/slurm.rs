@@ -265,7 +265,7 @@ fn a_job_of_a_study() {
         (&["--time=2"], &["`--time 2`", "no run could begin", "more than 2 min"]),
         (&["--time=0"], &["`--time 0`", "no run could begin"]),
         (&["--time=10"], &["needs `2` processes", "--tasks-per-node"]),
-        (&["--time=10", "--launch=rsh"], &["no launch `rsh`", "list launches"]),
+        (&["--time=10", "--launch=rsh"], &["'rsh' for '--launch", "srun"]),
         (&[], &["--time"]),
     ] {
         let answer = test.feedrate(&[&["study", "slurm", "my study.csv"], more].concat());

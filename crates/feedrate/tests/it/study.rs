@@ -303,7 +303,7 @@ fn rows_that_cannot_be_run_are_all_told_before_any_is() {
     );
     assert_eq!(run_dirs(&test.path("results")), Vec::<PathBuf>::new());
     run(&test, &["--launch", "teleport", "--only", "1"])
-        .refuses(2, &["called `teleport`", "hint:"]);
+        .refuses(2, &["'teleport' for '--launch", "mpirun"]);
 }
 
 #[test]

@@ -237,17 +237,12 @@ fn page(summary: &Summary, rows: &[Advised]) -> String {
         [format!("{}.", at + 1), change, predicted, lost]
     });
     let header = ["", "Change", "Predicted AU", "Waited"];
-    let mut parts =
-        vec![text::table_of_changes(header, cells.collect(), 1, messages::page_width())];
-    for (at, row) in rows.iter().enumerate() {
+    let table = text::table_of_changes(header, cells.collect(), 1, messages::page_width());
+    let reasons = rows.iter().enumerate().map(|(at, row)| {
         let proposal = &row.advice.proposal;
-        let mut lines =
-            format!("{}. {} ({})", at + 1, words::why(proposal), words::price(proposal));
-        if let Some(command) = &row.command {
-            lines += &format!("\n   {command}");
-        }
-        parts.push(lines);
-    }
-    let (table, reasons) = (parts.remove(0), parts.join("\n"));
-    format!("{table}\n\n{reasons}")
+        let (why, price) = (words::why(proposal), words::price(proposal));
+        let command = row.command.iter().map(|command| format!("\n   {command}"));
+        format!("{}. {why} ({price}){}", at + 1, command.collect::<String>())
+    });
+    format!("{table}\n\n{}", reasons.collect::<Vec<_>>().join("\n"))
 }

@@ -9,7 +9,6 @@ use crate::time;
 use clap::{ArgMatches, Args};
 use feedrate_results::files::StudyFiles;
 use feedrate_spec::units;
-use feedrate_study::launch;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -49,12 +48,6 @@ pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> an
     let StudySlurmArguments { study, time, batch, .. } = arguments;
     let launch = arguments.how.launch.as_deref().unwrap_or(LAUNCH);
     let table = StudyFiles::new(study)?.table()?;
-    if launch::find(launch).is_none() {
-        return refuse(
-            format!("there is no launch `{launch}`"),
-            "`feedrate list launches` tells which there are",
-        );
-    }
     let budget_s = budget_s(time)?;
     let tasks = batch.tasks()?;
     let per_rank = arguments.how.accelerators_per_rank.unwrap_or(1).max(1);

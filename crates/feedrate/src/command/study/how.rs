@@ -5,8 +5,9 @@ use crate::output::refuse_root;
 use crate::resolve::entropy;
 use anyhow::Context;
 use clap::Args;
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use feedrate_results::state::{Launching, StudySettings, StudyState};
+use feedrate_study::launch::LAUNCHES;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,7 @@ pub(in crate::command) struct StudyHow {
     #[arg(long, value_parser = CACHES.map(|(name, help)| PossibleValue::new(name).help(help)))]
     cache: Option<String>,
     /// How processes are started; `feedrate list launches` has all [default: local].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = launches(), hide_possible_values = true)]
     pub(in crate::command) launch: Option<String>,
     /// Line of bash before each run, such as `module load openmpi`. May be repeated.
     #[arg(long, value_name = "LINE")]
@@ -50,6 +51,10 @@ pub(in crate::command) struct StudyHow {
     /// Emulated accelerators in each process that a launcher starts [default: 1].
     #[arg(long, value_name = "K")]
     pub(in crate::command) accelerators_per_rank: Option<u32>,
+}
+
+fn launches() -> PossibleValuesParser {
+    LAUNCHES.iter().map(|launcher| launcher.member.name).into()
 }
 
 fn share(text: &str) -> Result<f64, &'static str> {

@@ -106,8 +106,7 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn free_bytes(&self, folder: &Path) -> Option<u64> {
-        let there = folder.ancestors().find(|folder| folder.exists())?;
-        system::mount_of(there).map(|mount| mount.free_bytes)
+        system::mount_of(folder).map(|mount| mount.free_bytes)
     }
 
     fn own_datasets(
