@@ -209,7 +209,7 @@ impl<'a> Hunt<'a> {
             numbers,
             again: self.search.again(),
             dataset: self.range.dataset().ok().flatten(),
-            overrides: self.range.added().to_vec(),
+            overrides: self.range.added(),
             notes: self.range.notes.clone(),
             results: folder.display().to_string(),
         }

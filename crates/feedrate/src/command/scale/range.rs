@@ -36,10 +36,11 @@ const ASKED: &str = "metric.au";
 #[derive(Clone)]
 pub(super) struct SearchRange<'a> {
     arguments: &'a ScaleArguments,
-    /// With overrides behind those of the user, in every run.
+    /// With overrides behind those of the user, in every run, whatever the dataset.
     data: DataArguments,
-    /// Overrides that stay, whatever the dataset; behind them are those that go with it.
-    lasting: usize,
+    /// Files of the dataset, and steps of a run, where the search says how many.
+    files: Option<u64>,
+    steps: Option<u64>,
     /// Whether a run needs so many steps that `au_sustained` can be measured.
     sustained: bool,
     /// Whether the response is a utilisation of which no start and no end is left out.
@@ -70,7 +71,7 @@ impl<'a> SearchRange<'a> {
             data.overrides.push(format!("{EPOCHS}=1"));
         }
         let from = arguments.from.get();
-        let at_first = at(&data, &arguments.key, from)?;
+        let at_first = at(data.clone(), &arguments.key, from)?;
         let resolved = resolve(&at_first, request(arguments)).or_else(|error| {
             // What is there may be too little for one step.
             let unread = Request { generate_only: true, ..request(arguments) };
@@ -97,11 +98,11 @@ impl<'a> SearchRange<'a> {
             data.overrides.push(format!("{ASKED}={}", units::rounded(bound / 100.0)));
         }
         let (max, why_max, notes) = (NUMBER_MAX, String::new(), Vec::new());
-        let lasting = data.overrides.len();
         let mut range = SearchRange {
             arguments,
             data,
-            lasting,
+            files: None,
+            steps: None,
             sustained,
             is_of_all_or_sustained,
             bound,
@@ -127,14 +128,23 @@ impl<'a> SearchRange<'a> {
         self.notes[from..].iter().for_each(|note| messages::note(format!("note: {note}")));
     }
 
+    /// Overrides that go with the dataset.
+    fn sized(&self) -> impl Iterator<Item = String> {
+        let sized = [(FILES, self.files), (STEPS, self.steps)].into_iter();
+        sized.filter_map(|(key, number)| Some(format!("{key}={}", number?)))
+    }
+
     /// Overrides beside those of the user, in every run.
-    pub(super) fn added(&self) -> &[String] {
-        &self.data.overrides[self.arguments.data.overrides.len()..]
+    pub(super) fn added(&self) -> Vec<String> {
+        let lasting = self.data.overrides[self.arguments.data.overrides.len()..].iter();
+        lasting.cloned().chain(self.sized()).collect()
     }
 
     /// The arguments of a run at `number`.
     pub(super) fn at(&self, number: u64) -> Result<DataArguments, UsageError> {
-        at(&self.data, &self.arguments.key, number)
+        let mut data = self.data.clone();
+        data.overrides.extend(self.sized());
+        at(data, &self.arguments.key, number)
     }
 
     /// `6 accelerators`, `reader.read_threads=6`.
@@ -296,7 +306,7 @@ impl<'a> SearchRange<'a> {
             let needs = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
             let steps = needs.saturating_mul(2).max(STEPS_LEAST);
             if steps < first.train.steps() {
-                self.data.overrides.push(format!("{STEPS}={steps}"));
+                self.steps = Some(steps);
             }
         }
         if first.dataset != last.dataset {
@@ -307,18 +317,17 @@ impl<'a> SearchRange<'a> {
 
     /// As few files as a run at `number` does with.
     fn resize(&mut self, number: u64) -> anyhow::Result<()> {
-        self.data.overrides.truncate(self.lasting);
+        (self.files, self.steps) = (None, None);
         let hindrance = self.hindrance(number);
-        self.data.overrides.push(String::new());
         let too_few = largest(1, FILES_MAX, |files| {
-            self.set_files(files);
+            self.files = Some(files);
             self.hindrance(number).is_some()
         });
         let files = too_few.map_or(1, |files| files + 1);
         if FILES_MAX < files {
             return Err(hindrance.unwrap_or_else(|| anyhow::anyhow!("cannot plan")));
         }
-        self.set_files(files);
+        self.files = Some(files);
         let own = self.resolved.workload.dataset_num_files_train;
         let bytes = catalog::estimate(&self.plan(number)?).file_bytes;
         self.notes.push(format!(
@@ -373,12 +382,6 @@ impl<'a> SearchRange<'a> {
         };
         let words = self.words(number);
         refuse(format!("`--scale {given}` makes a dataset too small for {words}"), hint)
-    }
-
-    /// So many files in the last override.
-    fn set_files(&mut self, files: u64) {
-        self.data.overrides.pop();
-        self.data.overrides.push(format!("{FILES}={files}"));
     }
 }
 
@@ -441,8 +444,7 @@ fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), UsageError> {
 }
 
 /// Arguments of a run whose key has this number.
-fn at(data: &DataArguments, key: &str, number: u64) -> Result<DataArguments, UsageError> {
-    let mut data = data.clone();
+fn at(mut data: DataArguments, key: &str, number: u64) -> Result<DataArguments, UsageError> {
     if key == ACCELERATORS {
         data.accelerators = Some(u32::try_from(number).map_err(|_| {
             UsageError::plain(format!("`{number}` accelerators are more than can be emulated"))
