@@ -239,31 +239,33 @@ fn standing(asked: &Question, plan: &Plan) -> Result<Vec<Question>, UsageError> 
 /// A change of what lies below the workload; `None` of another key.
 fn below_workload(text: &str) -> Result<Option<PipelineChange>, UsageError> {
     let (key, value) = text.split_once('=').unwrap_or((text, ""));
-    let make: fn(Scale) -> PipelineChange = match key {
-        "storage.bandwidth" => PipelineChange::Bandwidth,
-        "storage.latency" => PipelineChange::Latency,
-        "storage.open_latency" => PipelineChange::OpenLatency,
-        "storage.concurrency" => PipelineChange::Concurrency,
-        "decode.time" => PipelineChange::DecodeTime,
+    let (make, example): (fn(Scale) -> PipelineChange, _) = match key {
+        "storage.bandwidth" => (PipelineChange::Bandwidth, "400MB/s"),
+        "storage.latency" => (PipelineChange::Latency, "2ms"),
+        "storage.open_latency" => (PipelineChange::OpenLatency, "2ms"),
+        "storage.concurrency" => (PipelineChange::Concurrency, "8"),
+        "decode.time" => (PipelineChange::DecodeTime, "2ms"),
         _ => return Ok(None),
     };
     let factor = value.strip_suffix('x').and_then(|times| times.parse().ok());
     let number = match (factor, key) {
-        (Some(times), _) => Some(times),
-        (None, "storage.bandwidth") => units::parse_bytes_per_second(value),
-        (None, "storage.concurrency") => value.parse::<u32>().ok().map(f64::from),
+        (Some(times), _) => Ok(Some(times)),
+        (None, "storage.bandwidth") => match units::parse_bytes_per_second(value) {
+            Some(_) if !value.contains('B') => {
+                Err(format!("it has no unit: write `{value}MB/s`, or `{value}B/s`"))
+            }
+            rate => Ok(rate),
+        },
+        (None, "storage.concurrency") => Ok(value.parse::<u32>().ok().map(f64::from)),
         (None, _) => match time::seconds(value) {
             // The same reason as of a time anywhere else.
-            Err(why) if value.parse::<f64>().is_ok() => {
-                return refuse(format!("`{text}`: {why}"), format!("or a factor: `{key}=2x`"));
-            }
-            told => told.ok(),
+            Err(why) if value.parse::<f64>().is_ok() => Err(why),
+            told => Ok(told.ok()),
         },
     };
-    if key == "storage.bandwidth" && factor.is_none() && number.is_some() && !value.contains('B') {
-        let why = format!("it has no unit: write `{value}MB/s`, or `{value}B/s`");
-        return refuse(format!("`{text}`: {why}"), format!("or a factor: `{key}=2x`"));
-    }
+    let number = number.map_err(|why| {
+        UsageError::new(format!("`{text}`: {why}"), format!("or a factor: `{key}=2x`"))
+    })?;
     // No rate and no number of reads is 0: nothing would be read. Nor would anything come to its end beyond these.
     let possible = match (factor, key) {
         (Some(_), "storage.bandwidth" | "storage.concurrency") => 1e-6..=1e6,
@@ -271,18 +273,13 @@ fn below_workload(text: &str) -> Result<Option<PipelineChange>, UsageError> {
         (None, "storage.bandwidth" | "storage.concurrency") => 1.0..=1e18,
         (None, _) => 0.0..=1e4,
     };
+    let scale = if factor.is_some() { Scale::Times } else { Scale::Value };
     match number.filter(|number| possible.contains(number)) {
-        Some(times) if factor.is_some() => Ok(Some(make(Scale::Times(times)))),
-        Some(value) => Ok(Some(make(Scale::Value(value)))),
-        None => {
-            let value = match key {
-                "storage.bandwidth" => "400MB/s",
-                "storage.concurrency" => "8",
-                _ => "2ms",
-            };
-            let hint = format!("write a factor or a value: `{key}=2x`, `{key}={value}`");
-            refuse(format!("`{text}` is no change of `{key}`"), hint)
-        }
+        Some(number) => Ok(Some(make(scale(number)))),
+        None => refuse(
+            format!("`{text}` is no change of `{key}`"),
+            format!("write a factor or a value: `{key}=2x`, `{key}={example}`"),
+        ),
     }
 }
 
