@@ -21,6 +21,8 @@ pub(crate) struct Changeable {
     /// Arguments that run it unchanged.
     pub(crate) data: DataArguments,
     request: Request,
+    /// Without a change.
+    pub(crate) own: Resolved,
 }
 
 impl Changeable {
@@ -45,14 +47,19 @@ impl Changeable {
             verify: plan.loader.verify,
             ..Request::default()
         };
-        let of = Changeable { source, data, request };
-        if of.plan(&[])?.dataset != plan.dataset {
+        let of = Self::new(source, data, request)?;
+        if of.own.plan.dataset != plan.dataset {
             return refuse(
                 format!("the settings in `{folder}` do not make the plan of its own run again"),
                 "an older feedrate does not tell its `--scale`: run the workload again",
             );
         }
         Ok(of)
+    }
+
+    fn new(source: WorkloadSource, data: DataArguments, request: Request) -> anyhow::Result<Self> {
+        let (own, _) = resolve::resolve_source(&source, &data, request.clone())?;
+        Ok(Changeable { source, data, request, own })
     }
 
     /// Plan a run with a change.
@@ -89,6 +96,7 @@ impl Changeable {
         let mut of = Self::of_run(&data.workload, &record, data)?;
         if cache != Cache::AsIs {
             of.request.cache = cache;
+            of.own = of.resolve(&[])?;
         }
         Ok((of, Some(record)))
     }
@@ -97,7 +105,7 @@ impl Changeable {
     pub(crate) fn of_workload(data: &DataArguments, cache: Cache) -> anyhow::Result<Self> {
         let source = resolve::find(&data.workload)?;
         let request = Request { processes: Some(1), cache, ..Request::default() };
-        Ok(Changeable { source, data: data.clone(), request })
+        Self::new(source, data.clone(), request)
     }
 
     /// Refuse the run of several processes: what is run again is one.

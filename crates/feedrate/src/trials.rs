@@ -71,7 +71,6 @@ pub(crate) struct Trials<'a> {
     begun: Instant,
     /// The first run is expected to take so long.
     first_s: f64,
-    unchanged: Resolved,
     made: MadeData,
     all: Vec<Trial>,
     /// Those that failed are among them.
@@ -82,7 +81,7 @@ impl<'a> Trials<'a> {
     /// Nothing but the workload itself is to be tried yet. The budget begins now.
     ///
     /// # Errors
-    /// The workload cannot be planned, or its run had several processes.
+    /// The run that is changed had several processes.
     pub(crate) fn new(
         of: &'a Changeable,
         probes: Probes<'a>,
@@ -90,7 +89,6 @@ impl<'a> Trials<'a> {
         response: Response,
     ) -> anyhow::Result<Self> {
         of.refuse_processes()?;
-        let unchanged = of.resolve(&[])?;
         let mut of = Trials {
             of,
             probes,
@@ -98,7 +96,6 @@ impl<'a> Trials<'a> {
             response,
             begun: Instant::now(),
             first_s: 0.0,
-            unchanged,
             made: MadeData::default(),
             all: Vec::new(),
             begun_runs: 0,
@@ -138,6 +135,11 @@ impl<'a> Trials<'a> {
     fn push(&mut self, trial: Trial) -> usize {
         self.all.push(trial);
         self.all.len() - 1
+    }
+
+    /// Where its runs leave what they have.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.probes.folder
     }
 
     /// The trial at a place.
@@ -268,10 +270,10 @@ impl<'a> Trials<'a> {
     /// Where the dataset of a change is made; `None` where it is that of the workload, or is there already.
     fn own_root(&mut self, changed: &Resolved) -> anyhow::Result<Option<PathBuf>> {
         let Resolved { plan, data_root, .. } = changed;
-        if plan.stage != self.unchanged.plan.stage {
+        if plan.stage != self.of.own.plan.stage {
             refuse_kept_copy(plan, data_root)?;
         }
-        if is_same(&plan.dataset, &self.unchanged.plan.dataset) {
+        if is_same(&plan.dataset, &self.of.own.plan.dataset) {
             return Ok(None);
         }
         if changed.workload.dataset_foreign {

@@ -170,9 +170,9 @@ fn baseline(
     of: &Changeable,
     signals: &Signals,
 ) -> anyhow::Result<(String, Record)> {
-    let workload = of.resolve(&[])?.workload;
     let results = arguments.results.as_deref();
-    let probes = Probes::new(TRIALS_FOLDER, results, &of.data, &workload, of.cache(), signals)?;
+    let probes =
+        Probes::new(TRIALS_FOLDER, results, &of.data, &of.own.workload, of.cache(), signals)?;
     let (summary, _) = probes.run(of.data.clone(), "baseline", "as it is")?;
     let run_dir = summary.run_dir.unwrap_or_default();
     let record = load_run(Path::new(&run_dir))?;
@@ -182,7 +182,7 @@ fn baseline(
 fn advised(of: &Changeable, case: &Case) -> Vec<Advised> {
     let plan_of = |overrides: &[String]| of.plan(overrides).ok();
     let found = advice::advise(case, &plan_of).into_iter();
-    let is_foreign = of.resolve(&[]).is_ok_and(|own| own.workload.dataset_foreign);
+    let is_foreign = of.own.workload.dataset_foreign;
     let rows = found.map(|advice| {
         let Proposal { overrides, cost, .. } = &advice.proposal;
         let is_fixed = is_foreign && *cost == Cost::Dataset;

@@ -54,10 +54,9 @@ impl TryOut<'_> {
     /// Try, tell, and keep the result.
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
         let data = &self.of.data;
-        let workload = self.of.resolve(&[])?.workload;
+        let workload = &self.of.own.workload;
         let (cache, signals) = (self.of.cache(), self.signals);
-        let probes = Probes::new(TRIALS_FOLDER, self.results, data, &workload, cache, signals)?;
-        let folder = probes.folder.clone();
+        let probes = Probes::new(TRIALS_FOLDER, self.results, data, workload, cache, signals)?;
         let mut trials = Trials::new(self.of, probes, self.budget_s, UTILISATION)?;
         trials.expect(Derived::new(self.record).value(&DURATION_S).unwrap_or_default());
         let mut candidates = self.candidates(&mut trials);
@@ -71,9 +70,9 @@ impl TryOut<'_> {
             Ok(true) => Some("the budget is spent".into()),
             Err(error) => Some(why_stopped(error, "the trials were")),
         };
-        let result = self.result(&trials, &candidates, stopped, &folder);
+        let result = self.result(&trials, &candidates, stopped);
         let text = serde_json::to_string(&result)?;
-        let kept = write_atomically(&folder.join(TRIALS_FILE), text.as_bytes());
+        let kept = write_atomically(&trials.folder().join(TRIALS_FILE), text.as_bytes());
         if data.json {
             messages::print_json(Schema::Trials.object(serde_json::to_value(&result)?))?;
         } else {
@@ -150,7 +149,6 @@ impl TryOut<'_> {
         trials: &Trials<'_>,
         candidates: &[Candidate],
         stopped: Option<String>,
-        folder: &Path,
     ) -> TrialsResult {
         let data = &self.of.data;
         TrialsResult {
@@ -165,7 +163,7 @@ impl TryOut<'_> {
             stopped,
             runs: trials.count(),
             took_s: trials.took_s(),
-            results: folder.display().to_string(),
+            results: trials.folder().display().to_string(),
         }
     }
 

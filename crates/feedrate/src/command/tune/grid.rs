@@ -63,10 +63,10 @@ pub(super) struct TuneGrid {
 
 impl TuneGrid {
     /// Settings of the keys that are `asked` for, else of all, that differ from each other and can be planned.
-    pub(super) fn new(asked: &[String], of: &Changeable) -> anyhow::Result<Self> {
+    pub(super) fn new(asked: &[String], of: &Changeable) -> Self {
         let is_asked = |key: &&TunedKey| asked.is_empty() || asked.iter().any(|of| of == key.key);
         let keys: Vec<&TunedKey> = TUNED.iter().filter(is_asked).collect();
-        let plan = of.plan(&[])?;
+        let plan = of.own.plan.clone();
         let own =
             TuneSetting { cost: SettingCost::new(&plan, &plan, 0), plan, overrides: Vec::new() };
         let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
@@ -89,7 +89,7 @@ impl TuneGrid {
             }
         }
         let changes = keys.iter().filter(|key| !key.is_foretold).flat_map(|key| key.changes());
-        let is_fixed = of.resolve(&[])?.workload.dataset_foreign;
+        let is_fixed = of.own.workload.dataset_foreign;
         let is_change = |change: &String| {
             let plan = of.plan(std::slice::from_ref(change));
             plan.is_ok_and(|plan| {
@@ -105,7 +105,7 @@ impl TuneGrid {
         let all = foretold.iter().chain([&own]);
         let client_leaves_percent =
             all.filter_map(|setting| setting.client_leaves_percent(of)).reduce(f64::max);
-        Ok(TuneGrid { own, foretold, unforetold, left_out, client_leaves_percent })
+        TuneGrid { own, foretold, unforetold, left_out, client_leaves_percent }
     }
 
     /// How many there are.

@@ -80,25 +80,23 @@ impl TuneGoal {
 
 /// Tune, and tell.
 pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
-    let budget_s = arguments.budget;
     let (of, _) = Changeable::find(&arguments.data, arguments.cache.cache())?;
-    let plan = of.plan(&[])?;
-    if plan.train.compute.mean_s() == 0.0 && plan.train.on_devices.is_none() {
+    let train = &of.own.plan.train;
+    if train.compute.mean_s() == 0.0 && train.on_devices.is_none() {
         let hint = "give some, however little: `train.computation_time=0.001`";
         return refuse("steps without a compute time have no utilisation to predict from", hint);
     }
-    let (grid, goal) = (TuneGrid::new(&arguments.keys, &of)?, arguments.goal);
-    let (workload, results) = (of.resolve(&[])?.workload, arguments.results.as_deref());
+    let (grid, goal) = (TuneGrid::new(&arguments.keys, &of), arguments.goal);
+    let (workload, results) = (&of.own.workload, arguments.results.as_deref());
     let signals = interrupt::signals_of_runner();
-    let probes = Probes::new("tune-", results, &of.data, &workload, of.cache(), &signals)?;
-    let folder = probes.folder.clone();
+    let probes = Probes::new("tune-", results, &of.data, workload, of.cache(), &signals)?;
     let response = Response { metric: goal.metric(), matters: |mean| SHARE * mean };
-    let trials = Trials::new(&of, probes, budget_s, response)?;
+    let trials = Trials::new(&of, probes, arguments.budget, response)?;
     let (max, runners) = (arguments.max, Vec::new());
     let mut tuning = Tuning { goal, max, of: &of, grid, trials, runners, at: None };
     let ended = tuning.run();
     if !tuning.runners.is_empty() {
-        let told = Told { tuning: &tuning, ended: &ended, folder: &folder };
+        let told = Told { tuning: &tuning, ended: &ended };
         if arguments.data.json {
             messages::print_json(Schema::Tune.object(told.json()))?;
         } else {

@@ -12,7 +12,6 @@ use feedrate_report::words::client;
 use feedrate_spec::units;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Columns of a reason.
 const REASON_WIDTH: usize = 40;
@@ -24,7 +23,6 @@ const OTHER_FORMAT: &str = "the client's costs are those of the workload's forma
 pub(super) struct Told<'a> {
     pub(super) tuning: &'a Tuning<'a>,
     pub(super) ended: &'a anyhow::Result<TuneEnd>,
-    pub(super) folder: &'a Path,
 }
 
 impl Told<'_> {
@@ -51,7 +49,7 @@ impl Told<'_> {
         let counted = units::counted(trials.count(), "run");
         let took = units::seconds(trials.took_s());
         let number = units::counted(self.tuning.grid.count() as u64, "setting");
-        let folder = self.folder.display();
+        let folder = trials.folder().display();
         parts.push(format!("{counted} of {number} in {took}\nResults: {folder}"));
         parts.push(self.command(best));
         parts.join("\n\n")
@@ -164,7 +162,7 @@ impl Told<'_> {
             "tried": settings,
             "yaml": yaml(&best.setting.overrides),
             "command": self.command(best),
-            "results": self.folder.display().to_string(),
+            "results": tuning.trials.folder().display().to_string(),
         })
     }
 
