@@ -86,58 +86,37 @@ impl HydraArguments {
             "--shell-completion" | "-sc" => {
                 return Err("`--shell-completion` is not supported".into());
             }
-            "--cfg"
-            | "-c"
-            | "--package"
-            | "-p"
-            | "--config-path"
-            | "-cp"
-            | "--config-name"
-            | "-cn"
-            | "--config-dir"
-            | "-cd"
-            | "--experimental-rerun"
-            | "--mpi-library"
-            | "--rank-timeout"
-            | "--accelerators-per-rank" => {
-                let value = words.next();
-                let value = value.ok_or(format!("argument {name}: expected one argument"))?;
-                self.valued(name, &value)?;
+            "--cfg" | "-c" => {
+                self.show = Some(match &*valued(name, words)? {
+                    "job" => Show::Job,
+                    "hydra" => Show::Hydra,
+                    "all" => Show::All,
+                    other => return bad(name, other, "choose from `job`, `hydra`, `all`"),
+                });
+            }
+            "--config-path" | "-cp" => self.config_path = Some(valued(name, words)?.into()),
+            "--config-dir" | "-cd" => self.config_dir = Some(valued(name, words)?.into()),
+            "--config-name" | "-cn" => match &*valued(name, words)? {
+                "config" | "config.yaml" => {}
+                _ => return Err(unsupported(name)),
+            },
+            "--package" | "-p" | "--experimental-rerun" => return Err(unsupported(name)),
+            "--mpi-library" => self.launch.mpi_library = Some(valued(name, words)?.into()),
+            "--rank-timeout" => {
+                let value = valued(name, words)?;
+                let seconds = value.parse().ok().filter(|&seconds| rank_timeout(seconds).is_ok());
+                let Some(seconds) = seconds else { return bad(name, &value, "give seconds") };
+                self.launch.rank_timeout = seconds;
+            }
+            "--accelerators-per-rank" => {
+                let value = valued(name, words)?;
+                let count = value.parse().ok().filter(|&count| 0 < count);
+                let Some(count) = count else { return bad(name, &value, "give a number") };
+                self.launch.accelerators_per_rank = Some(count);
             }
             _ => {
                 return Err(format!(
                     "unrecognized arguments: {name}\n  hint: see `dlio_benchmark --help`"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn valued(&mut self, name: &str, value: &str) -> Result<(), String> {
-        match name {
-            "--cfg" | "-c" => {
-                self.show = Some(match value {
-                    "job" => Show::Job,
-                    "hydra" => Show::Hydra,
-                    "all" => Show::All,
-                    _ => return bad(name, value, "choose from `job`, `hydra`, `all`"),
-                });
-            }
-            "--config-path" | "-cp" => self.config_path = Some(value.into()),
-            "--config-dir" | "-cd" => self.config_dir = Some(value.into()),
-            "--config-name" | "-cn" if value == "config" || value == "config.yaml" => {}
-            "--mpi-library" => self.launch.mpi_library = Some(value.into()),
-            "--rank-timeout" => match value.parse() {
-                Ok(seconds) if rank_timeout(seconds).is_ok() => self.launch.rank_timeout = seconds,
-                _ => return bad(name, value, "give seconds"),
-            },
-            "--accelerators-per-rank" => match value.parse() {
-                Ok(count) if 0 < count => self.launch.accelerators_per_rank = Some(count),
-                _ => return bad(name, value, "give a number"),
-            },
-            _ => {
-                return Err(format!(
-                    "`{name}` is not supported\n  hint: put the workload into `workload/NAME.yaml` of a folder, and give `--config-dir FOLDER workload=NAME`"
                 ));
             }
         }
@@ -175,6 +154,17 @@ impl HydraArguments {
         self.task.push(word);
         Ok(())
     }
+}
+
+/// The value of a flag that has one.
+fn valued(name: &str, words: &mut impl Iterator<Item = String>) -> Result<String, String> {
+    words.next().ok_or_else(|| format!("argument {name}: expected one argument"))
+}
+
+fn unsupported(name: &str) -> String {
+    format!(
+        "`{name}` is not supported\n  hint: put the workload into `workload/NAME.yaml` of a folder, and give `--config-dir FOLDER workload=NAME`"
+    )
 }
 
 fn bad(name: &str, value: &str, wanted: &str) -> Result<(), String> {
