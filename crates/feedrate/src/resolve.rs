@@ -8,6 +8,7 @@ use crate::exit::{UsageError, refuse};
 use crate::messages;
 use crate::output::is_root;
 use crate::recognise::refuse_other;
+use clap::ArgMatches;
 use feedrate_measure::record::file::{RECORD_FILE, read_text, read_text_bounded};
 use feedrate_results::file_kind::FileKind;
 use feedrate_results::import::{RunOrigin, find as find_runs};
@@ -120,33 +121,40 @@ pub(crate) fn is_in_folder(arguments: &DataArguments) -> bool {
         .is_none_or(|of| of.has(Ability::InFolder))
 }
 
-/// A process's wishes for a workload; `options` are those of its command.
-pub(crate) fn asked<'a>(
+/// Options that all processes of a run have to agree on, beside the workload's keys.
+const AGREED: [&str; 11] = [
+    "--accelerators",
+    "--data",
+    "--scale",
+    "--shrink-records",
+    "--foreign",
+    "--results",
+    "--run-dir",
+    "--cold",
+    "--warm",
+    "--verify",
+    "--trace",
+];
+
+/// A process's wishes for a workload; `matches` are those of its command.
+pub(crate) fn asked(
     arguments: &DataArguments,
     launch: &LaunchArguments,
-    options: impl IntoIterator<Item = (&'a str, Option<String>)>,
+    matches: &ArgMatches,
 ) -> Asked {
-    let DataArguments { workload, accelerators, data, scale, shrink_records, foreign, .. } =
-        arguments;
-    let own = [
-        ("--accelerators", accelerators.map(|accelerators| accelerators.to_string())),
-        ("--data", text(data.as_deref())),
-        ("--scale", Some(scale.to_string())),
-        ("--shrink-records", Some(shrink_records.to_string())),
-        ("--foreign", Some(foreign.to_string())),
-    ];
+    let workload = &arguments.workload;
+    let options = AGREED.iter().map(|&option| {
+        let id = option.trim_start_matches('-').replace('-', "_");
+        let mut values = matches.try_get_raw(&id).ok().flatten().into_iter().flatten();
+        (option, values.next().map(|value| value.to_string_lossy().into_owned()))
+    });
     // Another machine need not have the file, and stdin is that of one rank.
     let is_absent = workload.is_empty()
         || workload == STDIN
         || is_file(workload) && std::fs::File::open(workload).is_err();
     let parsed = || Ok(Some(parse(&find(workload)?, arguments)?.0));
     let workload = if is_absent { Ok(None) } else { parsed() };
-    Asked::new(launch, own.into_iter().chain(options)).workload(workload)
-}
-
-/// A path as a value.
-pub(crate) fn text(path: Option<&Path>) -> Option<String> {
-    path.map(|path| path.display().to_string())
+    Asked::new(launch, options).workload(workload)
 }
 
 /// The plan of a workload on this machine, and its warnings.

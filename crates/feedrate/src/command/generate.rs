@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::launch::{decided, together};
 use crate::resolve::{self, Resolved, resolve};
 use crate::{messages, room};
-use clap::Args;
+use clap::{ArgMatches, Args};
 use feedrate_data::generate::Generated;
 use feedrate_report::output::Schema;
 use feedrate_run::comm::Comm;
@@ -33,8 +33,11 @@ pub(super) struct GenerateArguments {
 }
 
 /// Make what is missing.
-pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<Exit> {
-    let asked = || resolve::asked(&arguments.data, &arguments.launch, []);
+pub(crate) fn generate(
+    arguments: &GenerateArguments,
+    matches: &ArgMatches,
+) -> anyhow::Result<Exit> {
+    let asked = || resolve::asked(&arguments.data, &arguments.launch, matches);
     together(&arguments.launch, asked, |comm, signals| generate_on(comm, &arguments.data, signals))
 }
 

@@ -210,22 +210,14 @@ impl Arguments {
             format!("is the storage mounted? A new folder: `{}`", bash::command(&words)),
         )
     }
-
-    /// The name of a command that makes its runs by itself, one at a time.
-    fn lone(&self) -> Option<&'static str> {
-        match &self.command {
-            Command::Scale(_) => Some("scale"),
-            Command::Tune(_) => Some("tune"),
-            Command::Diagnose(_) => Some("diagnose"),
-            Command::Advise(_) => Some("advise"),
-            _ => None,
-        }
-    }
 }
+
+/// Commands that make their runs by themselves, one at a time.
+const LONE: [&str; 4] = ["scale", "tune", "diagnose", "advise"];
 
 /// Do what was asked; `matches` tell what of it the user gave, and what is a default.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
-    if let Some(command) = arguments.lone()
+    if let Some(command) = matches.subcommand_name().filter(|name| LONE.contains(name))
         && let Some(exit) = launch::refuse_company(command)?
     {
         return Ok(exit);
@@ -240,9 +232,9 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     match &arguments.command {
         Command::Run(a) => {
             sweep::refuse_several(a, innermost(matches))?;
-            run::run(a)
+            run::run(a, innermost(matches))
         }
-        Command::Generate(a) => generate::generate(a),
+        Command::Generate(a) => generate::generate(a, innermost(matches)),
         Command::Scan(a) => scan::scan(a),
         Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Import(a) => import::import(a),

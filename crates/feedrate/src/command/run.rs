@@ -14,7 +14,7 @@ use crate::resolve::{self, Resolved, unheeded_words};
 use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
 use crate::{messages, room};
-use clap::Args;
+use clap::{ArgMatches, Args};
 use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::{AskedData, Record, StudyRun};
@@ -83,18 +83,6 @@ pub(super) struct RunArguments {
 }
 
 impl RunArguments {
-    /// Those that all processes have to agree on, beside the workload's.
-    fn options(&self) -> [(&'static str, Option<String>); 6] {
-        [
-            ("--results", resolve::text(self.results.as_deref())),
-            ("--run-dir", resolve::text(self.run_dir.as_deref())),
-            ("--cold", Some(self.cache.cold.to_string())),
-            ("--warm", Some(self.cache.warm.to_string())),
-            ("--verify", Some(self.verify.to_string())),
-            ("--trace", resolve::text(self.trace.as_deref())),
-        ]
-    }
-
     /// With options that stand for keys as such, and words told apart.
     pub(super) fn with_overrides(&self) -> anyhow::Result<Self> {
         let mut own = self.clone();
@@ -145,8 +133,8 @@ impl RunArguments {
     }
 }
 
-/// Run a workload.
-pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
+/// Run a workload; `matches` tell what its processes have to agree on.
+pub(super) fn run(arguments: &RunArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = &arguments.with_overrides()?;
     if arguments.dry_run {
         return plan::dry_run(&arguments.data, arguments.request(1));
@@ -154,7 +142,7 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     if let Some(file) = &arguments.write_yaml {
         refuse_there(file, None)?;
     }
-    let asked = || resolve::asked(&arguments.data, &arguments.launch, arguments.options());
+    let asked = || resolve::asked(&arguments.data, &arguments.launch, matches);
     together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, signals))
 }
 
