@@ -53,10 +53,7 @@ impl OpenDataset {
         plan: &Plan,
         engine: &'static dyn engine::Engine,
     ) -> Result<Box<dyn Storage>, StorageError> {
-        match &self.names {
-            Some(names) => open_named(plan, &self.folder, names, Some(engine)),
-            None => storage::open_by(&plan.storage.kind, &self.folder, engine),
-        }
+        open(plan, &self.folder, self.names.as_deref(), Some(engine))
     }
 }
 
@@ -134,20 +131,22 @@ fn choose_foreign(
             format!("set `dataset.num_files_train={}`, or give a folder of those alone", there[0]),
         );
     }
-    let files = open_named(plan, root, names, None)?;
+    let files = open(plan, root, Some(names), None)?;
     let probed_files = probe(plan, &*files, root, Some(there))?;
     Ok(Choice { probed_files, names: Some(names.into()), ..chosen })
 }
 
-/// The files of an index below `root`.
-fn open_named(
+/// The plan's storage, rooted at `folder`; its files by the index `names` where they have other names than the plan's.
+fn open(
     plan: &Plan,
-    root: &Path,
-    names: &Path,
+    folder: &Path,
+    names: Option<&Path>,
     engine: Option<&'static dyn engine::Engine>,
 ) -> Result<Box<dyn Storage>, StorageError> {
-    let inner = storage::open_by(&plan.storage.kind, root, engine.unwrap_or(engine::ENGINES[0]))?;
-    Ok(Box::new(NamedFiles::new(inner, FileIndex::open(names)?, &plan.dataset)))
+    let engine = engine.unwrap_or(engine::ENGINES[0]);
+    let files = storage::open_by(&plan.storage.kind, folder, engine)?;
+    let Some(names) = names else { return Ok(files) };
+    Ok(Box::new(NamedFiles::new(files, FileIndex::open(names)?, &plan.dataset)))
 }
 
 /// Refuse ways of reading that files of others cannot be read in.
@@ -251,10 +250,8 @@ pub(crate) fn ready(
         lock = None;
     }
     // Not before the lock, for the folder may have been another's until then.
-    let storage: Arc<dyn Storage> = Arc::from(match &choice.names {
-        Some(names) => open_named(plan, folder, names, engine_of(plan))?,
-        None => open(plan, folder)?,
-    });
+    let names = choice.names.as_deref();
+    let storage: Arc<dyn Storage> = Arc::from(open(plan, folder, names, engine_of(plan))?);
     if choice.incomplete && !is_in_folder(plan) {
         generated = generate(&*storage)?;
     }
@@ -391,15 +388,6 @@ fn made_on(all: Vec<(Generated, Option<DropMark>)>) -> Vec<MadeOn> {
         }
     }
     machines
-}
-
-/// The plan's storage, rooted at `folder`.
-fn open(plan: &Plan, folder: &Path) -> Result<Box<dyn Storage>, StorageError> {
-    let kind = &plan.storage.kind;
-    match engine_of(plan) {
-        Some(engine) => storage::open_by(kind, folder, engine),
-        None => storage::open(kind, folder),
-    }
 }
 
 /// Whether datasets lie in folders, side by side.
