@@ -51,31 +51,18 @@ pub(super) fn found(
     if !dataset::needs_files(plan, &*storage) {
         return Ok(Choice { folder, ..Choice::default() });
     }
-    let mut misfit = None;
     let manifest = match Manifest::read(&*storage) {
         // Somebody else's file of that name says nothing of the others.
         Err(DatasetError::Strangers { .. }) => None,
         read => read?,
     };
-    let fits = manifest.as_ref().is_some_and(|manifest| {
-        manifest.state == State::Complete && manifest.differences(&plan.dataset).is_empty()
-    });
-    if fits {
+    if manifest.as_ref().is_some_and(|manifest| misfit(manifest, &plan.dataset).is_none()) {
         return Ok(Choice { folder, ..Choice::default() });
     }
     let whole = name_all(plan, &*storage, root, warnings)?;
-    if let Some(manifest) = manifest {
-        let differences = manifest.differences(&whole);
-        let why = if differences.is_empty() {
-            "its generation was broken off".to_string()
-        } else {
-            differences.join("; ")
-        };
-        if !differences.is_empty() || manifest.state != State::Complete {
-            let root = root.display();
-            misfit = Some(format!("the dataset in `{root}` was made for other settings: {why}"));
-        }
-    }
+    let misfit = manifest.and_then(|manifest| misfit(&manifest, &whole)).map(|why| {
+        format!("the dataset in `{}` was made for other settings: {why}", root.display())
+    });
     if plan.evaluation.is_none() {
         plan.dataset.files_eval = 0;
     }
@@ -89,6 +76,16 @@ pub(super) fn found(
         None => probed?,
     };
     Ok(Choice { folder, foreign: true, probed_files, ..Choice::default() })
+}
+
+/// Reason why what `manifest` describes is not the whole of `dataset`.
+fn misfit(manifest: &Manifest, dataset: &DatasetPlan) -> Option<String> {
+    let differences = manifest.differences(dataset);
+    match manifest.state {
+        State::Complete if differences.is_empty() => None,
+        _ if differences.is_empty() => Some("its generation was broken off".into()),
+        _ => Some(differences.join("; ")),
+    }
 }
 
 /// Where there are more files than `plan` uses, DLIO takes the first by name, and says so. Returns the dataset of all files.
