@@ -6,7 +6,7 @@ use crate::{logs, messages, threads};
 use clap::Args;
 use feedrate_analysis::compare::{
     ComparedResponse, Comparison, Differing, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
-    Runs, Side, SideDoubt, alike::KEYS, compare as compare_runs, same_run, sides,
+    Side, SideDoubt, alike::KEYS, compare as compare_runs, same_run, sides,
 };
 use feedrate_analysis::precision;
 use feedrate_measure::doubt::Severity;
@@ -46,11 +46,11 @@ pub(super) struct CompareArguments {
     #[arg(long = "response", value_name = "NAME")]
     responses: Vec<String>,
     /// Test that A and B are the same within this share [default: 2%].
-    #[arg(long, value_name = "SHARE", conflicts_with = "no_worse_than")]
-    within: Option<String>,
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "no_worse_than")]
+    within: Option<f64>,
     /// Test that B is not worse than A by more than this share.
-    #[arg(long, value_name = "SHARE")]
-    no_worse_than: Option<String>,
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    no_worse_than: Option<f64>,
     /// Pair the runs of A and B: those of the same block and replicate of a study, else in the order of their start.
     #[arg(long)]
     paired: bool,
@@ -94,21 +94,24 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         arguments.refuse_questions()?;
         return compare_logs(&arguments.a, &arguments.b, arguments.json);
     }
-    let asked_for = responses(&arguments.responses)?;
-    let question = question(arguments)?;
+    let named = arguments.responses.iter().map(|name| Metric::find(name));
+    let responses: Vec<&Metric> = named.collect::<Result<_, _>>().map_err(UsageError::from)?;
+    let question = match arguments.no_worse_than {
+        Some(margin) => Question::NoWorseThan(margin),
+        None => Question::Within(arguments.within.unwrap_or(WITHIN)),
+    };
     let pairing = if arguments.paired { Pairing::InTurns } else { Pairing::None };
     let across: Vec<&str> = arguments.across.iter().map(String::as_str).collect();
     check_across(&across)?;
-    let (a, b) = load(arguments)?;
+    let (a, b) = sides(&arguments.a, &arguments.b, threads()).map_err(UsageError::from)?;
     if let Some((one, other)) = same_run(&a, &b) {
-        return Err(UsageError::new(
+        return refuse(
             format!("`{}` and `{}` are one and the same run", one.display(), other.display()),
             "give runs that were made apart: a run differs from itself in nothing",
-        )
-        .into());
+        );
     }
-    let responses = if asked_for.is_empty() { MAIN_RESPONSES.to_vec() } else { asked_for };
-    let found = compare_runs(a, b, &responses, question, pairing, &across);
+    let responses = if responses.is_empty() { &MAIN_RESPONSES[..] } else { &responses };
+    let found = compare_runs(a, b, responses, question, pairing, &across);
     if arguments.json {
         let mut object = serde_json::to_value(&found)?;
         object["a"] = json!(arguments.a);
@@ -127,10 +130,6 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     Ok(if found.is_met() { Exit::Fine } else { otherwise })
 }
 
-fn responses(names: &[String]) -> Result<Vec<&'static Metric>, UsageError> {
-    names.iter().map(|name| Ok(Metric::find(name)?)).collect()
-}
-
 fn check_across(across: &[&str]) -> Result<(), UsageError> {
     match across.iter().find(|name| !KEYS.iter().any(|key| key.is_named(&[name]))) {
         None => Ok(()),
@@ -143,22 +142,8 @@ fn check_across(across: &[&str]) -> Result<(), UsageError> {
     }
 }
 
-fn question(arguments: &CompareArguments) -> Result<Question, UsageError> {
-    match (&arguments.no_worse_than, &arguments.within) {
-        (Some(text), _) => Ok(Question::NoWorseThan(share("--no-worse-than", text)?)),
-        (None, Some(text)) => Ok(Question::Within(share("--within", text)?)),
-        (None, None) => Ok(Question::Within(WITHIN)),
-    }
-}
-
-fn share(option: &str, text: &str) -> Result<f64, UsageError> {
-    precision::share(text).ok_or_else(|| {
-        UsageError::new(format!("`{option} {text}` is no share"), "write `2%` or `0.02`")
-    })
-}
-
-fn load(arguments: &CompareArguments) -> anyhow::Result<(Runs, Runs)> {
-    Ok(sides(&arguments.a, &arguments.b, threads()).map_err(UsageError::from)?)
+fn share(text: &str) -> Result<f64, &'static str> {
+    precision::share(text).ok_or("write a share above 0 and below 1 as `2%` or `0.02`")
 }
 
 fn asked(question: Question) -> String {

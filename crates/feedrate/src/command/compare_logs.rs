@@ -1,6 +1,6 @@
 //! `feedrate compare` where a side is a log of a real job: how alike the access patterns are.
 
-use crate::exit::{Exit, UsageError, refuse};
+use crate::exit::{Exit, refuse};
 use crate::logs;
 use crate::{messages, text};
 use feedrate_analysis::likeness::{PatternComparison, compare_patterns};
@@ -43,11 +43,10 @@ fn side(path: &Path) -> anyhow::Result<(&'static str, Record)> {
         );
     };
     if record.epochs.iter().flat_map(|epoch| &epoch.accelerators).all(|own| own.io.reads == 0) {
-        return Err(UsageError::new(
+        return refuse(
             format!("`{}` has counted no reads", path.display()),
             "give a run that read files, or a log of the loop that was watched",
-        )
-        .into());
+        );
     }
     Ok(("run", record))
 }

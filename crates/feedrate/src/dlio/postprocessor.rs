@@ -1,6 +1,6 @@
 //! `dlio_postprocessor`: DLIO's arguments, and its report of a run in a folder of ours or of DLIO's.
 
-use crate::exit::{Exit, UsageError, refuse};
+use crate::exit::{Exit, refuse};
 use crate::messages;
 use crate::output::write_or_print;
 use crate::results::file_name;
@@ -120,11 +120,7 @@ pub(crate) fn record_in(folder: &Path, hydra: Option<&Path>) -> anyhow::Result<R
     }
     if !folder.is_dir() {
         let message = format!("`{}` is no folder", folder.display());
-        return Err(UsageError::new(
-            message,
-            "give the folder of a run, with `summary.json` in it",
-        )
-        .into());
+        return refuse(message, "give the folder of a run, with `summary.json` in it");
     }
     let imported = import::load_dlio_with(folder, hydra);
     let Some(record) = imported.record else {

@@ -224,7 +224,7 @@ fn bad_usage_is_refused() {
     for (arguments, words) in [
         (&["nowhere", "empty"][..], &["`nowhere`", "hint:"][..]),
         (&["empty", "empty"], &["holds no result"]),
-        (&["empty", "empty", "--within", "2"], &["`--within 2`", "`2%`"]),
+        (&["empty", "empty", "--within", "2"], &["'2' for '--within <SHARE>'", "`2%`"]),
         (&["empty", "empty", "--response", "speed"], &["no response `speed`", "duration_s"]),
         (&["empty", "empty", "--within", "1%", "--no-worse-than", "1%"], &["cannot be used with"]),
     ] {
