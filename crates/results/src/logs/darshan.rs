@@ -2,7 +2,7 @@
 //! are of the counters; DXT tells which bytes, when, and how many at a time.
 
 use super::lines::Lines;
-use super::tally::{CallTime, Caller, Tally, add_ns};
+use super::tally::{Caller, FileCall, Tally, add_ns};
 use super::{Input, LogError, LogKind, LogPart};
 use feedrate_measure::record::access::BINS;
 use std::collections::{HashMap, HashSet};
@@ -71,8 +71,9 @@ impl FileCounters {
     }
 }
 
-struct DarshanReader<'a> {
-    tally: &'a mut Tally,
+#[derive(Default)]
+struct DarshanReader {
+    tally: Tally,
     counters: FileCounters,
     /// First rank of this log among those of all.
     first_rank: u32,
@@ -99,25 +100,8 @@ struct DarshanReader<'a> {
     went_back: HashSet<u32>,
 }
 
-fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
-    let mut reader = DarshanReader {
-        tally,
-        counters: FileCounters::default(),
-        first_rank: 0,
-        ranks: 1,
-        rank_of_process: HashMap::new(),
-        forked: None,
-        logs: 0,
-        start_ns: 0,
-        starts_ns: Vec::new(),
-        next_rank: 0,
-        told_ranks: 0,
-        is_of_segments: false,
-        file: None,
-        understood: 0,
-        written: HashSet::new(),
-        went_back: HashSet::new(),
-    };
+fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
+    let mut reader = DarshanReader { ranks: 1, ..DarshanReader::default() };
     reader.tally.no_data_hint = NO_DATA;
     for part in parts {
         reader.is_of_segments = part.name == SEGMENTS;
@@ -131,7 +115,7 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
             reader.line(&line);
         }
         reader.flush();
-        lines.tell(reader.tally);
+        lines.tell(&mut reader.tally);
     }
     if reader.understood == 0 {
         return Err(LogError::new(
@@ -139,7 +123,7 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
             "record it with Darshan's module POSIX, and with `DXT_ENABLE_IO_TRACE=1` for the order of reads",
         ));
     }
-    let DarshanReader { tally, told_ranks, went_back, .. } = reader;
+    let DarshanReader { mut tally, told_ranks, went_back, .. } = reader;
     tally.has_ranks(told_ranks);
     tally.compare_with_segments();
     let shared = tally.files_at_a_time().map_or(went_back.len(), |files| files.len());
@@ -148,14 +132,14 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
         "that threads may share: Darshan tells their reads as those of one, which look out of order and like more epochs",
         shared as u64,
     );
-    Ok(())
+    Ok(tally)
 }
 
 fn number(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-impl DarshanReader<'_> {
+impl DarshanReader {
     fn line(&mut self, line: &str) {
         if let Some(words) = line.strip_prefix("# DXT, file_id: ") {
             let name = words.split_once("file_name: ").map(|halves| halves.1);
@@ -320,7 +304,7 @@ impl DarshanReader<'_> {
         let (thread, is_first) = self.forked.map_or((0, None), |log| (log, Some(false)));
         let caller = Caller { rank, thread, is_first };
         let ns = Some(end_ns.saturating_sub(start_ns));
-        let at = CallTime { start_ns: self.start_ns + start_ns, ns };
-        self.tally.segment(caller, file, offset, bytes, at);
+        let call = FileCall { caller, file, start_ns: self.start_ns + start_ns, ns };
+        self.tally.segment(call, offset, bytes);
     }
 }

@@ -1,9 +1,8 @@
 //! DFTracer's `.pfw` and `.pfw.gz`, and traces of our own: an event a line, in JSON.
 
 use super::lines::Lines;
-use super::tally::{CallTime, Caller, ReadCall, Tally};
+use super::tally::{Caller, FileCall, Position, Tally};
 use super::{Input, LogError, LogKind, LogPart};
-use feedrate_measure::record::access::Follows;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 
@@ -22,17 +21,12 @@ const OPEN_MAX: usize = 1 << 16;
 const HEAD_LINES: usize = 64;
 const TIME_MAX: f64 = (1_u64 << 62) as f64;
 
-/// A file that a thread has open.
 #[derive(Default)]
-struct OpenFile {
-    offset: Option<u64>,
-    last_end: Option<u64>,
-}
-
-struct EventReader<'a> {
-    tally: &'a mut Tally,
+struct EventReader {
+    tally: Tally,
     names: HashMap<String, (Option<u32>, String)>,
-    open: HashMap<(u64, u32), OpenFile>,
+    /// Files that threads have open.
+    open: HashMap<(u64, u32), Position>,
     /// Who began a process, and with which command.
     starts: HashMap<u64, (u64, String)>,
     ranks: HashMap<u64, u32>,
@@ -41,16 +35,8 @@ struct EventReader<'a> {
     understood: u64,
 }
 
-fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
-    let mut reader = EventReader {
-        tally,
-        names: HashMap::new(),
-        open: HashMap::new(),
-        starts: HashMap::new(),
-        ranks: HashMap::new(),
-        unit_ns: 1e3,
-        understood: 0,
-    };
+fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
+    let mut reader = EventReader { unit_ns: 1e3, ..EventReader::default() };
     let mut opened = Vec::new();
     for part in parts {
         let (mut lines, mut head) = (Lines::new(part.text), VecDeque::new());
@@ -68,7 +54,7 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
         {
             reader.line(&line);
         }
-        lines.tell(reader.tally);
+        lines.tell(&mut reader.tally);
     }
     if reader.understood == 0 {
         return Err(LogError::new(
@@ -76,7 +62,7 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
             "record it with `DFTRACER_ENABLE=1 DFTRACER_INC_METADATA=1`, which tells the names and lengths of reads",
         ));
     }
-    Ok(())
+    Ok(reader.tally)
 }
 
 fn event(line: &str) -> Option<Value> {
@@ -94,7 +80,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-impl EventReader<'_> {
+impl EventReader {
     fn start(&mut self, line: &str) {
         let Some(event) = event(line).filter(|event| event["name"] == "start") else { return };
         let process = [&event["pid"], &event["args"]["ppid"]].map(Value::as_u64);
@@ -162,7 +148,6 @@ impl EventReader<'_> {
             .unwrap_or(start_ns);
         let ns =
             number(&event["dur"]).filter(|&dur| dur >= 0.0).map(|dur| (dur * self.unit_ns) as u64);
-        let at = CallTime { start_ns, ns };
         let root = self.root(pid);
         let next = self.ranks.len() as u32;
         let caller = Caller {
@@ -170,6 +155,7 @@ impl EventReader<'_> {
             thread: tid,
             is_first: Some(pid == root && tid == pid),
         };
+        let call = FileCall { caller, file, start_ns, ns };
         let returned = number(&arguments["ret"]);
         if returned.is_some_and(|returned| returned < 0.0) {
             return;
@@ -177,8 +163,8 @@ impl EventReader<'_> {
         let name = name.trim_start_matches('_');
         if name.starts_with("open") || name.starts_with("fopen") {
             if !is_for_writing(arguments) {
-                self.tally.opened(caller, file, &path, at);
-                self.keep((tid, file), OpenFile { offset: Some(0), last_end: None });
+                self.tally.opened(call, &path);
+                self.keep((tid, file), Position { offset: Some(0), last_end: None });
             }
         } else if ["read", "pread", "fread"].iter().any(|read| name.starts_with(read))
             && name != "readlink"
@@ -195,19 +181,22 @@ impl EventReader<'_> {
                     .lose("read", "without a length: record with DFTRACER_INC_METADATA=1");
             };
             let place = if name.starts_with('p') { number(&arguments["offset"]) } else { None };
-            self.read(caller, file, (returned * size) as u64, place.map(|place| place as u64), at);
+            let mut position = self.open.remove(&(tid, file)).unwrap_or_default();
+            let read = position.read((returned * size) as u64, place.map(|place| place as u64));
+            self.keep((tid, file), position);
+            self.tally.read(call, read);
         } else {
             if name.contains("seek") {
                 let offset = returned.map(|returned| returned as u64);
                 let last_end = self.open.remove(&(tid, file)).and_then(|open| open.last_end);
                 let offset = if name.starts_with('f') { None } else { offset };
-                self.keep((tid, file), OpenFile { offset, last_end });
+                self.keep((tid, file), Position { offset, last_end });
             } else if name.starts_with("close") || name.starts_with("fclose") {
                 self.open.remove(&(tid, file));
             } else if name.starts_with("mmap") {
                 self.tally.lose("mapping", "of a file: how much of it was read is not in the log");
             }
-            self.tally.looked(caller, file, at);
+            self.tally.looked(call);
         }
     }
 
@@ -228,24 +217,10 @@ impl EventReader<'_> {
         Some(((*file)?, path.clone()))
     }
 
-    fn keep(&mut self, key: (u64, u32), open: OpenFile) {
+    fn keep(&mut self, key: (u64, u32), position: Position) {
         if self.open.len() < OPEN_MAX || self.open.contains_key(&key) {
-            self.open.insert(key, open);
+            self.open.insert(key, position);
         }
-    }
-
-    fn read(&mut self, caller: Caller, file: u32, bytes: u64, place: Option<u64>, at: CallTime) {
-        let key = (caller.thread, file);
-        let mut open = self.open.remove(&key).unwrap_or_default();
-        let offset = place.or(open.offset);
-        let end = offset.map(|offset| offset.saturating_add(bytes));
-        let follows = offset.map_or(Follows::Nothing, |offset| Follows::new(open.last_end, offset));
-        open.last_end = end.or(open.last_end);
-        if place.is_none() {
-            open.offset = end;
-        }
-        self.keep(key, open);
-        self.tally.read(caller, file, ReadCall { bytes, offset, follows }, at);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lines of a log, one at a time and none longer than a bound: the rest of a longer one is passed over.
 
 use super::tally::Tally;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 /// Bytes of a line that are looked at.
 const LINE_BYTES_MAX: usize = 64 << 10;
@@ -26,33 +26,27 @@ impl<'a> Lines<'a> {
     /// The next line without its end; what is no UTF-8 is replaced. `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<String>> {
         self.line.clear();
-        let (mut has_any, mut is_cut) = (false, false);
-        loop {
-            let buffer = match self.text.fill_buf() {
-                // What was compressed and broken off, or damaged, ends here.
-                Err(error) if IN_TEXT.contains(&error.kind()) => {
-                    self.is_broken = true;
-                    break;
-                }
-                other => other?,
-            };
-            if buffer.is_empty() {
-                break;
-            }
-            has_any = true;
-            let end = buffer.iter().position(|&byte| byte == b'\n');
-            let (piece, used) =
-                (&buffer[..end.unwrap_or(buffer.len())], end.map_or(buffer.len(), |end| end + 1));
-            let room = LINE_BYTES_MAX - self.line.len();
-            is_cut |= piece.len() > room;
-            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
-            self.text.consume(used);
-            if end.is_some() {
-                break;
-            }
+        match self.read_line() {
+            // What was compressed and broken off, or damaged, ends here.
+            Err(error) if IN_TEXT.contains(&error.kind()) => self.is_broken = true,
+            other => other?,
         }
-        self.cut += u64::from(is_cut);
-        Ok(has_any.then(|| String::from_utf8_lossy(&self.line).into_owned()))
+        if self.line.is_empty() {
+            return Ok(None);
+        }
+        let text = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        Ok(Some(String::from_utf8_lossy(text).into_owned()))
+    }
+
+    fn read_line(&mut self) -> io::Result<()> {
+        let most = LINE_BYTES_MAX + 1;
+        self.text.by_ref().take(most as u64).read_until(b'\n', &mut self.line)?;
+        if self.line.len() == most && !self.line.ends_with(b"\n") {
+            self.cut += 1;
+            self.line.truncate(LINE_BYTES_MAX);
+            self.text.skip_until(b'\n')?;
+        }
+        Ok(())
     }
 
     /// Tell what of the text was not looked at.

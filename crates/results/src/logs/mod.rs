@@ -34,7 +34,7 @@ pub struct LogKind {
     pub input: Input,
     /// Whether a log of this file name and beginning is one.
     pub is: fn(&str, &str) -> bool,
-    read: fn(Vec<LogPart>, &mut Tally) -> Result<(), LogError>,
+    read: fn(Vec<LogPart>) -> Result<Tally, LogError>,
 }
 
 /// How the text of a log is had.
@@ -115,8 +115,7 @@ impl LogKind {
     /// # Errors
     /// It is none of this kind, or no data is read in it.
     pub fn import(&self, parts: Vec<LogPart>) -> Result<ImportedLog, LogError> {
-        let mut tally = Tally::new();
-        (self.read)(parts, &mut tally)?;
+        let mut tally = (self.read)(parts)?;
         let (record, job) = job::sum_up(&mut tally)?;
         Ok(ImportedLog { kind: self.name, record, job, lost: tally.take_lost() })
     }

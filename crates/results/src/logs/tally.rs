@@ -36,16 +36,42 @@ pub(super) struct Caller {
     pub(super) is_first: Option<bool>,
 }
 
-/// When a call was made, from any beginning; its length where that is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CallTime {
+/// A call on a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileCall {
+    pub(super) caller: Caller,
+    pub(super) file: u32,
+    /// When it began, from any beginning.
     pub(super) start_ns: u64,
+    /// How long it took; `None` where that is not known.
     pub(super) ns: Option<u64>,
 }
 
-impl CallTime {
+impl FileCall {
     fn end_ns(self) -> u64 {
         self.start_ns.saturating_add(self.ns.unwrap_or(0))
+    }
+}
+
+/// Where a reader stands in an open file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Position {
+    /// Where the next read begins; `None` where that is not known.
+    pub(super) offset: Option<u64>,
+    pub(super) last_end: Option<u64>,
+}
+
+impl Position {
+    /// `bytes` are read at `place`, or else from here on.
+    pub(super) fn read(&mut self, bytes: u64, place: Option<u64>) -> ReadCall {
+        let offset = place.or(self.offset);
+        let end = offset.map(|offset| offset.saturating_add(bytes));
+        let follows = offset.map_or(Follows::Nothing, |offset| Follows::new(self.last_end, offset));
+        self.last_end = end.or(self.last_end);
+        if place.is_none() {
+            self.offset = end;
+        }
+        ReadCall { bytes, offset, follows }
     }
 }
 
@@ -80,10 +106,9 @@ pub(super) struct FileKind {
     pub(super) mapped_bytes: u64,
     /// Reads that were told one by one beside the counters.
     segments: u64,
+    /// Those that are not in `reads` yet.
     ranges: Vec<FileRange>,
     reads: FileReads,
-    files_read: Option<FilesRead>,
-    are_ranges_known: bool,
 }
 
 /// All that a log told.
@@ -103,8 +128,8 @@ pub(super) struct Tally {
     pub(super) no_data_hint: &'static str,
 }
 
-impl Tally {
-    pub(super) fn new() -> Self {
+impl Default for Tally {
+    fn default() -> Self {
         Tally {
             numbers: HashMap::new(),
             files: Vec::new(),
@@ -118,7 +143,9 @@ impl Tally {
             no_data_hint: "record the training while it reads, with the processes that it starts",
         }
     }
+}
 
+impl Tally {
     /// Count something that does not come through.
     pub(super) fn lose(&mut self, noun: &'static str, why: &'static str) {
         self.lose_many(noun, why, 1);
@@ -173,8 +200,6 @@ impl Tally {
                     segments: 0,
                     ranges: Vec::new(),
                     reads: FileReads::new(1),
-                    files_read: None,
-                    are_ranges_known: true,
                 });
                 self.kinds.len() - 1
             }
@@ -188,24 +213,23 @@ impl Tally {
     }
 
     /// A file was opened to be read.
-    pub(super) fn opened(&mut self, caller: Caller, file: u32, name: &str, at: CallTime) {
-        let Some((io, _)) = self.call(caller, file, at) else { return };
+    pub(super) fn opened(&mut self, call: FileCall, name: &str) {
+        let Some(io) = self.call(call) else { return };
         io.opens += 1;
-        if let Some(ns) = at.ns {
+        if let Some(ns) = call.ns {
             add_ns(&mut io.open_ns, ns);
             io.open_latency.record(ns);
         }
-        let facts = &mut self.files[file as usize];
-        facts.opens = facts.opens.saturating_add(1);
-        if let Some(reader) = self.reader(caller, file) {
+        self.opened_times(call.file, 1);
+        if let Some(reader) = self.reader(call) {
             reader.opened(name);
         }
     }
 
     /// A call on an open file that reads nothing: seek, length, close.
-    pub(super) fn looked(&mut self, caller: Caller, file: u32, at: CallTime) {
-        if let Some((io, _)) = self.call(caller, file, at) {
-            add_ns(&mut io.open_ns, at.ns.unwrap_or(0));
+    pub(super) fn looked(&mut self, call: FileCall) {
+        if let Some(io) = self.call(call) {
+            add_ns(&mut io.open_ns, call.ns.unwrap_or(0));
         }
     }
 
@@ -216,29 +240,35 @@ impl Tally {
     }
 
     /// A file was mapped into memory.
-    pub(super) fn mapped(&mut self, caller: Caller, file: u32, bytes: u64, at: CallTime) {
-        self.looked(caller, file, at);
-        let kind = usize::from(self.files[file as usize].kind);
-        self.kinds[kind].mapped_bytes += bytes.min(CALL_BYTES_MAX);
+    pub(super) fn mapped(&mut self, call: FileCall, bytes: u64) {
+        self.looked(call);
+        self.kind(call.file).mapped_bytes += bytes.min(CALL_BYTES_MAX);
     }
 
     /// A file was read.
-    pub(super) fn read(&mut self, caller: Caller, file: u32, read: ReadCall, at: CallTime) {
+    pub(super) fn read(&mut self, call: FileCall, read: ReadCall) {
         let ReadCall { bytes, offset, follows } = read;
-        if bytes > CALL_BYTES_MAX || offset.is_some_and(|offset| offset > OFFSET_MAX) {
-            return self.lose("read", "of more than a file can hold");
+        if self.is_impossible(bytes, offset) {
+            return;
         }
-        let Some((io, _)) = self.call(caller, file, at) else { return };
+        let Some(io) = self.call(call) else { return };
         io.reads += 1;
         io.read_bytes += bytes;
         io.access.read(bytes, follows);
-        if let Some(ns) = at.ns {
+        if let Some(ns) = call.ns {
             add_ns(&mut io.read_ns, ns);
             add_ns(&mut io.size_ns[bin(bytes)], ns);
             io.read_latency.record(ns);
         }
-        self.read_by(caller.rank, file, bytes);
-        self.place(caller, file, offset, bytes, at);
+        self.read_by(call.caller.rank, call.file, bytes);
+        self.place(call, offset, bytes);
+    }
+
+    /// Whether a read is of more than a file can hold, which is told.
+    fn is_impossible(&mut self, bytes: u64, offset: Option<u64>) -> bool {
+        let is_impossible = bytes > CALL_BYTES_MAX || offset.is_some_and(|at| at > OFFSET_MAX);
+        self.lose_many("read", "of more than a file can hold", u64::from(is_impossible));
+        is_impossible
     }
 
     /// So much of a file was read by a rank.
@@ -253,33 +283,24 @@ impl Tally {
     }
 
     /// A read that counters have counted.
-    pub(super) fn segment(
-        &mut self,
-        caller: Caller,
-        file: u32,
-        offset: u64,
-        bytes: u64,
-        at: CallTime,
-    ) {
-        if bytes > CALL_BYTES_MAX || offset > OFFSET_MAX {
-            return self.lose("read", "of more than a file can hold");
+    pub(super) fn segment(&mut self, call: FileCall, offset: u64, bytes: u64) {
+        if !self.is_impossible(bytes, Some(offset)) && self.call(call).is_some() {
+            self.kind(call.file).segments += 1;
+            self.place(call, Some(offset), bytes);
         }
-        let Some((_, kind)) = self.call(caller, file, at) else { return };
-        self.kinds[kind].segments += 1;
-        self.place(caller, file, Some(offset), bytes, at);
     }
 
     /// Where and when something was read.
-    fn place(&mut self, caller: Caller, file: u32, offset: Option<u64>, bytes: u64, at: CallTime) {
+    fn place(&mut self, call: FileCall, offset: Option<u64>, bytes: u64) {
+        let FileCall { caller, file, start_ns, .. } = call;
         let range = offset.and_then(|start| FileRange::new(file, start, bytes, caller.rank));
-        let kind = usize::from(self.files[file as usize].kind);
-        self.kinds[kind].add_range(range, bytes);
+        self.kind(file).add_range(range, bytes);
         self.length(file, offset.unwrap_or(0) + bytes);
         if self.ops >= OPS_MAX {
             return self.lose("read", "too many to tell batches and compute by");
         }
-        let op = Op { start_ns: at.start_ns, end_ns: at.end_ns(), bytes, file, is_new_file: false };
-        if let Some(reader) = self.reader(caller, file) {
+        let op = Op { start_ns, end_ns: call.end_ns(), bytes, file, is_new_file: false };
+        if let Some(reader) = self.reader(call) {
             reader.push(op);
             self.ops += 1;
         }
@@ -298,8 +319,7 @@ impl Tally {
 
     /// Calls on a file were made from one time to another.
     pub(super) fn lasted(&mut self, file: u32, start_ns: u64, end_ns: u64) {
-        let kind = usize::from(self.files[file as usize].kind);
-        self.kinds[kind].lasted(start_ns, end_ns.max(start_ns));
+        self.kind(file).lasted(start_ns, end_ns.max(start_ns));
     }
 
     /// Forget places of reads, but where each read that was counted has been told by itself.
@@ -309,7 +329,7 @@ impl Tally {
             let reads: u64 = kind.ranks.values().map(|io| io.reads).sum();
             if reads != kind.segments {
                 lacking += reads.saturating_sub(kind.segments);
-                (kind.are_ranges_known, kind.ranges) = (false, Vec::new());
+                kind.forget_ranges();
             }
         }
         self.lose_many(
@@ -338,29 +358,27 @@ impl Tally {
 
     /// Counters of the rank for the kind of a file.
     pub(super) fn counters(&mut self, rank: u32, file: u32) -> Option<&mut IoCounters> {
-        let kind = usize::from(self.files[file as usize].kind);
-        let is_new = !self.kinds[kind].ranks.contains_key(&rank);
+        let is_new = !self.kind(file).ranks.contains_key(&rank);
         if is_new && (self.counters >= COUNTERS_MAX || rank >= RANKS_MAX) {
             self.lose("call", "of more ranks than are told apart");
             return None;
         }
         self.counters += usize::from(is_new);
-        Some(self.kinds[kind].ranks.entry(rank).or_default())
+        Some(self.kind(file).ranks.entry(rank).or_default())
     }
 
-    fn call(
-        &mut self,
-        caller: Caller,
-        file: u32,
-        at: CallTime,
-    ) -> Option<(&mut IoCounters, usize)> {
-        let kind = usize::from(self.files[file as usize].kind);
-        self.kinds[kind].lasted(at.start_ns, at.end_ns());
-        Some((self.counters(caller.rank, file)?, kind))
+    fn kind(&mut self, file: u32) -> &mut FileKind {
+        &mut self.kinds[usize::from(self.files[file as usize].kind)]
     }
 
-    fn reader(&mut self, caller: Caller, file: u32) -> Option<&mut ReaderLog> {
-        let key = (self.files[file as usize].kind, caller);
+    /// Counters of the caller's rank for the kind of the file.
+    fn call(&mut self, call: FileCall) -> Option<&mut IoCounters> {
+        self.kind(call.file).lasted(call.start_ns, call.end_ns());
+        self.counters(call.caller.rank, call.file)
+    }
+
+    fn reader(&mut self, call: FileCall) -> Option<&mut ReaderLog> {
+        let key = (self.files[call.file as usize].kind, call.caller);
         if self.readers.len() >= COUNTERS_MAX && !self.readers.contains_key(&key) {
             self.lose("call", "of more threads than are told apart");
             return None;
@@ -376,28 +394,27 @@ impl FileKind {
         self.span_ns = Some((first.min(start_ns), last.max(end_ns)));
     }
 
+    /// Add a range; one that is not known makes all of them unknown.
     fn add_range(&mut self, range: Option<FileRange>, bytes: u64) {
-        if bytes == 0 || !self.are_ranges_known {
+        if bytes == 0 {
             return;
         }
         self.ranges.extend(range);
-        self.are_ranges_known = range.is_some();
-        if self.ranges.len() >= RANGES_MAX || !self.are_ranges_known {
-            self.join_ranges();
+        if range.is_none() {
+            self.forget_ranges();
+        } else if self.ranges.len() >= RANGES_MAX {
+            self.files_read();
         }
     }
 
-    fn join_ranges(&mut self) {
-        self.files_read = self.reads.add([Some(std::mem::take(&mut self.ranges))]);
-        self.are_ranges_known &= self.files_read.is_some();
+    fn forget_ranges(&mut self) {
+        self.ranges = Vec::new();
+        self.reads.add([None]);
     }
 
     /// Files and bytes that were read, each once.
     pub(super) fn files_read(&mut self) -> Option<FilesRead> {
-        if self.are_ranges_known {
-            self.join_ranges();
-        }
-        if self.are_ranges_known { self.files_read.clone() } else { None }
+        self.reads.add([Some(std::mem::take(&mut self.ranges))])
     }
 }
 

@@ -4,7 +4,7 @@ mod darshan_logs;
 
 use self::darshan_logs::{COUNTERS, SEGMENTS};
 use super::job::sum_up;
-use super::tally::{CallTime, Caller, ReadCall, Tally};
+use super::tally::{Caller, FileCall, ReadCall, Tally};
 use super::*;
 use feedrate_measure::metric::{CONSECUTIVE, IN_FLIGHT, SEQUENTIAL, counters_of_run};
 use feedrate_measure::record::access::Follows;

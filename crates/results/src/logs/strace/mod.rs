@@ -5,11 +5,10 @@ mod line;
 mod processes;
 
 use self::line::{SystemCall, TimedLine};
-use self::processes::{Description, Process, Processes};
+use self::processes::{Description, Process, Processes, Shared};
 use super::lines::Lines;
-use super::tally::{CallTime, ReadCall, Tally};
+use super::tally::{FileCall, Position, Tally};
 use super::{Input, LogError, LogKind, LogPart};
-use feedrate_measure::record::access::Follows;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -42,15 +41,8 @@ fn has_call(rest: &str) -> bool {
     line::call(rest).is_some() || rest.ends_with(UNFINISHED) || rest.starts_with("<... ")
 }
 
-fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
-    let mut reader = StraceReader {
-        tally,
-        processes: Processes::default(),
-        unfinished: HashMap::new(),
-        understood: 0,
-        timed_calls: 0,
-        backward: 0,
-    };
+fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
+    let mut reader = StraceReader::default();
     let mut lines = merged(parts)?;
     let mut passed = 0;
     while let Some((own, text)) = lines.next()? {
@@ -59,9 +51,9 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
             None => passed += u64::from(!text.trim().is_empty() && !text.starts_with("strace: ")),
         }
     }
-    let StraceReader { understood, timed_calls, backward, .. } = reader;
+    let StraceReader { mut tally, understood, timed_calls, backward, .. } = reader;
     tally.lose_many("line", "without a time of `strace -ttt`", passed);
-    lines.parts.iter().for_each(|part| part.1.tell(tally));
+    lines.parts.iter().for_each(|part| part.1.tell(&mut tally));
     if understood == 0 || backward * BACKWARD > understood {
         let what = if understood == 0 {
             "no call of `strace` with its time since 1970 is in it"
@@ -74,7 +66,7 @@ fn read(parts: Vec<LogPart>, tally: &mut Tally) -> Result<(), LogError> {
     if timed_calls == 0 {
         tally.lose("log", "without `-T`: time in I/O is not known");
     }
-    Ok(())
+    Ok(tally)
 }
 
 /// Lines of all files of a log, by their times.
@@ -114,8 +106,9 @@ impl MergedLines<'_> {
     }
 }
 
-struct StraceReader<'a> {
-    tally: &'a mut Tally,
+#[derive(Default)]
+struct StraceReader {
+    tally: Tally,
     processes: Processes,
     /// Calls that have begun, with their times.
     unfinished: HashMap<u64, (u64, String)>,
@@ -125,7 +118,21 @@ struct StraceReader<'a> {
     backward: u64,
 }
 
-impl StraceReader<'_> {
+/// A call that a process made, and when.
+#[derive(Clone, Copy)]
+struct MadeCall<'c> {
+    process: &'c Shared<Process>,
+    call: &'c SystemCall<'c>,
+    start_ns: u64,
+}
+
+impl MadeCall<'_> {
+    fn argument(&self, at: usize) -> &str {
+        self.call.arguments.get(at).copied().unwrap_or_default()
+    }
+}
+
+impl StraceReader {
     fn line(&mut self, timed: TimedLine, own: Option<u64>) {
         let TimedLine { pid, ns, rest } = timed;
         let pid = pid.or(own).unwrap_or(0);
@@ -181,40 +188,33 @@ impl StraceReader<'_> {
         if processes::is_fork(call.name) {
             return self.processes.forked(pid, returned, text);
         }
-        let at = CallTime { start_ns, ns: call.ns };
-        self.apply(&process, &call, returned, at);
+        self.apply(MadeCall { process: &process, call: &call, start_ns }, returned);
     }
 
-    fn apply(
-        &mut self,
-        process: &Rc<RefCell<Process>>,
-        call: &SystemCall,
-        returned: i64,
-        at: CallTime,
-    ) {
-        let argument = |at: usize| call.arguments.get(at).copied().unwrap_or_default();
-        let number = |at: usize| line::descriptor(argument(at)).0.map(|value| value as u64);
+    fn apply(&mut self, made: MadeCall, returned: i64) {
+        let MadeCall { process, call, .. } = made;
+        let number = |at: usize| line::descriptor(made.argument(at)).0.map(|value| value as u64);
         match call.name {
-            "open" => self.open(process, call, None, at),
-            "openat" | "openat2" => self.open(process, call, Some(argument(0)), at),
-            "read" | "readv" => self.read(process, argument(0), returned, None, at),
+            "open" => self.open(made, None),
+            "openat" | "openat2" => self.open(made, Some(made.argument(0))),
+            "read" | "readv" => self.read(made, returned as u64, None),
             "pread64" | "pread" | "preadv" | "preadv2" => {
-                self.read(process, argument(0), returned, number(3), at);
+                self.read(made, returned as u64, number(3));
             }
-            "lseek" => self.seek(process, argument(0), returned as u64, argument(2), at),
+            "lseek" => self.seek(made, returned as u64),
             "close" => {
-                self.look(process, argument(0), None, at);
-                let descriptor = line::descriptor(argument(0)).0;
+                self.look(made, None);
+                let descriptor = line::descriptor(made.argument(0)).0;
                 descriptor.map(|number| process.borrow().files.borrow_mut().remove(&number));
             }
             "fstat" | "newfstatat" | "statx" | "fstat64" => {
-                self.look(process, argument(0), length(&call.arguments), at);
+                self.look(made, length(&call.arguments));
             }
-            "dup" | "dup2" | "dup3" => process.borrow().copied(argument(0), returned),
-            "fcntl" if argument(1).starts_with("F_DUPFD") => {
-                process.borrow().copied(argument(0), returned);
+            "dup" | "dup2" | "dup3" => process.borrow().copied(made.argument(0), returned),
+            "fcntl" if made.argument(1).starts_with("F_DUPFD") => {
+                process.borrow().copied(made.argument(0), returned);
             }
-            MAP => self.map(process, argument(4), number(1).unwrap_or(0), at),
+            MAP => self.map(made, number(1).unwrap_or(0)),
             "execve" | "execveat" => self.processes.became(process, &call.arguments),
             "io_uring_enter" | "io_submit" => {
                 self.tally.lose("call", "of io_uring or libaio: what they read is not in the log");
@@ -226,18 +226,12 @@ impl StraceReader<'_> {
         }
     }
 
-    fn open(
-        &mut self,
-        process: &Rc<RefCell<Process>>,
-        call: &SystemCall,
-        folder: Option<&str>,
-        at: CallTime,
-    ) {
+    fn open(&mut self, made: MadeCall, folder: Option<&str>) {
+        let MadeCall { process, call, .. } = made;
         let first = usize::from(folder.is_some());
-        let argument = |at: usize| call.arguments.get(at).copied().unwrap_or_default();
         let Some(number) = call.returned else { return };
         let told = || {
-            let name = line::quoted(argument(first))?;
+            let name = line::quoted(made.argument(first))?;
             let (number, path) = line::descriptor(folder.unwrap_or_default());
             if name.starts_with('/') {
                 return Some(name);
@@ -250,24 +244,25 @@ impl StraceReader<'_> {
             })
         };
         let Some(name) = call.path.clone().or_else(told) else { return };
-        let flags = argument(first + 1);
+        let flags = made.argument(first + 1);
         let is_read =
             !["O_WRONLY", "O_DIRECTORY", "O_PATH"].iter().any(|flag| flags.contains(flag));
         let file = if is_read { self.tally.file(&name) } else { None };
         if let Some(file) = file {
-            let caller = self.processes.caller(process);
-            self.tally.opened(caller, file, &name, at);
+            let call = self.file_call(made, file);
+            self.tally.opened(call, &name);
         }
-        let opened = Description { file, name, offset: Some(0), last_end: None };
+        let position = Position { offset: Some(0), last_end: None };
+        let opened = Description { file, name, position };
         process.borrow().keep(number, Rc::new(RefCell::new(opened)));
     }
 
     /// The open file of a descriptor; of one that was opened before the log began, by the path that `-y` adds.
     fn described(
         &mut self,
-        process: &Rc<RefCell<Process>>,
+        process: &Shared<Process>,
         argument: &str,
-    ) -> Option<Rc<RefCell<Description>>> {
+    ) -> Option<Shared<Description>> {
         let (number, path) = line::descriptor(argument);
         if let Some(known) = process.borrow().find(number?)
             && path.as_ref().is_none_or(|path| known.borrow().is_named(path))
@@ -276,78 +271,51 @@ impl StraceReader<'_> {
         }
         let name = path?;
         let file = self.tally.file(&name);
-        let opened = Description { file, name, offset: None, last_end: None };
+        let opened = Description { file, name, position: Position::default() };
         let opened = Rc::new(RefCell::new(opened));
         process.borrow().keep(number?, opened.clone());
         Some(opened)
     }
 
-    fn read(
-        &mut self,
-        process: &Rc<RefCell<Process>>,
-        descriptor: &str,
-        returned: i64,
-        place: Option<u64>,
-        at: CallTime,
-    ) {
-        let Some(open) = self.described(process, descriptor) else {
-            if !process.borrow().is_whole {
+    fn file_call(&mut self, made: MadeCall, file: u32) -> FileCall {
+        let caller = self.processes.caller(made.process);
+        FileCall { caller, file, start_ns: made.start_ns, ns: made.call.ns }
+    }
+
+    fn read(&mut self, made: MadeCall, bytes: u64, place: Option<u64>) {
+        let Some(open) = self.described(made.process, made.argument(0)) else {
+            if !made.process.borrow().is_whole {
                 self.tally.lose("read", "of a pipe, or of a file whose opening is not in the log");
             }
             return;
         };
         let mut open = open.borrow_mut();
         let Some(file) = open.file else { return };
-        let bytes = returned as u64;
-        let offset = place.or(open.offset);
-        let end = offset.map(|offset| offset.saturating_add(bytes));
-        let follows = match offset {
-            Some(offset) => Follows::new(open.last_end, offset),
-            None => Follows::Nothing,
-        };
-        open.last_end = end.or(open.last_end);
-        if place.is_none() {
-            open.offset = end;
-        }
-        let caller = self.processes.caller(process);
-        self.tally.read(caller, file, ReadCall { bytes, offset, follows }, at);
+        let call = self.file_call(made, file);
+        self.tally.read(call, open.position.read(bytes, place));
     }
 
-    fn seek(
-        &mut self,
-        process: &Rc<RefCell<Process>>,
-        descriptor: &str,
-        place: u64,
-        whence: &str,
-        at: CallTime,
-    ) {
-        let Some(open) = self.described(process, descriptor) else { return };
-        open.borrow_mut().offset = Some(place);
-        let length = (whence == "SEEK_END").then_some(place);
-        self.look(process, descriptor, length, at);
+    fn seek(&mut self, made: MadeCall, place: u64) {
+        let Some(open) = self.described(made.process, made.argument(0)) else { return };
+        open.borrow_mut().position.offset = Some(place);
+        self.look(made, (made.argument(2) == "SEEK_END").then_some(place));
     }
 
     /// A call that reads nothing, and perhaps tells the length of a file.
-    fn look(
-        &mut self,
-        process: &Rc<RefCell<Process>>,
-        descriptor: &str,
-        length: Option<u64>,
-        at: CallTime,
-    ) {
-        let Some(open) = self.described(process, descriptor) else { return };
+    fn look(&mut self, made: MadeCall, length: Option<u64>) {
+        let Some(open) = self.described(made.process, made.argument(0)) else { return };
         if let Some(file) = open.borrow().file {
-            let caller = self.processes.caller(process);
-            self.tally.looked(caller, file, at);
+            let call = self.file_call(made, file);
+            self.tally.looked(call);
             self.tally.length(file, length.unwrap_or(0));
         }
     }
 
-    fn map(&mut self, process: &Rc<RefCell<Process>>, descriptor: &str, bytes: u64, at: CallTime) {
-        let Some(open) = self.described(process, descriptor) else { return };
+    fn map(&mut self, made: MadeCall, bytes: u64) {
+        let Some(open) = self.described(made.process, made.argument(4)) else { return };
         if let Some(file) = open.borrow().file {
-            let caller = self.processes.caller(process);
-            self.tally.mapped(caller, file, bytes, at);
+            let call = self.file_call(made, file);
+            self.tally.mapped(call, bytes);
         }
     }
 }

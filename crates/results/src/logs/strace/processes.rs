@@ -1,6 +1,6 @@
 //! Processes of a strace log: who began whom, which descriptors they share, and which rank of the job they belong to.
 
-use super::super::tally::{Caller, RANKS_MAX};
+use super::super::tally::{Caller, Position, RANKS_MAX};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,9 +15,7 @@ pub(super) struct Description {
     /// `None` of what is no data.
     pub(super) file: Option<u32>,
     pub(super) name: String,
-    /// Where the next read begins; `None` where that is not known.
-    pub(super) offset: Option<u64>,
-    pub(super) last_end: Option<u64>,
+    pub(super) position: Position,
 }
 
 impl Description {
@@ -27,7 +25,9 @@ impl Description {
     }
 }
 
-type Descriptors = Rc<RefCell<HashMap<i64, Rc<RefCell<Description>>>>>;
+pub(super) type Shared<T> = Rc<RefCell<T>>;
+
+type Descriptors = Shared<HashMap<i64, Shared<Description>>>;
 
 /// A process or thread.
 pub(super) struct Process {
@@ -42,11 +42,11 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn find(&self, number: i64) -> Option<Rc<RefCell<Description>>> {
+    pub(super) fn find(&self, number: i64) -> Option<Shared<Description>> {
         self.files.borrow().get(&number).cloned()
     }
 
-    pub(super) fn keep(&self, number: i64, open: Rc<RefCell<Description>>) {
+    pub(super) fn keep(&self, number: i64, open: Shared<Description>) {
         let mut files = self.files.borrow_mut();
         if files.len() < DESCRIPTORS_MAX || files.contains_key(&number) {
             files.insert(number, open);
@@ -66,7 +66,7 @@ impl Process {
 /// Those that are alive.
 #[derive(Default)]
 pub(super) struct Processes {
-    alive: HashMap<u64, Rc<RefCell<Process>>>,
+    alive: HashMap<u64, Shared<Process>>,
     begun: u64,
     /// Ranks by their roots.
     ranks: HashMap<u64, u32>,
@@ -83,7 +83,7 @@ impl Processes {
         self.alive.contains_key(&pid)
     }
 
-    pub(super) fn find(&self, pid: u64) -> Option<Rc<RefCell<Process>>> {
+    pub(super) fn find(&self, pid: u64) -> Option<Shared<Process>> {
         self.alive.get(&pid).cloned()
     }
 
@@ -124,7 +124,7 @@ impl Processes {
 
     /// It runs another program: a rank of its own, but for the processes that Python's loaders start, and helpers of a rank that
     /// reads already.
-    pub(super) fn became(&mut self, process: &Rc<RefCell<Process>>, arguments: &[&str]) {
+    pub(super) fn became(&mut self, process: &Shared<Process>, arguments: &[&str]) {
         let mut process = process.borrow_mut();
         process.is_whole = true;
         let is_helper = self.ranks.contains_key(&process.root)
@@ -140,7 +140,7 @@ impl Processes {
     }
 
     /// Ranks are numbered as they first touch data.
-    pub(super) fn caller(&mut self, process: &Rc<RefCell<Process>>) -> Caller {
+    pub(super) fn caller(&mut self, process: &Shared<Process>) -> Caller {
         let process = process.borrow();
         let next = self.ranks.len() as u32;
         let rank = match self.ranks.get(&process.root) {

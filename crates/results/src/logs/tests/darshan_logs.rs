@@ -174,12 +174,12 @@ fn workers_that_a_loader_forked_are_readers_of_its_rank() {
 #[test]
 fn what_too_many_ranks_read_is_not_told_as_epochs() {
     let read = |more_ranks: u32| {
-        let mut tally = Tally::new();
+        let mut tally = Tally::default();
         let file = tally.file("/d/a.h5").unwrap();
         let read = ReadCall { bytes: 4096, offset: Some(0), follows: Follows::Nothing };
-        let at = CallTime { start_ns: 0, ns: None };
         for rank in 0..2 {
-            tally.read(Caller { rank, thread: 0, is_first: None }, file, read, at);
+            let caller = Caller { rank, thread: 0, is_first: None };
+            tally.read(FileCall { caller, file, start_ns: 0, ns: None }, read);
         }
         (2..2 + more_ranks).for_each(|rank| tally.read_by(rank, file, 0));
         let (_, job) = sum_up(&mut tally).unwrap();
