@@ -259,8 +259,8 @@ fn own_key<'a>(key: &'a str, runs: Runs) -> &'a str {
     if runs.iter().any(|run| is_own(run)) {
         return key;
     }
-    let row = ROWS.iter().find(|(_, plan, dlio, _)| *plan == key && !dlio.is_empty());
-    row.map_or(key, |(_, _, dlio, _)| dlio)
+    let row = ROWS.iter().find(|(_, plan, dlio)| *plan == key && !dlio.is_empty());
+    row.map_or(key, |(.., dlio)| dlio)
 }
 
 fn design(runs: Runs) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Settings that two sides must share for a difference between them to be one of their storage, unless it is what is compared. Says nothing of other settings.
 
-use feedrate_results::run::{ROWS, Run};
+use feedrate_results::run::{ROWS, Run, factor};
 
 /// One of these.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ const fn key(name: &'static str, value: fn(&Run) -> Option<String>) -> AlikeKey 
 impl AlikeKey {
     /// Whether it is named by its name as a factor, or by a key of a plan or of DLIO.
     pub fn is_named(&self, names: &[&str]) -> bool {
-        let row = ROWS.iter().find(|(.., name)| *name == self.name);
-        let own = row.map_or([self.name; 3], |&(_, plan, dlio, _)| [self.name, plan, dlio]);
+        let row = ROWS.iter().find(|(_, plan, _)| factor(plan) == self.name);
+        let own = row.map_or([self.name; 3], |&(_, plan, dlio)| [self.name, plan, dlio]);
         names.iter().any(|name| own.contains(name))
     }
 

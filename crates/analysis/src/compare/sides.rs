@@ -102,7 +102,7 @@ pub static MAIN_RESPONSES: [&Metric; 2] = [&AU_ALL_STEPS, &SAMPLES_WHOLE];
 /// Keep what ours and DLIO's both have names for.
 fn keep_common(run: &mut Run) {
     run.settings.retain(|key, _| {
-        let in_table = ROWS.iter().any(|(_, plan, dlio, _)| plan == key && !dlio.is_empty());
+        let in_table = ROWS.iter().any(|(_, plan, dlio)| plan == key && !dlio.is_empty());
         // Whether there are checkpoints, and in which format: not the same question.
         ["workload", "accelerators"].contains(&key.as_str())
             || (in_table && key != "workflow.checkpoint")

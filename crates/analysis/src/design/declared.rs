@@ -4,7 +4,7 @@ use super::Factor;
 use feedrate_results::import::same_text;
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
-use feedrate_results::run::ROWS;
+use feedrate_results::run::{ROWS, factor};
 use feedrate_results::setting::{by_number, pieces, unquoted};
 use feedrate_results::table::{Table, TableEntry};
 use std::collections::BTreeMap;
@@ -148,7 +148,7 @@ fn normal(level: &str) -> String {
 /// The name that a key of a workload or of a plan has as a factor.
 fn factor_name(key: &str) -> String {
     let leaf = key.rsplit_once('.').map_or(key, |(_, leaf)| leaf);
-    let row = ROWS.iter().find(|(_, plan, dlio, _)| *plan == key || *dlio == key);
-    let row = row.or_else(|| ROWS.iter().find(|(.., name)| *name == leaf));
-    row.map_or(key, |(.., name)| name).to_string()
+    let row = ROWS.iter().find(|(_, plan, dlio)| *plan == key || *dlio == key);
+    let row = row.or_else(|| ROWS.iter().find(|(_, plan, _)| factor(plan) == leaf));
+    row.map_or(key, |(_, plan, _)| factor(plan)).to_string()
 }

@@ -10,55 +10,35 @@ use std::collections::BTreeMap;
 /// Decisions for a run, by key: `loader.workers` is `4`. Values as JSON writes them; what is null is left out.
 pub type Settings = BTreeMap<String, String>;
 
-/// (row of the table of workloads, key of the plan, the same of DLIO, name as a factor).
-pub const ROWS: &[(&str, &str, &str, &str)] = &[
-    ("Model", "model", "model.name", "model"),
-    ("Framework", "framework", "framework", "framework"),
-    ("Accelerators", ACCELERATORS, "", "processes"),
-    ("Format", "dataset.format", "dataset.format", "format"),
-    ("Training files", "dataset.files_train", "dataset.num_files_train", "num_files_train"),
-    (
-        "Samples per file",
-        "dataset.samples_per_file",
-        "dataset.num_samples_per_file",
-        "num_samples_per_file",
-    ),
-    (
-        "Record (bytes)",
-        "dataset.record_bytes",
-        "dataset.record_length_bytes",
-        "record_length_bytes",
-    ),
-    (
-        "Record deviation (bytes)",
-        "dataset.record_stdev_bytes",
-        "dataset.record_length_bytes_stdev",
-        "record_length_bytes_stdev",
-    ),
-    ("Storage", "storage.kind", "storage.storage_type", "storage_type"),
-    ("Engine", "storage.engine", "storage.engine", "engine"),
-    ("Throttle (bytes/s)", "storage.throttle_bytes_per_second", "", "throttle_bytes_per_second"),
-    ("Throttle latency (s)", "storage.throttle_latency_s", "", "throttle_latency_s"),
-    ("Throttle (reads)", "storage.throttle_concurrency", "", "throttle_concurrency"),
-    ("Delay (s)", "storage.delay_s", "", "delay_s"),
-    ("Delay of opens (s)", "storage.open_delay_s", "", "open_delay_s"),
-    ("Delay of reads (s)", "storage.read_delay_s", "", "read_delay_s"),
-    ("Loader", "loader.kind", "reader.data_loader", "data_loader"),
-    ("Batch size", "loader.batch_size", "reader.batch_size", "batch_size"),
-    ("Read threads", "loader.workers", "reader.read_threads", "read_threads"),
-    ("Prefetch", "loader.prefetch_size", "reader.prefetch_size", "prefetch_size"),
-    ("File shuffle", "loader.file_shuffle", "reader.file_shuffle", "file_shuffle"),
-    ("Sample shuffle", "loader.sample_shuffle", "reader.sample_shuffle", "sample_shuffle"),
-    ("Epochs", "train.epochs", "train.epochs", "epochs"),
-    (
-        "Compute time of a step (s)",
-        "train.compute.mean",
-        "train.computation_time",
-        "computation_time",
-    ),
-    ("Page cache", "train.cache", "", "cache"),
-    ("Checkpoints", "checkpoint.format", "", "checkpoint"),
-    ("Checkpoints", "workflow.checkpoint", "workflow.checkpoint", "checkpoint"),
+/// (row of the table of workloads, key of the plan, the same of DLIO).
+pub const ROWS: &[(&str, &str, &str)] = &[
+    ("Model", "model", "model.name"),
+    ("Framework", "framework", "framework"),
+    ("Accelerators", ACCELERATORS, ""),
+    ("Format", "dataset.format", "dataset.format"),
+    ("Training files", "dataset.files_train", "dataset.num_files_train"),
+    ("Samples per file", "dataset.samples_per_file", "dataset.num_samples_per_file"),
+    ("Record (bytes)", "dataset.record_bytes", "dataset.record_length_bytes"),
+    ("Record deviation (bytes)", "dataset.record_stdev_bytes", "dataset.record_length_bytes_stdev"),
+    ("Storage", "storage.kind", "storage.storage_type"),
+    ("Engine", "storage.engine", "storage.engine"),
+    ("Throttle (bytes/s)", "storage.throttle_bytes_per_second", ""),
+    ("Throttle latency (s)", "storage.throttle_latency_s", ""),
+    ("Throttle (reads)", "storage.throttle_concurrency", ""),
+    ("Delay (s)", "storage.delay_s", ""),
+    ("Delay of opens (s)", "storage.open_delay_s", ""),
+    ("Delay of reads (s)", "storage.read_delay_s", ""),
+    ("Loader", "loader.kind", "reader.data_loader"),
+    ("Batch size", "loader.batch_size", "reader.batch_size"),
+    ("Read threads", "loader.workers", "reader.read_threads"),
+    ("Prefetch", "loader.prefetch_size", "reader.prefetch_size"),
+    ("File shuffle", "loader.file_shuffle", "reader.file_shuffle"),
+    ("Sample shuffle", "loader.sample_shuffle", "reader.sample_shuffle"),
+    ("Epochs", "train.epochs", "train.epochs"),
+    ("Compute time of a step (s)", "train.compute.mean", "train.computation_time"),
+    ("Page cache", "train.cache", ""),
+    ("Checkpoints", "checkpoint.format", ""),
+    ("Checkpoints", "workflow.checkpoint", "workflow.checkpoint"),
 ];
 
 pub(crate) const ACCELERATORS: &str = "accelerators";
@@ -93,13 +73,23 @@ pub(super) fn from_dlio(run: &Run, has_config: bool) -> Settings {
 
 /// The key of our plan for one of DLIO's.
 fn key_of_dlio(key: &str) -> &str {
-    let row = ROWS.iter().find(|(.., dlio, _)| !dlio.is_empty() && *dlio == key);
-    row.map_or(key, |(_, plan, ..)| plan)
+    let row = ROWS.iter().find(|(.., dlio)| !dlio.is_empty() && *dlio == key);
+    row.map_or(key, |(_, plan, _)| plan)
 }
 
-/// The name that a key of settings has as a factor.
+/// The name that a key of settings has as a factor: the last word of it, as DLIO has it.
 pub fn factor(key: &str) -> &str {
-    ROWS.iter().find(|(_, plan, ..)| *plan == key).map_or(key, |(.., name)| name)
+    let row = ROWS.iter().find(|(_, plan, _)| *plan == key);
+    match (key, row) {
+        (ACCELERATORS, _) => "processes",
+        ("model", _) => "model",
+        ("checkpoint.format", _) => "checkpoint",
+        (_, None) => key,
+        (_, Some((_, plan, dlio))) => {
+            let known = if dlio.is_empty() { plan } else { dlio };
+            known.rsplit_once('.').map_or(known, |(_, leaf)| leaf)
+        }
+    }
 }
 
 /// Follows from other settings, or says how a run is watched and judged, not what is run.
