@@ -73,7 +73,19 @@ impl<'a> Scope<'a> {
     }
 }
 
+impl Block {
+    /// Loading and computing of all steps.
+    pub fn busy_ns(&self) -> u64 {
+        self.load_ns.iter().chain(&self.compute_ns).sum()
+    }
+}
+
 impl AcceleratorEpoch {
+    /// Loading and computing of all steps.
+    pub fn busy_ns(&self) -> u64 {
+        self.blocks.iter().map(Block::busy_ns).sum()
+    }
+
     /// Steps over all blocks.
     pub fn steps(&self) -> u64 {
         self.blocks.iter().map(|block| block.steps() as u64).sum()

@@ -47,20 +47,15 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// By the AU that runs report.
-    pub fn as_reported<'a>(runs: impl Iterator<Item = &'a Run>) -> Self {
-        Self::count(runs.map(reaches_as_reported))
-    }
-
-    /// By that of all their steps.
+    /// By the AU of all steps.
     pub fn over_all_steps<'a>(runs: impl Iterator<Item = &'a Run>) -> Self {
-        Self::count(runs.map(reaches_over_all_steps))
+        Self::count(runs, reaches_over_all_steps)
     }
 
-    fn count(reach: impl Iterator<Item = Option<bool>>) -> Self {
+    fn count<'a>(runs: impl Iterator<Item = &'a Run>, reaches: Reaches) -> Self {
         let mut passes = Passes::default();
-        for one in reach {
-            *match one {
+        for run in runs {
+            *match reaches(run) {
                 Some(true) => &mut passes.yes,
                 Some(false) => &mut passes.no,
                 None => &mut passes.unknown,
@@ -69,6 +64,9 @@ impl Passes {
         passes
     }
 }
+
+/// Whether a run reaches its bar; `None` where that is not known.
+type Reaches = fn(&Run) -> Option<bool>;
 
 /// Whether a run reaches its bar as it reports itself, and not over all steps.
 pub fn passes_as_reported_alone(run: &Run) -> bool {
@@ -162,9 +160,9 @@ fn group(runs: &[Run], members: &[usize]) -> ResultGroup {
         reported_percent: of(&Run::reported_au_percent),
         all_steps_percent: of(&|run| run.metric(&AU_ALL_STEPS)),
         bound: used.iter().find_map(|&index| runs[index].bound),
-        passes_reported: Passes::as_reported(used.iter().map(|&index| &runs[index])),
+        passes_reported: Passes::count(used.iter().map(|&index| &runs[index]), reaches_as_reported),
         passes_all_steps: Passes::over_all_steps(used.iter().map(|&index| &runs[index])),
-        first_step_s: of(&|run| run.first_step_s),
+        first_step_s: of(&|run| run.step_times.first_step_s),
         first_step_units: of(&first_step_units),
         runs: used,
     }
@@ -188,7 +186,7 @@ fn reaches_over_all_steps(run: &Run) -> Option<bool> {
 fn first_step_units(run: &Run) -> Option<f64> {
     let compute_s = run.step_times.compute_s_per_step.filter(|s| 0.0 < *s)?;
     let threads = run.read_threads.filter(|threads| 0 < *threads)?;
-    Some(run.first_step_s? / (f64::from(threads) * compute_s))
+    Some(run.step_times.first_step_s? / (f64::from(threads) * compute_s))
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ fn object(run: &Run) -> Value {
         "batch_size": run.batch_size,
         "read_threads": run.read_threads,
         "compute_s_per_step": run.step_times.compute_s_per_step,
-        "first_step_s": run.first_step_s,
+        "first_step_s": run.step_times.first_step_s,
         "au": {
             "reported_percent": run.reported_au_percent(),
             "windowed_percent": run.metric(&AU_WINDOWED),

@@ -46,9 +46,7 @@ fn busy_s(record: &Record) -> Vec<f64> {
     let mut busy_s = vec![0.0; count];
     for scope in Scope::all(record) {
         for (busy_s, accelerator) in busy_s.iter_mut().zip(&scope.epoch.accelerators) {
-            let times =
-                accelerator.blocks.iter().flat_map(|b| b.load_ns.iter().chain(&b.compute_ns));
-            *busy_s += seconds(times.sum());
+            *busy_s += seconds(accelerator.busy_ns());
         }
     }
     busy_s

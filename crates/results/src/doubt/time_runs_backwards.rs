@@ -23,7 +23,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             let has_all = imported.times_of_rank_0.is_none();
             for (rank, accelerator) in ranks.filter(|(rank, _)| has_all || **rank == 0) {
                 for block in &accelerator.blocks {
-                    let steps_ns: u64 = block.load_ns.iter().chain(&block.compute_ns).sum();
+                    let steps_ns = block.busy_ns();
                     let length_ns = block.end_ns.saturating_sub(block.start_ns);
                     if length_ns as f64 * (1.0 + TOLERANCE_SHARE) + 1e6 < steps_ns as f64 {
                         seen.push(format!(

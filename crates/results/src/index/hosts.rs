@@ -115,9 +115,9 @@ fn joined(parts: &[&Run]) -> Run {
             load_percent: mean_of(parts, |part| part.step_times.load_percent),
             excluded_percent: mean_of(parts, |part| part.step_times.excluded_percent),
             barrier_percent: mean_of(parts, |part| part.step_times.barrier_percent),
+            first_step_s: mean_of(parts, |part| part.step_times.first_step_s),
             ..StepTimeSummary::default()
         },
-        first_step_s: mean_of(parts, |part| part.first_step_s),
         phases: Vec::new(),
         doubts: doubts_of(parts),
         record: None,

@@ -151,7 +151,7 @@ impl Run {
             self.epochs = epochs.len() as u64;
             self.steps = epochs.iter().map(|epoch| epoch.steps).max().unwrap_or(0);
             self.step_times.compute_s_per_step = mean_of(epochs.iter().map(|one| one.compute_s));
-            self.first_step_s = mean_of(epochs.iter().map(|epoch| epoch.first_step_s));
+            self.step_times.first_step_s = mean_of(epochs.iter().map(|epoch| epoch.first_step_s));
             self.bound = totals.bound;
             self.dataset_use.fingerprint = totals.fingerprint();
         }

@@ -100,12 +100,10 @@ impl Run {
 
     /// With the steps of a record, whoever wrote it; no metric.
     pub(super) fn with_steps(self, record: &Record) -> Self {
-        let step_times = StepTimeSummary::new(record);
         Run {
-            first_step_s: step_times.first_step_s,
             epochs: Scope::all(record).filter(|scope| scope.steps() > 0).count() as u64,
             steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
-            step_times,
+            step_times: StepTimeSummary::new(record),
             phases: phases(record),
             dataset_use: DatasetUse::from_steps(record),
             ..self

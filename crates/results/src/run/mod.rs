@@ -148,8 +148,6 @@ pub struct Run {
     pub series: BTreeMap<MetricId, Vec<Option<f64>>>,
     /// How accelerators spent their time, and how far they differ.
     pub step_times: StepTimeSummary,
-    /// Time of the first step of a block, in the mean: loading and computing, which au_windowed leaves out.
-    pub first_step_s: Option<f64>,
     /// The side of the true figure on which the utilisation over all steps lies, where it is no more than a bound.
     pub bound: Option<Bound>,
     /// All that `metric` of DLIO's `summary.json` has as one finite number, by DLIO's names, whose MB and GB are 2^20 and 2^30 bytes.

@@ -15,7 +15,7 @@ pub struct StepTimeSummary {
     pub compute_s_per_step: Option<f64>,
     /// Waiting for data, of the time of the blocks.
     pub load_percent: Option<f64>,
-    /// Loading and computing of the first step of a block.
+    /// Loading and computing of the first step of a block, which au_windowed leaves out.
     pub first_step_s: Option<f64>,
     /// Part of the waiting in steps that au_windowed leaves out.
     pub excluded_percent: Option<f64>,
@@ -90,8 +90,7 @@ fn skew(record: &Record) -> StepTimeSummary {
         for scope in Scope::all(record) {
             let one = &scope.epoch.accelerators[rank];
             of_epochs.extend(AU_WINDOWED.of_accelerator(scope, one));
-            let times = one.blocks.iter().flat_map(|of| of.load_ns.iter().chain(&of.compute_ns));
-            times.for_each(|&ns| rank_s += seconds(ns));
+            rank_s += seconds(one.busy_ns());
         }
         windowed.extend(mean(&of_epochs));
         own_s.push(rank_s);
