@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const COMMON_SIZES: usize = 4;
 
 /// How files were read.
-#[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the counters of these names say it")]
 pub struct AccessSummary {
     pub reads: u64,

@@ -249,13 +249,10 @@ impl Serialize for Figures {
         put(&mut tree, "latency.sample", json!(self.sample_latency));
         match &self.access {
             Some(access) => {
-                put(&mut tree, "access.reads", json!(access.reads));
-                put(&mut tree, "access.opens", json!(access.opens));
-                put(&mut tree, "access.preparation_opens", json!(access.preparation_opens));
-                put(&mut tree, "access.request_bytes", json!(access.request_bytes));
-                let rates = json!(access.bytes_per_second_by_size);
-                put(&mut tree, "access.bytes_per_second_by_size", rates);
-                put(&mut tree, "access.files_by_ranks", json!(access.files_by_ranks));
+                let own = serde_json::to_value(access).map_err(serde::ser::Error::custom)?;
+                for (key, value) in own.as_object().into_iter().flatten() {
+                    put(&mut tree, &format!("access.{key}"), value.clone());
+                }
             }
             None => drop(tree.remove("access")),
         }

@@ -2,7 +2,7 @@
 
 use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::{AcceleratorEpoch, Block};
-use crate::window::seconds;
+use crate::window::{Scope, seconds};
 
 /// Waiting for data.
 pub static LOAD_S: Metric = Metric {
@@ -11,11 +11,7 @@ pub static LOAD_S: Metric = Metric {
     definition: "Time from asking for batches to having them, summed over steps and epochs, mean over accelerators",
     source: "feedrate; the steps are DLIO's `load`",
     path: "time.load_s",
-    figure: Figure::OfAccelerators(
-        |_, accelerator| sum_s(accelerator, |block| &block.load_ns),
-        Fold::Mean,
-        Fold::Sum,
-    ),
+    figure: mean_sum(|_, accelerator| sum_s(accelerator, |block| &block.load_ns)),
     ..TIME
 };
 
@@ -26,11 +22,7 @@ pub static COMPUTE_S: Metric = Metric {
     definition: "Time of the compute waits as they really lasted, summed over steps and epochs, mean over accelerators",
     source: "feedrate; the steps are DLIO's `compute`",
     path: "time.compute_s",
-    figure: Figure::OfAccelerators(
-        |_, accelerator| sum_s(accelerator, |block| &block.compute_ns),
-        Fold::Mean,
-        Fold::Sum,
-    ),
+    figure: mean_sum(|_, accelerator| sum_s(accelerator, |block| &block.compute_ns)),
     ..TIME
 };
 
@@ -42,16 +34,17 @@ pub static BARRIER_S: Metric = Metric {
     source: "feedrate; in none of DLIO's lists",
     path: "time.barrier_s",
     basis: &[Basis::Steps, Basis::Barriers],
-    figure: Figure::OfAccelerators(
-        |_, accelerator| sum_s(accelerator, |block| &block.barrier_ns),
-        Fold::Mean,
-        Fold::Sum,
-    ),
+    figure: mean_sum(|_, accelerator| sum_s(accelerator, |block| &block.barrier_ns)),
     ..TIME
 };
 
 const TIME: Metric =
     Metric { unit: Unit::Seconds, better: Better::Lower, basis: &[Basis::Steps], ..COMPOSED };
+
+/// The mean of accelerators, summed over epochs.
+const fn mean_sum(of: fn(Scope, &AcceleratorEpoch) -> Option<f64>) -> Figure {
+    Figure::OfAccelerators(of, Fold::Mean, Fold::Sum)
+}
 
 fn sum_s(accelerator: &AcceleratorEpoch, times: fn(&Block) -> &[u64]) -> Option<f64> {
     Some(seconds(accelerator.blocks.iter().flat_map(times).sum()))

@@ -97,28 +97,14 @@ impl Record {
             return None;
         }
         Some(Record {
-            program: self.program.clone(),
             plan: self.plan.of_evaluations()?,
-            system: self.system.clone(),
-            nodes: self.nodes.clone(),
             processes: self.processes.clone(),
-            started: self.started.clone(),
-            ended: self.ended.clone(),
-            stopped_because: self.stopped_because.clone(),
+            complete: self.complete,
             epochs: self.evaluations.clone(),
-            staging: None,
-            evaluations: Vec::new(),
-            timeline: None,
-            doubts: Vec::new(),
-            study: self.study.clone(),
-            asked: None,
-            watched: None,
-            ..*self
+            ..Record::default()
         })
     }
-}
 
-impl Record {
     /// The machines of the run.
     pub fn machines(&self) -> &[System] {
         if self.nodes.is_empty() { std::slice::from_ref(&self.system) } else { &self.nodes }

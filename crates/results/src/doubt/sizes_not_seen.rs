@@ -6,10 +6,10 @@
 #[cfg(test)]
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity, with_like, with_third};
-use crate::relations::{Relations, Unsure};
+use crate::relations::{Relations, Unsure, mostly_waited};
 use crate::run::Run;
 use feedrate_measure::metric::stdev;
-use feedrate_measure::stats::mean;
+use feedrate_measure::stats::{mean, slope};
 
 /// Fewer ranks tell nothing.
 const RANKS_MIN: usize = 4;
@@ -17,8 +17,6 @@ const RANKS_MIN: usize = 4;
 const SPREAD_MIN: f64 = 0.03;
 /// How far waits follow bytes: 1 is proportional.
 const FOLLOWS_MIN: f64 = 0.4;
-/// A wait that is mostly start-up tells nothing.
-const WAITED_MIN_PERCENT: f64 = 20.0;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -87,7 +85,7 @@ fn unseen(run: &Run) -> Option<Option<(f64, f64)>> {
     }
     let (spread, follows) = (deviation(bytes)?, follows(bytes, waits)?);
     let of_waits = deviation(waits)?;
-    if spread < SPREAD_MIN || run.step_times.load_percent? < WAITED_MIN_PERCENT {
+    if spread < SPREAD_MIN || !mostly_waited(run) {
         return None;
     }
     // Waits that differ more have another reason, such as a slow rank.
@@ -100,15 +98,8 @@ fn deviation(values: &[f64]) -> Option<f64> {
     Some(stdev(values)? / mean(values)?)
 }
 
-/// Slope of relative waits over relative bytes, by least squares.
+/// Slope of relative waits over relative bytes.
 fn follows(bytes: &[f64], waits: &[f64]) -> Option<f64> {
-    let (mean_bytes, mean_wait) = (mean(bytes)?, mean(waits)?);
-    let (mut products, mut squares) = (0.0, 0.0);
-    for (bytes, wait) in bytes.iter().zip(waits) {
-        let (bytes, wait) = (bytes / mean_bytes - 1.0, wait / mean_wait - 1.0);
-        products += bytes * wait;
-        squares += bytes * bytes;
-    }
-    let slope = products / squares;
-    slope.is_finite().then_some(slope)
+    let follows = slope(bytes, waits)?.estimate * mean(bytes)? / mean(waits)?;
+    follows.is_finite().then_some(follows)
 }

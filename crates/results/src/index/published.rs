@@ -1,7 +1,7 @@
 //! Tables of results as they are published: the study's CSV (`Model, Parameter, Value, Procs, AU (%), I/O (MB/s)`) and MLPerf Storage's summary (for each
 //! workload `# Accel` and `Read B/W (GiB/s)`). A row is checked against runs; one that none backs is named. Text in, text out.
 
-use crate::cells::{cells, is_remark, lines};
+use crate::cells::{fields, is_remark, lines};
 use crate::import::LeftOut;
 use crate::run::Run;
 use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED};
@@ -89,12 +89,12 @@ fn claims_of(text: &str) -> Option<Vec<Claim>> {
     let lines = lines(text);
     let mut rows = lines.iter().filter(|line| !is_remark(line.text));
     let (heading, read) = rows.find_map(|line| {
-        let heading = fields(line.text.trim_start_matches('\u{feff}'));
+        let heading = fields(line.text.trim_start_matches('\u{feff}'))?;
         let read = form_of(&heading)?;
         Some((heading, read))
     })?;
-    let claims = rows.flat_map(|line| read(line.number, &heading, &fields(line.text)));
-    Some(claims.collect())
+    let rows = rows.filter_map(|line| Some((line.number, fields(line.text)?)));
+    Some(rows.flat_map(|(number, row)| read(number, &heading, &row)).collect())
 }
 
 type ReadRow = fn(usize, &[String], &[String]) -> Vec<Claim>;
@@ -142,15 +142,6 @@ fn of_mlperf(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
 fn cell<'r>(heading: &[String], row: &'r [String], name: &str) -> Option<&'r str> {
     let at = heading.iter().position(|column| column == name)?;
     row.get(at).map(String::as_str)
-}
-
-fn fields(line: &str) -> Vec<String> {
-    let cells = cells(line).into_iter().map(|range| {
-        let cell = line[range].trim();
-        let quoted = cell.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-        quoted.map_or_else(|| cell.into(), |inner| inner.replace("\"\"", "\""))
-    });
-    cells.collect()
 }
 
 impl Claim {

@@ -4,7 +4,7 @@
 use super::lines::Lines;
 use super::tally::{Caller, FileCall, Tally, add_ns};
 use super::{Input, LogError, LogKind, LogPart};
-use feedrate_measure::record::access::BINS;
+use feedrate_measure::record::access::BIN_NAMES;
 use std::collections::{HashMap, HashSet};
 
 const COUNTERS: &str = "darshan-parser";
@@ -30,18 +30,6 @@ const PART_ONLY: &str =
     "of which Darshan kept a part only: set `DARSHAN_EXCLUDE_DIRS` or `DARSHAN_MODMEM`";
 const FULL: &str = "Darshan's records were full, of files of programs too: leave these out by `DARSHAN_EXCLUDE_DIRS=/usr,/opt` (and the folder of \
     Python), or give it more memory by `DARSHAN_MODMEM=64` (MiB)";
-const SIZE_COUNTERS: [&str; BINS] = [
-    "SIZE_READ_0_100",
-    "SIZE_READ_100_1K",
-    "SIZE_READ_1K_10K",
-    "SIZE_READ_10K_100K",
-    "SIZE_READ_100K_1M",
-    "SIZE_READ_1M_4M",
-    "SIZE_READ_4M_10M",
-    "SIZE_READ_10M_100M",
-    "SIZE_READ_100M_1G",
-    "SIZE_READ_1G_PLUS",
-];
 
 /// The counters of one rank for one file.
 #[derive(Default)]
@@ -251,8 +239,10 @@ impl DarshanReader {
         io.read_bytes += told.count("BYTES_READ");
         add_ns(&mut io.open_ns, told.ns("F_META_TIME"));
         add_ns(&mut io.read_ns, told.ns("F_READ_TIME"));
-        for (count, name) in io.access.sizes.iter_mut().zip(SIZE_COUNTERS) {
-            *count += told.count(name);
+        for (count, name) in io.access.sizes.iter_mut().zip(BIN_NAMES) {
+            // `0-100` is SIZE_READ_0_100, `1G+` SIZE_READ_1G_PLUS.
+            let name = name.replace('-', "_").replace('+', "_PLUS");
+            *count += told.count(&format!("SIZE_READ_{name}"));
         }
         let following = reads.saturating_sub(opens.max(1));
         let sequential = told.count("SEQ_READS").min(following);

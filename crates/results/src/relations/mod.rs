@@ -8,6 +8,7 @@ mod stale_dataset;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use similarity::mostly_waited;
 pub use store::{Evidence, Like, Stale, Unsure};
 
 use crate::run::{ExperimentKey, Run, StudyKey, grouped};

@@ -63,7 +63,7 @@ pub(super) fn apart(a: &Run, b: &Run) -> Option<f64> {
 }
 
 /// Whether it waited for data long enough for what it read to show.
-pub(super) fn waits(run: &Run) -> bool {
+pub(crate) fn mostly_waited(run: &Run) -> bool {
     run.step_times.load_percent.is_some_and(|percent| WAITED_MIN_PERCENT <= percent)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn would_show(a: &Run, b: &Run) -> bool {
     let samples = a.batch_size.unwrap_or(0) as f64 * a.steps as f64;
     let more = (a_bytes - b_bytes).abs() * samples / a.dataset_use.waited_s();
     let is_apart = SIZES_APART <= (a_bytes / b_bytes).max(b_bytes / a_bytes);
-    waits(a) && waits(b) && is_apart && MORE_MIN_BYTES_PER_SECOND <= more
+    mostly_waited(a) && mostly_waited(b) && is_apart && MORE_MIN_BYTES_PER_SECOND <= more
 }
 
 /// Whether a run waited as the other did, but for the bytes of a sample: at the first step, or over an epoch, of which computing hides a part.

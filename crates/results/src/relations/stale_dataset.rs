@@ -5,7 +5,7 @@
 //! of the run's own dataset and not of the other, or the waits for first batches follow the sizes that DLIO draws for its own. That they are unlike the other's is not enough: a cache makes them so, too.
 
 use super::asked::{self, AskedFiles};
-use super::similarity::{EXPECTED_MAX, differs, fits, is_better, shape, waits, would_show};
+use super::similarity::{EXPECTED_MAX, differs, fits, is_better, mostly_waited, shape, would_show};
 use super::store::{Evidence, FolderChange, Judgement, Like, Near, Stale, Store};
 use crate::run::{Activity, Run};
 use std::collections::{BTreeSet, HashMap};
@@ -120,7 +120,7 @@ impl Store<'_> {
         let fits = others.find_map(|other| fits(run, &self.runs[other]));
         let is_other = is_like || fits.is_some_and(|(own, other)| is_better(other, own));
         // A short wait tells as well where the other's is another.
-        let is_told = waits(run) || other.is_some_and(|other| EXPECTED_MAX < other.apart);
+        let is_told = mostly_waited(run) || other.is_some_and(|other| EXPECTED_MAX < other.apart);
         let is_own = is_told
             && !is_other
             && (own.is_some_and(|own| own.is_same())
