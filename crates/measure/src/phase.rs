@@ -5,7 +5,7 @@ use crate::record::timeline::{Column, Timeline, samples_in};
 use crate::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record, StagingSpan,
 };
-use crate::window::{Scope, seconds, share};
+use crate::window::{Scope, per_second, seconds, share};
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -420,10 +420,6 @@ fn blocks_of(epoch: &EpochRecord) -> impl Iterator<Item = TimeRange> {
 
 fn overlap_ns(a: TimeRange, b: TimeRange) -> u64 {
     a.end_ns.min(b.end_ns).saturating_sub(a.start_ns.max(b.start_ns))
-}
-
-fn per_second(amount: u64, ns: u64) -> Option<f64> {
-    (ns > 0).then(|| amount as f64 / seconds(ns))
 }
 
 /// The samples of a timeline that lie in a phase.

@@ -174,6 +174,11 @@ pub(crate) fn share(part: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| part as f64 / all as f64)
 }
 
+/// By time; `None` in no time.
+pub(crate) fn per_second(amount: u64, ns: u64) -> Option<f64> {
+    Some(amount as f64 / seconds(positive(ns)?))
+}
+
 fn positive(ns: u64) -> Option<u64> {
     (ns > 0).then_some(ns)
 }

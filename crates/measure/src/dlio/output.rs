@@ -22,17 +22,12 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
     for scope in Scope::each(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
             let mut own = epoch(scope, accelerator, node);
-            if let Some(evaluation) = evaluations.after(scope.epoch.number) {
-                add_evaluation(&mut own, evaluation, rank);
-            }
-            if evaluations.is_empty_after(scope.epoch.number) {
-                for (key, value) in [
-                    ("load", json!([])),
-                    ("proc", json!([])),
-                    ("throughput", json!(0.0)),
-                    ("au", json!(0.0)),
-                    ("compute", json!([])),
-                ] {
+            let evaluation = evaluations.after(scope.epoch.number);
+            let evaluation = evaluation.and_then(|evaluation| of_evaluation(evaluation, rank));
+            let is_empty = evaluations.is_empty_after(scope.epoch.number);
+            let empty = is_empty.then(|| [json!([]), json!([]), json!(0.0), json!(0.0), json!([])]);
+            for (key, value) in KEYS.into_iter().zip(empty.or(evaluation).unwrap_or_default()) {
+                if !value.is_null() {
                     own[key]["eval"] = value;
                 }
             }
@@ -63,27 +58,22 @@ fn epoch(scope: Scope, accelerator: &AcceleratorEpoch, node: usize) -> Value {
     }))
 }
 
-/// An entry `eval` beside those of the blocks.
-fn add_evaluation(epoch: &mut Value, scope: Scope, rank: usize) {
-    let Some(accelerator) = scope.epoch.accelerators.get(rank) else { return };
-    let (Some(block), Some(window)) =
-        (accelerator.blocks.first(), scope.windows(accelerator).next())
-    else {
-        return;
-    };
+/// Keys of an epoch that have an entry for each block, and `eval` for its evaluation.
+const KEYS: [&str; 5] = ["load", "proc", "throughput", "au", "compute"];
+
+/// Entries of an evaluation by these keys; `null` where they are not known.
+fn of_evaluation(scope: Scope, rank: usize) -> Option<[Value; 5]> {
+    let accelerator = scope.epoch.accelerators.get(rank)?;
+    let (block, window) = (accelerator.blocks.first()?, scope.windows(accelerator).next()?);
     let batch_size = scope.plan.loader.batch_size as f64;
     let rate = scope.wall_s().map(|wall_s| block.steps() as f64 * batch_size / wall_s);
-    for (key, value) in [
-        ("load", Some(all_s(&block.load_ns))),
-        ("proc", Some(proc_s(block))),
-        ("throughput", rate.map(Value::from)),
-        ("au", block_au_percent(window).map(Value::from)),
-        ("compute", Some(all_s(&block.compute_ns))),
-    ] {
-        if let Some(value) = value {
-            epoch[key]["eval"] = value;
-        }
-    }
+    Some([
+        all_s(&block.load_ns),
+        proc_s(block),
+        json!(rate),
+        json!(block_au_percent(window)),
+        all_s(&block.compute_ns),
+    ])
 }
 
 fn all_s(times_ns: &[u64]) -> Value {

@@ -2,7 +2,7 @@
 
 use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
-use crate::window::{Scope, seconds};
+use crate::window::{Scope, per_second};
 use feedrate_spec::units::MIB;
 
 /// In the window.
@@ -42,5 +42,5 @@ fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
         }
         before_bytes = block.read_bytes.last().copied().unwrap_or(before_bytes);
     }
-    (ns > 0).then(|| bytes as f64 / seconds(ns))
+    per_second(bytes, ns)
 }

@@ -4,9 +4,7 @@
 use super::reported::Reported;
 use super::steps::MachineOfRanks;
 use feedrate_measure::record::System;
-use feedrate_spec::units;
-
-const GIB: f64 = (1u64 << 30) as f64;
+use feedrate_spec::units::{self, GIB};
 
 /// Hosts are alike as far as anybody knows: rank 0's stands for them, and its rows tell of all.
 pub(super) fn system(reported: Option<&Reported>, ranks: &MachineOfRanks) -> System {

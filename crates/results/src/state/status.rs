@@ -5,21 +5,24 @@
 
 use super::attempt::{Attempt, Outcome};
 use crate::row::{Row, RowKey};
+use feedrate_spec::names;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Where a row stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// To be run. A complete attempt is one that the user set back.
-    Pending,
-    /// Begun, and not at its end: it goes on, or its runner died.
-    Running,
-    /// It came to no result, and is run again on request.
-    Failed,
-    /// Done; without an attempt the CSV says so, and there is no result here.
-    Done,
+names! {
+    /// Where a row stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Status {
+        /// To be run. A complete attempt is one that the user set back.
+        Pending = "pending",
+        /// Begun, and not at its end: it goes on, or its runner died.
+        Running = "running",
+        /// It came to no result, and is run again on request.
+        Failed = "failed",
+        /// Done; without an attempt the CSV says so, and there is no result here.
+        Done = "done",
+    }
 }
 
 /// A row and what is known of it.
@@ -29,18 +32,6 @@ pub struct RowState<'a> {
     pub status: Status,
     /// The attempt that this follows from.
     pub attempt: Option<&'a Attempt>,
-}
-
-impl Status {
-    /// In one word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Pending => "pending",
-            Status::Running => "running",
-            Status::Failed => "failed",
-            Status::Done => "done",
-        }
-    }
 }
 
 impl<'a> RowState<'a> {
