@@ -94,7 +94,10 @@ impl std::fmt::Display for Said {
 impl Mpi {
     /// Four ranks that do `what`; ended if they do not end by themselves.
     fn ranks(&self, what: &str) -> Said {
+        // In a folder that several share, one Open MPI removes what another is making.
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mut command = Command::new("timeout");
+        command.env("OMPI_MCA_orte_tmpdir_base", folder.path());
         command.args(["--kill-after=5", "120"]).arg(&self.run).args(self.options);
         command.args(["-np", "4"]).arg(program());
         command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
