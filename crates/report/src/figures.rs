@@ -22,7 +22,7 @@ const LEAD_ASPECT_MAX: f64 = 0.9;
 pub(super) fn figures(data: &Data) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
     let (mut found, mut not_drawn): (Vec<(String, Figure)>, Vec<NotDrawn>) = Default::default();
     for plot in PLOTS {
-        let name = plot.member.name.to_string();
+        let name = plot.name.to_string();
         match plot.figure(data, None) {
             // Only searches and diagnoses are asked for one.
             Err(_) if matches!(plot.needs, Needs::Search | Needs::Diagnosis) => {}
@@ -41,11 +41,10 @@ pub(super) fn figures(data: &Data) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
         let is_lead = leads < LEAD_MAX && aspect(&draw(&drawn, &LEAD)) <= LEAD_ASPECT_MAX;
         leads += usize::from(is_lead);
         let look = if is_lead { LEAD } else { Look::default() };
-        let [svg, dark] =
+        let [svg, svg_dark] =
             [Theme::Light, Theme::Dark].map(|theme| draw(&drawn, &Look { theme, ..look }).svg);
         let (series, values) = (series(&drawn), values(&drawn));
         let Figure { title, caption, .. } = drawn;
-        let svg_dark = Some(dark);
         figures.push(ReportFigure { name, title, caption, is_lead, svg, svg_dark, series, values });
     }
     (figures, not_drawn)
@@ -92,8 +91,7 @@ fn is_of_one_place(panel: &Panel) -> bool {
 fn points(panel: &Panel) -> Option<Points<'_>> {
     let axes = panel.axes()?;
     let is_points = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule(_));
-    let points = panel.all_series().flat_map(|series| &series.points);
-    let mut values: Vec<String> = points.map(|point| format!("{:.9e}", point.y)).collect();
+    let mut values: Vec<String> = panel.points().map(|point| format!("{:.9e}", point.y)).collect();
     values.sort_unstable();
     let is_known = axes.layers.iter().all(is_points) && !values.is_empty();
     is_known.then_some((axes.y.label.as_str(), values))

@@ -259,7 +259,7 @@ pub struct ReportFigure {
     pub svg: String,
     /// The same on a dark one.
     #[serde(skip)]
-    pub svg_dark: Option<String>,
+    pub svg_dark: String,
     /// Series that can be hidden.
     pub series: Vec<String>,
     /// The numbers behind it.

@@ -229,7 +229,7 @@ fn plot(plot: &Plot) -> Listed {
         [] => String::new(),
         names => format!("--response {}", names.join(" or ")),
     };
-    Listed { notes, ..member(&plot.member) }
+    line(plot.name, plot.summary, &notes)
 }
 
 /// A bundled workload, and why it cannot run as it stands, if it cannot.

@@ -80,7 +80,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         UsageError::unknown(
             format!("there is no plot `{name}`"),
             name,
-            PLOTS.iter().map(|plot| plot.member.name),
+            PLOTS.iter().map(|plot| plot.name),
             "see `feedrate list plots`",
         )
     })?;
@@ -137,7 +137,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
 fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>, UsageError> {
     match (plot.responses(), asked) {
         ([], Some(_)) => refuse(
-            format!("`{}` takes no `--response`", plot.member.name),
+            format!("`{}` takes no `--response`", plot.name),
             "`feedrate list plots` shows which do",
         ),
         (_, asked) => Ok(asked.map(Metric::find).transpose()?),

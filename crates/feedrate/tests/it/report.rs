@@ -207,8 +207,8 @@ fn example() -> Report {
             doubt("page_cache", Severity::Note, &[4]),
         ],
         figures: vec![
-            figure("throughput_processes", "Throughput against accelerators", Some("#18181b")),
-            figure("au_processes", "AU against accelerators", None),
+            figure("throughput_processes", "Throughput against accelerators", true),
+            figure("au_processes", "AU against accelerators", false),
         ],
         not_drawn: vec![NotDrawn {
             name: "main_effects".into(),
@@ -278,7 +278,7 @@ fn finding(says: &str, support: Support, runs: usize) -> FindingText {
 }
 
 /// As `feedrate plot` draws: marks with values, series that can be told.
-fn figure(name: &str, title: &str, dark: Option<&str>) -> ReportFigure {
+fn figure(name: &str, title: &str, is_lead: bool) -> ReportFigure {
     let series = ["npz", "hdf5"];
     let svg = |ground: &str, ink: &str| {
         let mut svg = format!(
@@ -307,9 +307,9 @@ fn figure(name: &str, title: &str, dark: Option<&str>) -> ReportFigure {
         name: name.into(),
         title: title.into(),
         caption: "Geometric means of 3 runs with 95 % intervals.".into(),
-        is_lead: dark.is_some(),
+        is_lead,
         svg: svg("#ffffff", "#1a1a1a"),
-        svg_dark: dark.map(|ground| svg(ground, "#e6e6e6")),
+        svg_dark: svg("#18181b", "#e6e6e6"),
         series: series.map(String::from).to_vec(),
         values: ReportTable::from_text(
             title,

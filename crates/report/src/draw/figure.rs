@@ -312,6 +312,26 @@ impl Layer {
         Layer::Series(Series { label: label.into(), tone, style, spread: Spread::Y, points })
     }
 
+    /// Bars of several parts, one behind the other: a layer for each part that some row has. `rows`: the length of each part.
+    pub fn stacked<const PARTS: usize>(
+        parts: [(&str, Tone); PARTS],
+        rows: &[[Option<f64>; PARTS]],
+    ) -> Vec<Layer> {
+        let mut layers = Vec::new();
+        for (part, (label, tone)) in parts.into_iter().enumerate() {
+            let mut bars = Vec::new();
+            for (at, lengths) in rows.iter().enumerate() {
+                let from: f64 = lengths[..part].iter().flatten().sum();
+                let bar = |length| Bar { at: at as f64, from, to: from + length };
+                bars.extend(lengths[part].map(bar));
+            }
+            if !bars.is_empty() {
+                layers.push(Layer::Bars(Bars { label: label.into(), tone, bars }));
+            }
+        }
+        layers
+    }
+
     /// The name of a series.
     pub fn label(&self) -> Option<&str> {
         match self {
@@ -323,26 +343,26 @@ impl Layer {
 }
 
 impl Figure {
-    /// Whether some of its marks are of single runs and others of several.
-    pub fn has_single_among_several(&self) -> bool {
-        self.points().any(Point::is_single) && self.points().any(|point| point.runs > Some(1))
-    }
-
     /// Whether all marks of each panel lie in one place, and nothing else stands beside them.
     pub fn is_bare(&self) -> bool {
         self.panels.iter().all(|panel| {
             let is_series = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule(_));
-            let points = panel.all_series().flat_map(|series| &series.points);
             let places: BTreeSet<_> =
-                points.map(|point| (point.x.to_bits(), point.y.to_bits())).collect();
+                panel.points().map(|point| (point.x.to_bits(), point.y.to_bits())).collect();
             panel.axes().is_some() && panel.layers().iter().all(is_series) && places.len() < 2
         })
     }
 
     /// All points of all panels.
     pub fn points(&self) -> impl Iterator<Item = &Point> {
-        self.panels.iter().flat_map(Panel::all_series).flat_map(|series| &series.points)
+        self.panels.iter().flat_map(Panel::points)
     }
+}
+
+/// Whether some marks of these panels are of single runs and others of several.
+pub fn has_single_among_several(panels: &[Panel]) -> bool {
+    let points = || panels.iter().flat_map(Panel::points);
+    points().any(Point::is_single) && points().any(|point| point.runs > Some(1))
 }
 
 impl Panel {
@@ -378,5 +398,10 @@ impl Panel {
             Layer::Series(series) => Some(series),
             Layer::Bars(_) | Layer::Span(_) | Layer::Rule(_) => None,
         })
+    }
+
+    /// The points of all its series.
+    pub fn points(&self) -> impl Iterator<Item = &Point> {
+        self.all_series().flat_map(|series| &series.points)
     }
 }

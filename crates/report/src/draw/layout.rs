@@ -1,7 +1,7 @@
 //! Where panels lie: a grid whose axes line up, with the key above all of them or above each.
 
 use super::canvas::{Anchor, Area, Canvas, PT_PER_IN};
-use super::figure::{Figure, Panel, PanelContent, Scale};
+use super::figure::{Figure, Panel, PanelContent, Scale, has_single_among_several};
 use super::layers::Placed;
 use super::panel::{CATEGORIES, FittedPanel, LINE, Labels, Margins, TITLE_OVER};
 use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key, matrix};
@@ -149,7 +149,7 @@ impl Grid<'_> {
 
     /// The labels that a panel has itself, as no neighbour says the same.
     fn labels(&self, panel: &Panel, before: Option<&Panel>, below: Option<&Panel>) -> Labels {
-        let hollow_singles = self.figure.has_single_among_several();
+        let hollow_singles = has_single_among_several(&self.figure.panels);
         let mut labels = Labels { x_title: true, y_title: true, categories: true, hollow_singles };
         let Some(own) = panel.axes() else { return labels };
         if let Some(below) = below.and_then(Panel::axes) {

@@ -5,27 +5,20 @@ use super::caption::{held, intervals};
 use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, Style, Tone};
+use crate::draw::figure::{Axis, Figure, Layer, Panel, Style, Tone};
 use feedrate_analysis::throughput::THROUGHPUTS;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
-use feedrate_spec::catalog::Member;
 
 pub(super) static AU_PROCESSES: Plot = Plot {
-    member: Member {
-        name: "au_processes",
-        summary: "AU against processes: a line for each workload, or a panel for each factor with a line for each level",
-        abilities: &[],
-    },
+    name: "au_processes",
+    summary: "AU against processes: a line for each workload, or a panel for each factor with a line for each level",
     needs: Needs::Summaries,
     make: Make::Response(&[&AU_ALL_STEPS], figure),
 };
 
 pub(super) static THROUGHPUT_PROCESSES: Plot = Plot {
-    member: Member {
-        name: "throughput_processes",
-        summary: "Throughput against processes: a line for each workload, or a panel for each factor with a line for each level",
-        abilities: &[],
-    },
+    name: "throughput_processes",
+    summary: "Throughput against processes: a line for each workload, or a panel for each factor with a line for each level",
     needs: Needs::Summaries,
     make: Make::Response(&THROUGHPUTS, figure),
 };
@@ -63,15 +56,10 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
             "make `processes` a factor of the study, or draw what else differs: `feedrate plot factor_levels`",
         ));
     }
-    let mut figure = Figure {
-        title: format!("{} against processes", title(response)),
-        caption: String::new(),
-        columns: panels.len().min(2),
-        panels,
-    };
-    let intervals = intervals(&figure, means(response));
-    figure.caption = format!("{}{}. {told}{intervals}", figure.title, held(&changed));
-    Ok(figure)
+    let title = format!("{} against processes", title(response));
+    let intervals = intervals(&panels, means(response));
+    let caption = format!("{title}{}. {told}{intervals}", held(&changed));
+    Ok(Figure { title, caption, columns: panels.len().min(2), panels })
 }
 
 /// The axes that all lines share.
@@ -108,9 +96,7 @@ impl ProcessLines<'_> {
     }
 
     fn panel(&self, title: Option<String>, layers: Vec<Layer>) -> Panel {
-        let (x, y) = (self.x.clone(), self.y.axis.clone());
-        let layers = self.y.with_bar(layers);
-        Panel::from_axes(title, Axes { x, y, layers, aspect: 0.68 })
+        self.y.panel(title, self.x.clone(), layers, 0.68)
     }
 
     /// The factors of which two levels have a line; where there is none, the one line there is.

@@ -2,14 +2,15 @@
 
 use super::block::PlotBlock;
 use super::data::Data;
-use crate::draw::figure::{Axes, Figure, Panel, Point, Scale};
+use crate::draw::figure::{Axes, Figure, Panel, Point, Scale, has_single_among_several};
 use crate::draw::{is_cut, stand_aside};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Explains the marks and intervals of a figure. `means`: of which kind.
-pub(super) fn intervals(figure: &Figure, means: &str) -> String {
+/// Explains the marks and intervals of a figure's panels. `means`: of which kind.
+pub(super) fn intervals(panels: &[Panel], means: &str) -> String {
+    let points: Vec<&Point> = panels.iter().flat_map(Panel::points).collect();
     let counts: BTreeSet<usize> =
-        figure.points().filter_map(|point| point.runs).filter(|runs| *runs > 1).collect();
+        points.iter().filter_map(|point| point.runs).filter(|runs| *runs > 1).collect();
     let (Some(least), Some(most)) = (counts.first(), counts.last()) else {
         return "Each mark is one run, so there are no intervals.".into();
     };
@@ -18,10 +19,10 @@ pub(super) fn intervals(figure: &Figure, means: &str) -> String {
         "Marks are {means} of n = {least}{to} runs with 95 % intervals, which are not seen where they are smaller than the mark."
     );
     let is_bare = |point: &Point| point.runs > Some(1) && point.low.is_none();
-    if figure.points().any(is_bare) {
+    if points.into_iter().any(is_bare) {
         told.push_str(" A full mark without one has none, as a value of it is not above 0.");
     }
-    if figure.has_single_among_several() {
+    if has_single_among_several(panels) {
         told.push_str(" A hollow mark is a single run.");
     }
     told

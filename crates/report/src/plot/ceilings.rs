@@ -7,15 +7,11 @@ use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Series, Spread, Style, Tone,
 };
 use feedrate_results::diagnosis::Diagnosis;
-use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "ceilings",
-        summary: "How many samples per second each part is good for where the others cost nothing, as `feedrate diagnose` found beside a run, and what is needed",
-        abilities: &[],
-    },
+    name: "ceilings",
+    summary: "How many samples per second each part is good for where the others cost nothing, as `feedrate diagnose` found beside a run, and what is needed",
     needs: Needs::Diagnosis,
     make: Make::Figure(of_runs),
 };

@@ -5,17 +5,13 @@ use super::data::Data;
 use super::response::ResponseAxis;
 use super::together::{self, Together};
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
+use crate::draw::figure::{Axis, AxisRange, Figure, Layer, Point, Scale, Style, Tone};
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_results::run::Run;
-use feedrate_spec::catalog::Member;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "by_epoch",
-        summary: "AU and throughput by the number of the epoch: a line for each experiment, of more than seven one for each workload",
-        abilities: &[],
-    },
+    name: "by_epoch",
+    summary: "AU and throughput by the number of the epoch: a line for each experiment, of more than seven one for each workload",
     needs: Needs::Summaries,
     make: Make::Figure(figure),
 };
@@ -43,16 +39,14 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             let lines = group.iter().enumerate();
             let lines = lines.filter_map(|(i, one)| line(one, i, epochs, y)).collect();
             let x = Axis::new("Epoch", Scale::LinearAt(ticks.clone()), AxisRange::Tight);
-            let axes = Axes { x, y: y.axis.clone(), layers: y.with_bar(lines), aspect: 0.68 };
-            panels.push(Panel::from_axes(together::title(&all, group), axes));
+            panels.push(y.panel(together::title(&all, group), x, lines, 0.68));
         }
     }
     let title =
         format!("{} by epoch", if axes.len() > 1 { "AU and throughput" } else { "Throughput" });
-    let mut figure = Figure { title, caption: String::new(), panels, columns: 2 };
-    let intervals = intervals(&figure, "means (of throughput, geometric means)");
-    figure.caption = format!("{}. {}{intervals}", figure.title, together::caption(&all));
-    Ok(figure)
+    let intervals = intervals(&panels, "means (of throughput, geometric means)");
+    let caption = format!("{title}. {}{intervals}", together::caption(&all));
+    Ok(Figure { title, caption, panels, columns: 2 })
 }
 
 fn line(of: &Together, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Option<Layer> {

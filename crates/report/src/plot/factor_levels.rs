@@ -5,15 +5,11 @@ use super::caption::{baselines, held, intervals};
 use super::data::Data;
 use super::response::ResponseAxis;
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Figure, Panel};
-use feedrate_spec::catalog::Member;
+use crate::draw::figure::{Figure, Panel};
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "factor_levels",
-        summary: "AU and throughput by the levels of each factor, all others as commonly; a line for each number of processes",
-        abilities: &[],
-    },
+    name: "factor_levels",
+    summary: "AU and throughput by the levels of each factor, all others as commonly; a line for each number of processes",
     needs: Needs::Summaries,
     make: Make::Figure(figure),
 };
@@ -53,17 +49,12 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         told = format!("Not drawn, as something else always differed: {}. ", gaps.join(", "));
     }
     let of = if y.len() > 1 { "AU and throughput" } else { "Throughput" };
-    let mut figure = Figure {
-        title: format!("{of} by level of each factor"),
-        caption: String::new(),
-        panels,
-        columns: 2,
-    };
+    let title = format!("{of} by level of each factor");
     let held = held(&blocks.iter().collect::<Vec<_>>());
-    let intervals = intervals(&figure, "means (of throughput, geometric means)");
+    let intervals = intervals(&panels, "means (of throughput, geometric means)");
     let baselines = baselines(&blocks);
-    figure.caption = format!("{}{held}. {told}{baselines}{intervals}", figure.title);
-    Ok(figure)
+    let caption = format!("{title}{held}. {told}{baselines}{intervals}");
+    Ok(Figure { title, caption, panels, columns: 2 })
 }
 
 /// A line for each number of processes; `None` where none joins levels.
@@ -75,8 +66,7 @@ fn panel(block: &PlotBlock<'_>, factor: usize, y: &ResponseAxis<'_>) -> Option<P
     let style = block.style(factor);
     let lines = y.lines(block, &cells, by, style, |cell| Some(places[cell.levels[factor]]));
     let layers = y.baseline(block, &cells).into_iter().chain(lines).collect();
-    let axes = Axes { x, y: y.axis.clone(), layers: y.with_bar(layers), aspect: 0.6 };
-    let panel = Panel::from_axes(block.title(), axes);
+    let panel = y.panel(block.title(), x, layers, 0.6);
     let has_line = panel.all_series().any(|series| series.points.len() > 1);
     has_line.then_some(panel)
 }

@@ -8,18 +8,14 @@ use feedrate_analysis::design::DesignCell;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Record};
 use feedrate_results::run::Run;
-use feedrate_spec::catalog::Member;
 use std::collections::BTreeMap;
 
 /// Most lines that can be told apart.
 const MOST: usize = 7;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "latency",
-        summary: "How long opens, reads and samples took, or of DLIO's results the waits for the data of steps: cumulative distributions on a logarithmic axis",
-        abilities: &[],
-    },
+    name: "latency",
+    summary: "How long opens, reads and samples took, or of DLIO's results the waits for the data of steps: cumulative distributions on a logarithmic axis",
     needs: Needs::Records,
     make: Make::Figure(figure),
 };

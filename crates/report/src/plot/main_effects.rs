@@ -11,15 +11,11 @@ use feedrate_analysis::design::DesignCell;
 use feedrate_analysis::throughput::THROUGHPUTS;
 use feedrate_measure::metric::Metric;
 use feedrate_measure::stats;
-use feedrate_spec::catalog::Member;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "main_effects",
-        summary: "The mean at each level of each factor, of runs that share the levels of all others or of a design that balances them",
-        abilities: &[],
-    },
+    name: "main_effects",
+    summary: "The mean at each level of each factor, of runs that share the levels of all others or of a design that balances them",
     needs: Needs::Summaries,
     make: Make::Response(&THROUGHPUTS, figure),
 };
@@ -58,31 +54,25 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     if !gaps.is_empty() {
         told = format!("Where something else always differed: {}. ", gaps.join("; "));
     }
-    let mut figure = Figure {
-        title: format!("Main effects on {}", in_sentence(title(response))),
-        caption: String::new(),
-        columns: panels.len().clamp(1, 3),
-        panels,
-    };
+    let title = format!("Main effects on {}", in_sentence(title(response)));
     let means = means(response);
-    let intervals = if figure.points().any(|point| point.low.is_some()) {
+    let intervals = if panels.iter().flat_map(Panel::points).any(|point| point.low.is_some()) {
         format!(
             "Marks are {means}; 95 % intervals are of the spread of replicates, where each experiment behind a mark was repeated (Welch)."
         )
     } else {
         format!("Marks are {means}. Nothing was repeated, so there are no intervals.")
     };
-    figure.caption = format!(
-        "{}. The factor of the largest effect comes first. Marks of a panel are over runs that share the levels of all other factors, or of a design that balances them. {told}The upright \
-         axis need not begin at 0. {intervals}",
-        figure.title,
+    let caption = format!(
+        "{title}. The factor of the largest effect comes first. Marks of a panel are over runs that share the levels of all other factors, or of a design that balances them. {told}The upright \
+         axis need not begin at 0. {intervals}"
     );
-    Ok(figure)
+    Ok(Figure { title, caption, columns: panels.len().clamp(1, 3), panels })
 }
 
 /// The largest difference between two marks of a panel.
 fn effect(panel: &Panel) -> f64 {
-    let ys = || panel.all_series().flat_map(|series| &series.points).map(|point| point.y);
+    let ys = || panel.points().map(|point| point.y);
     ys().fold(f64::NEG_INFINITY, f64::max) - ys().fold(f64::INFINITY, f64::min)
 }
 
@@ -182,8 +172,7 @@ const NOISE: f64 = 1.5;
 
 /// Effects are compared by their heights, so all panels have the same upright axis, which need not begin at 0.
 fn same_range(panels: &mut [Panel]) {
-    let series = panels.iter().flat_map(Panel::all_series);
-    let points: Vec<Point> = series.flat_map(|series| series.points.clone()).collect();
+    let points: Vec<Point> = panels.iter().flat_map(Panel::points).cloned().collect();
     let least = points.iter().map(|point| point.y).fold(f64::INFINITY, f64::min);
     let most = points.iter().map(|point| point.y).fold(f64::NEG_INFINITY, f64::max);
     let beyond = if least < most { most - least } else { 0.1 * most.abs().max(1e-9) };

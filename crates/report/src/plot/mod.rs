@@ -27,7 +27,6 @@ mod tests;
 use crate::draw::figure::Figure;
 use data::Data;
 use feedrate_measure::metric::Metric;
-use feedrate_spec::catalog::Member;
 
 /// Every plot, in the order that help and reports show them: a page opens with the first three that its runs have enough for.
 pub static PLOTS: &[&Plot] = &[
@@ -49,14 +48,16 @@ pub static PLOTS: &[&Plot] = &[
 
 /// The plot of this name.
 pub fn find(name: &str) -> Option<&'static Plot> {
-    PLOTS.iter().copied().find(|plot| plot.member.name == name)
+    PLOTS.iter().copied().find(|plot| plot.name == name)
 }
 
 /// A plot.
 #[derive(Debug)]
 pub struct Plot {
-    /// Name and summary.
-    pub member: Member,
+    /// The name users write.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
     /// Kind of data that it is drawn from.
     pub needs: Needs,
     make: Make,

@@ -15,14 +15,10 @@ use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::{self, Cell, Combination};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::run::Run;
-use feedrate_spec::catalog::Member;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "phases",
-        summary: "AU, throughput, bandwidth and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
-        abilities: &[],
-    },
+    name: "phases",
+    summary: "AU, throughput, bandwidth and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
     needs: Needs::Summaries,
     make: Make::Figure(figure),
 };
@@ -86,14 +82,12 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             "let runs keep a timeline: `output.timeline=True`",
         ));
     }
-    let title = "Phases of the run".into();
-    let columns = if columns == COLUMNS.len() { 3 } else { columns };
-    let mut figure = Figure { title, caption: String::new(), panels, columns };
-    figure.caption = caption(&marks, &names, &figure);
+    let mut caption = caption(&marks, &names, &panels);
     if all.iter().all(|phase| phase.values[COLUMNS.len() - 1].is_none()) {
-        figure.caption.push_str(" No GPU was seen.");
+        caption.push_str(" No GPU was seen.");
     }
-    Ok(figure)
+    let columns = if columns == COLUMNS.len() { 3 } else { columns };
+    Ok(Figure { title: "Phases of the run".into(), caption, panels, columns })
 }
 
 /// The axis of a column, and what values are divided by.
@@ -109,7 +103,7 @@ fn axis(heading: &str, estimated: &str) -> (Axis, f64) {
     (Axis { is_estimated: !estimated.is_empty(), ..axis }, MB)
 }
 
-fn caption(marks: &[Together], names: &[String], figure: &Figure) -> String {
+fn caption(marks: &[Together], names: &[String], panels: &[Panel]) -> String {
     let mut caption =
         "AU, throughput, bandwidth and use of GPUs by phase. A run counts with the mean of its phases"
             .to_string();
@@ -122,7 +116,7 @@ fn caption(marks: &[Together], names: &[String], figure: &Figure) -> String {
     if names.iter().any(|name| name == FIRST) {
         caption.push_str("First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ");
     }
-    caption + &intervals(figure, "means")
+    caption + &intervals(panels, "means")
 }
 
 /// The means of experiments, and where one is alone its single phases.

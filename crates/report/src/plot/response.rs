@@ -2,7 +2,9 @@
 
 use super::block::{BASELINE, PROCESSES_LABEL, PlotBlock};
 use super::data::Data;
-use crate::draw::figure::{Axis, AxisRange, Layer, Point, Rule, RuleLine, Scale, Style, Tone};
+use crate::draw::figure::{
+    Axes, Axis, AxisRange, Layer, Panel, Point, Rule, RuleLine, Scale, Style, Tone,
+};
 use feedrate_analysis::design::DesignCell;
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_measure::metric::{Metric, Provenance, Unit};
@@ -40,12 +42,19 @@ impl<'r> ResponseAxis<'r> {
         ResponseAxis { response, axis, unit, bar_percent }
     }
 
-    /// Draw the bar behind these.
-    pub(super) fn with_bar(&self, layers: Vec<Layer>) -> Vec<Layer> {
+    /// A panel with this axis upright, and the bar behind its layers.
+    pub(super) fn panel(
+        &self,
+        title: Option<String>,
+        x: Axis,
+        layers: Vec<Layer>,
+        aspect: f64,
+    ) -> Panel {
         let bar = self.bar_percent.map(|at| {
             Layer::Rule(Rule { label: format!("asked for: {at} %"), at, line: RuleLine::Broken })
         });
-        bar.into_iter().chain(layers).collect()
+        let layers = bar.into_iter().chain(layers).collect();
+        Panel::from_axes(title, Axes { x, y: self.axis.clone(), layers, aspect })
     }
 
     /// A line of the baseline, where it is among these cells and the study says which it is.

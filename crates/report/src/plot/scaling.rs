@@ -10,7 +10,6 @@ use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_analysis::throughput::THROUGHPUTS;
 use feedrate_measure::metric::Metric;
 use feedrate_measure::stats::{Scaling as Law, ScalingDoubt, amdahl, knee, universal_scalability};
-use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
 
@@ -18,11 +17,8 @@ use std::collections::BTreeMap;
 const MOST: usize = 6;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "scaling",
-        summary: "Throughput against processes on logarithmic axes, with the ideal from the fewest processes, a fitted law and its knee; a line for each combination of other factors",
-        abilities: &[],
-    },
+    name: "scaling",
+    summary: "Throughput against processes on logarithmic axes, with the ideal from the fewest processes, a fitted law and its knee; a line for each combination of other factors",
     needs: Needs::Summaries,
     make: Make::Response(&THROUGHPUTS, figure),
 };
@@ -63,17 +59,13 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     } else {
         ", of the line that begins highest; as steep a line scales as well"
     };
-    let mut figure = Figure {
-        title: "Throughput against processes, and the ideal".into(),
-        caption: String::new(),
-        panels: vec![Panel::from_axes(None, axes)],
-        columns: 1,
-    };
-    figure.caption = format!(
+    let panels = vec![Panel::from_axes(None, axes)];
+    let caption = format!(
         "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes{of}. {told}{}",
-        intervals(&figure, means(response))
+        intervals(&panels, means(response))
     );
-    Ok(figure)
+    let title = "Throughput against processes, and the ideal".into();
+    Ok(Figure { title, caption, panels, columns: 1 })
 }
 
 /// The line of the curve that begins highest for its processes, over all numbers of them.

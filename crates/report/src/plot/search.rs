@@ -11,14 +11,10 @@ use feedrate_measure::metric::{Metric, Unit};
 use feedrate_measure::stats;
 use feedrate_results::search::ACCELERATORS;
 use feedrate_results::search::{Certainty, SearchResult, SearchedNumber};
-use feedrate_spec::catalog::Member;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "search",
-        summary: "The response at each number that `feedrate scale` tried, what is certain there, and the bound",
-        abilities: &[],
-    },
+    name: "search",
+    summary: "The response at each number that `feedrate scale` tried, what is certain there, and the bound",
     needs: Needs::Search,
     make: Make::Figure(figure),
 };
@@ -32,17 +28,12 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             "give the folder that `feedrate scale` made",
         ));
     }
-    let mut figure = Figure {
-        title: "The search: what holds at which number".into(),
-        caption: String::new(),
-        columns: panels.len().min(2),
-        panels,
-    };
-    let intervals = intervals(&figure, "means");
-    figure.caption = format!(
-        "{intervals} What decides a number is an interval that is wider from three runs on, as it is looked at after each of them."
+    let title = "The search: what holds at which number".into();
+    let caption = format!(
+        "{} What decides a number is an interval that is wider from three runs on, as it is looked at after each of them.",
+        intervals(&panels, "means")
     );
-    Ok(figure)
+    Ok(Figure { title, caption, columns: panels.len().min(2), panels })
 }
 
 fn panel(of: &SearchResult, response: &Metric, data: &Data) -> Panel {

@@ -3,21 +3,17 @@
 use super::block::PlotBlock;
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Panel, Tone};
+use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Tone};
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{
     BARRIER_S, COMPUTE_S, LOAD_S, Metric, STALL_CLIENT, STALL_DECODE, STALL_OPEN, STALL_QUEUE,
     STALL_READ, STALL_SKEW,
 };
 use feedrate_results::run::Run;
-use feedrate_spec::catalog::Member;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "stall",
-        summary: "Shares of an accelerator's time: computing, waiting for open, read, decode, client or queue (of DLIO's results, waiting as a whole), and for slower ones",
-        abilities: &[],
-    },
+    name: "stall",
+    summary: "Shares of an accelerator's time: computing, waiting for open, read, decode, client or queue (of DLIO's results, waiting as a whole), and for slower ones",
     needs: Needs::Summaries,
     make: Make::Figure(figure),
 };
@@ -92,18 +88,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 
 /// A bar for each row, of all parts.
 fn panel(title: Option<String>, rows: Vec<(String, Shares)>) -> Panel {
-    let mut layers = Vec::new();
-    for (part, (label, tone, _)) in PARTS.into_iter().enumerate() {
-        let mut bars = Vec::new();
-        for (at, (_, shares)) in rows.iter().enumerate() {
-            let from: f64 = shares[..part].iter().flatten().sum();
-            bars.extend(shares[part].map(|share| Bar { at: at as f64, from, to: from + share }));
-        }
-        if !bars.is_empty() {
-            layers.push(Layer::Bars(Bars { label: label.into(), tone, bars }));
-        }
-    }
-    let names = rows.into_iter().map(|(name, _)| name).collect();
+    let (names, shares): (Vec<String>, Vec<Shares>) = rows.into_iter().unzip();
+    let layers = Layer::stacked(PARTS.map(|(label, tone, _)| (label, tone)), &shares);
     let x = Axis::linear("Share of an accelerator's time (%)", AxisRange::AtLeast(0.0, 100.0));
     Panel::from_axes(title, Axes { x, y: Axis::categories("", names), layers, aspect: 1.0 })
 }

@@ -4,19 +4,15 @@ use super::block::level_named;
 use super::data::{Data, FolderRun, FolderState};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Matrix, MatrixCell, Panel, PanelContent, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Matrix, MatrixCell, Panel, PanelContent, Tone,
 };
 use feedrate_results::overview::{Overview, StatusCounts};
-use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "status",
-        summary: "How far a study is, or what folders hold: done, pending, partial and failed, of all and by what varies; models against processes where both vary",
-        abilities: &[],
-    },
+    name: "status",
+    summary: "How far a study is, or what folders hold: done, pending, partial and failed, of all and by what varies; models against processes where both vary",
     needs: Needs::Progress,
     make: Make::Figure(figure),
 };
@@ -179,24 +175,13 @@ fn bars(of: &Counted<'_>) -> (Panel, Vec<String>) {
             left_out.push(format!("`{name}` ({})", units::counted(levels.len() as u64, "level")));
         }
     }
-    let mut ends = vec![0.0; bars.len()];
-    let mut layers = Vec::new();
-    for (state, (label, tone)) in of.states.iter().enumerate() {
-        let mut own = Vec::new();
-        for (i, (_, counts)) in bars.iter().enumerate() {
-            let count = counts[state] as f64;
-            if count > 0.0 {
-                own.push(Bar { at: i as f64, from: ends[i], to: ends[i] + count });
-                ends[i] += count;
-            }
-        }
-        if !own.is_empty() {
-            layers.push(Layer::Bars(Bars { label: (*label).into(), tone: *tone, bars: own }));
-        }
-    }
+    let (names, counts): (Vec<String>, Vec<Counts>) = bars.into_iter().unzip();
+    let length = |count: usize| (count > 0).then_some(count as f64);
+    let lengths: Vec<_> = counts.into_iter().map(|counts| counts.map(length)).collect();
+    let layers = Layer::stacked(of.states, &lengths);
     let unit = if of.what == "rows" { "Rows (runs)" } else { "Folders of runs" };
     let x = Axis::linear(unit, AxisRange::FromZero);
-    let y = Axis::categories("", bars.into_iter().map(|(name, _)| name).collect());
+    let y = Axis::categories("", names);
     (Panel::from_axes(Some(of.told()), Axes { x, y, layers, aspect: 1.0 }), left_out)
 }
 

@@ -10,17 +10,13 @@ use feedrate_measure::record::timeline::{GpuTimeline, Timeline};
 use feedrate_measure::record::{Block, EpochRecord, Record};
 use feedrate_measure::stats::mean;
 use feedrate_results::run::Run;
-use feedrate_spec::catalog::Member;
 
 /// Most samples that can be told apart on a page; neighbours are put together.
 const SAMPLES: usize = 500;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "timeline",
-        summary: "Bandwidth of one run over time, with its epochs, evaluations and checkpoints shaded; of DLIO's results throughput by block, with the waits of steps",
-        abilities: &[],
-    },
+    name: "timeline",
+    summary: "Bandwidth of one run over time, with its epochs, evaluations and checkpoints shaded; of DLIO's results throughput by block, with the waits of steps",
     needs: Needs::Records,
     make: Make::Figure(figure),
 };

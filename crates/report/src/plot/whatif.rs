@@ -5,22 +5,18 @@ use super::caption::intervals;
 use super::data::{Data, PredictedCurve};
 use super::response::{ResponseAxis, means, number_axis};
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Figure, Layer, Panel, Point, Style, Tone};
+use crate::draw::figure::{Figure, Layer, Panel, Point, Style, Tone};
 use crate::replan::ReplanOf;
 use crate::words::untold;
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::run::Run;
-use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
 use std::collections::BTreeSet;
 
 pub(super) static PLOT: Plot = Plot {
-    member: Member {
-        name: "whatif",
-        summary: "AU against emulated accelerators as the record of one run predicts it, with what that leaves open, and as it was measured",
-        abilities: &[],
-    },
+    name: "whatif",
+    summary: "AU against emulated accelerators as the record of one run predicts it, with what that leaves open, and as it was measured",
     needs: Needs::Predictions,
     make: Make::Figure(figure),
 };
@@ -113,19 +109,13 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             return Err(Missing::too_many(more, PANELS_MAX, hint));
         }
     }
-    let mut figure = Figure {
-        title: "AU against accelerators, predicted and measured".into(),
-        caption: String::new(),
-        columns: panels.len().min(2),
-        panels,
-    };
-    let intervals = intervals(&figure, means(&AU_ALL_STEPS));
-    figure.caption = format!(
-        "{}. A line is an estimate from one record: {}. Its band is what that leaves open, which is no confidence interval. {intervals}",
-        figure.title,
-        told.join("; ")
+    let title = "AU against accelerators, predicted and measured".to_string();
+    let caption = format!(
+        "{title}. A line is an estimate from one record: {}. Its band is what that leaves open, which is no confidence interval. {}",
+        told.join("; "),
+        intervals(&panels, means(&AU_ALL_STEPS))
     );
-    Ok(figure)
+    Ok(Figure { title, caption, columns: panels.len().min(2), panels })
 }
 
 fn panel(
@@ -147,8 +137,7 @@ fn panel(
         Layer::series("predicted", Tone::Hue(0), Style::Band, predicted),
         Layer::series("measured", Tone::Hue(1), Style::Marks, measured),
     ];
-    let layers = y.with_bar(layers);
-    Panel::from_axes(block.title(), Axes { x, y: y.axis.clone(), layers, aspect: 0.68 })
+    y.panel(block.title(), x, layers, 0.68)
 }
 
 /// The run that it is predicted from, and what that does not tell.

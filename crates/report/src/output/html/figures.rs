@@ -41,13 +41,8 @@ fn one(report: &Report, figure: &ReportFigure) -> Markup {
             @let name = html! { span id={ "figure-" (slug(&figure.name)) "-name" } { (figure.title) } };
             @if figure.is_lead { h2 { (name) } } @else { h3 { (name) } }
             div.canvas {
-                @match &figure.svg_dark {
-                    Some(dark) => {
-                        div.on-light { (PreEscaped(&figure.svg)) }
-                        div.on-dark { (PreEscaped(dark)) }
-                    }
-                    None => div.on-any { (PreEscaped(&figure.svg)) },
-                }
+                div.on-light { (PreEscaped(&figure.svg)) }
+                div.on-dark { (PreEscaped(&figure.svg_dark)) }
             }
             @if !figure.is_lead { figcaption { (sentence(&figure.caption)) } }
             details {

@@ -173,7 +173,7 @@ fn overview(models: &[&str]) -> Overview {
 /// All that a plot can draw of these runs: one for a timeline, one number of processes where lines would be too many.
 pub(in crate::plot) fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
-    match plot.member.name {
+    match plot.name {
         "timeline" => runs.truncate(1),
         "by_epoch" | "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
         _ => {}

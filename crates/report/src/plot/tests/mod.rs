@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 #[track_caller]
 fn drawn(plot: &Plot, data: &Data, look: &Look) -> Drawing {
-    let name = plot.member.name;
+    let name = plot.name;
     let figure = figure(plot, data).unwrap_or_else(|missing| panic!("{name}: {missing}"));
     let drawing = draw(&figure, look);
     assert_eq!(drawing.problems(), Vec::<String>::new(), "{name}");
@@ -34,10 +34,9 @@ fn text_of(svg: &str) -> String {
 #[test]
 fn names_are_unique_and_found() {
     for plot in PLOTS {
-        let name = plot.member.name;
+        let name = plot.name;
         assert!(
-            find(name).is_some()
-                && PLOTS.iter().filter(|other| other.member.name == name).count() == 1
+            find(name).is_some() && PLOTS.iter().filter(|other| other.name == name).count() == 1
         );
     }
 }
@@ -53,7 +52,7 @@ fn every_picture_is_whole_in_every_look() {
         ] {
             let svg = drawn(plot, &data, &Look { width_in, font_pt, theme }).svg;
             text_of(&svg);
-            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", plot.member.name);
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", plot.name);
         }
     }
 }
@@ -140,17 +139,12 @@ fn a_png_has_something_on_it() {
         let expected = drawing.size_in;
         for (pixels, inches) in [(width, expected.0), (height, expected.1)] {
             let is_right = (f64::from(pixels) - inches * 100.0).abs() <= 0.51;
-            assert!(is_right, "{}: {pixels} for {inches} in", plot.member.name);
+            assert!(is_right, "{}: {pixels} for {inches} in", plot.name);
         }
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         reader.next_frame(&mut pixels).unwrap();
         let inked = pixels.chunks(3).filter(|pixel| **pixel != [255, 255, 255]).count();
-        assert!(
-            pixels.len() / 3 / 100 < inked,
-            "{}: {inked} of {}",
-            plot.member.name,
-            pixels.len() / 3
-        );
+        assert!(pixels.len() / 3 / 100 < inked, "{}: {inked} of {}", plot.name, pixels.len() / 3);
     }
 }
 
@@ -158,10 +152,10 @@ fn a_png_has_something_on_it() {
 fn nothing_is_refused_with_words() {
     for plot in PLOTS {
         let missing = figure(plot, &Data::default()).unwrap_err();
-        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.member.name);
+        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.name);
         let bare = drawn_from(vec![Run::default()]);
         let missing = figure(plot, &bare).unwrap_err();
-        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.member.name);
+        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.name);
     }
 }
 
@@ -172,7 +166,7 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
         data.runs.truncate(1);
         let overview = data.overview.take();
         let data = Data { overview, ..drawn_from(data.runs) };
-        match (plot.member.name, figure(plot, &data)) {
+        match (plot.name, figure(plot, &data)) {
             (
                 "au_processes"
                 | "throughput_processes"
@@ -186,7 +180,7 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
             ) => drop(answer.unwrap_err()),
             _ => {
                 let drawing = drawn(plot, &data, &Look::default());
-                assert!(!drawing.svg.contains("95 % intervals"), "{}", plot.member.name);
+                assert!(!drawing.svg.contains("95 % intervals"), "{}", plot.name);
             }
         }
     }
@@ -206,11 +200,7 @@ fn hostile_names_are_only_names() {
         let svg = draw(&figure, &Look::default()).svg;
         let tree =
             roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
-        assert!(
-            tree.descendants().all(|node| !node.has_tag_name("script")),
-            "{}",
-            plot.member.name
-        );
+        assert!(tree.descendants().all(|node| !node.has_tag_name("script")), "{}", plot.name);
     }
 }
 
