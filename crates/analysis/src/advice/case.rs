@@ -219,8 +219,7 @@ impl<'a> Case<'a> {
             return ReadLimit::Latency;
         }
         let Some(pipeline) = &self.pipeline else { return ReadLimit::Either };
-        let models = std::iter::once(&pipeline.storage.best).chain(&pipeline.storage.others);
-        let rates = models.map(|model| model.bytes_per_second);
+        let rates = pipeline.storage.iter().map(|model| model.bytes_per_second);
         let full = rates.clone().flatten().filter(|rate| *rate <= full_rate).count();
         match full {
             0 => ReadLimit::Latency,

@@ -14,7 +14,6 @@ mod tests;
 
 pub use model::StorageModel;
 pub use pipeline::Pipeline;
-pub use storage::FittedStorage;
 
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::names;
@@ -152,7 +151,7 @@ impl Pipeline {
     pub fn predict(&self, plan: &Plan, changes: &[PipelineChange]) -> Result<Prediction, Untold> {
         let plan = &self.with_compute(plan);
         let is_seen =
-            |change: &&PipelineChange| self.storage.all().any(|model| change.is_seen(model));
+            |change: &&PipelineChange| self.storage.iter().any(|model| change.is_seen(model));
         if let Some(unseen) = changes.iter().find(|change| !is_seen(change)) {
             return Err(Untold::NotSeen { key: unseen.key() });
         }

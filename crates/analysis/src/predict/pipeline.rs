@@ -4,7 +4,7 @@ use super::miniature::{EpochTimes, Scene, Simulated, mean_sample_bytes, mean_tim
 use super::model::{AtDevice, DeviceRequests, SampleCost, StorageModel};
 use super::shared_files::SampleWork;
 use super::steadiness::Steadiness;
-use super::storage::{FittedStorage, Reads};
+use super::storage::Reads;
 use super::{Prediction, Untold, miniature};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
@@ -14,38 +14,34 @@ use std::cell::OnceCell;
 /// A record's pipeline: service times by stage, requests in flight, workers, and the storage that explains them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pipeline {
-    /// All of the run.
-    pub accelerators: u32,
-    /// Reading threads of an accelerator; 0 where it reads itself.
-    pub workers: u32,
     /// Logical CPUs of all machines.
-    pub cores: u32,
+    pub(super) cores: u32,
     /// A step's, as it was.
-    pub compute_s: f64,
+    compute_s: f64,
     /// Read per sample, headers and all.
-    pub sample_bytes: f64,
+    sample_bytes: f64,
     /// Files opened per sample.
-    pub opens_per_sample: f64,
+    opens_per_sample: f64,
     /// Reads per sample.
-    pub reads_per_sample: f64,
+    reads_per_sample: f64,
     /// Mean bytes of a read.
-    pub request_bytes: f64,
+    request_bytes: f64,
     /// An open, with length and close; `None` where nothing was opened.
-    pub open_s: Option<f64>,
+    open_s: Option<f64>,
     /// A read, waits in the storage included; `None` where nothing was read.
-    pub read_s: Option<f64>,
+    read_s: Option<f64>,
     /// Decoding, checking and handing over of a sample.
-    pub decode_s: f64,
+    decode_s: f64,
     /// CPU time of a sample, whatever it was spent on; `None` where that is not known.
-    pub cpu_s: Option<f64>,
+    cpu_s: Option<f64>,
     /// Reads under way at a time, in the mean over the epochs.
-    pub requests_in_flight: f64,
+    pub(super) requests_in_flight: f64,
     /// All epochs.
     pub(super) length_s: f64,
     /// `au_all_steps`, as it was.
-    pub au_percent: f64,
-    /// The storages that explain these times.
-    pub storage: FittedStorage,
+    pub(super) au_percent: f64,
+    /// The storages that explain these times, the best supported first.
+    pub(crate) storage: Vec<StorageModel>,
     /// Whether it was a throttle or delays that reads waited for.
     pub(super) is_emulated: bool,
     /// Work of the storage for its samples, counted as that of other plans is.
@@ -179,8 +175,6 @@ impl Pipeline {
         let epochs = record.epochs.len() as f64;
         let starts_s = plan.loader.start_s() * f64::from(plan.accelerators) * epochs;
         let mut pipeline = Pipeline {
-            accelerators: plan.accelerators,
-            workers: plan.loader.workers,
             cores: record.machines().iter().map(|machine| machine.cpus).sum::<u32>().max(1),
             compute_s: compute_s / steps,
             sample_bytes: io.read_bytes as f64 / samples,
@@ -194,7 +188,7 @@ impl Pipeline {
             requests_in_flight: io.read_ns as f64 / 1e9 / length_s,
             length_s,
             au_percent: miniature::au_percent(&times),
-            storage: FittedStorage::default(),
+            storage: Vec::new(),
             is_emulated: derived.reads_are_emulated(),
             work: OnceCell::new(),
             limited_request_s: 0.0,
@@ -247,9 +241,7 @@ impl Pipeline {
             let simulated = Scene { model: &model, ..scene }.run()?;
             self.models.push((rest, Residual::new(times, &simulated)));
         }
-        let mut models = self.models.iter().map(|(rest, _)| rest.behind(emulated));
-        self.storage.best = models.next().unwrap_or_default();
-        self.storage.others = models.collect();
+        self.storage = self.models.iter().map(|(rest, _)| rest.behind(emulated)).collect();
         Ok(self)
     }
 

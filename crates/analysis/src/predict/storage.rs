@@ -10,15 +10,6 @@ use super::steadiness::Steadiness;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::IoCounters;
 
-/// Every model that explains a record.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FittedStorage {
-    /// The best supported.
-    pub best: StorageModel,
-    /// Others that explain it as well.
-    pub others: Vec<StorageModel>,
-}
-
 /// From this size on a request is long: it waits for bandwidth rather than for latency.
 const LONG_BYTES: f64 = 262_144.0;
 /// Reads of a size that are enough for its mean.
@@ -39,13 +30,6 @@ const OF_READS: f64 = 0.05;
 const STEADY: f64 = 0.15;
 /// A model explains reads as well as another whose misfit is less by no more than this.
 const MISFIT_MORE: f64 = 0.12;
-
-impl FittedStorage {
-    /// Those that explain it, the best first.
-    pub fn all(&self) -> impl Iterator<Item = &StorageModel> {
-        std::iter::once(&self.best).chain(&self.others)
-    }
-}
 
 /// Reads of a record.
 #[derive(Clone, Copy)]

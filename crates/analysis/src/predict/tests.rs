@@ -70,14 +70,14 @@ fn au(record: &Record) -> f64 {
     AU_ALL_STEPS.of_run(record).unwrap()
 }
 
-fn fitted(workers: u32, storage: SimulatedStorage) -> FittedStorage {
+fn fitted(workers: u32, storage: SimulatedStorage) -> Vec<StorageModel> {
     Pipeline::new(&run(&plan(threads(workers)), storage)).unwrap().storage
 }
 
 /// Whether a model among those that explain the record is about this one.
-fn holds(fit: &FittedStorage, latency_ms: f64, rate: Option<f64>, places: Option<u32>) -> bool {
+fn holds(fit: &[StorageModel], latency_ms: f64, rate: Option<f64>, places: Option<u32>) -> bool {
     let about = |a: f64, b: f64| (a - b).abs() <= 0.05 * b.max(0.1 * MS);
-    fit.all().any(|model| {
+    fit.iter().any(|model| {
         let rates = model.bytes_per_second.map(|is| is / 1e6).zip(rate);
         about(model.latency_s, latency_ms * MS)
             && model.bytes_per_second.is_some() == rate.is_some()
@@ -106,10 +106,10 @@ fn a_storage_is_found_in_what_its_reads_took() {
 fn who_found_the_storage_empty_tells_latency_from_bandwidth() {
     let latency = fitted(4, storage(10.0, None, None));
     assert!(
-        latency.all().all(|model| model.bytes_per_second.is_none() && model.concurrency.is_none())
+        latency.iter().all(|model| model.bytes_per_second.is_none() && model.concurrency.is_none())
     );
     let pipe = fitted(4, storage(0.0, Some(100.0), None));
-    assert!(pipe.all().all(|model| model.is_shared() || model.concurrency.is_some()));
+    assert!(pipe.iter().all(|model| model.is_shared() || model.concurrency.is_some()));
 }
 
 /// Sizes that differ tell latency from bandwidth with one request in flight: 64 KiB and a million bytes.
@@ -129,7 +129,7 @@ fn sizes_tell_latency_from_bandwidth() {
     let fit = Pipeline::new(&record).unwrap().storage;
     assert!(holds(&fit, 5.0, Some(200.0), None), "{fit:#?}");
     assert!(
-        fit.all().all(|model| (model.latency_s + model.request_s - 5.0 * MS).abs() < 0.1 * MS),
+        fit.iter().all(|model| (model.latency_s + model.request_s - 5.0 * MS).abs() < 0.1 * MS),
         "{fit:#?}"
     );
 }
@@ -262,8 +262,8 @@ fn who_reads_which_samples_of_a_file_decides_what_is_read() {
 fn waits_that_are_drawn_are_no_rate_that_is_shared() {
     let latency = TimeSpec::Gamma { shape: 0.2, scale: 0.05 };
     let fit = fitted(4, SimulatedStorage { latency, ..SimulatedStorage::default() });
-    assert!(fit.all().any(|model| !model.is_shared()), "{fit:#?}");
-    assert!(fit.all().all(|model| model.slice_s == 0.0), "{fit:#?}");
+    assert!(fit.iter().any(|model| !model.is_shared()), "{fit:#?}");
+    assert!(fit.iter().all(|model| model.slice_s == 0.0), "{fit:#?}");
 }
 
 /// Few are simulated in place of many, on as much less of a storage.

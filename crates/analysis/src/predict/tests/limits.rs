@@ -13,7 +13,7 @@ fn more_readers_of_a_throttled_disk_get_no_more() {
     let disk = in_slices(50.0);
     for workers in [1, 4, 8] {
         let fit = fitted(workers, disk);
-        assert!(fit.all().all(|model| model.is_shared() && model.slice_s > 0.0), "{fit:#?}");
+        assert!(fit.iter().all(|model| model.is_shared() && model.slice_s > 0.0), "{fit:#?}");
         WhatIf::on_plan(workers, disk, threads(1)).check();
         WhatIf::on_plan(workers, disk, threads(16)).check();
         WhatIf::on_plan(workers, disk, |plan| plan.accelerators = 4).check();
@@ -72,10 +72,10 @@ fn requests_of_the_page_cache_are_those_of_the_device() {
         (host.device_read_bytes, host.device_reads) = (Some(2 * bytes), Some(device_reads));
         Pipeline::new(&record).unwrap()
     };
-    let best = of(2 * 60).storage.best;
+    let best = of(2 * 60).storage[0];
     assert_eq!((best.bytes_per_second, best.request_s), (Some(52e6), 0.0));
     let pipeline = of(2 * 6000);
-    let rate = pipeline.storage.best.bytes_per_second.unwrap();
+    let rate = pipeline.storage[0].bytes_per_second.unwrap();
     assert!((48e6..52e6).contains(&rate), "{rate}");
     let smaller = plan(|plan| (plan.loader.workers, plan.loader.piece_bytes) = (4, 250_000));
     assert_eq!(pipeline.predict(&smaller, &[]), Err(Untold::OtherFiles));
