@@ -7,6 +7,7 @@ use crate::finding::{EffectSize, EffectUnit, Quantity};
 use crate::precision::CONFIDENCE;
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_measure::stats::{Cell, Combination, Difference, Interval};
+use serde::Serialize;
 
 /// The scale on which noise is nearest to normal, and effects add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,27 @@ impl ResponseScale {
     }
 }
 
+/// The middle of replicates: the mean of percentages, the geometric mean of rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Middle {
+    /// `None` where no run has a value.
+    pub estimate: Option<f64>,
+    /// 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit); `None` of fewer than two values.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Middle {
+    /// The middle of values of `metric`, or of something that varies as it does.
+    pub fn new(metric: &Metric, values: &[f64]) -> Self {
+        let interval = metric.middle(values, CONFIDENCE);
+        let only = if let [only] = values { Some(*only) } else { None };
+        Middle {
+            estimate: interval.map(|of| of.estimate).or(only),
+            interval: interval.map(|of| (of.low, of.high)),
+        }
+    }
+}
+
 /// A value on the scale of its response; `None` where it has none, as what is not positive has no logarithm.
 pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
     match ResponseScale::new(response) {
@@ -92,15 +114,20 @@ pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Opti
         Some(Cell { levels: Vec::new(), values })
     });
     let cells: Vec<Cell> = cells.collect::<Option<_>>()?;
-    let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
     let scale = ResponseScale::new(response);
-    let interval = mean.welch(&cells).and_then(|of| of.interval(CONFIDENCE));
-    let interval = interval.map(|of| Interval {
+    let (mean, noise) = equal_mean(&cells);
+    let interval = noise.and_then(|of| of.interval(CONFIDENCE)).map(|of| Interval {
         estimate: scale.back(of.estimate),
         low: scale.back(of.low),
         high: scale.back(of.high),
     });
-    (!cells.is_empty()).then(|| (scale.back(mean.estimate(&cells)), interval))
+    (!cells.is_empty()).then(|| (scale.back(mean), interval))
+}
+
+/// The mean of the means of cells, each as heavy; with its noise where each was repeated.
+pub fn equal_mean(cells: &[Cell]) -> (f64, Option<Difference>) {
+    let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
+    (mean.estimate(cells), mean.welch(cells))
 }
 
 #[cfg(test)]

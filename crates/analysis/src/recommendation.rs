@@ -1,18 +1,20 @@
 //! The tested configurations that did best, what they take, and what was not tried. From the means of cells: it claims no more than these.
 
 use crate::design::{Design, DesignCell, Factor, Stratum};
-use crate::estimate::{mean_of_cells, scaled};
+use crate::estimate::{Middle, scaled};
 use crate::precision::ALPHA;
 use crate::throughput::throughput;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE, Unit};
-use feedrate_measure::stats::{Interval, holm, welch_difference};
+use feedrate_measure::stats::{holm, welch_difference};
 use feedrate_results::run::Run;
+use serde::Serialize;
+use std::cmp::Ordering::Equal;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Levels by their factors.
-type HeldLevels = Vec<(String, String)>;
+type HeldLevels = BTreeMap<String, String>;
 
 /// The best of the configurations of a workload that were run.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,18 +42,22 @@ pub struct Recommendation {
 }
 
 /// A cell of the design, with what it reached and what it takes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Configuration {
     /// Levels by their factors.
     pub levels: BTreeMap<String, String>,
     /// Those that are not the baseline's.
+    #[serde(skip)]
     pub changes: Vec<ChangedLevel>,
     /// In the unit of the recommendation.
-    pub throughput: ConfigurationMean,
+    #[serde(skip)]
+    pub throughput: Middle,
     /// Samples per second.
-    pub samples: ConfigurationMean,
+    #[serde(rename = "samples_per_second")]
+    pub samples: Middle,
     /// Utilisation over all steps, in percent.
-    pub au_percent: Option<ConfigurationMean>,
+    #[serde(rename = "au_all_steps_percent")]
+    pub au_percent: Middle,
     /// Runs.
     pub n: usize,
 }
@@ -63,15 +69,6 @@ pub struct ChangedLevel {
     pub factor: String,
     pub level: String,
     pub baseline: String,
-}
-
-/// The mean over the runs of a configuration.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ConfigurationMean {
-    /// The mean; of rates the geometric one.
-    pub middle: f64,
-    /// `None` of one run.
-    pub interval: Option<Interval>,
 }
 
 /// Recommend the best of each part of a workload whose runs may be compared, and that has at least two configurations: the same work, accelerators, client and
@@ -135,17 +132,19 @@ fn recommend(
     for cell in &design.cells {
         all.push((Configuration::new(&design, cell, runs, response)?, cell));
     }
-    all.sort_by(|a, b| b.0.throughput.middle.total_cmp(&a.0.throughput.middle));
+    all.sort_by(|a, b| {
+        b.0.throughput.estimate.partial_cmp(&a.0.throughput.estimate).unwrap_or(Equal)
+    });
     let rates: Vec<_> = all.iter().map(|(_, cell)| values(cell, runs, response)).collect();
     let others: Vec<Option<f64>> =
         rates[1..].iter().map(|own| chance(response, &rates[0], own)).collect();
     let known: Vec<f64> = others.iter().copied().flatten().collect();
     let told_apart = holm(&known).into_iter().filter(|p| *p < ALPHA).count();
-    let is_au_known = all.iter().all(|(one, _)| one.au_percent.is_some());
+    let is_au_known = all.iter().all(|(one, _)| one.au_percent.estimate.is_some());
     let (mut best, mut cells): (Vec<Configuration>, Vec<&DesignCell>) = (Vec::new(), Vec::new());
     let mut highest: Option<f64> = None;
     for (configuration, cell) in all {
-        let au = configuration.au_percent.map(|au| au.middle);
+        let au = configuration.au_percent.estimate;
         if best.is_empty() || au.zip(highest).is_some_and(|(au, highest)| highest < au) {
             highest = au.or(highest);
             best.push(configuration);
@@ -208,11 +207,9 @@ fn chance(response: &Metric, a: &[f64], b: &[f64]) -> Option<f64> {
 
 impl Configuration {
     fn new(design: &Design, cell: &DesignCell, runs: &[&Run], response: &Metric) -> Option<Self> {
-        let mean = |metric: &Metric| {
-            let (middle, interval) = mean_of_cells(metric, &[values(cell, runs, metric)])?;
-            Some(ConfigurationMean { middle, interval })
-        };
-        let throughput = mean(response)?;
+        let [throughput, samples, au] = [response, &SAMPLES_WHOLE, &AU_ALL_STEPS]
+            .map(|metric| Middle::new(metric, &values(cell, runs, metric)));
+        let computes = au.estimate.is_some_and(|percent| 0.0 < percent);
         let named = design.factors.iter().zip(&cell.levels);
         let changed = named.filter(|(factor, level)| factor.baseline != **level);
         let changes = changed.map(|(factor, &level)| ChangedLevel {
@@ -220,13 +217,13 @@ impl Configuration {
             level: factor.levels[level].clone(),
             baseline: factor.baseline_level().into(),
         });
-        Some(Configuration {
+        throughput.estimate.and(samples.estimate).map(|_| Configuration {
             levels: design.levels_of(cell),
             changes: changes.collect(),
             // Where nothing is computed there is no utilisation.
-            au_percent: mean(&AU_ALL_STEPS).filter(|au| 0.0 < au.middle),
+            au_percent: if computes { au } else { Middle::default() },
             throughput,
-            samples: mean(&SAMPLES_WHOLE)?,
+            samples,
             n: cell.runs.len(),
         })
     }

@@ -1,6 +1,6 @@
 //! Advice of a report: what was tried for the workloads of its runs, else what the record of a single run predicts. Decides nothing.
 
-use crate::number::{UNKNOWN, percent};
+use crate::number::percent;
 use crate::replan::Replan;
 use crate::report::{ReportAdvice, ReportChange};
 use crate::table::{ColumnKind, ReportTable, TableCell};
@@ -111,10 +111,7 @@ pub(super) fn table(of: &ReportAdvice) -> ReportTable {
 }
 
 fn with_range(value: Option<f64>, range: Option<[f64; 2]>) -> TableCell {
-    let ends = range.map(|ends| ends.map(|end| percent(Some(end))));
-    let range = ends.map_or(String::new(), |[low, high]| format!(" [{low}, {high}]"));
-    let text = if value.is_some() { percent(value) + &range } else { UNKNOWN.into() };
-    TableCell { text, value }
+    TableCell::middle(value, range.map(<(f64, f64)>::from), |value| percent(Some(value)))
 }
 
 fn outcome(of: &ReportAdvice, row: &ReportChange) -> &'static str {

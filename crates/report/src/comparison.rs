@@ -1,9 +1,9 @@
 //! Two sources side by side, as `feedrate compare` judges them. Decides nothing.
 
+use crate::number::UNKNOWN;
 use crate::report::ReportComparison;
-use crate::table::{ColumnKind, ReportTable, TableCell, UNKNOWN};
+use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::comparison::{percent, verdict};
-use crate::words::number::with_ends;
 use feedrate_analysis::compare::{
     ComparedResponse, Comparison, Ground, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
     Side, compare, same_run, sides,
@@ -55,8 +55,11 @@ fn table(title: String, found: &Comparison) -> ReportTable {
     table.add("Response", ColumnKind::Text, all.iter().map(|one| one.response));
     table.add("A", ColumnKind::Number, all.iter().map(|one| side(one, &one.a)));
     table.add("B", ColumnKind::Number, all.iter().map(|one| side(one, &one.b)));
-    let ratio = |one: &ComparedResponse| one.ratio.map_or(UNKNOWN.into(), ratio);
-    table.add("B ÷ A", ColumnKind::Number, all.iter().map(ratio));
+    let ratios = all.iter().map(|one| match one.ratio {
+        Some(ratio) => cell(ratio, |value| format!("{value:.3}")),
+        None => UNKNOWN.into(),
+    });
+    table.add("B ÷ A", ColumnKind::Number, ratios);
     table.add("Verdict", ColumnKind::Text, all.iter().map(verdict));
     table
 }
@@ -80,11 +83,6 @@ fn side(of: &ComparedResponse, side: &Side) -> TableCell {
     cell(side.middle, text)
 }
 
-fn ratio(of: IntervalEstimate) -> TableCell {
-    cell(of, |value| format!("{value:.3}"))
-}
-
 fn cell(of: IntervalEstimate, text: impl Fn(f64) -> String) -> TableCell {
-    let written = of.estimate.map(|middle| with_ends(middle, of.low.zip(of.high), text));
-    TableCell { text: written.unwrap_or_else(|| UNKNOWN.into()), value: of.estimate }
+    TableCell::middle(of.estimate, of.low.zip(of.high), text)
 }

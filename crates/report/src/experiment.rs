@@ -1,8 +1,7 @@
 //! Experiments: runs that replicate each other, and the middle of what they measured. A run is one value, its epochs are none.
 
-use crate::middle::Middle;
-use crate::number::by_value;
 use crate::report::{Report, ReportedRun};
+use feedrate_analysis::estimate::Middle;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DURATION_S, Metric, SAMPLES_WHOLE,
 };
@@ -10,6 +9,7 @@ use feedrate_measure::phase::{CheckpointPhases, Phase, of_checkpoints};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::mean;
 use feedrate_results::run::Run;
+use feedrate_results::setting::by_number;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ pub fn experiments(report: &Report) -> Vec<ReportedExperiment> {
     }
     groups.sort_by(|a, b| {
         let [a, b] = [a, b].map(|group| asked(&report.runs[group[0]]));
-        a.0.cmp(&b.0).then(by_value(a.1, b.1)).then(a.2.cmp(b.2))
+        a.0.cmp(&b.0).then(by_number(a.1, b.1)).then(a.1.cmp(b.1)).then(a.2.cmp(b.2))
     });
     groups.into_iter().map(|runs| ReportedExperiment::new(&report.runs, runs)).collect()
 }
@@ -103,7 +103,12 @@ impl ReportedExperiment {
             samples_per_second,
             bytes_per_second,
         ] = [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED, &SAMPLES_WHOLE, &DELIVERED_WHOLE].map(
-            |metric| Middle::new(metric, own.iter().filter_map(|run| run.metric(metric)).collect()),
+            |metric| {
+                Middle::new(
+                    metric,
+                    &own.iter().filter_map(|run| run.metric(metric)).collect::<Vec<_>>(),
+                )
+            },
         );
         ReportedExperiment {
             source: first.source,
@@ -129,7 +134,7 @@ impl EpochMiddles {
     fn all(runs: &[&Run]) -> Vec<Self> {
         let of = |metric: &Metric, epoch: usize| {
             let values = runs.iter().filter_map(|run| *run.series.get(&metric.id)?.get(epoch)?);
-            Middle::new(metric, values.collect())
+            Middle::new(metric, &values.collect::<Vec<_>>())
         };
         let count = runs.iter().flat_map(|run| run.series.values()).map(Vec::len).max();
         let epochs = (0..count.unwrap_or(0)).map(|epoch| EpochMiddles {
@@ -174,5 +179,5 @@ fn middle(
     value: impl Fn(CheckpointPhases) -> Option<f64>,
 ) -> Middle {
     let of_run = |run: &&Run| mean(&saves(run).filter_map(&value).collect::<Vec<f64>>());
-    Middle::new(metric, runs.iter().filter_map(of_run).collect())
+    Middle::new(metric, &runs.iter().filter_map(of_run).collect::<Vec<_>>())
 }

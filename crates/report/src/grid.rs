@@ -1,18 +1,17 @@
 //! The tables of a report: of experiments, of these by epoch and around checkpoints, and of runs: their columns, and what a cell says.
 
 use crate::experiment::{ReportedExperiment, SaveMiddles, experiments};
-use crate::middle::Middle;
-use crate::number::{megabytes, percent, significant};
+use crate::number::{UNKNOWN, level, megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
-use crate::table::{ColumnKind, ReportTable, TableCell, UNKNOWN};
+use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::answer::passes;
 use feedrate_analysis::design::{PROCESSES, SOURCE};
+use feedrate_analysis::estimate::Middle;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, SAMPLES_WHOLE,
 };
 use feedrate_results::groups::Passes;
 use feedrate_results::run::Submission;
-use feedrate_spec::units;
 use std::collections::{BTreeSet, HashMap};
 
 /// All runs.
@@ -67,10 +66,10 @@ pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
             &shown,
             "AU of all steps (%) by epoch",
             ColumnKind::Utilisation,
-            |one, epoch| one.epochs.get(epoch).map(|of| of.au_all_steps_percent.cell(percent)),
+            |one, epoch| one.epochs.get(epoch).map(|of| cell(&of.au_all_steps_percent, percent)),
         ));
         let cell = |one: &ReportedExperiment, epoch: usize| {
-            one.epochs.get(epoch).map(|of| of.samples_per_second.cell(significant))
+            one.epochs.get(epoch).map(|of| cell(&of.samples_per_second, significant))
         };
         let title = "Samples/s by epoch";
         tables.push(by_epoch(report, &all, &shown, title, ColumnKind::Rate, cell));
@@ -109,7 +108,7 @@ fn around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> Report
     let counts = saves.iter().map(|of| Some(of.count as u64));
     table.add("Checkpoints", ColumnKind::Number, counts);
     let mut add = |name: &str, text: fn(Option<f64>) -> String, of: fn(&SaveMiddles) -> Middle| {
-        let cells = saves.iter().map(|one| of(one).cell(text));
+        let cells = saves.iter().map(|one| cell(&of(one), text));
         table.add(name, ColumnKind::Number, cells);
     };
     add("Duration (s)", significant, |of| of.duration_s);
@@ -144,9 +143,9 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     let all = experiments(report);
     let mut table = table_of(report, &all.iter().collect::<Vec<_>>(), MEANS.into());
     let kind = ColumnKind::Utilisation;
-    let all_steps = all.iter().map(|one| one.au_all_steps_percent.cell(percent));
+    let all_steps = all.iter().map(|one| cell(&one.au_all_steps_percent, percent));
     table.add("AU all steps (%)", kind, all_steps);
-    let windowed = all.iter().map(|one| one.au_windowed_percent.cell(percent));
+    let windowed = all.iter().map(|one| cell(&one.au_windowed_percent, percent));
     table.add("AU windowed (%)", kind, windowed);
     let bar = |one: &ReportedExperiment| report.runs[one.runs[0]].run.bar_percent;
     if all.iter().any(|one| bar(one).is_some()) {
@@ -163,13 +162,13 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
         table.add("Reach it, all steps", ColumnKind::Text, all.iter().map(runs));
     }
     if has_sustained(report) {
-        let sustained = all.iter().map(|one| one.au_sustained_percent.cell(percent));
+        let sustained = all.iter().map(|one| cell(&one.au_sustained_percent, percent));
         table.add("AU sustained (%)", kind, sustained);
     }
-    let read = all.iter().map(|one| rate(one.bytes_per_second.cell(megabytes), one.is_estimated));
+    let read = all.iter().map(|one| rate(cell(&one.bytes_per_second, megabytes), one.is_estimated));
     let firsts: Vec<&ReportedRun> = all.iter().map(|one| &report.runs[one.runs[0]]).collect();
     table.add(read_heading(&firsts), ColumnKind::Rate, read);
-    let samples = all.iter().map(|one| one.samples_per_second.cell(significant));
+    let samples = all.iter().map(|one| cell(&one.samples_per_second, significant));
     table.add("Samples/s", ColumnKind::Rate, samples);
     table
 }
@@ -212,10 +211,11 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
     let names: BTreeSet<&str> =
         runs.iter().flat_map(|one| one.factors.keys()).map(String::as_str).collect();
     for name in names.into_iter().filter(|name| ![PROCESSES, SOURCE].contains(name)) {
-        let level = |one: &ReportedRun| {
-            one.factors.get(name).map_or_else(TableCell::default, |level| of_level(name, level))
+        let cell = |one: &ReportedRun| {
+            let level = one.factors.get(name).map(|of| (level(name, of), TableCell::level(of)));
+            level.map_or_else(TableCell::default, |(text, cell)| TableCell { text, ..cell })
         };
-        let (name, _, cells) = text(name, &level);
+        let (name, _, cells) = text(name, &cell);
         let is_number = cells.iter().all(|cell| cell.value.is_some() || cell.text.is_empty());
         let kind = if is_number { ColumnKind::Number } else { ColumnKind::Text };
         columns.push((name, kind, cells));
@@ -237,18 +237,8 @@ fn is_told_by(columns: &[Column], runs: &[&ReportedRun]) -> bool {
     })
 }
 
-/// As people write it.
-fn of_level(name: &str, level: &str) -> TableCell {
-    let cell = TableCell::level(level);
-    match cell.value {
-        Some(value) if name.ends_with("bytes_per_second") => {
-            TableCell { text: units::bytes_per_second(value), ..cell }
-        }
-        Some(value) if name.ends_with("bytes") => {
-            TableCell { text: units::bytes(value as u64), ..cell }
-        }
-        _ => cell,
-    }
+fn cell(of: &Middle, text: fn(Option<f64>) -> String) -> TableCell {
+    TableCell::middle(of.estimate, of.interval, |value| text(Some(value)))
 }
 
 /// The heading explains the mark of what is estimated.

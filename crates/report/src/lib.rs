@@ -1,11 +1,10 @@
 //! Shows what results say: plots, tables, the page of a report. Decides nothing about what a number means.
 
-pub mod table;
 mod number;
+pub mod table;
 pub mod draw;
 pub mod ceilings;
 pub mod replan;
-pub mod middle;
 pub mod report;
 pub mod words;
 pub mod plot;

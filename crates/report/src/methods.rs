@@ -1,13 +1,13 @@
 //! How the runs were made, in sentences and tables: what was the same in all, what was varied, on what, in which order, how often. Nothing is
 //! said that no record holds.
 
-use crate::number::by_value;
 use crate::report::{Method, ReportedRun, Source};
 use crate::table::ReportTable;
 use crate::words::number::list;
 use crate::words::schedule::schedule;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_results::run::ROWS;
+use feedrate_results::setting::by_number;
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units::{self, counted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -198,7 +198,7 @@ fn emulation(runs: Runs) -> Vec<String> {
             continue;
         }
         let mut values: Vec<&str> = found.iter().copied().collect();
-        values.sort_by(|a, b| by_value(a, b));
+        values.sort_by(|a, b| by_number(a, b));
         let rates: Option<Vec<String>> =
             values.iter().map(|text| Some(units::bytes_per_second(text.parse().ok()?))).collect();
         let says = match rates {
@@ -460,7 +460,7 @@ fn values<'a>(runs: Runs<'_, 'a>) -> BTreeMap<&'a str, Vec<&'a str>> {
     for (key, values) in &mut values {
         let own = runs.iter().map(|run| run.run.settings.get(*key).map_or("-", String::as_str));
         *values = own.collect::<BTreeSet<_>>().into_iter().collect();
-        values.sort_by(|a, b| by_value(a, b));
+        values.sort_by(|a, b| by_number(a, b));
     }
     values
 }

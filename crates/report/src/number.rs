@@ -1,7 +1,11 @@
 //! Numbers as the report writes them, in the units that its headings name. What is not known is a dash.
 
-pub(super) use crate::table::UNKNOWN;
-use std::cmp::Ordering;
+use feedrate_spec::units;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// A dash, where nothing is known.
+pub(crate) const UNKNOWN: &str = "–";
 
 /// `99.7`: percent, with one decimal.
 pub(super) fn percent(value: Option<f64>) -> String {
@@ -36,14 +40,25 @@ pub fn with_ends(middle: f64, ends: Option<(f64, f64)>, text: impl Fn(f64) -> St
     text(middle) + &ends.unwrap_or_default()
 }
 
-/// `2` before `10`, numbers before words.
-pub(super) fn by_value(a: &str, b: &str) -> Ordering {
-    match (a.parse::<f64>(), b.parse::<f64>()) {
-        (Ok(a), Ok(b)) => a.total_cmp(&b),
-        (Ok(_), Err(_)) => Ordering::Less,
-        (Err(_), Ok(_)) => Ordering::Greater,
-        (Err(_), Err(_)) => a.cmp(b),
+/// A level of a setting as people write it.
+pub(super) fn level(key: &str, level: &str) -> String {
+    match level.parse::<f64>() {
+        Ok(value) if key.ends_with("bytes_per_second") => units::bytes_per_second(value),
+        Ok(value) if key.ends_with("bytes") => units::bytes(value as u64),
+        Ok(value) => value.to_string(),
+        Err(_) => level.into(),
     }
+}
+
+/// Each name with how often it is there, the commonest first.
+pub(super) fn by_count<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in names {
+        *counts.entry(name).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|of| Reverse(of.1));
+    counts
 }
 
 #[cfg(test)]
@@ -68,9 +83,15 @@ mod tests {
     }
 
     #[test]
-    fn values_are_in_the_order_of_numbers() {
-        let mut values = ["npz", "16", "hdf5", "2", "1.5"];
-        values.sort_by(|a, b| by_value(a, b));
-        assert_eq!(values, ["1.5", "2", "16", "hdf5", "npz"]);
+    fn levels_have_units_and_the_commonest_names_come_first() {
+        for (key, of, expected) in [
+            ("dataset.record_length_bytes", "2000000", "2 MB"),
+            ("storage.throttle_bytes_per_second", "4e8", "400 MB/s"),
+            ("reader.read_threads", "8", "8"),
+            ("dataset.format", "npz", "npz"),
+        ] {
+            assert_eq!(level(key, of), expected);
+        }
+        assert_eq!(by_count(["b", "c", "a", "b"]), [("b", 2), ("a", 1), ("c", 1)]);
     }
 }

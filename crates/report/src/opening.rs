@@ -5,6 +5,7 @@ mod holds_for;
 
 use holds_for::holds_for;
 
+use crate::number::by_count;
 use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
 use crate::words;
 use crate::words::answer::{range, told_apart};
@@ -17,7 +18,6 @@ use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::groups::{Passes, passes_as_reported_alone};
 use feedrate_results::run::{Reason, Run};
 use feedrate_spec::units::counted;
-use std::collections::BTreeMap;
 
 /// Findings that are told unasked.
 pub const FINDINGS_MAX: usize = 10;
@@ -86,7 +86,7 @@ fn answers(report: &Report) -> [Option<String>; 2] {
     if report.answer.is_some() {
         return [None, None];
     }
-    let used = || report.runs.iter().filter(|one| one.unused().is_none()).map(|one| &one.run);
+    let used = || report.used().map(|one| &one.run);
     let own: Vec<&Answer> = used().filter_map(|run| run.answer.as_ref()).collect();
     let mut lines = words::answer::of_several(&own).into_iter();
     let (own, rates) = (lines.next(), lines.next());
@@ -172,16 +172,12 @@ fn unusable(report: &Report) -> String {
         (some, all) if some <= NAMED_MAX => {
             let named =
                 invalid.iter().map(|(one, doubt)| format!("`{}` ({doubt})", one.run.short_path()));
-            format!("{some} of {all}: {}", list(&named.collect::<Vec<_>>()))
+            format!("{some} of {all}: {}", list(named))
         }
         (some, all) => {
-            let mut doubts: BTreeMap<&str, usize> = BTreeMap::new();
-            invalid.iter().for_each(|(_, doubt)| *doubts.entry(doubt).or_default() += 1);
-            let mut doubts: Vec<(&str, usize)> = doubts.into_iter().collect();
-            doubts.sort_by_key(|of| std::cmp::Reverse(of.1));
-            let named: Vec<String> =
-                doubts.iter().map(|(name, runs)| format!("{name} ({runs})")).collect();
-            format!("{some} of {all}: {}", list(&named))
+            let doubts = by_count(invalid.iter().map(|of| of.1)).into_iter();
+            let named = doubts.map(|(name, runs)| format!("{name} ({runs})"));
+            format!("{some} of {all}: {}", list(named))
         }
     };
     let unread = report.runs.iter().filter(|one| one.run.unusable == Some(Reason::NoSteps)).count();
@@ -200,30 +196,26 @@ fn unusable(report: &Report) -> String {
 
 /// `; 3 have warnings, most often `page_cache``.
 fn warned(results: &[&ReportedRun]) -> String {
-    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut runs = 0;
-    for one in results {
-        let own = one.run.doubts.iter().filter(|doubt| doubt.severity == Severity::Warning);
-        let own: Vec<&str> = own.map(|doubt| doubt.name.as_str()).collect();
-        runs += usize::from(!own.is_empty());
-        own.into_iter().for_each(|name| *names.entry(name).or_default() += 1);
-    }
-    // The first of the commonest.
-    let commonest = names.into_iter().rev().max_by_key(|of| of.1);
-    commonest.map_or(String::new(), |(name, _)| {
-        let have = match (results.len(), runs) {
-            (1, _) => "it has".into(),
-            (_, 1) => "1 has".into(),
-            _ => format!("{runs} have"),
-        };
-        format!("; {have} warnings, most often `{name}`")
-    })
+    let warned: Vec<Vec<&str>> =
+        results.iter().map(|one| warnings(&one.run)).filter(|own| !own.is_empty()).collect();
+    let names = by_count(warned.concat());
+    let Some((commonest, _)) = names.first() else { return String::new() };
+    let have = match (results.len(), warned.len()) {
+        (1, _) => "it has".into(),
+        (_, 1) => "1 has".into(),
+        (_, runs) => format!("{runs} have"),
+    };
+    format!("; {have} warnings, most often `{commonest}`")
+}
+
+fn warnings(run: &Run) -> Vec<&str> {
+    let warnings = run.doubts.iter().filter(|doubt| doubt.severity == Severity::Warning);
+    warnings.map(|doubt| doubt.name.as_str()).collect()
 }
 
 /// Numbers that look better than they are. A page has no room for saying that there are none.
 fn artefacts(report: &Report, room: Room) -> Option<String> {
-    let used = report.runs.iter().filter(|one| one.unused().is_none());
-    let both = used.filter_map(|one| {
+    let both = report.used().filter_map(|one| {
         Some((one, one.run.reported_au_percent()?, one.run.metric(&AU_ALL_STEPS)?))
     });
     let both: Vec<(&ReportedRun, f64, f64)> = both.collect();
@@ -307,13 +299,12 @@ fn holds(report: &Report) -> String {
 
 /// Whether runs keep MLPerf's rules: those that may be used, else all.
 fn mlperf(report: &Report) -> Option<String> {
-    let runs = || report.runs.iter().filter(|one| one.unused().is_none()).map(|one| &one.run);
-    words::mlperf::line(runs())
+    words::mlperf::line(report.used().map(|one| &one.run))
         .or_else(|| words::mlperf::line(report.runs.iter().map(|one| &one.run)))
 }
 
 fn why_nothing(report: &Report) -> String {
-    if report.runs.iter().filter(|one| one.unused().is_none()).count() == 1 {
+    if report.used().count() == 1 {
         return ": there is one".into();
     }
     if report.findings.iter().any(|one| one.kind == FindingKind::NotTested) {

@@ -1,8 +1,8 @@
 //! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it.
 
-use crate::middle::Middle;
 use crate::table::ReportTable;
 use feedrate_analysis::finding::{EffectSize, FindingKind};
+use feedrate_analysis::recommendation::Configuration;
 use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
@@ -164,21 +164,11 @@ pub struct RecommendationText {
     #[serde(skip)]
     pub in_short: String,
     /// Those that no other beats in both throughput and utilisation, most throughput first.
-    pub best: Vec<BestConfiguration>,
+    pub best: Vec<Configuration>,
     /// Configurations that were run.
     pub tested: usize,
     /// Combinations of all levels of all factors.
     pub combinations: u64,
-}
-
-/// A configuration, and what it reached.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct BestConfiguration {
-    pub levels: BTreeMap<String, String>,
-    pub samples_per_second: Middle,
-    pub au_all_steps_percent: Middle,
-    pub n: usize,
 }
 
 /// Changes that are advised for a workload.
@@ -420,6 +410,11 @@ impl Report {
     /// Whether runs must be told apart by where they come from.
     pub fn has_several_sources(&self) -> bool {
         1 < self.sources.len()
+    }
+
+    /// Runs that count for experiments.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &ReportedRun> {
+        self.runs.iter().filter(|one| one.unused().is_none())
     }
 
     /// Runs with at least one doubt.

@@ -1,9 +1,7 @@
 //! A table, whatever file it comes to stand in: cells under headings, which name their units.
 
+use crate::number::{UNKNOWN, with_ends};
 use serde::Serialize;
-
-/// A dash, where nothing is known.
-pub const UNKNOWN: &str = "–";
 
 /// Rows of cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -115,6 +113,16 @@ impl TableCell {
     /// A number as `text` writes it.
     pub fn written(value: Option<f64>, text: impl Fn(Option<f64>) -> String) -> Self {
         TableCell { text: text(value), value }
+    }
+
+    /// `95.0 [94.1, 95.9]`, `95.0` without ends, a dash where nothing is known.
+    pub fn middle(
+        value: Option<f64>,
+        ends: Option<(f64, f64)>,
+        text: impl Fn(f64) -> String,
+    ) -> Self {
+        let written = value.map(|middle| with_ends(middle, ends, text));
+        TableCell { text: written.unwrap_or_else(|| UNKNOWN.into()), value }
     }
 
     /// A level of a factor: a number where it is one, so that 2 sorts before 10.

@@ -1,10 +1,8 @@
 //! The findings of a report in words, with links to the runs they rest on. Judges nothing itself.
 
-use crate::middle::Middle;
 use crate::number::significant;
 use crate::report::{
-    BestConfiguration, FindingFigure, FindingNumber, FindingText, RecommendationText, ReportedRun,
-    Support,
+    FindingFigure, FindingNumber, FindingText, RecommendationText, ReportedRun, Support,
 };
 use crate::words::finding::{caveat, quantity, sentence};
 use crate::words::inconclusive;
@@ -13,7 +11,7 @@ use crate::words::recommendation::{in_short, sentences};
 use feedrate_analysis::design::Design;
 use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use feedrate_analysis::findings::{findings, main_responses};
-use feedrate_analysis::recommendation::{ConfigurationMean, recommendations};
+use feedrate_analysis::recommendation::recommendations;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, Provenance, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
 use std::collections::HashSet;
@@ -27,25 +25,12 @@ pub(super) fn told(runs: &[ReportedRun], designs: &[Design], results: &[&Run]) -
 
 /// The best of the tested configurations.
 pub(super) fn recommended(designs: &[Design], results: &[&Run]) -> Vec<RecommendationText> {
-    let middle = |of: Option<ConfigurationMean>| Middle {
-        estimate: of.map(|of| of.middle),
-        interval: of.and_then(|of| of.interval).map(|of| (of.low, of.high)),
-    };
     let all = recommendations(designs, results).into_iter().map(|of| RecommendationText {
         says: sentences(&of),
         in_short: in_short(&of),
-        held: of.held.iter().cloned().collect(),
+        held: of.held,
         workload: of.workload,
-        best: of
-            .best
-            .into_iter()
-            .map(|one| BestConfiguration {
-                samples_per_second: middle(Some(one.samples)),
-                au_all_steps_percent: middle(one.au_percent),
-                levels: one.levels,
-                n: one.n,
-            })
-            .collect(),
+        best: of.best,
         tested: of.tested,
         combinations: of.combinations,
     });

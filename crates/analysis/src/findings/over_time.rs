@@ -3,13 +3,13 @@
 
 use super::exclusions::doubted;
 use super::{UsedRuns, about};
-use crate::estimate::{ResponseScale, mean_of_cells, scaled};
+use crate::estimate::{ResponseScale, equal_mean, mean_of_cells, scaled};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use crate::precision::ALPHA;
 use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, Metric, SAMPLES_WHOLE};
 use feedrate_measure::phase::{CheckpointPhases, Phase, PhaseKind, of_checkpoints};
 use feedrate_measure::record::CheckpointKind;
-use feedrate_measure::stats::{Cell, Combination, Difference, Interval, holm, mean};
+use feedrate_measure::stats::{Cell, Difference, Interval, holm, mean};
 use feedrate_results::run::Run;
 
 /// Responses that are known by epoch and phase.
@@ -121,12 +121,11 @@ impl<'a> PartTest<'a> {
         if experiments == 0 {
             return None;
         }
-        let middle = Combination { weights: vec![1.0 / experiments as f64; experiments] };
-        let difference = middle.welch(&cells);
+        let (estimate, difference) = equal_mean(&cells);
         Some(PartTest {
             of,
             response,
-            estimate: middle.estimate(&cells),
+            estimate,
             p: difference.as_ref().and_then(Difference::p),
             difference,
             runs: runs.concat(),

@@ -321,7 +321,7 @@ impl Layer {
         for (part, (label, tone)) in parts.into_iter().enumerate() {
             let mut bars = Vec::new();
             for (at, lengths) in rows.iter().enumerate() {
-                let from: f64 = lengths[..part].iter().flatten().sum();
+                let from = lengths[..part].iter().flatten().fold(0.0, |sum, length| sum + length);
                 let bar = |length| Bar { at: at as f64, from, to: from + length };
                 bars.extend(lengths[part].map(bar));
             }

@@ -1,15 +1,15 @@
 //! The levels and conditions that the answer of several runs holds for. Decides nothing about a run.
 
 use crate::methods::conditions;
-use crate::number::by_value;
 use crate::report::{Report, ReportedRun};
-use crate::words::number::list;
+use crate::words::number::{list, quoted};
 use feedrate_measure::answer::AnswerKind;
+use feedrate_results::setting::by_number;
 use std::collections::BTreeSet;
 
 /// The levels at which runs were fed and were not, where one factor tells them apart; and what all runs share that makes others of them.
 pub(super) fn holds_for(report: &Report) -> Option<String> {
-    let used: Vec<&ReportedRun> = report.runs.iter().filter(|one| one.unused().is_none()).collect();
+    let used: Vec<&ReportedRun> = report.used().collect();
     if report.answer.is_some() || used.is_empty() {
         return None;
     }
@@ -39,14 +39,14 @@ fn by_level(used: &[&ReportedRun]) -> Option<String> {
                 None => levels.push((level, kind)),
             }
         }
-        levels.sort_by(|a, b| by_value(a.0, b.0));
+        levels.sort_by(|a, b| by_number(a.0, b.0).then(a.0.cmp(b.0)));
         Some((*name, levels))
     });
     let (name, levels) = told?;
     let parts = levels.chunk_by(|a, b| a.1 == b.1).enumerate().map(|(at, same)| {
         let of = if at == 0 { format!("`{name}` ") } else { String::new() };
-        let levels: Vec<String> = same.iter().map(|of| of.0.to_string()).collect();
-        format!("{} at {of}{}", same[0].1.name().to_uppercase(), list(&levels))
+        let levels = list(same.iter().map(|of| of.0));
+        format!("{} at {of}{levels}", same[0].1.name().to_uppercase())
     });
     let mut says = parts.collect::<Vec<_>>().join(", ");
     let is_varied =
@@ -56,12 +56,11 @@ fn by_level(used: &[&ReportedRun]) -> Option<String> {
         crossed.push(other);
         if !is_crossed(used, &crossed) {
             crossed.pop();
-            others.push(format!("`{other}`"));
+            others.push(quoted(other));
         }
     }
-    let crossed: Vec<String> = crossed[1..].iter().map(|name| format!("`{name}`")).collect();
-    if !crossed.is_empty() {
-        says += &format!(", whatever {}", list(&crossed));
+    if 1 < crossed.len() {
+        says += &format!(", whatever {}", list(crossed[1..].iter().map(|name| quoted(name))));
     }
     if !others.is_empty() {
         says += &format!("; not every level of {} was run at each of these", list(&others));

@@ -1,9 +1,9 @@
 //! Runs of one workload that may be compared, laid out by their design: what plots compare with what, and its names. Draws nothing.
 
 use crate::draw::figure::{Axis, AxisRange, Scale, Style};
+use crate::number::level as shown;
 use feedrate_analysis::design::{Design, DesignCell, Factor, PROCESSES, Stratum, UNSET};
 use feedrate_results::run::Run;
-use feedrate_spec::units;
 
 /// The name of the level, or the run, that others are compared with.
 pub(super) const BASELINE: &str = "baseline";
@@ -22,16 +22,6 @@ pub(super) struct PlotBlock<'a> {
     pub(super) followers: Vec<[String; 2]>,
     /// All that the design names by their places.
     runs: &'a [Run],
-}
-
-/// A level of a setting as people write it.
-fn shown(key: &str, level: &str) -> String {
-    match level.parse::<f64>() {
-        Ok(value) if key.ends_with("bytes_per_second") => units::bytes_per_second(value),
-        Ok(value) if key.ends_with("bytes") => units::bytes(value as u64),
-        Ok(value) => value.to_string(),
-        Err(_) => level.into(),
-    }
 }
 
 fn named(factor: &str, shown: &str) -> String {

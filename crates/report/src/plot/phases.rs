@@ -8,11 +8,12 @@ use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Series, Spread, Style, Tone,
 };
+use feedrate_analysis::estimate::equal_mean;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::DELIVERED_WHOLE;
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::CheckpointKind;
-use feedrate_measure::stats::{self, Cell, Combination};
+use feedrate_measure::stats::{self, Cell};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::run::Run;
 
@@ -144,13 +145,13 @@ fn layers_of(
         if cells.is_empty() {
             continue;
         }
-        let middle = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
-        let interval = middle.welch(&cells).and_then(|of| of.interval(CONFIDENCE));
+        let (mean, noise) = equal_mean(&cells);
+        let interval = noise.and_then(|of| of.interval(CONFIDENCE));
         means.push(Point {
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
             runs: Some(cells.iter().map(|cell| cell.values.len()).sum()),
-            ..Point::at(middle.estimate(&cells), y)
+            ..Point::at(mean, y)
         });
     }
     let all = [("", Style::Dots, dots), (&of.label, Style::Marks, means)].into_iter();

@@ -1,5 +1,6 @@
 //! The answer of a run in a few lines, the same for terminals and reports. Decides nothing.
 
+use crate::number::by_count;
 use feedrate_measure::answer::{Answer, AnswerKind, UnknownBecause};
 use feedrate_measure::doubt::{CPU_SATURATED, Doubt, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
@@ -8,7 +9,6 @@ use feedrate_measure::waits::{WaitCause, WaitPart};
 use feedrate_results::groups::Passes;
 use feedrate_spec::units;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// At most two: the answer, what was needed and delivered. The first begins with [`head`].
 pub fn lines(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> Vec<String> {
@@ -89,12 +89,8 @@ fn by_kind(answers: &[&Answer]) -> String {
 
 /// ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)`: those of the runs that were not fed.
 fn bounds(answers: &[&Answer]) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for one in answers.iter().filter(|one| one.kind == AnswerKind::No) {
-        *counts.entry(one.verdict.name()).or_default() += 1;
-    }
-    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|of| Reverse(of.1));
+    let unfed = answers.iter().filter(|one| one.kind == AnswerKind::No);
+    let counts = by_count(unfed.map(|one| one.verdict.name()));
     match counts[..] {
         [] => String::new(),
         [(only, _)] => format!(" ({only})"),

@@ -94,7 +94,7 @@ fn left_out(runs: usize, all: usize, doubts: &[(String, usize)]) -> String {
     let doubts = doubts.iter().map(|(name, runs)| format!("{} ({runs})", quoted(name)));
     let is = if runs == 1 { "is" } else { "are" };
     let all = counted(all as u64, "run");
-    format!("{runs} of {all} {is} left out as invalid: {}", list(&doubts.collect::<Vec<_>>()))
+    format!("{runs} of {all} {is} left out as invalid: {}", list(doubts))
 }
 
 fn equivalent(
@@ -121,15 +121,14 @@ fn equivalent(
 }
 
 fn outliers(finding: &Finding, runs: &[(String, f64)], of: usize, title: &str) -> String {
-    let runs: Vec<String> = runs
+    let named = runs
         .iter()
-        .map(|(name, score)| format!("{} (modified z-score {})", quoted(name), signed(*score, 1)))
-        .collect();
+        .map(|(name, score)| format!("{} (modified z-score {})", quoted(name), signed(*score, 1)));
     format!(
         "{} of {} of the same combination far from the others in {title}: {}; {}",
         runs.len(),
         counted(of as u64, "run"),
-        list(&runs),
+        list(named),
         middles(finding)
     )
 }
@@ -336,8 +335,7 @@ fn middles(finding: &Finding) -> String {
         format!("{name} {middle}")
     };
     let n = finding.effects.first().map_or(0, |of| of.n as u64);
-    let all: Vec<String> = finding.effects.iter().map(text).collect();
-    format!("of these {}: {}", counted(n, "run"), list(&all))
+    format!("of these {}: {}", counted(n, "run"), list(finding.effects.iter().map(text)))
 }
 
 /// Say why a finding may mislead.
@@ -345,8 +343,8 @@ pub fn caveat(of: &Caveat) -> String {
     match of {
         Caveat::RunsDoubted(name) => quoted(name),
         Caveat::ChangedTogether { factor, followers } => {
-            let followers: Vec<String> = followers.iter().map(|name| quoted(name)).collect();
-            format!("{} always changed together with {}", list(&followers), quoted(factor))
+            let followers = list(followers.iter().map(|name| quoted(name)));
+            format!("{followers} always changed together with {}", quoted(factor))
         }
         Caveat::Additive { lack_of_fit_p: Some(p) } => format!(
             "holds if factors do not act together, and they do: without that, the runs are missed by more than their noise (lack of fit, {})",
@@ -368,9 +366,8 @@ pub fn caveat(of: &Caveat) -> String {
             "of ten runs with normal noise one set in eight has such a run".into()
         }
         Caveat::Law { is_universal, doubts } => {
-            let doubts: Vec<String> =
-                doubts.iter().filter_map(law_doubt).map(str::to_string).collect();
-            format!("{}: {}", law_name(*is_universal), list(&doubts))
+            let doubts = list(doubts.iter().filter_map(law_doubt));
+            format!("{}: {doubts}", law_name(*is_universal))
         }
     }
 }

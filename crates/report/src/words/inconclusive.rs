@@ -17,8 +17,7 @@ pub(super) fn sentence(of: &Inconclusive) -> String {
             (APART, what, String::new())
         }
         Inconclusive::OnlyLeftOut(factors) => {
-            let factors: Vec<String> = factors.iter().map(with_levels).collect();
-            let what = format!("what {} {}", list(&factors), does(factors.len()));
+            let what = what_do(factors);
             ("their only runs must not be used", what, "; run these again".to_string())
         }
         Inconclusive::NoReplicates { of, noise } => {
@@ -33,11 +32,7 @@ pub(super) fn sentence(of: &Inconclusive) -> String {
         }
         Inconclusive::Confounded { of, lacking } => {
             let remedy = match lacking {
-                Some(levels) => {
-                    let levels =
-                        levels.iter().map(|(name, level)| format!("{} {level}", quoted(name)));
-                    format!("one combination more, {},", list(&levels.collect::<Vec<_>>()))
-                }
+                Some(levels) => format!("one combination more, {},", combination(levels)),
                 None => "runs that change them alone".into(),
             };
             (ALIASED, questions(of), format!("; {remedy} would tell"))
@@ -65,8 +60,8 @@ pub(crate) fn to_do(of: &Inconclusive) -> Option<String> {
     let each = |noise: &Noise| Some((noise.runs?, margin(noise), title(noise.response)));
     Some(match of {
         Inconclusive::OnlyLeftOut(factors) => {
-            let factors: Vec<String> = factors.iter().map(with_levels).collect();
-            format!("repeat the runs of {}, all of which must not be used", list(&factors))
+            let factors = list(factors.iter().map(with_levels));
+            format!("repeat the runs of {factors}, all of which must not be used")
         }
         Inconclusive::NoReplicates { noise: None, .. } => {
             format!("make {REPLICATES_LEAST} runs of each experiment: none was repeated")
@@ -81,8 +76,7 @@ pub(crate) fn to_do(of: &Inconclusive) -> Option<String> {
             format!("make about {runs} runs of each experiment, which would tell {margin} of {of}")
         }
         Inconclusive::Confounded { lacking: Some(levels), .. } => {
-            let levels = levels.iter().map(|(name, level)| format!("{} {level}", quoted(name)));
-            format!("run one combination more: {}", list(&levels.collect::<Vec<_>>()))
+            format!("run one combination more: {}", combination(levels))
         }
         Inconclusive::Confounded { of, .. } => {
             format!("make runs that change {} alone", subjects(of))
@@ -101,17 +95,23 @@ pub(crate) fn to_do(of: &Inconclusive) -> Option<String> {
 const NAMED_MAX: usize = 4;
 
 fn few(names: &[String]) -> String {
-    let mut named: Vec<String> = names.iter().take(NAMED_MAX).map(|name| quoted(name)).collect();
-    named.extend((NAMED_MAX < names.len()).then(|| format!("{} more", names.len() - NAMED_MAX)));
-    list(&named)
+    let named = names.iter().take(NAMED_MAX).map(|name| quoted(name));
+    let more = (NAMED_MAX < names.len()).then(|| format!("{} more", names.len() - NAMED_MAX));
+    list(named.chain(more))
 }
 
 const APART: &str =
     "they are not the same storage and data, which `feedrate compare` holds against each other";
 const ALIASED: &str = "other factors always changed with them";
 
-fn does(factors: usize) -> &'static str {
-    if factors == 1 { "does" } else { "do" }
+/// `what `format` (npz, png) does`.
+fn what_do(factors: &[NamedLevels]) -> String {
+    let does = if factors.len() == 1 { "does" } else { "do" };
+    format!("what {} {does}", list(factors.iter().map(with_levels)))
+}
+
+fn combination(levels: &[(String, String)]) -> String {
+    list(levels.iter().map(|(name, level)| format!("{} {level}", quoted(name))))
 }
 
 fn with_levels(of: &NamedLevels) -> String {
@@ -120,15 +120,13 @@ fn with_levels(of: &NamedLevels) -> String {
 
 fn ignored(factors: &[(Vec<NamedLevels>, Vec<String>)]) -> String {
     let text = |(factors, why): &(Vec<NamedLevels>, Vec<String>)| {
-        let named: Vec<String> = factors.iter().map(with_levels).collect();
-        format!("what {} {} ({})", list(&named), does(named.len()), why.join("; "))
+        format!("{} ({})", what_do(factors), why.join("; "))
     };
-    let parts: Vec<String> = factors.iter().map(text).collect();
     let count: usize = factors.iter().map(|(factors, _)| factors.len()).sum();
     let it = if count == 1 { "it" } else { "them" };
     format!(
         "cannot be told, because DLIO does not act on {it}: {}; runs that differ in nothing else are taken as repeats; feedrate's loaders obey {it}",
-        list(&parts)
+        list(factors.iter().map(text))
     )
 }
 
@@ -147,23 +145,22 @@ fn subjects(of: &OpenQuestions) -> String {
         Unanswered::Pair([a, b]) => format!("{} with {}", quoted(a), quoted(b)),
         Unanswered::Pairs(pairs) => format!("{pairs} pairs of factors together"),
     };
-    list(&of.questions.iter().map(text).collect::<Vec<_>>())
+    list(of.questions.iter().map(text))
 }
 
 fn titles(of: &OpenQuestions) -> String {
-    list(&of.responses.iter().map(|name| title(name).to_string()).collect::<Vec<_>>())
+    list(of.responses.iter().map(|name| title(name)))
 }
 
 /// A response, the factors that noise hides, and how many runs would tell them.
 fn too_noisy(noise: &Noise, factors: &[String], widest: &[EffectSize]) -> String {
     let factors = factors.iter().zip(widest);
-    let factors: Vec<String> = factors
-        .map(|(factor, of)| format!("{} ({}, n = {})", quoted(factor), level(of), of.n))
-        .collect();
+    let factors =
+        factors.map(|(factor, of)| format!("{} ({}, n = {})", quoted(factor), level(of), of.n));
     let runs = noise.runs.map_or(String::new(), |runs| {
         format!("; about {runs} runs of each would tell {}", margin(noise))
     });
-    format!("{} by {}{runs}", title(noise.response), list(&factors))
+    format!("{} by {}{runs}", title(noise.response), list(factors))
 }
 
 fn margin(noise: &Noise) -> String {

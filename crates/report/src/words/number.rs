@@ -34,15 +34,15 @@ pub(super) fn two_digits(value: f64) -> String {
 }
 
 /// `a`, `b` and `c`.
-pub(crate) fn list(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+pub(crate) fn list<Item: Into<String>>(items: impl IntoIterator<Item = Item>) -> String {
+    let mut items: Vec<String> = items.into_iter().map(Into::into).collect();
+    match items.pop() {
+        Some(last) if !items.is_empty() => format!("{} and {last}", items.join(", ")),
+        only => only.unwrap_or_default(),
     }
 }
 
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("`{name}`")
 }
 

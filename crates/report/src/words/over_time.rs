@@ -8,12 +8,9 @@ use feedrate_measure::metric::SAMPLES_WHOLE;
 use feedrate_spec::units::{self, counted};
 
 pub(super) fn epochs(finding: &Finding, experiments: usize) -> String {
-    let parts: Vec<String> = finding
-        .effects
-        .iter()
-        .map(|of| part(of, "of the first epoch", "that of later ones"))
-        .collect();
-    format!("{}{}{}", untested(finding), list(&parts), rests(finding, experiments))
+    let effects = finding.effects.iter();
+    let parts = list(effects.map(|of| part(of, "of the first epoch", "that of later ones")));
+    format!("{}{parts}{}", untested(finding), rests(finding, experiments))
 }
 
 pub(super) fn checkpoints(finding: &Finding, experiments: usize) -> String {

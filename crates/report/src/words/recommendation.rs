@@ -1,7 +1,8 @@
 //! The best of the tested configurations, in sentences.
 
-use super::number::{list, with_ends};
-use feedrate_analysis::recommendation::{Configuration, ConfigurationMean, Recommendation};
+use super::number::{list, quoted, with_ends};
+use feedrate_analysis::estimate::Middle;
+use feedrate_analysis::recommendation::{Configuration, Recommendation};
 use feedrate_measure::metric::Unit;
 use feedrate_spec::units::counted;
 
@@ -28,8 +29,8 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
         }
     }
     for (name, followers) in &of.followed {
-        let followers: Vec<String> = followers.iter().map(|name| format!("`{name}`")).collect();
-        says.push(format!("{} always changed together with `{name}`", list(&followers)));
+        let followers = list(followers.iter().map(|name| quoted(name)));
+        says.push(format!("{followers} always changed together with `{name}`"));
     }
     let untested = of.combinations.saturating_sub(of.tested as u64);
     match untested {
@@ -41,8 +42,8 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
         )),
     }
     if !of.doubts.is_empty() {
-        let names: Vec<String> = of.doubts.iter().map(|name| format!("`{name}`")).collect();
-        says.push(format!("runs of these are doubted: {}", list(&names)));
+        let names = list(of.doubts.iter().map(|name| quoted(name)));
+        says.push(format!("runs of these are doubted: {names}"));
     }
     says
 }
@@ -65,21 +66,19 @@ fn levels(of: &Configuration) -> String {
 /// `format npz, read_threads 4: 812 MB/s [800 MB/s, 824 MB/s] at 93.1 % AU, n = 3`.
 fn reached(of: &Configuration, unit: Unit) -> String {
     let levels = levels(of);
-    let au = of.au_percent.map(|au| format!(" at {} AU", written(&au, Unit::Percent)));
-    let throughput = written(&of.throughput, unit);
+    let au = written(&of.au_percent, Unit::Percent).map(|au| format!(" at {au} AU"));
+    let throughput = written(&of.throughput, unit).unwrap_or_default();
     let once = if of.n == 1 { "one run" } else { "" };
     let runs = if once.is_empty() { format!("n = {}", of.n) } else { once.into() };
     format!("{levels}: {throughput}{}, {runs}", au.unwrap_or_default())
 }
 
-fn written(of: &ConfigurationMean, unit: Unit) -> String {
-    with_ends(of.middle, of.interval.map(|one| (one.low, one.high)), |value| unit.text(value))
+fn written(of: &Middle, unit: Unit) -> Option<String> {
+    Some(with_ends(of.estimate?, of.interval, |value| unit.text(value)))
 }
 
 fn costs(of: &Configuration) -> Option<String> {
     let parts = of.changes.iter();
-    let parts: Vec<String> = parts
-        .map(|of| format!("`{}` {} instead of {}", of.factor, of.level, of.baseline))
-        .collect();
-    (!parts.is_empty()).then(|| format!("against the baseline: {}", list(&parts)))
+    let parts = parts.map(|of| format!("`{}` {} instead of {}", of.factor, of.level, of.baseline));
+    (!of.changes.is_empty()).then(|| format!("against the baseline: {}", list(parts)))
 }
