@@ -36,7 +36,7 @@ pub(super) struct EpochTimes {
     pub(super) length_s: f64,
 }
 
-/// A whole run as it would be.
+/// A run as it would be.
 #[derive(Debug)]
 pub(super) struct Simulated {
     /// Each epoch.
@@ -75,9 +75,9 @@ impl Scene<'_> {
     /// All epochs of the plan. Those after the first are alike; the last may be shorter.
     pub(super) fn run(self) -> Result<Simulated, Untold> {
         let (train, loader) = (&self.plan.train, &self.plan.loader);
-        let first = self.epoch_of(self.plan)?;
+        let (first, simulated) = self.epoch_of(self.plan)?;
         let epochs = train.epochs_run().max(1);
-        let mut later = first.clone();
+        let mut later = first;
         if epochs > 1 && (loader.in_memory || loader.held_at_start != loader.held_batches) {
             let mut plan = self.plan.clone();
             plan.loader.held_at_start = loader.held_batches;
@@ -87,43 +87,27 @@ impl Scene<'_> {
                 cpu_s: if loader.in_memory { 0.0 } else { self.cost.cpu_s },
                 ..*self.cost
             };
-            later = Scene { plan: &plan, cost: &cost, model, ..self }.epoch_of(&plan)?;
+            (later, _) = Scene { plan: &plan, cost: &cost, model, ..self }.epoch_of(&plan)?;
         }
         let lengths = (1..=epochs).map(|epoch| {
-            let line = if epoch == 1 { &first.line } else { &later.line };
+            let line = if epoch == 1 { first } else { later };
             line.at(train.steps_in_epoch(epoch).max(1) as f64)
         });
-        let epochs = lengths.collect();
-        Ok(Simulated {
-            epochs,
-            bound: first.bound,
-            read_latency: first.read_latency,
-            read_s: first.read_s,
-        })
+        Ok(Simulated { epochs: lengths.collect(), ..simulated })
     }
 
-    /// One epoch, of any number of steps: from a short run, and one twice as long.
-    fn epoch_of(self, plan: &Plan) -> Result<Sketch, Untold> {
+    /// One epoch, of any number of steps: from a short run, and one twice as long, which is returned.
+    fn epoch_of(self, plan: &Plan) -> Result<(Line, Simulated), Untold> {
         let scale = Miniature::new(plan, self.cost);
         let all = plan.train.steps_per_epoch.max(1);
         if all <= 2 * scale.steps {
-            return scale
-                .run(self, all)
-                .map(|(times, sketch)| Sketch { line: Line::through(times, times), ..sketch });
+            let (times, simulated) = scale.run(self, all)?;
+            return Ok((Line::through(times, times), simulated));
         }
         let (short, _) = scale.run(self, scale.steps)?;
-        let (long, sketch) = scale.run(self, 2 * scale.steps)?;
-        Ok(Sketch { line: Line::through(short, long), ..sketch })
+        let (long, simulated) = scale.run(self, 2 * scale.steps)?;
+        Ok((Line::through(short, long), simulated))
     }
-}
-
-/// A simulated epoch.
-#[derive(Clone, Debug)]
-struct Sketch {
-    line: Line,
-    bound: Bound,
-    read_latency: Histogram,
-    read_s: f64,
 }
 
 /// The times of an epoch over its steps.
@@ -198,7 +182,7 @@ impl Miniature {
         }
     }
 
-    fn run(&self, scene: Scene, steps: u64) -> Result<(EpochTimes, Sketch), Untold> {
+    fn run(&self, scene: Scene, steps: u64) -> Result<(EpochTimes, Simulated), Untold> {
         let plan = self.plan(scene, steps);
         let job = ReadJob::without_files(&plan).map_err(|_| Untold::OtherFiles)?;
         let mut driver = SimulatedDriver::new(job, self.storage(&plan, scene));
@@ -222,13 +206,13 @@ impl Miniature {
         };
         let io = metric::counters_of_run(&record);
         let reads = scene.cost.reads * self.samples_each * io.samples as f64;
-        let sketch = Sketch {
-            line: Line::through(times, times),
+        let simulated = Simulated {
+            epochs: vec![times],
             bound: Summary::new(&record).verdict.name,
             read_s: io.read_ns as f64 / 1e9 / reads.max(1.0),
             read_latency: io.read_latency,
         };
-        Ok((times, sketch))
+        Ok((times, simulated))
     }
 
     /// The plan that is simulated.
