@@ -74,9 +74,10 @@ pub struct Middle {
 
 impl Middle {
     /// The middle of values of `metric`, or of something that varies as it does.
-    pub fn new(metric: &Metric, values: &[f64]) -> Self {
-        let interval = metric.middle(values, CONFIDENCE);
-        let only = if let [only] = values { Some(*only) } else { None };
+    pub fn new(metric: &Metric, values: impl IntoIterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.into_iter().collect();
+        let interval = metric.middle(&values, CONFIDENCE);
+        let only = if let [only] = values[..] { Some(only) } else { None };
         Middle {
             estimate: interval.map(|of| of.estimate).or(only),
             interval: interval.map(|of| (of.low, of.high)),

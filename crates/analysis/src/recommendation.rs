@@ -208,7 +208,7 @@ fn chance(response: &Metric, a: &[f64], b: &[f64]) -> Option<f64> {
 impl Configuration {
     fn new(design: &Design, cell: &DesignCell, runs: &[&Run], response: &Metric) -> Option<Self> {
         let [throughput, samples, au] = [response, &SAMPLES_WHOLE, &AU_ALL_STEPS]
-            .map(|metric| Middle::new(metric, &values(cell, runs, metric)));
+            .map(|metric| Middle::new(metric, values(cell, runs, metric)));
         let computes = au.estimate.is_some_and(|percent| 0.0 < percent);
         let named = design.factors.iter().zip(&cell.levels);
         let changed = named.filter(|(factor, level)| factor.baseline != **level);

@@ -102,14 +102,8 @@ impl ReportedExperiment {
             au_sustained_percent,
             samples_per_second,
             bytes_per_second,
-        ] = [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED, &SAMPLES_WHOLE, &DELIVERED_WHOLE].map(
-            |metric| {
-                Middle::new(
-                    metric,
-                    &own.iter().filter_map(|run| run.metric(metric)).collect::<Vec<_>>(),
-                )
-            },
-        );
+        ] = [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED, &SAMPLES_WHOLE, &DELIVERED_WHOLE]
+            .map(|metric| Middle::new(metric, own.iter().filter_map(|run| run.metric(metric))));
         ReportedExperiment {
             source: first.source,
             workload: first.run.workload.clone(),
@@ -134,7 +128,7 @@ impl EpochMiddles {
     fn all(runs: &[&Run]) -> Vec<Self> {
         let of = |metric: &Metric, epoch: usize| {
             let values = runs.iter().filter_map(|run| *run.series.get(&metric.id)?.get(epoch)?);
-            Middle::new(metric, &values.collect::<Vec<_>>())
+            Middle::new(metric, values)
         };
         let count = runs.iter().flat_map(|run| run.series.values()).map(Vec::len).max();
         let epochs = (0..count.unwrap_or(0)).map(|epoch| EpochMiddles {
@@ -179,5 +173,5 @@ fn middle(
     value: impl Fn(CheckpointPhases) -> Option<f64>,
 ) -> Middle {
     let of_run = |run: &&Run| mean(&saves(run).filter_map(&value).collect::<Vec<f64>>());
-    Middle::new(metric, &runs.iter().filter_map(of_run).collect::<Vec<_>>())
+    Middle::new(metric, runs.iter().filter_map(of_run))
 }

@@ -1,6 +1,6 @@
 //! The tables of a report: of experiments, of these by epoch and around checkpoints, and of runs: their columns, and what a cell says.
 
-use crate::experiment::{ReportedExperiment, SaveMiddles, experiments};
+use crate::experiment::{EpochMiddles, ReportedExperiment, SaveMiddles, experiments};
 use crate::number::{UNKNOWN, level, megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
@@ -53,26 +53,17 @@ const EPOCHS_MAX: usize = 8;
 /// Utilisation and throughput of all experiments by epoch, and around checkpoints; none where no run has two epochs, or a checkpoint.
 pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
     let all = experiments(report);
-    let epochs = all.iter().map(|one| one.epochs.len()).max().unwrap_or(0);
-    let shown = (0..epochs).filter(|epoch| {
-        epochs <= EPOCHS_MAX || *epoch < EPOCHS_MAX / 2 || epochs - EPOCHS_MAX / 2 <= *epoch
-    });
-    let shown: Vec<usize> = shown.collect();
+    let several: Vec<&ReportedExperiment> = all.iter().filter(|one| 1 < one.epochs.len()).collect();
     let mut tables = Vec::new();
-    if 1 < epochs {
-        tables.push(by_epoch(
-            report,
-            &all,
-            &shown,
-            "AU of all steps (%) by epoch",
-            ColumnKind::Utilisation,
-            |one, epoch| one.epochs.get(epoch).map(|of| cell(&of.au_all_steps_percent, percent)),
-        ));
-        let cell = |one: &ReportedExperiment, epoch: usize| {
-            one.epochs.get(epoch).map(|of| cell(&of.samples_per_second, significant))
-        };
-        let title = "Samples/s by epoch";
-        tables.push(by_epoch(report, &all, &shown, title, ColumnKind::Rate, cell));
+    if !several.is_empty() {
+        let (title, kind) = ("AU of all steps (%) by epoch", ColumnKind::Utilisation);
+        tables.push(by_epoch(report, &several, title, kind, |of| {
+            cell(&of.au_all_steps_percent, percent)
+        }));
+        let (title, kind) = ("Samples/s by epoch", ColumnKind::Rate);
+        tables.push(by_epoch(report, &several, title, kind, |of| {
+            cell(&of.samples_per_second, significant)
+        }));
     }
     let saving: Vec<&ReportedExperiment> = all.iter().filter(|one| one.saves.is_some()).collect();
     if !saving.is_empty() {
@@ -83,17 +74,20 @@ pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
 
 fn by_epoch(
     report: &Report,
-    all: &[ReportedExperiment],
-    shown: &[usize],
+    several: &[&ReportedExperiment],
     title: &str,
     kind: ColumnKind,
-    cell: impl Fn(&ReportedExperiment, usize) -> Option<TableCell>,
+    cell: fn(&EpochMiddles) -> TableCell,
 ) -> ReportTable {
-    let several: Vec<&ReportedExperiment> = all.iter().filter(|one| 1 < one.epochs.len()).collect();
-    let mut table = table_of(report, &several, format!("{title}. {MEANS}"));
-    for &epoch in shown {
-        let cells = several.iter().map(|one| cell(one, epoch).unwrap_or_default());
-        table.add(&format!("Epoch {}", epoch + 1), kind, cells);
+    let mut table = table_of(report, several, format!("{title}. {MEANS}"));
+    let epochs = several.iter().map(|one| one.epochs.len()).max().unwrap_or(0);
+    let (first, last) = (EPOCHS_MAX / 2, epochs.saturating_sub(EPOCHS_MAX / 2));
+    for epoch in 0..epochs {
+        if epochs <= EPOCHS_MAX || epoch < first || last <= epoch {
+            let cells = several.iter().map(|one| one.epochs.get(epoch));
+            let cells = cells.map(|of| of.map_or_else(TableCell::default, cell));
+            table.add(&format!("Epoch {}", epoch + 1), kind, cells);
+        }
     }
     table
 }

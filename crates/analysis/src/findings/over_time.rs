@@ -55,7 +55,7 @@ pub(super) fn over_time(group: &UsedRuns) -> Vec<Finding> {
         .for_each(|(p, one)| *p = one);
     let tests = known.len();
     let of_epochs = (!epochs.is_empty())
-        .then(|| finding(group, FindingKind::Epochs, &epochs, tests, CheckpointCosts::default()));
+        .then(|| finding(group, FindingKind::Epochs, &epochs, tests, Vec::new(), Vec::new()));
     let checkpoints: Vec<PartTest> = during.into_iter().chain(after).collect();
     of_epochs.into_iter().chain(of_checkpoints_written(group, &checkpoints, tests)).collect()
 }
@@ -145,21 +145,15 @@ impl<'a> PartTest<'a> {
     }
 }
 
-/// Numbers of checkpoints that are no test, and the runs that they rest on.
-#[derive(Default)]
-struct CheckpointCosts<'a> {
-    effects: Vec<EffectSize>,
-    runs: Vec<&'a Run>,
-}
-
-fn finding(
+/// `costs`: numbers that are no test, and rest on `runs`.
+fn finding<'a>(
     group: &UsedRuns,
     kind: FindingKind,
-    parts: &[PartTest],
+    parts: &[PartTest<'a>],
     tests: usize,
-    costs: CheckpointCosts,
+    costs: Vec<EffectSize>,
+    mut runs: Vec<&'a Run>,
 ) -> Finding {
-    let CheckpointCosts { effects: costs, mut runs } = costs;
     runs.extend(parts.iter().flat_map(|part| part.runs.iter().copied()));
     runs.sort_by(|a, b| a.path.cmp(&b.path));
     runs.dedup_by(|a, b| a.path == b.path);
@@ -185,7 +179,11 @@ fn finding(
 }
 
 /// Length and share of checkpoints, and what training does beside them. `None` where none was written.
-fn of_checkpoints_written(group: &UsedRuns, parts: &[PartTest], tests: usize) -> Option<Finding> {
+fn of_checkpoints_written<'a>(
+    group: &UsedRuns<'a>,
+    parts: &[PartTest<'a>],
+    tests: usize,
+) -> Option<Finding> {
     let seconds =
         |run: &Run| mean(&saves(run).map(|one| one.during.duration_s).collect::<Vec<_>>());
     let design = group.acted_on(|run| seconds(group.runs[run]).is_some());
@@ -216,13 +214,7 @@ fn of_checkpoints_written(group: &UsedRuns, parts: &[PartTest], tests: usize) ->
     if costs.is_empty() {
         return None;
     }
-    Some(finding(
-        group,
-        FindingKind::Checkpoints,
-        parts,
-        tests,
-        CheckpointCosts { effects: costs, runs },
-    ))
+    Some(finding(group, FindingKind::Checkpoints, parts, tests, costs, runs))
 }
 
 /// Time of checkpoints ÷ time from the first phase's start to the last one's end, in percent.

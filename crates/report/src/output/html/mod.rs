@@ -27,15 +27,6 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A section of the page, below what it opens with.
-struct Section {
-    id: &'static str,
-    heading: &'static str,
-    /// How much there is of it; empty where that is one.
-    note: String,
-    content: Markup,
-}
-
 fn write(report: &Report) -> String {
     let page = html! {
         (DOCTYPE)
@@ -51,7 +42,7 @@ fn write(report: &Report) -> String {
                         (opening(report, |line| BELOW.contains(&&*line.name) && !is_finding(report, line)))
                         (sections::findings(report))
                     }
-                    @for section in sections(report) { (folded(&section)) }
+                    @for section in sections(report) { (section) }
                 }
                 footer { p { "Made by " (report.program) "." } }
                 script { (PreEscaped(SCRIPT)) }
@@ -61,8 +52,8 @@ fn write(report: &Report) -> String {
     page.into_string()
 }
 
-/// Below the findings, in the order of reading.
-fn sections(report: &Report) -> Vec<Section> {
+/// Below the findings, in the order of reading; each with a note on how much there is of it, empty where that is one.
+fn sections(report: &Report) -> Vec<Markup> {
     let figures = report.figures.iter().filter(|figure| !figure.is_lead).count();
     let more = if figures > 0 { counted(figures as u64, "figure") } else { "none drawn".into() };
     let changes: usize = report.advice.iter().map(|of| of.changes.len()).sum();
@@ -88,13 +79,12 @@ fn sections(report: &Report) -> Vec<Section> {
         ("methods", "Methods", String::new(), sections::methods(report)),
         ("setup", "Setup", String::new(), sections::setup(report)),
     ];
-    let all = all.into_iter().filter_map(|(id, heading, note, content)| {
-        Some(Section { id, heading, note, content: content? })
-    });
-    all.collect()
+    let all = all.into_iter();
+    all.filter_map(|(id, heading, note, content)| Some(folded(id, heading, &note, &content?)))
+        .collect()
 }
 
-fn folded(Section { id, heading, note, content }: &Section) -> Markup {
+fn folded(id: &str, heading: &str, note: &str, content: &Markup) -> Markup {
     html! {
         details.section id=(id) {
             summary { h2 { (heading) } @if !note.is_empty() { " " span.faint { (note) } } }
