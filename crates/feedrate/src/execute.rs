@@ -19,10 +19,11 @@ use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
 use feedrate_run::driver::{DriverOptions, RealDriver, RunError, WorkProgress};
 use feedrate_run::live::Signals;
+use feedrate_run::new_file::NewFile;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
 use feedrate_run::system::{self, Iostat, TimelineSampler};
-use feedrate_run::trace::{TraceCounts, TraceFile, TraceOrigin, TracePlace};
+use feedrate_run::trace::{TraceCounts, TraceFile, TraceOrigin};
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,7 +55,7 @@ pub(crate) struct Execution<'a> {
     /// The user's wishes, and what they may look at.
     pub(crate) signals: &'a Signals,
     /// Where the trace of this process goes, until it begins; `None` where none is wanted.
-    pub(crate) trace: Option<TracePlace>,
+    pub(crate) trace: Option<NewFile>,
     /// After the run, where its results are not where they belong.
     pub(crate) unsaved: Option<Unsaved>,
 }

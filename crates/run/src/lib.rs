@@ -9,6 +9,7 @@ pub mod buffer;
 mod gate;
 mod aside;
 pub mod op_log;
+pub mod new_file;
 pub mod layers;
 pub mod compute;
 pub mod checkpoint;

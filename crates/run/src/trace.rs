@@ -6,18 +6,16 @@
 #[cfg(test)]
 mod tests;
 
+use crate::new_file::NewFile;
 use crate::op_log::{LoggedOp, OpKind, OpLog};
-use feedrate_measure::record::file::create_part_of;
 use feedrate_measure::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -39,16 +37,9 @@ pub struct TraceOrigin {
     pub name_of: Box<dyn Fn(&str) -> PathBuf>,
 }
 
-/// The place of a trace: a file under another name until it is whole, which is gone where nothing comes of it.
-pub struct TracePlace {
-    file: PathBuf,
-    part: PathBuf,
-    output: File,
-}
-
 /// A trace that is being written.
 pub struct TraceFile {
-    place: TracePlace,
+    place: NewFile,
     /// An error of writing is told at the end.
     lines: RefCell<io::Result<TraceLines>>,
 }
@@ -62,40 +53,9 @@ pub struct TraceCounts {
     pub dropped: u64,
 }
 
-impl TracePlace {
-    /// Take the place of `file`.
-    ///
-    /// # Errors
-    /// It is there already, or cannot be made.
-    pub fn take(file: &Path) -> io::Result<Self> {
-        refuse_there(file)?;
-        let (output, part) = create_part_of(file)?;
-        Ok(TracePlace { file: file.into(), part, output })
-    }
-
-    /// Give the file its name, which nobody else has taken meanwhile.
-    fn name(&self) -> io::Result<()> {
-        let named = renameat_with(CWD, &self.part, CWD, &self.file, RenameFlags::NOREPLACE);
-        match named {
-            // File systems that cannot tell.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                refuse_there(&self.file)?;
-                fs::rename(&self.part, &self.file)
-            }
-            named => Ok(named?),
-        }
-    }
-}
-
-impl Drop for TracePlace {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.part);
-    }
-}
-
 impl TraceFile {
     /// Begin the trace at `place`.
-    pub fn begin(place: TracePlace, origin: TraceOrigin) -> Self {
+    pub fn begin(place: NewFile, origin: TraceOrigin) -> Self {
         let output = place.output.try_clone();
         let lines = RefCell::new(output.and_then(|output| TraceLines::begin(output, origin)));
         TraceFile { place, lines }
@@ -138,13 +98,6 @@ impl TraceFile {
     }
 }
 
-fn refuse_there(file: &Path) -> io::Result<()> {
-    match file.symlink_metadata() {
-        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(_) => Ok(()),
-    }
-}
-
 struct TraceLines {
     output: GzEncoder<File>,
     piece: String,
@@ -152,8 +105,7 @@ struct TraceLines {
     host_hash: String,
     /// Hash of file 0; those of the others follow it.
     first_file_hash: u64,
-    /// A bit for each file that has been named.
-    named: Vec<u64>,
+    named_files: HashSet<u64>,
     named_threads: HashSet<u64>,
     /// From the first block to the last.
     extent_ns: Option<(u64, u64)>,
@@ -183,7 +135,7 @@ impl TraceLines {
             piece: "[\n".into(),
             first_file_hash: hash_of(&(origin.name_of)("")),
             host_hash,
-            named: Vec::new(),
+            named_files: HashSet::new(),
             named_threads: HashSet::new(),
             extent_ns: None,
             accelerators: 0,
@@ -259,7 +211,7 @@ impl TraceLines {
         path_of: &dyn Fn(u64) -> String,
     ) -> io::Result<()> {
         let file = format!("{:016x}", self.first_file_hash.wrapping_add(op.part));
-        if self.is_new(op.part) {
+        if self.named_files.insert(op.part) {
             let path = (self.origin.name_of)(&path_of(op.part));
             let args =
                 json!({"hhash": self.host_hash, "name": path.to_string_lossy(), "value": file});
@@ -280,17 +232,6 @@ impl TraceLines {
         let (category, level, args) = ("POSIX", 1, &*args);
         let LoggedOp { start_ns, end_ns, .. } = *op;
         self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })
-    }
-
-    /// Whether a file has not been named yet.
-    fn is_new(&mut self, part: u64) -> bool {
-        let (word, bit) = ((part / 64) as usize, 1 << (part % 64));
-        if self.named.len() <= word {
-            self.named.resize(word + 1, 0);
-        }
-        let is_new = self.named[word] & bit == 0;
-        self.named[word] |= bit;
-        is_new
     }
 
     fn checkpoint(&mut self, epoch: u32, checkpoint: &CheckpointRecord) -> io::Result<()> {

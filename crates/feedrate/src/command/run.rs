@@ -21,8 +21,8 @@ use feedrate_measure::record::{AskedData, Record, StudyRun};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
+use feedrate_run::new_file::NewFile;
 use feedrate_run::ranks::Ranks;
-use feedrate_run::trace::TracePlace;
 use feedrate_spec::escape::shown_path;
 use feedrate_spec::plan::{ClientProfile, Plan, Request};
 use feedrate_spec::workload::resolved_yaml;
@@ -108,7 +108,7 @@ impl RunArguments {
     }
 
     /// Take the place of this process's trace, before anything is made; where one can have none, no other has one either.
-    fn take_trace(&self, ranks: &Ranks) -> anyhow::Result<Option<TracePlace>> {
+    fn take_trace(&self, ranks: &Ranks) -> anyhow::Result<Option<NewFile>> {
         let file = self.traces(ranks.comm.size())?.into_iter().nth(ranks.comm.rank() as usize);
         let Some(file) = file else { return Ok(None) };
         let (place, refused) = match place_of_trace(&file) {
@@ -292,8 +292,8 @@ fn choose(of: &Resolved, files: Files<'_>) -> anyhow::Result<Option<Choice>> {
     has_data.then(|| dataset::choose(&of.plan, &of.data_root, files)).transpose()
 }
 
-fn place_of_trace(file: &Path) -> Result<TracePlace, UsageError> {
-    TracePlace::take(file).map_err(|error| match error.kind() {
+fn place_of_trace(file: &Path) -> Result<NewFile, UsageError> {
+    NewFile::create(file).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => UsageError::new(
             format!("`{}` is there already", file.display()),
             "give `--trace` another name",

@@ -1,12 +1,12 @@
 //! The machine second by second, in the form of `iostat -mdxtcy -o JSON`. Reads `/proc` itself, on a thread of its own: nobody who
 //! trains waits for it.
 
-use feedrate_measure::record::file::create_part_of;
+use crate::new_file::NewFile;
 use rustix::system::uname;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::thread::JoinHandle;
@@ -22,9 +22,7 @@ const SECTORS_PER_MB: f64 = 2048.0;
 pub struct Iostat {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
-    /// The file until it is whole.
-    part: PathBuf,
-    file: PathBuf,
+    place: NewFile,
 }
 
 impl Iostat {
@@ -33,20 +31,17 @@ impl Iostat {
     /// # Errors
     /// It is there already, or cannot be made.
     pub fn start(file: &Path, devices: &[String], stamp: fn() -> String) -> io::Result<Self> {
-        if file.exists() {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        let (output, part) = create_part_of(file)?;
+        let place = NewFile::create(file)?;
         let stop = Arc::new(AtomicBool::new(false));
         let writer = IostatWriter {
-            output: BufWriter::new(output),
+            output: BufWriter::new(place.output.try_clone()?),
             devices: devices.iter().map(|name| name.trim_start_matches("/dev/").into()).collect(),
             stamp,
             stop: Arc::clone(&stop),
         };
         let builder = std::thread::Builder::new().name("iostat".into());
         let thread = Some(builder.spawn(move || writer.run())?);
-        Ok(Iostat { stop, thread, part, file: file.into() })
+        Ok(Iostat { stop, thread, place })
     }
 
     /// End the file: it has its name now.
@@ -54,11 +49,8 @@ impl Iostat {
     /// # Errors
     /// It could not be written.
     pub fn finish(mut self) -> io::Result<()> {
-        let finished = self.join().and_then(|()| fs::rename(&self.part, &self.file));
-        if finished.is_err() {
-            let _ = fs::remove_file(&self.part);
-        }
-        finished
+        self.join()?;
+        self.place.name()
     }
 
     fn join(&mut self) -> io::Result<()> {
@@ -71,10 +63,7 @@ impl Iostat {
 
 impl Drop for Iostat {
     fn drop(&mut self) {
-        if self.thread.is_some() {
-            let _ = self.join();
-            let _ = fs::remove_file(&self.part);
-        }
+        let _ = self.join();
     }
 }
 

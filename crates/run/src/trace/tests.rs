@@ -3,6 +3,7 @@
 use super::*;
 use feedrate_measure::record::{AcceleratorEpoch, CheckpointRecord, RankCheckpoint};
 use flate2::read::GzDecoder;
+use std::fs;
 use std::io::Read;
 
 fn begin(file: &Path) -> TraceFile {
@@ -12,7 +13,7 @@ fn begin(file: &Path) -> TraceFile {
         hostname: "n1".into(),
         name_of: Box::new(|path| Path::new("/data").join(path)),
     };
-    TraceFile::begin(TracePlace::take(file).unwrap(), origin)
+    TraceFile::begin(NewFile::create(file).unwrap(), origin)
 }
 
 /// A step of 2 µs of loading and 3 µs of compute, whose second is broken off.
@@ -117,10 +118,10 @@ fn the_place_of_a_trace_is_kept_from_others_and_given_back() {
     // What a run that was killed has left stops no other, and stays.
     let left = folder.path().join(format!(".t.pfw.gz.{}-0.part", std::process::id()));
     fs::write(&left, "left").unwrap();
-    let place = TracePlace::take(&file).unwrap();
+    let place = NewFile::create(&file).unwrap();
     fs::write(&file, "mine").unwrap();
     assert_eq!(place.name().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-    assert_eq!(TracePlace::take(&file).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(NewFile::create(&file).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
     drop(place);
     let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(names.collect::<HashSet<_>>(), HashSet::from([file.clone(), left.clone()]));
