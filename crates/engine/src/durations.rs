@@ -8,37 +8,27 @@ use rand_xoshiro::rand_core::SeedableRng;
 /// A sequence of lengths.
 pub struct Durations {
     random: Xoshiro256PlusPlus,
-    draw: Draw,
+    /// Draws seconds; `None` where each is the mean.
+    draw: Option<Draw>,
+    mean_s: f64,
     factor: f64,
 }
 
-enum Draw {
-    Constant(f64),
-    Normal(Normal<f64>),
-    Uniform(Uniform<f64>),
-    Gamma(Gamma<f64>),
-    Exp(Exp<f64>),
-    Poisson(Poisson<f64>),
-}
+type Draw = Box<dyn Fn(&mut Xoshiro256PlusPlus) -> f64 + Send + Sync>;
 
 impl Durations {
     /// The sequence of `seed`. Parameters that make no distribution fall back to its mean.
     pub fn new(spec: TimeSpec, seed: u64) -> Self {
         let draw = match spec {
             TimeSpec::None | TimeSpec::Constant { .. } => None,
-            TimeSpec::Normal { mean, stdev } => Normal::new(mean, stdev).ok().map(Draw::Normal),
-            TimeSpec::Uniform { min, max } => {
-                Uniform::new_inclusive(min, max).ok().map(Draw::Uniform)
-            }
-            TimeSpec::Gamma { shape, scale } => Gamma::new(shape, scale).ok().map(Draw::Gamma),
-            TimeSpec::Exponential { scale } => Exp::new(1.0 / scale).ok().map(Draw::Exp),
-            TimeSpec::Poisson { lam } => Poisson::new(lam).ok().map(Draw::Poisson),
+            TimeSpec::Normal { mean, stdev } => Normal::new(mean, stdev).ok().map(draw_from),
+            TimeSpec::Uniform { min, max } => Uniform::new_inclusive(min, max).ok().map(draw_from),
+            TimeSpec::Gamma { shape, scale } => Gamma::new(shape, scale).ok().map(draw_from),
+            TimeSpec::Exponential { scale } => Exp::new(1.0 / scale).ok().map(draw_from),
+            TimeSpec::Poisson { lam } => Poisson::new(lam).ok().map(draw_from),
         };
-        Durations {
-            random: Xoshiro256PlusPlus::seed_from_u64(seed),
-            draw: draw.unwrap_or(Draw::Constant(spec.mean_s())),
-            factor: 1.0,
-        }
+        let random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Durations { random, draw, mean_s: spec.mean_s(), factor: 1.0 }
     }
 
     /// The same, each so many times as long.
@@ -49,16 +39,16 @@ impl Durations {
     /// Nanoseconds of the next.
     pub fn next_ns(&mut self) -> u64 {
         let seconds = match &self.draw {
-            Draw::Constant(seconds) => *seconds,
-            Draw::Normal(d) => d.sample(&mut self.random),
-            Draw::Uniform(d) => d.sample(&mut self.random),
-            Draw::Gamma(d) => d.sample(&mut self.random),
-            Draw::Exp(d) => d.sample(&mut self.random),
-            Draw::Poisson(d) => d.sample(&mut self.random),
+            Some(draw) => draw(&mut self.random),
+            None => self.mean_s,
         };
         // DLIO sleeps the absolute value of what it draws.
         (seconds.abs() * self.factor * 1e9).round() as u64
     }
+}
+
+fn draw_from(distribution: impl Distribution<f64> + Send + Sync + 'static) -> Draw {
+    Box::new(move |random| distribution.sample(random))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ impl Loader for PyTorch {
     }
 
     fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task> {
-        let batch = queue.next_in_stride(worker.last, worker.worker)?;
+        let batch = queue.next_in_stride(worker.last, worker.worker, 1)?;
         if batch >= queue.open_until() {
             return None;
         }

@@ -45,8 +45,8 @@ struct Slot {
     times: SlotTimes,
 }
 
-/// [`ReadTimes`] being summed up.
-#[derive(Debug)]
+/// [`ReadTimes`] being summed up, from the last reset on.
+#[derive(Debug, Default)]
 struct SlotTimes {
     begun_ns: AtomicU64,
     open_ns: AtomicU64,
@@ -108,6 +108,8 @@ impl Queue {
         for slot in &slots {
             slot.reset(batch_size);
         }
+        let awaited = SlotTimes::default();
+        awaited.reset();
         Queue {
             workers,
             batch_size,
@@ -115,6 +117,7 @@ impl Queue {
             total_batches,
             in_flight: u64::from(in_flight),
             held: held.map(u64::from),
+            awaited,
             slots,
             ..Queue::default()
         }
@@ -190,19 +193,9 @@ impl Queue {
         self.last_claim_bytes.store(0, Relaxed);
     }
 
-    /// The batch after `last` of a worker that owns every step with the same remainder; `None` where the run has none.
-    pub(super) fn next_in_stride(&self, last: Option<u64>, worker: u32) -> Option<u64> {
-        self.next_of_worker(last, worker, 1)
-    }
-
-    /// The sample after `last` (both counted over the run) of a worker that owns every sample of an epoch with the same
-    /// remainder; `None` where the run has none.
-    pub(super) fn next_sample_in_stride(&self, last: Option<u64>, worker: u32) -> Option<u64> {
-        self.next_of_worker(last, worker, self.batch_size)
-    }
-
-    /// The thing after `last`, of which a batch has `each`.
-    fn next_of_worker(&self, last: Option<u64>, worker: u32, each: u64) -> Option<u64> {
+    /// The piece after `last` (both counted over the run) of a worker that owns every piece of an epoch with the same remainder, where
+    /// a batch has `each` pieces; `None` where the run has none.
+    pub(super) fn next_in_stride(&self, last: Option<u64>, worker: u32, each: u64) -> Option<u64> {
         let (stride, worker) = (u64::from(self.workers), u64::from(worker));
         let of_epoch = self.steps_per_epoch.saturating_mul(each);
         let next = match last {
@@ -369,19 +362,5 @@ impl SlotTimes {
         self.decode_ns.store(0, Relaxed);
         self.client_ns.store(0, Relaxed);
         self.bytes.store(0, Relaxed);
-    }
-}
-
-impl Default for SlotTimes {
-    fn default() -> Self {
-        let zero = AtomicU64::default;
-        SlotTimes {
-            begun_ns: AtomicU64::new(u64::MAX),
-            open_ns: zero(),
-            read_ns: zero(),
-            decode_ns: zero(),
-            client_ns: zero(),
-            bytes: zero(),
-        }
     }
 }

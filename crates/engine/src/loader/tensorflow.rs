@@ -24,8 +24,9 @@ impl Loader for TensorFlow {
     }
 
     fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task> {
-        let sample = queue.next_sample_in_stride(worker.last, worker.worker)?;
-        let (batch, of_batch) = (sample / queue.batch_size(), sample % queue.batch_size());
+        let batch_size = queue.batch_size();
+        let sample = queue.next_in_stride(worker.last, worker.worker, batch_size)?;
+        let (batch, of_batch) = (sample / batch_size, sample % batch_size);
         if batch >= queue.open_until() {
             return None;
         }
