@@ -239,6 +239,7 @@ impl Execution<'_> {
             |session, record| {
                 let training = Training {
                     storage: reads.storage(),
+                    first_reads: reads.first_reads(),
                     preparation: reads.preparation(),
                     copying,
                     driver: &mut *training,

@@ -244,10 +244,14 @@ impl Reads<'_> {
     /// The files that are read, without what they are made to cost.
     pub(crate) fn storage(&self) -> Arc<dyn Storage> {
         match self.staging {
-            None => Arc::clone(&self.dataset.storage),
-            Some(Staging { first_reads: Some(first_reads), .. }) => first_reads.clone(),
-            Some(staging) => Arc::clone(staging.stage.storage()),
+            Some(staging) if staging.first_reads.is_none() => Arc::clone(staging.stage.storage()),
+            _ => Arc::clone(&self.dataset.storage),
         }
+    }
+
+    /// Copies files as they are read first; `None` where nothing does.
+    pub(crate) fn first_reads(&self) -> Option<Arc<FirstReads>> {
+        self.staging.and_then(|staging| staging.first_reads.clone())
     }
 
     /// Files of them that were opened or made.
@@ -263,7 +267,7 @@ impl Reads<'_> {
     /// Tells the file that a path of the storage is read from by now.
     pub(crate) fn file_of(&self) -> impl Fn(&str) -> PathBuf + 'static {
         let (folder, storage) = (self.folder().to_path_buf(), self.storage());
-        let first_reads = self.staging.and_then(|staging| staging.first_reads.clone());
+        let first_reads = self.first_reads();
         move |path| {
             let copy = first_reads.as_ref().and_then(|first_reads| first_reads.copy_of(path));
             copy.unwrap_or_else(|| folder.join(storage.name_of(path)))

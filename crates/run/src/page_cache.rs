@@ -1,6 +1,7 @@
 //! A dataset in memory, its bytes, dentries and inodes: they are dropped or filled in where that is asked for, what is there is
 //! doubted where that is not it, and looking opens few files.
 
+use crate::layers::FirstReads;
 use crate::system;
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_data::walk::{self, Watch};
@@ -43,6 +44,8 @@ pub(crate) struct PageCache {
     layout: Layout,
     /// The bare storage.
     storage: Arc<dyn Storage>,
+    /// Where files are copied as they are read first.
+    first_reads: Option<Arc<FirstReads>>,
     wanted: Cache,
     interrupted: Arc<AtomicBool>,
     /// One process acts, and looks, for its machine.
@@ -57,7 +60,7 @@ pub(crate) struct PageCache {
     file_bytes: Option<u64>,
 }
 
-type DropMetadata = dyn Fn() -> io::Result<()> + Send;
+type DropMetadata = dyn Fn() -> io::Result<()> + Send + Sync;
 
 /// Dataset bytes in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -115,6 +118,7 @@ impl PageCache {
     pub(crate) fn new(
         layout: Layout,
         storage: Arc<dyn Storage>,
+        first_reads: Option<Arc<FirstReads>>,
         wanted: Cache,
         interrupted: Arc<AtomicBool>,
     ) -> Self {
@@ -128,6 +132,7 @@ impl PageCache {
         PageCache {
             layout,
             storage,
+            first_reads,
             wanted,
             interrupted,
             acts: true,
@@ -145,10 +150,9 @@ impl PageCache {
         if !self.acts {
             return Ok(Before::default());
         }
-        let storage = Arc::clone(&self.storage);
         match (self.wanted, self.last) {
-            (Cache::Cold, _) => self.each(1, |path| storage.evict(path))?,
-            (Cache::Warm, None) => self.each(WARM_THREADS, |path| storage.warm(path))?,
+            (Cache::Cold, _) => self.each(1, |storage, path| storage.evict(path))?,
+            (Cache::Warm, None) => self.each(WARM_THREADS, |storage, path| storage.warm(path))?,
             _ => {}
         }
         let residency = match self.last {
@@ -171,15 +175,23 @@ impl PageCache {
     fn each(
         &mut self,
         threads: usize,
-        act: impl Fn(&str) -> Result<(), StorageError> + Sync,
+        act: fn(&dyn Storage, &str) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         self.known.opens += self.layout.files();
         self.known.opened_files = self.layout.files_train();
         let watch = Watch::new(&|_, _| {}, &self.interrupted);
         walk::for_each(self.layout.files(), threads, &watch, String::new, |path, file| {
             self.layout.write_path(file, path);
-            act(path)
+            act(self.storage_of(path)?, path)
         })
+    }
+
+    /// The storage in which a file is looked at.
+    fn storage_of(&self, path: &str) -> Result<&dyn Storage, StorageError> {
+        match &self.first_reads {
+            Some(first_reads) => first_reads.storage_of(path).map(|storage| &**storage),
+            None => Ok(&*self.storage),
+        }
     }
 
     /// See how many bytes are there when an epoch of this process ends in which so many files were read.
@@ -198,7 +210,8 @@ impl PageCache {
 
     /// That it cannot be known stops no run.
     fn look(&mut self) -> Residency {
-        let Ok(Some(bytes)) = self.sampled(|path| self.storage.resident_bytes(path)) else {
+        let Ok(Some(bytes)) = self.sampled(|path| self.storage_of(path)?.resident_bytes(path))
+        else {
             return Residency::default();
         };
         let looked_at = self.sample.len() as u64;
@@ -414,7 +427,7 @@ mod tests {
 
     fn cache_of(files_train: u64, storage: &Arc<Logged>, wanted: Cache) -> PageCache {
         let plan = DatasetPlan { files_train, samples_per_file: 1, ..DatasetPlan::default() };
-        PageCache::new(Layout::new(&plan), Arc::clone(storage) as _, wanted, Arc::default())
+        PageCache::new(Layout::new(&plan), Arc::clone(storage) as _, None, wanted, Arc::default())
     }
 
     /// An epoch of one accelerator that read so many files, from the page cache's point of view.

@@ -3,9 +3,8 @@
 
 use crate::clock::Clock;
 use feedrate_data::stage::{FirstRead, Stage, StageError};
-use feedrate_data::storage::{Handle, ReadStorage, Storage, StorageError, WriteFile};
+use feedrate_data::storage::{Handle, ReadStorage, Storage, StorageError};
 use feedrate_measure::record::StagingRecord;
-use feedrate_spec::catalog::Member;
 use std::io::{Error, ErrorKind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
@@ -130,7 +129,10 @@ impl FirstReads {
     }
 
     /// The storage that `path` would be read from, were it opened now.
-    fn storage_of(&self, path: &str) -> Result<&Arc<dyn Storage>, StorageError> {
+    ///
+    /// # Errors
+    /// That of the copies refused.
+    pub fn storage_of(&self, path: &str) -> Result<&Arc<dyn Storage>, StorageError> {
         Ok(if self.copy().stat(path)?.is_some() { self.copy() } else { &self.bare })
     }
 }
@@ -187,44 +189,5 @@ impl ReadStorage for FirstReads {
         if let Some(place) = awaited.and_then(|awaited| awaited.opened.into_inner()) {
             self.leave(place);
         }
-    }
-}
-
-/// As the page cache of its files is looked at; nothing is written.
-impl Storage for FirstReads {
-    fn member(&self) -> &'static Member {
-        self.bare.member()
-    }
-
-    fn name_of(&self, path: &str) -> String {
-        self.bare.name_of(path)
-    }
-
-    fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        self.bare.stat(path)
-    }
-
-    fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
-        Err(StorageError::new("create", path, ErrorKind::Unsupported))
-    }
-
-    fn remove(&self, path: &str) -> Result<(), StorageError> {
-        Err(StorageError::new("remove", path, ErrorKind::Unsupported))
-    }
-
-    fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
-        self.bare.list(path)
-    }
-
-    fn evict(&self, path: &str) -> Result<(), StorageError> {
-        self.storage_of(path)?.evict(path)
-    }
-
-    fn warm(&self, path: &str) -> Result<(), StorageError> {
-        self.storage_of(path)?.warm(path)
-    }
-
-    fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        self.storage_of(path)?.resident_bytes(path)
     }
 }
