@@ -1,6 +1,5 @@
 //! A run of checkpoints only: so many are written, then read, each after a wait.
 
-use crate::aside::aside;
 use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
 use crate::live::LivePhase;
@@ -106,8 +105,7 @@ impl Session<'_> {
         if self.plan.train.cache == Cache::Cold && self.ranks.is_first_of_node() {
             let path = checkpoint::folder(plan, EPOCH, number);
             let folder = path.clone();
-            let evicted = aside(&self.signals.leave, move || evict(&folder));
-            let evicted = evicted.and_then(|done| done.unwrap_or(Ok(())));
+            let evicted = self.aside(move || evict(&folder))?;
             evicted.map_err(|source| CheckpointError::Read { path, source })?;
         }
         self.ranks.comm.barrier()?;

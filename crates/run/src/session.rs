@@ -133,7 +133,8 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
         record: &mut Record,
     ) -> Result<RunOutcome, RunError> {
-        let Training { storage, first_reads, preparation, copying, driver, mut evaluation } = training;
+        let Training { storage, first_reads, preparation, copying, driver, mut evaluation } =
+            training;
         if let Some(copying) = copying {
             self.copy(copying, record)?;
             if self.is_interrupted() {
@@ -172,11 +173,9 @@ impl Session<'_> {
     fn copy(&self, copying: Copying, record: &mut Record) -> Result<(), RunError> {
         let Copying { folder, begun_ns: start_ns, work } = copying;
         let interrupted = Arc::clone(&self.signals.interrupted);
-        let copied = TimelineSampler::apart(self.timeline, || {
-            aside(&self.signals.leave, move || work(&interrupted))
-        });
-        let copied = copied.map_err(|source| RunError::Thread { worker: 0, workers: 1, source })?;
-        let mut parts = vec![copied.ok_or(CommError::Stopped)??];
+        let copied =
+            TimelineSampler::apart(self.timeline, || self.aside(move || work(&interrupted)))??;
+        let mut parts = vec![copied];
         if !self.is_interrupted() {
             self.ranks.comm.barrier()?;
             parts = self.ranks.gather(&parts[0])?;
@@ -249,9 +248,15 @@ impl Session<'_> {
         act: impl FnOnce(&mut PageCache) -> T + Send + 'static,
     ) -> Result<T, RunError> {
         let cache = Arc::clone(cache);
-        let done = aside(&self.signals.leave, move || {
-            act(&mut cache.lock().unwrap_or_else(PoisonError::into_inner))
-        });
+        self.aside(move || act(&mut cache.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Do `work` aside, and wait for it unless the run is to be left.
+    pub(crate) fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, RunError> {
+        let done = aside(&self.signals.leave, work);
         let done = done.map_err(|source| RunError::Thread { worker: 0, workers: 1, source })?;
         Ok(done.ok_or(CommError::Stopped)?)
     }
