@@ -34,12 +34,10 @@ const READ_BYTES: usize = 512 << 10;
 /// A checkpoint, and where it lies or will lie.
 pub(super) struct CheckpointFolder<'f> {
     pub(super) at: StepFolder<'f>,
-    plan: &'f CheckpointPlan,
+    plan: Arc<CheckpointPlan>,
     clock: Clock,
-    /// Waited for syncs that no rank makes.
-    pub(super) sync_ns: u64,
     /// Told of the bytes that are written and read.
-    pub(super) live: Arc<Live>,
+    live: Arc<Live>,
 }
 
 /// The part of a checkpoint that some ranks wrote.
@@ -47,11 +45,9 @@ pub(super) struct CheckpointFolder<'f> {
 pub(super) struct WrittenPart {
     pub(super) ranks: Vec<RankCheckpoint>,
     pub(super) entries: Vec<(String, CheckpointFile)>,
-    /// Waited for syncs that no rank makes.
-    pub(super) folder_sync_ns: u64,
     /// As in a record, on the process of rank 0.
     pub(super) optimizer_ns: Option<u64>,
-    /// When the last of it was written; of checkpoints that training waits for it is not asked.
+    /// When the last of it was written.
     pub(super) end_ns: u64,
 }
 
@@ -82,15 +78,12 @@ pub fn load(
     ranks: &Ranks,
     signals: &Signals,
 ) -> Result<LoadedPart, CheckpointError> {
-    let (path, own, plan) = (folder(plan, epoch, step), own(plan, ranks), plan.clone());
-    let live = Arc::clone(&signals.live);
+    let (path, own, live) = (folder(plan, epoch, step), own(plan, ranks), &signals.live);
     live.bytes.begin((!ranks.are_many()).then_some(plan.total_bytes), clock.now_ns());
-    let load = move || {
-        let folder = CheckpointFolder::new(&SystemFiles, &plan, clock, epoch, step);
-        CheckpointFolder { live, ..folder }.load(own)
-    };
-    let loaded =
-        aside(&signals.leave, load).map_err(|source| CheckpointError::Read { path, source })?;
+    let plan = Arc::new(plan.clone());
+    let folder = CheckpointFolder::new(&SystemFiles, &plan, clock, live, epoch, step);
+    let loaded = aside(&signals.leave, move || folder.load(own))
+        .map_err(|source| CheckpointError::Read { path, source })?;
     let own = loaded.ok_or(CommError::Stopped)??;
     if !ranks.are_many() {
         return Ok(own);
@@ -111,22 +104,23 @@ pub(super) fn own(plan: &CheckpointPlan, ranks: &Ranks) -> Range<u64> {
 impl<'f> CheckpointFolder<'f> {
     pub(super) fn new(
         files: &'f dyn FileSystem,
-        plan: &'f CheckpointPlan,
+        plan: &Arc<CheckpointPlan>,
         clock: Clock,
+        live: &Arc<Live>,
         epoch: u32,
         step: u64,
     ) -> Self {
         let syncs = plan.fsync.then_some(clock);
         let at = StepFolder::new(files, syncs, Path::new(&plan.folder), epoch, step);
-        CheckpointFolder { at, plan, clock, sync_ns: 0, live: Arc::default() }
+        CheckpointFolder { at, plan: Arc::clone(plan), clock, live: Arc::clone(live) }
     }
 
     /// Make the folder; from here on no checkpoint in it is whole. Files of others in it stay; where they have names of ours,
     /// nothing is touched.
-    pub(super) fn begin(&mut self) -> Result<(), CheckpointError> {
+    pub(super) fn begin(&self) -> Result<(), CheckpointError> {
         let failed = not_written(&self.at.path);
         let own = self.at.own().map_err(&failed)?;
-        let planned = planned(self.plan);
+        let planned = planned(&self.plan);
         let paths = self.at.strangers(&planned, &own).map_err(&failed)?;
         if !paths.is_empty() {
             return Err(CheckpointError::Strangers { paths });
@@ -134,9 +128,9 @@ impl<'f> CheckpointFolder<'f> {
         self.prepare(planned, &own).map_err(failed)
     }
 
-    fn prepare(&mut self, planned: BTreeSet<String>, own: &OwnCheckpoint) -> io::Result<()> {
+    fn prepare(&self, planned: BTreeSet<String>, own: &OwnCheckpoint) -> io::Result<()> {
         let files = self.at.files;
-        self.sync_ns += self.created(&self.at.root)?;
+        self.create(&self.at.root)?;
         let is_there = files.kind(&self.at.path)?.is_some();
         let free = files.free_bytes(if is_there { &self.at.path } else { &self.at.root })?;
         let bytes = self.plan.total_bytes;
@@ -146,17 +140,17 @@ impl<'f> CheckpointFolder<'f> {
             return Err(io::Error::new(io::ErrorKind::StorageFull, message));
         }
         let names = planned.iter().chain(own.files.keys()).cloned().collect();
-        self.sync_ns += self.at.give_up(names, own)?;
+        self.at.give_up(names, own)?;
         // Where somebody removed the folder and left its manifest, an empty one would look whole before that.
-        self.sync_ns += self.created(&self.at.path)?;
+        self.create(&self.at.path)?;
         // Those of a checkpoint that had more files would not be told from ours.
         self.at.remove_own(own, &planned)
     }
 
-    /// Make a folder that may be there. Returns how long syncs took.
-    fn created(&self, folder: &Path) -> io::Result<u64> {
+    /// Make a folder that may be there.
+    fn create(&self, folder: &Path) -> io::Result<()> {
         let changed = self.at.files.create_folder(folder)?;
-        changed.iter().map(|folder| self.at.sync_folder(folder)).sum()
+        changed.iter().try_for_each(|folder| self.at.sync_folder(folder))
     }
 
     /// Write the files of `own` ranks, many at a time. Each gets its name once it is whole. Memory is bounded by ranks that write
@@ -171,13 +165,13 @@ impl<'f> CheckpointFolder<'f> {
             for state in self.plan.state.files(rank) {
                 let entry = optimizer.timed(rank, &state, || self.write_file(&state, own))?;
                 let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
-                entries.push((file_name(self.plan, &state), entry));
+                entries.push((file_name(&self.plan, &state), entry));
             }
             Ok(())
         })?;
         let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (folder_sync_ns, optimizer_ns) = (self.sync_ns, optimizer.ns());
-        Ok(WrittenPart { ranks, entries, folder_sync_ns, optimizer_ns, end_ns: 0 })
+        let end_ns = self.clock.now_ns();
+        Ok(WrittenPart { ranks, entries, optimizer_ns: optimizer.ns(), end_ns })
     }
 
     fn write_file(
@@ -185,7 +179,7 @@ impl<'f> CheckpointFolder<'f> {
         state: &StateFile,
         own: &mut RankCheckpoint,
     ) -> Result<CheckpointFile, CheckpointError> {
-        let path = self.at.path.join(file_name(self.plan, state));
+        let path = self.at.path.join(file_name(&self.plan, state));
         self.write_state(&path, state, own)
             .map_err(|source| CheckpointError::Write { path, source })
     }
@@ -224,12 +218,10 @@ impl<'f> CheckpointFolder<'f> {
 
     /// All files are there: now it is whole.
     pub(super) fn complete(
-        &mut self,
+        &self,
         entries: Vec<(String, CheckpointFile)>,
     ) -> Result<(), CheckpointError> {
-        let completed = self.at.complete(entries);
-        self.sync_ns += completed.map_err(not_written(&self.at.manifest()))?;
-        Ok(())
+        self.at.complete(entries).map_err(not_written(&self.at.manifest()))
     }
 
     /// Read the part of `own` ranks, and check it.
@@ -270,7 +262,7 @@ impl<'f> CheckpointFolder<'f> {
         manifest: &CheckpointManifest,
         state: &StateFile,
     ) -> Result<u64, CheckpointError> {
-        let name = file_name(self.plan, state);
+        let name = file_name(&self.plan, state);
         let path = self.at.path.join(&name);
         let damaged = |problem| CheckpointError::Damaged { path: path.clone(), problem };
         let Some(entry) = manifest.files.get(&name) else {

@@ -3,18 +3,17 @@
 
 use super::CheckpointError;
 use super::files::SystemFiles;
-use super::folder::{CheckpointFolder, WrittenPart, folder, own};
+use super::folder::{CheckpointFolder, WrittenPart, own};
 use super::manifest::CheckpointFile;
-use crate::aside::{Aside, aside};
+use crate::aside::Aside;
 use crate::clock::Clock;
 use crate::comm::CommError;
-use crate::live::{Live, LivePhase, Signals};
+use crate::live::{LivePhase, Signals};
 use crate::ranks::Ranks;
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord};
 use feedrate_spec::plan::CheckpointPlan;
 use std::collections::VecDeque;
-use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// When in a run a checkpoint is due, and the step that names its folder.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +41,7 @@ pub struct Saver {
     clock: Clock,
     ranks: Ranks,
     running: Option<InBackground>,
-    whole: WholeFolders,
+    whole: Arc<Mutex<WholeFolders>>,
     saved: Vec<Saved>,
     /// Once it is to be left, files that hang are waited for no more.
     signals: Signals,
@@ -52,17 +51,20 @@ pub struct Saver {
 type WholeFolders = VecDeque<(u32, u64)>;
 
 struct InBackground {
+    folder: Arc<CheckpointFolder<'static>>,
     due: CheckpointDue,
     start_ns: u64,
     /// How long training waited for it to start.
     stall_ns: u64,
-    work: Aside<Result<(WrittenPart, WholeFolders), CheckpointError>>,
+    work: FolderWork<WrittenPart>,
 }
+
+type FolderWork<T> = Aside<Result<T, CheckpointError>>;
 
 impl Saver {
     /// For the checkpoints of `plan`, written by all processes together.
     pub fn new(plan: &CheckpointPlan, clock: Clock, ranks: Ranks, signals: &Signals) -> Self {
-        let (plan, whole, saved) = (Arc::new(plan.clone()), WholeFolders::new(), Vec::new());
+        let (plan, whole, saved) = (Arc::new(plan.clone()), Arc::default(), Vec::new());
         Saver { plan, clock, ranks, running: None, whole, saved, signals: signals.clone() }
     }
 
@@ -79,62 +81,37 @@ impl Saver {
 
     fn begin(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
         let start_ns = self.clock.now_ns();
-        let total_bytes = (!self.ranks.are_many()).then_some(self.plan.total_bytes);
-        self.signals.live.bytes.begin(total_bytes, start_ns);
-        let mut sync_ns = 0;
+        let (live, is_alone) = (&self.signals.live, !self.ranks.are_many());
+        live.bytes.begin(is_alone.then_some(self.plan.total_bytes), start_ns);
+        let CheckpointDue { epoch, step, .. } = due;
+        let (plan, clock) = (&self.plan, self.clock);
+        let folder = CheckpointFolder::new(&SystemFiles, plan, clock, live, epoch, step);
+        let folder = Arc::new(folder);
         if self.ranks.is_first() {
-            sync_ns = self.in_folder(due, |checkpoint| {
-                checkpoint.begin()?;
-                Ok(checkpoint.sync_ns)
-            })?;
+            self.wait(in_folder(&folder, CheckpointFolder::begin)?)?;
         }
         self.ranks.comm.barrier()?;
         let own = own(&self.plan, &self.ranks);
-        if !self.plan.asynchronous {
-            let part = self.in_folder(due, move |checkpoint| {
-                checkpoint.sync_ns = sync_ns;
-                checkpoint.write(own)
-            })?;
-            return self.keep(due, start_ns, None, part);
-        }
-        let (plan, clock, live) = self.surroundings();
-        let (mut whole, is_alone) = (std::mem::take(&mut self.whole), !self.ranks.are_many());
-        let work = Aside::begin(move || {
-            let mut checkpoint = folder_of(&plan, clock, live, due);
-            checkpoint.sync_ns = sync_ns;
-            let mut part = checkpoint.write(own)?;
+        let (keep_last, whole) = (self.plan.keep_last, Arc::clone(&self.whole));
+        let work = in_folder(&folder, move |folder| {
+            let mut part = folder.write(own)?;
             if is_alone {
-                let entries = std::mem::take(&mut part.entries);
-                complete(&mut checkpoint, plan.keep_last, entries, &mut whole)?;
+                complete(folder, keep_last, std::mem::take(&mut part.entries), &whole)?;
+                part.end_ns = clock.now_ns();
             }
-            part.folder_sync_ns = checkpoint.sync_ns;
-            part.end_ns = clock.now_ns();
-            Ok((part, whole))
-        });
-        let work = work.map_err(|source| self.not_begun(due, source))?;
+            Ok(part)
+        })?;
+        if !self.plan.asynchronous {
+            let part = self.wait(work)?;
+            return self.keep(&folder, due, start_ns, None, part);
+        }
         let stall_ns = self.clock.now_ns() - start_ns;
-        self.running = Some(InBackground { due, start_ns, stall_ns, work });
+        self.running = Some(InBackground { folder, due, start_ns, stall_ns, work });
         Ok(())
     }
 
-    /// Do `act` in the folder of a checkpoint, and wait for it.
-    fn in_folder<T: Send + 'static>(
-        &self,
-        due: CheckpointDue,
-        act: impl FnOnce(&mut CheckpointFolder<'_>) -> Result<T, CheckpointError> + Send + 'static,
-    ) -> Result<T, CheckpointError> {
-        let (plan, clock, live) = self.surroundings();
-        let leave = &self.signals.leave;
-        let done = aside(leave, move || act(&mut folder_of(&plan, clock, live, due)));
-        done.map_err(|source| self.not_begun(due, source))?.ok_or(CommError::Stopped)?
-    }
-
-    fn surroundings(&self) -> (Arc<CheckpointPlan>, Clock, Arc<Live>) {
-        (Arc::clone(&self.plan), self.clock, Arc::clone(&self.signals.live))
-    }
-
-    fn not_begun(&self, due: CheckpointDue, source: io::Error) -> CheckpointError {
-        CheckpointError::Write { path: folder(&self.plan, due.epoch, due.step), source }
+    fn wait<T: Send + 'static>(&self, work: FolderWork<T>) -> Result<T, CheckpointError> {
+        work.wait(&self.signals.leave).ok_or(CommError::Stopped)?
     }
 
     /// Wait for the checkpoint that is being written, if there is one.
@@ -144,12 +121,10 @@ impl Saver {
     pub fn finish(&mut self) -> Result<(), CheckpointError> {
         let Some(running) = self.running.take() else { return Ok(()) };
         let wait_start_ns = self.clock.now_ns();
-        let (live, leave) = (&self.signals.live, &self.signals.leave);
-        let saved = live.during(LivePhase::Saves, || running.work.wait(leave));
-        let (part, whole) = saved.ok_or(CommError::Stopped)??;
-        self.whole = whole;
+        let work = running.work;
+        let part = self.signals.live.during(LivePhase::Saves, || self.wait(work))?;
         let stall_ns = running.stall_ns + (self.clock.now_ns() - wait_start_ns);
-        self.keep(running.due, running.start_ns, Some(stall_ns), part)
+        self.keep(&running.folder, running.due, running.start_ns, Some(stall_ns), part)
     }
 
     /// The checkpoints that became whole since this was last asked.
@@ -159,13 +134,13 @@ impl Saver {
 
     fn keep(
         &mut self,
+        folder: &Arc<CheckpointFolder<'static>>,
         due: CheckpointDue,
         start_ns: u64,
         stall_ns: Option<u64>,
         part: WrittenPart,
     ) -> Result<(), CheckpointError> {
-        let is_whole = stall_ns.is_some() && !self.ranks.are_many();
-        let part = if is_whole { part } else { self.bring_together(due, part)? };
+        let part = if self.ranks.are_many() { self.bring_together(folder, part)? } else { part };
         // Training may have gone on between the last file and this moment: that is no part of the writing.
         let end_ns = if stall_ns.is_some() { part.end_ns } else { self.clock.now_ns() };
         let record = CheckpointRecord {
@@ -175,7 +150,7 @@ impl Saver {
             bytes: self.plan.total_bytes,
             after_step: due.steps,
             stall_ns,
-            folder_sync_ns: Some(part.folder_sync_ns),
+            folder_sync_ns: Some(folder.at.sync_ns()),
             process_device_read_bytes: None,
             optimizer_ns: part.optimizer_ns,
             ranks: part.ranks,
@@ -186,53 +161,47 @@ impl Saver {
 
     /// All processes have written their parts: rank 0 makes them a checkpoint. It is told of all ranks, others of their own.
     fn bring_together(
-        &mut self,
-        due: CheckpointDue,
+        &self,
+        folder: &Arc<CheckpointFolder<'static>>,
         part: WrittenPart,
     ) -> Result<WrittenPart, CheckpointError> {
         let mut all = WrittenPart { optimizer_ns: part.optimizer_ns, ..WrittenPart::default() };
         for other in self.ranks.gather(&part)? {
             all.ranks.extend(other.ranks);
             all.entries.extend(other.entries);
-            all.folder_sync_ns += other.folder_sync_ns;
             all.end_ns = all.end_ns.max(other.end_ns);
         }
         if self.ranks.is_first() {
             let (entries, keep_last) = (std::mem::take(&mut all.entries), self.plan.keep_last);
-            let mut whole = std::mem::take(&mut self.whole);
+            let whole = Arc::clone(&self.whole);
             let complete_start_ns = self.clock.now_ns();
-            let (sync_ns, whole) = self.in_folder(due, move |own| {
-                complete(own, keep_last, entries, &mut whole)?;
-                Ok((own.sync_ns, whole))
-            })?;
-            self.whole = whole;
+            self.wait(in_folder(folder, move |own| complete(own, keep_last, entries, &whole))?)?;
             all.end_ns += self.clock.now_ns() - complete_start_ns;
-            all.folder_sync_ns += sync_ns;
         }
         self.ranks.comm.barrier()?;
         Ok(if self.ranks.is_first() { all } else { part })
     }
 }
 
-fn folder_of(
-    plan: &CheckpointPlan,
-    clock: Clock,
-    live: Arc<Live>,
-    due: CheckpointDue,
-) -> CheckpointFolder<'_> {
-    let mut folder = CheckpointFolder::new(&SystemFiles, plan, clock, due.epoch, due.step);
-    folder.live = live;
-    folder
+/// Begin to do `act` in the folder of a checkpoint.
+fn in_folder<T: Send + 'static>(
+    folder: &Arc<CheckpointFolder<'static>>,
+    act: impl FnOnce(&CheckpointFolder<'static>) -> Result<T, CheckpointError> + Send + 'static,
+) -> Result<FolderWork<T>, CheckpointError> {
+    let own = Arc::clone(folder);
+    Aside::begin(move || act(&own))
+        .map_err(|source| CheckpointError::Write { path: folder.at.path.clone(), source })
 }
 
 /// Older ones go once this one is whole.
 fn complete(
-    own: &mut CheckpointFolder<'_>,
+    own: &CheckpointFolder<'_>,
     keep_last: Option<u64>,
     entries: Vec<(String, CheckpointFile)>,
-    whole: &mut WholeFolders,
+    whole: &Mutex<WholeFolders>,
 ) -> Result<(), CheckpointError> {
     own.complete(entries)?;
+    let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
     let newest = (own.at.epoch, own.at.step);
     whole.retain(|older| *older != newest);
     whole.push_back(newest);

@@ -11,12 +11,15 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A checkpoint's folder, and what lies beside it.
 pub(super) struct StepFolder<'f> {
     pub(super) files: &'f dyn FileSystem,
     /// Tells how long syncs take; `None` where nothing is synced.
     syncs: Option<Clock>,
+    /// Waited for syncs of folders and manifests.
+    sync_ns: AtomicU64,
     /// That of all checkpoints.
     pub(super) root: PathBuf,
     pub(super) epoch: u32,
@@ -61,7 +64,8 @@ impl<'f> StepFolder<'f> {
         step: u64,
     ) -> Self {
         let path = root.join(name(epoch, step));
-        StepFolder { files, syncs, root: root.to_path_buf(), epoch, step, path }
+        let (root, sync_ns) = (root.to_path_buf(), AtomicU64::new(0));
+        StepFolder { files, syncs, sync_ns, root, epoch, step, path }
     }
 
     /// Another one in the same folder of all.
@@ -153,42 +157,40 @@ impl<'f> StepFolder<'f> {
         Ok(strangers)
     }
 
-    /// From here on the checkpoint here is not whole, and files of these `names` are ours. Returns how long syncs took.
-    pub(super) fn give_up(&self, names: BTreeSet<String>, own: &OwnCheckpoint) -> io::Result<u64> {
+    /// From here on the checkpoint here is not whole, and files of these `names` are ours.
+    pub(super) fn give_up(&self, names: BTreeSet<String>, own: &OwnCheckpoint) -> io::Result<()> {
         let begun = self.begun();
-        self.replace(&begun, &BegunCheckpoint { files: names }, || Ok(0))?;
-        let mut sync_ns = 0;
+        self.replace(&begun, &BegunCheckpoint { files: names }, || Ok(()))?;
         for told in own.told_by.iter().filter(|told| **told != begun) {
             self.remove_file(told)?;
-            sync_ns += self.sync_folder(&self.root)?;
+            self.sync_folder(&self.root)?;
         }
-        Ok(sync_ns)
+        Ok(())
     }
 
-    /// All of `entries` are there: now it is whole. Returns how long syncs took.
-    pub(super) fn complete(&self, entries: Vec<(String, CheckpointFile)>) -> io::Result<u64> {
+    /// All of `entries` are there: now it is whole.
+    pub(super) fn complete(&self, entries: Vec<(String, CheckpointFile)>) -> io::Result<()> {
         let manifest = CheckpointManifest::new(self.epoch, self.step, entries);
         // No storage may keep the manifest's name and lose a file's.
-        let sync_ns = self.replace(&self.manifest(), &manifest, || self.sync_folder(&self.path))?;
-        let sync_ns = sync_ns + self.sync_folder(&self.root)?;
-        self.remove_file(&self.begun())?;
-        Ok(sync_ns)
+        self.replace(&self.manifest(), &manifest, || self.sync_folder(&self.path))?;
+        self.sync_folder(&self.root)?;
+        self.remove_file(&self.begun())
     }
 
-    /// Write `content` to `path`, which it gets once it is whole and `before` is done. Returns how long syncs took.
+    /// Write `content` to `path`, which it gets once it is whole and `before` is done.
     fn replace(
         &self,
         path: &Path,
         content: &impl Serialize,
-        before: impl FnOnce() -> io::Result<u64>,
-    ) -> io::Result<u64> {
+        before: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(content).map_err(io::Error::other)?;
         let (part, mut output) =
             self.files.create_part(path, text.len() as u64, WriteInterface::Posix)?;
         let written = output
             .write(&text)
-            .and_then(|()| self.timed(|| output.sync()))
-            .and_then(|sync_ns| Ok(sync_ns + before()?));
+            .and_then(|()| self.counted(|| output.sync()))
+            .and_then(|()| before());
         self.named(&part, path, written)
     }
 
@@ -279,8 +281,18 @@ impl<'f> StepFolder<'f> {
         }
     }
 
-    pub(super) fn sync_folder(&self, folder: &Path) -> io::Result<u64> {
-        self.timed(|| self.files.sync_folder(folder))
+    pub(super) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.counted(|| self.files.sync_folder(folder))
+    }
+
+    /// How long syncs of folders and manifests have taken so far.
+    pub(super) fn sync_ns(&self) -> u64 {
+        self.sync_ns.load(Relaxed)
+    }
+
+    fn counted(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.sync_ns.fetch_add(self.timed(sync)?, Relaxed);
+        Ok(())
     }
 
     /// Do `sync` where it is asked for; returns how long it took.

@@ -50,19 +50,31 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     }
 }
 
-fn save_to(files: &dyn FileSystem, plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
-    let mut own = CheckpointFolder::new(files, plan, Clock::new(), 1, 5);
+fn folder_of<'f>(
+    files: &'f dyn FileSystem,
+    plan: &CheckpointPlan,
+    step: u64,
+) -> CheckpointFolder<'f> {
+    let (plan, live) = (Arc::new(plan.clone()), Arc::default());
+    CheckpointFolder::new(files, &plan, Clock::new(), &live, 1, step)
+}
+
+fn save_in(own: &CheckpointFolder<'_>, writers: u64) -> Result<WrittenPart, CheckpointError> {
     own.begin()?;
-    let mut part = own.write(0..plan.state.writers())?;
+    let mut part = own.write(0..writers)?;
     own.complete(std::mem::take(&mut part.entries))?;
-    Ok(WrittenPart { folder_sync_ns: own.sync_ns, ..part })
+    Ok(part)
+}
+
+fn save_to(files: &dyn FileSystem, plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
+    save_in(&folder_of(files, plan, 5), plan.state.writers())
 }
 
 fn load_from(
     files: &dyn FileSystem,
     plan: &CheckpointPlan,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    let own = CheckpointFolder::new(files, plan, Clock::new(), 1, 5);
+    let own = folder_of(files, plan, 5);
     own.load(0..plan.state.writers()).map(|loaded| loaded.ranks)
 }
 
@@ -121,12 +133,13 @@ fn what_was_written_loads_whoever_wrote_it() {
         for fsync in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let plan = plan(folder.path(), format.member().name, fsync);
-            let saved = save(&plan).unwrap();
+            let own = folder_of(&SystemFiles, &plan, 5);
+            let saved = save_in(&own, plan.state.writers()).unwrap();
             assert_eq!(saved.ranks.iter().map(|own| own.rank).collect::<Vec<_>>(), [0, 1, 2]);
             let bytes: u64 = saved.ranks.iter().map(|own| own.bytes).sum();
             assert!(bytes >= plan.total_bytes, "{bytes}");
             assert!(saved.ranks.iter().all(|own| (own.sync_ns > 0) == fsync));
-            assert_eq!(saved.folder_sync_ns > 0, fsync);
+            assert_eq!(own.at.sync_ns() > 0, fsync);
             for shift in [0, 1, 4] {
                 let loaded = load_all(&plan, shift).unwrap();
                 let read: u64 = loaded.iter().map(|own| own.bytes).sum();
@@ -345,8 +358,7 @@ fn a_removal_that_was_broken_off_can_be_gone_on_with() {
     let mut is_done = false;
     for operations in 0..100 {
         let files = FragileFiles::default();
-        let remove =
-            || CheckpointFolder::new(&files, &plan, Clock::new(), 1, 6).remove(1, 5).is_ok();
+        let remove = || folder_of(&files, &plan, 6).remove(1, 5).is_ok();
         let left = || files.list(Path::new("/c")).unwrap();
         for saves_next in [true, false] {
             save_to(&files, &plan).unwrap();
