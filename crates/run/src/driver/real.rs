@@ -147,23 +147,20 @@ impl RealDriver {
     fn start_workers(&mut self) -> Result<(), RunError> {
         let workers = self.shared.workers.len();
         for place in 0..workers {
-            let shared = Arc::clone(&self.shared);
-            let accelerator = shared.placement.accelerators_of(place).start;
-            let worker = shared.placement.worker_of(place);
-            let thread = std::thread::Builder::new()
-                .name(format!("a{accelerator}w{worker}"))
-                .stack_size(STACK_BYTES)
-                .spawn(move || {
-                    let _guard = Guard { shared: &shared, accelerator, worker };
-                    match Worker::new(&shared, place) {
-                        Ok(worker) => worker.run(),
-                        Err(error) => {
-                            shared.fail(error);
-                            Vec::new()
-                        }
+            let accelerator = self.shared.placement.accelerators_of(place).start;
+            let worker = self.shared.placement.worker_of(place);
+            let name = format!("a{accelerator}w{worker}");
+            let thread = self.spawn(name, accelerator, worker, move |shared| {
+                match Worker::new(shared, place) {
+                    Ok(worker) => worker.run(),
+                    Err(error) => {
+                        shared.fail(error);
+                        Vec::new()
                     }
-                })
-                .map_err(|source| RunError::Thread { worker: place, workers, source })?;
+                }
+            });
+            let thread =
+                thread.map_err(|source| RunError::Thread { worker: place, workers, source })?;
             let _ = self.shared.workers[place].thread.set(thread.thread().clone());
             self.threads.push(thread);
         }
@@ -174,25 +171,32 @@ impl RealDriver {
         if self.shared.job.is_one_training() {
             return Ok(());
         }
-        let receivers = self.shared.receivers.len();
-        for accelerator in 0..receivers as u32 {
-            let shared = Arc::clone(&self.shared);
-            let thread = std::thread::Builder::new()
-                .name(format!("a{accelerator}main"))
-                .stack_size(STACK_BYTES)
-                .spawn(move || {
-                    let _guard = Guard { shared: &shared, accelerator, worker: 0 };
-                    receiver::run(&shared, accelerator);
-                })
-                .map_err(|source| RunError::Thread {
-                    worker: accelerator as usize,
-                    workers: receivers,
-                    source,
-                })?;
-            let _ = self.shared.receivers[accelerator as usize].thread.set(thread.thread().clone());
+        let workers = self.shared.receivers.len();
+        for worker in 0..workers {
+            let accelerator = worker as u32;
+            let name = format!("a{accelerator}main");
+            let thread = self
+                .spawn(name, accelerator, 0, move |shared| receiver::run(shared, accelerator))
+                .map_err(|source| RunError::Thread { worker, workers, source })?;
+            let _ = self.shared.receivers[worker].thread.set(thread.thread().clone());
             self.receivers.push(thread);
         }
         Ok(())
+    }
+
+    /// Start a thread for `accelerator`, which ends the run if it panics.
+    fn spawn<T: Send + 'static>(
+        &self,
+        name: String,
+        accelerator: u32,
+        worker: u32,
+        run: impl FnOnce(&Shared) -> T + Send + 'static,
+    ) -> std::io::Result<JoinHandle<T>> {
+        let shared = Arc::clone(&self.shared);
+        std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
+            let _guard = Guard { shared: &shared, accelerator, worker };
+            run(&shared)
+        })
     }
 
     /// Run `steps` steps of the next epoch. Between its blocks all accelerators wait while `pause` is called with the steps done.

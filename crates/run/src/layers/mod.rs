@@ -2,7 +2,6 @@
 
 mod recorded;
 mod emulated;
-mod slots;
 mod once;
 mod collective;
 mod together;

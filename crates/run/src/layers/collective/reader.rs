@@ -1,10 +1,10 @@
 //! Reads for one worker of a process that has no reader of its own, on a thread of its own.
 
-use super::super::slots::Slots;
 use super::message::{ANSWERED, PeerLine, REFUSED, ReadRequest, Refusal};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::comm::CommError;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
+use std::collections::HashMap;
 use std::io::Error;
 use std::sync::Arc;
 
@@ -17,24 +17,23 @@ const PATH_BYTES_MAX: u64 = 1 << 16;
 pub(super) struct GroupReader {
     storage: Arc<dyn ReadStorage>,
     line: PeerLine,
-    files: OpenFiles,
+    /// Open files by the number that the member has.
+    files: HashMap<u64, Handle>,
+    opened: u64,
     /// Reads go here, aligned as storages like it, and are copied to be sent.
     buffer: Option<AlignedBuffer>,
 }
 
-/// By the number that the member has.
-type OpenFiles = Slots<Handle>;
-
 impl GroupReader {
     pub(super) fn new(storage: Arc<dyn ReadStorage>, line: PeerLine) -> Self {
-        GroupReader { storage, line, files: OpenFiles::default(), buffer: None }
+        GroupReader { storage, line, files: HashMap::new(), opened: 0, buffer: None }
     }
 
     /// Answer until the member takes leave, or nobody is there any more.
     pub(super) fn serve(mut self) {
         // What broke is known to the member too, and told by it.
         let _ = self.answer_all();
-        for file in self.files.drain() {
+        for (_, file) in self.files.drain() {
             self.storage.close(file);
         }
     }
@@ -45,7 +44,11 @@ impl GroupReader {
                 Some(ReadRequest::Open { path_bytes }) => {
                     let path = self.line.receive_body(path_bytes.min(PATH_BYTES_MAX) as usize)?;
                     let opened = self.storage.open(&String::from_utf8_lossy(path));
-                    opened.map(|file| self.files.insert(file))
+                    opened.map(|file| {
+                        self.opened += 1;
+                        self.files.insert(self.opened, file);
+                        self.opened
+                    })
                 }
                 Some(ReadRequest::Length { file }) => {
                     self.file(file).and_then(|file| self.storage.len(file))
@@ -64,7 +67,7 @@ impl GroupReader {
                     }
                 }
                 Some(ReadRequest::Close { file }) => {
-                    if let Some(file) = self.files.take(file) {
+                    if let Some(file) = self.files.remove(&file) {
                         self.storage.close(file);
                     }
                     continue;
@@ -83,7 +86,7 @@ impl GroupReader {
     }
 
     fn file(&self, number: u64) -> Result<&Handle, StorageError> {
-        self.files.get(number).ok_or_else(|| {
+        self.files.get(&number).ok_or_else(|| {
             let unknown = format!("file {number} of rank {}", self.line.rank);
             StorageError::new("find", unknown, Error::other("it is not open"))
         })
