@@ -40,7 +40,7 @@ impl MpiFiles {
             reason: "the MPI library was built without it".to_owned(),
         })?;
         let group = link.calls.duplicate(link.calls.world())?;
-        let thread = (!link.threads).then(|| std::thread::current().id());
+        let thread = link.thread.map(|_| std::thread::current().id());
         let state = Arc::clone(&link.state);
         // Whether a thread is still in a call is not known when ranks part early.
         state.undone.set();

@@ -31,8 +31,6 @@ pub(super) struct Link {
     pub(super) rank: u32,
     pub(super) size: u32,
     pub(super) policy: WaitPolicy,
-    /// Any thread may call, at any time.
-    pub(super) threads: bool,
     /// The one thread that may call, where not any may at any time.
     pub(super) thread: Option<ThreadId>,
     pub(super) timeout: Duration,
@@ -207,8 +205,7 @@ impl Link {
         }
         self.state.begun.fetch_add(1, Relaxed);
         if self.thread.is_some_and(|own| own != std::thread::current().id()) {
-            let reason = "the library takes calls from one thread only";
-            return Err(CommError::Library { call, reason: reason.to_owned() });
+            return Err(one_thread(call));
         }
         Ok(())
     }

@@ -114,7 +114,6 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         rank,
         size,
         policy: WaitPolicy::new(size, cpus),
-        threads: granted >= levels.multiple,
         thread: (granted < levels.multiple).then(|| std::thread::current().id()),
         timeout: options.rank_timeout,
         state: Arc::new(RankState::new(rank, stop, options.on_loss.clone(), on_wait)),

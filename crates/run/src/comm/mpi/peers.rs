@@ -20,7 +20,7 @@ impl MpiPeers {
     pub(super) fn new(link: &Link) -> Result<Self, CommError> {
         const CALL: &str = "MPI_Comm_dup";
         link.begin(CALL)?;
-        if !link.threads {
+        if link.thread.is_some() {
             return Err(one_thread(CALL));
         }
         Ok(MpiPeers {
