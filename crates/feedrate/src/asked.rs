@@ -1,4 +1,4 @@
-//! The wishes that each process of a run was started with. Rank 0 decides for all, so that all must have the same.
+//! Compares the arguments of a run's processes. Rank 0 decides for all, so all must have the same.
 
 use crate::cli::LaunchArguments;
 use crate::exit::UsageError;
@@ -7,10 +7,10 @@ use feedrate_spec::workload::{Workload, given_values};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many differences are told.
+/// Differences that are told, at most.
 const TOLD_MAX: usize = 8;
 
-/// Wishes of a process, by what the user calls them.
+/// Arguments of a process, by the names that users know.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Asked {
     options: BTreeMap<String, String>,

@@ -13,7 +13,7 @@ use rustix::time::Timespec;
 use std::io::{PipeReader, Read, Write, pipe};
 use std::process::ExitCode;
 
-/// Who has done all it had to ends within this, unless it cannot.
+/// A process that has finished its work ends within this time, unless it cannot.
 const END: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Do `work` in a process behind this one, which ends as that does, or without it where it cannot end. Call it before there are

@@ -14,20 +14,20 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Signals by which users wish for an end.
+/// Signals by which users ask for an end.
 const WISHES: &[i32] = &[libc::SIGINT, libc::SIGTERM];
-/// A launcher passes on what the terminal has sent already: what comes so soon is the same wish.
+/// A launcher passes on what the terminal has sent already: what comes this soon is the same request.
 const SAME: Duration = Duration::from_secs(1);
-/// An operation of a storage may take so long after the first wish.
+/// Time that an operation of a storage may take after the first request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So much longer for what was measured to be written down, and then for each process that waits for that one.
+/// Further time to write down what was measured, and then for each process that waits for that one.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const LAST_WORDS_BEHIND: Duration = Duration::from_secs(1);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// Files that hang follow it.
 const STILL: &str = "still waiting for";
-/// So many files that hang are named.
+/// Files that hang and are named, at most.
 const NAMED_MAX: usize = 3;
 
 /// The user's wishes to this process, from now on.

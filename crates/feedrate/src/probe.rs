@@ -38,7 +38,7 @@ impl<'a> Probes<'a> {
         Ok(Probes { folder, cache, viewer: data.viewer(), signals })
     }
 
-    /// Make a run, whose live line begins with `what`, and sum it up. What it is told and tells is in files called `name`. Returns also how many seconds it
+    /// Make a run, whose live line begins with `what`, and sum it up. Its script, its output and its messages are in files called `name`. Returns also how many seconds it
     /// took.
     pub(crate) fn run(
         &self,
@@ -49,7 +49,7 @@ impl<'a> Probes<'a> {
         let live_file = self.file(name, "live");
         let _line = progress::run_of(what, self.viewer.clone(), live_file.clone());
         let begun = Instant::now();
-        // What a script does not say as it is would be another folder.
+        // A script is UTF-8: a name that is not would become that of another folder.
         let folders = [data.data.as_deref(), Some(self.folder.as_path())];
         if let Some(folder) = folders.into_iter().flatten().find(|folder| folder.to_str().is_none())
         {

@@ -11,7 +11,7 @@ use feedrate_spec::units;
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
-/// More than this share of the free space is proposed to nobody.
+/// Largest share of the free space that is proposed.
 const SHARE_MAX: f64 = 0.95;
 
 /// Too little room for a dataset.

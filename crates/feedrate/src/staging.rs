@@ -26,9 +26,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The other processes of a machine that end with this one may read the copy so much longer.
+/// Time that other processes of the machine may go on reading the copy once this one is done.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks whether they do.
+/// Interval between two looks whether they do.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The copy, in one process.

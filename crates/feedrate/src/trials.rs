@@ -38,7 +38,7 @@ pub(crate) const BASELINE: usize = 0;
 pub(crate) struct Response {
     /// More of it is better.
     pub(crate) metric: &'static Metric,
-    /// A difference that matters to nobody, beside a mean.
+    /// The largest difference that does not matter, given the mean without the change.
     pub(crate) matters: fn(f64) -> f64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Trial {
     pub(crate) hindrance: Option<String>,
     /// Where its dataset is made, where it needs one of its own.
     own_root: Option<PathBuf>,
-    /// Memory is meant to serve it.
+    /// It is meant to be served from memory, or from a copy.
     is_copied: bool,
     longest_s: f64,
 }
@@ -203,7 +203,7 @@ impl<'a> Trials<'a> {
             if open.is_empty() || self.all[against].hindrance.is_some() {
                 return Ok(false);
             }
-            // Of those with equally many runs the first is the one that is compared with.
+            // Among equally many runs, what the others are compared with comes first.
             let turn = [against].into_iter().chain(open);
             let next = turn.min_by_key(|&place| self.all[place].runs.len()).unwrap_or(against);
             if !self.run(next)? {
@@ -237,7 +237,7 @@ impl<'a> Trials<'a> {
             }
             Ok(run) => run,
         };
-        // The first may have made a dataset.
+        // The first run may have made a dataset too, which is not part of it.
         let own_s = summary.figures.value(&DURATION_S).unwrap_or(f64::INFINITY) + START_S;
         trial.longest_s = trial.longest_s.max(took_s.min(own_s));
         let au = summary.figures.value(&AU_ALL_STEPS);

@@ -24,9 +24,9 @@ use feedrate_spec::units;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Runs of each change before the best two are tried together; what is not decided then is run again after that. Fewer decide nothing.
+/// Runs of each change before the best two are tried together; what they leave undecided is run again afterwards. Fewer decide nothing.
 const RUNS_EACH_FIRST: usize = 3;
-/// Whoever is not told apart by the most of them differs by about what matters to nobody, or is too noisy.
+/// Fewest and most runs of a change. A difference that the most of them do not decide is too small to matter, or lost in noise.
 const RUNS_EACH: RangeInclusive<usize> = RUNS_EACH_FIRST..=16;
 
 /// Advice to be tried, and how long.

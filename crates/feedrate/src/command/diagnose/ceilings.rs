@@ -38,9 +38,9 @@ const OPEN_FILES_MAX: usize = 512;
 const LOOKED_AT_MAX: usize = 64;
 /// Share of the files that may still be there.
 const RESIDENT_SHARE_MAX: f64 = 0.05;
-/// Each part is measured so many times.
+/// Rounds in which each part is measured once.
 const ROUNDS: u32 = 5;
-/// A first step may take so many times as long as a ceiling; and so may all rounds of a part, with what they need before.
+/// A first step, and all rounds of a part with their preparation, may take this many times the time of a ceiling.
 const PATIENCE: u32 = 4;
 /// Time ends a run that need not be cold, not its epochs.
 const EPOCHS: u32 = 1000;

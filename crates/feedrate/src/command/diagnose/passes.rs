@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Whoever waits for a run looks at it so often.
+/// Interval between two looks at a run that is waited for.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Runs of one kind, together.

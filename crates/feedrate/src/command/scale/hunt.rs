@@ -67,7 +67,7 @@ impl<'a> Hunt<'a> {
             }
             let Some(number) = self.next() else { break };
             if let Some(percent) = self.range.client_leaves_too_little(number)? {
-                // It is the same however often it is looked at.
+                // It does not vary, and two values decide.
                 (0..2).for_each(|_| self.search.tell(number, percent));
                 self.left_by_client.insert(number, percent);
                 continue;
@@ -301,7 +301,7 @@ fn keep(result: &SearchResult, folder: &Path) -> anyhow::Result<()> {
         .context("cannot keep what is known of the search")
 }
 
-/// Whether a run says how many this machine feeds from the storage; memory is no slower than that.
+/// Whether a run shows what the storage feeds on this machine: not where memory served it.
 fn tells(run: &Summary) -> bool {
     match run.verdict.name {
         Bound::CpuSaturated => true,
@@ -318,7 +318,7 @@ fn expected_s(times_s: &BTreeMap<u64, Vec<f64>>, number: u64) -> f64 {
     })
 }
 
-/// Larger is better, whatever the response.
+/// The value, negated where low is good: larger is better.
 fn upwards(response: &Metric, value: f64) -> f64 {
     match response.better {
         Better::Higher => value,

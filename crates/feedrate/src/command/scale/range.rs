@@ -67,7 +67,7 @@ impl<'a> SearchRange<'a> {
         let (mut data, response) = (arguments.data.clone(), arguments.response);
         let sustained = response.id == AU_SUSTAINED.id;
         if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
-            // A second epoch would be read from the page cache, and more of them at one number than at another.
+            // A second epoch would come from the page cache, more of it at some numbers than at others.
             data.overrides.push(format!("{EPOCHS}=1"));
         }
         let from = arguments.from.get();

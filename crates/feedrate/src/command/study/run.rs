@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Who was killed ends within this.
+/// A runner that was killed is gone within this time.
 const ENDS: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 

@@ -23,14 +23,14 @@ use std::path::Path;
 
 /// Settings of which the cheapest wins are within this share of the best.
 pub(super) const SHARE: f64 = 0.02;
-/// Further from the best nothing is run again.
+/// Settings that fall short of the best by more than this share are not run again.
 const HOPELESS_SHARE: f64 = 0.1;
-/// One of so many settings is run at first, and the fewest and the most of them.
+/// One in this many settings is run at first, and the fewest and the most of them.
 const CHOSEN_OF: usize = 12;
 const CHOSEN: [usize; 2] = [2, 8];
 /// Runs of each of the last two: more would not tell them apart either.
 const RUNS_EACH: RangeInclusive<usize> = 2..=8;
-/// How often the best run so far predicts what else to run, and so much of it.
+/// Times that the best run so far predicts what else to run, and settings chosen each time.
 const SECOND_THOUGHTS: usize = 2;
 const SECOND_CHOSEN: usize = 1;
 /// Runs of one setting to find how many accelerators it feeds, at most.

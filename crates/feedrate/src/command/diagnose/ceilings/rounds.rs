@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// There are fewer rounds, but so many, where they take so many times the time that was given.
+/// Rounds end early, but not before this many, once they have taken this many times the time that was given.
 const ROUNDS_LEAST: u32 = 3;
 const LATE: u32 = 2;
 
