@@ -9,9 +9,9 @@ use feedrate_spec::workload::{self, Effect, KEYS, Override, Strictness, nearest}
 use std::collections::BTreeMap;
 
 /// How the page cache is found before a run.
-pub const CACHE: &str = "study.cache";
+const CACHE: &str = "study.cache";
 /// Its levels.
-pub const CACHE_LEVELS: &[&str] = &["cold", "warm", "as-is"];
+const CACHE_LEVELS: &[&str] = &["cold", "warm", "as-is"];
 /// Where datasets lie: a path on the storage to be measured.
 pub const DATA: &str = "study.data";
 
@@ -31,7 +31,8 @@ pub(crate) fn check(key: &str, level: &str, hooks: &BTreeMap<String, String>) ->
     }
 }
 
-fn of_study(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Option<Problem> {
+/// The problem of setting `key`, which begins with `study.`, to `level`.
+pub fn of_study(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Option<Problem> {
     let wrong = |message: String, hint: String| Some(Problem::error(key, message).hint(hint));
     if let Some(name) = key.strip_prefix(HOOK_PREFIX) {
         if hooks.contains_key(name) {
@@ -39,7 +40,9 @@ fn of_study(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Option<
         }
         return wrong(
             format!("there is no hook `{name}`"),
-            format!("give its command: `[hooks]` with `{name} = \"COMMAND $1\"`"),
+            format!(
+                "give its command: `[hooks]` with `{name} = \"COMMAND $1\"` in a design, `# hook {name}: COMMAND` in a CSV"
+            ),
         );
     }
     match key {

@@ -11,8 +11,7 @@ use feedrate_results::row::Row;
 use feedrate_results::state::StudySettings;
 use feedrate_spec::plan::{self, Cache, Request};
 use feedrate_spec::problem::Problem;
-use feedrate_spec::workload::nearest;
-use feedrate_study::keys::{CACHE, CACHE_LEVELS, DATA};
+use feedrate_study::keys::{self, DATA};
 use feedrate_study::runner::{RowDataset, RowPlan};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,27 +57,13 @@ impl RowCommand {
                 continue;
             }
             let (key, value) = (setting.key.as_str(), setting.value.clone().unwrap_or_default());
-            match (key, key.strip_prefix(HOOK_PREFIX)) {
-                (DATA, _) => data = Some(settings.folder.join(value)),
-                (CACHE, _) if CACHE_LEVELS.contains(&value.as_str()) => cache = value,
-                (CACHE, _) => {
-                    let problem =
-                        Problem::error(CACHE, format!("there is no cache state `{value}`"));
-                    return Err(problem.hint("it is `cold`, `warm` or `as-is`"));
-                }
-                (_, Some(name)) if hooks.contains_key(name) => asked.push((name.into(), value)),
-                (_, Some(name)) => {
-                    let hint =
-                        format!("say its command in the study's CSV: `# hook {name}: COMMAND`");
-                    return Err(
-                        Problem::error(key, format!("there is no hook `{name}`")).hint(hint)
-                    );
-                }
-                _ => {
-                    let near = nearest(key, [DATA, CACHE]).unwrap_or(CACHE);
-                    return Err(Problem::error(key, "a study has no such setting")
-                        .hint(format!("did you mean `{near}`?")));
-                }
+            if let Some(problem) = keys::of_study(key, &value, hooks) {
+                return Err(problem);
+            }
+            match key.strip_prefix(HOOK_PREFIX) {
+                Some(name) => asked.push((name.into(), value)),
+                None if key == DATA => data = Some(settings.folder.join(value)),
+                None => cache = value,
             }
         }
         let data = DataArguments {
