@@ -113,7 +113,8 @@ fn yaml_list(texts: &[String], indent: &str) -> String {
     texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text))).collect()
 }
 
-fn stamp() -> String {
+/// Local time as folders are named by it.
+pub(crate) fn stamp() -> String {
     Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
 }
 

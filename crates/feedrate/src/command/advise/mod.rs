@@ -67,14 +67,19 @@ struct Advised {
 /// Look at a run, or run a workload and look at that.
 pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let data = &of_newest(&arguments.data);
-    if resolve::is_run(&data.workload)
-        && (!data.overrides.is_empty() || data.accelerators.is_some())
-    {
-        let message = format!("the run in `{}` is over, and is advised as it was", data.workload);
-        return refuse(message, "`feedrate whatif` predicts changes; `feedrate run` makes them");
-    }
-    if let Some(record) = watched(data)? {
-        return tell_of_watched(data, &record);
+    let run = resolve::is_run(&data.workload).then(|| load_run(Path::new(&data.workload)));
+    if let Some(record) = run.transpose()? {
+        if !data.overrides.is_empty() || data.accelerators.is_some() {
+            let folder = &data.workload;
+            let message = format!("the run in `{folder}` is over, and is advised as it was");
+            return refuse(
+                message,
+                "`feedrate whatif` predicts changes; `feedrate run` makes them",
+            );
+        }
+        if record.watched.is_some() {
+            return tell_of_watched(data, &record);
+        }
     }
     let budget_s = arguments.budget;
     let (of, record) = Changeable::find(data, arguments.cache.cache())?;
@@ -130,15 +135,6 @@ fn of_newest(data: &DataArguments) -> DataArguments {
     }
     let workload = resolve::run_folder(Path::new(&data.workload)).display().to_string();
     DataArguments { workload, ..data.clone() }
-}
-
-/// The record of the folder that is named, where it is of a loop that was watched.
-fn watched(data: &DataArguments) -> anyhow::Result<Option<Record>> {
-    if !resolve::is_run(&data.workload) {
-        return Ok(None);
-    }
-    let record = load_run(Path::new(&data.workload))?;
-    Ok(if record.watched.is_some() { Some(record) } else { None })
 }
 
 /// No rule applies, and there is no workload to run again.

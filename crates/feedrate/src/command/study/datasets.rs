@@ -44,25 +44,16 @@ pub(super) fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<Pat
             Some(of) if !folder.ends_with(Manifest::folder_name(&of.settings)) => continue,
             // Looking at each of its files may take long.
             Some(of) if of.state == State::Complete => of.total_bytes,
-            Some(_) => bytes_in(&folder),
+            Some(_) => {
+                let own = removal::look_at_folder(&folder, &[CLAIM]).ok().flatten();
+                own.map_or(0, |own| own.bytes)
+            }
             // Nothing was made of it.
             None => study_id.len() as u64,
         };
         found.insert(folder, bytes);
     }
     found
-}
-
-fn bytes_in(folder: &Path) -> u64 {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        bytes += match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => bytes_in(&entry.path()),
-            Ok(metadata) => metadata.len(),
-            Err(_) => 0,
-        };
-    }
-    bytes
 }
 
 /// Delete a dataset of the study: the files that it consists of, and its folder where nothing else lies there.

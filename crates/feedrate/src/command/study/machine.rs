@@ -5,8 +5,8 @@ use super::how::AS_IS;
 use super::reporter::Reporter;
 use super::row::{PlannedRow, RowCommand};
 use crate::cli::LIVE_FILE;
-use crate::interrupt;
 use crate::progress::Viewer;
+use crate::{interrupt, results};
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
@@ -31,7 +31,6 @@ use feedrate_study::runner::{
     TaskEnd,
 };
 use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
-use jiff::Zoned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -202,7 +201,7 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn stamp(&self) -> String {
-        Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
+        results::stamp()
     }
 
     fn now_s(&self) -> f64 {
