@@ -34,7 +34,7 @@ const STREAM_SHARE: f64 = 0.5;
 /// Reads of which so many go forward are in order.
 const IN_ORDER: f64 = 0.9;
 /// How often the length of samples is mended, so that files are as long as those of the log.
-const LENGTH_TRIES: usize = 3;
+const LENGTH_MENDED: usize = 2;
 
 /// A workload made of a log.
 #[derive(Clone, Debug, Serialize)]
@@ -64,36 +64,41 @@ impl Emulation {
         let mut assumed = Vec::new();
         let figures = Figures::of_reads(&log.record);
         let is_stream = figures.value(&CONSECUTIVE).is_none_or(|share| share >= STREAM_SHARE);
-        if let Some(found) = found {
-            let samples = found_samples(&log.job, found, &mut assumed);
-            let dataset = found.dataset();
-            let yaml = workload(name, log, &dataset, &samples, is_stream, &mut assumed);
-            return Ok(Emulation { yaml: commented(name, log, &assumed) + &yaml, assumed });
-        }
-        let format = format_of(&log.job, &mut assumed);
-        let unique = log.record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
-        let file_bytes = unique.map_or(log.job.file_bytes, |all| all as f64 / log.job.files as f64);
-        let samples = samples(&log.job, file_bytes, format, is_stream, &mut assumed);
-        let mut length = log.job.file_bytes / samples.per_file as f64;
-        let mut yaml = String::new();
-        for _ in 0..LENGTH_TRIES {
-            let mut words = Vec::new();
-            let dataset = dataset(name, &log.job, format, &samples, length);
-            yaml = workload(name, log, &dataset, &samples, is_stream, &mut words);
-            let file = format!("{name}.yaml");
-            let source = WorkloadSource { name: name.into(), file, yaml: yaml.clone() };
-            let (resolved, _) =
-                resolve_source(&source, &DataArguments::from_name(name), Request::default())?;
-            let found = estimate(&resolved.plan);
-            let mean = found.file_bytes as f64 / found.files.max(1) as f64;
-            if mean > 0.0 {
-                length = (length * log.job.file_bytes / mean).max(1.0);
-            }
-            assumed.retain(|word| !words.contains(word));
-            assumed.extend(words);
-        }
+        let (samples, dataset) = match found {
+            Some(found) => (found_samples(&log.job, found, &mut assumed), found.dataset()),
+            None => generated(name, log, is_stream, &mut assumed)?,
+        };
+        let yaml = workload(name, log, &dataset, &samples, is_stream, &mut assumed);
         Ok(Emulation { yaml: commented(name, log, &assumed) + &yaml, assumed })
     }
+}
+
+/// Samples like those of the log, and the dataset of them, whose files are as long as those of the log.
+fn generated(
+    name: &str,
+    log: &ImportedLog,
+    is_stream: bool,
+    assumed: &mut Vec<String>,
+) -> anyhow::Result<(LogSamples, String)> {
+    let format = format_of(&log.job, assumed);
+    let unique = log.record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
+    let file_bytes = unique.map_or(log.job.file_bytes, |all| all as f64 / log.job.files as f64);
+    let samples = samples(&log.job, file_bytes, format, is_stream, assumed);
+    let mut length = log.job.file_bytes / samples.per_file as f64;
+    for _ in 0..LENGTH_MENDED {
+        let dataset = dataset(name, &log.job, format, &samples, length);
+        let yaml = workload(name, log, &dataset, &samples, is_stream, &mut Vec::new());
+        let source = WorkloadSource { name: name.into(), file: format!("{name}.yaml"), yaml };
+        let data = DataArguments::from_name(name);
+        let (resolved, _) = resolve_source(&source, &data, Request::default())?;
+        let all = estimate(&resolved.plan);
+        if all.file_bytes > 0 {
+            let mean = all.file_bytes as f64 / all.files.max(1) as f64;
+            length = (length * log.job.file_bytes / mean).max(1.0);
+        }
+    }
+    let dataset = dataset(name, &log.job, format, &samples, length);
+    Ok((samples, dataset))
 }
 
 fn format_of(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
