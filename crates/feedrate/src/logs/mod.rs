@@ -125,9 +125,11 @@ struct Printer {
 }
 
 impl Printer {
-    fn start(mut command: Command, name: &str) -> io::Result<Self> {
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    /// Start `program` with these arguments, the last of which is a log.
+    fn start(program: &str, arguments: &[&str], log: &Path) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.args(arguments).arg(log).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut words = child.stderr.take();
         let words = std::thread::spawn(move || {
             let mut first = String::new();
@@ -138,7 +140,7 @@ impl Printer {
             }
             first
         });
-        Ok(Printer { name: name.into(), child, words })
+        Ok(Printer { name: program.into(), child, words })
     }
 
     fn part(&mut self) -> Option<LogPart<'static>> {
@@ -162,21 +164,12 @@ fn of_programs(
 ) -> anyhow::Result<ImportedLog> {
     let mut printers = Vec::new();
     for file in files {
-        let own: io::Result<Vec<Printer>> = programs
-            .iter()
-            .map(|program| {
-                let mut command = Command::new(program);
-                command.arg(file);
-                Printer::start(command, program)
-            })
-            .collect();
-        match own {
+        let own = programs.iter().map(|program| Printer::start(program, &[], file));
+        match own.collect::<io::Result<Vec<Printer>>>() {
             Ok(own) => printers.extend(own),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let mut command = Command::new("python3");
-                command.args(["-c", DARSHAN_SCRIPT]).arg(file);
-                printers
-                    .push(Printer::start(command, "python3").map_err(|_| absent(kind, programs))?);
+                let python = Printer::start("python3", &["-c", DARSHAN_SCRIPT], file);
+                printers.push(python.map_err(|_| absent(kind, programs))?);
             }
             Err(error) => return Err(error.into()),
         }
