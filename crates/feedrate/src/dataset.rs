@@ -11,7 +11,7 @@ use feedrate_data::file_index::{FileIndex, NamedFiles};
 use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess};
 use feedrate_data::manifest::{self, DropMark, MadeOn, Manifest, State};
-use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
+use feedrate_data::storage::{self, Storage, StorageError, engine};
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::Preparation;
@@ -396,8 +396,8 @@ pub(crate) fn is_in_folder(plan: &Plan) -> bool {
 }
 
 fn storage_has(plan: &Plan, ability: Ability) -> bool {
-    let kind = STORAGES.iter().find(|kind| kind.member.name == plan.storage.kind);
-    kind.is_some_and(|kind| kind.member.has(ability))
+    let storage = catalog::catalog().storage(&plan.storage.kind);
+    storage.is_some_and(|storage| storage.has(ability))
 }
 
 pub(crate) fn engine_of(plan: &Plan) -> Option<&'static dyn engine::Engine> {

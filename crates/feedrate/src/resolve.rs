@@ -115,10 +115,8 @@ pub(crate) fn is_in_folder(arguments: &DataArguments) -> bool {
     let Some((workload, _)) = source.and_then(|source| parse(&source, arguments).ok()) else {
         return true;
     };
-    let mut storages = catalog().storages.into_iter();
-    storages
-        .find(|of| of.name == workload.storage_storage_type)
-        .is_none_or(|of| of.has(Ability::InFolder))
+    let storage = catalog().storage(&workload.storage_storage_type);
+    storage.is_none_or(|storage| storage.has(Ability::InFolder))
 }
 
 /// Options that all processes of a run have to agree on, beside the workload's keys.
