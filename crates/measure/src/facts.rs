@@ -45,6 +45,11 @@ impl Facts {
         Facts::default()
     }
 
+    /// A list alone; `None` of nothing.
+    pub fn listed(name: &'static str, items: Vec<String>) -> Option<Self> {
+        (!items.is_empty()).then(|| Facts::new().with(name, items))
+    }
+
     /// With one more.
     #[must_use]
     pub fn with(mut self, name: &'static str, fact: impl Into<Fact>) -> Self {

@@ -41,15 +41,17 @@ pub(super) fn summary_json(derived: &Derived, evaluations: &Evaluations) -> Valu
 fn metric(derived: &Derived, evaluations: &Evaluations) -> Value {
     let mut object = Map::new();
     checkpoints(&mut object, derived.record);
-    nine(&mut object, "train", derived, [&SAMPLES_WINDOWED, &NOMINAL_WINDOWED]);
+    insert(&mut object, "train", averages(derived, [&SAMPLES_WINDOWED, &NOMINAL_WINDOWED]));
     if let Some(evaluations) = &evaluations.record {
         // DLIO leaves no step of an evaluation out of its throughput.
-        nine(&mut object, "eval", &Derived::new(evaluations), [&SAMPLES_WHOLE, &NOMINAL_WHOLE]);
+        let whole = averages(&Derived::new(evaluations), [&SAMPLES_WHOLE, &NOMINAL_WHOLE]);
+        insert(&mut object, "eval", whole);
     }
     let epochs = Scope::all(derived.record).map(|scope| scope.epoch.number);
     let empty = epochs.filter(|number| evaluations.is_empty_after(*number)).count();
     if 0 < empty {
-        of_nothing(&mut object, empty, derived.record.plan.metric.au_target_percent);
+        let target_percent = derived.record.plan.metric.au_target_percent;
+        insert(&mut object, "eval", of_nothing(empty, target_percent));
     }
     for metric in METRICS {
         let value = derived.value(metric);
@@ -62,45 +64,46 @@ fn metric(derived: &Derived, evaluations: &Evaluations) -> Value {
     known(object)
 }
 
-/// Utilisation and rates of training or evaluation, as DLIO names them.
-fn nine(
-    object: &mut Map<String, Value>,
-    what: &str,
-    derived: &Derived,
-    [samples, bytes]: [&Metric; 2],
-) {
+/// Ends of the keys of training and evaluation, as DLIO names them.
+const KEYS: [&str; 9] = [
+    "au_percentage",
+    "au_mean_percentage",
+    "au_meet_expectation",
+    "au_stdev_percentage",
+    "throughput_samples_per_second",
+    "throughput_mean_samples_per_second",
+    "throughput_stdev_samples_per_second",
+    "io_mean_MB_per_second",
+    "io_stdev_MB_per_second",
+];
+
+/// Utilisation and rates of training or evaluation.
+fn averages(derived: &Derived, [samples, bytes]: [&Metric; 2]) -> [Value; 9] {
     let record = derived.record;
-    for (key, value) in [
-        ("au_percentage", json!(each_epoch(record, &AU_WINDOWED))),
-        ("au_mean_percentage", json!(derived.value(&AU_WINDOWED))),
-        ("au_meet_expectation", json!(meets_expectation(derived))),
-        ("au_stdev_percentage", json!(AU_WINDOWED.stdev_over_epochs(record))),
-        ("throughput_samples_per_second", json!(each_epoch(record, samples))),
-        ("throughput_mean_samples_per_second", json!(samples.of_run(record))),
-        ("throughput_stdev_samples_per_second", json!(samples.stdev_over_epochs(record))),
-        ("io_mean_MB_per_second", json!(bytes.of_run(record).map(|mean| mean / MIB))),
-        ("io_stdev_MB_per_second", json!(bytes.stdev_over_epochs(record).map(|all| all / MIB))),
-    ] {
-        object.insert(format!("{what}_{key}"), value);
-    }
+    [
+        json!(each_epoch(record, &AU_WINDOWED)),
+        json!(derived.value(&AU_WINDOWED)),
+        json!(meets_expectation(derived)),
+        json!(AU_WINDOWED.stdev_over_epochs(record)),
+        json!(each_epoch(record, samples)),
+        json!(samples.of_run(record)),
+        json!(samples.stdev_over_epochs(record)),
+        json!(bytes.of_run(record).map(|mean| mean / MIB)),
+        json!(bytes.stdev_over_epochs(record).map(|all| all / MIB)),
+    ]
 }
 
 /// The same of so many evaluations without a file.
-fn of_nothing(object: &mut Map<String, Value>, evaluations: usize, target_percent: f64) {
-    for key in ["au_percentage", "throughput_samples_per_second"] {
-        object.insert(format!("eval_{key}"), json!(vec![0.0; evaluations]));
-    }
-    for key in [
-        "au_mean_percentage",
-        "au_stdev_percentage",
-        "throughput_mean_samples_per_second",
-        "throughput_stdev_samples_per_second",
-        "io_mean_MB_per_second",
-        "io_stdev_MB_per_second",
-    ] {
-        object.insert(format!("eval_{key}"), json!(0.0));
-    }
-    object.insert("eval_au_meet_expectation".into(), json!(meets(target_percent, 0.0)));
+fn of_nothing(evaluations: usize, target_percent: f64) -> [Value; 9] {
+    KEYS.map(|key| match key {
+        "au_percentage" | "throughput_samples_per_second" => json!(vec![0.0; evaluations]),
+        "au_meet_expectation" => json!(meets(target_percent, 0.0)),
+        _ => json!(0.0),
+    })
+}
+
+fn insert(object: &mut Map<String, Value>, what: &str, values: [Value; 9]) {
+    object.extend(KEYS.iter().map(|key| format!("{what}_{key}")).zip(values));
 }
 
 /// In GiB, which DLIO calls GB.

@@ -45,7 +45,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         let overrides = config.overrides.iter().flatten();
         seen.extend(overrides.filter_map(|text| lost_override(config, text)));
         seen.extend(other_folder(run));
-        (!seen.is_empty()).then(|| Facts::new().with("contradictions", seen))
+        Facts::listed("contradictions", seen)
     }),
     #[cfg(test)]
     fires: |root| {

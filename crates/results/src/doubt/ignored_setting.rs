@@ -18,8 +18,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     check: Check::OfImport(|run, _| {
         let keys = run.parameter.split(',');
         let told = keys.filter_map(|key| Some(format!("{key}: {}", run.ignores(key)?)));
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| Facts::new().with("ignored", told))
+        Facts::listed("ignored", told.collect())
     }),
     #[cfg(test)]
     fires: |root| {

@@ -13,9 +13,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         advice: "run again to the end, or copy the folder again",
     },
     // With steps it is a doubt of their record.
-    check: Check::OfImport(|_, imported| {
-        let is_told = imported.record.is_some() || imported.missing.is_empty();
-        (!is_told).then(|| Facts::new().with("missing", imported.missing.clone()))
+    check: Check::OfImport(|_, imported| match imported.record {
+        Some(_) => None,
+        None => Facts::listed("missing", imported.missing.clone()),
     }),
     #[cfg(test)]
     fires: |root| {

@@ -26,9 +26,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::OfImport(|_, imported| {
         let reported = imported.reported.as_ref()?;
-        let means: Vec<String> =
-            LISTS.iter().filter_map(|[list, mean]| other_mean(reported, list, mean)).collect();
-        (!means.is_empty()).then(|| Facts::new().with("means", means))
+        let means = LISTS.iter().filter_map(|[list, mean]| other_mean(reported, list, mean));
+        Facts::listed("means", means.collect())
     }),
     #[cfg(test)]
     fires: |root| {

@@ -33,7 +33,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             }
         }
         differs.sort_by_key(|text| SECTIONS.iter().position(|section| text.starts_with(section)));
-        (!differs.is_empty()).then(|| Facts::new().with("differs", differs))
+        Facts::listed("differs", differs)
     }),
     #[cfg(test)]
     fires: |root| {

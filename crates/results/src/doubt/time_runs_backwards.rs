@@ -36,7 +36,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
                 }
             }
         }
-        (!seen.is_empty()).then(|| Facts::new().with("backwards", seen))
+        Facts::listed("backwards", seen)
     }),
     #[cfg(test)]
     fires: |root| {

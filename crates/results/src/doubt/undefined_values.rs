@@ -24,7 +24,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         if of_evaluation.iter().all(|name| reported.metric(name) == Some(0.0)) {
             undefined.push("evaluation is reported with 0 % and 0 samples/s, of no step".into());
         }
-        (!undefined.is_empty()).then(|| Facts::new().with("undefined", undefined))
+        Facts::listed("undefined", undefined)
     }),
     #[cfg(test)]
     fires: |root| drop(tests::good().write(root, "w/4/a")),

@@ -12,10 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{unreadable:.4}",
         advice: "copy the folder again from where it was written, or run again",
     },
-    check: Check::OfImport(|_, imported| {
-        let unreadable = &imported.unreadable;
-        (!unreadable.is_empty()).then(|| Facts::new().with("unreadable", unreadable.clone()))
-    }),
+    check: Check::OfImport(|_, imported| Facts::listed("unreadable", imported.unreadable.clone())),
     #[cfg(test)]
     fires: |root| {
         std::fs::write(tests::good().write(root, "w/4/a").join("1_output.json"), "").unwrap()

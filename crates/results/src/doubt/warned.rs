@@ -12,10 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "its log warns: {warnings}",
         advice: "read them beside the numbers; of a dataset smaller than memory, use a larger one",
     },
-    check: Check::OfImport(|_, imported| {
-        let warnings = imported.log.warnings.clone();
-        (!warnings.is_empty()).then(|| Facts::new().with("warnings", warnings))
-    }),
+    check: Check::OfImport(|_, imported| Facts::listed("warnings", imported.log.warnings.clone())),
     #[cfg(test)]
     fires: |root| {
         let warning = "[WARNING] Number of files for training in data/train (830) is more than requested (500). A subset of files will be used\n";

@@ -3,7 +3,7 @@
 use super::LogError;
 use super::reader::{Bursts, ReaderLog, in_turns, median};
 use super::tally::{FileFacts, FileKind, Tally};
-use feedrate_measure::metric::counters_of_run;
+use feedrate_measure::metric::{counters_of_run, mean, stdev};
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -101,8 +101,7 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     };
     let mut left_out: Vec<OtherFiles> = Vec::new();
     for (other, kind) in tally.kinds.iter().enumerate().filter(|of| of.0 != at) {
-        let files =
-            tally.files.iter().filter(|file| usize::from(file.kind) == other).count() as u64;
+        let files = tally.files_of(other).count() as u64;
         let bytes = kind.ranks.values().map(|io| io.read_bytes).sum();
         left_out.push(OtherFiles { extension: kind.extension.clone(), files, bytes });
     }
@@ -152,19 +151,15 @@ fn record(kind: &mut FileKind, told_ranks: Option<u32>) -> Record {
 
 fn files(tally: &Tally, at: usize) -> LogJob {
     let kind = &tally.kinds[at];
-    let lengths = tally.files.iter().filter(|file| usize::from(file.kind) == at);
-    let lengths: Vec<f64> =
-        lengths.map(|file| file.length_bytes as f64).filter(|&bytes| bytes > 0.0).collect();
-    let count = lengths.len().max(1) as f64;
-    let mean = lengths.iter().sum::<f64>() / count;
-    let variance = lengths.iter().map(|bytes| (bytes - mean).powi(2)).sum::<f64>() / count;
+    let lengths = tally.files_of(at).map(|file| file.length_bytes as f64);
+    let lengths: Vec<f64> = lengths.filter(|&bytes| bytes > 0.0).collect();
     LogJob {
         extension: kind.extension.clone(),
         folder: kind.folder.clone(),
         example: kind.example.clone(),
         files: lengths.len() as u64,
-        file_bytes: mean,
-        file_bytes_stdev: variance.sqrt(),
+        file_bytes: mean(&lengths).unwrap_or(0.0),
+        file_bytes_stdev: stdev(&lengths).unwrap_or(0.0),
         mapped_bytes: kind.mapped_bytes,
         ..LogJob::default()
     }
@@ -172,11 +167,10 @@ fn files(tally: &Tally, at: usize) -> LogJob {
 
 /// Ranks that read a byte in an epoch, and epochs: bytes that were read of each byte or, where these say less, openings of each file.
 fn epochs(tally: &Tally, at: usize, record: &Record, read_bytes: u64) -> Option<(f64, u64)> {
-    let files = || tally.files.iter().filter(|file| usize::from(file.kind) == at);
-    let opens = files().map(|file| u64::from(file.opens)).filter(|&opens| opens > 0);
+    let opens = tally.files_of(at).map(|file| u64::from(file.opens)).filter(|&opens| opens > 0);
     let opens = median(opens.collect()).unwrap_or(1) as f64;
     let known = record.epochs[0].files_read.as_ref();
-    let all: u64 = files().map(|file| file.length_bytes).sum();
+    let all: u64 = tally.files_of(at).map(|file| file.length_bytes).sum();
     let unique = known.map_or(all, |files| files.unique_bytes) as f64;
     if unique == 0.0 {
         return Some((1.0, opens.max(1.0) as u64));

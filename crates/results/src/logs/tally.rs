@@ -367,6 +367,11 @@ impl Tally {
         Some(self.kind(file).ranks.entry(rank).or_default())
     }
 
+    /// Files of one kind, by its place.
+    pub(super) fn files_of(&self, kind: usize) -> impl Iterator<Item = &FileFacts> {
+        self.files.iter().filter(move |file| usize::from(file.kind) == kind)
+    }
+
     fn kind(&mut self, file: u32) -> &mut FileKind {
         &mut self.kinds[usize::from(self.files[file as usize].kind)]
     }
