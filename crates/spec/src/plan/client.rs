@@ -36,20 +36,15 @@ pub struct ClientPlan {
 pub struct ClientProfile {
     /// `pytorch-npz`.
     pub name: &'static str,
-    per_sample_s: f64,
-    per_byte_s: f64,
-    per_batch_s: f64,
-    handover_bytes_per_second: f64,
-    receive_per_batch_s: f64,
-    receive_per_byte_s: f64,
-    receive_wait_share: f64,
-    start_per_epoch_s: f64,
+    /// For a sample, a byte, a batch, its hand-over in bytes per second, a batch and a byte received, the share of it that is waiting, a
+    /// worker started.
+    costs: [f64; 8],
 }
 
 /// The machine and the versions that the profiles were measured on, by `feedrate calibrate`.
 pub const MEASURED_ON: &str = "AMD EPYC, 2 cores; PyTorch 2.15, numpy 2.4, h5py 3.16, Pillow 13.0, tfrecord 1.14, Python 3.11";
 
-/// Plain PyTorch, by the format of the files: for a sample, a byte, a batch, its hand-over, a batch and a byte received, the share of it that is waiting, a worker started.
+/// Plain PyTorch, by the format of the files.
 pub static CLIENT_PROFILES: &[ClientProfile] = &[
     profile("pytorch-npz", [7.4e-5, 3.8e-10, 3.1e-4, 1.4e9, 1e-3, 4.2e-10, 0.67, 0.014]),
     profile("pytorch-npy", [4.2e-5, 2.3e-10, 4.1e-4, 1.4e9, 0.0, 6.1e-10, 0.56, 0.015]),
@@ -60,17 +55,7 @@ pub static CLIENT_PROFILES: &[ClientProfile] = &[
 ];
 
 const fn profile(name: &'static str, costs: [f64; 8]) -> ClientProfile {
-    ClientProfile {
-        name,
-        per_sample_s: costs[0],
-        per_byte_s: costs[1],
-        per_batch_s: costs[2],
-        handover_bytes_per_second: costs[3],
-        receive_per_batch_s: costs[4],
-        receive_per_byte_s: costs[5],
-        receive_wait_share: costs[6],
-        start_per_epoch_s: costs[7],
-    }
+    ClientProfile { name, costs }
 }
 
 impl ClientProfile {
@@ -91,16 +76,18 @@ impl ClientProfile {
 
     /// Its costs.
     pub fn plan(&self) -> ClientPlan {
+        let [sample_s, byte_s, batch_s, handover, receive_s, receive_byte_s, wait_share, start_s] =
+            self.costs;
         ClientPlan {
             name: Some(self.name.to_string()),
-            per_sample_s: self.per_sample_s,
-            per_byte_s: self.per_byte_s,
-            per_batch_s: self.per_batch_s,
-            handover_bytes_per_second: Some(self.handover_bytes_per_second),
-            receive_per_batch_s: self.receive_per_batch_s,
-            receive_per_byte_s: self.receive_per_byte_s,
-            receive_wait_share: self.receive_wait_share,
-            start_per_epoch_s: self.start_per_epoch_s,
+            per_sample_s: sample_s,
+            per_byte_s: byte_s,
+            per_batch_s: batch_s,
+            handover_bytes_per_second: Some(handover),
+            receive_per_batch_s: receive_s,
+            receive_per_byte_s: receive_byte_s,
+            receive_wait_share: wait_share,
+            start_per_epoch_s: start_s,
         }
     }
 }
