@@ -99,7 +99,7 @@ fn models_that_do_not_fit_their_ranks_are_refused() {
         (&["model.parallelism.tensor=8"][..], "a copy of the model needs `8` ranks"),
         (&["model.parallelism.data=3"], "`3` copies of the model on 1 ranks"),
         (&["model.parallelism.tensor=0"], "`0` ranks"),
-        (&["model.parallelism.zero_stage=4"], "there is no stage `4`"),
+        (&["model.parallelism.zero_stage=4"], "from 0 to 3, found `4`"),
         (&["model.transformer.num_attention_heads=0"], "`0` attention heads"),
         (&["model.num_layers=1000000000"], "layers"),
     ] {

@@ -27,7 +27,7 @@ pub use explain::{Estimate, PIECE_BYTES, estimate};
 
 use crate::catalog::FormatEntry;
 use crate::shape::{Compression, Element, Encoding, FileShape, Redundancy};
-use crate::workload::TimeSpec;
+use crate::workload::{FOLDERS_MAX, TimeSpec};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// One plan. Written into every record.
@@ -127,8 +127,6 @@ pub struct DatasetPlan {
 const FILES_MAX: u64 = 1 << 40;
 /// Files whose sizes are drawn one by one, at most.
 const DRAWN_FILES_MAX: u64 = 100_000_000;
-/// Subfolders of a split, at most.
-const FOLDERS_MAX: u64 = 1_000_000;
 
 impl DatasetPlan {
     /// Whatever no plan of ours asks for, so that nobody who reads another's walks for ever.

@@ -232,7 +232,7 @@ keys! {
         model_parallelism_pipeline: u32 = Count32, "model.parallelism.pipeline", "1", "ranks", Effect::Now, "Pipeline parallelism.";
         model_parallelism_data: Option<u64> = OptionalCount, "model.parallelism.data", "-1", "ranks", Effect::Now,
             "Data parallelism; needed in checkpoint mode `subset` only.";
-        model_parallelism_zero_stage: u32 = Count32, "model.parallelism.zero_stage", "0", "", Effect::Now, "ZeRO stage, 0 to 3.";
+        model_parallelism_zero_stage: u32 = ZeroStage, "model.parallelism.zero_stage", "0", "", Effect::Now, "ZeRO stage, 0 to 3.";
         model_transformer_vocab_size: u64 = Count, "model.transformer.vocab_size", "32000", "", Effect::Now, "Words of the vocabulary.";
         model_transformer_hidden_size: u64 = Count, "model.transformer.hidden_size", "2048", "", Effect::Now, "Width of the model.";
         model_transformer_ffn_hidden_size: u64 = Count, "model.transformer.ffn_hidden_size", "8192", "", Effect::Now,
@@ -250,16 +250,16 @@ keys! {
         dataset_num_files_eval: u64 = Count, "dataset.num_files_eval", "0", "files", Effect::Now, "Evaluation files.";
         dataset_generation_buffer_size: u64 = WholeBytes, "dataset.generation_buffer_size", "2147483648", "bytes",
             nothing("files are written in small pieces"), "DLIO's buffer when it generates indexed binary files.";
-        dataset_num_samples_per_file: u64 = Count, "dataset.num_samples_per_file", "1", "samples", Effect::Now, "Samples in each file.";
+        dataset_num_samples_per_file: u64 = Positive, "dataset.num_samples_per_file", "1", "samples", Effect::Now, "Samples in each file.";
         dataset_data_folder: String = Text, "dataset.data_folder", "./data/", "", Effect::Now, "Folder of the dataset, below `storage.storage_root`.";
-        dataset_num_subfolders_train: u64 = Count, "dataset.num_subfolders_train", "0", "folders", Effect::Now,
+        dataset_num_subfolders_train: u64 = Folders, "dataset.num_subfolders_train", "0", "folders", Effect::Now,
             "Subfolders of the training files; 0 and 1 are flat.";
-        dataset_num_subfolders_eval: u64 = Count, "dataset.num_subfolders_eval", "0", "folders", Effect::Now,
+        dataset_num_subfolders_eval: u64 = Folders, "dataset.num_subfolders_eval", "0", "folders", Effect::Now,
             "Subfolders of the evaluation files; 0 and 1 are flat.";
         dataset_enable_chunking: bool = Flag, "dataset.enable_chunking", "false", "", UNUSED, "Chunked HDF5 files.";
         dataset_chunk_size: u64 = WholeBytes, "dataset.chunk_size", "0", "bytes", UNUSED, "Size of HDF5 chunks.";
         dataset_compression: Compression = CompressionKind, "dataset.compression", "none", "", Effect::Now, "Compression inside the files.";
-        dataset_compression_level: u32 = Count32, "dataset.compression_level", "4", "", Effect::Now, "Level of the compression, 0 to 9.";
+        dataset_compression_level: u32 = CompressionLevel, "dataset.compression_level", "4", "", Effect::Now, "Level of the compression, 0 to 9.";
         dataset_file_prefix: String = Text, "dataset.file_prefix", "img", "", Effect::Now, "Start of every file's name.";
         dataset_format: String = FormatName, "dataset.format", "tfrecord", "", Effect::Now, "File format; `feedrate list` names those that are built.";
         dataset_keep_files: bool = Flag, "dataset.keep_files", "true", "", not_yet("deleting a dataset after the run"),
@@ -283,10 +283,10 @@ keys! {
             nothing("the loader decides how samples are shared"), "How DLIO shares samples among ranks.";
         reader_multiprocessing_context: String = ProcessStart, "reader.multiprocessing_context", "fork", "",
             nothing("workers are threads"), "How worker processes start.";
-        reader_read_threads: u32 = Count32, "reader.read_threads", "1", "threads", Effect::Now,
+        reader_read_threads: u32 = Threads, "reader.read_threads", "1", "threads", Effect::Now,
             "Workers of each accelerator; with 0 loader `pytorch` reads when the training asks, the others have one.";
         reader_computation_threads: u32 = Count32, "reader.computation_threads", "1", "threads", Effect::Now, "Workers that decode at once, with loader `tensorflow`; beside `tfrecord` only where it is given.";
-        reader_batch_size: u64 = Count, "reader.batch_size", "1", "samples", Effect::Now, "Samples in a batch.";
+        reader_batch_size: u64 = Positive, "reader.batch_size", "1", "samples", Effect::Now, "Samples in a batch.";
         reader_batch_size_eval: u64 = Count, "reader.batch_size_eval", "1", "samples", Effect::Now, "Samples in a batch of the evaluation.";
         reader_prefetch_size: u32 = Count32, "reader.prefetch_size", "2", "batches", Effect::Now,
             "Batches to prefetch; loader `pytorch` shares them among its workers, rounded up.";
@@ -309,8 +309,8 @@ keys! {
         reader_transformed_record_element_type: Element = ElementKind, "reader.transformed_record_element_type", "uint8", "", NO_TENSOR,
             "Element type of that tensor.";
 
-        train_epochs: u32 = Count32, "train.epochs", "1", "epochs", Effect::Now, "Epochs.";
-        train_total_training_steps: Option<u64> = OptionalCount, "train.total_training_steps", "-1", "steps", Effect::Now,
+        train_epochs: u32 = Epochs, "train.epochs", "1", "epochs", Effect::Now, "Epochs.";
+        train_total_training_steps: Option<u64> = OptionalPositive, "train.total_training_steps", "-1", "steps", Effect::Now,
             "Steps over the whole run, at most; in `dlio_benchmark` of each epoch, as in DLIO.";
         train_seed_change_epoch: bool = Flag, "train.seed_change_epoch", "true", "", Effect::Now, "Shuffle each epoch anew.";
         train_seed: u64 = Count, "train.seed", "123", "", Effect::Now, "Seed of the orders.";
@@ -336,9 +336,9 @@ keys! {
         checkpoint_fsync: bool = Flag, "checkpoint.fsync", "false", "", Effect::Now, "Sync each file (no effect in DLIO, by a slip of the pen).";
         checkpoint_time_between_checkpoints: Option<f64> = OptionalNumber, "checkpoint.time_between_checkpoints", "-1", "seconds", Effect::Now,
             "Wait between checkpoints in a run of checkpoints only.";
-        checkpoint_num_checkpoints_write: Option<u64> = OptionalCount, "checkpoint.num_checkpoints_write", "-1", "checkpoints", Effect::Now,
+        checkpoint_num_checkpoints_write: Option<u64> = OptionalCheckpoints, "checkpoint.num_checkpoints_write", "-1", "checkpoints", Effect::Now,
             "Checkpoints written in a run of checkpoints only.";
-        checkpoint_num_checkpoints_read: Option<u64> = OptionalCount, "checkpoint.num_checkpoints_read", "-1", "checkpoints", Effect::Now,
+        checkpoint_num_checkpoints_read: Option<u64> = OptionalCheckpoints, "checkpoint.num_checkpoints_read", "-1", "checkpoints", Effect::Now,
             "Checkpoints read in a run of checkpoints only.";
         checkpoint_recovery_rank_shift: bool = Flag, "checkpoint.recovery_rank_shift", "false", "", Effect::Now,
             "Let each rank read what another wrote.";
@@ -395,7 +395,7 @@ keys! {
             "Keep whole batches in memory, as a framework does, instead of reading in pieces.";
         reader_read_at_start: bool = Flag, "reader.read_at_start", "false", "",
             "Read all of the first epoch before its first step, as applications do that load their data at start.";
-        reader_shuffle_block: u64 = Count, "reader.shuffle_block", "1", "samples",
+        reader_shuffle_block: u64 = Positive, "reader.shuffle_block", "1", "samples",
             "Samples that stay in a row under `sample_shuffle`: the dataset is cut into blocks of so many, which come in random order. With `file_access: shared` each accelerator takes whole blocks.";
         reader_reread_share: f64 = Share, "reader.reread_share", "0", "",
             "Share of the files that a second accelerator reads too, in each epoch: with 0.5 1.5 times the dataset is read, and an epoch has as many more steps. Each accelerator reads as many whole files: what share that makes is told where it is far off.";
@@ -418,7 +418,7 @@ keys! {
             "How files are written: by `write` (`posix`), or by `fwrite` into a stream of the C library (`stdio`), as C programs do.";
         checkpoint_asynchronous: bool = Flag, "checkpoint.asynchronous", "false", "",
             "Train on while the last checkpoint is written; the next, and the end of the run, wait for it.";
-        checkpoint_keep_last: Option<u64> = OptionalCount, "checkpoint.keep_last", "null", "checkpoints",
+        checkpoint_keep_last: Option<u64> = OptionalPositive, "checkpoint.keep_last", "null", "checkpoints",
             "Checkpoints of a run that are kept: once a newer one is whole, the oldest that this run wrote is removed. Without it all are kept.";
         checkpoint_file_sizes: Vec<u64> = Counts, "checkpoint.file_sizes", "[]", "bytes",
             "Instead of a model, files of these sizes from each rank that writes, each written in one call; `raw` unless a format is given.";
@@ -436,13 +436,13 @@ keys! {
             "How files are read: `psync`, `mmap` or `direct`; hdf5 also by `libhdf5`, where built with it; without it, as the format needs it, else `psync`.";
         storage_throttle_bytes_per_second: Option<f64> = OptionalRate, "storage.throttle.bytes_per_second", "null", "bytes per second",
             "Read no faster, all accelerators of a process together; `400MB/s` can be written.";
-        storage_throttle_latency_seconds: f64 = Number, "storage.throttle.latency_seconds", "0", "seconds",
+        storage_throttle_latency_seconds: f64 = Wait, "storage.throttle.latency_seconds", "0", "seconds",
             "Wait of each read behind the throttle.";
-        storage_throttle_concurrency: Option<u32> = OptionalCount32, "storage.throttle.concurrency", "null", "reads",
+        storage_throttle_concurrency: Option<u32> = OptionalPositive32, "storage.throttle.concurrency", "null", "reads",
             "Serve so many reads at a time, all accelerators together; each process of several has a share, at least one.";
-        storage_delay_seconds: f64 = Number, "storage.delay_seconds", "0", "seconds", "Wait of each operation.";
-        storage_delay_open_seconds: f64 = Number, "storage.delay.open_seconds", "0", "seconds", "Wait of each open beside that.";
-        storage_delay_read_seconds: f64 = Number, "storage.delay.read_seconds", "0", "seconds", "Wait of each read beside that.";
+        storage_delay_seconds: f64 = Wait, "storage.delay_seconds", "0", "seconds", "Wait of each operation.";
+        storage_delay_open_seconds: f64 = Wait, "storage.delay.open_seconds", "0", "seconds", "Wait of each open beside that.";
+        storage_delay_read_seconds: f64 = Wait, "storage.delay.read_seconds", "0", "seconds", "Wait of each read beside that.";
         train_slow_accelerators: Vec<(u32, f64)> = Factors, "train.slow_accelerators", "{}", "",
             "Accelerators, by their number from 0, whose steps compute so many times as long: `{1: 2.0}`.";
         dataset_row_group_samples: u64 = Count, "dataset.row_group_samples", "64", "samples", "Samples in a row group of a parquet file.";

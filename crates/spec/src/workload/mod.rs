@@ -22,6 +22,7 @@ pub use parse::{Strictness, parse};
 pub use suggest::{alike, nearest};
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
+pub(crate) use value::FOLDERS_MAX;
 pub use value::{Framework, Shuffle, WriteInterface};
 pub use words::with_whole_key;
 pub use write::{given_values, resolved_yaml, yaml_at, yaml_text};

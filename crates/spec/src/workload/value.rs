@@ -8,6 +8,7 @@ use crate::problem::Problem;
 use crate::shape::{Compression, Element, StateType};
 use crate::units;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeBounds;
 
 impl Problem {
     /// With a hint at the nearest of `known`, if one is near.
@@ -141,6 +142,19 @@ fn in_range<T: TryFrom<i128>>(node: &Node, value: i128) -> Result<T, Problem> {
     })
 }
 
+fn within<T: TryFrom<i128> + PartialOrd>(
+    node: &Node,
+    range: impl RangeBounds<T>,
+    expected: &str,
+) -> Result<T, Problem> {
+    let value = T::try_from(whole(node)?).ok().filter(|value| range.contains(value));
+    value.ok_or_else(|| outside(node, expected))
+}
+
+fn outside(node: &Node, expected: &str) -> Problem {
+    Problem::new(format!("expected a {expected}, found `{}`", node.brief()))
+}
+
 fn items<'a>(node: &'a Node, expected: &str) -> Result<&'a [Node], Problem> {
     match &node.content {
         Content::List(items) => Ok(items),
@@ -169,9 +183,10 @@ kinds! {
     Flag: "boolean" => bool, |node| flag(node);
     Count: "whole number" => u64, |node| in_range(node, whole(node)?);
     Count32: "whole number" => u32, |node| in_range(node, whole(node)?);
-    OptionalCount: "whole number or -1" => Option<u64>, |node| {
-        if node.is_null() || whole(node)? == -1 { Ok(None) } else { Count::parse(node).map(Some) }
-    };
+    OptionalCount: "whole number or -1" => Option<u64>, |node| unless_minus_one::<Count>(node);
+    OptionalPositive: "whole number from 1, or -1" => Option<u64>, |node| unless_minus_one::<Positive>(node);
+    OptionalPositive32: "whole number from 1, or null" => Option<u32>, |node| optional::<Positive32>(node);
+    OptionalCheckpoints: "whole number from 0 to 100000, or -1" => Option<u64>, |node| unless_minus_one::<Checkpoints>(node);
     OptionalCount32: "whole number or null" => Option<u32>, |node| optional::<Count32>(node);
     Number: "number" => f64, |node| number(node);
     OptionalNumber: "number or -1" => Option<f64>, |node| match scalar_of(node, "a number")?.1 {
@@ -180,15 +195,15 @@ kinds! {
         Plain::Bool(_) | Plain::Int(_) | Plain::Float(_) | Plain::Text => number(node).map(Some),
     };
     NumberOrNull: "number or null" => Option<f64>, |node| optional::<Number>(node);
+    Wait: "number from 0 to 3600" => f64, |node| match number(node)? {
+        value if value <= 3600.0 => Ok(value),
+        _ => Err(outside(node, Self::NAME)),
+    };
     Share: "number from 0 to 1" => f64, |node| match number(node)? {
         value if value <= 1.0 => Ok(value),
         _ => Err(Problem::new(format!("`{}` is above 1", node.brief())).hint("give a share: `0.9` is 90 %")),
     };
     OptionalShare: "number from 0 to 1, or null" => Option<f64>, |node| optional::<Share>(node);
-    Percent: "whole number from 0 to 100" => u32, |node| match in_range(node, whole(node)?)? {
-        value if value <= 100 => Ok(value),
-        _ => Err(Problem::new(format!("`{}` is above 100", node.brief())).hint("give a number from 0 to 100")),
-    };
     Bytes: "bytes" => f64, |node| bytes(node);
     WholeBytes: "bytes" => u64, |node| whole_bytes(node);
     OptionalBytes: "bytes or null" => Option<u64>, |node| optional::<WholeBytes>(node);
@@ -235,6 +250,28 @@ kinds! {
     };
 }
 
+/// `ranges! { Name: "what pages call it" => type, range; }`: a whole number within limits.
+macro_rules! ranges {
+    ($($kind:ident: $name:literal => $value:ty, $range:expr;)*) => {
+        kinds! {$($kind: $name => $value, |node| within(node, $range, $name);)*}
+    };
+}
+
+/// Subfolders of a split, at most.
+pub(crate) const FOLDERS_MAX: u64 = 1_000_000;
+
+ranges! {
+    Positive: "whole number from 1" => u64, 1..;
+    Positive32: "whole number from 1" => u32, 1..;
+    Epochs: "whole number from 1 to 100000" => u32, 1..=100_000;
+    Folders: "whole number from 0 to 1000000" => u64, ..=FOLDERS_MAX;
+    Threads: "whole number from 0 to 4096" => u32, ..=4096;
+    Checkpoints: "whole number from 0 to 100000" => u64, ..=100_000;
+    CompressionLevel: "whole number from 0 to 9" => u32, ..=9;
+    ZeroStage: "whole number from 0 to 3" => u32, ..=3;
+    Percent: "whole number from 0 to 100" => u32, ..=100;
+}
+
 /// `choices! { Name: "a" | "b" }`: text that is one of a few words.
 macro_rules! choices {
     ($($kind:ident: $first:literal $(| $rest:literal)*;)*) => {
@@ -258,6 +295,10 @@ choices! {
 
 fn optional<K: ValueKind>(node: &Node) -> Result<Option<K::Value>, Problem> {
     if node.is_null() { Ok(None) } else { K::parse(node).map(Some) }
+}
+
+fn unless_minus_one<K: ValueKind>(node: &Node) -> Result<Option<K::Value>, Problem> {
+    if node.is_null() || whole(node)? == -1 { Ok(None) } else { K::parse(node).map(Some) }
 }
 
 fn flag(node: &Node) -> Result<bool, Problem> {

@@ -10,8 +10,6 @@ const RANKS_MAX: u64 = 1 << 16;
 /// Upper limits of a model: its sizes stay far from overflowing.
 const LAYERS_MAX: u64 = 100_000;
 const WIDTH_MAX: u64 = 1 << 24;
-/// Upper limit of checkpoints in a run of nothing else.
-const CHECKPOINTS_MAX: u64 = 100_000;
 /// Upper limit of a file that is held in memory to be written in one call.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -32,7 +30,7 @@ impl Builder<'_> {
         if alone.is_none() {
             self.only_alone();
         }
-        self.files_kept();
+        self.file_sizes();
         let state = self.state(u64::from(accelerators))?;
         Some(CheckpointPlan {
             folder: w.checkpoint_checkpoint_folder.clone(),
@@ -66,11 +64,8 @@ impl Builder<'_> {
         name
     }
 
-    fn files_kept(&mut self) {
-        if self.w.checkpoint_keep_last == Some(0) {
-            let hint = "give at least one, or null to keep all";
-            self.error("checkpoint.keep_last", "`0` checkpoints are kept".into(), hint);
-        }
+    /// Files that are written in one call fit in memory.
+    fn file_sizes(&mut self) {
         let wrong =
             self.w.checkpoint_file_sizes.iter().find(|&&size| size == 0 || size > FILE_BYTES_MAX);
         if let Some(size) = wrong {
@@ -104,12 +99,6 @@ impl Builder<'_> {
         let writes = w.checkpoint_num_checkpoints_write.unwrap_or(0);
         let reads = w.checkpoint_num_checkpoints_read.unwrap_or(0);
         let wait_s = w.checkpoint_time_between_checkpoints.unwrap_or(0.0).max(0.0);
-        for (key, count) in [
-            ("checkpoint.num_checkpoints_write", writes),
-            ("checkpoint.num_checkpoints_read", reads),
-        ] {
-            self.range(key, count, 0..=CHECKPOINTS_MAX, "{} checkpoints");
-        }
         if writes == 0 && reads == 0 {
             let message = "nothing is trained, and no checkpoint is written or read";
             let hint = "set `checkpoint.num_checkpoints_write` or `checkpoint.num_checkpoints_read`, or `workflow.train=true`";
@@ -156,8 +145,6 @@ impl Builder<'_> {
             "all_ranks" => Writers::All,
             _ => Writers::Holders,
         };
-        let stage = w.model_parallelism_zero_stage;
-        self.range("model.parallelism.zero_stage", stage.into(), 0..=3, "there is no stage {}");
         Some(StatePlan {
             model_bytes: if transformer { 0 } else { w.model_model_size_bytes },
             layers,
@@ -176,7 +163,7 @@ impl Builder<'_> {
             tensor,
             pipeline,
             data,
-            zero_stage: stage,
+            zero_stage: w.model_parallelism_zero_stage,
             writers,
             ranks,
             scale: self.request.scale,

@@ -4,14 +4,12 @@ use super::{Builder, Context};
 use crate::catalog::Unfit;
 use crate::plan::explain::estimate_with;
 use crate::plan::layout::Layout;
-use crate::plan::{DRAWN_FILES_MAX, DatasetPlan, FILES_MAX, FOLDERS_MAX, Plan};
+use crate::plan::{DRAWN_FILES_MAX, DatasetPlan, FILES_MAX, Plan};
 use crate::shape::{Compression, DIMS_MAX, Element, Encoding, Redundancy};
 use crate::units;
 
 /// Positions in an epoch are counted exactly, in floating point too.
 const SAMPLES_MAX: u64 = 1 << 53;
-/// Highest level of deflate.
-const COMPRESSION_LEVEL_MAX: u64 = 9;
 
 impl Builder<'_> {
     pub(super) fn dataset(&mut self, accelerators: u32) -> DatasetPlan {
@@ -71,14 +69,6 @@ impl Builder<'_> {
                 "there is nothing to train on: `0` files".into(),
                 "give at least one file",
             );
-        }
-        let key = "dataset.num_samples_per_file";
-        self.range(key, samples_per_file, 1..=u64::MAX, "{} samples in a file");
-        for (key, folders) in [
-            ("dataset.num_subfolders_train", self.w.dataset_num_subfolders_train),
-            ("dataset.num_subfolders_eval", self.w.dataset_num_subfolders_eval),
-        ] {
-            self.range(key, folders, 0..=FOLDERS_MAX, "{} subfolders");
         }
         let samples = files_train.saturating_add(files_eval).saturating_mul(samples_per_file);
         if samples > SAMPLES_MAX && files_train <= FILES_MAX {
@@ -199,8 +189,6 @@ impl Builder<'_> {
             let message = format!("format `{format}` has no compression `{compression}`");
             self.error("dataset.compression", message, &hint);
         }
-        let level = w.dataset_compression_level.into();
-        self.range("dataset.compression_level", level, 0..=COMPRESSION_LEVEL_MAX, "{} is no level");
         let mut encoding = Encoding { compression, ..Encoding::default() };
         if self.heeds("dataset.compression_level") && compression != Compression::None {
             encoding.compression_level = w.dataset_compression_level;

@@ -8,8 +8,6 @@ use crate::plan::{
 };
 use crate::units;
 
-/// Threads of one accelerator.
-const WORKERS_MAX: u64 = 4096;
 /// Reads past the page cache are of whole pages.
 const PAGE_BYTES: u64 = 4096;
 /// A share of files that are read again this far from what was asked for is told.
@@ -35,13 +33,7 @@ impl Builder<'_> {
             [Ability::ShuffleBuffer, Ability::Interleaves, Ability::DecodeThreads]
                 .map(|ability| member.is_some_and(|member| member.has(ability)));
         let workers = w.reader_read_threads;
-        let batch_size = w.reader_batch_size.max(1);
-        if self.trains() {
-            let what = "a batch of {} samples";
-            self.range("reader.batch_size", w.reader_batch_size, 1..=u64::MAX, what);
-            let what = "{} threads for one accelerator";
-            self.range("reader.read_threads", workers.into(), 0..=WORKERS_MAX, what);
-        }
+        let batch_size = w.reader_batch_size;
         let file_access = self.file_access();
         let split = self.split(file_access, interleaves);
         let keeps_files = shuffles_in_buffer || split == WorkerSplit::Shards;
@@ -97,7 +89,6 @@ impl Builder<'_> {
             self.in_vain(key, "only `reader.sample_shuffle` has blocks, where it changes the order in which samples are read");
             return None;
         }
-        self.range(key, samples, 1..=u64::MAX, "blocks of {} samples");
         (samples > 1).then_some(samples)
     }
 
@@ -316,7 +307,9 @@ impl Builder<'_> {
         if !self.trains() {
             return None;
         }
-        self.range(key, threads.into(), 1..=u64::MAX, "{} threads that decode");
+        if threads == 0 {
+            self.error(key, "`0` threads that decode".into(), "give at least one");
+        }
         if threads > workers {
             self.in_vain(
                 key,

@@ -19,10 +19,8 @@ use crate::catalog::{Ability, Catalog, Member};
 use crate::problem::{Problem, Problems};
 use crate::units::{self, counted};
 use crate::workload::{Content, KEYS, Node, Workload};
-use std::ops::RangeInclusive;
 
 const ACCELERATORS_MAX: u32 = 100_000;
-const EPOCHS_MAX: u32 = 100_000;
 /// Epochs of all accelerators that a record keeps: about a kilobyte each beside the steps.
 const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
 /// Steps of all accelerators whose times a record keeps: 32 bytes each.
@@ -204,19 +202,6 @@ impl Builder<'_> {
         self.problem(Problem::warning(key, message), hint);
     }
 
-    /// Refuses a number outside of `range`. `what` says what `{}` of them would be.
-    fn range(&mut self, key: &str, number: u64, range: RangeInclusive<u64>, what: &str) {
-        if range.contains(&number) {
-            return;
-        }
-        let hint = match (*range.start(), *range.end()) {
-            (_, u64::MAX) => "give at least one".to_string(),
-            (0, most) => format!("give at most {most}"),
-            (least, most) => format!("give {least} to {most}"),
-        };
-        self.error(key, what.replace("{}", &format!("`{number}`")), &hint);
-    }
-
     /// Refuses a name that no member of a family has.
     fn no_member(
         &mut self,
@@ -245,8 +230,10 @@ impl Builder<'_> {
 
     fn accelerators(&mut self) -> u32 {
         let n = self.request.accelerators.or(self.w.accelerators).unwrap_or(1);
-        let range = 1..=ACCELERATORS_MAX.into();
-        self.range("accelerators", n.into(), range, "{} accelerators cannot be emulated");
+        if !(1..=ACCELERATORS_MAX).contains(&n) {
+            let hint = format!("give 1 to {ACCELERATORS_MAX}");
+            self.error("accelerators", format!("`{n}` accelerators cannot be emulated"), &hint);
+        }
         n.clamp(1, ACCELERATORS_MAX)
     }
 
@@ -282,20 +269,6 @@ impl Builder<'_> {
             };
             self.error(key, message, &format!("use at most {STOCK_MAX} in all"));
         }
-        for (key, seconds) in [
-            ("storage.throttle.latency_seconds", self.w.storage_throttle_latency_seconds),
-            ("storage.delay_seconds", self.w.storage_delay_seconds),
-            ("storage.delay.open_seconds", self.w.storage_delay_open_seconds),
-            ("storage.delay.read_seconds", self.w.storage_delay_read_seconds),
-        ] {
-            if !(0.0..=3600.0).contains(&seconds) {
-                self.error(
-                    key,
-                    format!("a wait of `{seconds}` seconds for each operation"),
-                    "give 0 to 3600",
-                );
-            }
-        }
         for (key, time) in [
             ("train.computation_time", self.w.train_computation_time),
             ("evaluation.eval_time", self.w.evaluation_eval_time),
@@ -323,14 +296,6 @@ impl Builder<'_> {
         {
             self.too_few_samples(samples, loader.batch_size, sharing(loader, accelerators));
         }
-        self.range("train.epochs", w.train_epochs.into(), 1..=EPOCHS_MAX.into(), "{} epochs");
-        if w.train_total_training_steps == Some(0) {
-            self.error(
-                "train.total_training_steps",
-                "a run of `0` steps".into(),
-                "give at least one, or -1 for no limit",
-            );
-        }
         let asked = w.train_total_training_steps;
         let (steps_per_epoch, total_steps) = match asked {
             Some(each) if self.request.as_dlio => {
@@ -339,11 +304,7 @@ impl Builder<'_> {
             asked => (steps, asked),
         };
         let train = TrainPlan {
-            epochs: if self.writes_checkpoints_alone() {
-                0
-            } else {
-                w.train_epochs.clamp(1, EPOCHS_MAX)
-            },
+            epochs: if self.writes_checkpoints_alone() { 0 } else { w.train_epochs },
             steps_per_epoch,
             total_steps,
             compute: self.step_time(w.train_computation_time),

@@ -27,7 +27,7 @@ impl Builder<'_> {
             kind,
             throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
             throttle_latency_s: self.w.storage_throttle_latency_seconds,
-            throttle_concurrency: self.concurrency(),
+            throttle_concurrency: self.w.storage_throttle_concurrency,
             delay_s: self.w.storage_delay_seconds,
             open_delay_s: self.w.storage_delay_open_seconds,
             read_delay_s: self.w.storage_delay_read_seconds,
@@ -74,15 +74,6 @@ impl Builder<'_> {
             limit_bytes: self.w.reader_stage_limit,
             keep: self.w.reader_stage_keep,
         })
-    }
-
-    fn concurrency(&mut self) -> Option<u32> {
-        let reads = self.w.storage_throttle_concurrency?;
-        if reads == 0 {
-            let message = "`0` reads at a time would never end".into();
-            self.error("storage.throttle.concurrency", message, "give at least 1, or null");
-        }
-        Some(reads)
     }
 
     /// A page cache that is not there, or takes no part.

@@ -66,16 +66,16 @@ error: w.yaml:4:15: reader.batch_size: expected a whole number, found `many`
   hint: leave it out for the default, `1`
 error: w.yaml:5:3: unknown key `reader.batchsize`
   hint: did you mean `reader.batch_size`?
-error: w.yaml:6:17: reader.read_threads: `-1` is negative
-  hint: give a number of at least 0
+error: w.yaml:6:17: reader.read_threads: expected a whole number from 0 to 4096, found `-1`
+  hint: leave it out for the default, `1`
 error: w.yaml:7:18: reader.prefetch_size: `99999999999` is too large
   hint: leave it out for the default, `2`
 error: w.yaml:9:11: train.epochs: expected a whole number, found `2.5`
   hint: leave it out for the default, `1`
 error: w.yaml:11:14: metric.au: `90` is above 1
   hint: give a share: `0.9` is 90 %
-error: w.yaml:12:33: dataset.compressible_percent: `101` is above 100
-  hint: give a number from 0 to 100
+error: w.yaml:12:33: dataset.compressible_percent: expected a whole number from 0 to 100, found `101`
+  hint: leave it out for the default, `0`
 error: w.yaml:13:1: unknown key `colour`
   hint: `feedrate list keys` has all keys
 error: override `dataset.num_files_train='4'`: dataset.num_files_train: expected a whole number, found `4`
