@@ -84,6 +84,30 @@ impl<'a> Case<'a> {
         Running::start(command, self.folder.join(format!("said/{number}")))
     }
 
+    /// `dlio_benchmark` of the workload in `conf/workload/tiny.yaml`.
+    pub(super) fn start_dlio(&self, more: &[&str]) -> Result<Running> {
+        let words = [&["--config-dir", "conf", "workload=tiny"], more].concat();
+        self.start(self.program("dlio_benchmark"), &words)
+    }
+
+    /// The same, which makes the data alone.
+    pub(super) fn start_dlio_maker(&self, run_dir: &str) -> Result<Running> {
+        self.start_dlio(&[
+            "++workload.workflow.generate_data=True",
+            "++workload.workflow.train=False",
+            &format!("++hydra.run.dir={run_dir}"),
+        ])
+    }
+
+    /// Put a pipe, to which nobody writes, in the place of a file of the dataset in `data`, which is there.
+    pub(super) fn hang_a_file(&self) -> Result<PathBuf> {
+        let data = self.files("data").into_iter().find(|path| path.ends_with("img_5_of_8.npz"));
+        let pipe = data.context("there is no data")?;
+        fs::remove_file(&pipe)?;
+        make_pipe(&pipe)?;
+        Ok(pipe)
+    }
+
     pub(super) fn start_feedrate(&self, arguments: &[&str]) -> Result<Running> {
         self.start(self.program("feedrate"), arguments)
     }
@@ -165,6 +189,24 @@ fn is_of_something_torn(path: &Path) -> bool {
 pub(super) fn manifest_beside(folder: &Path) -> PathBuf {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     folder.with_file_name(format!(".{name}.manifest.json"))
+}
+
+pub(super) fn make_pipe(path: &Path) -> Result<()> {
+    ensure!(Command::new("mkfifo").arg(path).status()?.success(), "no pipe");
+    Ok(())
+}
+
+/// See that a record is whole, and that DLIO's files beside it tell of as many epochs; how many.
+pub(super) fn epochs_of_whole(run_dir: &Path, record: &Value) -> Result<usize> {
+    let place = run_dir.display();
+    ensure!(record["complete"] == true, "torn: the record in {place}");
+    let epochs = record["epochs"].as_array().context("a record has epochs")?.len();
+    let stats = json(&run_dir.join("0_per_epoch_stats.json"))?;
+    let told = stats.as_object().context("statistics have epochs")?.len();
+    ensure!(told == epochs, "torn: {place} has {epochs} epochs, and DLIO's statistics {told}");
+    let summary = json(&run_dir.join("summary.json"))?;
+    ensure!(summary["metric"].is_object(), "torn: the summary in {place}");
+    Ok(epochs)
 }
 
 /// Wait until something holds that must come.

@@ -8,8 +8,6 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use std::process::Command;
 
 pub(super) static CLASS: Class = Class {
     name: "cut_trials",
@@ -121,10 +119,7 @@ fn hung(case: &mut Case, arguments: &[&str]) -> Result<u32> {
         case.plant(place)?;
     }
     case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
-    let data = case.files("data").into_iter().find(|path| path.ends_with("img_5_of_8.npz"));
-    let pipe: PathBuf = data.context("there is no data")?;
-    fs::remove_file(&pipe)?;
-    ensure!(Command::new("mkfifo").arg(&pipe).status()?.success(), "no pipe");
+    let pipe = case.hang_a_file()?;
     let mut hangs = case.start_feedrate(arguments)?;
     until("an open of the pipe", || hangs.is_over() || hangs.is_at(&pipe))?;
     case.pass(500);

@@ -1,7 +1,7 @@
 //! File systems that are full, in steps of their size: told, nothing torn, and with room all goes on.
 
 use super::Class;
-use super::case::{Case, json};
+use super::case::{Case, json, workload};
 use super::child::Ended;
 use anyhow::{Context, Result, ensure};
 
@@ -13,23 +13,6 @@ pub(super) static CLASS: Class = Class {
     at_once: 2,
     run,
 };
-
-const WORKLOAD: &str = "\
-model:
-  name: tiny
-  model_size: 200000
-framework: pytorch
-dataset:
-  data_folder: data
-  format: npz
-  num_files_train: 8
-  record_length_bytes: 20000
-reader:
-  data_loader: pytorch
-  batch_size: 2
-train:
-  epochs: 1
-";
 
 const STUDY: &str = "model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n";
 
@@ -60,7 +43,8 @@ fn run(case: &mut Case) -> Result<u32> {
     let turn = case.seed - 1;
     let (place, step_kb) = PLACES[turn as usize % PLACES.len()];
     let size_kb = step_kb * (1 + turn / PLACES.len() as u64);
-    case.write("workload.yaml", WORKLOAD)?;
+    let workload = workload(8, 20_000, 2, "train:\n  epochs: 1\n");
+    case.write("workload.yaml", &workload)?;
     case.plant("")?;
     if place == Place::Shared {
         return shared_memory(case, size_kb);
@@ -69,7 +53,7 @@ fn run(case: &mut Case) -> Result<u32> {
     case.plant("full/mine")?;
     if place == Place::Study {
         case.write("full/study.csv", STUDY)?;
-        case.write("full/workload.yaml", WORKLOAD)?;
+        case.write("full/workload.yaml", &workload)?;
         case.write("full/data/.keep", "")?;
     }
     let ended = attempt(case, place)?.with_code(&[0, 1, 2])?;
@@ -102,7 +86,11 @@ fn attempt(case: &Case, place: Place) -> Result<Ended> {
     let more: &[&str] = match place {
         Place::Results => &["--results", "full/results"],
         Place::Data => &["--data", "full"],
-        Place::Checkpoints => &["workflow.checkpoint=true", "checkpoint.checkpoint_folder=full"],
+        Place::Checkpoints => &[
+            "workflow.checkpoint=true",
+            "checkpoint.checkpoint_folder=full",
+            "model.model_size=200000",
+        ],
         Place::Study => {
             let study = [
                 "study",

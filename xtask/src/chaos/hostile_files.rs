@@ -1,7 +1,7 @@
 //! Data files, manifests and checkpoints that lie: read, refused, or compared, within bounds.
 
 use super::Class;
-use super::case::Case;
+use super::case::{Case, workload};
 use super::child::LEAVES_WITHIN;
 use super::mutate;
 use anyhow::{Context, Result, ensure};
@@ -39,27 +39,10 @@ const CHECKPOINTS: [&str; 3] = ["pt", "safetensors", "raw"];
 
 const FILES_OF_A_CASE: u32 = 10;
 
-const WORKLOAD: &str = "\
-model:
-  name: tiny
-  model_size: 40000
-framework: pytorch
-dataset:
-  data_folder: data
-  num_files_train: 4
-  record_length_bytes: 900
-reader:
-  data_loader: pytorch
-  batch_size: 2
-train:
-  epochs: 1
-checkpoint:
-  checkpoint_folder: data
-";
-
 /// Each format in turn, by the seed.
 fn run(case: &mut Case) -> Result<u32> {
-    case.write("workload.yaml", WORKLOAD)?;
+    let more = "train:\n  epochs: 1\ncheckpoint:\n  checkpoint_folder: data\n";
+    case.write("workload.yaml", workload(4, 900, 2, more))?;
     case.plant("")?;
     case.plant("results")?;
     let member = (case.seed - 1) as usize % (FORMATS.len() + CHECKPOINTS.len());
@@ -98,8 +81,14 @@ fn datasets(case: &mut Case, format: &str, samples: &str) -> Result<()> {
 
 fn checkpoints(case: &mut Case, format: &str) -> Result<()> {
     let format = format!("checkpoint.format={format}");
-    let first =
-        ["run", "workload.yaml", "workflow.train=false", "workflow.checkpoint=true", &format];
+    let first = [
+        "run",
+        "workload.yaml",
+        "workflow.train=false",
+        "workflow.checkpoint=true",
+        "model.model_size=40000",
+        &format,
+    ];
     let write = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=0"];
     let read = ["checkpoint.num_checkpoints_write=0", "checkpoint.num_checkpoints_read=1"];
     case.feedrate(&[&first[..], &write].concat())?.with_code(&[0])?;

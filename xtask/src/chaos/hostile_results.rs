@@ -1,7 +1,7 @@
 //! Folders of results that lie: read or refused, within bounds, and nothing of them reaches the terminal as control characters.
 
 use super::Class;
-use super::case::{Case, copy_tree, files_below, workload};
+use super::case::{Case, copy_tree, files_below, make_pipe, workload};
 use super::child::{Ended, LEAVES_WITHIN};
 use super::mutate;
 use anyhow::{Context, Result, ensure};
@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 pub(super) static CLASS: Class = Class {
     name: "hostile_results",
@@ -54,11 +53,12 @@ fn run(case: &mut Case) -> Result<u32> {
     case.write("conf/workload/tiny.yaml", workload)?;
     case.write("study.csv", STUDY)?;
     case.feedrate(&["study", "run", "study.csv", "--quiet-wait", "0"])?.with_code(&[0])?;
-    let dlio = case.program("dlio_benchmark");
-    let words = ["--config-dir", "conf", "workload=tiny", "++hydra.run.dir=results/dlio/a"];
-    let generate = "++workload.workflow.generate_data=True";
-    let data = "++workload.dataset.data_folder=dlio-data";
-    case.start(dlio, &[&words[..], &[generate, data]].concat())?.wait()?.with_code(&[0])?;
+    let words = [
+        "++hydra.run.dir=results/dlio/a",
+        "++workload.workflow.generate_data=True",
+        "++workload.dataset.data_folder=dlio-data",
+    ];
+    case.start_dlio(&words)?.wait()?.with_code(&[0])?;
     copy_tree(&case.path("results/dlio/a"), &case.path("results/dlio/b"))?;
     fs::remove_file(case.path("results/dlio/b/record.json"))?;
     copy_tree(&case.path("results"), &case.path("whole"))?;
@@ -166,7 +166,7 @@ fn lie(case: &mut Case, path: &Path, whole: &[u8]) -> Result<&'static str> {
             "is a folder"
         }
         2 => {
-            ensure!(Command::new("mkfifo").arg(path).status()?.success(), "no pipe");
+            make_pipe(path)?;
             "is a pipe"
         }
         3 => {

@@ -1,14 +1,14 @@
 //! Studies whose runner, supervisor or run is killed: gone on with, each row is run once and whole.
 
 use super::Class;
-use super::case::{Case, json, workload};
+use super::case::{Case, epochs_of_whole, json, workload};
 use super::child::{LEAVES_WITHIN, Running, children, descendants, is_alive};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(super) static CLASS: Class = Class {
     name: "kill_studies",
@@ -152,21 +152,8 @@ fn is_right(case: &Case) -> Result<()> {
         let dataset = &record["plan"]["dataset"];
         let own = dataset["format"] == format && dataset["record_bytes"] == bytes;
         ensure!(own, "row {experiment} has read another dataset: {dataset}");
-        ensure!(record["complete"] == true, "torn: the record of row {experiment}");
-        is_whole(&run_dir, &record)?;
+        epochs_of_whole(&run_dir, &record)?;
     }
     ensure!(found.is_empty(), "of no row: {:?}", found.keys());
-    Ok(())
-}
-
-/// The files beside a record tell of the same epochs.
-fn is_whole(run_dir: &Path, record: &Value) -> Result<()> {
-    let epochs = record["epochs"].as_array().context("a record has epochs")?.len();
-    let stats = json(&run_dir.join("0_per_epoch_stats.json"))?;
-    let told = stats.as_object().context("statistics have epochs")?.len();
-    let place = run_dir.display();
-    ensure!(told == epochs, "torn: {place} has {epochs} epochs, and DLIO's statistics {told}");
-    let summary = json(&run_dir.join("summary.json"))?;
-    ensure!(summary["metric"].is_object(), "torn: the summary in {place}");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Makers of one dataset at once, one of them killed: in the end each file is what was asked for.
 
 use super::Class;
-use super::case::Case;
+use super::case::{Case, workload};
 use super::child::Running;
 use anyhow::{Context, Result};
 use rustix::process::Signal;
@@ -15,32 +15,16 @@ pub(super) static CLASS: Class = Class {
     run,
 };
 
-const WORKLOAD: &str = "\
-model:
-  name: tiny
-framework: pytorch
-dataset:
-  data_folder: data
-  num_files_train: 12
-  record_length_bytes: 2000000
-reader:
-  data_loader: pytorch
-  batch_size: 4
-train:
-  epochs: 1
-";
-
 const STUDY: &str = "model,processes,overrides,run\nworkload.yaml,1,dataset.format=FORMAT,N\n";
 
 /// Makers that are started in turn: two of a kind, and others that share the data with them.
 fn run(case: &mut Case) -> Result<u32> {
     let format = case.random.pick(&["npz", "raw", "hdf5", "tfrecord", "npy"]);
     let chosen = format!("dataset.format={format}");
-    case.write("workload.yaml", WORKLOAD)?;
-    case.write(
-        "conf/workload/tiny.yaml",
-        WORKLOAD.replace("num_files", &format!("format: {format}\n  num_files")),
-    )?;
+    let workload = workload(12, 2_000_000, 4, "train:\n  epochs: 1\n");
+    case.write("workload.yaml", &workload)?;
+    let chosen_yaml = workload.replace("format: npz", &format!("format: {format}"));
+    case.write("conf/workload/tiny.yaml", chosen_yaml)?;
     for folder in ["", "data", "results"] {
         case.plant(folder)?;
     }
@@ -50,7 +34,7 @@ fn run(case: &mut Case) -> Result<u32> {
     let mut makers = Vec::new();
     for number in 0..count {
         makers.push(if is_dlio {
-            dlio(case, number)?
+            case.start_dlio_maker(&format!("made/{number}"))?
         } else {
             maker(case, (kind + number) % 4, number, &chosen)?
         });
@@ -67,9 +51,11 @@ fn run(case: &mut Case) -> Result<u32> {
         maker.wait()?.with_code(&[code, 0])?;
     }
     if is_dlio {
-        dlio(case, count)?.wait()?.with_code(&[0]).context("a maker afterwards")?;
-        let trains = ["--config-dir", "conf", "workload=tiny", "++hydra.run.dir=trained"];
-        case.start(case.program("dlio_benchmark"), &trains)?.wait()?.with_code(&[0])?;
+        case.start_dlio_maker("made/last")?
+            .wait()?
+            .with_code(&[0])
+            .context("a maker afterwards")?;
+        case.start_dlio(&["++hydra.run.dir=trained"])?.wait()?.with_code(&[0])?;
         let verify = ["verify", "conf/workload/tiny.yaml", "--data", "data"];
         case.feedrate(&verify)?.with_code(&[0]).context("torn")?;
     } else {
@@ -98,17 +84,4 @@ fn maker(case: &Case, kind: usize, number: usize, chosen: &str) -> Result<Runnin
     }
     let command = if kind == 3 { "run" } else { "generate" };
     case.start_feedrate(&[command, "workload.yaml", chosen])
-}
-
-fn dlio(case: &Case, number: usize) -> Result<Running> {
-    let own = format!("++hydra.run.dir=made/{number}");
-    let words = [
-        "--config-dir",
-        "conf",
-        "workload=tiny",
-        "++workload.workflow.generate_data=True",
-        "++workload.workflow.train=False",
-        &own,
-    ];
-    case.start(case.program("dlio_benchmark"), &words)
 }

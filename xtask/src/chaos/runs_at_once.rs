@@ -1,9 +1,9 @@
 //! Runs begun in the same moment in one folder: each has a result, whole and its own.
 
 use super::Class;
-use super::case::{Case, json, workload};
+use super::case::{Case, epochs_of_whole, json, workload};
 use super::child::Running;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -37,12 +37,7 @@ fn run(case: &mut Case) -> Result<u32> {
     if place == Place::Results {
         case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
     } else {
-        let words = [
-            "++workload.workflow.generate_data=True",
-            "++workload.workflow.train=False",
-            "++hydra.run.dir=made",
-        ];
-        dlio(case, &words)?.wait()?.with_code(&[0])?;
+        case.start_dlio_maker("made")?.wait()?.with_code(&[0])?;
     }
     for folder in ["", "results/tiny", "hydra_log/tiny"] {
         case.plant(folder)?;
@@ -77,12 +72,7 @@ fn start(case: &Case, place: Place, number: u64) -> Result<Running> {
         Place::Same => "++hydra.run.dir=one".to_string(),
         _ => "++workload.train.seed=1".to_string(),
     };
-    dlio(case, &[&own, &folder])
-}
-
-fn dlio(case: &Case, more: &[&str]) -> Result<Running> {
-    let words = [&["--config-dir", "conf", "workload=tiny"], more].concat();
-    case.start(case.program("dlio_benchmark"), &words)
+    case.start_dlio(&[&own, &folder])
 }
 
 /// The runs that have results, by the number of epochs that is theirs.
@@ -93,14 +83,8 @@ fn told(case: &Case) -> Result<BTreeSet<u64>> {
             continue;
         }
         let place = path.display();
-        let record = json(&path)?;
-        ensure!(record["complete"] == true, "torn: {place}");
-        let epochs = record["epochs"].as_array().context("a record has epochs")?.len() as u64;
         let folder = path.with_file_name("");
-        json(&folder.join("summary.json"))?;
-        let stats = json(&folder.join("0_per_epoch_stats.json"))?;
-        let told = stats.as_object().context("statistics have epochs")?.len() as u64;
-        ensure!(told == epochs, "mixed: {place} has {epochs} epochs, DLIO's statistics {told}");
+        let epochs = epochs_of_whole(&folder, &json(&path)?)? as u64;
         // `output.folder` parts the results from what Hydra writes.
         let own = match fs::read_to_string(folder.join(".hydra/overrides.yaml")) {
             Ok(overrides) => overrides.contains(&format!("train.epochs={epochs}\n")),
