@@ -4,35 +4,92 @@ use super::repo::Repo;
 use super::tokens::{RustToken, closing, docs, is_word, reads};
 use super::{Check, Violation};
 
-pub(super) static ONLY_THE_CLOCK_TELLS_TIME: Check = Check {
-    rule: "only the clock tells the time",
-    advice: "take the time as an argument, or ask `feedrate_run::clock::Clock`",
-    find: |repo| {
-        let places =
-            ["crates/run/src/clock", "crates/run/src/system", "crates/feedrate/", "xtask/"];
-        let mut findings = find_idiom(repo, "asks for the time", |tokens, i| {
+/// Something that only some places may do.
+struct Reserved {
+    what: &'static str,
+    is_done: fn(&[RustToken], usize) -> bool,
+    /// The only places, by the start of their paths.
+    places: &'static [&'static str],
+    instead: &'static str,
+}
+
+const RESERVED: &[Reserved] = &[
+    Reserved {
+        what: "asks for the time",
+        is_done: |tokens, i| {
             let is_now = is_word(&tokens[i].text) && reads(tokens, i + 1, &["::", "now"]);
             is_now || tokens[i].text == "clock_gettime"
-        });
-        findings.retain(|found| places.iter().all(|place| !found.path.starts_with(place)));
-        findings
+        },
+        places: &["crates/run/src/clock", "crates/run/src/system", "crates/feedrate/", "xtask/"],
+        instead: "take the time as an argument, or ask `feedrate_run::clock::Clock`",
     },
-};
-
-pub(super) static ONE_PLACE_PRINTS: Check = Check {
-    rule: "one place prints",
-    advice: "use `messages::print…` and `messages::say` of the binary, which escape, check, and never panic",
-    find: |repo| {
-        let places =
-            ["crates/feedrate/src/messages.rs", "crates/feedrate/src/progress.rs", "xtask/"];
-        let mut findings = find_idiom(repo, "takes stdout or stderr", |tokens, i| {
+    Reserved {
+        what: "takes stdout or stderr",
+        is_done: |tokens, i| {
             let is_macro = ["print", "println", "eprint", "eprintln", "dbg"]
                 .iter()
                 .any(|word| reads(tokens, i, &[word, "!"]));
             let is_stream = ["stdout", "stderr"];
             is_macro || is_stream.iter().any(|word| reads(tokens, i, &[word, "(", ")"]))
-        });
-        findings.retain(|found| places.iter().all(|place| !found.path.starts_with(place)));
+        },
+        places: &["crates/feedrate/src/messages.rs", "crates/feedrate/src/progress.rs", "xtask/"],
+        instead: "use `messages::print…` and `messages::say` of the binary, which escape, check, and never panic",
+    },
+    Reserved {
+        what: "reads arguments or the environment",
+        is_done: |tokens, i| {
+            let calls = ["var", "var_os", "vars", "vars_os", "args", "args_os"];
+            calls.iter().any(|call| reads(tokens, i, &["env", "::", call]))
+        },
+        places: &["crates/feedrate/", "xtask/"],
+        instead: "take the value as an argument; the binary reads it",
+    },
+    Reserved {
+        what: "touches the machine",
+        is_done: |tokens, i| {
+            let parts = ["fs", "env", "net", "process", "thread"];
+            parts.iter().any(|part| reads(tokens, i, &["std", "::", part]))
+        },
+        places: &[
+            "crates/data/",
+            "crates/measure/",
+            "crates/run/",
+            "crates/results/",
+            "crates/analysis/",
+            "crates/report/",
+            "crates/study/",
+            "crates/feedrate/",
+            "xtask/",
+        ],
+        instead: "decide from arguments; whoever calls reads files and starts threads",
+    },
+    Reserved {
+        what: "keeps global state",
+        is_done: |tokens, i| {
+            let kinds = ["Mutex", "RwLock", "OnceLock", "LazyLock"];
+            let is_static = tokens[i].text == "static" && reads(tokens, i + 2, &[":"]);
+            let is_shared = is_static
+                && tokens
+                    .get(i + 3)
+                    .is_some_and(|of| of.text.starts_with("Atomic") || kinds.contains(&&*of.text));
+            is_shared || reads(tokens, i, &["static", "mut"]) || tokens[i].text == "thread_local"
+        },
+        // How much is said, and that MPI was taken, holds once a process.
+        places: &["crates/feedrate/src/messages.rs", "crates/run/src/comm/mpi/mod.rs"],
+        instead: "pass it to whoever needs it",
+    },
+];
+
+pub(super) static ONLY_SOME_PLACES_MAY: Check = Check {
+    rule: "the time, the terminal, the environment and global state have their places",
+    advice: "each line says what to do instead; a new place needs a reason in ARCHITECTURE.md",
+    find: |repo| {
+        let mut findings = Vec::new();
+        for Reserved { what, is_done, places, instead } in RESERVED {
+            let mut found = find_idiom(repo, &format!("{what}: {instead}"), *is_done);
+            found.retain(|found| places.iter().all(|place| !found.path.starts_with(place)));
+            findings.extend(found);
+        }
         findings
     },
 };
