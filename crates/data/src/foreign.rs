@@ -10,7 +10,7 @@ use crate::walk::{self, Watch};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::{Dims, Element, FileShape};
+use feedrate_spec::shape::{Element, FileShape};
 use feedrate_spec::units;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -303,8 +303,7 @@ fn whole(shape: FileShape) -> FileShape {
     if shape.samples == 1 {
         return shape;
     }
-    let axes = [shape.dims.as_slice(), &[shape.samples]].concat();
-    FileShape { dims: Dims::new(&axes).unwrap_or(shape.dims), samples: 1, ..shape }
+    format::as_one_sample(&shape).unwrap_or(FileShape { samples: 1, ..shape })
 }
 
 fn mean_shape(shapes: &[FileShape]) -> FoundSamples {

@@ -7,8 +7,7 @@ mod tests;
 
 use super::npy_header::{self, HeaderProgress};
 use super::whole_image::PictureDecoder;
-use super::{Cursor, CursorOptions, Dims, FileShape, FormatError, Need, PayloadSink};
-use feedrate_spec::shape::DIMS_MAX;
+use super::{Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, as_one_sample};
 
 /// So many bytes tell what a file is.
 const HEAD_BYTES: usize = 16;
@@ -286,12 +285,7 @@ fn array(file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
         }
     };
     let payload = &file[head_bytes..];
-    let mut axes = [0; DIMS_MAX + 1];
-    let dims = array.dims.as_slice();
-    axes[..dims.len()].copy_from_slice(dims);
-    axes[dims.len()] = array.samples;
-    let dims = Dims::new(&axes[..=dims.len()]);
-    let shape = dims.map(|dims| FileShape { dims, element: array.element, samples: 1 });
+    let shape = as_one_sample(&array);
     let whole = shape.filter(|shape| shape.sample_bytes() == payload.len() as u64);
     whole.map(|shape| (shape, payload)).ok_or_else(|| FormatError::new(0, "no whole array"))
 }

@@ -4,9 +4,11 @@
 use super::ahead::WantedSample;
 use super::located::{LocatedCursor, Locator, Lookup};
 use super::payload_range::PayloadRange;
-use super::{Content, FileSink, Format, FormatError, Part, SinkError, length_of, packed};
+use super::{
+    Content, FileSink, Format, FormatError, Part, SinkError, length_of, packed, shape_of_bytes,
+};
 use feedrate_spec::catalog::{FormatEntry, Member};
-use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
+use feedrate_spec::shape::{Encoding, FileShape};
 use std::ops::Range;
 
 const DATA: usize = 0;
@@ -107,16 +109,16 @@ impl Locator for Index {
             (self.kept, self.come) = (kept, 0);
         }
         if self.come < self.entries.len() {
-            let range = self.kept.start * ENTRY_BYTES..self.kept.end * ENTRY_BYTES;
+            let entries = self.kept.end - self.kept.start;
+            let range = PayloadRange::new(self.kept.start * ENTRY_BYTES, entries * ENTRY_BYTES);
             return Ok(Lookup::Bytes { part: OFFSETS + self.come, range });
         }
         if wanted.expected.is_some() && !self.data_fits {
             return Ok(Lookup::Length { part: DATA });
         }
         let payload = self.place(wanted)?;
-        // The index knows sizes only: bytes stand for elements.
-        let dims = Dims::new(&[payload.bytes()]);
-        let shape = dims.map(|dims| FileShape { dims, element: Element::Uint8, samples });
+        // The index knows sizes only.
+        let shape = Some(shape_of_bytes(payload.bytes(), samples));
         Ok(Lookup::Found { payload, shape })
     }
 

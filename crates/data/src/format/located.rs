@@ -3,16 +3,15 @@
 
 use super::ahead::WantedSample;
 use super::payload_range::PayloadRange;
-use super::{Cursor, FormatError, Need, PayloadSink, cut_off, piece_len};
+use super::{Cursor, FormatError, Need, PayloadSink};
 use feedrate_spec::shape::FileShape;
-use std::ops::Range;
 
 /// Answer of a [`Locator`].
 pub(super) enum Lookup {
     /// The length of a part must be known first.
     Length { part: usize },
     /// These bytes of a part must be known first.
-    Bytes { part: usize, range: Range<u64> },
+    Bytes { part: usize, range: PayloadRange },
     /// The sample's bytes of the data, and as [`Cursor::found`].
     Found { payload: PayloadRange, shape: Option<FileShape> },
 }
@@ -35,20 +34,19 @@ pub(super) struct LocatedCursor<L> {
     wanted: WantedSample,
     lookup: Option<Lookup>,
     loaded: Vec<u8>,
-    asked: usize,
 }
 
 impl<L: Locator> LocatedCursor<L> {
     pub(super) fn new(piece_bytes: usize) -> Self {
         let (locator, wanted) = (L::default(), WantedSample::default());
-        LocatedCursor { piece_bytes, locator, wanted, lookup: None, loaded: Vec::new(), asked: 0 }
+        LocatedCursor { piece_bytes, locator, wanted, lookup: None, loaded: Vec::new() }
     }
 
     fn look_up(&mut self) -> Result<Lookup, FormatError> {
         loop {
             self.loaded.clear();
             match self.locator.locate(&self.wanted)? {
-                Lookup::Bytes { range, .. } if range.is_empty() => {
+                Lookup::Bytes { range, .. } if range.left() == 0 => {
                     self.locator.learn(&self.wanted, &mut self.loaded)?;
                 }
                 lookup => return Ok(lookup),
@@ -73,28 +71,21 @@ impl<L: Locator> Cursor for LocatedCursor<L> {
         };
         Ok(match self.lookup.insert(lookup) {
             Lookup::Length { part } => Need::Length { part: *part },
-            Lookup::Bytes { part, range } => {
-                let offset = range.start + self.loaded.len() as u64;
-                self.asked = piece_len(self.piece_bytes, offset, range.end - offset);
-                Need::Bytes { part: *part, offset, len: self.asked }
-            }
+            Lookup::Bytes { part, range } => range.need(*part, self.piece_bytes),
             Lookup::Found { payload, .. } => payload.need(0, self.piece_bytes),
         })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        if let Some(Lookup::Found { payload, .. }) = &mut self.lookup {
-            return payload.feed(bytes, sink);
-        }
-        self.loaded.extend_from_slice(bytes);
-        if let Some(Lookup::Bytes { range, .. }) = &self.lookup {
-            let at = range.start + self.loaded.len() as u64;
-            if bytes.len() < self.asked {
-                return Err(cut_off(at, range.end - at));
+        match &mut self.lookup {
+            Some(Lookup::Found { payload, .. }) => return payload.feed(bytes, sink),
+            Some(Lookup::Bytes { range, .. }) => {
+                range.feed(bytes, &mut self.loaded)?;
+                if range.left() > 0 {
+                    return Ok(());
+                }
             }
-            if at < range.end {
-                return Ok(());
-            }
+            _ => self.loaded.extend_from_slice(bytes),
         }
         self.locator.learn(&self.wanted, &mut self.loaded)?;
         self.lookup = Some(self.look_up()?);

@@ -40,7 +40,7 @@ mod tests;
 
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::escape;
-use feedrate_spec::shape::{Dims, Encoding, FileShape};
+use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
 
 /// Source of payload for encoders, and of the bytes that `verify` expects.
 pub use crate::content::Content;
@@ -400,6 +400,21 @@ fn check_sample(found: &FileShape, sample: u64) -> Result<(), FormatError> {
         return Ok(());
     }
     Err(FormatError::no_sample(0, found.samples, in_words(found), sample))
+}
+
+/// Samples of which only the length is known: bytes stand for elements.
+fn shape_of_bytes(bytes: u64, samples: u64) -> FileShape {
+    let dims = Dims::new(&[bytes]).unwrap_or_else(|| unreachable!("one dimension fits"));
+    FileShape { dims, element: Element::Uint8, samples }
+}
+
+/// The shape of an array that is one sample, though its last axis could be one of samples; `None` where it has too many.
+pub(crate) fn as_one_sample(array: &FileShape) -> Option<FileShape> {
+    let dims = array.dims.as_slice();
+    let mut axes = [array.samples; DIMS_MAX + 1];
+    axes[..dims.len()].copy_from_slice(dims);
+    let dims = Dims::new(&axes[..=dims.len()])?;
+    Some(FileShape { dims, element: array.element, samples: 1 })
 }
 
 /// `3 samples of 4×5 float32`.

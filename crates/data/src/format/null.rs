@@ -1,10 +1,11 @@
 //! `null`: no files and no headers. A sample is as many bytes as the plan says, from wherever the storage takes
 //! them; for measuring loaders and storages of known cost.
 
+use super::ahead::WantedSample;
+use super::located::{LocatedCursor, Locator, Lookup};
 use super::payload_range::PayloadRange;
-use super::{Cursor, Format, FormatError, Need, PayloadSink};
+use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::FileShape;
 
 static MEMBER: Member = Member {
     name: "null",
@@ -15,36 +16,24 @@ static MEMBER: Member = Member {
 pub(super) static FORMAT: Format = Format::new(
     FormatEntry::new(&MEMBER, |_, _| 0),
     |_, _, _, _| Ok(()),
-    |options| {
-        let (piece_bytes, payload) = (options.piece_bytes, PayloadRange::default());
-        Box::new(NullCursor { piece_bytes, start: 0, payload })
-    },
+    |options| Box::new(LocatedCursor::<Endless>::new(options.piece_bytes)),
 );
 
-struct NullCursor {
-    piece_bytes: usize,
-    start: u64,
-    payload: PayloadRange,
-}
+/// Samples lie one after another in a file without end.
+#[derive(Default)]
+struct Endless;
 
-impl Cursor for NullCursor {
+impl Locator for Endless {
     /// Without a plan nobody knows how long a sample is: it is empty.
-    fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
-        let bytes = expected.map_or(0, FileShape::sample_bytes);
-        self.start = sample.saturating_mul(bytes);
-        self.payload = PayloadRange::new(0, bytes);
+    fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError> {
+        let bytes = wanted.expected.map_or(0, |shape| shape.sample_bytes());
+        let start = wanted.sample.saturating_mul(bytes).min(u64::MAX - bytes);
+        Ok(Lookup::Found { payload: PayloadRange::new(start, bytes), shape: None })
     }
 
-    fn need(&mut self) -> Result<Need, FormatError> {
-        Ok(match self.payload.need(0, self.piece_bytes) {
-            Need::Bytes { part, offset, len } => {
-                Need::Bytes { part, offset: self.start.saturating_add(offset), len }
-            }
-            need => need,
-        })
+    fn learn(&mut self, _wanted: &WantedSample, _bytes: &mut Vec<u8>) -> Result<(), FormatError> {
+        Ok(())
     }
 
-    fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        self.payload.feed(bytes, sink)
-    }
+    fn forget(&mut self) {}
 }

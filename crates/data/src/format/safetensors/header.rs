@@ -2,7 +2,9 @@
 //! entry by entry, so that the header a plan wants can be compared with the one that is there.
 
 use super::super::decimal::{digits, digits_of_multiples};
-use super::{Dims, Element, FileShape, FormatError, HEADER_BYTES_MAX, PREFIX_BYTES};
+use super::{
+    Dims, Element, FileShape, FormatError, HEADER_BYTES_MAX, PREFIX_BYTES, shape_of_bytes,
+};
 use safetensors::tensor::{Metadata, TensorInfo};
 use std::fmt::Write as _;
 
@@ -138,13 +140,12 @@ impl From<&TensorInfo> for HeaderTensor {
         // Of other elements, and of more dimensions than a sample may have, bytes stand for elements.
         match (element, Dims::new(&extents)) {
             (Some(element), Some(dims)) => HeaderTensor { start, bytes, dims, element },
-            _ => HeaderTensor { start, bytes, dims: bytes_dims(bytes), element: Element::Uint8 },
+            _ => {
+                let FileShape { dims, element, .. } = shape_of_bytes(bytes, 1);
+                HeaderTensor { start, bytes, dims, element }
+            }
         }
     }
-}
-
-fn bytes_dims(bytes: u64) -> Dims {
-    Dims::new(&[bytes]).unwrap_or_else(|| unreachable!("one dimension fits"))
 }
 
 /// The header's length, which the first bytes of a file say.

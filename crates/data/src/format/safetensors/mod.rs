@@ -10,7 +10,9 @@ mod tensors;
 mod tests;
 
 use super::located::LocatedCursor;
-use super::{Format, FormatError, check_sample, compare_shapes, cut_off, length_of, packed};
+use super::{
+    Format, FormatError, check_sample, compare_shapes, cut_off, length_of, packed, shape_of_bytes,
+};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 

@@ -84,11 +84,13 @@ impl Locator for Tensors {
             return Ok(Lookup::Length { part: 0 });
         }
         let Some(header_bytes) = self.header_bytes else {
-            return Ok(Lookup::Bytes { part: 0, range: 0..PREFIX_BYTES });
+            let range = PayloadRange::new(0, PREFIX_BYTES);
+            return Ok(Lookup::Bytes { part: 0, range });
         };
         let data = PREFIX_BYTES + header_bytes;
         if !self.is_read {
-            return Ok(Lookup::Bytes { part: 0, range: PREFIX_BYTES..data });
+            let range = PayloadRange::new(PREFIX_BYTES, header_bytes);
+            return Ok(Lookup::Bytes { part: 0, range });
         }
         let (payload, shape) = match wanted.expected {
             Some(shape) => {

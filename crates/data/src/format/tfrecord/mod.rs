@@ -12,10 +12,10 @@ use super::decimal::{digits, digits_of_multiples};
 use super::packed::{self, Payload};
 use super::{
     Content, CursorOptions, FileSink, Format, FormatError, Part, PayloadSink, SinkError, ahead,
-    check_sample, cut_off, length_of,
+    check_sample, cut_off, length_of, shape_of_bytes,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
-use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
+use feedrate_spec::shape::{Encoding, FileShape};
 
 static MEMBER: Member = Member {
     name: "tfrecord",

@@ -3,8 +3,8 @@
 use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
 use super::example::{ScanEnd, Scanner};
 use super::{
-    CRC_BYTES, CursorOptions, Dims, Element, FRAME_BYTES, FileShape, FormatError, IMAGE,
-    PayloadSink, check_sample, cut_off, data_bytes, length_of, masked, record_bytes,
+    CRC_BYTES, CursorOptions, FRAME_BYTES, FileShape, FormatError, IMAGE, PayloadSink,
+    check_sample, cut_off, data_bytes, length_of, masked, record_bytes, shape_of_bytes,
 };
 
 /// The records of one file after another.
@@ -249,8 +249,8 @@ impl Finder for Records {
         if self.expected.is_some() {
             return self.expected;
         }
-        let dims = Dims::new(&[self.scanner.payload_bytes()?])?;
-        (end == self.length).then_some(FileShape { dims, element: Element::Uint8, samples })
+        let shape = shape_of_bytes(self.scanner.payload_bytes()?, samples);
+        (end == self.length).then_some(shape)
     }
 
     fn payload_bytes(&self) -> Option<u64> {

@@ -3,6 +3,7 @@
 use super::super::tests::{encoded, options, read_with, shape};
 use super::super::{Cursor, Discard, Need};
 use super::*;
+use feedrate_spec::shape::Element;
 
 fn framed(message: &[u8]) -> Vec<u8> {
     let length = (message.len() as u64).to_le_bytes();

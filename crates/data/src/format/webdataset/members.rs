@@ -7,8 +7,8 @@ use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
 use super::block::{self, BLOCK_BYTES, Block, Header, MemberKind};
 use super::npy_header::{self, HeaderProgress};
 use super::{
-    CursorOptions, DIMS_MAX, Dims, END_BYTES, Element, FileShape, FormatError, PayloadSink,
-    archive_bytes, array_of, compare_shapes, cut_off, in_words, padded, pax, sample_bytes,
+    CursorOptions, END_BYTES, FileShape, FormatError, PayloadSink, archive_bytes, array_of,
+    as_one_sample, compare_shapes, cut_off, in_words, padded, pax, sample_bytes, shape_of_bytes,
     write_key,
 };
 
@@ -88,8 +88,8 @@ impl MemberSpan {
 #[derive(Clone, Copy)]
 struct PayloadPlace {
     start: u64,
-    dims: Dims,
-    element: Element,
+    /// Shape of the sample alone.
+    shape: FileShape,
 }
 
 /// A path cut into the key of its sample and the name of what it holds.
@@ -291,16 +291,14 @@ impl Members {
                 format!("a sample that is no array, but the plan says {}", in_words(shape));
             return Err(FormatError::new(span.start, message));
         }
-        self.open_payload(&[span.bytes], Element::Uint8)
+        self.open_payload(shape_of_bytes(span.bytes, 1));
+        Ok(())
     }
 
-    fn open_payload(&mut self, axes: &[u64], element: Element) -> Result<(), FormatError> {
-        let dims = Dims::new(axes);
-        let dims = dims.ok_or_else(|| FormatError::new(self.at, "an array of too many axes"))?;
-        self.payload = Some(PayloadPlace { start: self.at, dims, element });
+    fn open_payload(&mut self, shape: FileShape) {
+        self.payload = Some(PayloadPlace { start: self.at, shape });
         self.phase = MemberPhase::Payload;
         self.check_end();
-        Ok(())
     }
 
     /// More of the header of an array has come.
@@ -317,16 +315,12 @@ impl Members {
             Ok(HeaderProgress::Done(array)) => array,
             Err(error) => return Err(FormatError::new(start + error.offset, error.message)),
         };
-        let mut axes = [0; DIMS_MAX + 1];
-        let dims = array.dims.as_slice();
-        axes[..dims.len()].copy_from_slice(dims);
-        axes[dims.len()] = array.samples;
-        let axes = &axes[..=dims.len()];
+        let sample = as_one_sample(&array);
+        let sample = sample.ok_or_else(|| FormatError::new(start, "an array of too many axes"))?;
         if let Some(expected) = &self.wanted.expected
             && array != array_of(expected)
         {
-            let dims = Dims::new(axes).unwrap_or(array.dims);
-            let found = FileShape { dims, element: array.element, samples: expected.samples };
+            let found = FileShape { samples: expected.samples, ..sample };
             return compare_shapes(&found, Some(expected));
         }
         let bytes = (self.head.bytes.len() as u64).saturating_add(array.payload_bytes());
@@ -334,7 +328,8 @@ impl Members {
             let message = format!("an array of {bytes} bytes in a member of {}", self.member.bytes);
             return Err(FormatError::new(start, message));
         }
-        self.open_payload(axes, array.element)
+        self.open_payload(sample);
+        Ok(())
     }
 
     fn check_end(&mut self) {
@@ -444,16 +439,15 @@ impl Finder for Members {
 
     /// How many samples there are is known at the last: then nothing but the end follows.
     fn found(&self) -> Option<FileShape> {
-        let PayloadPlace { dims, element, .. } = self.payload?;
+        let PayloadPlace { shape, .. } = self.payload?;
         if self.wanted.expected.is_some() {
             return self.wanted.expected;
         }
         let is_last = self.member.end().saturating_add(END_BYTES) >= self.length;
-        is_last.then_some(FileShape { dims, element, samples: self.begun })
+        is_last.then_some(FileShape { samples: self.begun, ..shape })
     }
 
     fn payload_bytes(&self) -> Option<u64> {
-        let PayloadPlace { dims, element, .. } = self.payload?;
-        Some(FileShape { dims, element, samples: 1 }.sample_bytes())
+        self.payload.map(|payload| payload.shape.sample_bytes())
     }
 }

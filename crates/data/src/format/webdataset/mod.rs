@@ -10,11 +10,11 @@ mod tests;
 use super::ahead::AheadCursor;
 use super::{
     Content, CursorOptions, FileSink, Format, FormatError, PayloadSink, SinkError, ahead,
-    compare_shapes, cut_off, in_words, npy_header, packed,
+    as_one_sample, compare_shapes, cut_off, in_words, npy_header, packed, shape_of_bytes,
 };
 use block::BLOCK_BYTES;
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
+use feedrate_spec::shape::{Dims, Encoding, FileShape};
 use std::fmt::Write;
 
 static MEMBER: Member = Member {

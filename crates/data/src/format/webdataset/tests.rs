@@ -4,6 +4,7 @@ use super::super::Need;
 use super::super::tests::{encoded, options, read_with, shape};
 use super::block::{Header, MemberKind};
 use super::*;
+use feedrate_spec::shape::Element;
 
 #[test]
 fn pieces_may_be_cut_anywhere() {
