@@ -85,13 +85,11 @@ fn encode<P: Picture>(
 
 fn cursor<P: Picture>(options: &CursorOptions) -> Box<dyn Cursor> {
     Box::new(ImageCursor {
-        decode: P::decode,
+        decoder: PictureDecoder::new::<P>(options.check_crc),
         piece_bytes: options.piece_bytes,
-        check_crc: options.check_crc,
         range: PayloadRange::default(),
         look_at: 0,
         file: Vec::new(),
-        pixels: Pixels { bytes_a_byte: P::PIXEL_BYTES_A_BYTE, ..Pixels::default() },
     })
 }
 
@@ -156,7 +154,7 @@ fn reserve(memory: &mut Vec<u8>, bytes: u64) -> Result<(), FormatError> {
         .map_err(|_| FormatError::new(0, format!("there is no memory for its {bytes} bytes")))
 }
 
-/// Decodes pictures that lie in other files, each of which is there as a whole.
+/// Decodes pictures: files of their own, and those that lie in other files, each of which is there as a whole.
 pub(super) struct PictureDecoder {
     decode: fn(&[u8], bool, &mut Pixels) -> Result<(), FormatError>,
     check_crc: bool,
@@ -173,27 +171,29 @@ impl PictureDecoder {
     pub(super) fn decode(&mut self, file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
         self.pixels.length = Some(file.len() as u64);
         (self.pixels.found, self.pixels.is_whole) = (None, true);
-        (self.decode)(file, self.check_crc, &mut self.pixels)?;
+        self.look(file)?;
         let found = self.pixels.found.ok_or_else(|| FormatError::new(0, "no picture"))?;
         Ok((found, &self.pixels.memory[..found.sample_bytes() as usize]))
+    }
+
+    fn look(&mut self, file: &[u8]) -> Result<(), FormatError> {
+        (self.decode)(file, self.check_crc, &mut self.pixels)
     }
 }
 
 struct ImageCursor {
-    decode: fn(&[u8], bool, &mut Pixels) -> Result<(), FormatError>,
+    decoder: PictureDecoder,
     piece_bytes: usize,
-    check_crc: bool,
     /// Bytes of the file that are still to come.
     range: PayloadRange,
     /// Headers are looked at again once so much has come.
     look_at: usize,
     file: Vec<u8>,
-    pixels: Pixels,
 }
 
 impl ImageCursor {
     fn claim_file(&mut self, length: u64) -> Result<(), FormatError> {
-        let expected = self.pixels.wanted.expected.as_ref();
+        let expected = self.decoder.pixels.wanted.expected.as_ref();
         let pixel_bytes = expected.map_or(FOREIGN_PIXEL_BYTES_MAX, FileShape::sample_bytes);
         // Noise does not double, and there may be some words about the picture.
         let most = pixel_bytes.saturating_mul(2).saturating_add(64 << 10);
@@ -208,48 +208,46 @@ impl ImageCursor {
         }
         reserve(&mut self.file, length)?;
         self.range = PayloadRange::new(0, length);
-        self.pixels.length = Some(length);
+        self.decoder.pixels.length = Some(length);
         Ok(())
     }
 }
 
 impl Cursor for ImageCursor {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
-        self.pixels.wanted = WantedSample::new(file, sample, expected);
-        self.pixels.length = None;
-        self.pixels.found = None;
+        let pixels = &mut self.decoder.pixels;
+        pixels.wanted = WantedSample::new(file, sample, expected);
+        (pixels.length, pixels.found) = (None, None);
         self.look_at = 0;
         self.file.clear();
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
-        Ok(match self.pixels.length {
+        Ok(match self.decoder.pixels.length {
             None => Need::Length { part: 0 },
             Some(_) => self.range.need(0, self.piece_bytes),
         })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        if self.pixels.length.is_none() {
+        if self.decoder.pixels.length.is_none() {
             return self.claim_file(length_of(bytes));
         }
         self.range.feed(bytes, &mut self.file)?;
-        let is_whole = self.range.left() == 0;
-        self.pixels.is_whole = is_whole;
-        let is_time = self.pixels.found.is_none() && self.file.len() >= self.look_at;
-        if is_whole || is_time {
-            (self.decode)(&self.file, self.check_crc, &mut self.pixels)?;
+        if self.range.left() == 0 {
+            return sink.payload(0, self.decoder.decode(&self.file)?.1);
+        }
+        let pixels = &mut self.decoder.pixels;
+        pixels.is_whole = false;
+        if pixels.found.is_none() && self.file.len() >= self.look_at {
+            self.decoder.look(&self.file)?;
             self.look_at = 2 * self.file.len();
         }
-        if !is_whole {
-            return Ok(());
-        }
-        let pixel_bytes = self.pixels.found.map_or(0, |found| found.sample_bytes() as usize);
-        sink.payload(0, &self.pixels.memory[..pixel_bytes])
+        Ok(())
     }
 
     fn found(&self) -> Option<FileShape> {
-        self.pixels.found
+        self.decoder.pixels.found
     }
 }
 
