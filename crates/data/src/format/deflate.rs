@@ -164,6 +164,9 @@ pub(super) struct Inflate {
     pub(super) window: Vec<u8>,
 }
 
+/// Gets what was inflated, behind an offset that tells where.
+pub(super) type TakeMade<'t> = dyn FnMut(u64, &[u8]) -> Result<(), FormatError> + 't;
+
 /// How far a step of [`Inflate`] came.
 pub(super) struct InflateStep {
     /// Packed bytes that were used.
@@ -207,6 +210,26 @@ impl Inflate {
             return Err(FormatError::new(at, "broken deflate stream: it does not go on"));
         }
         Ok(InflateStep { used, made, is_end })
+    }
+
+    /// Inflate all of `packed`, or up to the end of the stream; `take` gets what is made, with the offset in the file that was
+    /// reached. How many bytes were used, and whether the stream has ended.
+    pub(super) fn run(
+        &mut self,
+        packed: &[u8],
+        at: u64,
+        take: &mut TakeMade,
+    ) -> Result<(usize, bool), FormatError> {
+        let mut used = 0;
+        loop {
+            let step = self.step(&packed[used..], at + used as u64)?;
+            used += step.used;
+            take(at + used as u64, &self.window[..step.made])?;
+            let is_full = step.made == self.window.len();
+            if step.is_end || (used == packed.len() && !is_full) {
+                return Ok((used, step.is_end));
+            }
+        }
     }
 }
 

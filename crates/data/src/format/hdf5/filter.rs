@@ -1,11 +1,8 @@
 //! Takes filters off chunks: deflate as it streams by, any of them from a whole chunk.
 
-use super::super::deflate::Inflate;
+use super::super::deflate::{Inflate, TakeMade};
 use super::message::{Filter, Filters};
 use super::{FormatError, checksum};
-
-/// Gets what comes out of a chunk, with its place in it.
-type Take<'t> = dyn FnMut(u64, &[u8]) -> Result<(), FormatError> + 't;
 
 /// Inflates a chunk piece by piece; only a range of it is wanted.
 pub(super) struct ChunkInflate {
@@ -25,32 +22,25 @@ impl ChunkInflate {
         (self.made, self.is_over) = (0, false);
     }
 
-    /// Inflate `bytes`, the first of which lies at `offset` of the file; `take` gets what comes out. The
-    /// chunk has `total` bytes.
+    /// Inflate `bytes`, the first of which lies at `offset` of the file; `take` gets what comes out, with its place in the
+    /// chunk, which has `total` bytes.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
         offset: u64,
         total: u64,
-        take: &mut Take,
+        take: &mut TakeMade,
     ) -> Result<(), FormatError> {
-        let mut used = 0;
-        while !self.is_over {
-            let at = offset + used as u64;
-            let step = self.inflate.step(&bytes[used..], at)?;
-            let from = self.made;
-            self.made += step.made as u64;
-            if self.made > total {
-                return Err(wrong_length(at, total));
-            }
-            let window = &self.inflate.window;
-            take(from, &window[..step.made])?;
-            used += step.used;
-            self.is_over = step.is_end;
-            if used == bytes.len() && step.made < window.len() {
-                break;
-            }
+        if self.is_over {
+            return Ok(());
         }
+        let made = &mut self.made;
+        let (_, is_over) = self.inflate.run(bytes, offset, &mut |at, bytes| {
+            let from = *made;
+            *made += bytes.len() as u64;
+            if *made > total { Err(wrong_length(at, total)) } else { take(from, bytes) }
+        })?;
+        self.is_over = is_over;
         Ok(())
     }
 

@@ -3,14 +3,14 @@
 
 use super::super::deflate::Inflate;
 use super::directory::{ArrayEntry, u16_at};
-use super::{ArrayStream, DEFLATED, FormatError, PayloadSink, STORED};
+use super::{ArrayStream, DEFLATED, FormatError, Gathered, PayloadSink, STORED};
 
 const LOCAL_HEADER_BYTES: usize = 30;
 
 /// Reads a member into an array.
 pub(super) struct MemberStream {
     entry: ArrayEntry,
-    header: Vec<u8>,
+    header: Gathered,
     /// Bytes of name and extra field still to come.
     to_skip: usize,
     packed_left: u64,
@@ -24,7 +24,7 @@ impl MemberStream {
     pub(super) fn new(check_crc: bool) -> Self {
         MemberStream {
             entry: ArrayEntry::default(),
-            header: Vec::with_capacity(LOCAL_HEADER_BYTES),
+            header: Gathered::default(),
             to_skip: 0,
             packed_left: 0,
             crc: check_crc.then(crc32fast::Hasher::new),
@@ -47,7 +47,7 @@ impl MemberStream {
                     self.inflate.get_or_insert_with(Inflate::new).reset();
                 }
                 self.entry = entry;
-                self.header.clear();
+                self.header.begin(LOCAL_HEADER_BYTES);
                 self.to_skip = 0;
                 self.packed_left = packed_bytes;
                 self.crc.iter_mut().for_each(crc32fast::Hasher::reset);
@@ -60,17 +60,17 @@ impl MemberStream {
 
     /// Bytes still to come; before the local header has come, a guess that is too long rather than too short.
     pub(super) fn left(&self, at: u64) -> u64 {
-        if self.header.len() == LOCAL_HEADER_BYTES {
+        if self.header.missing() == 0 {
             return self.to_skip as u64 + self.packed_left;
         }
         // Name and zip64 field are 25 bytes in what numpy writes.
-        let guess = (LOCAL_HEADER_BYTES - self.header.len()) as u64 + 32 + self.packed_left;
+        let guess = self.header.missing() as u64 + 32 + self.packed_left;
         guess.min(self.entry.limit.saturating_sub(at)).max(1)
     }
 
     /// Every byte of the member has come.
     pub(super) fn is_done(&self) -> bool {
-        self.header.len() == LOCAL_HEADER_BYTES && self.to_skip == 0 && self.packed_left == 0
+        self.header.missing() == 0 && self.to_skip == 0 && self.packed_left == 0
     }
 
     /// Take the next bytes of the file, `at` of which is the first; what comes after the member is not looked at.
@@ -85,12 +85,9 @@ impl MemberStream {
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
         let mut rest = bytes;
-        if self.header.len() < LOCAL_HEADER_BYTES {
-            let (now, later) =
-                rest.split_at(rest.len().min(LOCAL_HEADER_BYTES - self.header.len()));
-            self.header.extend_from_slice(now);
-            rest = later;
-            if self.header.len() < LOCAL_HEADER_BYTES {
+        if self.header.missing() > 0 {
+            rest = &rest[self.header.take(rest)..];
+            if self.header.missing() > 0 {
                 return Ok(());
             }
             self.header_done()?;
@@ -115,11 +112,12 @@ impl MemberStream {
     }
 
     fn header_done(&mut self) -> Result<(), FormatError> {
-        if !self.header.starts_with(b"PK\x03\x04") {
+        let header = &self.header.bytes;
+        if !header.starts_with(b"PK\x03\x04") {
             let message = "no zip header where the directory says `x.npy` begins";
             return Err(FormatError::new(self.entry.offset, message));
         }
-        let lengths = [26, 28].map(|at| u16_at(&self.header, at).map_or(0, usize::from));
+        let lengths = [26, 28].map(|at| u16_at(header, at).map_or(0, usize::from));
         self.to_skip = lengths.iter().sum();
         Ok(())
     }
@@ -132,20 +130,14 @@ impl MemberStream {
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
         let Some(inflate) = &mut self.inflate else { return Ok(()) };
-        let mut used = 0;
-        loop {
-            let step = inflate.step(&packed[used..], start + used as u64)?;
-            used += step.used;
-            take(&self.entry, &mut self.crc, &inflate.window[..step.made], array, sink)?;
-            let is_whole = used == packed.len();
-            if step.is_end && !(is_whole && packed.len() as u64 == self.packed_left) {
-                let message = "the deflate stream ends before its member";
-                return Err(FormatError::new(start + used as u64, message));
-            }
-            if step.is_end || (is_whole && step.made < inflate.window.len()) {
-                return Ok(());
-            }
+        let (used, is_end) = inflate.run(packed, start, &mut |_, bytes| {
+            take(&self.entry, &mut self.crc, bytes, array, sink)
+        })?;
+        if is_end && used as u64 != self.packed_left {
+            let message = "the deflate stream ends before its member";
+            return Err(FormatError::new(start + used as u64, message));
         }
+        Ok(())
     }
 
     fn finish(&self, end: u64, array: &ArrayStream) -> Result<(), FormatError> {

@@ -11,8 +11,9 @@ mod cursor;
 #[cfg(test)]
 mod tests;
 
+use super::ahead::Gathered;
 use super::npy_stream::{self, ArrayStream};
-use super::packed::Payload;
+use super::packed::{self, Payload};
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
     cut_off, length_of, npy_header, piece_len,

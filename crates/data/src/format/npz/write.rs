@@ -4,7 +4,7 @@
 use super::super::deflate::DeflateSink;
 use super::{
     Compression, Content, DEFLATED, FileSink, Payload, STORED, SinkError, labels, npy_header,
-    npy_stream,
+    npy_stream, packed,
 };
 use crate::zip::{self, ZipMember, ZipWriter, put16, put32, put64};
 use feedrate_spec::shape::{Encoding, FileShape};
@@ -42,7 +42,10 @@ pub(super) fn archive(
     })?;
     let labels = labels(shape);
     let y = write(member("y.npy", end_of(&x), &labels), &labels, level, sink, |sink, seen| {
-        write_zeros(labels.payload_bytes(), sink, seen)
+        packed::write_made(0, labels.payload_bytes(), sink, &mut |_, space| {
+            space.fill(0);
+            seen(space);
+        })
     })?;
     let (directory, checksums) = directory(&[x, y]);
     let mut written = 0;
@@ -54,23 +57,6 @@ pub(super) fn archive(
         }
     }
     sink.write(0, &directory[written..])
-}
-
-fn write_zeros(
-    len: u64,
-    sink: &mut dyn FileSink,
-    seen: &mut dyn FnMut(&[u8]),
-) -> Result<Payload, SinkError> {
-    let mut left = len;
-    while left > 0 {
-        let space = sink.space(0);
-        let now = (space.len() as u64).min(left) as usize;
-        space[..now].fill(0);
-        seen(&space[..now]);
-        sink.advance(0, now)?;
-        left -= now as u64;
-    }
-    Ok(Payload::Whole)
 }
 
 /// An array of `shape` as a member that is stored.
