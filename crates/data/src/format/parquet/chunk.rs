@@ -31,6 +31,8 @@ pub(super) struct ChunkStream {
     values: PageValues,
     /// Length of the sample that was wanted last.
     found_bytes: Option<u64>,
+    /// The beginning of a header, a length or a page, of which so many bytes are missing at least.
+    begun: Vec<u8>,
     missing: usize,
 }
 
@@ -70,6 +72,7 @@ impl ChunkStream {
         (self.row, self.rows) = (0, group.rows);
         (self.offset, self.left) = (group.start, group.bytes);
         self.state = ChunkState::Header;
+        self.begun.clear();
         self.values.start(column);
         Ok(())
     }
@@ -83,7 +86,6 @@ impl ChunkStream {
     /// Forget the sample before.
     pub(super) fn want(&mut self) {
         self.found_bytes = None;
-        self.missing = 0;
     }
 
     /// Bytes of the wanted sample, once they are known.
@@ -101,27 +103,59 @@ impl ChunkStream {
         matches!(self.state, ChunkState::Held)
     }
 
-    /// Bytes that must follow those it was fed last before it goes on; 0 where it came to its row.
-    pub(super) fn missing(&self) -> usize {
-        self.missing
+    /// Offset in the file of the bytes that are wanted next.
+    pub(super) fn at(&self) -> u64 {
+        self.offset + self.begun.len() as u64
     }
 
-    /// Take the next bytes of the chunk, up to the end of row `row`. How many were taken; the others are to be fed
-    /// again, with [`ChunkStream::missing`] more.
+    /// Take the next bytes of the chunk, up to the end of row `row`.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
         row: u64,
         sink: &mut dyn PayloadSink,
-    ) -> Result<usize, FormatError> {
-        let mut used = 0;
-        self.missing = 0;
-        while !self.is_past(row) && self.missing == 0 {
-            let now = self.step(&bytes[used..], row, sink)?;
-            used += now;
-            self.offset += now as u64;
-            self.left -= now as u64;
+    ) -> Result<(), FormatError> {
+        let mut rest = bytes;
+        while !self.is_past(row) {
+            if self.begun.is_empty() {
+                let used = self.advance(rest, row, sink)?;
+                rest = &rest[used..];
+                if self.missing > 0 {
+                    self.begun.extend_from_slice(rest);
+                    return Ok(());
+                }
+                continue;
+            }
+            let before = self.begun.len();
+            let (more, later) = rest.split_at(self.missing.min(rest.len()));
+            self.begun.extend_from_slice(more);
+            let begun = std::mem::take(&mut self.begun);
+            let used = self.advance(&begun, row, sink)?;
+            self.begun = begun;
+            if used > 0 {
+                // It is whole, and what came behind it was not used.
+                self.begun.clear();
+                rest = &rest[used - before..];
+            } else if later.is_empty() {
+                return Ok(());
+            } else {
+                rest = later;
+            }
         }
+        Ok(())
+    }
+
+    /// Go on by a step: how many of `bytes` it used.
+    fn advance(
+        &mut self,
+        bytes: &[u8],
+        row: u64,
+        sink: &mut dyn PayloadSink,
+    ) -> Result<usize, FormatError> {
+        self.missing = 0;
+        let used = self.step(bytes, row, sink)?;
+        self.offset += used as u64;
+        self.left -= used as u64;
         Ok(used)
     }
 

@@ -52,6 +52,13 @@ pub(super) struct RowGroup {
     pub(super) codec: i64,
 }
 
+impl RowGroup {
+    /// End of its chunk.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.bytes
+    }
+}
+
 impl Footer {
     /// Read a footer that lies at `start` of its file.
     pub(super) fn read(&mut self, bytes: &[u8], start: u64) -> Result<(), FormatError> {

@@ -19,13 +19,14 @@ mod page;
 mod hybrid;
 mod values;
 mod chunk;
-mod cursor;
+mod rows;
 #[cfg(test)]
 mod tests;
 
+use super::ahead::AheadCursor;
 use super::{
-    Content, Cursor, FileSink, Format, FormatError, Need, PayloadSink, SinkError, cut_off,
-    in_words, length_of, packed, piece_len,
+    Content, FileSink, Format, FormatError, PayloadSink, SinkError, cut_off, in_words, packed,
+    shape_of_bytes,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
@@ -70,7 +71,7 @@ pub(super) static FORMAT: Format = Format {
             ..FormatEntry::new(&MEMBER, layout::file_bytes)
         },
         write::file,
-        |options| Box::new(cursor::ParquetCursor::new(options.piece_bytes)),
+        |options| Box::new(AheadCursor::new(options.piece_bytes, rows::RowFinder::default())),
     )
 };
 
