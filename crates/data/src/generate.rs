@@ -9,7 +9,7 @@ pub use crate::walk::{FileShare, Watch};
 use crate::content::Content;
 use crate::error::DatasetError;
 use crate::manifest::{MadeOn, Manifest, State};
-use crate::names::{FileNames, OwnFiles, first_stranger};
+use crate::names::{FileNames, OwnFiles, first_in};
 use crate::removal;
 use crate::sink::{CompareSink, Extent, FirstDifference, WriteSink};
 use crate::storage::{NameKind, Storage};
@@ -111,7 +111,7 @@ impl<'g> Generation<'g> {
     pub fn look(&self) -> Result<Begun, DatasetError> {
         match Manifest::read(self.storage)? {
             // Nothing of ours can lie there.
-            None => match first_stranger(self.storage, &self.names.folders(), |_| false)? {
+            None => match first_in(self.storage, &self.names.folders())? {
                 Some(path) => Err(DatasetError::Strangers { path }),
                 None => Ok(Begun::Now),
             },

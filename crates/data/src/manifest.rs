@@ -3,7 +3,7 @@
 
 use crate::error::DatasetError;
 use crate::format::{self, Format};
-use crate::storage::Storage;
+use crate::storage::{Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
@@ -174,11 +174,7 @@ impl Manifest {
         if bytes > BYTES_MAX {
             return Err(broken(format!("it has {bytes} bytes, more than {BYTES_MAX}")));
         }
-        let file = storage.open(FILE_NAME)?;
-        let mut text = vec![0; bytes as usize];
-        let came = storage.read_at(&file, 0, &mut text);
-        storage.close(file);
-        text.truncate(came?);
+        let text = read_file(storage, FILE_NAME, bytes)?;
         let value: Value =
             serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
         // Others have files of this name too.
@@ -206,11 +202,7 @@ impl Manifest {
         let mut text =
             serde_json::to_string_pretty(self).map_err(|error| broken(error.to_string()))?;
         text.push('\n');
-        let mut file = storage.create(FILE_NAME)?;
-        file.write(text.as_bytes())?;
-        file.sync()?;
-        file.commit()?;
-        Ok(())
+        Ok(write_file(storage, FILE_NAME, text.as_bytes())?)
     }
 
     /// One line for each setting in which the dataset and `plan` differ; none if it can be read for it. A whole dataset of
@@ -239,6 +231,32 @@ impl Manifest {
         (held != made)
             .then(|| format!("content_version: dataset has {held}, this feedrate makes {made}"))
     }
+}
+
+/// The first `bytes` bytes of a file.
+pub(crate) fn read_file(
+    storage: &dyn Storage,
+    path: &str,
+    bytes: u64,
+) -> Result<Vec<u8>, StorageError> {
+    let file = storage.open(path)?;
+    let mut text = vec![0; bytes as usize];
+    let came = storage.read_at(&file, 0, &mut text);
+    storage.close(file);
+    text.truncate(came?);
+    Ok(text)
+}
+
+/// Write a file durably, in place of the one that is there.
+pub(crate) fn write_file(
+    storage: &dyn Storage,
+    path: &str,
+    text: &[u8],
+) -> Result<(), StorageError> {
+    let mut file = storage.create(path)?;
+    file.write(text)?;
+    file.sync()?;
+    file.commit()
 }
 
 fn version(plan: &DatasetPlan) -> u32 {

@@ -173,16 +173,14 @@ impl OwnFiles for FileNames<'_> {
     }
 }
 
-/// A file in `folders` that is not `own`.
-pub(crate) fn first_stranger(
+/// A file in one of `folders`.
+pub(crate) fn first_in(
     storage: &dyn Storage,
     folders: &[String],
-    own: impl Fn(&str) -> bool,
 ) -> Result<Option<String>, StorageError> {
     for folder in folders {
-        let paths = storage.list(folder)?.into_iter().map(|name| format!("{folder}/{name}"));
-        let mut strangers = paths.filter(|path| !folders.contains(path) && !own(path));
-        if let Some(path) = strangers.next() {
+        let mut paths = storage.list(folder)?.into_iter().map(|name| join(folder, &name));
+        if let Some(path) = paths.find(|path| !folders.contains(path)) {
             return Ok(Some(path));
         }
     }

@@ -8,7 +8,6 @@ use crate::names::{FileNames, OwnFileVisit, OwnFiles, closed, join, lies_in};
 use crate::storage::{self, NameKind, Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Files of others that are named.
@@ -307,10 +306,6 @@ impl OwnFiles for MadeFiles<'_> {
     }
 }
 
-fn is_full(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-}
-
 /// The manifest, which says that they are ours, goes last.
 fn remove_made(own: &MadeFiles, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
     let removing = own.manifest.removing || own.manifest.state == State::Complete;
@@ -318,7 +313,7 @@ fn remove_made(own: &MadeFiles, storage: &dyn Storage) -> Result<OwnFound, Datas
     let mut first = OwnFound::default();
     match generating.write(storage) {
         // A full device has room for it once a file is gone; that one is missing is seen.
-        Err(DatasetError::Storage(error)) if is_full(error.source.kind()) => {
+        Err(DatasetError::Storage(error)) if error.is_full() => {
             go_through(own, storage, &mut |path| {
                 if first.files > 0 {
                     return Ok(());

@@ -3,7 +3,6 @@
 use crate::error::DatasetError;
 use crate::storage::StorageError;
 use feedrate_spec::{escape, units};
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// The reason why a dataset is not copied.
@@ -69,7 +68,7 @@ impl StageError {
     /// Advice, where the reason is a common one.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            StageError::Storage(error) if is_full(error) => {
+            StageError::Storage(error) if error.is_full() => {
                 "free space there, point `reader.stage` at another folder, or use `reader.stage_when=first_read`"
             }
             StageError::Storage(error) => return error.hint(),
@@ -90,8 +89,4 @@ impl StageError {
             StageError::Changed { .. } => "let nobody write to the dataset while it is used",
         })
     }
-}
-
-pub(super) fn is_full(error: &StorageError) -> bool {
-    matches!(error.source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }

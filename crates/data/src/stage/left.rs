@@ -15,7 +15,7 @@ impl Stage {
     /// The storage refused.
     pub fn left_in(folder: &Path) -> Result<Option<Self>, StageError> {
         let storage: Arc<dyn Storage> = Arc::from(storage::open("file", folder)?);
-        let Some(manifest) = StageManifest::read(&*storage, folder)? else { return Ok(None) };
+        let Some(manifest) = StageManifest::read(&*storage)? else { return Ok(None) };
         let plan = manifest.settings.filter(|settings| refusal(settings).is_none());
         let Some(plan) = plan else { return Ok(None) };
         let (layout, folder) = (Layout::new(&plan), folder.to_path_buf());

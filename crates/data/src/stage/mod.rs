@@ -13,10 +13,9 @@ pub use error::StageError;
 
 use self::claims::{COUNTER, Claim, READERS};
 use self::copies::Copies;
-use self::error::is_full;
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
-use crate::manifest::{BYTES_MAX, FileRun, Manifest, fnv1a_128};
+use crate::manifest::{BYTES_MAX, FileRun, Manifest, fnv1a_128, read_file, write_file};
 use crate::names::{FileNames, OwnFiles};
 use crate::piece::Piece;
 use crate::removal::{OwnFound, look_at, remove_files};
@@ -359,7 +358,7 @@ impl Stage {
         match self.copy_file(original, path, &mut buffer, &|_bytes| stop.load(Relaxed)) {
             Ok(Some(bytes)) => Ok(FirstRead::Copied(bytes)),
             Ok(None) => Ok(FirstRead::Stopped),
-            Err(StageError::Storage(error)) if is_full(&error) => Ok(FirstRead::NoRoom),
+            Err(StageError::Storage(error)) if error.is_full() => Ok(FirstRead::NoRoom),
             Err(error) => Err(error),
         }
     }
@@ -444,8 +443,8 @@ impl Stage {
         Ok(Copies { names: self.names()?, files, stage: self })
     }
 
-    fn manifest(&self) -> Result<Option<StageManifest>, StageError> {
-        StageManifest::read(&*self.storage, &self.folder)
+    fn manifest(&self) -> Result<Option<StageManifest>, StorageError> {
+        StageManifest::read(&*self.storage)
     }
 
     fn write_manifest(&self, survey: &Survey, boot_id: Option<String>) -> Result<(), StageError> {
@@ -459,10 +458,7 @@ impl Stage {
         };
         let text = serde_json::to_vec(&manifest);
         let text = text.map_err(|error| self.error("write", io::Error::other(error)))?;
-        let mut file = self.storage.create(MANIFEST_FILE)?;
-        file.write(&text)?;
-        file.sync()?;
-        Ok(file.commit()?)
+        Ok(write_file(&*self.storage, MANIFEST_FILE, &text)?)
     }
 
     fn error(&self, action: &'static str, error: io::Error) -> StorageError {
@@ -472,14 +468,10 @@ impl Stage {
 
 impl StageManifest {
     /// `None` where there is none of ours that can be read.
-    fn read(storage: &dyn Storage, folder: &Path) -> Result<Option<Self>, StageError> {
+    fn read(storage: &dyn Storage) -> Result<Option<Self>, StorageError> {
         // A pipe has no length, and would be waited for.
-        match storage.stat(MANIFEST_FILE)? {
-            Some(1..=BYTES_MAX) => {}
-            _ => return Ok(None),
-        }
-        let path = folder.join(MANIFEST_FILE);
-        let text = std::fs::read(&path).map_err(|error| StorageError::new("read", path, error))?;
+        let Some(bytes @ 1..=BYTES_MAX) = storage.stat(MANIFEST_FILE)? else { return Ok(None) };
+        let text = read_file(storage, MANIFEST_FILE, bytes)?;
         let read = serde_json::from_slice(&text).ok();
         Ok(read.filter(|manifest: &StageManifest| manifest.feedrate_stage == VERSION))
     }

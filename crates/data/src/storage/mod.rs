@@ -321,6 +321,12 @@ impl StorageError {
         StorageError { action, path: path.as_ref().to_path_buf(), source: source.into() }
     }
 
+    /// Whether the device has no room, or the user may have no more of it.
+    pub fn is_full(&self) -> bool {
+        let kinds = [std::io::ErrorKind::StorageFull, std::io::ErrorKind::QuotaExceeded];
+        kinds.contains(&self.source.kind())
+    }
+
     /// Advice, where the reason is a common one.
     pub fn hint(&self) -> Option<&'static str> {
         if self.source.raw_os_error() == Some(libc::EMFILE) {
