@@ -10,7 +10,7 @@
 //! find it.
 
 use feedrate_spec::plan::DatasetPlan;
-use feedrate_spec::plan::seeds::{content_of_file, scatter};
+use feedrate_spec::plan::seeds::{content_of_file, seed_of_part};
 use feedrate_spec::shape::{Element, Redundancy};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -71,7 +71,7 @@ impl Content {
 
     fn stream(&self, sample: u64, element: Element) -> Stream {
         Stream {
-            key: scatter(self.file_key ^ sample),
+            key: seed_of_part(self.file_key, sample),
             pool_key: content_of_file(self.seed, POOL_FILE),
             redundancy: self.redundancy,
             mask: mask(element),
@@ -156,8 +156,10 @@ impl Stream {
     /// Blocks of equal keys are equal.
     fn block_key(&self, block: u64) -> u64 {
         match self.copied(block / STRETCH_BLOCKS) {
-            Some(stretch) => scatter(scatter(self.pool_key ^ stretch) ^ (block % STRETCH_BLOCKS)),
-            None => scatter(self.key ^ block),
+            Some(stretch) => {
+                seed_of_part(seed_of_part(self.pool_key, stretch), block % STRETCH_BLOCKS)
+            }
+            None => seed_of_part(self.key, block),
         }
     }
 

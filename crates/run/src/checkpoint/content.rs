@@ -2,11 +2,9 @@
 //! file's name, so that no two checkpoints are alike, and each can be made again and compared; or ones. Shared by the sinks.
 
 use feedrate_data::content::Content;
-use feedrate_spec::plan::seeds::scatter;
+use feedrate_spec::plan::seeds::content_of_checkpoint;
 use feedrate_spec::plan::state::{StateType, Tensor};
 use feedrate_spec::shape::Element;
-
-const SEED: u64 = 10;
 
 /// Makes the tensors of one file.
 pub(super) struct StateContent {
@@ -17,7 +15,7 @@ pub(super) struct StateContent {
 impl StateContent {
     /// The content of `file` in the checkpoint of `epoch` and `step`.
     pub(super) fn random(epoch: u32, step: u64, file: &str) -> Self {
-        let mut content = Content::new(scatter(scatter(SEED ^ u64::from(epoch)) ^ step));
+        let mut content = Content::new(content_of_checkpoint(epoch, step));
         content.start(u64::from(crc32fast::hash(file.as_bytes())));
         StateContent { random: Some(content) }
     }

@@ -1,13 +1,26 @@
 //! Seeds of content. Those of orders are in `order.rs`.
 
+const CHECKPOINT_SEED: u64 = 10;
+
 /// Seed of the content of file `file` in a dataset of `content_seed`.
 pub fn content_of_file(content_seed: u64, file: u64) -> u64 {
-    scatter(scatter(content_seed) ^ file)
+    seed_of_part(scatter(content_seed), file)
+}
+
+/// Seed of the content of a checkpoint's files.
+pub fn content_of_checkpoint(epoch: u32, step: u64) -> u64 {
+    seed_of_part(seed_of_part(CHECKPOINT_SEED, epoch.into()), step)
+}
+
+/// Seed of one part of what `seed` is for: a sample of a file, a block of a sample.
+#[inline]
+pub fn seed_of_part(seed: u64, part: u64) -> u64 {
+    scatter(seed ^ part)
 }
 
 /// One step of SplitMix64 (Steele, Lea, Flood 2014): a bijection that scatters neighbouring numbers.
 #[inline]
-pub fn scatter(x: u64) -> u64 {
+pub(super) fn scatter(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
