@@ -352,56 +352,74 @@ mod tests {
         "complete",
     ];
 
+    /// The object at `place` has these keys, and no others but of metrics, which their rows promise.
+    #[track_caller]
+    fn check_keys(summary: &serde_json::Value, place: &str, promised: &[&str]) {
+        let object =
+            place.split('.').filter(|key| !key.is_empty()).fold(summary, |at, key| &at[key]);
+        let mut found = keys(object);
+        found.retain(|key| {
+            let path = if place.is_empty() { key.to_string() } else { format!("{place}.{key}") };
+            promised.contains(key) || METRICS.iter().all(|metric| metric.path != path)
+        });
+        assert_eq!(found, promised, "{place}");
+    }
+
     #[test]
     fn the_object_has_the_promised_keys() {
-        let value =
-            serde_json::to_value(Summary::new(&simple(&[(10, 5, 1, 100), (20, 5, 0, 100)])))
-                .unwrap();
-        assert_eq!(keys(&value), TOP);
-        assert_eq!(
-            keys(&value["au"]),
-            ["all_steps_percent", "windowed_percent", "sustained_percent", "sustained_needs_steps"]
-        );
-        assert_eq!(
-            keys(&value["throughput"]),
-            [
-                "samples_per_second",
-                "delivered_bytes_per_second",
-                "nominal_bytes_per_second",
-                "device_bytes_per_second"
-            ]
-        );
-        assert_eq!(keys(&value["throughput"]["samples_per_second"]), ["windowed", "whole"]);
-        assert_eq!(keys(&value["time"]), ["load_s", "compute_s", "barrier_s"]);
-        assert_eq!(
-            keys(&value["stall"]),
-            ["percent", "open_s", "read_s", "decode_s", "client_s", "queue_s", "skew_s"]
-        );
-        assert_eq!(keys(&value["bytes"]), ["logical", "device"]);
-        assert_eq!(
-            keys(&value["access"]),
-            [
-                "sequential_share",
-                "consecutive_share",
-                "read_amplification",
-                "files",
-                "io_time_percent",
-                "mean_in_flight",
-                "unique_bytes",
-                "overlap_share",
-                "reads",
-                "opens",
-                "preparation_opens",
-                "request_bytes",
-                "bytes_per_second_by_size",
-                "files_by_ranks"
-            ]
-        );
-        assert_eq!(
-            keys(&value["latency"]["read"]),
-            ["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "max_s"]
-        );
-        assert_eq!(keys(&value["verdict"]), ["name", "evidence"]);
+        let summary = Summary::new(&simple(&[(10, 5, 1, 100), (20, 5, 0, 100)]));
+        let value = serde_json::to_value(summary).unwrap();
+        for (place, promised) in [
+            ("", &TOP[..]),
+            (
+                "au",
+                &[
+                    "all_steps_percent",
+                    "windowed_percent",
+                    "sustained_percent",
+                    "sustained_needs_steps",
+                ],
+            ),
+            (
+                "throughput",
+                &[
+                    "samples_per_second",
+                    "delivered_bytes_per_second",
+                    "nominal_bytes_per_second",
+                    "device_bytes_per_second",
+                ],
+            ),
+            ("throughput.samples_per_second", &["windowed", "whole"]),
+            ("time", &["load_s", "compute_s", "barrier_s"]),
+            (
+                "stall",
+                &["percent", "open_s", "read_s", "decode_s", "client_s", "queue_s", "skew_s"],
+            ),
+            ("bytes", &["logical", "device"]),
+            (
+                "access",
+                &[
+                    "sequential_share",
+                    "consecutive_share",
+                    "read_amplification",
+                    "files",
+                    "io_time_percent",
+                    "mean_in_flight",
+                    "unique_bytes",
+                    "overlap_share",
+                    "reads",
+                    "opens",
+                    "preparation_opens",
+                    "request_bytes",
+                    "bytes_per_second_by_size",
+                    "files_by_ranks",
+                ],
+            ),
+            ("latency.read", &["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "max_s"]),
+            ("verdict", &["name", "evidence"]),
+        ] {
+            check_keys(&value, place, promised);
+        }
         assert_eq!(keys(&value["doubts"][0]), ["name", "severity", "evidence", "advice", "facts"]);
         assert_eq!(value["per_epoch"][0]["epoch"], 1);
     }

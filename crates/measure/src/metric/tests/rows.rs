@@ -23,7 +23,8 @@ fn every_row_is_complete() {
         assert!(!text.is_empty() && !text.ends_with('.') && !text.contains("  "), "{name}");
         assert!(!metric.title.is_empty() && !metric.basis.is_empty(), "{name}");
         let sources = ["feedrate", "DLIO", "proc(5)", "Darshan"];
-        assert!(sources.iter().any(|source| metric.source.contains(source)), "{name}");
+        let source = metric.source;
+        assert!(sources.iter().any(|one| source.contains(one)), "{name}: one of {sources:?}");
     }
 }
 
