@@ -32,7 +32,8 @@ pub(crate) fn percentage(text: &str) -> Result<f64, String> {
             Err(format!("it is in percent: write `{}`", 100.0 * share))
         }
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("utilisations lie between 0 and 100".into()),
+        Ok(_) => Err("utilisations lie between 0 and 100".into()),
+        Err(_) => Err("it is no number".into()),
     }
 }
 
@@ -192,7 +193,7 @@ mod tests {
             ("900", "between 0 and 100"),
             ("-1", "between 0 and 100"),
             ("NaN", "between 0 and 100"),
-            ("", "between 0 and 100"),
+            ("", "no number"),
             ("0.5", "write `50`"),
             ("1.0", "write `100`"),
         ] {

@@ -4,6 +4,9 @@ use feedrate_spec::units;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+/// Whole numbers from here on are not all numbers of 64 bits.
+const EXACT_BELOW: f64 = (1u64 << 53) as f64;
+
 /// A dash, where nothing is known.
 pub(crate) const UNKNOWN: &str = "–";
 
@@ -43,10 +46,11 @@ pub fn with_ends(middle: f64, ends: Option<(f64, f64)>, text: impl Fn(f64) -> St
 /// A level of a setting as people write it.
 pub(super) fn level(key: &str, level: &str) -> String {
     match level.parse::<f64>() {
+        Ok(value) if !value.is_finite() => level.into(),
         Ok(value) if key.ends_with("bytes_per_second") => units::bytes_per_second(value),
         Ok(value) if key.ends_with("bytes") => units::bytes(value as u64),
-        Ok(value) => value.to_string(),
-        Err(_) => level.into(),
+        Ok(value) if value.abs() < EXACT_BELOW => value.to_string(),
+        _ => level.into(),
     }
 }
 
@@ -89,6 +93,8 @@ mod tests {
             ("storage.throttle_bytes_per_second", "4e8", "400 MB/s"),
             ("reader.read_threads", "8", "8"),
             ("dataset.format", "npz", "npz"),
+            ("train.seed", "9007199254740993", "9007199254740993"),
+            ("dataset.record_length_bytes", "nan", "nan"),
         ] {
             assert_eq!(level(key, of), expected);
         }

@@ -160,6 +160,13 @@ mod tests {
     }
 
     #[test]
+    fn levels_are_in_the_order_of_numbers() {
+        let mut levels = ["npz", "16", "hdf5", "2", "1.5"];
+        levels.sort_by(|a, b| by_number(a, b));
+        assert_eq!(levels, ["1.5", "2", "16", "npz", "hdf5"]);
+    }
+
+    #[test]
     fn a_setting_of_the_study_stays_its_own() {
         let setting = Setting::parse("study.cache=cold").unwrap();
         assert_eq!(setting, Setting::new("study.cache", "cold"));

@@ -226,13 +226,21 @@ fn what_only_some_places_may_do_is_found_elsewhere() {
         ),
         ("crates/run/src/x.rs", "static A: AtomicU64 = B;\n", Some("keeps global state")),
         ("crates/run/src/x.rs", "static A: [u64; 2] = B;\n", None),
+        ("crates/run/src/x.rs", "static mut A: u64 = 1;\n", Some("keeps global state")),
+        ("crates/run/src/x.rs", "thread_local! {}\n", Some("keeps global state")),
+        ("crates/data/src/x.rs", "fn f() { clock.now_ns(); }\n", None),
+        ("crates/data/src/x.rs", "fn f() { SystemTime::now(); }\n", Some("asks for the time")),
+        ("crates/engine/src/x.rs", "use std::thread;\n", Some("touches the machine")),
+        ("crates/spec/src/x.rs", "use std::process::Command;\n", Some("touches the machine")),
         ("crates/engine/src/x.rs", "use std::fs::File;\n", Some("touches the machine")),
         ("crates/engine/src/x.rs", "use std::fmt;\n", None),
     ] {
         let repo = Repo::planted(&[(path, source)]);
         let found = (idioms::ONLY_SOME_PLACES_MAY.find)(&repo);
-        let told = found.first().and_then(|found| found.what.split(':').next());
-        assert_eq!(told, expected, "{path}: {source}");
+        let told =
+            found.iter().map(|one| (one.path.as_str(), one.line, one.what.split(':').next()));
+        let expected: Vec<_> = expected.into_iter().map(|what| (path, 1, Some(what))).collect();
+        assert_eq!(told.collect::<Vec<_>>(), expected, "{source}");
     }
 }
 

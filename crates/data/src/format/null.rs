@@ -1,11 +1,10 @@
 //! `null`: no files and no headers. A sample is as many bytes as the plan says, from wherever the storage takes
 //! them; for measuring loaders and storages of known cost.
 
-use super::ahead::WantedSample;
-use super::located::{LocatedCursor, Locator, Lookup};
 use super::payload_range::PayloadRange;
-use super::{Format, FormatError};
+use super::{Cursor, Format, FormatError, Need, PayloadSink};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::shape::FileShape;
 
 static MEMBER: Member = Member {
     name: "null",
@@ -16,24 +15,36 @@ static MEMBER: Member = Member {
 pub(super) static FORMAT: Format = Format::new(
     FormatEntry::new(&MEMBER, |_, _| 0),
     |_, _, _, _| Ok(()),
-    |options| Box::new(LocatedCursor::<Endless>::new(options.piece_bytes)),
+    |options| {
+        let (piece_bytes, payload) = (options.piece_bytes, PayloadRange::default());
+        Box::new(NullCursor { piece_bytes, start: 0, payload })
+    },
 );
 
-/// Samples lie one after another in a file without end.
-#[derive(Default)]
-struct Endless;
+struct NullCursor {
+    piece_bytes: usize,
+    start: u64,
+    payload: PayloadRange,
+}
 
-impl Locator for Endless {
+impl Cursor for NullCursor {
     /// Without a plan nobody knows how long a sample is: it is empty.
-    fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError> {
-        let bytes = wanted.expected.map_or(0, |shape| shape.sample_bytes());
-        let start = wanted.sample.saturating_mul(bytes).min(u64::MAX - bytes);
-        Ok(Lookup::Found { payload: PayloadRange::new(start, bytes), shape: None })
+    fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
+        let bytes = expected.map_or(0, FileShape::sample_bytes);
+        self.start = sample.saturating_mul(bytes);
+        self.payload = PayloadRange::new(0, bytes);
     }
 
-    fn learn(&mut self, _wanted: &WantedSample, _bytes: &mut Vec<u8>) -> Result<(), FormatError> {
-        Ok(())
+    fn need(&mut self) -> Result<Need, FormatError> {
+        Ok(match self.payload.need(0, self.piece_bytes) {
+            Need::Bytes { part, offset, len } => {
+                Need::Bytes { part, offset: self.start.saturating_add(offset), len }
+            }
+            need => need,
+        })
     }
 
-    fn forget(&mut self) {}
+    fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        self.payload.feed(bytes, sink)
+    }
 }

@@ -372,6 +372,12 @@ mod tests {
     }
 
     #[test]
+    fn commands_that_run_alone_are_commands() {
+        let program = Arguments::program(HelpLength::Whole);
+        assert!(LONE.iter().all(|name| program.find_subcommand(name).is_some()));
+    }
+
+    #[test]
     fn every_example_is_a_command_that_is_understood() {
         let mut all = Vec::new();
         shown(&Arguments::program(HelpLength::Whole), "feedrate", &mut all);

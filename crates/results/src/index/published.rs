@@ -1,7 +1,7 @@
 //! Tables of results as they are published: the study's CSV (`Model, Parameter, Value, Procs, AU (%), I/O (MB/s)`) and MLPerf Storage's summary (for each
 //! workload `# Accel` and `Read B/W (GiB/s)`). A row is checked against runs; one that none backs is named. Text in, text out.
 
-use crate::cells::{fields, is_remark, lines};
+use crate::cells::{cells, is_remark, lines};
 use crate::import::LeftOut;
 use crate::run::Run;
 use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED};
@@ -89,12 +89,21 @@ fn claims_of(text: &str) -> Option<Vec<Claim>> {
     let lines = lines(text);
     let mut rows = lines.iter().filter(|line| !is_remark(line.text));
     let (heading, read) = rows.find_map(|line| {
-        let heading = fields(line.text.trim_start_matches('\u{feff}'))?;
+        let heading = fields(line.text.trim_start_matches('\u{feff}'));
         let read = form_of(&heading)?;
         Some((heading, read))
     })?;
-    let rows = rows.filter_map(|line| Some((line.number, fields(line.text)?)));
-    Some(rows.flat_map(|(number, row)| read(number, &heading, &row)).collect())
+    Some(rows.flat_map(|line| read(line.number, &heading, &fields(line.text))).collect())
+}
+
+/// Contents of the cells of a line that anybody wrote: blanks around quotes and ends of line within them are left to it.
+fn fields(line: &str) -> Vec<String> {
+    let contents = cells(line).into_iter().map(|range| {
+        let cell = line[range].trim();
+        let quoted = cell.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        quoted.map_or_else(|| cell.into(), |inner| inner.replace("\"\"", "\""))
+    });
+    contents.collect()
 }
 
 type ReadRow = fn(usize, &[String], &[String]) -> Vec<Claim>;
@@ -242,6 +251,14 @@ mod tests {
         for (found, expected) in found.iter().zip(expected) {
             assert!(found.starts_with(expected), "{found}: {expected}");
         }
+    }
+
+    #[test]
+    fn tables_that_people_wrote_by_hand_are_checked_too() {
+        check(
+            "\"Model\", \"Procs\", \"AU (%)\",Remark\n{workload}, 4, \"99.9\",\"two\nlines\"\n",
+            &["line 2: "],
+        );
     }
 
     #[test]

@@ -232,7 +232,7 @@ keys! {
         model_parallelism_pipeline: u32 = Count32, "model.parallelism.pipeline", "1", "ranks", Effect::Now, "Pipeline parallelism.";
         model_parallelism_data: Option<u64> = OptionalCount, "model.parallelism.data", "-1", "ranks", Effect::Now,
             "Data parallelism; needed in checkpoint mode `subset` only.";
-        model_parallelism_zero_stage: u32 = ZeroStage, "model.parallelism.zero_stage", "0", "", Effect::Now, "ZeRO stage, 0 to 3.";
+        model_parallelism_zero_stage: u32 = ZeroStage, "model.parallelism.zero_stage", "0", "", Effect::Now, "ZeRO stage.";
         model_transformer_vocab_size: u64 = Count, "model.transformer.vocab_size", "32000", "", Effect::Now, "Words of the vocabulary.";
         model_transformer_hidden_size: u64 = Count, "model.transformer.hidden_size", "2048", "", Effect::Now, "Width of the model.";
         model_transformer_ffn_hidden_size: u64 = Count, "model.transformer.ffn_hidden_size", "8192", "", Effect::Now,
@@ -259,7 +259,7 @@ keys! {
         dataset_enable_chunking: bool = Flag, "dataset.enable_chunking", "false", "", UNUSED, "Chunked HDF5 files.";
         dataset_chunk_size: u64 = WholeBytes, "dataset.chunk_size", "0", "bytes", UNUSED, "Size of HDF5 chunks.";
         dataset_compression: Compression = CompressionKind, "dataset.compression", "none", "", Effect::Now, "Compression inside the files.";
-        dataset_compression_level: u32 = CompressionLevel, "dataset.compression_level", "4", "", Effect::Now, "Level of the compression, 0 to 9.";
+        dataset_compression_level: u32 = CompressionLevel, "dataset.compression_level", "4", "", Effect::Now, "Level of the compression.";
         dataset_file_prefix: String = Text, "dataset.file_prefix", "img", "", Effect::Now, "Start of every file's name.";
         dataset_format: String = FormatName, "dataset.format", "tfrecord", "", Effect::Now, "File format; `feedrate list` names those that are built.";
         dataset_keep_files: bool = Flag, "dataset.keep_files", "true", "", not_yet("deleting a dataset after the run"),

@@ -184,9 +184,9 @@ kinds! {
     Count: "whole number" => u64, |node| in_range(node, whole(node)?);
     Count32: "whole number" => u32, |node| in_range(node, whole(node)?);
     OptionalCount: "whole number or -1" => Option<u64>, |node| unless_minus_one::<Count>(node);
-    OptionalPositive: "whole number from 1, or -1" => Option<u64>, |node| unless_minus_one::<Positive>(node);
-    OptionalPositive32: "whole number from 1, or null" => Option<u32>, |node| optional::<Positive32>(node);
-    OptionalCheckpoints: "whole number from 0 to 100000, or -1" => Option<u64>, |node| unless_minus_one::<Checkpoints>(node);
+    OptionalPositive: "whole number from 1, or -1" => Option<u64>, |node| unless_minus_one::<Positive>(node).map_err(|problem| within_these(problem, Self::NAME));
+    OptionalPositive32: "whole number from 1, or null" => Option<u32>, |node| optional::<Positive32>(node).map_err(|problem| within_these(problem, Self::NAME));
+    OptionalCheckpoints: "whole number from 0 to 100000, or -1" => Option<u64>, |node| unless_minus_one::<Checkpoints>(node).map_err(|problem| within_these(problem, Self::NAME));
     OptionalCount32: "whole number or null" => Option<u32>, |node| optional::<Count32>(node);
     Number: "number" => f64, |node| number(node);
     OptionalNumber: "number or -1" => Option<f64>, |node| match scalar_of(node, "a number")?.1 {
@@ -299,6 +299,11 @@ fn optional<K: ValueKind>(node: &Node) -> Result<Option<K::Value>, Problem> {
 
 fn unless_minus_one<K: ValueKind>(node: &Node) -> Result<Option<K::Value>, Problem> {
     if node.is_null() || whole(node)? == -1 { Ok(None) } else { K::parse(node).map(Some) }
+}
+
+/// With a hint at the values that the kind has beside numbers.
+fn within_these(problem: Problem, expected: &str) -> Problem {
+    problem.hint(format!("give a {expected}"))
 }
 
 fn flag(node: &Node) -> Result<bool, Problem> {

@@ -199,6 +199,8 @@ impl ChunkStream {
             let message = format!("the column chunk ends after {row} of {rows} rows");
             return Err(self.error(message));
         }
+        // Where chunks overlap, more than this one may have been read.
+        let bytes = &bytes[..self.left.min(bytes.len() as u64) as usize];
         match PageHeader::read(bytes) {
             Ok((header, len)) => {
                 let page = self.page(&header, self.left - len as u64);

@@ -2,6 +2,8 @@
 
 use super::super::tests::{encoded_as, options, read, read_with, shape};
 use super::super::{Need, find};
+use super::chunk::ChunkStream;
+use super::footer::{RowGroup, SampleColumn};
 use super::*;
 
 /// Seven rows in row groups of four, with a column of int32 before: pyarrow 26, `write_table`. Those with nulls have
@@ -250,6 +252,18 @@ fn the_longest_footer_can_be_read() {
     let shape = shape(&[size / GROUPS_MAX], Element::Uint8, GROUPS_MAX);
     let bytes = layout::file_bytes(&shape, &groups_of(1));
     assert!(bytes - shape.payload_bytes() < FOOTER_BYTES_MAX + GROUPS_MAX * 100);
+}
+
+/// Where row groups overlap, a piece that was read for one may reach beyond the next.
+#[test]
+fn a_chunk_ends_before_bytes_that_were_read_beyond_it() {
+    let parts = encoded_as(parquet(), &shape(&[8], Element::Uint8, 4), &groups_of(4), 5000);
+    let start = MAGIC.len();
+    let group = RowGroup { start: start as u64, rows: 4, bytes: 3, ..RowGroup::default() };
+    let mut stream = ChunkStream::default();
+    stream.start(SampleColumn::default(), &group, None).unwrap();
+    let error = stream.feed(&parts[0][start..], 0, &mut Vec::new()).unwrap_err();
+    assert_eq!(error.message, "the column chunk ends within the header of a page");
 }
 
 #[test]

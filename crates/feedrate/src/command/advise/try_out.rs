@@ -139,8 +139,9 @@ impl TryOut<'_> {
         };
         let overrides = both.map(|place| trials.at(place).change.clone()).concat();
         let both_together = self.candidate(COMBINATION, &overrides, trials);
-        let is_short = trials.decide(both[0], &[both_together.place], RUNS_EACH)? || is_short;
+        let place = both_together.place;
         candidates.push(both_together);
+        let is_short = trials.decide(both[0], &[place], RUNS_EACH)? || is_short;
         Ok(trials.decide(BASELINE, &places, RUNS_EACH)? || is_short)
     }
 

@@ -99,6 +99,9 @@ fn word(text: &str) -> Result<String, &'static str> {
 }
 
 fn folder(text: &str) -> Result<PathBuf, &'static str> {
+    if text.is_empty() {
+        return Err("name a folder");
+    }
     if text.contains(['"', '\\', '\n']) {
         return Err("a batch script holds no folder with quotes or backslashes in its name");
     }

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 
 /// Read `ci=2%`.
 pub(super) fn until(text: &str) -> Result<Until, &'static str> {
-    Until::parse(text).map_err(|error| error.hint())
+    const HINT: &str =
+        "`ci=2%` adds runs until half the 95 % interval of the response is 2 % of it";
+    Until::parse(text).ok_or(HINT)
 }
 
 /// Read `5%`.
