@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """This build of feedrate beside an earlier one: prints a table of ratios, exits 1 where it is slower than `--least`.
 
-The two alternate, round by round, on the same files; a ratio (rate of this build by that of the earlier one, of start-up
-the earlier one's time by this one's) is taken within a round, and its median over the rounds is judged.
+The two alternate, round by round, each on files of its own, as the bytes of a format may have changed. A ratio (rate of
+this build by that of the earlier one, of start-up the earlier one's time by this one's) is taken within a round, and its
+median over the rounds is judged.
 """
 
 import argparse
@@ -58,6 +59,7 @@ class Builds:
 
     def __init__(self, earlier, settings):
         self.earlier, self.settings = earlier, settings
+        self.names = {earlier: "earlier", FEEDRATE: "this"}
 
     def compare(self, what, measure, shown=gb):
         """A first turn of each build warms up and does not count."""
@@ -75,37 +77,50 @@ class Builds:
         return ratio_row(what, shown(median(ours)), shown(median(earlier)), ratios, self.least)
 
     def reader(self, name):
-        keys, data = READS[name], self.settings.data / f"before_{name.partition(',')[0]}"
-        harness.generate("format.yaml", data, keys)
-        harness.warm(sorted(path for path in data.rglob("*") if path.is_file()))
+        keys, form = READS[name], name.partition(",")[0]
+        folders = {build: self.settings.data / f"before_{form}" / whose for build, whose in self.names.items()}
+        for build, data in folders.items():
+            harness.FEEDRATE = build
+            harness.generate("format.yaml", data, keys)
+            harness.warm(sorted(path for path in data.rglob("*") if path.is_file()))
         epochs = harness.epochs_for(self.settings.seconds, "format.yaml", keys, data, self.settings.results)
         overrides = [*keys, f"train.epochs={epochs}"]
-        return lambda: harness.feedrate_rate("format.yaml", overrides, data, self.settings.results).bytes_per_second
+
+        def measure():
+            data = folders[harness.FEEDRATE]
+            return harness.feedrate_rate("format.yaml", overrides, data, self.settings.results).bytes_per_second
+
+        return measure
 
     def checkpoint(self, what):
-        folder, data = self.settings.data / "before_checkpoints", self.settings.data / "null"
         writes, reads, direction = (1, 0, "save") if what == "written" else (0, 1, "load")
-        keys = [
-            "workflow.train=false",
-            "workflow.checkpoint=true",
-            f"model.model_size_bytes={CHECKPOINT_BYTES}",
-            f"checkpoint.checkpoint_folder={folder}",
-        ]
-        counts = [f"checkpoint.num_checkpoints_write={writes}", f"checkpoint.num_checkpoints_read={reads}"]
-        first = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=0"]
 
-        def run(counts):
-            return harness.feedrate_run("null.yaml", keys + counts, 1, data, self.settings.results)[0]["checkpoint"]
+        def run(writes, reads):
+            keys = [
+                "workflow.train=false",
+                "workflow.checkpoint=true",
+                f"model.model_size_bytes={CHECKPOINT_BYTES}",
+                f"checkpoint.checkpoint_folder={self.checkpoints()}",
+                f"checkpoint.num_checkpoints_write={writes}",
+                f"checkpoint.num_checkpoints_read={reads}",
+            ]
+            summary, _ = harness.feedrate_run("null.yaml", keys, 1, self.settings.data / "null", self.settings.results)
+            return summary["checkpoint"]
 
         def measure():
             if writes:
-                harness.empty(folder)
-            done = run(counts)[direction]
+                harness.empty(self.checkpoints())
+            done = run(writes, reads)[direction]
             return done["bytes"] / done["duration_s"]
 
-        harness.empty(folder)
-        run(first)
+        for harness.FEEDRATE in self.names:
+            harness.empty(self.checkpoints())
+            run(1, 0)
         return measure
+
+    def checkpoints(self):
+        """The folder of the build that is asked now."""
+        return self.settings.data / "before_checkpoints" / self.names[harness.FEEDRATE]
 
     def start_up(self):
         folder = self.settings.data / "tiny"
