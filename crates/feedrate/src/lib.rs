@@ -37,10 +37,22 @@ mod command;
 use clap::FromArgMatches;
 use command::{Arguments, HelpLength};
 use exit::Exit;
+use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// `feedrate`: can this storage feed these accelerators, and if not, why not and what would help?
-pub fn feedrate() -> ExitCode {
+/// Acts as the program whose name it was started under.
+pub fn main() -> ExitCode {
+    let path = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    match path.file_name().and_then(OsStr::to_str) {
+        Some("dlio_benchmark") => dlio::main(),
+        Some("dlio_benchmark_query") => dlio::query(),
+        Some("dlio_postprocessor") => dlio::postprocessor(),
+        _ => feedrate(),
+    }
+}
+
+fn feedrate() -> ExitCode {
     messages::set_color(cli::color_of(std::env::args_os()));
     let parsed = Arguments::program(HelpLength::asked_by(std::env::args_os())).try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
@@ -67,21 +79,6 @@ fn ended(outcome: anyhow::Result<Exit>) -> Exit {
         messages::print_error(&error);
         exit::code_of(&error)
     })
-}
-
-/// `dlio_benchmark`, in DLIO's place.
-pub fn dlio_benchmark() -> ExitCode {
-    dlio::main()
-}
-
-/// `dlio_benchmark_query`: print one value of a workload.
-pub fn dlio_benchmark_query() -> ExitCode {
-    dlio::query()
-}
-
-/// `dlio_postprocessor`: write the report of a run.
-pub fn dlio_postprocessor() -> ExitCode {
-    dlio::postprocessor()
 }
 
 /// Threads for work that is not measured: as many as there are cores.

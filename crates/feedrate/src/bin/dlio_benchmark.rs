@@ -1,7 +1,9 @@
-//! `dlio_benchmark`: in the place of DLIO's program of that name.
+//! `dlio_benchmark`, in the place of DLIO's program of that name.
+
+mod launcher;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    feedrate::dlio_benchmark()
+    launcher::start_feedrate_as(env!("CARGO_BIN_NAME"))
 }

@@ -1,7 +1,9 @@
-//! `dlio_benchmark_query`: print one value of a workload.
+//! `dlio_benchmark_query`, in the place of DLIO's program of that name.
+
+mod launcher;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    feedrate::dlio_benchmark_query()
+    launcher::start_feedrate_as(env!("CARGO_BIN_NAME"))
 }

@@ -1,7 +1,9 @@
-//! `dlio_postprocessor`: the report of a run, in the place of DLIO's program of that name.
+//! `dlio_postprocessor`, in the place of DLIO's program of that name.
+
+mod launcher;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    feedrate::dlio_postprocessor()
+    launcher::start_feedrate_as(env!("CARGO_BIN_NAME"))
 }
