@@ -11,7 +11,7 @@ mod layout;
 mod modules;
 mod circles;
 mod families;
-mod idioms;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -59,10 +59,7 @@ static CHECKS: &[&Check] = &[
     &families::MEMBERS_APART,
     &families::NAMES_NOT_COMPARED,
     &families::FORMAT_AND_STORAGE_APART,
-    &idioms::ONLY_SOME_PLACES_MAY,
-    &idioms::NO_FILTER_AS_IF,
-    &idioms::NO_TUPLE_PARAMETERS,
-    &idioms::DOCS_BEGIN_PLAINLY,
+    &places::ONLY_SOME_PLACES_MAY,
     &text::FILES_SAY_WHAT_THEY_ARE,
     &text::SHORT_FILES,
     &text::NO_LOOSE_ENDS,

@@ -2,7 +2,7 @@
 
 use super::repo::Repo;
 use super::tokens::{cut_tests, tokens};
-use super::{Check, circles, docs, families, idioms, layout, modules, text, tidy};
+use super::{Check, circles, docs, families, layout, modules, places, text, tidy};
 
 /// The rule finds `expected` (`path:line: what`) in planted files, and nothing else.
 fn finds(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
@@ -175,22 +175,6 @@ fn planted_circles_are_found() {
 }
 
 #[test]
-fn planted_idioms_are_found() {
-    let check = |check: &Check, source: &str, expected: &[usize]| {
-        let repo = Repo::planted(&[("crates/x/src/a.rs", source)]);
-        let lines: Vec<usize> = (check.find)(&repo).iter().map(|finding| finding.line).collect();
-        assert_eq!(lines, expected, "{source}");
-    };
-    check(&idioms::NO_FILTER_AS_IF, "a\n .filter(|_| b)\n .filter(|c| b)\n", &[2]);
-    let source = "fn f((a, b): (A, B)) {}\nfn g(a: A,\n (b, mut c): (B, C)) {}\nfn h(a: (A, B)) {}\n\
-                  list.map(|(a, b): (A, B)| a);\nfn i((a,): A, P { b, c }: P) {}\n";
-    check(&idioms::NO_TUPLE_PARAMETERS, source, &[1, 2]);
-    let source =
-        "//! Of a.\n/// What it is.\n// Why not.\n/// Whatever.\nfn f() {} // Of\n/// A.\n";
-    check(&idioms::DOCS_BEGIN_PLAINLY, source, &[1, 2]);
-}
-
-#[test]
 fn planted_meetings_of_format_and_storage_are_found() {
     finds(
         &families::FORMAT_AND_STORAGE_APART,
@@ -236,7 +220,7 @@ fn what_only_some_places_may_do_is_found_elsewhere() {
         ("crates/engine/src/x.rs", "use std::fmt;\n", None),
     ] {
         let repo = Repo::planted(&[(path, source)]);
-        let found = (idioms::ONLY_SOME_PLACES_MAY.find)(&repo);
+        let found = (places::ONLY_SOME_PLACES_MAY.find)(&repo);
         let told =
             found.iter().map(|one| (one.path.as_str(), one.line, one.what.split(':').next()));
         let expected: Vec<_> = expected.into_iter().map(|what| (path, 1, Some(what))).collect();

@@ -64,12 +64,6 @@ impl RustToken {
     }
 }
 
-/// Lines of docs, without their marks.
-pub(super) fn docs(tokens: &[RustToken]) -> impl Iterator<Item = (usize, &str)> {
-    let docs = (3..tokens.len()).filter(|&i| reads(tokens, i - 3, &["[", "doc", "=", "\""]));
-    docs.map(|i| (tokens[i].line, tokens[i].literal.trim_matches('"').trim_start()))
-}
-
 /// Without items under `#[cfg(test)]` and `#[test]`.
 pub(super) fn cut_tests(tokens: &[RustToken]) -> Vec<RustToken> {
     let mut kept = Vec::with_capacity(tokens.len());
