@@ -6,7 +6,7 @@ use crate::draw::{Drawing, Look, Theme, draw};
 use crate::number::significant;
 use crate::plot::data::Data;
 use crate::plot::{Missing, Needs, PLOTS};
-use crate::report::{NotDrawn, ReportFigure};
+use crate::report::{FigureUse, NotDrawn, ReportFigure};
 use crate::table::ReportTable;
 
 /// Pictures that a page opens with.
@@ -18,8 +18,8 @@ const LEAD: Look = Look { width_in: Some(4.8), font_pt: 9.0, theme: Theme::Light
 /// Height of the tallest of these, as a share of its width.
 const LEAD_ASPECT_MAX: f64 = 0.9;
 
-/// In the order of the plots, and those that the data have not enough for.
-pub(super) fn figures(data: &Data) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
+/// In the order of the plots, and those that the data have not enough for. Drawn only where pictures are shown.
+pub(super) fn figures(data: &Data, figure_use: FigureUse) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
     let (mut found, mut not_drawn): (Vec<(String, Figure)>, Vec<NotDrawn>) = Default::default();
     for plot in PLOTS {
         let name = plot.name.to_string();
@@ -38,14 +38,21 @@ pub(super) fn figures(data: &Data) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
     }
     let (mut figures, mut leads) = (Vec::new(), 0);
     for (name, drawn) in found {
-        let is_lead = leads < LEAD_MAX && aspect(&draw(&drawn, &LEAD)) <= LEAD_ASPECT_MAX;
-        leads += usize::from(is_lead);
-        let look = if is_lead { LEAD } else { Look::default() };
-        let [svg, svg_dark] =
-            [Theme::Light, Theme::Dark].map(|theme| draw(&drawn, &Look { theme, ..look }).svg);
-        let (series, values) = (series(&drawn), values(&drawn));
-        let Figure { title, caption, .. } = drawn;
-        figures.push(ReportFigure { name, title, caption, is_lead, svg, svg_dark, series, values });
+        let mut figure = ReportFigure {
+            name,
+            series: series(&drawn),
+            values: values(&drawn),
+            ..ReportFigure::default()
+        };
+        if figure_use == FigureUse::Pictures {
+            figure.is_lead = leads < LEAD_MAX && aspect(&draw(&drawn, &LEAD)) <= LEAD_ASPECT_MAX;
+            leads += usize::from(figure.is_lead);
+            let look = if figure.is_lead { LEAD } else { Look::default() };
+            [figure.svg, figure.svg_dark] =
+                [Theme::Light, Theme::Dark].map(|theme| draw(&drawn, &Look { theme, ..look }).svg);
+        }
+        (figure.title, figure.caption) = (drawn.title, drawn.caption);
+        figures.push(figure);
     }
     (figures, not_drawn)
 }

@@ -12,7 +12,8 @@ use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::plot::whatif;
 use crate::replan::{NO_CHANGES, ReplanOf};
 use crate::report::{
-    FindingFigure, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt, Source,
+    FigureUse, FindingFigure, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt,
+    Source,
 };
 use crate::told::{recommended, told};
 use crate::words::{self, search};
@@ -41,7 +42,7 @@ use std::path::{Component, Path, PathBuf};
 const DETAILED_MAX: usize = 64;
 
 /// Report on all results below `paths`, each a folder or a study's CSV, read by so many threads. Links to records start from the folder `from`;
-/// without one there are none. What can be planned anew by `replan` is predicted.
+/// without one there are none. What can be planned anew by `replan` is predicted. `figure_use`: what is shown of figures.
 ///
 /// # Errors
 /// There is nothing to report on.
@@ -50,12 +51,17 @@ pub fn of_results(
     from: Option<&Path>,
     threads: usize,
     replan: ReplanOf<'_>,
+    figure_use: FigureUse,
 ) -> Result<Report, RunsError> {
     let options = ReadOptions { threads, records_max: DETAILED_MAX };
     let mut found = FoundRuns::read(paths, &options)?;
     found.data.overview = overview(paths)?;
-    found.data.curves = whatif::curves(&found.data, replan);
-    let (figures, not_drawn) = figures(&found.data);
+    let (figures, not_drawn) = if figure_use == FigureUse::Nothing {
+        (Vec::new(), Vec::new())
+    } else {
+        found.data.curves = whatif::curves(&found.data, replan);
+        figures(&found.data, figure_use)
+    };
     let overview = found.data.overview.clone();
     let mut report = concluded(found, paths, from, replan, Room::Page);
     report.comparison = comparison(paths, threads);

@@ -231,6 +231,17 @@ pub struct Seen {
     pub advice: String,
 }
 
+/// Parts of figures that an output shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureUse {
+    /// None of them.
+    Nothing,
+    /// Their titles, captions and values.
+    Values,
+    /// The pictures too.
+    Pictures,
+}
+
 /// A picture. In its SVG marks of a series carry `data-series`, with the series' name, so that it can be hidden; a `<title>` in a mark
 /// is what is shown when it is pointed at. It has no ids, scripts or styles: they would meet those of the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -244,7 +255,7 @@ pub struct ReportFigure {
     /// Whether a page opens with it.
     #[serde(skip)]
     pub is_lead: bool,
-    /// The picture on a light ground.
+    /// The picture on a light ground; empty where only its values are shown.
     #[serde(skip)]
     pub svg: String,
     /// The same on a dark one.

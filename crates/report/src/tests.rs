@@ -31,6 +31,11 @@ fn run(value: &str, au: f64) -> ReportedRun {
     ReportedRun { run, ..ReportedRun::default() }
 }
 
+/// With pictures, of all results below a folder.
+fn report_on(folder: &Path) -> Report {
+    of_results(&[folder.into()], None, 1, NO_CHANGES, FigureUse::Pictures).unwrap()
+}
+
 /// A line of the opening; empty where there is none.
 fn line(report: &Report, name: &str) -> String {
     let lines = opening(report, Vec::new(), Room::Screen).into_iter();
@@ -53,7 +58,7 @@ fn a_drift_is_told_of_records_that_name_no_order() {
             },
         );
     }
-    let mut report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let mut report = report_on(folder.path());
     let told = "from the first repeated run to the last [−";
     let drift = report.findings.iter().find(|one| one.kind == FindingKind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
@@ -159,7 +164,14 @@ fn own_records_come_to_runs_doubts_and_methods() {
         save_steps(folder.path(), &name, &steps, study(batch, replicate));
     }
     save(folder.path(), "broken", |record| record.complete = false);
-    let report = of_results(&[folder.path().into()], Some(folder.path()), 2, NO_CHANGES).unwrap();
+    let report = of_results(
+        &[folder.path().into()],
+        Some(folder.path()),
+        2,
+        NO_CHANGES,
+        FigureUse::Pictures,
+    )
+    .unwrap();
     let unused: Vec<&str> = report.runs.iter().filter_map(|run| run.unused()).collect();
     assert_eq!((report.runs.len(), unused), (5, vec!["incomplete_run"]));
     let first = &report.runs[0];
@@ -200,7 +212,7 @@ fn of_several_sources_each_run_has_its_own() {
         record.plan.storage.throttle_bytes_per_second = Some(16e6);
     });
     let paths = [folder.path().join("before"), folder.path().join("after")];
-    let report = of_results(&paths, None, 1, NO_CHANGES).unwrap();
+    let report = of_results(&paths, None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
     assert!(report.has_several_sources());
     assert_eq!(experiments(&report).len(), 2);
     let method = |name: &str| report.methods.iter().find(|method| method.name == name).unwrap();
@@ -224,7 +236,7 @@ fn what_follows_the_source_is_not_left_out() {
         }
     }
     let paths = ["before", "after"].map(|name| folder.path().join(name));
-    let says: Vec<String> = of_results(&paths, None, 1, NO_CHANGES)
+    let says: Vec<String> = of_results(&paths, None, 1, NO_CHANGES, FigureUse::Pictures)
         .unwrap()
         .findings
         .into_iter()
@@ -238,7 +250,7 @@ fn what_follows_the_source_is_not_left_out() {
 fn there_is_no_report_on_nothing() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(
-        of_results(&[folder.path().into()], None, 1, NO_CHANGES),
+        of_results(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures),
         Err(RunsError::Nothing(_))
     ));
 }
@@ -255,7 +267,7 @@ fn findings_are_data_too() {
             });
         }
     }
-    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let report = report_on(folder.path());
     let object = serde_json::to_value(&report).unwrap();
     let findings = object["findings"].as_array().unwrap();
     let is_effect = |one: &&serde_json::Value| one["kind"] == "effect";
@@ -298,7 +310,7 @@ fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
             std::fs::write(config, text).unwrap();
         }
     }
-    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let report = report_on(folder.path());
     let of_shuffle = |one: &&FindingText| one.factors.contains(&"file_shuffle".to_string());
     let about: Vec<&FindingText> = report.findings.iter().filter(of_shuffle).collect();
     assert_eq!(about.len(), 1, "{:#?}", report.findings);
@@ -329,7 +341,7 @@ fn findings_of_several_workloads_name_theirs() {
             record.plan.loader.workers = 1 + at as u32 / 2;
         });
     }
-    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let report = report_on(folder.path());
     let says: Vec<&str> = report.findings.iter().map(|one| one.says.as_str()).collect();
     assert!(
         says.iter().all(|one| ["a: ", "b: ", "a, b: "].iter().any(|name| one.starts_with(name))),
@@ -349,7 +361,7 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
             record.plan.dataset.format = format.into();
         });
     }
-    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let report = report_on(folder.path());
     let levels: Vec<&str> = report.runs.iter().map(|run| run.factors["format"].as_str()).collect();
     assert_eq!(levels, ["npz", "npz", "png", "png"]);
     let experiments = experiments(&report);
@@ -383,7 +395,7 @@ fn a_machine_whose_disk_fills_is_one_setup() {
             record.system.components = vec![("Storage".into(), disk)];
         });
     }
-    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let report = report_on(folder.path());
     let [setup] = &report.setups[..] else { panic!("{:?}", report.setups) };
     assert_eq!(setup.rows[0][1].text, "ext4 on /dev/vda, 270.6 GB");
 }
@@ -401,7 +413,7 @@ fn two_sources_are_compared_first() {
             });
         }
     }
-    let report = of_results(&sources, None, 1, NO_CHANGES).unwrap();
+    let report = of_results(&sources, None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
     let first = &report.opening[0];
     let told = first.value.split_once("): ").unwrap().1;
     assert_eq!((first.name.as_str(), told), ("Compared", "better in 4 of 4"), "{first:?}");
@@ -412,7 +424,7 @@ fn two_sources_are_compared_first() {
     let experiments: Vec<&str> = table.rows.iter().map(|row| row[0].text.as_str()).collect();
     let of = |batch: u32| format!("loader.batch_size={batch}");
     assert_eq!(experiments, [of(1), of(1), of(2), of(2)]);
-    let alone = of_results(&sources[..1], None, 1, NO_CHANGES).unwrap();
+    let alone = of_results(&sources[..1], None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
     assert!(alone.comparison.is_none() && alone.opening[0].name == "Answer");
 }
 
@@ -429,7 +441,7 @@ fn each_experiment_is_told_by_epoch_and_around_checkpoints() {
         std::fs::create_dir_all(folder.path().join(name)).unwrap();
         file::write(&folder.path().join(name), &record(plan(1, 8), vec![first, second])).unwrap();
     }
-    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let report = report_on(folder.path());
     let object: serde_json::Value =
         serde_json::from_str(&(output::find("json").unwrap().write)(&report)).unwrap();
     let one = &object["experiments"][0];
@@ -470,7 +482,7 @@ fn a_process_count_that_cannot_be_is_none() {
     std::fs::create_dir(&broken).unwrap();
     std::fs::write(broken.join("4294967294_output.json"), "{}").unwrap();
     std::fs::write(broken.join("summary.json"), "{").unwrap();
-    let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+    let report = report_on(folder.path());
     assert_eq!(report.runs.len(), 2);
     let text = (output::find("csv").unwrap().write)(&report);
     assert!(!text.contains("429496"), "{text}");

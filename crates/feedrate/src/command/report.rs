@@ -52,8 +52,8 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     if let Some(target) = target {
         refuse_there(target, Some(arguments.force))?;
     }
-    let found =
-        of_results(results, folder.as_deref(), threads(), &replan).map_err(UsageError::from)?;
+    let found = of_results(results, folder.as_deref(), threads(), &replan, output.figures)
+        .map_err(UsageError::from)?;
     let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
     let report = Report {
         title: title.clone().unwrap_or_else(|| format!("Report on {}", names.join(", "))),

@@ -9,6 +9,11 @@ const BEYOND: f64 = 0.5;
 /// The same of logarithmic axes, as a factor.
 const LOG_BEYOND: f64 = 1.5;
 
+/// More ticks than an axis ever has.
+const TICKS_MAX: f64 = 100.0;
+/// Digits behind the point of the smallest number.
+const DECIMALS_MAX: f64 = 324.0;
+
 /// Something that lies along an axis: a value, and its interval.
 pub(super) type Extent = (f64, Option<f64>, Option<f64>);
 
@@ -72,10 +77,11 @@ impl<'a> Fitted<'a> {
 
     fn even(&self, target: f64) -> Vec<Tick> {
         let step = round_step(self.max - self.min, target);
-        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        // The step of a range next to zero rounds to zero.
+        let decimals = (-step.log10().floor()).clamp(0.0, DECIMALS_MAX) as usize;
         let (first, last) = ((self.min / step - 1e-6).ceil(), (self.max / step + 1e-6).floor());
         let mut ticks = Vec::new();
-        for i in 0..=(last - first).max(0.0) as usize {
+        for i in 0..=(last - first).clamp(0.0, TICKS_MAX) as usize {
             let at = (first + i as f64) * step;
             let at = if at == 0.0 { 0.0 } else { at };
             ticks.push(Tick { at, label: format!("{at:.decimals$}").replace('-', "−") });
@@ -84,7 +90,9 @@ impl<'a> Fitted<'a> {
     }
 
     fn decades(&self, target: f64) -> Vec<Tick> {
-        let (first, last) = (self.min.log10().floor() as i32, self.max.log10().ceil() as i32);
+        // Powers of ten that a number can have.
+        let [first, last] = [self.min.log10().floor(), self.max.log10().ceil()]
+            .map(|power| power.clamp(-324.0, 308.0) as i32);
         let powers: Vec<f64> = (first..=last).map(|power| 10f64.powi(power)).collect();
         let mut values = powers.clone();
         values.retain(|at| self.has(*at));

@@ -48,11 +48,12 @@ pub(super) fn shortened_apart(texts: &[String], size: f64, most: f64) -> Vec<Str
     short
 }
 
-/// A text in lines of a width: broken after commas, else at spaces, but not before a unit, else after signs in words, else anywhere; nothing is left out.
+/// A text in lines of a width: broken after commas, else at spaces, but not before a unit, else after signs in words, else anywhere. Nothing is left
+/// out: a line has at least one character, however narrow it is.
 pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text;
-    while most < width(rest, size) {
+    while !rest.is_empty() && most < width(rest, size) {
         let ends = rest.char_indices().skip(1).map(|(at, _)| at);
         let fitting: Vec<usize> =
             ends.take_while(|at| width(rest[..*at].trim_end(), size) <= most).collect();
@@ -120,6 +121,11 @@ mod tests {
             ("prefetch 50 kB", 55.0, "prefetch|50 kB"),
             ("aaaaaaaaaaaa", 30.0, "aaaaa|aaaaa|aa"),
             ("µµ", 1.0, "µ|µ"),
+            ("1/2", 0.0, "1|/|2"),
+            ("1/2", -2.5, "1|/|2"),
+            ("1/2", f64::NEG_INFINITY, "1|/|2"),
+            ("1/2", f64::NAN, "1/2"),
+            ("", -2.5, ""),
         ] {
             assert_eq!(wrapped(text, 10.0, most).join("|"), expected);
         }

@@ -1,7 +1,7 @@
 //! Where panels lie: a grid whose axes line up, with the key above all of them or above each.
 
 use super::canvas::{Anchor, Area, Canvas, PT_PER_IN};
-use super::figure::{Figure, Panel, PanelContent, Scale, has_single_among_several};
+use super::figure::{Axes, Axis, Figure, Panel, PanelContent, Scale, has_single_among_several};
 use super::layers::Placed;
 use super::panel::{CATEGORIES, FittedPanel, LINE, Labels, Margins, TITLE_OVER};
 use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key, matrix};
@@ -14,12 +14,14 @@ const BETWEEN: f64 = 9.0;
 const BELOW: f64 = 12.0;
 /// Width of the narrowest panel, in sizes of text.
 const NARROWEST: f64 = 14.5;
+/// Columns of a matrix that a column of a paper has room for.
+const MATRIX_COLUMNS: usize = 8;
 
 /// Give everything its place.
 pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
     let mut canvas = Canvas::new(look.theme.palette(), look.font_pt);
     let columns = figure.columns.clamp(1, figure.panels.len().max(1));
-    let is_wide = columns > 1 || figure.panels.iter().any(|panel| has_long_names(panel, &canvas));
+    let is_wide = columns > 1 || figure.panels.iter().any(|panel| needs_page(panel, &canvas));
     let own_in = if is_wide { PAGE_IN } else { COLUMN_IN };
     let width = look.width_in.unwrap_or(own_in) * PT_PER_IN;
     // Panels too narrow for their axes stand below each other.
@@ -30,13 +32,14 @@ pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
     Drawing { svg, size_in: (width / PT_PER_IN, height / PT_PER_IN) }
 }
 
-/// Whether names of its rows take too much of a column of a paper.
-fn has_long_names(panel: &Panel, canvas: &Canvas) -> bool {
-    match panel.axes().map(|axes| &axes.y.scale) {
-        Some(Scale::Categories(names)) => {
+/// Whether names of its rows take too much of a column of a paper, or its columns are too many for it.
+fn needs_page(panel: &Panel, canvas: &Canvas) -> bool {
+    match &panel.content {
+        PanelContent::Axes(Axes { y: Axis { scale: Scale::Categories(names), .. }, .. }) => {
             names.iter().any(|name| canvas.width(name) > CATEGORIES * COLUMN_IN * PT_PER_IN)
         }
-        _ => false,
+        PanelContent::Matrix(matrix) => MATRIX_COLUMNS < matrix.columns.len(),
+        PanelContent::Axes(_) => false,
     }
 }
 

@@ -91,6 +91,9 @@ pub(super) fn filled(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
 
 /// Lines of these slopes over an area.
 pub(super) fn hatch(canvas: &mut Canvas, slopes: &[f64], area: Area, stroke: Stroke) {
+    if !area.width().is_finite() {
+        return;
+    }
     for &slope in slopes {
         let over = slope * area.height();
         let mut from = area.left - over.max(0.0) + HATCH / 2.0;

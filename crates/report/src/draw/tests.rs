@@ -289,3 +289,39 @@ fn the_name_of_a_low_matrix_lies_in_no_other() {
         assert_eq!(draw(&figure, &look).problems(), Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_figure_is_drawn_however_little_room_it_has() {
+    let cell = MatrixCell { text: "12/12".into(), strength: 0.5, tone: Tone::Good };
+    let matrix = Matrix {
+        x_label: "Processes".into(),
+        y_label: "Model".into(),
+        columns: (0..200).map(|i| i.to_string()).collect(),
+        rows: vec!["a model".into(); 2],
+        cells: vec![vec![Some(cell); 200]; 2],
+    };
+    let panel = Panel { title: None, series_of: None, content: PanelContent::Matrix(matrix) };
+    let matrix = Figure { panels: vec![panel], ..figure(&[], &[]) };
+    for drawn in [matrix, figure(&["a long name of a series"], &[(0.0, 1.0)])] {
+        for width_in in [0.0, 0.1, 1.5, 7.0] {
+            let look = Look { width_in: Some(width_in), font_pt: 48.0, theme: Theme::Light };
+            assert!(draw(&drawn, &look).size_in.1.is_finite(), "{width_in}");
+        }
+    }
+}
+
+#[test]
+fn numbers_next_to_zero_and_infinity_end_no_differently() {
+    let [least, most] = [f64::from_bits(1), f64::MAX];
+    for scale in [Scale::Linear, Scale::Log10] {
+        for ends in [[least, 2.0 * least], [-least, least], [1.0, most], [-most, most]] {
+            let mut drawn = figure(&["a"], &[(0.0, ends[0]), (1.0, ends[1])]);
+            let PanelContent::Axes(axes) = &mut drawn.panels[0].content else { panic!() };
+            axes.y = Axis::new("Rate", scale.clone(), AxisRange::Tight);
+            draw(&drawn, &Look::default());
+        }
+    }
+    let mut canvas = canvas::Canvas::new(Theme::Light.palette(), 9.0);
+    let endless = Area { left: 0.0, top: 0.0, right: f64::INFINITY, bottom: 9.0 };
+    marks::filled(&mut canvas, Tone::Hue(1), endless, "");
+}

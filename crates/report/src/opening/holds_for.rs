@@ -85,6 +85,7 @@ fn is_crossed(used: &[&ReportedRun], names: &[&str]) -> bool {
 mod tests {
     use crate::gather::of_results;
     use crate::replan::NO_CHANGES;
+    use crate::report::FigureUse;
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
     use feedrate_spec::plan::Cache;
@@ -109,7 +110,9 @@ mod tests {
             save(folder.path(), i, (format, workers, load));
         }
         let holds_for = || {
-            let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+            let report =
+                of_results(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures)
+                    .unwrap();
             let line = report.opening.into_iter().find(|line| line.name == "Holds for").unwrap();
             line.value
         };
@@ -139,7 +142,8 @@ mod tests {
             std::fs::create_dir_all(&run_dir).unwrap();
             file::write(&run_dir, &record).unwrap();
         }
-        let report = of_results(&[folder.path().into()], None, 1, NO_CHANGES).unwrap();
+        let report =
+            of_results(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
         let line = report.opening.iter().find(|line| line.name == "Holds for").unwrap();
         let told = "page cache as it was in 3 of 4 runs and cold in 1 of 4 runs; \
              emulated storage: a throttle of 16 MB/s or 32 MB/s in 3 of 4 runs";

@@ -1,7 +1,7 @@
 //! Tables as CSV, in quotes where they need them: a line a run, with the utilisation and rate that DLIO reports, recomputed; or every number of every run.
 
 use super::ReportOutput;
-use crate::report::{Report, ReportedRun};
+use crate::report::{FigureUse, Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use feedrate_analysis::design::PROCESSES;
 use feedrate_measure::metric::{
@@ -15,6 +15,7 @@ pub(super) static STUDY: ReportOutput = ReportOutput {
     name: "csv",
     extension: "csv",
     summary: "The columns of the study: Model, Parameter, Value, Procs, AU (%), I/O (MB/s), by DLIO's definitions with the steps counted right, so its MB are MiB; beside each what was reported and what all steps had. Then a column a factor, doubts, and why a run is not used.",
+    figures: FigureUse::Nothing,
     write: |report| csv(&of_study(report, |name| !name.ends_with(" Std"))),
 };
 
@@ -22,6 +23,7 @@ pub(super) static STUDY_WITH_DEVIATIONS: ReportOutput = ReportOutput {
     name: "csv-std",
     extension: "csv",
     summary: "The study's earlier columns, with AU Std and I/O Std: deviations over the epochs of a run, as DLIO has them.",
+    figures: FigureUse::Nothing,
     write: |report| csv(&of_study(report, |_| true)),
 };
 
@@ -29,6 +31,7 @@ pub(super) static TIDY: ReportOutput = ReportOutput {
     name: "tidy",
     extension: "csv",
     summary: "A line for each run and metric, with its unit, how it is known, and the run's replicate, host and doubts.",
+    figures: FigureUse::Nothing,
     write: |report| csv(&tidy(report)),
 };
 

@@ -2,7 +2,7 @@
 
 use super::ReportOutput;
 use crate::experiment::experiments;
-use crate::report::Report;
+use crate::report::{FigureUse, Report};
 use feedrate_spec::{escape, names};
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "json",
     extension: "json",
     summary: "Everything but the pictures, as one object.",
+    figures: FigureUse::Values,
     write,
 };
 

@@ -4,13 +4,14 @@ use super::ReportOutput;
 use super::words::written;
 use crate::advice;
 use crate::grid::{table_of_experiments, tables_over_time};
-use crate::report::Report;
+use crate::report::{FigureUse, Report};
 use crate::table::{ColumnKind, ReportTable};
 
 pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "latex",
     extension: "tex",
     summary: "Findings and tables for a paper, by booktabs; to be \\input.",
+    figures: FigureUse::Nothing,
     write,
 };
 

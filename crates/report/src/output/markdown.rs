@@ -5,7 +5,7 @@ use super::words::{glance, run_number, seen, written};
 use crate::advice;
 use crate::grid::{table_of_experiments, table_of_runs, tables_over_time};
 use crate::opening::FINDINGS_MAX;
-use crate::report::Report;
+use crate::report::{FigureUse, Report};
 use crate::table::{ColumnKind, ReportTable};
 use feedrate_spec::units::counted;
 use std::borrow::Borrow;
@@ -14,6 +14,7 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "markdown",
     extension: "md",
     summary: "For a wiki, an issue, or pandoc.",
+    figures: FigureUse::Values,
     write,
 };
 

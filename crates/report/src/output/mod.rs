@@ -14,7 +14,7 @@ mod tests;
 
 pub use json::{JsonObject, Schema};
 
-use crate::report::Report;
+use crate::report::{FigureUse, Report};
 use feedrate_spec::escape;
 use std::path::Path;
 
@@ -38,6 +38,8 @@ pub struct ReportOutput {
     pub extension: &'static str,
     /// A sentence about it.
     pub summary: &'static str,
+    /// Parts of figures that it shows: no others are made for it.
+    pub figures: FigureUse,
     /// Make the whole file. Cells of unknown values are empty.
     pub write: fn(&Report) -> String,
 }

@@ -1,6 +1,8 @@
 //! The contract of every output: whatever users call their things, it is text, and what is not known is left empty.
 
 use super::*;
+use crate::gather::of_results;
+use crate::replan::NO_CHANGES;
 use crate::report::{
     FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportAdvice, ReportAnswer,
     ReportChange, ReportComparison, ReportFigure, ReportedRun, Seen, SeenDoubt, Source, Support,
@@ -11,6 +13,7 @@ use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Provenance, Value};
+use feedrate_measure::record::file;
 use feedrate_measure::summary::Summary;
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{Reason, Run};
@@ -263,4 +266,30 @@ fn advice_has_its_outcome_wherever_there_are_tables() {
         (&changes[1]["outcome"], &changes[1]["withdrawn"]),
         (&"no_effect".into(), &true.into())
     );
+}
+
+#[test]
+fn an_output_has_the_figures_that_it_shows_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, format) in ["npz", "npz", "png", "png"].iter().enumerate() {
+        // Runs of the same times are copies of one.
+        let load_ms = 1000 + at as u64;
+        let mut record = simple(&[(load_ms, 1000, 0, 1_000_000); 20]);
+        record.plan.dataset.format = (*format).into();
+        let run_dir = folder.path().join(at.to_string());
+        std::fs::create_dir(&run_dir).unwrap();
+        file::write(&run_dir, &record).unwrap();
+    }
+    let report =
+        |figure_use| of_results(&[folder.path().into()], None, 1, NO_CHANGES, figure_use).unwrap();
+    let all = report(FigureUse::Pictures);
+    assert!(!all.figures.is_empty() && !all.not_drawn.is_empty());
+    for output in OUTPUTS {
+        let own = report(output.figures);
+        let has_pictures = own.figures.iter().any(|figure| !figure.svg.is_empty());
+        let has_any = !own.figures.is_empty() || !own.not_drawn.is_empty();
+        assert_eq!(has_pictures, output.figures == FigureUse::Pictures, "{}", output.name);
+        assert_eq!(has_any, output.figures != FigureUse::Nothing, "{}", output.name);
+        assert_eq!(output.text(&own), output.text(&all), "{}", output.name);
+    }
 }

@@ -43,6 +43,9 @@ const WRONG: [&str; 2] = ["failed", "partial"];
 /// More levels than this of one factor, or of all, are too many for bars.
 const LEVELS_MAX: usize = 40;
 
+/// More columns than this, each a number of processes, have no readable names on a page.
+const COLUMNS_MAX: usize = 20;
+
 /// How many are in each of the states.
 type Counts = [usize; 4];
 
@@ -160,7 +163,12 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         caption += &format!(" Levels too many for bars: {}.", left_out.join(", "));
     }
     let mut panels = vec![bars];
-    panels.extend(matrix(&of));
+    match matrix(&of) {
+        Ok(matrix) => panels.extend(matrix),
+        Err(Missing { message, hint }) => {
+            caption += &format!(" Models against processes are not drawn: {message}; {hint}.");
+        }
+    }
     Ok(Figure { title: title.into(), caption, panels, columns: 1 })
 }
 
@@ -186,7 +194,7 @@ fn bars(of: &Counted<'_>) -> (Panel, Vec<String>) {
 }
 
 /// Where both models and processes vary: each cell says how many are done; its colour how large a share, or that something went wrong.
-fn matrix(of: &Counted<'_>) -> Option<Panel> {
+fn matrix(of: &Counted<'_>) -> Result<Option<Panel>, Missing> {
     let mut processes: Vec<Option<u32>> = of.cells.iter().map(|cell| cell.1).collect();
     processes.sort_unstable_by_key(|count| (count.is_none(), *count));
     processes.dedup();
@@ -197,7 +205,14 @@ fn matrix(of: &Counted<'_>) -> Option<Panel> {
         }
     }
     if models.len() < 2 || processes.len() < 2 {
-        return None;
+        return Ok(None);
+    }
+    let count = processes.len();
+    if COLUMNS_MAX < count {
+        return Err(Missing::new(
+            format!("{count} numbers of processes are more than {COLUMNS_MAX} columns"),
+            "give folders that hold fewer",
+        ));
     }
     let mut cells = vec![vec![None; processes.len()]; models.len()];
     for (model, count, counts) in &of.cells {
@@ -222,5 +237,5 @@ fn matrix(of: &Counted<'_>) -> Option<Panel> {
         rows: models.iter().map(|model| model.to_string()).collect(),
     };
     let title = Some(format!("{} done of all", if of.what == "rows" { "Rows" } else { "Folders" }));
-    Some(Panel { title, series_of: None, content: PanelContent::Matrix(matrix) })
+    Ok(Some(Panel { title, series_of: None, content: PanelContent::Matrix(matrix) }))
 }

@@ -10,7 +10,7 @@ use super::words::{Stretch, glance, run_number, stretches};
 use crate::experiment::experiments;
 use crate::grid::tables_over_time;
 use crate::opening::{BELOW, ELSEWHERE, FINDINGS_MAX};
-use crate::report::{FindingFigure, Report, ReportAnswer};
+use crate::report::{FigureUse, FindingFigure, Report, ReportAnswer};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use feedrate_spec::units::counted;
@@ -21,6 +21,7 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "html",
     extension: "html",
     summary: "One page that works offline: findings, doubts, figures, sortable tables, methods.",
+    figures: FigureUse::Pictures,
     write,
 };
 

@@ -334,3 +334,36 @@ fn folders_show_how_far_their_runs_came() {
         assert!(text.lines().any(|line| line == words), "{words}: {text}");
     }
 }
+
+#[test]
+fn many_accelerator_counts_are_drawn_or_refused_with_a_reason() {
+    for count in [20, 60, 200] {
+        let counts = 1..=count;
+        let folder = |(workload, processes): (&str, u32)| FolderRun {
+            path: "a".into(),
+            workload: workload.into(),
+            processes: Some(processes),
+            state: if processes == 1 { FolderState::Partial } else { FolderState::Done },
+        };
+        let both = counts.clone().flat_map(|processes| [("a", processes), ("b", processes)]);
+        let data = Data {
+            folders: both.map(folder).collect(),
+            ..drawn_from(counts.map(|n| run("a", (n.into(), 1.0, "npz"), 90.0, 3e6)).collect())
+        };
+        for plot in PLOTS {
+            match figure(plot, &data) {
+                Ok(figure) => {
+                    let (width, height) = draw(&figure, &Look::default()).size_in;
+                    assert!(width.is_finite() && height.is_finite(), "{}: {count}", plot.name);
+                }
+                Err(missing) => assert!(!missing.message.is_empty(), "{}", plot.name),
+            }
+        }
+        let status = find("status").unwrap();
+        let Figure { caption, panels, .. } = figure(status, &data).unwrap();
+        assert_eq!(panels.len() == 2, count == 20, "{caption}");
+        let reason = format!("{count} numbers of processes are more than 20 columns");
+        assert_eq!(caption.contains(&reason), count != 20, "{caption}");
+        drawn(status, &data, &Look::default());
+    }
+}
