@@ -6,6 +6,9 @@ pub const MEMORY_TIMES_MIN: u64 = 5;
 /// Steps of an epoch, at least.
 pub const STEPS_PER_EPOCH_MIN: u64 = 500;
 
+/// Share by which a published dataset may be smaller: the official tools round memory and number of files.
+const DATASET_ROUNDING: f64 = 0.01;
+
 /// Settings that submissions of the closed division may change.
 pub const CLOSED_KEYS: [&str; 10] = [
     "dataset.num_files_train",
@@ -23,6 +26,14 @@ pub const CLOSED_KEYS: [&str; 10] = [
 /// Settings that those of the open division may change too.
 pub const OPEN_KEYS: [&str; 4] =
     ["framework", "dataset.format", "dataset.num_samples_per_file", "reader.data_loader"];
+
+/// Settings that the official tools set by themselves, each with its value where that is always the same: `benchmark.sh` of 1.0, `mlpstorage` of 3.0.
+const TOOL_SETTINGS: [(&str, Option<&str>); 4] = [
+    ("profiling.profiler", Some("none")),
+    ("dataset.skip_listing", None),
+    ("dataset.listing_validation_interval", None),
+    ("dataset.num_files_generated", None),
+];
 
 /// A workload.
 #[derive(Debug, PartialEq)]
@@ -155,6 +166,25 @@ pub fn rule_of(
 /// Whether a number is that of the rules, to the digits that they have.
 pub fn alike(one: f64, of_rules: f64) -> bool {
     (one / of_rules - 1.0).abs() <= TOLERANCE
+}
+
+/// Whether a published dataset of this size, in multiples of the memory of all client hosts, is large enough.
+pub fn is_large_enough(dataset_to_memory: f64) -> bool {
+    (1.0 - DATASET_ROUNDING) * MEMORY_TIMES_MIN as f64 <= dataset_to_memory
+}
+
+/// Steps of an epoch of the smallest dataset that the official tools allow: they round the number of files down, so it may have fewer than
+/// [`STEPS_PER_EPOCH_MIN`].
+pub fn steps_of_smallest_dataset(accelerators: u32, batch_size: u64, samples_per_file: u64) -> u64 {
+    let step_samples = u64::from(accelerators).saturating_mul(batch_size).max(1);
+    let samples = STEPS_PER_EPOCH_MIN.saturating_mul(step_samples);
+    let files = samples.checked_div(samples_per_file).unwrap_or(0).max(1);
+    (files.saturating_mul(samples_per_file) / step_samples).min(STEPS_PER_EPOCH_MIN)
+}
+
+/// Whether the official tools themselves set `key`, as DLIO calls it, to `value`.
+pub fn is_set_by_official_tools(key: &str, value: &str) -> bool {
+    TOOL_SETTINGS.iter().any(|(of, only)| *of == key && only.is_none_or(|only| only == value))
 }
 
 /// Facts that decide how large a dataset must be.
@@ -326,6 +356,23 @@ mod tests {
         assert_eq!(asked.files(), 37_501);
         let shared = DatasetAsked { batch_size: 400, samples_per_file: 1251, ..asked };
         assert_eq!(shared.files_by_steps(), 1279);
+    }
+
+    #[test]
+    fn official_tools_round_the_number_of_files_down() {
+        for (accelerators, batch_size, samples_per_file, expected) in [
+            (8, 7, 1, 500),
+            // 159 files of 1251 samples, for 500 steps of 400.
+            (1, 400, 1251, 497),
+            (36, 400, 1251, 499),
+            // One file has more than 500 steps.
+            (1, 48, 313_532, 500),
+            (0, 0, 0, 0),
+        ] {
+            let steps = steps_of_smallest_dataset(accelerators, batch_size, samples_per_file);
+            assert_eq!(steps, expected, "{accelerators} {batch_size} {samples_per_file}");
+        }
+        assert!(is_large_enough(4.95) && !is_large_enough(4.94));
     }
 
     #[test]

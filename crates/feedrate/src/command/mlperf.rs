@@ -181,6 +181,7 @@ pub(super) fn topic() -> String {
         ("", format!("open: these, and {}", OPEN_KEYS.join(", "))),
         ("fixed", "all else: sample size, batch and compute time of a step".into()),
         ("", steps),
+        ("rounding", "published results keep the rules with 1 % less dataset, and with the steps of a number of files rounded down, as the official tools do; what these set themselves is no change".into()),
         ("runs", "five in a row, reproducible within 5 %; results on another file system (not checked here)".into()),
         ("before", "`feedrate plan W -n N --memory SIZE --hosts H`: required rate, size of the dataset, command".into()),
         ("measure", "`feedrate scale W --cold --data DIR`: accelerators that this storage feeds".into()),

@@ -29,8 +29,7 @@ fn says(all: &[MlperfCheck]) -> Option<String> {
         }
         (several, ..) => format!("kept by {yes} of {several} runs"),
     };
-    let times =
-        told(all, |one| one.dataset_to_memory, |of| two_digits(below(of, MEMORY_TIMES_MIN as f64)));
+    let times = told(all, |one| one.dataset_to_memory, two_digits);
     let steps = told(all, |one| one.steps_per_epoch.map(|of| of as f64), |of| count(of as u64));
     let au = told(all, |one| one.au_percent, |au| format!("{:.1} %", (au * 10.0).floor() / 10.0));
     let asked =
@@ -40,11 +39,6 @@ fn says(all: &[MlperfCheck]) -> Option<String> {
         "{head}: dataset ÷ memory {times} (asked: {MEMORY_TIMES_MIN}), steps an epoch {steps} ({STEPS_PER_EPOCH_MIN}), windowed AU {au} ({asked}), {}",
         changed(all)
     ))
-}
-
-/// A value right below `least` is not rounded to it.
-fn below(value: f64, least: f64) -> f64 {
-    if value < least { value.min(least - 0.1) } else { value }
 }
 
 /// The range of what is known.
@@ -100,6 +94,11 @@ mod tests {
         check(
             std::slice::from_ref(&kept),
             "kept: dataset ÷ memory 5.2 (asked: 5), steps an epoch 1,500 (500), windowed AU 93.2 % (90), no fixed setting changed",
+        );
+        let nearly = MlperfCheck { dataset_to_memory: Some(4.951), ..kept.clone() };
+        check(
+            &[nearly],
+            "kept: dataset ÷ memory 5 (asked: 5), steps an epoch 1,500 (500), windowed AU 93.2 % (90), no fixed setting changed",
         );
         let key = |key: &str, is_open| Changed { key: key.into(), is_open };
         let broken = MlperfCheck {

@@ -4,7 +4,7 @@
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::run::Activity;
-use feedrate_spec::mlperf::MEMORY_TIMES_MIN;
+use feedrate_spec::mlperf::is_large_enough;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -19,7 +19,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         let dataset_bytes = relations.dataset_bytes(index)?;
         let memory_bytes = run.dataset_use.memory_bytes?;
         let share = dataset_bytes / memory_bytes as f64;
-        if run.activity != Activity::Training || !(1.0..MEMORY_TIMES_MIN as f64).contains(&share) {
+        if run.activity != Activity::Training || share < 1.0 || is_large_enough(share) {
             return None;
         }
         let facts = Facts::new().with("dataset_bytes", dataset_bytes);

@@ -3,7 +3,8 @@
 use super::Run;
 use feedrate_measure::metric::AU_WINDOWED;
 use feedrate_spec::mlperf::{
-    Division, MEMORY_TIMES_MIN, Rule, RuleStep, STEPS_PER_EPOCH_MIN, alike, division_of, rule_of,
+    Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, alike, division_of, is_large_enough,
+    is_set_by_official_tools, rule_of, steps_of_smallest_dataset,
 };
 use feedrate_spec::workload::overridden_key;
 use serde::Serialize;
@@ -50,11 +51,16 @@ impl Run {
         let steps_per_epoch = (self.steps > 0).then_some(self.steps);
         let au_percent = self.metric(&AU_WINDOWED).or_else(|| self.reported_au_percent());
         let changed = self.changed(rule, step);
+        let is_open = self.submission.as_ref().is_some_and(|of| of.division == "open");
+        let size = self.accelerators.zip(self.batch_size).zip(self.samples_per_file);
+        let steps_min = size.map_or(STEPS_PER_EPOCH_MIN, |((accelerators, batch), samples)| {
+            steps_of_smallest_dataset(accelerators, batch, samples)
+        });
         let kept = [
-            dataset_to_memory.map(|times| MEMORY_TIMES_MIN as f64 <= times),
-            steps_per_epoch.map(|steps| STEPS_PER_EPOCH_MIN <= steps),
+            dataset_to_memory.map(is_large_enough),
+            steps_per_epoch.map(|steps| steps_min <= steps),
             au_percent.map(|au| rule.au_percent <= au),
-            changed.as_ref().map(Vec::is_empty),
+            changed.as_ref().map(|keys| keys.iter().all(|one| one.is_open && is_open)),
         ];
         let keeps = match () {
             () if kept.contains(&Some(false)) => Some(false),
@@ -130,19 +136,20 @@ fn emulates(key: &str, value: &str) -> bool {
     key.starts_with("storage.") && slows && value.parse() != Ok(0.0)
 }
 
-/// The key of an override of a workload's setting; the workflow's are none of what the rules fix.
+/// The key of an override of a workload's setting. The rules fix nothing of the workflow, and nothing that the official tools set.
 fn key_of(given: &str) -> Option<&str> {
     let key = overridden_key(given);
+    let value = given.split_once('=').map_or("", |(_, value)| value);
     let is_fixed =
         !["workflow.", "output.", "hydra.", "metric."].iter().any(|of| key.starts_with(of));
-    (key.contains('.') && is_fixed).then_some(key)
+    (key.contains('.') && is_fixed && !is_set_by_official_tools(key, value)).then_some(key)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::import::RunOrigin;
-    use crate::run::Activity;
+    use crate::run::{Activity, Submission};
 
     /// 4200 files on a host of 100 GB, in steps of 4 accelerators.
     fn run() -> Run {
@@ -178,6 +185,23 @@ mod tests {
     fn a_run_is_held_to_each_rule_and_what_it_does_not_tell_is_unknown() {
         check(|_| {}, Some(true), &[]);
         check(|run| run.steps = 499, Some(false), &[]);
+        let memory_of = |times: f64| Some((146_600_628.0 * 4200.0 / times) as u64);
+        check(|run| run.memory_bytes = memory_of(4.95), Some(true), &[]);
+        check(|run| run.memory_bytes = memory_of(4.94), Some(false), &[]);
+        let profiler = |run: &mut Run, name| {
+            run.overrides.push(format!("++workload.profiling.profiler={name}"));
+        };
+        check(|run| profiler(run, "none"), Some(true), &[]);
+        check(|run| profiler(run, "iostat"), Some(false), &["profiling.profiler"]);
+        let smallest_resnet50 = |run: &mut Run, steps| {
+            run.workload = "resnet50_h100".into();
+            run.format = Some("tfrecord".into());
+            (run.record_length_bytes, run.samples_per_file) = (Some(114_660.07), Some(1251));
+            (run.batch_size, run.accelerators, run.steps) = (Some(400), Some(36), steps);
+            drop(run.settings.insert("train.compute.mean".into(), "0.224".into()));
+        };
+        check(|run| smallest_resnet50(run, 499), Some(true), &[]);
+        check(|run| smallest_resnet50(run, 498), Some(false), &[]);
         check(|run| run.memory_bytes = Some(200_000_000_000), Some(false), &[]);
         check(|run| run.memory_bytes = None, None, &[]);
         check(
@@ -196,6 +220,23 @@ mod tests {
             run.overrides = vec!["++workload.dataset.format=png".into()];
         };
         check(png, Some(false), &["dataset.format"]);
+        let submission = Submission {
+            round: None,
+            division: "open".into(),
+            submitter: "X".into(),
+            system: "fast-1".into(),
+        };
+        let open = |run: &mut Run| run.submission = Some(submission.clone());
+        let open_png = |run: &mut Run| {
+            png(run);
+            open(run);
+        };
+        check(open_png, Some(true), &["dataset.format"]);
+        let open_batch = |run: &mut Run| {
+            open(run);
+            run.batch_size = Some(8);
+        };
+        check(open_batch, Some(false), &["reader.batch_size"]);
         let own = |run: &mut Run| run.origin = RunOrigin::Feedrate;
         check(own, None, &[]);
         let slowed = |run: &mut Run| {
