@@ -140,6 +140,14 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
     }
 }
 
+/// Makes writes beyond the file size limit (`ulimit -f`) fail with EFBIG instead of ending this process with SIGXFSZ. It is a handler because
+/// programs that this process starts would inherit an ignored signal.
+pub(crate) fn survive_file_size_limit() {
+    extern "C" fn do_nothing(_: libc::c_int) {}
+    // SAFETY: the handler touches nothing.
+    let _ = unsafe { libc::signal(libc::SIGXFSZ, do_nothing as *const () as libc::sighandler_t) };
+}
+
 /// Change the signals that this thread, and those it starts, leave to others. The kernel may give a signal to any thread that does
 /// not, also to one that hangs: nobody would hear of it.
 fn mask(how: i32, set: &libc::sigset_t) {
@@ -196,6 +204,16 @@ mod tests {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
         let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap());
         assert!(names.into_iter().any(|name| name.trim_end() == "signals"));
+    }
+
+    #[test]
+    fn programs_that_are_started_have_the_default_action_of_sigxfsz() {
+        survive_file_size_limit();
+        let status = std::process::Command::new("cat").arg("/proc/self/status").output().unwrap();
+        let status = String::from_utf8(status.stdout).unwrap();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+        assert_eq!(ignored & 1 << (libc::SIGXFSZ - 1), 0, "{ignored:x}");
     }
 
     #[test]

@@ -43,6 +43,7 @@ use std::process::ExitCode;
 
 /// Acts as the program whose name it was started under.
 pub fn main() -> ExitCode {
+    interrupt::survive_file_size_limit();
     let path = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     match path.file_name().and_then(OsStr::to_str) {
         Some("dlio_benchmark") => dlio::main(),

@@ -111,7 +111,7 @@ pub(crate) fn print_usage(usage: &clap::Error) -> anyhow::Result<Exit> {
 /// Data that was to be printed is not.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to stdout: {0}")]
-pub(crate) struct StdoutError(io::Error);
+pub(crate) struct StdoutError(#[source] io::Error);
 
 impl StdoutError {
     fn hint(&self) -> Option<&'static str> {
@@ -214,8 +214,16 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
             .or_else(|| hint(cause, ReadError::hint))
             .or_else(|| hint(cause, StorageError::hint))
             .or_else(|| hint(cause, StdoutError::hint))
+            .or_else(|| hint(cause, file_size_hint))
             .map(str::to_string)
     })
+}
+
+fn file_size_hint(error: &io::Error) -> Option<&'static str> {
+    let is_too_large = error.kind() == io::ErrorKind::FileTooLarge;
+    is_too_large.then_some(
+        "raise the limit on file sizes (`ulimit -f`), or write to a file system that takes larger files",
+    )
 }
 
 /// The hint of `cause`, if it is an `E` that has one.

@@ -218,6 +218,36 @@ fn results_on_a_full_disk_fail_with_the_reason() {
     answer.refuses(1, &["No space left", "hint:"]);
 }
 
+#[test]
+fn a_file_beyond_the_limit_of_sizes_fails_with_the_reason() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["run", "workload.yaml", "--run-dir", "run"]).code, 0);
+    let [dlio_benchmark, dlio_postprocessor] =
+        [env!("CARGO_BIN_EXE_dlio_benchmark"), env!("CARGO_BIN_EXE_dlio_postprocessor")];
+    let large = "dataset.record_length_bytes=1000000";
+    let feedrate = env!("CARGO_BIN_EXE_feedrate");
+    let small = [
+        "workload=unet3d_h100",
+        "++workload.workflow.generate_data=True",
+        "++workload.dataset.num_files_train=8",
+        "++workload.dataset.record_length_bytes=1000000",
+        "++workload.dataset.record_length_bytes_stdev=0",
+    ];
+    for (limit_kib, words) in [
+        (100, &[feedrate, "generate", "workload.yaml", large][..]),
+        (100, &[feedrate, "run", "workload.yaml", large]),
+        (0, &[feedrate, "run", "workload.yaml"]),
+        (0, &[feedrate, "report", "run", "-o", "report.html"]),
+        (0, &[dlio_postprocessor, "--output-folder", "run"]),
+        (100, &[&[dlio_benchmark][..], &small].concat()),
+    ] {
+        let limited = format!("ulimit -f {limit_kib}; exec \"$@\"");
+        let words = [&["-c", &limited, "bash"], words].concat();
+        let answer = Answer::of(&test.program("bash", &words).output().unwrap());
+        answer.refuses(1, &["File too large", "hint:", "ulimit -f"]);
+    }
+}
+
 /// However small the device is, what was measured is printed, and lies whole where the answer says.
 #[test]
 fn what_was_measured_outlives_a_full_results_folder() {
