@@ -240,9 +240,10 @@ impl StudyFiles {
     /// Become the one runner of the study.
     ///
     /// # Errors
-    /// There is another, or the file system refused.
+    /// There is another, the file system refused, or a file of the state is a link.
     pub fn lock(&self) -> Result<Lock, FilesError> {
         let logs = self.state.join("logs");
+        self.refuse_links(&logs)?;
         fs::create_dir_all(&logs).map_err(failed("make", &logs))?;
         let path = self.state.join("lock");
         let open =
@@ -264,6 +265,17 @@ impl StudyFiles {
         // Only for the message above: the lock is the kernel's.
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         Ok(Lock { file })
+    }
+
+    /// Refuse a state that would be written elsewhere: the folder may come from others.
+    fn refuse_links(&self, logs: &Path) -> Result<(), FilesError> {
+        let (lock, running, settings) = (self.state.join("lock"), self.running(), self.settings());
+        let written = [&self.state, logs, &lock, &running, &settings];
+        let Some(link) = written.into_iter().find(|path| path.is_symlink()) else { return Ok(()) };
+        Err(FilesError::Other {
+            message: format!("`{}` is a link, and is not followed", link.display()),
+            hint: "remove the link, or move what it names in its place".into(),
+        })
     }
 }
 
@@ -347,6 +359,21 @@ mod tests {
         files.edit_table(mark_first).unwrap();
         assert_eq!(fs::read_to_string(&link).unwrap(), "model,processes,run\nw,1,Y\n");
         assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn a_link_in_the_state_of_a_study_is_refused_and_not_written_through() {
+        for name in ["", "lock", "running", "logs", "settings.json"] {
+            let (folder, files) = study("model,processes,run\n");
+            let victim = folder.path().join("victim");
+            fs::write(&victim, "text").unwrap();
+            let link = files.state.components().chain(Path::new(name).components()).collect::<PathBuf>();
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(&victim, &link).unwrap();
+            let error = files.lock().unwrap_err();
+            assert!(error.to_string().contains(&format!("`{}` is a link", link.display())), "{error}");
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "text", "{name}");
+        }
     }
 
     #[test]

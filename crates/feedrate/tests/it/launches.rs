@@ -70,7 +70,7 @@ impl Begun {
         }
         let ended = self.run.wait(&AtomicBool::new(stops)).unwrap();
         let never = AtomicBool::new(false);
-        assert!(wait_until_alone(&self.order.running, &never, &mut || {}).unwrap());
+        assert!(wait_until_alone(&self.order.running, &[], &never, &mut || {}).unwrap());
         let mut records = Vec::new();
         crate::cluster::find(&self.results, "record.json", &mut records);
         assert_eq!(records.len(), 1, "{ended:?}: {}", self.told());

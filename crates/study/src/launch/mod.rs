@@ -32,6 +32,30 @@ pub struct Launcher {
     pub scripts: fn(&LaunchJob<'_>) -> Result<Scripts, LaunchError>,
 }
 
+impl Launcher {
+    /// Script that ends what a run called `name`, with its own files in `folder`, has left outside this machine's processes. It is
+    /// written anew: a script that lies in `folder` may come from others.
+    pub fn cleanup(
+        &self,
+        name: &str,
+        folder: &Path,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<String> {
+        let job = LaunchJob {
+            program: Path::new("feedrate"),
+            arguments: &[],
+            accelerators: 1,
+            name,
+            folder,
+            stdout: folder,
+            stderr: folder,
+            options: &Launching::default(),
+            variable,
+        };
+        (self.scripts)(&job).ok()?.cleanup
+    }
+}
+
 /// One run.
 #[derive(Clone, Copy)]
 pub struct LaunchJob<'a> {

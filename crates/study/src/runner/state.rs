@@ -66,7 +66,7 @@ impl Runner<'_> {
             RunnerError::Io { doing: "make a folder in", path: experiment, source }
         })?;
         let last = self.state.attempts.last().map_or(0, |attempt| attempt.number);
-        let number = last.max(self.files.last_task()) + 1;
+        let number = last.max(self.files.last_task()).saturating_add(1);
         self.write_about(next, number, &run_dir, PreparedMachine::default())?;
         let (key, outcome) = (next.row().key(), Outcome::Running);
         self.state.attempts.push(Attempt { number, key, run_dir, outcome });

@@ -4,7 +4,7 @@
 //! The runner holds a pipe to the supervisor. When the pipe ends, because the runner said so or died, the supervisor tells all
 //! processes of the run to stop, kills what is left after a grace, and cleans up what lies elsewhere, such as jobs of Slurm.
 //! It adopts every process that the run leaves alone (a subreaper, prctl(2)), so that none escapes. If the supervisor itself is
-//! killed, the lock's file still says what there is to clean up, and the next run begins with it.
+//! killed, the lock's file still says that a run had begun, and the next runner cleans up after it.
 
 mod processes;
 mod running;
@@ -67,7 +67,7 @@ pub enum ScriptEnd {
     Exited(i32),
     /// By this signal.
     Signalled(i32),
-    /// It was never begun: another run goes on.
+    /// It was never begun: another run goes on, or was left by a killed supervisor.
     Busy,
     /// It was never begun, for this reason.
     Refused(String),

@@ -1,14 +1,13 @@
-//! The lock of whatever runs: held by a supervisor, waited for by the next run. While it is held its file says what there is to
-//! clean up, for the case that nobody is left who knows.
+//! The lock of a run: held by its supervisor, waited for by the next run. Its file is not empty while a run goes on, and stays so if
+//! the supervisor is killed. The file may come from others, so that only its length is read.
 
 use super::processes::kill_marked;
-use super::{LOOK, Supervision, UNKILLABLE, to_end_of};
+use super::{LOOK, UNKILLABLE};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -18,27 +17,22 @@ pub(super) struct RunningLock {
     mark: String,
 }
 
-/// Files that tell how to clean up after a run.
-#[derive(Serialize, Deserialize)]
-struct Remains {
-    cleanup: Option<PathBuf>,
-    stderr: PathBuf,
-}
-
-/// Wait until nothing of an earlier run lives, and end what has lost its supervisor. `on_wait` is called once, if there is
-/// something to wait for. Returns false if `stop` is set meanwhile.
+/// Wait until nothing of an earlier run lives, and end what has lost its supervisor: processes that carry its mark, then with
+/// `cleanup_scripts` (texts of bash) what is no process of this machine. `on_wait` is called once, if there is something to wait for.
+/// Returns false if `stop` is set meanwhile.
 ///
 /// # Errors
 /// The lock cannot be had, or what was left could not be cleaned up: somebody else may be measuring.
 pub fn wait_until_alone(
     running: &Path,
+    cleanup_scripts: &[String],
     stop: &AtomicBool,
     on_wait: &mut dyn FnMut(),
 ) -> io::Result<bool> {
     let mut has_told = false;
     loop {
         if let Some(running) = RunningLock::take(running)? {
-            return running.clear(stop);
+            return running.clear(cleanup_scripts, stop);
         }
         if !std::mem::replace(&mut has_told, true) {
             on_wait();
@@ -51,13 +45,13 @@ pub fn wait_until_alone(
 }
 
 impl RunningLock {
-    /// Take the lock for a run; `None` where another holds it.
-    pub(super) fn begin(order: &Supervision) -> io::Result<Option<Self>> {
-        let Some(running) = RunningLock::take(&order.running)? else { return Ok(None) };
-        running.clear(&AtomicBool::new(false))?;
-        let cleanup = order.cleanup.as_ref().map(std::path::absolute).transpose()?;
-        let remains = Remains { cleanup, stderr: std::path::absolute(&order.stderr)? };
-        (&running.file).write_all(serde_json::to_string(&remains)?.as_bytes())?;
+    /// Take the lock for a run; `None` where another holds it, or has left something that [`wait_until_alone`] is to end first.
+    pub(super) fn begin(path: &Path) -> io::Result<Option<Self>> {
+        let Some(running) = RunningLock::take(path)? else { return Ok(None) };
+        if running.is_left()? {
+            return Ok(None);
+        }
+        (&running.file).write_all(b"running\n")?;
         running.file.sync_data()?;
         Ok(Some(running))
     }
@@ -84,11 +78,14 @@ impl RunningLock {
         }
     }
 
+    /// Whether a supervisor was killed while it held the lock.
+    fn is_left(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.len() > 0)
+    }
+
     /// End what is left of a run whose supervisor is gone. Returns false if `stop` is set meanwhile.
-    fn clear(&self, stop: &AtomicBool) -> io::Result<bool> {
-        let mut text = String::new();
-        (&self.file).read_to_string(&mut text)?;
-        if text.is_empty() {
+    fn clear(&self, cleanup_scripts: &[String], stop: &AtomicBool) -> io::Result<bool> {
+        if !self.is_left()? {
             return Ok(true);
         }
         let mut left = UNKILLABLE;
@@ -99,26 +96,20 @@ impl RunningLock {
             std::thread::sleep(LOOK);
             left = left.saturating_sub(LOOK);
         }
-        // A supervisor that was killed while it wrote this had started nothing.
-        if let Ok(Remains { cleanup: Some(cleanup), stderr }) = serde_json::from_str(&text)
-            && cleanup.exists()
-        {
-            clean_up(&cleanup, &stderr)?;
-        }
+        cleanup_scripts.iter().try_for_each(|script| clean_up(script))?;
         self.file.set_len(0)?;
         Ok(true)
     }
 }
 
-fn clean_up(script: &Path, log: &Path) -> io::Result<()> {
-    let mut bash = Command::new("bash");
-    bash.arg(script).stdin(Stdio::null()).stdout(to_end_of(log)?).stderr(to_end_of(log)?);
-    if bash.status()?.success() {
+fn clean_up(script: &str) -> io::Result<()> {
+    let output = Command::new("bash").args(["-c", script]).stdin(Stdio::null()).output()?;
+    if output.status.success() {
         return Ok(());
     }
+    let messages = String::from_utf8_lossy(&output.stderr);
     Err(io::Error::other(format!(
-        "`{}` could not end what an earlier run left; `{}` says why",
-        script.display(),
-        log.display()
+        "could not end what an earlier run left in the queue: {}",
+        messages.trim()
     )))
 }

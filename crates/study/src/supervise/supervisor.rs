@@ -36,7 +36,7 @@ pub fn supervise(order: &Supervision) -> ScriptEnd {
 }
 
 fn supervised(order: &Supervision) -> io::Result<ScriptEnd> {
-    let Some(running) = RunningLock::begin(order)? else { return Ok(ScriptEnd::Busy) };
+    let Some(running) = RunningLock::begin(&order.running)? else { return Ok(ScriptEnd::Busy) };
     if has_no_runner()? {
         running.end()?;
         return Ok(ScriptEnd::Refused("its runner is gone".into()));

@@ -62,6 +62,8 @@ pub(super) struct ThisMachine {
     /// The user's word on waits, which are told of once.
     quiet_wait: QuietWait,
     has_told_of_wait: bool,
+    /// Scripts that end what the last attempt of an earlier runner may have left in a queue.
+    cleanup_scripts: Vec<String>,
 }
 
 impl ThisMachine {
@@ -76,6 +78,7 @@ impl ThisMachine {
             program: std::env::current_exe().context("cannot tell which program this is")?,
             quiet_wait: QuietWait::Never,
             has_told_of_wait: false,
+            cleanup_scripts: Vec::new(),
         })
     }
 
@@ -218,9 +221,25 @@ impl RunnerEnv for ThisMachine {
 }
 
 impl ThisMachine {
-    /// Wait until nothing of an earlier runner measures any more; false where the user did not want to.
-    pub(super) fn wait_until_alone(&self) -> anyhow::Result<bool> {
-        wait_until_alone(&self.files.running(), &self.signals.interrupted, &mut || {
+    /// Wait until nothing of an earlier runner measures any more; false where the user did not want to. `settings` are those that the
+    /// earlier runner left.
+    pub(super) fn wait_for_earlier(
+        &mut self,
+        settings: Option<&StudySettings>,
+    ) -> anyhow::Result<bool> {
+        let attempt = self.files.last_task();
+        if let Some(launch) = settings.and_then(|settings| self.launch(settings).ok()) {
+            let (name, variable) = (self.job_name(attempt), |name: &str| std::env::var(name).ok());
+            let folders = [RUN, GENERATE].map(|task| self.files.task(attempt, task));
+            let scripts = folders.iter().filter_map(|of| launch.cleanup(&name, of, &variable));
+            self.cleanup_scripts = scripts.collect();
+        }
+        self.wait_until_alone()
+    }
+
+    fn wait_until_alone(&self) -> anyhow::Result<bool> {
+        let (running, stop) = (self.files.running(), &self.signals.interrupted);
+        wait_until_alone(&running, &self.cleanup_scripts, stop, &mut || {
             self.reporter.say("waiting for the end of what an earlier runner began");
         })
         .context("cannot tell whether a run of an earlier runner goes on")
@@ -285,12 +304,11 @@ impl ThisMachine {
             let lines = hooks.iter().map(|(name, level)| self.hook_line(name, level));
             options.prologue.extend(lines.map(|line| format!("( {line} )")));
         }
-        let study = self.files.csv.file_stem().unwrap_or_default().to_string_lossy();
         let wanted = launch::LaunchJob {
             program: &self.program,
             arguments: words,
             accelerators: job.row.accelerators,
-            name: &format!("feedrate-{study}-{}", job.attempt),
+            name: &self.job_name(job.attempt),
             folder,
             stdout: &folder.join("stdout"),
             stderr: &folder.join("stderr"),
@@ -301,16 +319,23 @@ impl ThisMachine {
         scripts.map_err(|error| format!("{error}\n  hint: {}", error.hint))
     }
 
+    /// Name of an attempt's jobs in a queue.
+    fn job_name(&self, attempt: u64) -> String {
+        let study = self.files.csv.file_stem().unwrap_or_default().to_string_lossy();
+        format!("feedrate-{study}-{attempt}")
+    }
+
     /// A hook's command, with the level as its first argument.
     fn hook_line(&self, name: &str, level: &str) -> String {
         let command = self.hooks.get(name).map_or("", String::as_str);
         format!("set -- {}; {command}", quoted(level))
     }
 
-    /// Each attempt is a new one, and so are its folders.
+    /// Each attempt is a new one, and so are its folders: nothing of others lies in them that could be followed or overwritten.
     fn task_folder(&self, attempt: u64, what: &str) -> Result<PathBuf, TaskEnd> {
         let folder = self.files.task(attempt, what);
-        fs::create_dir_all(&folder).map_err(failed)?;
+        fs::create_dir(&folder)
+            .map_err(|error| failed(format!("cannot make `{}`: {error}", folder.display())))?;
         Ok(folder)
     }
 

@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let state = StudyState::open(&files, &lock)?;
     let settings = how::settings(&arguments.how, &files.csv, &state)?;
     how::enter(&settings)?;
-    if !machine.wait_until_alone()? {
+    if !machine.wait_for_earlier(state.settings.as_ref())? {
         return Ok(Exit::Interrupted);
     }
     let runner = Runner::new(&files, lock, state, settings, &mut machine, options);
