@@ -125,10 +125,12 @@ struct Printer {
 }
 
 impl Printer {
-    /// Start `program` with these arguments, the last of which is a log.
+    /// Start `program` with these arguments, the last of which is a log. It starts in the root folder: Python imports modules that lie
+    /// in the working directory, which may come from others.
     fn start(program: &str, arguments: &[&str], log: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
-        command.args(arguments).arg(log).stdin(Stdio::null());
+        command.args(arguments).arg(std::path::absolute(log)?).current_dir("/");
+        command.stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut words = child.stderr.take();
         let words = std::thread::spawn(move || {

@@ -1,6 +1,6 @@
 //! Logs of other programs' I/O.
 
-use crate::harness::Test;
+use crate::harness::{Answer, Test};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::{Permissions, set_permissions};
@@ -100,6 +100,23 @@ fn ranks_that_read_the_same_do_so_again() {
     // 64 samples by each rank, a read each but for those at the ends of buffers.
     let reads = access["reads"].as_u64().unwrap();
     assert!((128..=136).contains(&reads), "{access}");
+}
+
+#[test]
+fn python_reads_a_log_without_modules_of_the_working_directory() {
+    let test = Test::new();
+    test.write("job.darshan", "no log");
+    test.write("darshan.py", "open('ran', 'w')\n");
+    let python = test.program("python3", &["-c", "import sys; print(sys.executable)"]).output();
+    let python = String::from_utf8(python.unwrap().stdout).unwrap();
+    std::fs::create_dir(test.path("bin")).unwrap();
+    std::os::unix::fs::symlink(python.trim(), test.path("bin/python3")).unwrap();
+    let mut command = test.command(&["import", "job.darshan"]);
+    // An empty part of it is the working directory too.
+    command.env("PATH", test.path("bin")).env("PYTHONPATH", ":/nowhere");
+    let answer = Answer::of(&command.output().unwrap());
+    answer.refuses(2, &["hint:"]);
+    assert!(!test.path("ran").exists());
 }
 
 #[test]

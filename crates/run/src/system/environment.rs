@@ -74,12 +74,12 @@ pub struct Disk {
     pub requests: Option<u64>,
 }
 
-/// A commit, and whether files have changed since.
+/// The commit of a work tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Git {
     /// Its hash.
     pub commit: String,
-    /// Whether a file that git knows differs from it, but for the one that the runner writes itself.
+    /// Whether files differed from it. Unknown since this version: git would run programs that the repository names.
     pub is_dirty: Option<bool>,
 }
 
@@ -221,16 +221,12 @@ fn disk_at(disk: &Path) -> Disk {
 /// The commit in the folder of `file`; nothing where there is no git, or git does not know the folder.
 fn git(file: &Path) -> Option<Git> {
     let file = std::path::absolute(file).ok()?;
-    let (folder, name) = (file.parent()?, file.file_name()?.to_string_lossy());
-    let commit = ask_git(folder, &["rev-parse", "HEAD"])?;
-    let except = format!(":(exclude,literal){name}");
-    let status = ["status", "--porcelain", "--untracked-files=no", "--", ":/", &except];
-    Some(Git { commit, is_dirty: ask_git(folder, &status).map(|changed| !changed.is_empty()) })
-}
-
-fn ask_git(folder: &Path, arguments: &[&str]) -> Option<String> {
-    let told = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
-    told.status.success().then(|| String::from_utf8_lossy(&told.stdout).trim().to_string())
+    // Unlike `git status` it reads no index and no file, and so runs no filter or monitor that the repository names: it may come from
+    // others.
+    let arguments = ["-c", "core.fsmonitor=false", "rev-parse", "--verify", "HEAD"];
+    let output = Command::new("git").arg("-C").arg(file.parent()?).args(arguments).output().ok()?;
+    let commit = String::from_utf8_lossy(&output.stdout).trim().to_string();
+    output.status.success().then_some(Git { commit, is_dirty: None })
 }
 
 #[cfg(test)]
@@ -317,8 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn a_study_in_git_has_a_commit_and_may_differ_from_it() {
-        let root = tree(&[("study/a.csv", "1"), ("study/b.yaml", "1"), ("c.yaml", "1")]);
+    fn a_study_in_git_has_a_commit_and_its_repository_runs_nothing() {
+        let root = tree(&[("study/a.csv", "1"), ("study/.gitattributes", "* filter=x")]);
         let study = root.path().join("study/a.csv");
         assert_eq!(git(&study), None);
         let run = |arguments: &[&str]| {
@@ -331,14 +327,15 @@ mod tests {
         assert_eq!(git(&study), None, "there is no commit yet");
         run(&["add", "."]);
         run(&["commit", "-q", "-m", "first"]);
-        let is_dirty = || git(&study).unwrap().is_dirty;
-        assert_eq!(git(&study).unwrap().commit.len(), 40);
-        assert_eq!(is_dirty(), Some(false));
+        let ran = root.path().join("ran");
+        let command = format!("touch {}; cat", ran.display());
+        run(&["config", "core.fsmonitor", &command]);
+        run(&["config", "filter.x.clean", &command]);
         fs::write(&study, "2").unwrap();
-        fs::write(root.path().join("new"), "2").unwrap();
-        assert_eq!(is_dirty(), Some(false), "the runner marks its own file");
-        fs::write(root.path().join("c.yaml"), "2").unwrap();
-        assert_eq!(is_dirty(), Some(true));
+        assert_eq!(git(&study).unwrap().commit.len(), 40);
+        assert!(!ran.exists());
+        run(&["status"]);
+        assert!(ran.exists(), "the repository does run programs");
     }
 
     #[test]
