@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// A launcher that saw a rank die stops the others: why is known so much later at most.
 const WHY: Duration = Duration::from_millis(500);
-/// Who is missing is known so long after it was asked for.
+/// Who is missing is known so long after it was asked for, unless the hub gets no processor.
 const WHO: Duration = Duration::from_secs(5);
 /// No more than this is sent at once: C ints count it.
 const PIECE_BYTES: usize = 1 << 28;
@@ -252,9 +252,13 @@ impl Link {
             }
             AskedAt { at: waited, alive }
         });
-        if wait.on_timeout == OnTimeout::Waits && alive != inquiry.alive {
+        let is_unanswered = self.control.is_none() || waited > inquiry.at + WHO;
+        let hub_is_running = || self.control.as_ref().is_some_and(ControlChannel::hub_is_running);
+        if wait.on_timeout == OnTimeout::Waits
+            && (alive != inquiry.alive || is_unanswered && hub_is_running())
+        {
             (wait.alive, wait.inquiry) = (waited, None);
-        } else if self.control.is_none() || waited > inquiry.at + WHO {
+        } else if is_unanswered {
             let waited = units::seconds(waited.as_secs_f64());
             let reason = format!("not done after {waited}; which ranks did not come is not known");
             return Err(CommError::Library { call, reason });

@@ -2,6 +2,7 @@
 
 use super::hub::Hub;
 use super::message::{ControlMessage, LineReader, Meeting, OnTimeout};
+use super::process::ProcessIdentity;
 use crate::comm::mpi::state::{RankState, lock};
 use crate::comm::{CommError, End};
 use std::io;
@@ -15,9 +16,9 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(3);
 /// The hub answers a greeting.
 const ANSWER: Duration = Duration::from_secs(20);
-/// The hub says something within this, unless it is stopped or its machine hangs.
+/// The hub says something within this, unless it is stopped, or gets no processor.
 const BEAT: Duration = Duration::from_secs(2);
-/// It is lost when it has said nothing so many times in a row. Who was stopped itself has missed one at most.
+/// It is lost when it has said nothing so many times in a row, and is not known to run. Who was stopped itself has missed one at most.
 const MISSED_MAX: u32 = 3;
 /// After a failure, for the hub to hang up: it waits for the other ranks, and then ends all.
 const PATIENCE: Duration = Duration::from_secs(12);
@@ -29,6 +30,7 @@ pub(in super::super) struct ControlChannel {
     rank: u32,
     host: String,
     stream: TcpStream,
+    hub_process: Option<ProcessIdentity>,
     state: Arc<RankState>,
     listener: Mutex<Option<JoinHandle<()>>>,
     /// On rank 0.
@@ -46,14 +48,15 @@ impl ControlChannel {
     ) -> io::Result<Self> {
         let (stream, lines) = reach(meeting, rank)?;
         let hub_host = hosts.first().cloned().unwrap_or_default();
-        let own_state = Arc::clone(state);
+        let (own_state, hub_process) = (Arc::clone(state), meeting.process.clone());
         let listener = std::thread::Builder::new()
             .name("watch".to_owned())
-            .spawn(move || listen(lines, &own_state, hub_host))?;
+            .spawn(move || listen(lines, &own_state, hub_host, hub_process.as_ref()))?;
         Ok(ControlChannel {
             rank,
             host: hosts.get(rank as usize).cloned().unwrap_or_default(),
             stream,
+            hub_process: meeting.process.clone(),
             state: Arc::clone(state),
             listener: Mutex::new(Some(listener)),
             hub: Mutex::new(hub),
@@ -74,6 +77,11 @@ impl ControlChannel {
     /// Ask who has not come to the operation that this rank has waited in for so long.
     pub(in super::super) fn late(&self, operation: u64, waited: Duration, on_timeout: OnTimeout) {
         ControlMessage::Late { operation, waited, on_timeout }.send(&self.stream);
+    }
+
+    /// Whether the hub's process is known to run.
+    pub(in super::super) fn hub_is_running(&self) -> bool {
+        self.hub_process.as_ref().is_some_and(ProcessIdentity::is_running)
     }
 
     /// Take leave, and wait a little for the others to do so where there was a failure.
@@ -121,7 +129,8 @@ fn greet(address: &str, meeting: &Meeting, rank: u32) -> io::Result<(TcpStream, 
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(CONNECT))?;
     stream.set_read_timeout(Some(ANSWER))?;
-    ControlMessage::Hello { token: meeting.token.clone(), rank }.send(&stream);
+    let (token, process) = (meeting.token.clone(), ProcessIdentity::own());
+    ControlMessage::Hello { token, rank, process }.send(&stream);
     let mut lines = LineReader::new(stream.try_clone()?);
     let answer = lines.next()?.and_then(|line| ControlMessage::parse(&line));
     if answer != Some(ControlMessage::Welcome) {
@@ -132,7 +141,12 @@ fn greet(address: &str, meeting: &Meeting, rank: u32) -> io::Result<(TcpStream, 
 }
 
 /// Until the hub hangs up or says no more, or this rank hangs up.
-fn listen(mut lines: LineReader, state: &RankState, hub_host: String) {
+fn listen(
+    mut lines: LineReader,
+    state: &RankState,
+    hub_host: String,
+    hub_process: Option<&ProcessIdentity>,
+) {
     let mut missed = 0;
     let end = loop {
         match lines.next() {
@@ -151,7 +165,7 @@ fn listen(mut lines: LineReader, state: &RankState, hub_host: String) {
             }
             Ok(None) => {
                 missed += 1;
-                if missed == MISSED_MAX {
+                if is_lost(missed, hub_process) {
                     break End::Silent;
                 }
             }
@@ -162,6 +176,10 @@ fn listen(mut lines: LineReader, state: &RankState, hub_host: String) {
         state.hub_died.set();
         state.end_with(CommError::Lost { rank: 0, host: hub_host, end });
     }
+}
+
+fn is_lost(missed: u32, hub_process: Option<&ProcessIdentity>) -> bool {
+    missed >= MISSED_MAX && !hub_process.is_some_and(ProcessIdentity::is_running)
 }
 
 fn hear(message: ControlMessage, hub: &TcpStream, state: &RankState) {
@@ -181,5 +199,17 @@ fn hear(message: ControlMessage, hub: &TcpStream, state: &RankState) {
                 state.end_with(error);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_hub_is_lost_unless_its_process_is_known_to_run() {
+        assert!(is_lost(MISSED_MAX, None));
+        assert!(!is_lost(MISSED_MAX - 1, None));
+        assert!(!is_lost(MISSED_MAX + 1, ProcessIdentity::own().as_ref()));
     }
 }

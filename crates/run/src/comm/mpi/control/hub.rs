@@ -2,6 +2,7 @@
 
 use super::addresses;
 use super::message::{ControlMessage, LineReader, Meeting, OnTimeout};
+use super::process::ProcessIdentity;
 use crate::clock::Clock;
 use crate::comm::End;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,11 +13,11 @@ use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Ranks say within this how far they are, or count as missing.
+/// Ranks say within this how far they are, or count as missing if they are not known to run.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Between two words to all. Nobody is late for one who was stopped too: beats are counted, not time.
 const BEAT: Duration = Duration::from_secs(1);
-/// A rank that has not answered so many in a row is lost.
+/// A rank that has not answered so many in a row, and is not known to run, is lost.
 const MISSED_MAX: u32 = 6;
 /// After a failure, for the other ranks to take leave.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,28 +28,7 @@ pub(in super::super) struct Hub(JoinHandle<()>);
 impl Hub {
     /// Listen for the ranks on `hosts`, which are one machine if they are `together`.
     pub(in super::super) fn start(hosts: &[String], together: bool) -> io::Result<(Self, Meeting)> {
-        let listener = listen(together)?;
-        let addresses = if together {
-            vec![Ipv4Addr::LOCALHOST.to_string()]
-        } else {
-            addresses::of_this_machine(hosts.first().map_or("", String::as_str))
-        };
-        let port = listener.local_addr()?.port();
-        let meeting = Meeting { addresses, port, token: token()? };
-        let mut room = Room {
-            listener,
-            token: meeting.token.clone(),
-            clock: Clock::new(),
-            hosts: hosts.to_vec(),
-            guests: Vec::new(),
-            idle: 0,
-            joined: BTreeSet::new(),
-            end: None,
-            beat_ns: 0,
-            inquiry: None,
-            noted: None,
-            leave_ns: None,
-        };
+        let (mut room, meeting) = Room::new(hosts, together)?;
         let thread = std::thread::Builder::new().name("hub".to_owned());
         Ok((Hub(thread.spawn(move || room.serve())?), meeting))
     }
@@ -86,6 +66,8 @@ struct Guest {
     lines: LineReader,
     /// Once it has said so.
     rank: Option<u32>,
+    /// Where it has said so.
+    process: Option<ProcessIdentity>,
     /// Beats since it last said anything.
     missed: u32,
     said_bye: bool,
@@ -104,6 +86,32 @@ struct Inquiry {
 }
 
 impl Room {
+    fn new(hosts: &[String], together: bool) -> io::Result<(Self, Meeting)> {
+        let listener = listen(together)?;
+        let addresses = if together {
+            vec![Ipv4Addr::LOCALHOST.to_string()]
+        } else {
+            addresses::of_this_machine(hosts.first().map_or("", String::as_str))
+        };
+        let port = listener.local_addr()?.port();
+        let meeting = Meeting { addresses, port, token: token()?, process: ProcessIdentity::own() };
+        let room = Room {
+            listener,
+            token: meeting.token.clone(),
+            clock: Clock::new(),
+            hosts: hosts.to_vec(),
+            guests: Vec::new(),
+            idle: 0,
+            joined: BTreeSet::new(),
+            end: None,
+            beat_ns: 0,
+            inquiry: None,
+            noted: None,
+            leave_ns: None,
+        };
+        Ok((room, meeting))
+    }
+
     /// Until all have left.
     fn serve(&mut self) {
         loop {
@@ -146,6 +154,7 @@ impl Room {
                 self.guests.push(Guest {
                     lines,
                     rank: None,
+                    process: None,
                     missed: 0,
                     said_bye: false,
                     gone: false,
@@ -187,7 +196,7 @@ impl Room {
             let guest = &mut self.guests[i];
             let (Some(rank), false) = (guest.rank, guest.said_bye) else { continue };
             guest.missed += 1;
-            if guest.missed > MISSED_MAX {
+            if guest.missed > MISSED_MAX && !guest.is_running() {
                 // It is told too, and hears that if it goes on.
                 self.lose(rank, End::Silent);
                 self.guests[i].gone = true;
@@ -199,8 +208,9 @@ impl Room {
     fn admit(&mut self, i: usize, message: Option<ControlMessage>) {
         let guest = &mut self.guests[i];
         match message {
-            Some(ControlMessage::Hello { token, rank }) if token == self.token => {
+            Some(ControlMessage::Hello { token, rank, process }) if token == self.token => {
                 guest.rank = Some(rank);
+                guest.process = process;
                 self.joined.insert(rank);
                 ControlMessage::Welcome.send(guest.stream());
                 // Who comes after the end is told of it.
@@ -268,11 +278,14 @@ impl Room {
         }
         let Inquiry { operation, waited, on_timeout, .. } = *inquiry;
         let mut ranks: Vec<u32> = self.joined.iter().copied().collect();
-        ranks.retain(|&rank| inquiry.begun_by(rank).is_none_or(|begun| begun < operation));
+        // One that runs may have had no processor to answer with.
+        let is_running = |rank| self.guests.iter().any(|g| g.rank == Some(rank) && g.is_running());
+        let begun_by = |rank| inquiry.begun_by(rank).or_else(|| is_running(rank).then_some(0));
+        ranks.retain(|&rank| begun_by(rank).is_none_or(|begun| begun < operation));
         // Others may wait for them elsewhere.
-        let least = ranks.iter().map(|&rank| inquiry.begun_by(rank)).min().flatten();
+        let least = ranks.iter().map(|&rank| begun_by(rank)).min().flatten();
         if on_timeout == OnTimeout::Waits {
-            ranks.retain(|&rank| inquiry.begun_by(rank) == least);
+            ranks.retain(|&rank| begun_by(rank) == least);
         }
         self.inquiry = None;
         match (least, on_timeout) {
@@ -303,6 +316,11 @@ impl Inquiry {
 }
 
 impl Guest {
+    /// Whether its process is known to run.
+    fn is_running(&self) -> bool {
+        self.process.as_ref().is_some_and(ProcessIdentity::is_running)
+    }
+
     fn stream(&self) -> &TcpStream {
         self.lines.stream()
     }
@@ -323,4 +341,61 @@ fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    /// A hub that rank 1 has greeted, whose process is `child`. It says nothing more.
+    fn room_of(child: &Child) -> (Room, TcpStream) {
+        let (mut room, meeting) = Room::new(&["a".to_owned(), "a".to_owned()], true).unwrap();
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, meeting.port)).unwrap();
+        let process = ProcessIdentity::of(child.id());
+        ControlMessage::Hello { token: meeting.token, rank: 1, process }.send(&stream);
+        while room.joined.is_empty() {
+            room.accept();
+            (0..room.guests.len()).for_each(|i| room.hear(i));
+        }
+        (room, stream)
+    }
+
+    fn miss_all_beats(room: &mut Room) {
+        for _ in 0..=MISSED_MAX {
+            room.beat_ns = 0;
+            room.beat();
+        }
+    }
+
+    /// Ask for a rank that does not answer in time.
+    fn ask_in_vain(room: &mut Room) {
+        room.inquire(5, Duration::from_secs(1), OnTimeout::Waits);
+        room.inquiry.as_mut().unwrap().until_ns = 0;
+        room.conclude();
+    }
+
+    #[test]
+    fn a_silent_rank_is_lost_once_it_is_stopped_and_not_while_it_runs() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let (mut room, _stream) = room_of(&child);
+        let (mut asking, _other) = room_of(&child);
+        miss_all_beats(&mut room);
+        ask_in_vain(&mut asking);
+        assert_eq!((&room.end, &asking.end), (&None, &None));
+        assert_eq!(asking.noted, Some(0), "that it is waited for is told");
+        let stop = Command::new("kill").args(["-STOP", &child.id().to_string()]).status();
+        assert!(stop.unwrap().success());
+        while room.guests[0].is_running() {
+            std::thread::yield_now();
+        }
+        miss_all_beats(&mut room);
+        let lost = ControlMessage::Lost { rank: 1, host: "a".to_owned(), end: End::Silent };
+        assert_eq!(room.end, Some(lost));
+        ask_in_vain(&mut asking);
+        let (ranks, waited) = (vec![1], Duration::from_secs(1));
+        assert_eq!(asking.end, Some(ControlMessage::Missing { ranks, waited }));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

@@ -1,5 +1,6 @@
 //! Messages of the control channel: a line of JSON each.
 
+use super::process::ProcessIdentity;
 use crate::comm::{CommError, End};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,6 +19,8 @@ pub(in super::super) struct Meeting {
     pub(super) port: u16,
     /// Who knows it is a rank of this run.
     pub(super) token: String,
+    /// Rank 0; `None` where it is not known.
+    pub(super) process: Option<ProcessIdentity>,
 }
 
 /// The fate of a wait that lasts longer than the timeout.
@@ -33,7 +36,7 @@ pub(in super::super) enum OnTimeout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ControlMessage {
     /// To the hub, first of all.
-    Hello { token: String, rank: u32 },
+    Hello { token: String, rank: u32, process: Option<ProcessIdentity> },
     /// Its answer.
     Welcome,
     /// To the hub: this rank goes no further.

@@ -1,0 +1,113 @@
+//! Identity of a process, by which another one of the same machine sees whether it still runs.
+
+use serde::{Deserialize, Serialize};
+use std::fs;
+
+/// A process, wherever it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ProcessIdentity {
+    scope: PidScope,
+    pid: u32,
+    /// Clock ticks from the machine's boot to its start; a process that reuses the number has others.
+    start_ticks: u64,
+}
+
+/// Processes of the same scope see each other under the same numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct PidScope {
+    /// Differs between machines, whose first namespaces have the same name.
+    boot_id: String,
+    /// Differs between containers.
+    namespace: String,
+}
+
+impl ProcessIdentity {
+    /// This process; `None` where `/proc` does not say.
+    pub(super) fn own() -> Option<Self> {
+        Self::of(std::process::id())
+    }
+
+    /// A process of this machine.
+    pub(super) fn of(pid: u32) -> Option<Self> {
+        Some(Self {
+            scope: PidScope::own()?,
+            pid,
+            start_ticks: ProcessStat::read(pid)?.start_ticks,
+        })
+    }
+
+    /// Whether it is known to run, however little processor time it gets: it is on this machine, and neither gone nor stopped.
+    pub(super) fn is_running(&self) -> bool {
+        let stat = ProcessStat::read(self.pid).filter(|stat| stat.start_ticks == self.start_ticks);
+        PidScope::own().as_ref() == Some(&self.scope) && stat.is_some_and(|stat| stat.is_running())
+    }
+}
+
+impl PidScope {
+    fn own() -> Option<Self> {
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+        Some(Self { boot_id, namespace: namespace.to_str()?.into() })
+    }
+}
+
+/// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
+#[derive(Debug, PartialEq)]
+struct ProcessStat {
+    state: char,
+    start_ticks: u64,
+}
+
+impl ProcessStat {
+    fn read(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The second field, the name in parentheses, may hold blanks and parentheses.
+    fn parse(text: &str) -> Option<Self> {
+        let (_, after_name) = text.rsplit_once(')')?;
+        let mut fields = after_name.split_whitespace();
+        let state = fields.next()?.chars().next()?;
+        Some(Self { state, start_ticks: fields.nth(18)?.parse().ok()? })
+    }
+
+    /// Neither a zombie (`Z`), dead (`X`), stopped (`T`) nor stopped by a debugger (`t`).
+    fn is_running(&self) -> bool {
+        !"ZXxTt".contains(self.state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_state_and_start_of_a_process_are_read_whatever_its_name() {
+        let text = |state: char| {
+            format!("7 (a) T (b) {state} 1 7 7 0 -1 4194560 99 0 0 0 1 2 0 0 20 0 1 0 421 0 0")
+        };
+        for (state, is_running) in
+            [('R', true), ('S', true), ('D', true), ('T', false), ('t', false), ('Z', false)]
+        {
+            let stat = ProcessStat::parse(&text(state)).unwrap();
+            assert_eq!((stat.start_ticks, stat.is_running()), (421, is_running), "{state}");
+        }
+        assert_eq!(ProcessStat::parse("7 (a"), None);
+    }
+
+    #[test]
+    fn a_process_runs_until_it_ends_and_its_number_alone_does_not_identify_it() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let process = ProcessIdentity::of(child.id()).unwrap();
+        assert!(process.is_running());
+        let reused = ProcessIdentity { start_ticks: process.start_ticks + 1, ..process.clone() };
+        assert!(!reused.is_running());
+        let mut elsewhere = process.clone();
+        elsewhere.scope.boot_id.clear();
+        assert!(!elsewhere.is_running());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!process.is_running());
+    }
+}
