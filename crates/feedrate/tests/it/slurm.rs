@@ -42,7 +42,7 @@ fn a_job_of_several_nodes() {
             "--partition=main",
             "--account=science",
             "--module=gcc",
-            "--module=openmpi/4.1",
+            "--module=openmpi/4.1 hdf5/1.14",
             "--array=5",
             "--data=/scratch/my data",
             "--cold",
@@ -71,7 +71,7 @@ fn a_job_of_several_nodes() {
     # Modules may use variables that are not set.
     set +u
     module load gcc
-    module load openmpi/4.1
+    module load openmpi/4.1 hdf5/1.14
     set -u
 
     launch() {

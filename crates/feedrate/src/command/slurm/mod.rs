@@ -82,7 +82,7 @@ pub(super) struct BatchArguments {
     #[arg(long, value_name = "N")]
     cpus_per_task: Option<NonZeroU32>,
     /// Load this module; may be repeated.
-    #[arg(long = "module", value_name = "NAME")]
+    #[arg(long = "module", value_name = "NAME", value_parser = modules)]
     modules: Vec<String>,
     /// Interface of srun and the MPI library: pmix for Open MPI, pmi2 for MPICH and its family.
     #[arg(long, value_enum, default_value_t = SlurmMpi::Pmix)]
@@ -96,6 +96,10 @@ fn word(text: &str) -> Result<String, &'static str> {
     let is_word =
         !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !"\"'\\#".contains(c));
     if is_word { Ok(text.into()) } else { Err("it is no single word") }
+}
+
+fn modules(text: &str) -> Result<String, &'static str> {
+    if text.trim().is_empty() { Err("name a module") } else { Ok(text.into()) }
 }
 
 fn folder(text: &str) -> Result<PathBuf, &'static str> {

@@ -2,7 +2,7 @@
 
 use super::{BatchArguments, SlurmLauncher};
 use crate::cli::name_of;
-use feedrate_study::bash::{self, quoted};
+use feedrate_study::bash;
 use std::fmt::Write;
 use std::num::NonZeroU32;
 
@@ -31,8 +31,11 @@ impl Job<'_> {
     pub(super) fn script(&self) -> String {
         let about: String = self.about.iter().map(|line| format!("# {line}\n")).collect();
         let head = format!("{about}{}\n", self.options());
+        // No module's name has a blank: `--module "a b"` names two.
+        let words = |names: &str| bash::command(&names.split_whitespace().collect::<Vec<_>>());
+        let modules = self.batch.modules.iter();
         let modules: Vec<String> =
-            self.batch.modules.iter().map(|name| format!("module load {}", quoted(name))).collect();
+            modules.map(|names| format!("module load {}", words(names))).collect();
         bash::script(&head, &modules, &format!("\n{}", self.lines.join("\n")))
     }
 
