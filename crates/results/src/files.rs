@@ -367,11 +367,15 @@ mod tests {
             let (folder, files) = study("model,processes,run\n");
             let victim = folder.path().join("victim");
             fs::write(&victim, "text").unwrap();
-            let link = files.state.components().chain(Path::new(name).components()).collect::<PathBuf>();
+            let link =
+                files.state.components().chain(Path::new(name).components()).collect::<PathBuf>();
             fs::create_dir_all(link.parent().unwrap()).unwrap();
             std::os::unix::fs::symlink(&victim, &link).unwrap();
             let error = files.lock().unwrap_err();
-            assert!(error.to_string().contains(&format!("`{}` is a link", link.display())), "{error}");
+            assert!(
+                error.to_string().contains(&format!("`{}` is a link", link.display())),
+                "{error}"
+            );
             assert_eq!(fs::read_to_string(&victim).unwrap(), "text", "{name}");
         }
     }

@@ -324,9 +324,53 @@ fn hooks_are_run_before_their_runs_with_the_level() {
     let test = study(
         "model,processes,overrides,run\n# hook note: echo \"$1\" >> levels\nworkload.yaml,1,study.hook.note=fast,N\nworkload.yaml,1,study.hook.note=slow,N\n",
     );
-    let answer = run(&test, &[]);
+    run(&test, &[]).refuses(2, &["hook note: \"echo \\\"$1\\\" >> levels\"", "add `--trust`"]);
+    assert!(!test.path("levels").exists());
+    let answer = run(&test, &["--trust"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert_eq!(fs::read_to_string(test.path("levels")).unwrap(), "fast\nslow\n");
+}
+
+/// A study as it may come from others: nothing in its folder is executed, and nothing outside is written.
+#[test]
+fn a_received_study_folder_runs_no_code_and_writes_to_no_file_that_it_names() {
+    let test = study("model,processes,run\nworkload.yaml,1,N\n");
+    let text = |name: &str| fs::read_to_string(test.path(name)).unwrap_or_default();
+    test.write("victim.txt", "text");
+    let script = format!("touch {}\n", test.path("ran").display());
+    for folder in ["logs/1-run", "logs/1-generate"] {
+        fs::create_dir_all(test.path("study.study").join(folder)).unwrap();
+    }
+    for name in ["x.sh", "logs/1-run/cleanup.sh", "logs/1-generate/cleanup.sh"] {
+        test.write(&format!("study.study/{name}"), &script);
+    }
+    let running = serde_json::json!({
+        "cleanup": test.path("study.study/x.sh"),
+        "stderr": test.path("victim.txt"),
+    });
+    test.write("study.study/running", running.to_string());
+    let answer = run(&test, &["--limit", "1"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(!test.path("ran").exists());
+    assert_eq!(text("victim.txt"), "text");
+
+    let settings = text("study.study/settings.json");
+    fs::write(test.path("study.csv"), "model,processes,run\nworkload.yaml,2,N\n").unwrap();
+    let planted = |key: &str, value: &str| {
+        let mut settings: Value = serde_json::from_str(&settings).unwrap();
+        settings["launching"][key] = Value::from(vec![value]);
+        test.write("study.study/settings.json", settings.to_string());
+    };
+    planted("arguments", "bash");
+    run(&test, &[]).refuses(2, &["--launcher-argument \"bash\"", "`--trust`"]);
+    planted("prologue", "touch ran");
+    run(&test, &[]).refuses(2, &["--prologue \"touch ran\"", "hint: ", "`--trust`"]);
+    assert!(!test.path("ran").exists());
+    let answer = run(&test, &["--trust"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(test.path("ran").exists());
+    let answer = run(&test, &["--prologue", "touch ran"]);
+    assert_eq!(answer.code, 0, "what is given is trusted: {}", answer.stderr);
 }
 
 #[test]

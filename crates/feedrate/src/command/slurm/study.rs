@@ -8,6 +8,7 @@ use crate::exit::{Exit, UsageError, refuse};
 use crate::time;
 use clap::{ArgMatches, Args};
 use feedrate_results::files::StudyFiles;
+use feedrate_results::state::StudyState;
 use feedrate_spec::units;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -47,7 +48,10 @@ pub(crate) struct StudySlurmArguments {
 pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     let StudySlurmArguments { study, time, batch, .. } = arguments;
     let launch = arguments.how.launch.as_deref().unwrap_or(LAUNCH);
-    let table = StudyFiles::new(study)?.table()?;
+    let files = StudyFiles::new(study)?;
+    let table = files.table()?;
+    let launching = StudyState::read(&files)?.settings.map(|settings| settings.launching);
+    arguments.how.refuse_untrusted(&launching.unwrap_or_default(), &files.hooks()?)?;
     let budget_s = budget_s(time)?;
     let tasks = batch.tasks()?;
     let per_rank = arguments.how.accelerators_per_rank.unwrap_or(1).max(1);

@@ -1,6 +1,6 @@
 //! How the runs of a study are made: what was asked now, against what its earlier runs were made with.
 
-use crate::exit::refuse;
+use crate::exit::{UsageError, refuse};
 use crate::output::refuse_root;
 use crate::resolve::entropy;
 use anyhow::Context;
@@ -8,6 +8,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use feedrate_results::state::{Launching, StudySettings, StudyState};
 use feedrate_study::launch::LAUNCHES;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,49 @@ pub(in crate::command) struct StudyHow {
     /// Emulated accelerators in each process that a launcher starts [default: 1].
     #[arg(long, value_name = "K")]
     pub(in crate::command) accelerators_per_rank: Option<u32>,
+    /// Run the commands that come with the study: hooks of its CSV, and the prologue and launcher arguments of its earlier runs.
+    #[arg(long)]
+    trust: bool,
+}
+
+impl StudyHow {
+    /// Refuse a study with commands that were not given on this command line: it may come from others.
+    pub(in crate::command) fn refuse_untrusted(
+        &self,
+        launching: &Launching,
+        hooks: &BTreeMap<String, String>,
+    ) -> Result<(), UsageError> {
+        let commands = self.commands_of_study(launching, hooks);
+        if self.trust || commands.is_empty() {
+            return Ok(());
+        }
+        refuse(
+            format!(
+                "the study brings commands that were not given on this command line:\n  {}",
+                commands.join("\n  ")
+            ),
+            "read them, and add `--trust` to run them",
+        )
+    }
+
+    /// Everything of a study that a shell or a launcher would execute, but for what was given on this command line.
+    pub(super) fn commands_of_study(
+        &self,
+        launching: &Launching,
+        hooks: &BTreeMap<String, String>,
+    ) -> Vec<String> {
+        let mut commands = Vec::new();
+        // Quoted, so that no line break can hide a part.
+        if self.prologue.is_empty() {
+            commands.extend(launching.prologue.iter().map(|line| format!("--prologue {line:?}")));
+        }
+        if self.launcher_argument.is_empty() {
+            let words = launching.arguments.iter();
+            commands.extend(words.map(|word| format!("--launcher-argument {word:?}")));
+        }
+        commands.extend(hooks.iter().map(|(name, command)| format!("hook {name}: {command:?}")));
+        commands
+    }
 }
 
 fn launches() -> PossibleValuesParser {
@@ -84,6 +128,13 @@ pub(super) fn settings(
     let per_rank = how.accelerators_per_rank.map(Some);
     changes.take("--accelerators-per-rank", per_rank, &mut launching.accelerators_per_rank);
     refuse_root(&settings.results, "`--results`")?;
+    // It becomes an option of `feedrate run`.
+    if CACHES.iter().all(|(name, _)| *name != settings.cache) {
+        return refuse(
+            format!("the settings of the study have {:?} for the page cache", settings.cache),
+            "remove `settings.json` from its folder, or give `--cache`",
+        );
+    }
     if !changes.refused.is_empty() {
         return refuse(
             format!(

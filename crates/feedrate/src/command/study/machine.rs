@@ -53,7 +53,7 @@ pub(super) const QUIET: &str = "quiet";
 /// This machine.
 pub(super) struct ThisMachine {
     pub(super) files: StudyFiles,
-    hooks: BTreeMap<String, String>,
+    pub(super) hooks: BTreeMap<String, String>,
     clock: Clock,
     signals: Signals,
     reporter: Reporter,

@@ -242,7 +242,8 @@ fn tell(
                 "a step computes for as long whatever its batch: with `reader.batch_size` the compute of a sample changes too",
             );
         }
-        let program = format!("feedrate study run {}", path.display());
+        let trust = if resolved.hooks.is_empty() { "" } else { " --trust" };
+        let program = format!("feedrate study run {}{trust}", path.display());
         messages::note(format!("written to {}; run it with `{program}`", path.display()));
         return Ok(());
     }

@@ -93,6 +93,9 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let lock = lock(&files)?;
     let state = StudyState::open(&files, &lock)?;
     let settings = how::settings(&arguments.how, &files.csv, &state)?;
+    arguments.how.refuse_untrusted(&settings.launching, &machine.hooks)?;
+    let next_trusts =
+        !StudyHow::default().commands_of_study(&settings.launching, &machine.hooks).is_empty();
     how::enter(&settings)?;
     if !machine.wait_for_earlier(state.settings.as_ref())? {
         return Ok(Exit::Interrupted);
@@ -101,7 +104,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let (report, state) = runner.run()?;
     drop(machine);
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    Ok(tell(arguments, &rows, &report, &state)?)
+    Ok(tell(arguments, &rows, &report, &state, next_trusts)?)
 }
 
 /// The study's lock. A runner that was killed may hold it for another moment.
@@ -141,6 +144,7 @@ fn tell(
     rows: &[Row],
     report: &RunnerReport,
     state: &StudyState,
+    next_trusts: bool,
 ) -> Result<Exit, StdoutError> {
     let places = state.places(rows);
     let finished = report.finished;
@@ -171,7 +175,10 @@ fn tell(
         let now = units::counted(finished as u64, "run");
         let csv = quoted(&arguments.study.display().to_string());
         let next = match (report.is_stopped, pending + failed) {
-            (true, _) => format!("\nNext: feedrate study run {csv}  # goes on"),
+            (true, _) => {
+                let trust = if next_trusts { " --trust" } else { "" };
+                format!("\nNext: feedrate study run {csv}{trust}  # goes on")
+            }
             (false, 0) => format!("\nNext: feedrate report {csv} -o report.html"),
             _ => String::new(),
         };
