@@ -374,6 +374,32 @@ fn a_received_study_folder_runs_no_code_and_writes_to_no_file_that_it_names() {
 }
 
 #[test]
+fn a_workload_beside_the_csv_goes_before_the_bundled_one_of_its_name() {
+    let test = Test::new();
+    fs::create_dir(test.path("mine")).unwrap();
+    test.write("mine/quickstart.yaml", WORKLOAD);
+    let design = ["study", "new", "--design", "full_factorial", "--model", "quickstart"];
+    let more = ["--factor", "reader.batch_size=1,2", "-o", "mine/study.csv"];
+    let is_noted = |answer: &Answer| {
+        answer.warns(&[
+            "workload `quickstart` is `",
+            "/quickstart.yaml`, which lies beside the study",
+        ]);
+    };
+    is_noted(&test.feedrate(&[&design[..], &more].concat()));
+    let study = |command: &str, more: &[&str]| {
+        test.feedrate(&[&["study", command, "mine/study.csv"], more].concat())
+    };
+    is_noted(&study("slurm", &["--time", "1:00:00"]));
+    let plan = study("run", &["--dry-run"]);
+    is_noted(&plan);
+    assert!(plan.stdout.contains("generate 3"), "16 files of 20 kB: {}", plan.stdout);
+    is_noted(&study("run", &["--quiet-wait", "0", "--limit", "1"]));
+    let [run_dir] = &run_dirs(&test.path("results"))[..] else { panic!("one run") };
+    assert_eq!(load_run(run_dir).unwrap().plan.dataset.files_train, 16);
+}
+
+#[test]
 fn pandas_reads_the_csv_as_the_notebook_does() {
     let test = study(STUDY);
     assert_eq!(run(&test, &["--limit", "2"]).code, 0);

@@ -3,7 +3,7 @@
 use super::script::Job;
 use super::{BatchArguments, seconds_of, words};
 use crate::cli::{given, name_of};
-use crate::command::study::{StudyHow, StudyRunArguments};
+use crate::command::study::{StudyHow, StudyRunArguments, note_own_workloads};
 use crate::exit::{Exit, UsageError, refuse};
 use crate::time;
 use clap::{ArgMatches, Args};
@@ -50,6 +50,7 @@ pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> an
     let launch = arguments.how.launch.as_deref().unwrap_or(LAUNCH);
     let files = StudyFiles::new(study)?;
     let table = files.table()?;
+    note_own_workloads(table.rows().map(|row| &*row.model), &files.csv);
     let launching = StudyState::read(&files)?.settings.map(|settings| settings.launching);
     arguments.how.refuse_untrusted(&launching.unwrap_or_default(), &files.hooks()?)?;
     let budget_s = budget_s(time)?;

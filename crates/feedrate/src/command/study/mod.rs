@@ -14,6 +14,7 @@ mod status;
 mod show;
 
 pub(super) use how::StudyHow;
+pub(super) use row::note_own_workloads;
 pub(super) use run::StudyRunArguments;
 
 use super::slurm;

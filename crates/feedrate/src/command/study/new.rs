@@ -1,7 +1,7 @@
 //! `feedrate study new`: from a design to the CSV of its runs. Runs nothing.
 
 use super::how;
-use super::row::{RowCommand, workload};
+use super::row::{RowCommand, note_own_workloads, workload};
 use crate::exit::{Exit, UsageError, refuse};
 use crate::messages::{self, StdoutError};
 use crate::output::{refuse_there, write_output};
@@ -120,6 +120,7 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     write(&path, &csv, arguments.force)?;
+    note_own_workloads(drawn.rows.iter().map(|row| &*row.model), &path);
     warn_of_refused(&drawn.rows, &resolved.hooks, &path)?;
     tell(arguments, &resolved, &drawn, &path)?;
     Ok(Exit::Fine)

@@ -2,8 +2,8 @@
 
 use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
-use crate::resolve::{Resolved, resolve_silently};
-use crate::{catalog, messages};
+use crate::resolve::{Resolved, is_file, resolve_silently};
+use crate::{bundled, catalog, messages};
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
 use feedrate_results::hook::HOOK_PREFIX;
@@ -13,7 +13,7 @@ use feedrate_spec::plan::{self, Cache, Request};
 use feedrate_spec::problem::Problem;
 use feedrate_study::keys::{self, DATA};
 use feedrate_study::runner::{RowDataset, RowPlan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Assumed rate of a storage until runs have measured it.
@@ -118,11 +118,35 @@ impl RowCommand {
     }
 }
 
-/// A file that is not there may lie beside the one that names it: the CSV, or a design.
+/// Where the workload `model` of a study comes from: the YAML file of that name beside `named_in`, the CSV or a design that names it,
+/// goes before a bundled workload, but not before a file that `model` names from here.
 pub(super) fn workload(model: &str, named_in: &Path) -> String {
-    let beside = named_in.parent().map(|folder| folder.join(model));
-    match beside.filter(|beside| !Path::new(model).exists() && beside.is_file()) {
-        Some(beside) => beside.display().to_string(),
+    if is_file(model) && Path::new(model).exists() {
+        return model.into();
+    }
+    let endings: &[&str] = if is_file(model) { &[""] } else { &[".yaml", ".yml", ""] };
+    let folder = named_in.parent().unwrap_or(Path::new(""));
+    let mut beside = endings.iter().map(|ending| folder.join(format!("{model}{ending}")));
+    match beside.find(|file| file.is_file()) {
+        // A bare name would be that of a bundled workload.
+        Some(file) if file.parent() == Some(Path::new("")) => format!("./{}", file.display()),
+        Some(file) => file.display().to_string(),
         None => model.into(),
+    }
+}
+
+/// Report models whose file beside the study is used instead of the bundled workload of that name.
+pub(in crate::command) fn note_own_workloads<'a>(
+    models: impl IntoIterator<Item = &'a str>,
+    csv: &Path,
+) {
+    let models: BTreeSet<&str> = models.into_iter().collect();
+    for model in models.into_iter().filter(|model| bundled::find(model).is_some()) {
+        let file = workload(model, csv);
+        if file != model {
+            messages::note(format!(
+                "workload `{model}` is `{file}`, which lies beside the study, not the bundled one"
+            ));
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::how::{self, StudyHow};
 use super::ledger::{Ledger, found};
 use super::machine::ThisMachine;
 use super::precision;
+use super::row::note_own_workloads;
 use crate::cli::metric;
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
@@ -83,7 +84,9 @@ pub(in crate::command) struct StudyRunArguments {
 pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let files = StudyFiles::new(&arguments.study)?;
     let options = options(arguments);
-    found(&Vec::from_iter(files.table()?.rows().cloned()), &options.only)?;
+    let table = files.table()?;
+    found(&Vec::from_iter(table.rows().cloned()), &options.only)?;
+    note_own_workloads(table.rows().map(|row| &*row.model), &files.csv);
     if arguments.dry_run {
         let ledger = Ledger::open(&arguments.study, &arguments.how)?;
         return dry_run(ledger, &options, arguments.json);
