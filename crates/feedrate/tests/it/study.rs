@@ -4,7 +4,8 @@ use crate::harness::{Answer, Mounted, Test, venv_python};
 use feedrate_measure::record::Record;
 use feedrate_results::load_run;
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -371,6 +372,35 @@ fn a_received_study_folder_runs_no_code_and_writes_to_no_file_that_it_names() {
     assert!(test.path("ran").exists());
     let answer = run(&test, &["--prologue", "touch ran"]);
     assert_eq!(answer.code, 0, "what is given is trusted: {}", answer.stderr);
+}
+
+/// The scripts in the study's folder may come from others: which job to cancel follows from the study and the last attempt.
+#[test]
+fn the_job_of_a_killed_supervisor_is_cancelled_by_a_script_that_is_written_anew() {
+    let test = study("model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n");
+    assert_eq!(run(&test, &["--limit", "1"]).code, 0);
+    let settings = fs::read_to_string(test.path("study.study/settings.json")).unwrap();
+    let settings = settings.replace("\"local\"", "\"sbatch\"");
+    test.write("study.study/settings.json", settings);
+    test.write("study.study/running", "running\n");
+    let logs = fs::canonicalize(test.path("study.study/logs")).unwrap();
+    test.write("study.study/logs/1-run/cleanup.sh", "touch ran\n");
+    fs::create_dir(test.path("bin")).unwrap();
+    let (job, other) = (logs.join("1-run/job.sh"), logs.join("2-run/job.sh"));
+    let queue =
+        format!("[ -e cancelled ] || printf '7 {}\\n8 {}\\n'", job.display(), other.display());
+    for (name, script) in [("squeue", &*queue), ("scancel", "echo \"$@\" >> cancelled")] {
+        let path = test.path("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", test.path("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = test.command(&["study", "run", "study.csv", "--limit", "0"]);
+    let answer = Answer::of(&command.env("PATH", path).output().unwrap());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(fs::read_to_string(test.path("cancelled")).unwrap(), "7\n");
+    assert_eq!(fs::read_to_string(test.path("study.study/running")).unwrap(), "");
+    assert!(!test.path("ran").exists());
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(super) struct ThisMachine {
     /// The user's word on waits, which are told of once.
     quiet_wait: QuietWait,
     has_told_of_wait: bool,
-    /// Scripts that end what the last attempt of an earlier runner may have left in a queue.
+    /// Scripts that end what the last run, which may be an earlier runner's, may have left in a queue.
     cleanup_scripts: Vec<String>,
 }
 
@@ -340,7 +340,7 @@ impl ThisMachine {
     }
 
     /// Run scripts to their end, or until the user wants to stop.
-    fn supervise(&self, folder: &Path, scripts: &Scripts) -> Result<(), TaskEnd> {
+    fn supervise(&mut self, folder: &Path, scripts: &Scripts) -> Result<(), TaskEnd> {
         for (name, text) in &scripts.files {
             write(folder, name, text)?;
         }
@@ -363,6 +363,9 @@ impl ThisMachine {
                 break ended;
             }
         };
+        if ended != supervise::ScriptEnd::Busy {
+            self.cleanup_scripts = scripts.cleanup.iter().cloned().collect();
+        }
         match ended.failure(&order.stderr) {
             _ if self.is_stopped() => {
                 interrupt::tell_hung_of(&order.stderr);
