@@ -78,6 +78,7 @@ mod watched;
 mod notebook;
 /// Studies of many runs.
 mod study;
+mod study_files;
 /// Storage that does not answer.
 mod hung;
 /// Those that read for each other, or together.

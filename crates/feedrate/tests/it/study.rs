@@ -4,14 +4,13 @@ use crate::harness::{Answer, Mounted, Test, venv_python};
 use feedrate_measure::record::Record;
 use feedrate_results::load_run;
 use serde_json::Value;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Some 0.2 s a run: long enough to be killed in.
-const WORKLOAD: &str = "\
+pub(crate) const WORKLOAD: &str = "\
 model:
   name: tiny
 framework: pytorch
@@ -44,13 +43,13 @@ workload.yaml,1,2,++workload.dataset.record_length_bytes=40000,N
 workload.yaml,1,2,\"++workload.reader.batch_size=1 ++workload.reader.read_threads=2\",N
 ";
 
-fn study(csv: &str) -> Test {
+pub(crate) fn study(csv: &str) -> Test {
     let test = Test::with(WORKLOAD);
     test.write("study.csv", csv);
     test
 }
 
-fn run(test: &Test, more: &[&str]) -> Answer {
+pub(crate) fn run(test: &Test, more: &[&str]) -> Answer {
     test.feedrate(&[&["study", "run", "study.csv", "--quiet-wait", "0"], more].concat())
 }
 
@@ -59,7 +58,7 @@ fn csv(test: &Test) -> String {
 }
 
 /// Folders of runs below the results, but for those put aside.
-fn run_dirs(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -330,103 +329,6 @@ fn hooks_are_run_before_their_runs_with_the_level() {
     let answer = run(&test, &["--trust"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert_eq!(fs::read_to_string(test.path("levels")).unwrap(), "fast\nslow\n");
-}
-
-/// A study as it may come from others: nothing in its folder is executed, and nothing outside is written.
-#[test]
-fn a_received_study_folder_runs_no_code_and_writes_to_no_file_that_it_names() {
-    let test = study("model,processes,run\nworkload.yaml,1,N\n");
-    let text = |name: &str| fs::read_to_string(test.path(name)).unwrap_or_default();
-    test.write("victim.txt", "text");
-    let script = format!("touch {}\n", test.path("ran").display());
-    for folder in ["logs/1-run", "logs/1-generate"] {
-        fs::create_dir_all(test.path("study.study").join(folder)).unwrap();
-    }
-    for name in ["x.sh", "logs/1-run/cleanup.sh", "logs/1-generate/cleanup.sh"] {
-        test.write(&format!("study.study/{name}"), &script);
-    }
-    let running = serde_json::json!({
-        "cleanup": test.path("study.study/x.sh"),
-        "stderr": test.path("victim.txt"),
-    });
-    test.write("study.study/running", running.to_string());
-    let answer = run(&test, &["--limit", "1"]);
-    assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(!test.path("ran").exists());
-    assert_eq!(text("victim.txt"), "text");
-
-    let settings = text("study.study/settings.json");
-    fs::write(test.path("study.csv"), "model,processes,run\nworkload.yaml,2,N\n").unwrap();
-    let planted = |key: &str, value: &str| {
-        let mut settings: Value = serde_json::from_str(&settings).unwrap();
-        settings["launching"][key] = Value::from(vec![value]);
-        test.write("study.study/settings.json", settings.to_string());
-    };
-    planted("arguments", "bash");
-    run(&test, &[]).refuses(2, &["--launcher-argument \"bash\"", "`--trust`"]);
-    planted("prologue", "touch ran");
-    run(&test, &[]).refuses(2, &["--prologue \"touch ran\"", "hint: ", "`--trust`"]);
-    assert!(!test.path("ran").exists());
-    let answer = run(&test, &["--trust"]);
-    assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(test.path("ran").exists());
-    let answer = run(&test, &["--prologue", "touch ran"]);
-    assert_eq!(answer.code, 0, "what is given is trusted: {}", answer.stderr);
-}
-
-/// The scripts in the study's folder may come from others: which job to cancel follows from the study and the last attempt.
-#[test]
-fn the_job_of_a_killed_supervisor_is_cancelled_by_a_script_that_is_written_anew() {
-    let test = study("model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n");
-    assert_eq!(run(&test, &["--limit", "1"]).code, 0);
-    let settings = fs::read_to_string(test.path("study.study/settings.json")).unwrap();
-    let settings = settings.replace("\"local\"", "\"sbatch\"");
-    test.write("study.study/settings.json", settings);
-    test.write("study.study/running", "running\n");
-    let logs = fs::canonicalize(test.path("study.study/logs")).unwrap();
-    test.write("study.study/logs/1-run/cleanup.sh", "touch ran\n");
-    fs::create_dir(test.path("bin")).unwrap();
-    let (job, other) = (logs.join("1-run/job.sh"), logs.join("2-run/job.sh"));
-    let queue =
-        format!("[ -e cancelled ] || printf '7 {}\\n8 {}\\n'", job.display(), other.display());
-    for (name, script) in [("squeue", &*queue), ("scancel", "echo \"$@\" >> cancelled")] {
-        let path = test.path("bin").join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-    }
-    let path = format!("{}:{}", test.path("bin").display(), std::env::var("PATH").unwrap());
-    let mut command = test.command(&["study", "run", "study.csv", "--limit", "0"]);
-    let answer = Answer::of(&command.env("PATH", path).output().unwrap());
-    assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert_eq!(fs::read_to_string(test.path("cancelled")).unwrap(), "7\n");
-    assert_eq!(fs::read_to_string(test.path("study.study/running")).unwrap(), "");
-    assert!(!test.path("ran").exists());
-}
-
-#[test]
-fn a_workload_beside_the_csv_goes_before_the_bundled_one_of_its_name() {
-    let test = Test::new();
-    fs::create_dir(test.path("mine")).unwrap();
-    test.write("mine/quickstart.yaml", WORKLOAD);
-    let design = ["study", "new", "--design", "full_factorial", "--model", "quickstart"];
-    let more = ["--factor", "reader.batch_size=1,2", "-o", "mine/study.csv"];
-    let is_noted = |answer: &Answer| {
-        answer.warns(&[
-            "workload `quickstart` is `",
-            "/quickstart.yaml`, which lies beside the study",
-        ]);
-    };
-    is_noted(&test.feedrate(&[&design[..], &more].concat()));
-    let study = |command: &str, more: &[&str]| {
-        test.feedrate(&[&["study", command, "mine/study.csv"], more].concat())
-    };
-    is_noted(&study("slurm", &["--time", "1:00:00"]));
-    let plan = study("run", &["--dry-run"]);
-    is_noted(&plan);
-    assert!(plan.stdout.contains("generate 3"), "16 files of 20 kB: {}", plan.stdout);
-    is_noted(&study("run", &["--quiet-wait", "0", "--limit", "1"]));
-    let [run_dir] = &run_dirs(&test.path("results"))[..] else { panic!("one run") };
-    assert_eq!(load_run(run_dir).unwrap().plan.dataset.files_train, 16);
 }
 
 #[test]
