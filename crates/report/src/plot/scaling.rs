@@ -1,4 +1,4 @@
-//! Throughput against processes, beside what it would be if it grew as they do, with fits where there are any.
+//! Throughput against processes, beside linear growth from the fewest.
 
 use super::block::{PROCESSES_LABEL, PlotBlock};
 use super::caption::intervals;
@@ -6,10 +6,8 @@ use super::data::Data;
 use super::response::{ResponseAxis, means, numbers_of_processes};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
-use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_analysis::throughput::THROUGHPUTS;
 use feedrate_measure::metric::Metric;
-use feedrate_measure::stats::{Scaling as Law, ScalingDoubt, amdahl, knee, universal_scalability};
 use feedrate_spec::units;
 use std::collections::BTreeMap;
 
@@ -18,7 +16,7 @@ const MOST: usize = 6;
 
 pub(super) static PLOT: Plot = Plot {
     name: "scaling",
-    summary: "Throughput against processes on logarithmic axes, with the ideal from the fewest processes, a fitted law and its knee; a line for each combination of other factors",
+    summary: "Throughput against processes on logarithmic axes, with the ideal from the fewest processes; a line for each combination of other factors",
     needs: Needs::Summaries,
     make: Make::Response(&THROUGHPUTS, figure),
 };
@@ -41,19 +39,17 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         all.iter_mut().for_each(Curves::keep_one);
     }
     let is_alone = all.iter().map(|of| of.drawn.len()).sum::<usize>() == 1;
-    let mut layers = Layers::default();
-    layers.all.extend(ideal(&all));
-    let mut told = String::new();
-    for curves in &all {
-        told += &curves.explain();
-        for (levels, points) in &curves.drawn {
-            layers.add(&curves.name(levels), points, is_alone);
-        }
-    }
+    let mut layers: Vec<Layer> = ideal(&all).into_iter().collect();
+    let curves = all
+        .iter()
+        .flat_map(|of| of.drawn.iter().map(move |(levels, points)| (of.name(levels), points)));
+    layers.extend(curves.enumerate().map(|(hue, (name, points))| {
+        Layer::series(name, Tone::Hue(hue), Style::Joined, points.clone())
+    }));
+    let explained: String = all.iter().map(Curves::explain).collect();
     let x = Axis::new(PROCESSES_LABEL, Scale::LogAt(numbers_of_processes(data)), AxisRange::Tight);
-    told += &layers.explain();
     let y = Axis { scale: Scale::Log10, range: AxisRange::Tight, ..y.axis };
-    let axes = Axes { x, y, layers: layers.all, aspect: 0.75 };
+    let axes = Axes { x, y, layers, aspect: 0.75 };
     let of = if is_alone {
         ""
     } else {
@@ -61,7 +57,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     };
     let panels = vec![Panel::from_axes(None, axes)];
     let caption = format!(
-        "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes{of}. {told}{}",
+        "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes{of}. {explained}{}",
         intervals(&panels, means(response))
     );
     let title = "Throughput against processes, and the ideal".into();
@@ -151,155 +147,5 @@ impl<'a> Curves<'a> {
         let mut parts: Vec<String> = self.block.title().into_iter().collect();
         parts.extend(self.named(levels, false));
         if parts.is_empty() { "measured".into() } else { parts.join(", ") }
-    }
-}
-
-/// Layers, and what their caption must tell.
-#[derive(Default)]
-struct Layers {
-    all: Vec<Layer>,
-    /// Curves so far.
-    count: usize,
-    /// Names of lines without a law, by the reason.
-    lawless: BTreeMap<&'static str, Vec<String>>,
-    /// Names of several lines with their knees, by how these are found.
-    knees: BTreeMap<&'static str, Vec<String>>,
-}
-
-impl Layers {
-    fn add(&mut self, name: &str, points: &[Point], is_alone: bool) {
-        let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
-        let measured: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
-        let own = Tone::Hue(self.count);
-        let tone = if is_alone { Tone::Hue(1) } else { own };
-        // Of several, the name of the marks is enough.
-        let label = |label: String| if is_alone { label } else { String::new() };
-        self.count += 1;
-        let law = law(&measured);
-        let style = if law.is_ok() { Style::Marks } else { Style::Joined };
-        match &law {
-            Ok((name, law)) => {
-                let curve = curve(law, first.x, last.x);
-                self.all.push(Layer::series(label((*name).into()), tone, Style::Line, curve));
-            }
-            Err(why) => self.lawless.entry(why).or_default().push(name.into()),
-        }
-        self.all.push(Layer::series(name, own, style, points.to_vec()));
-        if let Some((what, (x, y))) = bend(&measured, law.as_ref().ok().map(|(_, law)| law)) {
-            let at = format!("knee at {x:.0}");
-            if is_alone {
-                let least = measured.iter().map(|point| point.1).fold(y, f64::min);
-                let drop = vec![Point::at(x, least), Point::at(x, y)];
-                self.all.push(Layer::series(at, tone, Style::Dashes, drop));
-                self.knees.entry(what).or_default();
-            } else {
-                self.knees.entry(what).or_default().push(format!("{name}, {at}"));
-            }
-        }
-    }
-
-    /// Explains laws and knees, and why there is no law.
-    fn explain(&self) -> String {
-        let mut told = String::new();
-        let has_law = self.lawless.values().map(Vec::len).sum::<usize>() < self.count;
-        if has_law {
-            told.push_str("Fit: the Universal Scalability Law, or Amdahl's where coherence is not told from none. ");
-        }
-        for (why, names) in &self.lawless {
-            let is_told = has_law || self.lawless.len() > 1;
-            let of = if is_told { format!(" of {}", names.join("; ")) } else { String::new() };
-            told.push_str(&format!("No law is fitted{of}, as {why}. "));
-        }
-        for (knee, names) in &self.knees {
-            let of =
-                if names.is_empty() { String::new() } else { format!(": {}", names.join("; ")) };
-            told.push_str(&format!("Knee: {knee}{of}. "));
-        }
-        told
-    }
-}
-
-const FEW: &str = "fewer than four numbers of processes were run";
-const SUPERLINEAR: &str = "throughput per process rose from one number of processes to a larger one, which it does in no law";
-const MISFIT: &str = "the law misses a mark by more than a tenth of the most throughput";
-
-const PEAK: &str = "the peak of the law";
-const BEND: &str = "where the measured curve bends (Kneedle)";
-
-/// The law that fits, or why none is drawn.
-fn law(points: &[(f64, f64)]) -> Result<(&'static str, Law), &'static str> {
-    let universal = universal_scalability(points).ok_or(FEW)?;
-    let is_coherent = universal.interval(2, CONFIDENCE).is_some_and(|of| 0.0 < of.low);
-    let (label, law) = if is_coherent {
-        ("USL fit", universal)
-    } else {
-        ("Amdahl fit", amdahl(points).ok_or(FEW)?)
-    };
-    match &law.doubts {
-        doubts if doubts.contains(&ScalingDoubt::Superlinear) => Err(SUPERLINEAR),
-        doubts if doubts.contains(&ScalingDoubt::Misfit) => Err(MISFIT),
-        _ => Ok((label, law)),
-    }
-}
-
-/// The peak of the law where it was reached, else the knee of what was measured.
-fn bend(points: &[(f64, f64)], law: Option<&Law>) -> Option<(&'static str, (f64, f64))> {
-    let last = points.last()?.0;
-    let law = law.filter(|law| !law.doubts.contains(&ScalingDoubt::MoreBeyondPeak));
-    let peak = law.and_then(|law| Some((law.peak()?, law.throughput(law.peak()?))));
-    let peak = peak.filter(|(x, _)| *x <= last).map(|at| (PEAK, at));
-    peak.or_else(|| Some((BEND, points[knee(points)?])))
-}
-
-/// Points that are evenly apart on a logarithmic axis; nothing beyond what was measured.
-fn curve(law: &Law, first: f64, last: f64) -> Vec<Point> {
-    const STEPS: u32 = 40;
-    let shares = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS));
-    let places = shares.map(|share| first * (last / first).powf(share));
-    places.map(|x| Point::at(x, law.throughput(x))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(rate: impl Fn(f64) -> f64, numbers: &[f64]) -> Vec<(f64, f64)> {
-        numbers.iter().map(|&n| (n, rate(n))).collect()
-    }
-
-    #[test]
-    fn a_law_is_drawn_where_it_fits() {
-        let turns_back = |n: f64| 50.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.004 * n * (n - 1.0));
-        let points = at(turns_back, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
-        let (label, found) = law(&points).unwrap();
-        assert_eq!(label, "USL fit");
-        let (what, (x, y)) = bend(&points, Some(&found)).unwrap();
-        assert_eq!(what, PEAK);
-        // √((1 − 0.05) ÷ 0.004)
-        assert_eq!(
-            (format!("{x:.1}"), format!("{:.1}", y - turns_back(x))),
-            ("15.4".into(), "0.0".into())
-        );
-        let curve = curve(&found, 1.0, 32.0);
-        assert_eq!((curve[0].x, curve[curve.len() - 1].x.round()), (1.0, 32.0));
-        // A peak that was not reached is no knee.
-        assert_ne!(
-            bend(&points[..4], law(&points[..4]).as_ref().ok().map(|(_, law)| law))
-                .map(|(_, at)| at.0),
-            Some(x)
-        );
-        let serial = |n: f64| 50.0 * n / (1.0 + 0.1 * (n - 1.0));
-        assert_eq!(law(&at(serial, &[1.0, 2.0, 4.0, 8.0])).unwrap().0, "Amdahl fit");
-    }
-
-    #[test]
-    fn no_law_is_drawn_that_does_not_fit() {
-        let linear = |n: f64| 50.0 * n;
-        let why = |points: &[(f64, f64)]| law(points).unwrap_err();
-        assert_eq!(why(&at(linear, &[1.0, 2.0, 4.0])), FEW);
-        assert_eq!(why(&at(|n| n * n, &[1.0, 2.0, 4.0, 8.0])), SUPERLINEAR);
-        let capped = |n: f64| 100.0 * n.min(4.0);
-        assert_eq!(why(&at(capped, &[1.0, 2.0, 4.0, 8.0, 16.0])), MISFIT);
-        assert!(law(&[]).is_err() && bend(&[], None).is_none());
     }
 }

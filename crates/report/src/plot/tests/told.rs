@@ -102,24 +102,11 @@ fn scaling_has_a_line_for_each_combination_that_has_one() {
     }
     for words in [
         "Not drawn: 1 combination of other levels, as they were run at one number of processes.",
-        "No law is fitted, as fewer than four numbers of processes were run.",
         "Logarithmic axes: Processes, Throughput.",
     ] {
         assert!(figure.caption.contains(words), "{words}: {}", figure.caption);
     }
     assert_eq!(data.doubts(&figure), " Drawn: 4 of 5 runs. Doubts: too_few_steps (4 of 4 runs).");
-}
-
-#[test]
-fn a_knee_is_explained_and_a_law_is_named() {
-    let numbers = [1.0, 2.0, 4.0, 8.0, 16.0_f64];
-    let runs = numbers.map(|n| run("a", (n, 1.0, "npz"), 50.0, 1e7 * n.min(4.0)));
-    let (figure, _) = of("scaling", runs.to_vec());
-    for words in
-        ["Knee: where the measured curve bends (Kneedle).", "No law is fitted, as the law misses"]
-    {
-        assert!(figure.caption.contains(words), "{words}: {}", figure.caption);
-    }
 }
 
 #[test]
