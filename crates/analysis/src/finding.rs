@@ -1,7 +1,7 @@
 //! A finding: what runs say, as data. It has no text; `report` has the words.
 
 use crate::precision::CONFIDENCE;
-use feedrate_measure::stats::{Interval, ScalingDoubt};
+use feedrate_measure::stats::Interval;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -52,9 +52,7 @@ pub enum FindingKind {
     Checkpoints,
     /// Repeated runs change over the order of running.
     Drift,
-    /// Epochs of a run that do not settle.
-    Unsteady,
-    /// Runs far from their replicates, or noise that is not normal.
+    /// Runs far from their replicates.
     Outlier,
     /// A difference between runs that were not repeated.
     NotTested,
@@ -88,8 +86,6 @@ pub enum Subject {
     Interaction(Interaction),
     /// The share of linear growth at most processes.
     Efficiency,
-    /// The law that growth follows, fitted to so many numbers of processes.
-    Law { law: ScalingLaw, numbers: usize, n: usize },
     /// All of these levels are within the margin of the baseline.
     Equivalent { levels: Vec<String>, margin: f64 },
     /// More than this level is no better by more than the margin.
@@ -100,12 +96,8 @@ pub enum Subject {
     AroundCheckpoints(usize),
     /// Repeated runs change over the order of running.
     Drift,
-    /// Epochs that settle late or never, in so many of the runs that have enough of them.
-    Unsteady { runs: usize, judged: usize, worst: String, epochs: Epochs },
     /// Runs far from the others of their cell, with modified z-scores.
     Outliers { runs: Vec<(String, f64)>, of: usize },
-    /// Noise that is not normal in so many of all cells, and the normal plot of the worst.
-    NotNormal { cells: usize, of: usize, worst: String, correlation: f64, least: f64 },
     /// A question that the runs leave open.
     Inconclusive(Inconclusive),
 }
@@ -135,8 +127,6 @@ pub struct MainEffect {
     pub is_largest: bool,
     /// Levels that are not told apart from the baseline.
     pub not_told_apart: Vec<String>,
-    /// The knee of the curve over levels that are numbers.
-    pub bend: Option<String>,
 }
 
 /// A pair of factors: the level and the base of each, and how much a step of the second changes with either of the first.
@@ -147,47 +137,6 @@ pub struct Interaction {
     pub bases: [String; 2],
     /// Ratios or points; `None` where other factors were not the same.
     pub changes: Option<[f64; 2]>,
-}
-
-/// A fitted law of growth: the Universal Scalability Law where it has coherence, else Amdahl's.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScalingLaw {
-    /// Whether it is the Universal Scalability Law.
-    pub is_universal: bool,
-    /// Share of serial work, where it is told from none.
-    pub contention: Option<Interval>,
-    /// Cost of agreement, where it is told from none.
-    pub coherence: Option<Interval>,
-    /// Times the throughput of one process, at most.
-    pub limit: f64,
-    /// Processes with the most throughput, where not more was measured beyond.
-    pub peak: Option<f64>,
-    /// Share of the variation that it explains.
-    pub r_squared: f64,
-    /// The reason for which it cannot be told.
-    pub obstacle: Option<LawObstacle>,
-}
-
-/// The reason for which a law cannot be told.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "said above, and by the names")]
-pub enum LawObstacle {
-    /// Some growth is more than linear.
-    Superlinear,
-    /// A point is missed by this share of the most throughput.
-    Misfit(f64),
-    /// Growth fits best without a serial share.
-    NoSerialShare,
-    /// The interval of the serial share reaches below 0, beyond 1.
-    Interval { below: bool, beyond: bool },
-}
-
-/// The epochs of the run that is farthest from steady, in samples per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Epochs {
-    SettleLate { first_steady: usize, before: f64, after: f64, bias: f64 },
-    NeverSettle { epochs: usize, least: f64, most: f64, trend: f64 },
 }
 
 /// The reason for which a question stays open, and for which factors.
@@ -306,21 +255,7 @@ pub enum Quantity {
     CheckpointDuration,
     /// Share of the time from the first step to the last, or the last checkpoint.
     CheckpointShare,
-    Contention {
-        is_universal: bool,
-    },
-    Coherence,
-    PeakProcesses,
-    /// Mean of all epochs against those that settled.
-    AllEpochsAgainstSettled {
-        run: String,
-    },
-    /// Greatest less least epoch as a share of the mean.
-    SpreadOfEpochs {
-        run: String,
-    },
     Median,
-    BootstrapMean,
     Windowed {
         level: String,
         base: String,
@@ -345,10 +280,8 @@ pub enum EffectUnit {
     Points,
     /// Share of linear growth.
     Efficiency,
-    /// A part of 1: contention, coherence.
+    /// A part of 1.
     Share,
-    /// A number of processes.
-    Processes,
     /// Seconds.
     Seconds,
     /// That of the response.
@@ -406,10 +339,6 @@ pub enum Caveat {
     NotReplicated,
     /// One run of a level.
     OneRunOfLevel,
-    /// Its interval takes noise as normal, which it is not.
-    NotNormal,
     /// Normal noise has such runs too.
     OutliersAreCommon,
-    /// A fitted law may mislead.
-    Law { is_universal: bool, doubts: Vec<ScalingDoubt> },
 }

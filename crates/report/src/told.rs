@@ -116,7 +116,6 @@ fn figure(number: &FindingNumber) -> FindingFigure {
         EffectUnit::Points => "difference in points",
         EffectUnit::Efficiency => "share of linear growth",
         EffectUnit::Share => "share",
-        EffectUnit::Processes => "processes",
         EffectUnit::Seconds => "s",
         EffectUnit::Response => "value",
     };

@@ -7,7 +7,7 @@ use crate::finding::{
     Caveat, EffectSize, Finding, FindingKind, MainEffect, NamedLevels, Subject, Unanswered,
 };
 use crate::precision::ALPHA;
-use feedrate_measure::stats::{Difference, knee};
+use feedrate_measure::stats::Difference;
 use std::collections::BTreeSet;
 
 /// A level against the baseline of its factor.
@@ -136,7 +136,6 @@ fn effect(
         share_percent,
         is_largest: share_percent.is_some_and(|share| is_largest(matrix, factor, share)),
         not_told_apart: not_told_apart.into_iter().map(|level| levels[level].clone()).collect(),
-        bend: None,
     });
     let mut finding = matrix.finding(FindingKind::Effect, &[factor], subject, cells_of(&found));
     finding.effects = found.iter().map(|one| one.effect(matrix).tested(one.p, tests)).collect();
@@ -170,8 +169,7 @@ fn is_largest(matrix: &DesignMatrix, factor: usize, share: f64) -> bool {
 /// Differences between runs of which at least one was not repeated: description, no claim.
 fn not_tested(matrix: &DesignMatrix, factor: usize, own: &[&LevelTest]) -> Finding {
     let singles: Vec<&LevelTest> = own.iter().copied().filter(|one| one.is_single()).collect();
-    let bend = bend(matrix, factor, own);
-    let subject = Subject::MainEffect(MainEffect { bend, ..MainEffect::default() });
+    let subject = Subject::MainEffect(MainEffect::default());
     let mut finding =
         matrix.finding(FindingKind::NotTested, &[factor], subject, cells_of(&singles));
     finding.effects = singles.iter().map(|one| one.effect(matrix)).collect();
@@ -179,16 +177,4 @@ fn not_tested(matrix: &DesignMatrix, factor: usize, own: &[&LevelTest]) -> Findi
     finding.is_supported = false;
     finding.caveats.push(Caveat::NotReplicated);
     finding
-}
-
-/// The knee of the curve over the levels of a factor that are numbers.
-fn bend(matrix: &DesignMatrix, factor: usize, own: &[&LevelTest]) -> Option<String> {
-    let of = &matrix.design.factors[factor];
-    let mut points = Vec::new();
-    for (level, &x) in of.numbers.as_ref()?.iter().enumerate() {
-        let test = own.iter().find(|one| one.level == level && one.contrast.is_some());
-        let estimate = if level == of.baseline { 0.0 } else { test?.estimate };
-        points.push((x, matrix.scale.back(estimate)));
-    }
-    Some(of.levels[knee(&points)?].clone())
 }

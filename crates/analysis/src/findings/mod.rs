@@ -9,14 +9,10 @@ mod main_effects;
 mod interactions;
 mod equivalence;
 mod scaling;
-mod scaling_law;
 mod drift;
-mod steady;
 mod over_time;
 mod noise;
 mod artefact;
-
-pub use noise::RUNS_LEAST;
 
 use crate::design::{Design, Stratum};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Inconclusive, Subject};
@@ -117,7 +113,6 @@ fn of_workload(design: &Design, runs: &[&Run], responses: &[&'static Metric]) ->
 fn of_stratum(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> Vec<Finding> {
     let group = UsedRuns { design, runs };
     let mut all = artefact::artefacts(&group);
-    all.extend(steady::unsteady(&group));
     all.extend(over_time::over_time(&group));
     all.extend(inconclusive::ignored(&group));
     let matrices = responses.iter().filter_map(|response| DesignMatrix::new(&group, response));
@@ -224,28 +219,9 @@ fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> JudgedResponse<'a> {
     }
     judged.findings.extend(interactions::findings(matrix, &pairs, tests));
     judged.open.extend(interactions::open(matrix, &pairs));
-    let outliers = noise::outliers(matrix);
-    let has_outliers = !outliers.is_empty();
-    judged.findings.extend(outliers);
+    judged.findings.extend(noise::outliers(matrix));
     judged.findings.extend(drift.and_then(|drift| drift.finding(matrix, tests)));
-    let scaling = scaling::scaling(matrix, superlinear, tests);
-    // Growth that is more than linear follows no law.
-    let has_law = scaling.as_ref().is_some_and(|one| one.kind != FindingKind::Superlinear);
-    judged.findings.extend(scaling);
-    if has_law {
-        judged.findings.extend(scaling_law::law(matrix));
-    }
-    if let Some(skewed) = noise::skewed(matrix) {
-        for one in
-            judged.findings.iter_mut().filter(|one| !one.effects.is_empty() && one.is_supported)
-        {
-            one.caveats.push(Caveat::NotNormal);
-        }
-        // What is far from the others is why it is not normal.
-        if !has_outliers {
-            judged.findings.push(skewed);
-        }
-    }
+    judged.findings.extend(scaling::scaling(matrix, superlinear, tests));
     judged
 }
 

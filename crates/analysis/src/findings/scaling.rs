@@ -16,16 +16,16 @@ pub(super) struct Superlinear {
 }
 
 /// The factor that counts processes, for the response of a rate.
-pub(super) struct ProcessLevels {
-    pub(super) factor: usize,
+struct ProcessLevels {
+    factor: usize,
     /// Levels that can be compared, ascending; at least two.
-    pub(super) levels: Vec<usize>,
+    levels: Vec<usize>,
     numbers: Vec<f64>,
 }
 
 impl ProcessLevels {
     /// `None` where there is none, or nothing can be compared.
-    pub(super) fn new(matrix: &DesignMatrix) -> Option<Self> {
+    fn new(matrix: &DesignMatrix) -> Option<Self> {
         if !matrix.response.unit.is_rate() {
             return None;
         }
@@ -39,21 +39,12 @@ impl ProcessLevels {
         })
     }
 
-    pub(super) fn first(&self) -> usize {
+    fn first(&self) -> usize {
         self.levels[0]
     }
 
-    /// How many processes a level is.
-    pub(super) fn number(&self, level: usize) -> f64 {
-        self.numbers[level]
-    }
-
     /// ln of the share of linear growth from the fewest processes to those of `level`.
-    pub(super) fn over_linear(
-        &self,
-        matrix: &DesignMatrix,
-        level: usize,
-    ) -> Option<(Combination, f64)> {
+    fn over_linear(&self, matrix: &DesignMatrix, level: usize) -> Option<(Combination, f64)> {
         let combination = matrix.difference(self.factor, self.first(), level)?.combination;
         let linear = self.numbers[level] / self.numbers[self.first()];
         let estimate = combination.estimate(&matrix.cells) - linear.ln();

@@ -154,29 +154,6 @@ fn effects_of_factors() {
     }
 }
 
-/// From so many values on; see `bootstrap.rs`.
-#[test]
-fn the_bootstrap_from_where_it_is_offered() {
-    let n = BOOTSTRAP_VALUES_LEAST;
-    let mut random = LegacyRandom::new(1979);
-    let mut held = [0_u32; 2];
-    for _ in 0..SIMULATIONS {
-        let noise: Vec<f64> = (0..n).map(|_| random.standard_normal()).collect();
-        let of = [
-            (normal(&noise, 50.0, 3.0), 50.0),
-            (log_normal(&noise, 50.0, 0.5), 50.0 * 0.125_f64.exp()),
-        ];
-        for (held, (values, truth)) in held.iter_mut().zip(of) {
-            let interval = bootstrap_mean_interval(&values, 0.95).unwrap();
-            *held += u32::from(interval.low <= truth && truth <= interval.high);
-        }
-    }
-    for held in held {
-        let percent = 100.0 * f64::from(held) / f64::from(SIMULATIONS);
-        assert!((93.0..=96.0).contains(&percent), "{percent} %");
-    }
-}
-
 /// The reason why the middle of values that vary by factors is told by the geometric mean.
 #[test]
 fn the_arithmetic_mean_of_log_normal_noise_is_held_for_small_noise_only() {

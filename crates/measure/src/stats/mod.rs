@@ -1,7 +1,7 @@
 //! Statistics of small samples, one value a run: intervals, tests, and how many runs they take. Pure; knows nothing of records.
 //!
 //! Every interval covers as it claims for the noise that it names; tests simulate it at five values. Fewer than two values have
-//! none; a median takes six, the bootstrap fifteen. Pairs are compared by Welch and corrected by Holm, which needs no table of the studentized range and
+//! none; a median takes six. Pairs are compared by Welch and corrected by Holm, which needs no table of the studentized range and
 //! no equal variances.
 
 mod sample;
@@ -13,10 +13,6 @@ mod model;
 mod anova;
 mod residual;
 mod robust;
-mod bootstrap;
-mod steady;
-mod scalability;
-mod knee;
 mod size;
 mod distance;
 #[cfg(test)]
@@ -25,23 +21,19 @@ mod worked_examples;
 mod coverage;
 
 pub use anova::{Anova, Explained, Squares, anova};
-pub use bootstrap::{BOOTSTRAP_VALUES_LEAST, bootstrap_mean_interval};
 pub use distance::{WeightedValue, earth_movers};
 pub use equivalence::equivalence_p;
 pub use interval::{
     Difference, Interval, mean_half_width, mean_interval, paired_difference, percent_interval,
     share_interval, stdev_interval, welch_difference,
 };
-pub use knee::knee;
 pub use logarithm::{geometric_mean_interval, paired_log_ratio, welch_log_ratio};
 pub use model::{Cell, Combination, Model, Term};
 pub use multiplicity::holm;
-pub use residual::{NormalPlot, normal_plot, slope};
+pub use residual::slope;
 pub use robust::{OUTLIER_SCORE, OUTLIER_VALUES_LEAST, median_interval, modified_z_scores};
 pub use sample::{cov, mean, median, stdev};
-pub use scalability::{Scaling, ScalingDoubt, amdahl, universal_scalability};
 pub use size::{Margin, Samples, samples_for_half_width, samples_to_tell, samples_within};
-pub use steady::{STEADY_ROUNDS, steady_from};
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 

@@ -248,7 +248,7 @@ fn products(rows: &[Vec<f64>], runs: &[f64]) -> Vec<Vec<f64>> {
 }
 
 /// A generalized inverse of a symmetric matrix, and its rank.
-pub(super) fn swept(mut a: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, usize) {
+fn swept(mut a: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, usize) {
     let scale: Vec<f64> = (0..a.len()).map(|i| a[i][i]).collect();
     let mut is_swept = vec![false; a.len()];
     for k in 0..a.len() {

@@ -4,15 +4,13 @@ use super::number::{
     against, chance, change, digits, efficiency, ends, list, plain, quoted, range, share, signed,
     two_digits, unit, with_ends,
 };
-use super::terms::{is_percent, law_name, level, the_law, title};
+use super::terms::{level, title};
 use super::{inconclusive, over_time};
 use feedrate_analysis::finding::{
-    Caveat, EffectSize, EffectUnit, Epochs, Finding, FindingKind, Interaction, MainEffect,
-    Quantity, ScalingLaw, Subject, WindowArtefact,
+    Caveat, EffectSize, EffectUnit, Finding, FindingKind, Interaction, MainEffect, Quantity,
+    Subject, WindowArtefact,
 };
-use feedrate_analysis::findings::RUNS_LEAST;
 use feedrate_measure::metric::{Better, Metric, Unit};
-use feedrate_measure::stats::{Interval, STEADY_ROUNDS, ScalingDoubt};
 use feedrate_spec::units::counted;
 
 /// Say a finding in one sentence.
@@ -23,26 +21,13 @@ pub fn sentence(finding: &Finding) -> String {
         Subject::Window(of) => window(of, &factor),
         Subject::MoreThanLinear => more_than_linear(&finding.effects[0], title, &factor),
         Subject::LeftOut { runs, all, doubts } => left_out(*runs, *all, doubts),
-        Subject::MainEffect(of) if finding.kind == FindingKind::NotTested => {
+        Subject::MainEffect(_) if finding.kind == FindingKind::NotTested => {
             let levels: Vec<String> = finding.effects.iter().map(level).collect();
-            let bend = of.bend.as_ref().map(|level| format!("; the curve bends at {level}"));
-            let bend = bend.unwrap_or_default();
-            format!("not tested: {factor} and {title}: {}{bend}", levels.join("; "))
+            format!("not tested: {factor} and {title}: {}", levels.join("; "))
         }
         Subject::MainEffect(of) => main_effect(of, finding, title),
         Subject::Interaction(of) => interaction(of, finding, title),
         Subject::Efficiency => linear_growth(finding, title),
-        Subject::Law { law, numbers, n } => match inconclusive::law(law) {
-            Some((why, remedy)) => format!(
-                "cannot be told, because {why}: which law {title} follows over {factor} ({numbers} numbers of them, {}){remedy}",
-                runs_of_each(*n)
-            ),
-            None => {
-                let start = if *n < 2 { "not tested: " } else { "" };
-                let what = format!("{title} over {factor}, fitted to {numbers} numbers of them");
-                format!("{start}{what}: {}; {}", scaling_law(law), runs_of_each(*n))
-            }
-        },
         Subject::Equivalent { levels, margin } => {
             equivalent(finding, levels, *margin, &factor, title)
         }
@@ -54,27 +39,7 @@ pub fn sentence(finding: &Finding) -> String {
         Subject::BetweenEpochs(experiments) => over_time::epochs(finding, *experiments),
         Subject::AroundCheckpoints(experiments) => over_time::checkpoints(finding, *experiments),
         Subject::Drift => drift(&finding.effects[0], title),
-        Subject::Unsteady { runs, judged, worst, epochs } => {
-            let most = if *runs == 1 { "" } else { "most in " };
-            let judged = counted(*judged as u64, "run");
-            let (verb, epochs) = unsteady(epochs);
-            format!(
-                "epochs {verb} in {runs} of {judged} of {STEADY_ROUNDS} epochs or more, {most}{}: {epochs}; five epochs \
-                 within 20 % whose line changes by at most 10 % would be steady",
-                quoted(worst)
-            )
-        }
         Subject::Outliers { runs, of } => outliers(finding, runs, *of, title),
-        Subject::NotNormal { cells, of, worst, correlation, least } => {
-            let is_percent = finding.response.is_some_and(is_percent);
-            let scale = if is_percent { "" } else { " on the scale of logarithms" };
-            format!(
-                "noise of {title} is not normal{scale} in {cells} of {of} combinations of {RUNS_LEAST} runs or more, most in \
-                 that of {} (normal plot: correlation {correlation:.3}, normal noise is below {least:.3} in 1 %); {}",
-                quoted(worst),
-                middles(finding)
-            )
-        }
         Subject::Inconclusive(of) => inconclusive::sentence(of),
     }
 }
@@ -129,16 +94,21 @@ fn outliers(finding: &Finding, runs: &[(String, f64)], of: usize, title: &str) -
         runs.len(),
         counted(of as u64, "run"),
         list(named),
-        middles(finding)
+        median(finding)
     )
+}
+
+/// The median of the runs of a combination, with its interval.
+fn median(finding: &Finding) -> String {
+    let Some(of) = finding.effects.first() else { return String::new() };
+    let response = finding.response.and_then(|name| Metric::find(name).ok());
+    let unit = response.map_or(Unit::Percent, |response| response.unit);
+    let median = with_ends(of.estimate, of.low.zip(of.high), |value| unit.text(value));
+    format!("of these {}: median {median}", counted(of.n as u64, "run"))
 }
 
 fn tested(of: &EffectSize) -> String {
     chance(of.p.unwrap_or(1.0), of.tests.unwrap_or(1))
-}
-
-fn runs_of_each(n: usize) -> String {
-    if n < 2 { "one run of each".into() } else { format!("n = {n}") }
 }
 
 fn window(of: &WindowArtefact, factor: &str) -> String {
@@ -239,28 +209,6 @@ fn linear_growth(finding: &Finding, title: &str) -> String {
     }
 }
 
-fn scaling_law(law: &ScalingLaw) -> String {
-    let share = |of: Interval| {
-        let [middle, low, high] = [of.estimate, of.low, of.high].map(|x| plain(100.0 * x, 2));
-        format!("{middle} % [{low} %, {high} %]")
-    };
-    let contention = law.contention.map(share);
-    let what = match law.coherence.map(share) {
-        None => format!(
-            "{} of the work is serial, so that any number of processes does at most {} times what one does",
-            contention.unwrap_or_default(),
-            plain(law.limit, if law.limit < 10.0 { 1 } else { 0 })
-        ),
-        Some(coherence) => {
-            let peak = law.peak.map(|peak| format!(", most throughput at {peak:.0} processes"));
-            let contention = contention.unwrap_or("not told from none".into());
-            let peak = peak.unwrap_or_default();
-            format!("coherence is {coherence} and contention {contention}{peak}")
-        }
-    };
-    format!("by {} {what} (R² = {:.3})", the_law(law), law.r_squared)
-}
-
 /// A loss, a gain that is too small, or none that was measured.
 fn no_gain(of: &EffectSize, response: Option<&str>, margin: f64) -> String {
     let name = response.unwrap_or_default();
@@ -295,49 +243,6 @@ fn drift(of: &EffectSize, title: &str) -> String {
     )
 }
 
-fn unsteady(epochs: &Epochs) -> (&'static str, String) {
-    let rate = |rate: f64| Unit::SamplesPerSecond.text(rate);
-    match *epochs {
-        Epochs::SettleLate { first_steady, before, after, bias } => {
-            let first = match first_steady {
-                1 => "epoch is".to_string(),
-                epochs => format!("{epochs} epochs are"),
-            };
-            let text = format!(
-                "the first {first} at {}, those from epoch {} on at {}; the mean of all is {} % {} that",
-                rate(before),
-                first_steady + 1,
-                rate(after),
-                plain(100.0 * bias.abs(), 0),
-                if bias < 0.0 { "below" } else { "above" }
-            );
-            ("settle late", text)
-        }
-        Epochs::NeverSettle { epochs, least, most, trend } => {
-            let text = format!(
-                "{epochs} epochs have {} to {}, and a straight line through them changes by {} %",
-                rate(least),
-                rate(most),
-                signed(100.0 * trend, 0)
-            );
-            ("do not settle", text)
-        }
-    }
-}
-
-/// The median, and the mean where there is one, of the runs that a finding on noise is about.
-fn middles(finding: &Finding) -> String {
-    let unit = finding.response.and_then(|name| Metric::find(name).ok());
-    let unit = unit.map_or(Unit::Percent, |response| response.unit);
-    let text = |of: &EffectSize| {
-        let name = if of.of == Quantity::Median { "median" } else { "mean (bootstrap)" };
-        let middle = with_ends(of.estimate, of.low.zip(of.high), |value| unit.text(value));
-        format!("{name} {middle}")
-    };
-    let n = finding.effects.first().map_or(0, |of| of.n as u64);
-    format!("of these {}: {}", counted(n, "run"), list(finding.effects.iter().map(text)))
-}
-
 /// Say why a finding may mislead.
 pub fn caveat(of: &Caveat) -> String {
     match of {
@@ -359,30 +264,9 @@ pub fn caveat(of: &Caveat) -> String {
         Caveat::DependsOn(factor) => format!("depends on {}", quoted(factor)),
         Caveat::NotReplicated => "a combination was run once: noise was not measured".into(),
         Caveat::OneRunOfLevel => "one run of a level".into(),
-        Caveat::NotNormal => {
-            "its interval takes noise as normal, which that of these runs is not".into()
-        }
         Caveat::OutliersAreCommon => {
             "of ten runs with normal noise one set in eight has such a run".into()
         }
-        Caveat::Law { is_universal, doubts } => {
-            let doubts = list(doubts.iter().filter_map(law_doubt));
-            format!("{}: {doubts}", law_name(*is_universal))
-        }
-    }
-}
-
-fn law_doubt(of: &ScalingDoubt) -> Option<&'static str> {
-    match of {
-        ScalingDoubt::FewPoints => Some("it is fitted to fewer than five points"),
-        ScalingDoubt::AtBound => Some("a coefficient would fit best below 0"),
-        ScalingDoubt::PeakBeyondData => Some("the most throughput lies beyond what was measured"),
-        ScalingDoubt::MoreBeyondPeak => {
-            Some("more throughput was measured beyond its peak, which is not told")
-        }
-        ScalingDoubt::LimitBeyondData => Some("what it grows to lies far beyond what was measured"),
-        // Such a law is not told.
-        ScalingDoubt::Superlinear | ScalingDoubt::Misfit => None,
     }
 }
 
@@ -403,17 +287,7 @@ pub fn quantity(of: &Quantity) -> String {
         }
         Quantity::CheckpointDuration => "duration of a checkpoint".into(),
         Quantity::CheckpointShare => "checkpoints, of the time of the run".into(),
-        Quantity::Contention { is_universal } => format!("{}, contention", law_name(*is_universal)),
-        Quantity::Coherence => format!("{}, coherence", law_name(true)),
-        Quantity::PeakProcesses => format!("{}, peak", law_name(true)),
-        Quantity::AllEpochsAgainstSettled { run } => {
-            format!("mean of all epochs against the settled, {run}")
-        }
-        Quantity::SpreadOfEpochs { run } => {
-            format!("greatest less least epoch as a share of the mean, {run}")
-        }
         Quantity::Median => "median".into(),
-        Quantity::BootstrapMean => "mean (bootstrap)".into(),
         Quantity::Windowed { level, base } => {
             format!("windowed utilisation, {level} against {base}")
         }

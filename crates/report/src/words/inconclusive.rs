@@ -1,10 +1,9 @@
 //! Questions that stay open, in sentences: why, what it is about, and what would tell it.
 
 use super::number::{list, quoted, two_digits};
-use super::terms::{is_percent, level, the_law, title};
+use super::terms::{is_percent, level, title};
 use feedrate_analysis::finding::{
-    EffectSize, Inconclusive, LawObstacle, NamedLevels, Noise, OpenQuestions, ScalingLaw,
-    Unanswered,
+    EffectSize, Inconclusive, NamedLevels, Noise, OpenQuestions, Unanswered,
 };
 use feedrate_analysis::precision::REPLICATES_LEAST;
 
@@ -187,33 +186,6 @@ fn replicates(noise: Option<&Noise>) -> String {
         unit(noise),
         margin(noise)
     )
-}
-
-/// Say why a law is not told, and what follows from that; `None` where it is told.
-pub(super) fn law(law: &ScalingLaw) -> Option<(String, &'static str)> {
-    Some(match law.obstacle? {
-        LawObstacle::Superlinear => (
-            "some growth is more than linear, which no law has".into(),
-            "; that is a cache, a window or noise until it is explained",
-        ),
-        LawObstacle::Misfit(share) => {
-            let name = the_law(law);
-            let missed = 100.0 * share;
-            (format!("{name} misses a point by {missed:.0} % of the most throughput"), "")
-        }
-        LawObstacle::NoSerialShare => ("growth fits best without a serial share".into(), ""),
-        LawObstacle::Interval { below, beyond } => {
-            let reaches = match (below, beyond) {
-                (true, true) => "below 0 % and beyond 100 %",
-                (true, false) => "below 0 %",
-                _ => "beyond 100 %",
-            };
-            (
-                format!("the interval of the serial share reaches {reaches}"),
-                "; more numbers of processes, or more runs of each, would tell",
-            )
-        }
-    })
 }
 
 #[cfg(test)]

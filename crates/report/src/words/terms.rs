@@ -1,7 +1,7 @@
-//! Words that sentences of several kinds share: responses, levels, laws.
+//! Words that sentences of several kinds share: responses and levels.
 
 use super::number::against;
-use feedrate_analysis::finding::{EffectSize, Quantity, ScalingLaw};
+use feedrate_analysis::finding::{EffectSize, Quantity};
 use feedrate_measure::metric::{Metric, Unit};
 
 /// The name of a response in sentences.
@@ -23,14 +23,4 @@ pub(super) fn level(of: &EffectSize) -> String {
     } else {
         format!("{level} is {}", against(base, of))
     }
-}
-
-/// The name of a law.
-pub(super) fn law_name(is_universal: bool) -> &'static str {
-    if is_universal { "Universal Scalability Law" } else { "Amdahl's law" }
-}
-
-/// The same in a sentence.
-pub(super) fn the_law(law: &ScalingLaw) -> &'static str {
-    if law.is_universal { "the Universal Scalability Law" } else { "Amdahl's law" }
 }

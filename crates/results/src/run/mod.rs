@@ -233,11 +233,6 @@ impl Run {
         self.is_own() && self.settings.contains_key("dataset.format")
     }
 
-    /// Values of the epochs that have one.
-    pub fn epoch_values(&self, metric: &Metric) -> Vec<f64> {
-        self.series.get(&metric.id).into_iter().flatten().flatten().copied().collect()
-    }
-
     /// Bytes of a sample: in the mean, else as configured.
     pub fn sample_bytes(&self) -> Option<f64> {
         self.mean_sample_bytes.or(self.record_length_bytes).filter(|bytes| *bytes > 0.0)

@@ -1,47 +1,6 @@
-//! What runs can tell and what not: noise that is not normal, settings that are not acted on, levels that cannot be compared, epochs that do not settle.
+//! What runs can tell and what not: settings that are not acted on, levels that cannot be compared, growth.
 
 use super::*;
-
-/// Skewed noise has a median, and a mean that takes no noise as normal, each with its interval.
-#[test]
-fn noise_that_is_not_normal_is_told_with_what_does_not_rest_on_that() {
-    let mut random = LegacyRandom::new(3);
-    let runs: Vec<Simulated> = (0..40)
-        .map(|at| {
-            let level = ["x", "y"][at % 2];
-            let factor = if level == "y" { 4.0 } else { 1.0 };
-            // A few runs of many wait for something else.
-            let waits = random.standard_normal().powi(2);
-            run(at, &[("a", level)], &[(RATE, 100.0 * factor * (-0.1 * waits).exp())])
-        })
-        .collect();
-    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
-    1. `a` explains 97 % of the variation of throughput: y is 3.9 × x [3.6, 4.2], n = 20 (p < 0.0001, corrected for 2 tests)
-         doubt: its interval takes noise as normal, which that of these runs is not
-    2. 5 of 20 runs of the same combination far from the others in throughput: `run-3` (modified z-score −5.8), `run-13` (modified z-score −4.8), `run-17` (modified z-score −3.8), `run-31` (modified z-score −6.6) and `run-35` (modified z-score −10.3); of these 20 runs: median 385 samples/s [354 samples/s, 395 samples/s] and mean (bootstrap) 359 samples/s [320 samples/s, 379 samples/s]
-         doubt: of ten runs with normal noise one set in eight has such a run
-    ");
-}
-
-/// Combinations that vary by different amounts are each normal.
-#[test]
-fn noise_of_different_size_is_normal() {
-    let mut random = LegacyRandom::new(21);
-    let mut told = 0;
-    for _ in 0..200 {
-        let levels = ["0", "1", "2", "3", "4", "5"];
-        let runs: Vec<Simulated> = (0..48)
-            .map(|at| {
-                let size = 0.002 * f64::from(1 << (at % 6));
-                let rate = 1e8 * (size * random.standard_normal()).exp();
-                run(at, &[("a", levels[at % 6])], &[(RATE, rate)])
-            })
-            .collect();
-        told +=
-            usize::from(all_of(&runs, &[RATE]).iter().any(|one| one.kind == FindingKind::Outlier));
-    }
-    assert!(told <= 6, "{told} of 200");
-}
 
 #[test]
 fn shares_that_overlap_are_doubted() {
@@ -134,29 +93,7 @@ fn levels_are_compared_where_they_can_be() {
     ");
 }
 
-#[test]
-fn epochs_that_do_not_settle_are_told_with_figures() {
-    let study = |epochs: &[&[f64]]| {
-        let of = |(at, epochs): (usize, &&[f64])| {
-            let mut run = run(at, &[], &[]);
-            run.epochs = epochs.to_vec();
-            run
-        };
-        let all = all_of(&epochs.iter().enumerate().map(of).collect::<Vec<_>>(), &[]);
-        let unsteady = all.into_iter().filter(|one| one.kind == FindingKind::Unsteady);
-        text(&unsteady.collect::<Vec<_>>())
-    };
-    let steady: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.0];
-    let late: &[f64] = &[50.0, 60.0, 100.0, 101.0, 99.0, 100.0, 100.0];
-    let falling: &[f64] = &[100.0, 90.0, 80.0, 70.0, 60.0];
-    assert_eq!(study(&[steady, &falling[..4]]), "");
-    insta::assert_snapshot!(study(&[steady, late, falling]), @"
-    1. epochs do not settle in 1 of 3 runs of 5 epochs or more, `run-2`: 5 epochs have 60 samples/s to 100 samples/s, and a straight line through them changes by −50 %; five epochs within 20 % whose line changes by at most 10 % would be steady
-    2. epochs settle late in 1 of 3 runs of 5 epochs or more, `run-1`: the first 2 epochs are at 55 samples/s, those from epoch 3 on at 100 samples/s; the mean of all is 13 % below that; five epochs within 20 % whose line changes by at most 10 % would be steady
-    ");
-}
-
-/// A run that read another's files makes no growth, and no law.
+/// A run that read another's files makes no growth.
 #[test]
 fn growth_rests_on_no_invalid_run() {
     let stale = doubt("stale_data", Severity::Invalid);
@@ -177,64 +114,6 @@ fn growth_rests_on_no_invalid_run() {
     let told: Vec<String> = found.iter().filter(of_growth).map(sentence).collect();
     assert!(told.iter().all(|one| !one.contains("more than") && !one.contains(" 8 ")), "{told:?}");
     assert!(told.iter().any(|one| one.contains("at 4 `processes` is 8")), "{told:?}");
-}
-
-#[test]
-fn growth_that_turns_back_has_a_peak() {
-    let mut random = LegacyRandom::new(17);
-    let mut runs = Vec::new();
-    for _ in 0..5 {
-        for n in ["1", "2", "4", "8", "16", "32"] {
-            let of = n.parse::<f64>().unwrap();
-            let rate = 1e8 * of / (1.0 + 0.05 * (of - 1.0) + 0.004 * of * (of - 1.0));
-            let rate = rate * (0.01 * random.standard_normal()).exp();
-            runs.push(run(runs.len(), &[("processes", n)], &[(RATE, rate)]));
-        }
-    }
-    let found = all_of(&runs, &[RATE]);
-    let law = found.iter().find(|one| sentence(one).contains("Law")).unwrap();
-    insta::assert_snapshot!(sentence(law), @"throughput over `processes`, fitted to 6 numbers of them: by the Universal Scalability Law coherence is 0.40 % [0.39 %, 0.41 %] and contention 4.74 % [4.40 %, 5.08 %], most throughput at 15 processes (R² = 1.000); n = 5");
-    let number = |what: &str| {
-        let of = law.effects.iter().find(|one| quantity(&one.of).ends_with(what)).unwrap();
-        (of.estimate, of.low.unwrap_or(f64::NAN), of.high.unwrap_or(f64::NAN))
-    };
-    let contention = number("Law, contention");
-    assert!(contention.1 < 0.05 && 0.05 < contention.2, "{contention:?}");
-    // √((1 − 0.05) ÷ 0.004) is 15.4.
-    assert!((number("Law, peak").0 - 15.4).abs() < 1.5);
-}
-
-/// A share is told where its interval is one of a share, and a peak where not more was measured beyond.
-#[test]
-fn no_law_is_told_that_the_runs_do_not_bear_out() {
-    let law = |points: &[(&str, f64)]| {
-        let mut random = LegacyRandom::new(19);
-        let mut runs = Vec::new();
-        for _ in 0..3 {
-            for (n, rate) in points {
-                let rate = 1e8 * rate * (0.001 * random.standard_normal()).exp();
-                runs.push(run(runs.len(), &[("processes", n)], &[(RATE, rate)]));
-            }
-        }
-        let found = all_of(&runs, &[RATE]);
-        let law = found.iter().find(|one| sentence(one).to_lowercase().contains("law ")).unwrap();
-        assert!(law.effects.is_empty() == (law.kind == FindingKind::CannotTell), "{law:?}");
-        sentence(law)
-    };
-    for (points, reason) in [
-        (&[("4", 1.0), ("6", 1.06), ("8", 0.96)][..], "reaches below 0 % and beyond 100 %"),
-        (&[("1", 1.0), ("2", 1.86), ("4", 3.8), ("8", 3.9)], "some growth is more than linear"),
-        (&[("1", 1.0), ("2", 1.5), ("4", 2.4)], "reaches below 0 %: "),
-        (&[("1", 1.0), ("2", 1.9), ("4", 2.0), ("8", 3.9), ("16", 4.0)], "misses a point by"),
-    ] {
-        let found = law(points);
-        assert!(found.starts_with("cannot be told, because ") && found.contains(reason), "{found}");
-    }
-    let passed = [("1", 1.0), ("2", 1.8), ("4", 2.9), ("8", 3.3), ("16", 2.75), ("24", 2.2)];
-    assert!(law(&passed).contains("most throughput at"));
-    let mut passed = passed;
-    passed[5].1 = 3.31;
-    assert!(!law(&passed).contains("most throughput at"), "{}", law(&passed));
 }
 
 /// What is no gain is a loss, a gain too small, or neither.

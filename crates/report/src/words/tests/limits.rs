@@ -110,7 +110,7 @@ fn nothing_follows_from_nothing() {
     assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), [FindingKind::NoEffect]);
 }
 
-/// Three machines, real runs and debug runs of 64 KiB: no law, drift or difference of one with another.
+/// Three machines, real runs and debug runs of 64 KiB: no drift or difference of one with another.
 #[test]
 fn runs_of_other_machines_sources_and_sizes_are_not_compared() {
     let mut random = LegacyRandom::new(23);
