@@ -16,8 +16,6 @@ pub struct StudyFactor {
     pub levels: Vec<String>,
     /// How numbers between levels are spaced.
     pub scale: Spacing,
-    /// Whether numbers between the first and the last level may be taken too: it was given as a range.
-    pub between: bool,
     /// Level of the baseline, where it is known.
     pub baseline: Option<String>,
 }
@@ -44,28 +42,8 @@ impl StudyFactor {
 
     /// The number in the middle; `None` where a level is no number.
     pub fn centre(&self) -> Option<String> {
-        self.range().map(|range| self.between(range, 0.5))
-    }
-
-    /// The level at a share of the way, from 0 to below 1: a number between, or one of the levels, each as likely. Of a whole range each number,
-    /// both ends too, has its part of the way, on a logarithmic scale the logarithm of what it is to the next.
-    pub fn at(&self, share: f64) -> String {
-        let range = if self.between { self.range() } else { None };
-        match range {
-            // What rounding makes of the last share must not lie beyond the range.
-            Some((low, high)) if self.is_whole() => {
-                text(spaced(low, high + 1.0, self.scale, share).floor().min(high), true)
-            }
-            Some(range) => self.between(range, share),
-            None => {
-                let last = self.levels.len() - 1;
-                self.levels[((share * self.levels.len() as f64) as usize).min(last)].clone()
-            }
-        }
-    }
-
-    fn between(&self, range: (f64, f64), share: f64) -> String {
-        text(spaced(range.0, range.1, self.scale, share), self.is_whole())
+        let (low, high) = self.range()?;
+        Some(text(spaced(low, high, self.scale, 0.5), self.is_whole()))
     }
 
     fn is_whole(&self) -> bool {
@@ -185,15 +163,13 @@ pub(crate) fn unwritable(level: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
-    fn factor(levels: &[&str], scale: Spacing, between: bool) -> StudyFactor {
+    fn factor(levels: &[&str], scale: Spacing) -> StudyFactor {
         StudyFactor {
             name: "f".into(),
             key: "reader.batch_size".into(),
             levels: levels.iter().map(|level| level.to_string()).collect(),
             scale,
-            between,
             baseline: None,
         }
     }
@@ -209,46 +185,15 @@ mod tests {
             (["npz", "png"], Spacing::Linear, None),
             (["0", "4"], Spacing::Log, None),
         ] {
-            let centre = factor(&levels, scale, false).centre();
+            let centre = factor(&levels, scale).centre();
             assert_eq!(centre.as_deref(), expected, "{levels:?} {scale:?}");
         }
     }
 
     #[test]
-    fn a_range_gives_numbers_between_and_a_list_its_levels() {
-        for (levels, between, share, expected) in [
-            (vec!["1", "101"], true, 0.25, "26"),
-            (vec!["1", "101"], false, 0.25, "1"),
-            (vec!["1", "101"], false, 0.5, "101"),
-            (vec!["a", "b", "c", "d"], true, 0.74, "c"),
-        ] {
-            assert_eq!(factor(&levels, Spacing::Linear, between).at(share), expected);
-        }
+    fn steps_are_spaced_by_differences_or_quotients() {
         assert_eq!(steps(1.0, 1000.0, Spacing::Log, 4, true), ["1", "10", "100", "1000"]);
         assert_eq!(steps(0.0, 1.0, Spacing::Linear, 3, false), ["0", "0.5", "1"]);
-    }
-
-    #[test]
-    fn each_number_of_a_whole_range_has_its_part() {
-        for (levels, scale, points, expected) in [
-            (["1", "4"], Spacing::Linear, 400, vec![100, 100, 100, 100]),
-            (["-1", "1"], Spacing::Linear, 300, vec![100, 100, 100]),
-            // log 2, log 3/2 and log 4/3 of log 4.
-            (["1", "3"], Spacing::Log, 1000, vec![500, 292, 208]),
-        ] {
-            let factor = factor(&levels, scale, true);
-            let mut counts = BTreeMap::<i64, i32>::new();
-            for i in 0..points {
-                // The middles of a latin hypercube's parts.
-                let level = factor.at((f64::from(i) + 0.5) / f64::from(points));
-                *counts.entry(level.parse().unwrap()).or_default() += 1;
-            }
-            let found: Vec<i32> = counts.values().copied().collect();
-            let is_near =
-                found.iter().zip(&expected).all(|(a, b): (&i32, &i32)| a.abs_diff(*b) <= 1);
-            assert!(found.len() == expected.len() && is_near, "{levels:?}: {counts:?}");
-            assert_eq!(factor.at(1.0 - f64::EPSILON / 2.0), levels[1]);
-        }
     }
 
     #[test]

@@ -22,11 +22,6 @@ impl Random {
         }
     }
 
-    /// From 0 to below 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
     /// Any order is as likely (Fisher and Yates; Knuth's Algorithm P).
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
@@ -57,6 +52,5 @@ mod tests {
         let mut seen = [0_u32; 3];
         (0..30_000).for_each(|_| seen[random.below(3) as usize] += 1);
         assert!(seen.iter().all(|&n| (9_700..10_300).contains(&n)), "{seen:?}");
-        assert!((0..1000).all(|_| (0.0..1.0).contains(&random.unit())));
     }
 }

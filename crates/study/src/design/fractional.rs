@@ -92,8 +92,7 @@ fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
         .iter()
         .map(|made| format!("{} = {}", aliases::letter(made.factor), made.word.text()));
     let aliases = Aliases::new(asked.factors, said.collect(), &defining);
-    let notes = vec![format!("2^({factors}-{}) = {count} points", generators.len())];
-    Ok(Laid { points, notes, aliases: Some(aliases) })
+    Ok(Laid { points, aliases: Some(aliases) })
 }
 
 /// The factors that are high in a run.

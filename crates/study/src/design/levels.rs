@@ -11,7 +11,7 @@ pub(super) fn two_each(factors: &[StudyFactor], design: &str) -> Result<(), Prob
     };
     let message = format!("has {} levels, `{design}` takes two: low and high", factor.levels.len());
     Err(Problem::error(format!("factors.{}", factor.name), message)
-        .hint("leave two levels, or take `full_factorial` or `latin_hypercube`"))
+        .hint("leave two levels, or take `full_factorial`"))
 }
 
 /// The point with each factor high or low.

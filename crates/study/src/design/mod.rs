@@ -12,8 +12,6 @@ mod one_factor_at_a_time;
 mod full_factorial;
 mod two_level;
 mod fractional;
-mod plackett_burman;
-mod latin_hypercube;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +27,18 @@ pub static DESIGNS: &[&DesignKind] = &[
     &full_factorial::DESIGN,
     &two_level::DESIGN,
     &fractional::DESIGN,
-    &plackett_burman::DESIGN,
-    &latin_hypercube::DESIGN,
+];
+
+/// Kinds of earlier versions, each with the hint that names what to use instead.
+const REPLACEMENTS: [(&str, &str); 2] = [
+    (
+        "plackett_burman",
+        "screen with `fractional`: `resolution = 3` takes up to 15 factors, `resolution = 4` keeps main effects clear of interactions of two",
+    ),
+    (
+        "latin_hypercube",
+        "use `full_factorial` with ranges cut into levels: `{ low = 1, high = 64, steps = 4 }`",
+    ),
 ];
 
 /// A larger design is a mistake, and is refused before it is made.
@@ -65,8 +73,6 @@ pub struct DesignRequest<'a> {
     pub factors: &'a [StudyFactor],
     /// Options of the design.
     pub options: &'a DesignOptions,
-    /// For designs with chance in them.
-    pub seed: u64,
 }
 
 /// A level of each factor, in their order; `None` leaves the baseline's.
@@ -77,8 +83,6 @@ pub type Point = Vec<Option<String>>;
 pub struct Laid {
     /// Points to run, in the order of the textbook.
     pub points: Vec<Point>,
-    /// Notes that a reader of its results needs.
-    pub notes: Vec<String>,
     /// Confounded effects, where the design is a fraction.
     pub aliases: Option<Aliases>,
 }
@@ -99,22 +103,13 @@ impl DesignOptions {
             [word] => word.parse().ok(),
             _ => None,
         };
-        count.map(Some).ok_or_else(|| wrong(name, self.words(name), "a whole number from 0 up"))
+        count.map(Some).ok_or_else(|| {
+            let message =
+                format!("`{}` is not a whole number from 0 up", self.words(name).join(","));
+            Problem::error(key_of(name), message)
+                .hint("`feedrate describe designs NAME` says what it does")
+        })
     }
-
-    fn flag(&self, name: &str) -> Result<bool, Problem> {
-        match self.words(name) {
-            [] => Ok(false),
-            [word] if word.eq_ignore_ascii_case("true") => Ok(true),
-            [word] if word.eq_ignore_ascii_case("false") => Ok(false),
-            words => Err(wrong(name, words, "true or false")),
-        }
-    }
-}
-
-fn wrong(option: &str, words: &[String], expected: &str) -> Problem {
-    Problem::error(key_of(option), format!("`{}` is not {expected}", words.join(",")))
-        .hint("`feedrate describe designs NAME` says what it does")
 }
 
 impl DesignKind {
@@ -159,9 +154,11 @@ pub fn find(name: &str) -> Result<&'static DesignKind, Problem> {
     let wanted = name.replace('-', "_");
     DESIGNS.iter().copied().find(|design| design.name == wanted).ok_or_else(|| {
         let known = DESIGNS.iter().map(|design| design.name);
-        let hint = match nearest(&wanted, known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "see `feedrate list designs`".into(),
+        let replacement = REPLACEMENTS.iter().find(|(removed, _)| *removed == wanted);
+        let hint = match (replacement, nearest(&wanted, known)) {
+            (Some((_, hint)), _) => (*hint).into(),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => "see `feedrate list designs`".into(),
         };
         Problem::error("design.kind", format!("there is no design `{name}`")).hint(hint)
     })
@@ -175,8 +172,9 @@ fn key_of(option: &str) -> String {
 fn bounded(points: Option<u64>) -> Result<usize, Problem> {
     let fits = points.and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= RUNS_MAX);
     fits.ok_or_else(|| {
-        let asked = points.map_or("more points than can be counted".into(), |n| format!("{n} points"));
+        let asked =
+            points.map_or("more points than can be counted".into(), |n| format!("{n} points"));
         Problem::error("design", format!("{asked}, the limit is {RUNS_MAX}"))
-            .hint("take fewer factors or levels, or a design that needs fewer: `fractional`, `plackett_burman`, `latin_hypercube`")
+            .hint("take fewer factors or levels, or `fractional`, which needs fewer")
     })
 }

@@ -92,7 +92,7 @@ fn described(
     let of_key = written.filter(|written| *written != key).map(str::to_string);
     let name = entries.get("name").map(text).or(of_key);
     let scale = problems.ok_or_push(scale(place, entries.get("log")));
-    let (levels, between) = match entries.get("levels") {
+    let levels = match entries.get("levels") {
         None => range(place, entries, scale?, problems)?,
         Some(levels) => {
             for word in ["low", "high", "steps"].iter().filter(|word| entries.contains_key(**word))
@@ -102,11 +102,11 @@ fn described(
                         .hint("give either `levels`, or `low` and `high`"),
                 );
             }
-            (words(levels), false)
+            words(levels)
         }
     };
     let factor = problems.ok_or_push(listed(place, name, &key, levels))?;
-    (problems.0.len() == before).then_some(StudyFactor { scale: scale?, between, ..factor })
+    (problems.0.len() == before).then_some(StudyFactor { scale: scale?, ..factor })
 }
 
 fn scale(place: &str, log: Option<&Value>) -> Result<Spacing, Problem> {
@@ -143,16 +143,16 @@ fn listed(
     }
     let key = factor::canonical(key).to_string();
     let name = name.unwrap_or_else(|| Setting::new(key.as_str(), "").short_key().to_string());
-    Ok(StudyFactor { name, key, levels, scale: Spacing::Linear, between: false, baseline: None })
+    Ok(StudyFactor { name, key, levels, scale: Spacing::Linear, baseline: None })
 }
 
-/// The levels of a range: so many steps, or its two ends, and numbers between them may be taken too.
+/// The levels of a range: its two ends, or the number of steps that are asked for.
 fn range(
     place: &str,
     entries: &Map<String, Value>,
     scale: Spacing,
     problems: &mut Problems,
-) -> Option<(Vec<String>, bool)> {
+) -> Option<Vec<String>> {
     if !entries.contains_key("low") && !entries.contains_key("high") {
         problems.push(no_levels(place));
         return None;
@@ -178,8 +178,8 @@ fn range(
     }
     let is_whole = [&low, &high].iter().all(|text| text.parse::<i64>().is_ok());
     match steps {
-        Some(steps) => Some((factor::steps(from, to, scale, steps?, is_whole), false)),
-        None => Some((vec![low, high], true)),
+        Some(steps) => Some(factor::steps(from, to, scale, steps?, is_whole)),
+        None => Some(vec![low, high]),
     }
 }
 

@@ -28,7 +28,7 @@ pub struct DesignText {
     pub blocks: Option<Blocking>,
     /// The order in a block; random.
     pub order: Option<RunOrder>,
-    /// Seed of random order and random designs [default: 1].
+    /// Seed of the random order [default: 1].
     pub seed: Option<u64>,
     /// Runs from one sentinel to the next; no sentinels.
     pub sentinel: Option<u32>,

@@ -12,7 +12,6 @@ fn factor(key: &str, levels: &[&str], scale: Spacing) -> StudyFactor {
         key: key.into(),
         levels: levels.iter().map(|level| level.to_string()).collect(),
         scale,
-        between: false,
         baseline: None,
     }
 }

@@ -83,19 +83,14 @@ impl ResolvedDesign {
     /// # Errors
     /// The design does not take these factors or options, or would be too large.
     pub fn draw(&self) -> Result<DrawnStudy, Problems> {
-        let asked = DesignRequest {
-            factors: &self.factors,
-            options: &self.options,
-            seed: self.arrangement.seed,
-        };
-        let laid = self.design.lay(&asked)?;
+        let laid =
+            self.design.lay(&DesignRequest { factors: &self.factors, options: &self.options })?;
         let rows = randomized(&self.baseline, &self.factors, &laid.points, &self.arrangement)?;
         let twice = rows.iter().map(Row::set_twice).find(|problems| !problems.is_empty());
         if let Some(problems) = twice {
             return Err(Problems(problems));
         }
         let mut comments = self.head(&rows, laid.points.len());
-        comments.extend(laid.notes);
         comments.extend(laid.aliases.iter().flat_map(Aliases::lines));
         comments.extend(self.hooks.iter().map(|(name, command)| hook::comment(name, command)));
         Ok(DrawnStudy { rows, comments, aliases: laid.aliases })
@@ -146,7 +141,7 @@ fn factor_line(factor: &StudyFactor) -> String {
     for level in levels.iter_mut().filter(|level| factor.is_baseline(level)) {
         level.push_str(" (baseline)");
     }
-    let levels = levels.join(if factor.between { " to " } else { ", " });
+    let levels = levels.join(", ");
     let scale = if factor.scale == Spacing::Log { ", logarithmic" } else { "" };
     let key = if factor.name == factor.key { String::new() } else { format!(" ({})", factor.key) };
     format!("factor {}{key}: {levels}{scale}", factor.name)

@@ -98,7 +98,7 @@ fn the_design_of_perf_2025_is_one_factor_at_a_time() {
 #[test]
 fn what_is_drawn_is_read_back_from_its_csv() {
     let text = r#"
-design = { kind = "latin_hypercube", points = 10 }
+design = "full_factorial"
 replicates = 2
 sentinel = 3
 centre_points = 1
@@ -160,7 +160,6 @@ fn a_fraction_carries_its_alias_table() {
     factor engine (storage.engine): psync, direct
     runs: 38: 16 points, 2 replicates, 6 sentinels
     a block is a replicate, random order in each block, seed 7
-    2^(7-3) = 16 points
     factors: A = processes, B = read_threads, C = prefetch_size, D = batch_size, E = file_shuffle, F = format, G = engine
     generators: E = ABC, F = BCD, G = ACD
     resolution IV

@@ -49,7 +49,7 @@ pub(in crate::command) struct StudyNewArguments {
     /// Kind of design; `feedrate list designs` has all.
     #[arg(long, value_name = "NAME")]
     design: Option<String>,
-    /// Option of the design: `p=2`, `generators=D=AB,E=AC`, `points=40`. May be repeated.
+    /// Option of the design: `p=2`, `generators=D=AB,E=AC`. May be repeated.
     #[arg(long = "option", value_name = "NAME=VALUE")]
     options: Vec<String>,
     /// Workload of the baseline.
@@ -80,7 +80,7 @@ pub(in crate::command) struct StudyNewArguments {
     /// Order of the runs in each block [default: random].
     #[arg(long, value_name = "HOW")]
     order: Option<RunOrder>,
-    /// Seed of the random order, and of random designs [default: 1].
+    /// Seed of the random order [default: 1].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Run the baseline at the start and end of each block, and after every N runs, to see drift [default: none].

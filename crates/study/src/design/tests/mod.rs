@@ -5,7 +5,6 @@ mod refused;
 
 use super::*;
 use crate::factor::Spacing;
-use proptest::prelude::*;
 
 /// Factors at `-` and `+`.
 fn signs(count: usize) -> Vec<StudyFactor> {
@@ -18,7 +17,6 @@ fn factor(name: &str, levels: &[&str]) -> StudyFactor {
         key: name.into(),
         levels: levels.iter().map(|level| level.to_string()).collect(),
         scale: Spacing::Linear,
-        between: false,
         baseline: None,
     }
 }
@@ -30,7 +28,7 @@ fn options(given: &[(&str, &str)]) -> DesignOptions {
 
 fn try_lay(name: &str, factors: &[StudyFactor], given: &[(&str, &str)]) -> Result<Laid, Problems> {
     let options = options(given);
-    find(name).unwrap().lay(&DesignRequest { factors, options: &options, seed: 7 })
+    find(name).unwrap().lay(&DesignRequest { factors, options: &options })
 }
 
 #[track_caller]
@@ -52,16 +50,19 @@ fn members_are_called_as_their_rows_say() {
         assert!(design.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", design.name);
         assert!(design.summary.ends_with('.') && !design.estimates.is_empty(), "{}", design.name);
         assert_eq!(find(&design.name.replace('_', "-")).unwrap().name, design.name);
-        let none = design.lay(&DesignRequest {
-            factors: &[],
-            options: &DesignOptions::default(),
-            seed: 1,
-        });
+        let none = try_lay(design.name, &[], &[]);
         assert!(none.unwrap_err().to_string().contains("without factors"));
         let unknown = try_lay(design.name, &signs(3), &[("poits", "4")]).unwrap_err().to_string();
         assert!(unknown.contains("design.poits: ") && unknown.contains("hint:"), "{unknown}");
     }
-    assert!(find("full_factorail").err().unwrap().to_string().contains("full_factorial"));
+    for (name, hint) in [
+        ("full_factorail", "did you mean `full_factorial`?"),
+        ("latin-hypercube", "`full_factorial` with ranges cut into levels"),
+        ("plackett_burman", "screen with `fractional`"),
+    ] {
+        let problem = find(name).err().unwrap().to_string();
+        assert!(problem.contains(hint), "{problem}");
+    }
 }
 
 #[test]
@@ -296,46 +297,6 @@ fn standard_fractions_have_the_least_aberration_of_all() {
     }
 }
 
-/// Montgomery, section 8.6.3: the first row, moved on by one in each next, and a last row of low levels.
-#[test]
-fn plackett_burman_rows_are_derived_from_the_first() {
-    let expected = [
-        "++-+++---+-",
-        "-++-+++---+",
-        "+-++-+++---",
-        "-+-++-+++--",
-        "--+-++-+++-",
-        "---+-++-+++",
-        "+---+-++-++",
-        "++---+-++-+",
-        "+++---+-++-",
-        "-+++---+-++",
-        "+-+++---+-+",
-        "-----------",
-    ];
-    assert_eq!(table(&lay("plackett_burman", &signs(11), &[])), expected);
-    for (factors, runs, expected) in [
-        (5, None, 8),
-        (7, None, 8),
-        (8, None, 12),
-        (16, None, 20),
-        (23, None, 24),
-        (3, Some("16"), 16),
-    ] {
-        let given: Vec<(&str, &str)> = runs.map(|runs| ("runs", runs)).into_iter().collect();
-        assert_eq!(lay("plackett_burman", &signs(factors), &given).points.len(), expected);
-    }
-}
-
-#[test]
-fn a_foldover_exchanges_all_levels() {
-    let laid = lay("plackett_burman", &signs(11), &[("foldover", "True".to_lowercase().as_str())]);
-    let table = table(&laid);
-    for (a, b) in table[..12].iter().zip(&table[12..]) {
-        assert!(a.chars().zip(b.chars()).all(|(a, b)| a != b));
-    }
-}
-
 fn column(laid: &Laid, factor: usize) -> Vec<i32> {
     laid.points
         .iter()
@@ -358,74 +319,10 @@ fn assert_orthogonal(laid: &Laid, factors: usize) {
 
 #[test]
 fn every_design_of_two_levels_is_orthogonal() {
+    for k in 1..9 {
+        assert_orthogonal(&lay("two_level", &signs(k), &[]), k);
+    }
     for &(k, p, _) in RESOLUTIONS {
         assert_orthogonal(&lay("fractional", &signs(k), &[("p", &p.to_string())]), k);
     }
-    for runs in [8, 12, 16, 20, 24] {
-        for foldover in ["false", "true"] {
-            let given = [("runs", runs.to_string()), ("foldover", foldover.to_string())];
-            let given: Vec<(&str, &str)> = given.iter().map(|(n, v)| (*n, v.as_str())).collect();
-            assert_orthogonal(&lay("plackett_burman", &signs(runs - 1), &given), runs - 1);
-        }
-    }
-}
-
-fn span(low: &str, high: &str, scale: Spacing) -> StudyFactor {
-    StudyFactor { scale, between: true, ..factor("x", &[low, high]) }
-}
-
-proptest! {
-    #[test]
-    fn designs_of_two_levels_are_orthogonal(k in 1_usize..9) {
-        assert_orthogonal(&lay("two_level", &signs(k), &[]), k);
-    }
-
-    /// McKay, Beckman and Conover 1979: the definition.
-    #[test]
-    fn each_part_of_each_range_has_one_point(points in 2_usize..40, seed: u64) {
-        let factors = [span("10.0", "20.0", Spacing::Linear), span("0.01", "100.0", Spacing::Log)];
-        let options = options(&[("points", &points.to_string()), ("tries", "3")]);
-        let laid = find("latin_hypercube").unwrap().lay(&DesignRequest { factors: &factors, options: &options, seed }).unwrap();
-        let part = |share: f64| ((share + 1e-9) * points as f64) as usize;
-        let shares = |i: usize| laid.points.iter().map(move |point| point[i].clone().unwrap().parse::<f64>().unwrap());
-        let mut parts: Vec<usize> = shares(0).map(|x| part((x - 10.0) / 10.0)).collect();
-        parts.sort_unstable();
-        let mut of_log: Vec<usize> = shares(1).map(|x| part((x / 0.01).log10() / 4.0)).collect();
-        of_log.sort_unstable();
-        // Six digits may move a number over the border of its part.
-        let off = |found: &[usize]| found.iter().enumerate().filter(|(i, part)| i != *part).count();
-        prop_assert!(off(&parts) <= 1 && off(&of_log) <= 1, "{parts:?} {of_log:?}");
-    }
-}
-
-#[test]
-fn levels_of_a_list_are_shared_out_evenly() {
-    let laid = lay(
-        "latin_hypercube",
-        &[factor("a", &["x", "y", "z"]), span("1", "100", Spacing::Linear)],
-        &[("points", "12")],
-    );
-    for level in ["x", "y", "z"] {
-        assert_eq!(laid.points.iter().filter(|p| p[0].as_deref() == Some(level)).count(), 4);
-    }
-    assert!(
-        laid.points.iter().all(|p| p[1].as_deref().unwrap().parse::<u32>().is_ok()),
-        "whole numbers stay whole"
-    );
-}
-
-#[test]
-fn a_seed_draws_the_same_hypercube() {
-    let factors = [span("0.0", "1.0", Spacing::Linear), span("0.0", "1.0", Spacing::Linear)];
-    let options = options(&[("points", "5")]);
-    let drawn = |seed| {
-        table(
-            &find("latin_hypercube")
-                .unwrap()
-                .lay(&DesignRequest { factors: &factors, options: &options, seed })
-                .unwrap(),
-        )
-    };
-    assert_eq!(drawn(3), drawn(3));
-    assert_ne!(drawn(3), drawn(4));
 }

@@ -22,14 +22,6 @@ fn what_a_design_does_not_take_is_refused() {
         ("two_level", &signs(17), vec![], "131072 points, the limit is 100000"),
         ("two_level", &signs(64), vec![], "more points than can be counted"),
         ("full_factorial", &thousand, vec![], "1000000 points"),
-        ("plackett_burman", &signs(24), vec![], "the largest table holds 23"),
-        ("plackett_burman", &signs(4), vec![("runs", "9")], "no table of `9` runs"),
-        ("plackett_burman", &signs(9), vec![("runs", "8")], "`8` runs hold 7 factors, not 9"),
-        ("plackett_burman", &signs(4), vec![("foldover", "yes")], "`yes` is not true or false"),
-        ("latin_hypercube", &many, vec![("points", "1")], "`1` points span nothing"),
-        ("latin_hypercube", &many, vec![("points", "100001")], "the limit is 100000"),
-        ("latin_hypercube", &many, vec![("points", "50000")], "takes too long"),
-        ("latin_hypercube", &many, vec![("tries", "0")], "`0` tries"),
     ] {
         refused(name, factors, &given, expected);
     }
