@@ -10,8 +10,6 @@ const LETTERS: &[u8] = b"ABCDEFGHJKLMNOPQRSTUVWXYZ";
 pub(super) const FACTORS_MAX: usize = LETTERS.len();
 /// Chains of more words than this show those of up to three factors, and how many there are beside.
 const CHAIN_SHOWN: usize = 7;
-/// Words of the defining relation that people are shown.
-const DEFINING_SHOWN: usize = 15;
 
 /// Effects that are confounded with each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -148,17 +146,14 @@ impl Aliases {
         }
     }
 
-    /// As people read it, a line each.
+    /// The table as text, a line each.
     pub fn lines(&self) -> Vec<String> {
         let letters = self.letters.iter().map(|(letter, name)| format!("{letter} = {name}"));
         let mut lines = vec![
             format!("factors: {}", letters.collect::<Vec<_>>().join(", ")),
             format!("generators: {}", self.generators.join(", ")),
-            format!("resolution {}", roman(self.resolution)),
+            format!("resolution {}", self.resolution),
         ];
-        let (shown, hidden) = self.defining.split_at(self.defining.len().min(DEFINING_SHOWN));
-        let more = if hidden.is_empty() { String::new() } else { further(hidden.len()) };
-        lines.push(format!("defining relation: I = {}{more}", shown.join(" = ")));
         lines.extend(self.chains.iter().map(Chain::line));
         lines
     }
@@ -168,25 +163,16 @@ impl Chain {
     fn line(&self) -> String {
         let own = std::iter::once(&self.effect).chain(&self.aliases);
         let own: Vec<&str> = own.map(String::as_str).collect();
-        let more = if self.further == 0 { String::new() } else { further(self.further) };
+        let more = match self.further {
+            0 => String::new(),
+            further => format!(" and {further} of more factors"),
+        };
         format!("{}{more}", own.join(" = "))
     }
-}
-
-fn further(n: usize) -> String {
-    format!(" and {n} of more factors")
 }
 
 /// Single factors, then pairs.
 fn effects(factors: usize) -> impl Iterator<Item = Word> {
     let pairs = (0..factors).flat_map(move |i| (i + 1..factors).map(move |j| 1 << i | 1 << j));
     (0..factors).map(|i| 1 << i).chain(pairs).map(Word::from_factors)
-}
-
-/// A roman number of at most 29: no fraction has more factors.
-fn roman(number: u32) -> String {
-    const TENS: [&str; 3] = ["", "X", "XX"];
-    const ONES: [&str; 10] = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"];
-    let (tens, ones) = (number as usize / 10, number as usize % 10);
-    format!("{}{}", TENS[tens.min(2)], ONES[ones])
 }

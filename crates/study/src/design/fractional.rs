@@ -9,7 +9,7 @@ use feedrate_spec::units::counted;
 pub(super) static DESIGN: DesignKind = DesignKind {
     name: "fractional",
     summary: "2^(k-p): a fraction of 2^k, with what it cannot tell apart.",
-    estimates: "one estimate for each chain of the alias table; at resolution V, all effects of up to two factors",
+    estimates: "one estimate for each chain of the alias table; from resolution 5 on, all effects of up to two factors",
     options: &[
         DesignOption {
             name: "p",
