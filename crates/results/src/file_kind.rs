@@ -11,7 +11,7 @@ pub enum FileKind {
     Workload,
     /// The CSV of a study.
     Study,
-    /// The design of a study, in TOML or YAML.
+    /// The design of a study, in TOML.
     Design,
 }
 

@@ -34,7 +34,7 @@ fn a_file_of_another_kind_is_answered_by_what_it_is() {
     let test = Test::with(TINY);
     test.write("study.csv", "# mine\nmodel,epochs,processes,run\nworkload.yaml,1,1,N\n");
     test.write("design.toml", "design = \"two_level\"\n[factors]\nprocesses = [1, 2]\n");
-    test.write("design.yaml", "design: two_level\nfactors: {processes: [1, 2]}\n");
+    test.write("design.toml", "design = \"two_level\"\nfactors.processes = [1, 2]\n");
     for (wanted, file, is, does) in [
         ("study run", "workload.yaml", "is a workload, not a study", "feedrate run workload.yaml"),
         ("study status", "workload.yaml", "is a workload, not a study", "feedrate study new"),
@@ -47,8 +47,8 @@ fn a_file_of_another_kind_is_answered_by_what_it_is() {
         ("study new", "study.csv", "is a study, not the design", "feedrate study run study.csv"),
         ("report", "study.csv", "holds no result", "feedrate study run study.csv"),
         ("study run", "design.toml", "is the design of a study", "feedrate study new design.toml"),
-        ("report", "design.yaml", "is the design of a study", "feedrate study new design.yaml"),
-        ("run", "design.yaml", "is the design of a study", "feedrate study new design.yaml"),
+        ("report", "design.toml", "is the design of a study", "feedrate study new design.toml"),
+        ("run", "design.toml", "is the design of a study", "feedrate study new design.toml"),
     ] {
         let words: Vec<&str> = wanted.split(' ').chain([file]).collect();
         let answer = test.feedrate(&words);

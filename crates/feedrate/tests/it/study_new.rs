@@ -132,11 +132,12 @@ fn a_design_is_said_by_flags_too() {
 #[test]
 fn flags_go_before_the_file() {
     let test = Test::new();
-    test.write("four.yaml", "design: {kind: two_level}\nbaseline: {model: nothing, overrides: {train.epochs: 2}}\nfactors: {processes: [1, 2]}\n");
+    let design = "design = \"two_level\"\nbaseline = { model = \"nothing\", overrides = { train.epochs = 2 } }\nfactors.processes = [1, 2]\n";
+    test.write("four.toml", design);
     let answer = test.feedrate(&[
         "study",
         "new",
-        "four.yaml",
+        "four.toml",
         "-o",
         "-",
         "--model",

@@ -1,4 +1,4 @@
-//! Design files, in TOML or YAML: what they say, as text. What it means is checked in `resolved_design`. Reads no file.
+//! Design files, in TOML: what they say, as text. What it means is checked in `resolved_design`. Reads no file.
 
 pub(crate) mod levels;
 pub(crate) mod flags;
@@ -84,62 +84,20 @@ pub(crate) fn words(value: &Value) -> Vec<String> {
     }
 }
 
-/// Read a design file: YAML by the end of its name, else TOML.
+/// Read a design file.
 ///
 /// # Errors
-/// The file is no TOML or YAML, or has a key that is none of a design.
+/// The file is no TOML, or has a key that is none of a design.
 pub fn parse(name: &str, text: &str) -> Result<DesignText, Problem> {
-    let is_yaml = [".yaml", ".yml"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
-    let design = if is_yaml { of_yaml(name, text) } else { of_toml(name, text) }?;
-    let none = missing("design", &design.design)
-        .or_else(|| missing("factors", &design.factors))
-        .or_else(|| missing("overrides", &design.baseline.overrides));
-    match none {
-        Some(place) => Err(Problem::error(place, "a value is missing")
-            .hint("write it behind the key, or leave the key out")),
-        None => Ok(design),
+    if [".yaml", ".yml"].iter().any(|end| name.to_ascii_lowercase().ends_with(end)) {
+        return Err(problem(name, 1, 1, "designs are written in TOML, not in YAML")
+            .hint("write a file `NAME.toml` with lines such as `design = \"two_level\"` and `factors.processes = [1, 8]`"));
     }
-}
-
-/// Place in `value` where YAML has nothing. All of it may be left out.
-fn missing(place: &str, value: &Value) -> Option<String> {
-    let within = |place: String, value: &Value| match value {
-        Value::Null => Some(place),
-        value => missing(&place, value),
-    };
-    match value {
-        Value::Array(items) => {
-            items.iter().enumerate().find_map(|(i, item)| within(format!("{place}[{i}]"), item))
-        }
-        Value::Object(entries) => {
-            entries.iter().find_map(|(key, entry)| within(format!("{place}.{key}"), entry))
-        }
-        _ => None,
-    }
-}
-
-fn of_toml(name: &str, text: &str) -> Result<DesignText, Problem> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
         problem(name, line, column, error.message())
-    })
-}
-
-/// Booleans are only `true` and `false`: `off` is a level of shuffles.
-fn of_yaml(name: &str, text: &str) -> Result<DesignText, Problem> {
-    if text.trim().is_empty() {
-        return Ok(DesignText::default());
-    }
-    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let place = error.location();
-        let (line, column) = place.map_or((1, 1), |at| (at.line() as usize, at.column() as usize));
-        let message = error.to_string();
-        // The place is said in front of it.
-        let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(said, _)| said);
-        problem(name, line, column, message)
     })
 }
 
@@ -154,7 +112,7 @@ fn problem(name: &str, line: usize, column: usize, message: &str) -> Problem {
     }
 }
 
-/// The nearest of the names that serde lists: `unknown field x, expected one of a, b`, with backticks or without.
+/// The nearest of the names that serde lists: ``unknown field `x`, expected one of `a`, `b` ``.
 fn unknown_field(message: &str) -> Option<String> {
     let (_, list) = message.split_once("unknown field")?;
     let mut words =

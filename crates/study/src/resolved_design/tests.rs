@@ -60,7 +60,7 @@ fn every_study_that_ships_is_read() {
             "perf_2025_processes.csv" => 20,
             "perf_2025_blocks.toml" => 5 * (23 + 4),
             "quickstart.toml" => 12,
-            "screening.yaml" => 2 * (16 + 3),
+            "screening.toml" => 2 * (16 + 3),
             other => panic!("no test knows `{other}`"),
         };
         assert_eq!(rows.len(), expected, "{name}");
@@ -146,7 +146,7 @@ fn a_design_that_sets_a_key_twice_is_refused() {
 /// Montgomery, section 8.4: the aliases of 2^(7-3) with E = ABC, F = BCD, G = ACD.
 #[test]
 fn a_fraction_carries_its_alias_table() {
-    let drawn = drawn("screening.yaml", &shipped("screening.yaml"));
+    let drawn = drawn("screening.toml", &shipped("screening.toml"));
     insta::assert_snapshot!(drawn.comments.join("\n"), @"
     design: fractional. 2^(k-p): a fraction of 2^k, with what it cannot tell apart.
     estimates: one estimate for each chain of the alias table; from resolution 5 on, all effects of up to two factors

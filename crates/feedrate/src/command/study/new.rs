@@ -37,7 +37,7 @@ Examples:
     --factor reader.read_threads=1,4,16 --factor processes=1,2,4 --replicates 3
   feedrate study new design.toml && feedrate study run design.csv")]
 pub(in crate::command) struct StudyNewArguments {
-    /// A design file in TOML or YAML; options override what it says.
+    /// A design file in TOML; options override what it says.
     #[arg(value_name = "DESIGN")]
     file: Option<PathBuf>,
     /// CSV to write, `-` for stdout [default: the design file's name with `.csv`, else study.csv, in this folder].
@@ -160,7 +160,7 @@ fn read(file: &Path) -> anyhow::Result<DesignText> {
     let text = read_text(file).map_err(|error| {
         UsageError::new(
             format!("cannot read design `{}`: {error}", file.display()),
-            "give a file in TOML or YAML, or the design by flags: `--design`, `--model`, `--factor`",
+            "give a file in TOML, or the design by flags: `--design`, `--model`, `--factor`",
         )
     })?;
     if let Some(other) = FileKind::from_text(&text).filter(|kind| *kind != FileKind::Design) {
