@@ -34,6 +34,9 @@ use std::sync::Arc;
 
 /// The end of a trace's name, by which its readers know it.
 const TRACE_ENDING: &str = ".pfw.gz";
+/// Accelerators up to which DLIO's files of each rank are written without `--rank-files`: tens of thousands of small files take longer
+/// than a short run.
+const RANK_FILES_MAX: u32 = 1024;
 
 /// `feedrate run`.
 #[derive(Clone, Debug, Args)]
@@ -58,6 +61,9 @@ pub(super) struct RunArguments {
     /// Folder of this run's results, new or empty [default: one named by the time, in the folder of all results].
     #[arg(long, value_name = "DIR", conflicts_with = "results", help_heading = OUTPUT)]
     pub(super) run_dir: Option<PathBuf>,
+    /// Write DLIO's two files of each accelerator even if there are more than 1,024.
+    #[arg(long, help_heading = OUTPUT)]
+    pub(super) rank_files: bool,
     /// Print all that is known of the run, as `feedrate show` does, not the answer alone.
     #[arg(long, help_heading = OUTPUT)]
     pub(super) details: bool,
@@ -361,7 +367,9 @@ fn decide_in(
     let mut typed = vec![format!("workload={}", plan.workload)];
     typed.extend(data.overrides.iter().cloned());
     let hydra = results::hydra_text(&typed, &[], &plan.workload, &workload, &run_dir, ".hydra");
-    let invocation = Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() };
+    let omits_rank_files = plan.accelerators > RANK_FILES_MAX && !arguments.rank_files;
+    let subfolder = ".hydra".into();
+    let invocation = Invocation { subfolder, hydra, omits_rank_files, ..Invocation::default() };
     let data_root = std::path::absolute(&data_root).unwrap_or(data_root);
     let asked = AskedData {
         data_root: data_root.display().to_string(),

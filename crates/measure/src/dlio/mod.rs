@@ -38,6 +38,8 @@ pub struct Invocation {
     pub warnings: Vec<String>,
     /// Evaluations that were asked for, and have no files: as in DLIO they leave zeros.
     pub empty_evaluations: Option<EmptyEvaluations>,
+    /// Leave out the two files of each rank.
+    pub omits_rank_files: bool,
 }
 
 /// When evaluations without files come.
@@ -97,7 +99,8 @@ pub fn write(
     let derived = Derived::new(record);
     let evaluations = Evaluations::new(record, invocation.empty_evaluations);
     let mut files = beside;
-    for rank in 0..record.plan.accelerators as usize {
+    let ranks = if invocation.omits_rank_files { 0 } else { record.plan.accelerators as usize };
+    for rank in 0..ranks {
         let output = output::output_json(&derived, &evaluations, rank);
         let stats = epoch_stats::epoch_stats_json(record, &evaluations, rank);
         files.extend(

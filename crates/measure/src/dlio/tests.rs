@@ -34,6 +34,19 @@ fn written(record: &Record) -> tempfile::TempDir {
     folder
 }
 
+#[test]
+fn files_of_ranks_can_be_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let invocation = Invocation { omits_rank_files: true, ..hydra() };
+    write(folder.path(), &example(), &invocation, vec![]).unwrap();
+    let mut names: Vec<String> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, [".hydra", "dlio.log", "summary.json"]);
+}
+
 fn json(folder: &Path, name: &str) -> Value {
     serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
 }
