@@ -10,7 +10,7 @@ const PIECE_BYTES: usize = 64 << 10;
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 /// Length of a gzip header without extra fields, and the flags that say which there are.
-pub(super) const GZIP_HEADER_BYTES: usize = 10;
+const GZIP_HEADER_BYTES: usize = 10;
 const HAS_CRC: u8 = 2;
 const HAS_EXTRA: u8 = 4;
 const HAS_NAME: u8 = 8;
@@ -160,22 +160,11 @@ impl FileSink for DeflateSink<'_> {
 pub(super) struct Inflate {
     state: Decompress,
     is_zlib: bool,
-    /// Begins with the bytes that the last step made.
-    pub(super) window: Vec<u8>,
+    window: Vec<u8>,
 }
 
 /// Gets what was inflated, behind an offset that tells where.
 pub(super) type TakeMade<'t> = dyn FnMut(u64, &[u8]) -> Result<(), FormatError> + 't;
-
-/// How far a step of [`Inflate`] came.
-pub(super) struct InflateStep {
-    /// Packed bytes that were used.
-    pub(super) used: usize,
-    /// Bytes made.
-    pub(super) made: usize,
-    /// The stream has ended.
-    pub(super) is_end: bool,
-}
 
 impl Inflate {
     pub(super) fn new() -> Self {
@@ -196,22 +185,6 @@ impl Inflate {
         self.state.reset(self.is_zlib);
     }
 
-    /// Inflate some of `packed`, which lies at `at` of the file. A window that is full may hide what needs no more input.
-    pub(super) fn step(&mut self, packed: &[u8], at: u64) -> Result<InflateStep, FormatError> {
-        let (before_in, before_out) = (self.state.total_in(), self.state.total_out());
-        let status = self
-            .state
-            .decompress(packed, &mut self.window, FlushDecompress::None)
-            .map_err(|error| FormatError::new(at, format!("broken deflate stream: {error}")))?;
-        let used = (self.state.total_in() - before_in) as usize;
-        let made = (self.state.total_out() - before_out) as usize;
-        let is_end = status == Status::StreamEnd;
-        if !is_end && used == 0 && made == 0 && !packed.is_empty() {
-            return Err(FormatError::new(at, "broken deflate stream: it does not go on"));
-        }
-        Ok(InflateStep { used, made, is_end })
-    }
-
     /// Inflate all of `packed`, or up to the end of the stream; `take` gets what is made, with the offset in the file that was
     /// reached. How many bytes were used, and whether the stream has ended.
     pub(super) fn run(
@@ -222,12 +195,24 @@ impl Inflate {
     ) -> Result<(usize, bool), FormatError> {
         let mut used = 0;
         loop {
-            let step = self.step(&packed[used..], at + used as u64)?;
-            used += step.used;
-            take(at + used as u64, &self.window[..step.made])?;
-            let is_full = step.made == self.window.len();
-            if step.is_end || (used == packed.len() && !is_full) {
-                return Ok((used, step.is_end));
+            let (before_in, before_out) = (self.state.total_in(), self.state.total_out());
+            let status =
+                self.state.decompress(&packed[used..], &mut self.window, FlushDecompress::None);
+            let broken =
+                |why| FormatError::new(at + used as u64, format!("broken deflate stream: {why}"));
+            let status = status.map_err(|error| broken(error.to_string()))?;
+            let step_bytes = (self.state.total_in() - before_in) as usize;
+            let made_bytes = (self.state.total_out() - before_out) as usize;
+            let is_end = status == Status::StreamEnd;
+            if !is_end && step_bytes == 0 && made_bytes == 0 && used < packed.len() {
+                return Err(broken("it does not go on".to_string()));
+            }
+            used += step_bytes;
+            take(at + used as u64, &self.window[..made_bytes])?;
+            // A full window may hide output that needs no more input.
+            let is_full = made_bytes == self.window.len();
+            if is_end || (used == packed.len() && !is_full) {
+                return Ok((used, is_end));
             }
         }
     }

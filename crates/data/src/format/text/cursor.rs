@@ -11,19 +11,12 @@ const UNREAD: [(&[u8], &str); 4] =
 
 /// Reads samples of one file after another, each from its start on.
 pub(in super::super) fn cursor<S: Syntax>(options: &CursorOptions) -> Box<dyn Cursor> {
-    let text = Text::<S> {
-        check_crc: options.check_crc,
-        length: 0,
-        at: 0,
-        packing: Packing::Unknown,
-        gunzip: None,
-        rows: Rows::new(),
-    };
+    let text =
+        Text::<S> { length: 0, at: 0, packing: Packing::Unknown, gunzip: None, rows: Rows::new() };
     Box::new(AheadCursor::new(options.piece_bytes, text))
 }
 
 struct Text<S> {
-    check_crc: bool,
     length: u64,
     /// Offset of the next byte.
     at: u64,
@@ -51,8 +44,7 @@ impl<S: Syntax> Text<S> {
         self.packing = Packing::Plain;
         if bytes.starts_with(&[0x1f, 0x8b]) {
             self.packing = Packing::Gzip;
-            let check_crc = self.check_crc;
-            self.gunzip.get_or_insert_with(|| Gunzip::new(check_crc)).begin();
+            self.gunzip.get_or_insert_with(Gunzip::new).begin();
         }
         Ok(())
     }
@@ -66,11 +58,16 @@ impl<S: Syntax> Text<S> {
         let mut used = 0;
         loop {
             let taken = self.rows.take(gunzip.text(), sink)?;
-            gunzip.taken(taken);
-            if self.rows.is_done() || (used == bytes.len() && !gunzip.has_more()) {
+            gunzip.take(taken);
+            if self.rows.is_done() {
                 return Ok(used);
             }
-            used += gunzip.step(&bytes[used..])?;
+            if !gunzip.unpack(self.at + used as u64)? {
+                if used == bytes.len() {
+                    return Ok(used);
+                }
+                used += gunzip.feed(&bytes[used..]);
+            }
         }
     }
 
@@ -83,8 +80,8 @@ impl<S: Syntax> Text<S> {
         if self.at < self.length || self.has_kept() || self.rows.is_done() {
             return Ok(());
         }
-        if let (Packing::Gzip, Some(gunzip)) = (self.packing, &self.gunzip) {
-            gunzip.check_end(self.at)?;
+        if self.packing == Packing::Gzip && !self.gunzip.as_ref().is_some_and(Gunzip::is_whole) {
+            return Err(FormatError::new(self.at, "the file ends within a gzip stream"));
         }
         self.rows.end(sink)
     }

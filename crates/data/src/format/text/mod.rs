@@ -12,7 +12,7 @@ mod tests;
 
 use super::{
     Content, Cursor, CursorOptions, FileSink, FormatError, PayloadSink, SinkError, check_sample,
-    cut_off, in_words,
+    in_words,
 };
 use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};

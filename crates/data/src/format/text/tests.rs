@@ -6,6 +6,7 @@ use super::super::{Format, find};
 use super::*;
 use feedrate_spec::shape::Element;
 use proptest::prelude::*;
+use std::io::Write;
 
 fn format(name: &str) -> &'static Format {
     find(name).unwrap()
@@ -218,6 +219,31 @@ fn a_gzip_file_cut_off_anywhere_is_an_error() {
 }
 
 #[test]
+fn members_of_gzip_follow_one_another() {
+    let member = |name: &str, text: &[u8]| {
+        let builder = flate2::GzBuilder::new().filename(name).extra([7; 300]);
+        let mut packer = builder.write(Vec::new(), flate2::Compression::default());
+        packer.write_all(text).unwrap();
+        packer.finish().unwrap()
+    };
+    let members = [member("a", b"1,2\n3,"), member("", b""), member("b", b"4\n5,6\n")];
+    let mut file = members.concat();
+    let plan = shape(&[2], Element::Uint8, 3);
+    for piece_bytes in [2, 7, 100, 4096] {
+        let mut cursor = (format("csv").cursor)(&options(piece_bytes));
+        for sample in [0, 1, 2, 0, 2] {
+            let parts = [file.clone()];
+            let row = read_with(&mut *cursor, piece_bytes, &parts, sample, Some(&plan));
+            let first = 2 * sample as u8 + 1;
+            assert_eq!(row.unwrap(), [first, first + 1], "{sample} in pieces of {piece_bytes}");
+        }
+    }
+    file.extend_from_slice(&[0; 20]);
+    let error = read("csv", &file, 2, Some(&plan)).unwrap_err();
+    assert!(error.message.starts_with("broken gzip: invalid gzip header"), "{error}");
+}
+
+#[test]
 fn no_flipped_bit_in_gzip_goes_unseen_or_panics() {
     let (shape, file) = gzipped();
     let whole = read("csv", &file, 2, Some(&shape));
@@ -233,7 +259,6 @@ fn no_flipped_bit_in_gzip_goes_unseen_or_panics() {
 /// A megabyte of newlines or brackets in a kilobyte: time and memory stay bounded by the text.
 #[test]
 fn a_gzip_bomb_is_read_in_a_window() {
-    use std::io::Write;
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     bomb.write_all(&vec![b'\n'; 8 << 20]).unwrap();
     let error = read("csv", &bomb.finish().unwrap(), 0, None).unwrap_err();
