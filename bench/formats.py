@@ -56,7 +56,6 @@ NPY = Dataset("npy", 64, 1, [8 << 20])
 HDF5 = Dataset("hdf5", 64, 1, [8 << 20])
 TFRECORD = Dataset("tfrecord", 64, 64, [128 << 10])
 PARQUET = Dataset("parquet", 16, 64, [128 << 10])
-SAFETENSORS = Dataset("safetensors", 16, 8, [1 << 20])
 RAW = Dataset("raw", 64, 1, [8 << 20])
 PICTURES = 64
 # Rows of 1 KiB: pandas is at its best with few columns, DLIO with one long row.
@@ -141,13 +140,9 @@ def tables(settings):
 
 
 def columns(settings):
-    """parquet and safetensors from the page cache, against pyarrow and safetensors."""
-    seconds = short(settings, 1.0)
-    rows = []
-    for dataset, peer, least in ((PARQUET, "pyarrow", 1), (SAFETENSORS, "safetensors.numpy", None)):
-        turns = library_turns(dataset.format, dataset, seconds, settings)
-        rows += against_library(turns, settings, lambda kind, _: f"warm {kind}", least, peer)
-    return rows
+    """parquet from the page cache, against pyarrow."""
+    turns = library_turns(PARQUET.format, PARQUET, short(settings, 1.0), settings)
+    return against_library(turns, settings, lambda kind, _: f"warm {kind}", 1, "pyarrow")
 
 
 def payload_writes(settings):

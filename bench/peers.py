@@ -100,15 +100,6 @@ def read_parquet():
     return read
 
 
-def read_safetensors():
-    import safetensors.numpy
-
-    def read(path):
-        return sum(tensor.nbytes for tensor in safetensors.numpy.load_file(path).values())
-
-    return read
-
-
 READERS = {
     "hdf5": read_hdf5,
     "tfrecord": read_tfrecord,
@@ -118,7 +109,6 @@ READERS = {
     "csv float32": lambda: read_csv("float32"),
     "json": read_json,
     "parquet": read_parquet,
-    "safetensors": read_safetensors,
 }
 
 # Files that a writer makes in turn; it writes over them.

@@ -215,32 +215,6 @@ save("parquet", "nested_lists", footer(b"\x19" * 3000))
 save("parquet", "empty_lists", footer(b"\x15\x02" + b"\x19\x0c" * 1500))
 save("parquet", "magic_alone", b"PAR1PAR1")
 
-# safetensors: headers of any length, offsets that overlap or lead outside.
-
-
-def safetensors(text, data=bytes(24), length=None):
-    return struct.pack("<Q", len(text) if length is None else length) + text + data
-
-
-tensor = '{"x":{"dtype":"U8","shape":[2,12],"data_offsets":[%s]}}'
-for name, offsets in {
-    "good": "0,24",
-    "outside": "0,1152921504606846976",
-    "backwards": "24,0",
-    "beyond": "18446744073709551615,18446744073709551616",
-    "shifted": "8,32",
-}.items():
-    save("safetensors", name, safetensors((tensor % offsets).encode()))
-for length in [0, 1, 100_000_000, 1 << 60, (1 << 64) - 1]:
-    save("safetensors", f"header_of_{length}", safetensors((tensor % "0,24").encode(), length=length))
-save("safetensors", "nested", safetensors(b'{"a":' * 1000))
-save("safetensors", "nested_lists", safetensors(b'{"__metadata__":' + b"[" * 2000))
-save(
-    "safetensors",
-    "huge_shape",
-    safetensors(b'{"x":{"dtype":"U8","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,24]}}'),
-)
-
 # csv and json: endless tokens, numbers of any length, nests.
 for name, text in {
     "digits": b"1" * 3000,

@@ -18,7 +18,7 @@ pub(super) static CLASS: Class = Class {
 };
 
 /// Format, and samples in a file.
-const FORMATS: [(&str, &str); 14] = [
+const FORMATS: [(&str, &str); 13] = [
     ("npz", "3"),
     ("npy", "3"),
     ("raw", "3"),
@@ -28,7 +28,6 @@ const FORMATS: [(&str, &str); 14] = [
     ("webdataset", "3"),
     ("hdf5", "3"),
     ("parquet", "3"),
-    ("safetensors", "3"),
     ("csv", "3"),
     ("json", "3"),
     ("png", "1"),

@@ -25,7 +25,6 @@ mod tfrecord;
 mod webdataset;
 mod hdf5;
 mod parquet;
-mod safetensors;
 mod synthetic;
 mod text;
 mod csv;
@@ -56,7 +55,6 @@ pub static FORMATS: &[&Format] = &[
     &webdataset::FORMAT,
     &hdf5::FORMAT,
     &parquet::FORMAT,
-    &safetensors::FORMAT,
     &csv::FORMAT,
     &json::FORMAT,
     &png::FORMAT,

@@ -25,7 +25,6 @@ mod numpy;
 mod redundancy;
 mod parquet;
 mod members;
-mod safetensors;
 mod tfrecord;
 mod webdataset;
 mod text;

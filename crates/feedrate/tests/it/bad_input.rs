@@ -79,6 +79,11 @@ fn numbers_that_make_no_sense_are_refused() {
     refused(TINY, &["dataset.format=hdf5_opt"], &["there is no format `hdf5_opt`"]);
     refused(
         TINY,
+        &["dataset.format=safetensors"],
+        &["there is no format `safetensors`", "hint: formats there are: npz, npy, raw"],
+    );
+    refused(
+        TINY,
         &["workflow.checkpoint=true", "checkpoint.format=tar"],
         &["`tar`", "pt, safetensors, raw"],
     );

@@ -59,7 +59,6 @@ fn a_folder_is_enough_whatever_its_format() {
         ("parquet", "parquet", &samples, json!([64, 64])),
         ("tfrecord", "tfrecords", &samples, Value::Null),
         ("hdf5", "h5", &samples, json!([64, 64])),
-        ("safetensors", "safetensors", &samples, json!([64, 64])),
     ] {
         let test = Test::with(TINY);
         theirs(&test, format, ending, more);
