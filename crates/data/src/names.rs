@@ -49,8 +49,9 @@ pub trait OwnFiles {
         let open = folders.iter().filter(|folder| !lies_in(folder, &closed));
         for folder in open.map(String::as_str).chain([""]) {
             for path in storage.list(folder)?.iter().map(|name| join(folder, name)) {
-                let is_file = matches!(storage.kind(&path)?, Some(NameKind::File { .. }));
-                if is_file && self.has_unfinished(&path) {
+                if self.has_unfinished(&path)
+                    && matches!(storage.kind(&path)?, Some(NameKind::File { .. }))
+                {
                     storage.remove(&path)?;
                 }
             }

@@ -225,7 +225,7 @@ fn go_through(
 
 impl OwnFound {
     /// Name one more of others, while there are few.
-    pub fn add(&mut self, stranger: String) {
+    fn add(&mut self, stranger: String) {
         if self.strangers.len() < NAMED_MAX {
             self.strangers.push(stranger);
         }
@@ -241,6 +241,9 @@ impl OwnFound {
         let closed = closed(folders, storage)?;
         for folder in folders.iter().rev().filter(|folder| !lies_in(folder, &closed)) {
             for path in storage.list(folder)?.iter().map(|name| join(folder, name)) {
+                if self.strangers.len() == NAMED_MAX {
+                    return Ok(());
+                }
                 if closed.contains(&path) {
                     self.add(path);
                 } else if !own.has(&path) && !own.has_unfinished(&path) && !folders.contains(&path)

@@ -180,9 +180,16 @@ fn is_of_something_torn(path: &Path) -> bool {
         || !above.any(|folder| {
             let record = fs::read_to_string(folder.join("record.json")).unwrap_or_default();
             folder.join("manifest.json").exists()
-                || manifest_beside(folder).exists()
+                || is_whole_checkpoint(folder)
                 || record.contains("\"complete\":true")
         })
+}
+
+/// Whether the manifest of the checkpoint in `folder` says that all files are there.
+pub(super) fn is_whole_checkpoint(folder: &Path) -> bool {
+    let files = json(&manifest_beside(folder)).map(|mut manifest| manifest["files"].take());
+    let files = files.ok().and_then(|files| files.as_object().cloned());
+    files.is_some_and(|files| files.values().all(Value::is_object))
 }
 
 /// That of a checkpoint in `folder`.

@@ -1,7 +1,7 @@
 //! Writes of checkpoints that are killed: what looks whole is whole, what is not is refused, and the next run goes on.
 
 use super::Class;
-use super::case::{Case, json, manifest_beside, until};
+use super::case::{Case, is_whole_checkpoint, json, manifest_beside, until};
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::fs;
@@ -87,11 +87,11 @@ fn run(case: &mut Case) -> Result<u32> {
     Ok(KILLS)
 }
 
-/// Every file that the manifest of a checkpoint names has its length and checksum, wherever there is one.
+/// Every file of a checkpoint has the length and checksum of its manifest, wherever that says that it is whole.
 fn are_as_they_look(case: &Case) -> Result<()> {
     for folder in fs::read_dir(case.path("checkpoints"))? {
         let folder = folder?.path();
-        if manifest_beside(&folder).exists() {
+        if is_whole_checkpoint(&folder) {
             is_whole(&folder).with_context(|| folder.display().to_string())?;
         }
     }
@@ -111,7 +111,7 @@ fn is_whole(folder: &Path) -> Result<()> {
 /// As many as are whole are read, and the first that is not is refused.
 fn reads_what_is_whole(case: &Case, first: &[&str]) -> Result<()> {
     let folders = (1..).map(|step| case.path(&format!("checkpoints/global_epoch1_step{step}")));
-    let whole = folders.take_while(|folder| manifest_beside(folder).exists()).count();
+    let whole = folders.take_while(|folder| is_whole_checkpoint(folder)).count();
     for (reads, code) in [(whole, 0), (whole + 1, 1)] {
         if reads == 0 {
             continue;

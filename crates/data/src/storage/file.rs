@@ -150,7 +150,10 @@ impl Storage for FileSystem {
     fn remove_dir(&self, path: &str) -> Result<(), StorageError> {
         match std::fs::remove_dir(self.root.join(path)) {
             Err(error)
-                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) =>
+                if !matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy
+                ) =>
             {
                 Err(self.error("remove", path, error))
             }

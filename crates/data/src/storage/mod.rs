@@ -185,7 +185,7 @@ pub trait Storage: ReadStorage {
     /// The backend's own.
     fn remove(&self, path: &str) -> Result<(), StorageError>;
 
-    /// Remove a folder if it is empty; absence is fine. Storages without folders do nothing.
+    /// Remove a folder if it is empty and no mount point; absence is fine. Storages without folders do nothing.
     ///
     /// # Errors
     /// The backend's own.

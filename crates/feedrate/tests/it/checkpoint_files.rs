@@ -176,7 +176,10 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
         run.wait().unwrap();
         for (folder, epoch, step) in folders(&test) {
             let name = folder.file_name().unwrap().to_string_lossy();
-            let looks_whole = folder.with_file_name(format!(".{name}.manifest.json")).exists();
+            let manifest = folder.with_file_name(format!(".{name}.manifest.json"));
+            // Until all files are there, their lengths are `null`.
+            let looks_whole =
+                std::fs::read_to_string(manifest).is_ok_and(|text| !text.contains("null"));
             let loaded = checkpoint::load(
                 &plan,
                 Clock::new(),

@@ -117,7 +117,7 @@ fn checkpoints_alone_that_hang_can_be_left() {
     let alone = ["workflow.train=false", "workflow.checkpoint=true", "model.model_size=1000"];
     let run =
         [&["run", "workload.yaml", "checkpoint.num_checkpoints_write=3"][..], &alone].concat();
-    let answer = interrupt(start_hanging(&test, &run, "step2.feedrate-begun"));
+    let answer = interrupt(start_hanging(&test, &run, "step2.manifest"));
     answer.refuses(130, &["still waiting for `", "/hung`"]);
     let record = record(&test);
     assert_eq!(record["epochs"][0]["checkpoints"].as_array().unwrap().len(), 1);

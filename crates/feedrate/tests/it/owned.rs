@@ -213,7 +213,10 @@ fn clean_knows_checkpoints() {
     assert_eq!((&shown[0]["kind"], &shown[0]["files"]), (&"checkpoints".into(), &8.into()));
     assert_eq!(
         shown[0]["stays"],
-        serde_json::json!(["global_epoch1_step2/thesis.txt", "global_epoch9_step9"])
+        serde_json::json!([
+            "global_epoch9_step9/model_states-0.pt",
+            "global_epoch1_step2/thesis.txt"
+        ])
     );
     assert_eq!(contents(&test.path("checkpoints")), before);
     assert_eq!(clean(&["--only", "checkpoints", "--yes"]), shown, "as it was shown");

@@ -1,10 +1,10 @@
 //! One checkpoint in its folder: begun, written by many ranks at a time, whole once its manifest is there, read back, removed.
 
 use super::content::StateContent;
-use super::files::{FileSystem, SystemFiles};
+use super::files;
 use super::manifest::{CheckpointFile, CheckpointManifest, MANIFEST_BYTES_MAX, tensors_crc32};
 use super::sink::{Length, PIECE_BYTES, Pieces};
-use super::step::{self, OwnCheckpoint, StepFolder};
+use super::step::{self, StepFolder};
 use super::{CheckpointError, find};
 use crate::aside::aside;
 use crate::buffer::AlignedBuffer;
@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::comm::CommError;
 use crate::live::{Live, Signals};
 use crate::ranks::Ranks;
+use feedrate_data::storage;
 use feedrate_data::walk::{self, Watch};
 use feedrate_measure::record::RankCheckpoint;
 use feedrate_spec::plan::CheckpointPlan;
@@ -19,6 +20,7 @@ use feedrate_spec::plan::state::StateFile;
 use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -32,8 +34,8 @@ const RANKS_AT_ONCE: usize = 16;
 const READ_BYTES: usize = 512 << 10;
 
 /// A checkpoint, and where it lies or will lie.
-pub(super) struct CheckpointFolder<'f> {
-    pub(super) at: StepFolder<'f>,
+pub(super) struct CheckpointFolder {
+    pub(super) at: StepFolder,
     plan: Arc<CheckpointPlan>,
     clock: Clock,
     /// Told of the bytes that are written and read.
@@ -81,7 +83,7 @@ pub fn load(
     let (path, own, live) = (folder(plan, epoch, step), own(plan, ranks), &signals.live);
     live.bytes.begin((!ranks.are_many()).then_some(plan.total_bytes), clock.now_ns());
     let plan = Arc::new(plan.clone());
-    let folder = CheckpointFolder::new(&SystemFiles, &plan, clock, live, epoch, step);
+    let folder = CheckpointFolder::new(&plan, clock, live, epoch, step);
     let loaded = aside(&signals.leave, move || folder.load(own))
         .map_err(|source| CheckpointError::Read { path, source })?;
     let own = loaded.ok_or(CommError::Stopped)??;
@@ -101,9 +103,8 @@ pub(super) fn own(plan: &CheckpointPlan, ranks: &Ranks) -> Range<u64> {
     u64::from(own.start).min(end)..end
 }
 
-impl<'f> CheckpointFolder<'f> {
+impl CheckpointFolder {
     pub(super) fn new(
-        files: &'f dyn FileSystem,
         plan: &Arc<CheckpointPlan>,
         clock: Clock,
         live: &Arc<Live>,
@@ -111,7 +112,7 @@ impl<'f> CheckpointFolder<'f> {
         step: u64,
     ) -> Self {
         let syncs = plan.fsync.then_some(clock);
-        let at = StepFolder::new(files, syncs, Path::new(&plan.folder), epoch, step);
+        let at = StepFolder::new(syncs, Path::new(&plan.folder), epoch, step);
         CheckpointFolder { at, plan: Arc::clone(plan), clock, live: Arc::clone(live) }
     }
 
@@ -121,35 +122,34 @@ impl<'f> CheckpointFolder<'f> {
         let failed = not_written(&self.at.path);
         let own = self.at.own().map_err(&failed)?;
         let planned = planned(&self.plan);
-        let paths = self.at.strangers(&planned, &own).map_err(&failed)?;
+        let paths = self.at.strangers(&planned, own.as_ref()).map_err(&failed)?;
         if !paths.is_empty() {
             return Err(CheckpointError::Strangers { paths });
         }
-        self.prepare(planned, &own).map_err(failed)
+        self.prepare(&planned, own).map_err(failed)
     }
 
-    fn prepare(&self, planned: BTreeSet<String>, own: &OwnCheckpoint) -> io::Result<()> {
-        let files = self.at.files;
+    fn prepare(
+        &self,
+        planned: &BTreeSet<String>,
+        own: Option<CheckpointManifest>,
+    ) -> io::Result<()> {
         self.create(&self.at.root)?;
-        let is_there = files.kind(&self.at.path)?.is_some();
-        let free = files.free_bytes(if is_there { &self.at.path } else { &self.at.root })?;
-        let bytes = self.plan.total_bytes;
-        if bytes > free {
+        let above = if self.at.path.exists() { &self.at.path } else { &self.at.root };
+        let free = storage::open("file", above).and_then(|storage| storage.free_bytes());
+        let (bytes, free) = (self.plan.total_bytes, free.map_err(|error| error.source)?);
+        if let Some(free) = free.filter(|free| bytes > *free) {
             let (bytes, free) = (units::bytes(bytes), units::bytes(free));
             let message = format!("it has {bytes}, only {free} are free");
             return Err(io::Error::new(io::ErrorKind::StorageFull, message));
         }
-        let names = planned.iter().chain(own.files.keys()).cloned().collect();
-        self.at.give_up(names, own)?;
-        // Where somebody removed the folder and left its manifest, an empty one would look whole before that.
-        self.create(&self.at.path)?;
-        // Those of a checkpoint that had more files would not be told from ours.
-        self.at.remove_own(own, &planned)
+        self.at.begin(planned, own)?;
+        self.create(&self.at.path)
     }
 
     /// Make a folder that may be there.
     fn create(&self, folder: &Path) -> io::Result<()> {
-        let changed = self.at.files.create_folder(folder)?;
+        let changed = files::create_folder(folder)?;
         changed.iter().try_for_each(|folder| self.at.sync_folder(folder))
     }
 
@@ -203,12 +203,16 @@ impl<'f> CheckpointFolder<'f> {
         } else {
             StateContent::random(self.at.epoch, self.at.step, &state.name)
         };
-        let (part, mut output) =
-            self.at.files.create_part(path, length.bytes, self.plan.interface)?;
+        let (part, mut output) = files::create_part(path, length.bytes, self.plan.interface)?;
         let written = Pieces::new(content, piece_bytes, &mut *output, &self.live.bytes.done)
             .and_then(|mut pieces| format.write(&mut pieces, state).and_then(|()| pieces.finish()))
             .and_then(|written| Ok((written, self.at.timed(|| output.sync())?)));
-        let ((bytes, crc32), sync_ns) = self.at.named(&part, path, written)?;
+        let named = written.and_then(|done| fs::rename(&part, path).map(|()| done));
+        if named.is_err() {
+            // The first error is the one to report.
+            let _ = fs::remove_file(&part);
+        }
+        let ((bytes, crc32), sync_ns) = named?;
         // What was reserved of a shorter one would be its tail.
         assert_eq!(bytes, length.bytes, "{} as it was planned", path.display());
         own.sync_ns += sync_ns;
@@ -244,7 +248,7 @@ impl<'f> CheckpointFolder<'f> {
 
     /// Remove an older checkpoint of this run.
     pub(super) fn remove(&self, epoch: u32, step: u64) -> Result<(), CheckpointError> {
-        let older = self.at.other(epoch, step);
+        let older = StepFolder::new(None, &self.at.root, epoch, step);
         older.remove().map_err(not_written(&older.path))
     }
 
@@ -253,7 +257,13 @@ impl<'f> CheckpointFolder<'f> {
         let missing = "there is none, so the checkpoint is not whole";
         let mut text = Vec::new();
         self.read(&path, missing, None, |piece| text.extend_from_slice(piece))?;
-        self.at.parse(&text).map_err(|problem| CheckpointError::Damaged { path, problem })
+        let parsed = self.at.parse(&text).and_then(|manifest| {
+            let is_whole = manifest.files.values().all(Option::is_some);
+            is_whole.then_some(manifest).ok_or_else(|| {
+                "it was begun and not completed, so the checkpoint is not whole".into()
+            })
+        });
+        parsed.map_err(|problem| CheckpointError::Damaged { path, problem })
     }
 
     /// Read the file that is to hold `state`; returns its length.
@@ -265,7 +275,7 @@ impl<'f> CheckpointFolder<'f> {
         let name = file_name(&self.plan, state);
         let path = self.at.path.join(&name);
         let damaged = |problem| CheckpointError::Damaged { path: path.clone(), problem };
-        let Some(entry) = manifest.files.get(&name) else {
+        let Some(entry) = manifest.files.get(&name).copied().flatten() else {
             return Err(damaged("it is not in the checkpoint's manifest".into()));
         };
         if entry.tensors_crc32 != tensors_crc32(state) {
@@ -303,7 +313,7 @@ impl<'f> CheckpointFolder<'f> {
             io::ErrorKind::InvalidInput => damaged(source.to_string()),
             _ => CheckpointError::Read { path: path.to_owned(), source },
         };
-        let (input, bytes) = self.at.files.open(path).map_err(refused)?;
+        let (input, bytes) = files::open(path).map_err(refused)?;
         match wanted {
             Some(wanted) if wanted != bytes => return Err(damaged(of_other_length(bytes, wanted))),
             None if bytes > MANIFEST_BYTES_MAX => {

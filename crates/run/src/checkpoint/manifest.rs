@@ -1,9 +1,11 @@
-//! The manifest of a checkpoint, which comes last. A checkpoint without it is not whole; one whose files are not what it says is
-//! refused.
+//! The manifest of a checkpoint. It names the files before they are written, so that another run knows them for ours whenever this
+//! one ends, and has their lengths and checksums once all are there. A checkpoint without these is not whole, and one whose files
+//! differ from them is refused.
 
+use feedrate_data::storage::NameKind;
 use feedrate_spec::plan::state::StateFile;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The longest that is read.
 pub(super) const MANIFEST_BYTES_MAX: u64 = 64 << 20;
@@ -15,11 +17,14 @@ const VERSION: u32 = 1;
 pub(super) struct CheckpointManifest {
     version: u32,
     /// The checkpoint that it is.
-    epoch: u32,
+    pub(super) epoch: u32,
     /// As its folder counts it.
-    step: u64,
-    pub(super) files: BTreeMap<String, CheckpointFile>,
+    pub(super) step: u64,
+    /// By name; none is known until all are written.
+    pub(super) files: CheckpointFiles,
 }
+
+pub(super) type CheckpointFiles = BTreeMap<String, Option<CheckpointFile>>;
 
 /// One file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +38,17 @@ pub(super) struct CheckpointFile {
 }
 
 impl CheckpointManifest {
-    pub(super) fn new(
-        epoch: u32,
-        step: u64,
-        files: impl IntoIterator<Item = (String, CheckpointFile)>,
-    ) -> Self {
-        CheckpointManifest { version: VERSION, epoch, step, files: files.into_iter().collect() }
+    pub(super) fn new(epoch: u32, step: u64, files: CheckpointFiles) -> Self {
+        CheckpointManifest { version: VERSION, epoch, step, files }
+    }
+
+    /// Whether `name`, which is of this kind, is a file of the checkpoint, as it was written.
+    pub(super) fn has(&self, name: &str, kind: NameKind) -> bool {
+        match (kind, self.files.get(name)) {
+            (NameKind::File { .. }, Some(None)) => true,
+            (NameKind::File { bytes }, Some(Some(written))) => bytes == written.bytes,
+            _ => false,
+        }
     }
 
     /// The manifest of the checkpoint of `epoch` and `step` with this text, or why it is none.
@@ -53,12 +63,6 @@ impl CheckpointManifest {
         }
         Ok(manifest)
     }
-}
-
-/// Files of a checkpoint that was begun.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct BegunCheckpoint {
-    pub(super) files: BTreeSet<String>,
 }
 
 /// Tells states from another.

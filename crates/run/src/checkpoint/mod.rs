@@ -143,6 +143,4 @@ fn lying(paths: &[PathBuf]) -> String {
 }
 
 #[cfg(test)]
-mod fragile;
-#[cfg(test)]
 mod tests;

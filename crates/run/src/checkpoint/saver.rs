@@ -2,7 +2,6 @@
 //! removed. Knows no format.
 
 use super::CheckpointError;
-use super::files::SystemFiles;
 use super::folder::{CheckpointFolder, WrittenPart, own};
 use super::manifest::CheckpointFile;
 use crate::aside::Aside;
@@ -51,7 +50,7 @@ pub struct Saver {
 type WholeFolders = VecDeque<(u32, u64)>;
 
 struct InBackground {
-    folder: Arc<CheckpointFolder<'static>>,
+    folder: Arc<CheckpointFolder>,
     due: CheckpointDue,
     start_ns: u64,
     /// How long training waited for it to start.
@@ -85,7 +84,7 @@ impl Saver {
         live.bytes.begin(is_alone.then_some(self.plan.total_bytes), start_ns);
         let CheckpointDue { epoch, step, .. } = due;
         let (plan, clock) = (&self.plan, self.clock);
-        let folder = CheckpointFolder::new(&SystemFiles, plan, clock, live, epoch, step);
+        let folder = CheckpointFolder::new(plan, clock, live, epoch, step);
         let folder = Arc::new(folder);
         if self.ranks.is_first() {
             self.wait(in_folder(&folder, CheckpointFolder::begin)?)?;
@@ -134,7 +133,7 @@ impl Saver {
 
     fn keep(
         &mut self,
-        folder: &Arc<CheckpointFolder<'static>>,
+        folder: &Arc<CheckpointFolder>,
         due: CheckpointDue,
         start_ns: u64,
         stall_ns: Option<u64>,
@@ -162,7 +161,7 @@ impl Saver {
     /// All processes have written their parts: rank 0 makes them a checkpoint. It is told of all ranks, others of their own.
     fn bring_together(
         &self,
-        folder: &Arc<CheckpointFolder<'static>>,
+        folder: &Arc<CheckpointFolder>,
         part: WrittenPart,
     ) -> Result<WrittenPart, CheckpointError> {
         let mut all = WrittenPart { optimizer_ns: part.optimizer_ns, ..WrittenPart::default() };
@@ -185,8 +184,8 @@ impl Saver {
 
 /// Begin to do `act` in the folder of a checkpoint.
 fn in_folder<T: Send + 'static>(
-    folder: &Arc<CheckpointFolder<'static>>,
-    act: impl FnOnce(&CheckpointFolder<'static>) -> Result<T, CheckpointError> + Send + 'static,
+    folder: &Arc<CheckpointFolder>,
+    act: impl FnOnce(&CheckpointFolder) -> Result<T, CheckpointError> + Send + 'static,
 ) -> Result<FolderWork<T>, CheckpointError> {
     let own = Arc::clone(folder);
     Aside::begin(move || act(&own))
@@ -195,7 +194,7 @@ fn in_folder<T: Send + 'static>(
 
 /// Older ones go once this one is whole.
 fn complete(
-    own: &CheckpointFolder<'_>,
+    own: &CheckpointFolder,
     keep_last: Option<u64>,
     entries: Vec<(String, CheckpointFile)>,
     whole: &Mutex<WholeFolders>,

@@ -1,8 +1,6 @@
-//! Checkpoints that are not whole are refused, and a storage that loses what was not synced leaves none that only looks whole.
+//! Checkpoints are read back, those that are not whole are refused, and files of others are left alone.
 
-use super::files::{FileSystem, SystemFiles};
 use super::folder::{CheckpointFolder, WrittenPart};
-use super::fragile::{FragileFiles, Names};
 use super::*;
 use crate::clock::Clock;
 use crate::comm::tests::Threads;
@@ -50,32 +48,16 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     }
 }
 
-fn folder_of<'f>(
-    files: &'f dyn FileSystem,
-    plan: &CheckpointPlan,
-    step: u64,
-) -> CheckpointFolder<'f> {
+fn folder_of(plan: &CheckpointPlan, step: u64) -> CheckpointFolder {
     let (plan, live) = (Arc::new(plan.clone()), Arc::default());
-    CheckpointFolder::new(files, &plan, Clock::new(), &live, 1, step)
+    CheckpointFolder::new(&plan, Clock::new(), &live, 1, step)
 }
 
-fn save_in(own: &CheckpointFolder<'_>, writers: u64) -> Result<WrittenPart, CheckpointError> {
+fn save_in(own: &CheckpointFolder, writers: u64) -> Result<WrittenPart, CheckpointError> {
     own.begin()?;
     let mut part = own.write(0..writers)?;
     own.complete(std::mem::take(&mut part.entries))?;
     Ok(part)
-}
-
-fn save_to(files: &dyn FileSystem, plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
-    save_in(&folder_of(files, plan, 5), plan.state.writers())
-}
-
-fn load_from(
-    files: &dyn FileSystem,
-    plan: &CheckpointPlan,
-) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    let own = folder_of(files, plan, 5);
-    own.load(0..plan.state.writers()).map(|loaded| loaded.ranks)
 }
 
 /// Of the checkpoint of epoch 1 and step 5.
@@ -84,7 +66,7 @@ fn manifest_of(plan: &CheckpointPlan) -> std::path::PathBuf {
 }
 
 fn save(plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
-    save_to(&SystemFiles, plan)
+    save_in(&folder_of(plan, 5), plan.state.writers())
 }
 
 fn load_all(plan: &CheckpointPlan, shift: u64) -> Result<Vec<RankCheckpoint>, CheckpointError> {
@@ -133,7 +115,7 @@ fn what_was_written_loads_whoever_wrote_it() {
         for fsync in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let plan = plan(folder.path(), format.member().name, fsync);
-            let own = folder_of(&SystemFiles, &plan, 5);
+            let own = folder_of(&plan, 5);
             let saved = save_in(&own, plan.state.writers()).unwrap();
             assert_eq!(saved.ranks.iter().map(|own| own.rank).collect::<Vec<_>>(), [0, 1, 2]);
             let bytes: u64 = saved.ranks.iter().map(|own| own.bytes).sum();
@@ -226,65 +208,16 @@ fn a_pipe_under_a_name_of_ours_is_not_waited_for() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     let inside = super::folder(&plan, 1, 5);
-    let begun = temporary.path().join(".global_epoch1_step5.feedrate-begun.json");
-    for path in [manifest_of(&plan), begun, inside.join("model_states-1.raw")] {
+    for path in [manifest_of(&plan), inside.join("model_states-1.raw")] {
         save(&plan).unwrap();
         let _ = std::fs::remove_file(&path);
         pipe(&path);
         let error = save(&plan).unwrap_err();
         assert!(matches!(error, CheckpointError::Strangers { paths } if paths.contains(&path)));
-        let loaded = load_all(&plan, 0);
-        assert_eq!(loaded.is_ok(), path.to_str().unwrap().contains("begun"), "{path:?}");
+        load_all(&plan, 0).unwrap_err();
         std::fs::remove_file(&path).unwrap();
         std::fs::remove_dir_all(&inside).unwrap();
     }
-}
-
-/// Power fails after every number of operations, over an older checkpoint of the same name and over none. Of what was not
-/// synced nothing is kept, or all names are, or each name by chance.
-#[test]
-fn with_fsync_no_loss_of_power_leaves_a_checkpoint_that_only_looks_whole() {
-    let plan = plan(Path::new("/c"), "pt", true);
-    for over_older in [false, true] {
-        let (mut finished, mut whole, mut refused) = (false, 0, 0);
-        for operations in 0.. {
-            let files = FragileFiles::default();
-            if over_older {
-                save_to(&files, &plan).unwrap();
-            }
-            files.fail_after(operations);
-            finished = save_to(&files, &plan).is_ok();
-            for names in [Names::Synced, Names::All, Names::ByChance(operations)] {
-                let left = files.after_power_failure(names);
-                match load_from(&left, &plan) {
-                    Ok(_) => whole += 1,
-                    Err(error) => {
-                        assert!(!finished, "after {operations}: {error}");
-                        let told = error.to_string();
-                        assert!(
-                            told.contains("there is none, so"),
-                            "{operations} {names:?}: {told}"
-                        );
-                        refused += 1;
-                    }
-                }
-            }
-            if finished {
-                break;
-            }
-        }
-        assert!(finished && whole > 0 && refused > 20, "{whole} {refused}");
-    }
-}
-
-/// The same storage shows that it is the sync that does it.
-#[test]
-fn without_fsync_a_loss_of_power_tears_checkpoints_and_they_are_refused() {
-    let plan = plan(Path::new("/c"), "raw", false);
-    let files = FragileFiles::default();
-    save_to(&files, &plan).unwrap();
-    let left = files.after_power_failure(Names::All);
-    assert!(load_from(&left, &plan).is_err());
 }
 
 /// Each is the user's: a name of ours alone says nothing.
@@ -341,66 +274,62 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
     std::fs::remove_file(&file).unwrap();
     let thesis = temporary.path().join("thesis.txt");
     std::fs::write(&thesis, "mine").unwrap();
-    let begun = temporary.path().join(".global_epoch1_step5.feedrate-begun.json");
-    std::os::unix::fs::symlink(&thesis, &begun).unwrap();
-    refused(&begun);
-    std::fs::remove_file(begun).unwrap();
+    let manifest = manifest_of(&plan);
+    std::fs::remove_file(&manifest).unwrap();
+    std::fs::remove_dir_all(&inside).unwrap();
+    std::os::unix::fs::symlink(&thesis, &manifest).unwrap();
+    refused(&manifest);
+    std::fs::remove_file(&manifest).unwrap();
+    save(&plan).unwrap();
     std::fs::rename(&inside, temporary.path().join("elsewhere")).unwrap();
     std::os::unix::fs::symlink("elsewhere", &inside).unwrap();
     refused(&inside);
     assert_eq!(std::fs::read(&thesis).unwrap(), b"mine");
 }
 
-/// However far it came, what is left is ours, and does not look whole.
+/// As a run leaves it that is killed: over no older checkpoint, and over one of more files.
 #[test]
-fn a_removal_that_was_broken_off_can_be_gone_on_with() {
-    let plan = plan(Path::new("/c"), "raw", false);
-    let mut is_done = false;
-    for operations in 0..100 {
-        let files = FragileFiles::default();
-        let remove = || folder_of(&files, &plan, 6).remove(1, 5).is_ok();
-        let left = || files.list(Path::new("/c")).unwrap();
-        for saves_next in [true, false] {
-            save_to(&files, &plan).unwrap();
-            files.fail_after(operations);
-            is_done = remove();
-            files.fail_after(u64::MAX);
-            assert_eq!(left().is_empty(), is_done, "{operations}: {:?}", left());
-            if saves_next {
-                save_to(&files, &plan).unwrap();
-                load_from(&files, &plan).unwrap();
-            }
+fn a_checkpoint_that_was_begun_is_refused_and_written_again() {
+    for over_older in [false, true] {
+        let temporary = tempfile::tempdir().unwrap();
+        let plan = plan(temporary.path(), "pt", false);
+        let mut older = plan.clone();
+        (older.state.ranks, older.state.data) = (4, 4);
+        if over_older {
+            save(&older).unwrap();
         }
-        assert!(remove());
-        assert!(left().is_empty(), "{operations}: {:?}", left());
-        if is_done {
-            break;
-        }
+        let own = folder_of(&plan, 5);
+        own.begin().unwrap();
+        own.write(0..1).unwrap();
+        std::fs::write(own.at.path.join(".model_states-1.pt.7-0.part"), "half").unwrap();
+        std::fs::write(own.at.path.join("model_states-2.pt"), "some of it").unwrap();
+        let told = load_all(&plan, 0).unwrap_err().to_string();
+        assert!(told.contains("begun and not completed"), "{told}");
+        save(&plan).unwrap();
+        load_all(&plan, 0).unwrap();
+        let files = std::fs::read_dir(&own.at.path).unwrap().count() as u64;
+        assert_eq!(files, plan.total_files, "{over_older}");
     }
-    assert!(is_done);
 }
 
-/// Left by a run that was killed: ours, whenever that was.
+/// The manifest goes last, so that what is left is known for ours.
 #[test]
-fn a_checkpoint_that_was_broken_off_is_written_again() {
-    let plan = plan(Path::new("/c"), "raw", false);
-    for over_older in [false, true] {
-        let mut finished = false;
-        for operations in 0..1000 {
-            let files = FragileFiles::default();
-            if over_older {
-                save_to(&files, &plan).unwrap();
-            }
-            files.fail_after(operations);
-            finished = save_to(&files, &plan).is_ok();
-            files.fail_after(u64::MAX);
-            save_to(&files, &plan).unwrap();
-            load_from(&files, &plan).unwrap();
-            if finished {
-                break;
-            }
+fn a_removal_that_was_broken_off_can_be_gone_on_with() {
+    let temporary = tempfile::tempdir().unwrap();
+    let plan = plan(temporary.path(), "raw", false);
+    for is_begun in [false, true] {
+        if is_begun {
+            folder_of(&plan, 5).begin().unwrap();
+            folder_of(&plan, 5).write(0..2).unwrap();
+        } else {
+            save(&plan).unwrap();
         }
-        assert!(finished);
+        let inside = super::folder(&plan, 1, 5);
+        std::fs::remove_file(inside.join("model_states-0.raw")).unwrap();
+        std::fs::write(inside.join(".model_states-1.raw.7-0.part"), "half").unwrap();
+        load_all(&plan, 0).unwrap_err();
+        folder_of(&plan, 6).remove(1, 5).unwrap();
+        assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "{is_begun}");
     }
 }
 
