@@ -2,7 +2,7 @@
 //! do they hold what the plan says.
 
 use crate::error::DatasetError;
-use crate::format::{self, Cursor, CursorOptions, Discard, Format, FormatError, Need};
+use crate::format::{self, Cursor, CursorOptions, Discard, FormatError, Need};
 use crate::names::FileNames;
 use crate::piece::Piece;
 use crate::storage::{Handle, Storage, StorageError};
@@ -54,26 +54,21 @@ pub fn probe_foreign(
     layout: &Layout,
     there: [u64; 2],
 ) -> Result<Probe, DatasetError> {
-    let format = FileNames::new(plan, layout)?.format;
-    if format.member().has(Ability::NoFiles) {
+    let names = FileNames::new(plan, layout)?;
+    if names.format.member().has(Ability::NoFiles) {
         return Ok(Probe::default());
     }
     check_counts(there, plan)?;
-    let mut probe = Probe::default();
-    let mut opener = Opener::new(storage, format, false);
+    let mut opener = Opener::new(storage, names, false);
     let last_sample = plan.samples_per_file.saturating_sub(1);
-    for file in sampled(layout.files()) {
-        let needs_plan = format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
+    let needs_plan = names.format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
+    let probed = sampled(layout.files()).map(|file| {
         let shape = needs_plan.then(|| layout.shape(file));
-        let path = path_of(layout, file);
-        let mut probed = opener.probe(file, path, last_sample, shape.as_ref())?;
-        if plan.samples_per_file == 1 && !format.member().has(Ability::KeepsOpen) {
-            probed.shape = probed.shape.map(whole);
-        }
-        probe.files.push(probed);
-    }
-    probe.notes = notes(&probe.files, plan, layout, format);
-    Ok(probe)
+        opener.probe(file, last_sample, shape.as_ref())
+    });
+    let files = probed.collect::<Result<Vec<_>, _>>()?;
+    let notes = notes(&files, names);
+    Ok(Probe { files, notes })
 }
 
 /// Files of the extension in the folders of the training files, and in those of the evaluation files.
@@ -117,7 +112,7 @@ fn sampled(files: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-fn notes(files: &[Probed], plan: &DatasetPlan, layout: &Layout, format: &Format) -> Vec<String> {
+fn notes(files: &[Probed], FileNames { plan, layout, format }: FileNames<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let more = files
         .iter()
@@ -224,19 +219,16 @@ pub fn find_samples(
     threads: usize,
 ) -> Result<FoundSamples, DatasetError> {
     let layout = Layout::new(plan);
-    let format = FileNames::new(plan, &layout)?.format;
-    let holds_many = format.member().has(Ability::KeepsOpen);
-    let is_text = format.member().has(Ability::Undescribed);
-    let mut opener = Opener::new(storage, format, true);
+    let names = FileNames::new(plan, &layout)?;
+    let holds_many = names.format.member().has(Ability::KeepsOpen);
+    let is_text = names.format.member().has(Ability::Undescribed);
+    let mut opener = Opener::new(storage, names, true);
     let mut shapes = Vec::new();
     for file in sampled(plan.files_train) {
-        match opener.probe(file, path_of(&layout, file), 0, None) {
+        match opener.probe(file, 0, None) {
             Err(DatasetError::Format { .. }) if holds_many => {}
             probed => shapes.extend(probed?.shape),
         }
-    }
-    if !holds_many {
-        shapes = shapes.into_iter().map(whole).collect();
     }
     let mut found = mean_shape(&shapes);
     found.per_file = 1;
@@ -246,15 +238,11 @@ pub fn find_samples(
         let counted = Mutex::new((vec![0; plan.files_train as usize], BTreeMap::new()));
         let cancel = AtomicBool::new(false);
         let watch = Watch::new(&|_, _| {}, &cancel);
-        let opener = || Opener::new(storage, format, false);
+        let opener = || Opener::new(storage, names, false);
         walk::for_each(plan.files_train, threads, &watch, opener, |opener, file| {
             // Of text the first row tells whether it is a table: any text has lines.
-            let begins = if is_text {
-                opener.probe(file, path_of(&layout, file), 0, None).err()
-            } else {
-                None
-            };
-            let samples = begins.map_or_else(|| opener.count(file, path_of(&layout, file)), Err);
+            let begins = if is_text { opener.probe(file, 0, None).err() } else { None };
+            let samples = begins.map_or_else(|| opener.count(file), Err);
             let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
             match samples {
                 Err(error @ DatasetError::Format { .. }) => {
@@ -325,14 +313,14 @@ fn mean_shape(shapes: &[FileShape]) -> FoundSamples {
 /// Opens one file after another, and reads it until its shape is known.
 struct Opener<'o> {
     storage: &'o dyn Storage,
-    format: &'static Format,
+    names: FileNames<'o>,
     cursor: Box<dyn Cursor>,
     piece: Piece,
     handles: Vec<Handle>,
 }
 
 impl<'o> Opener<'o> {
-    fn new(storage: &'o dyn Storage, format: &'static Format, decodes_members: bool) -> Self {
+    fn new(storage: &'o dyn Storage, names: FileNames<'o>, decodes_members: bool) -> Self {
         let options = CursorOptions {
             piece_bytes: PIECE_BYTES,
             check_crc: true,
@@ -340,18 +328,19 @@ impl<'o> Opener<'o> {
             samples_alone: false,
             decodes_members,
         };
-        let (cursor, piece) = (format.reader(&options), Piece::new(PIECE_BYTES));
-        Opener { storage, format, cursor, piece, handles: Vec::new() }
+        let (cursor, piece) = (names.format.reader(&options), Piece::new(PIECE_BYTES));
+        Opener { storage, names, cursor, piece, handles: Vec::new() }
     }
 
     /// Read a file up to the shape of a sample.
     fn probe(
         &mut self,
         file: u64,
-        path: String,
         sample: u64,
         expected: Option<&FileShape>,
     ) -> Result<Probed, DatasetError> {
+        let FileNames { plan, layout, format } = self.names;
+        let path = path_of(layout, file);
         let probed = self.open(&path).and_then(|bytes| {
             self.cursor.begin(file, sample, expected);
             Ok((bytes, self.read()?))
@@ -360,7 +349,10 @@ impl<'o> Opener<'o> {
         let (bytes, read) = probed?;
         match read {
             Ok(()) => {
-                let shape = self.cursor.decoded().or_else(|| self.cursor.found());
+                let mut shape = self.cursor.decoded().or_else(|| self.cursor.found());
+                if plan.samples_per_file <= 1 && !format.member().has(Ability::KeepsOpen) {
+                    shape = shape.map(whole);
+                }
                 Ok(Probed { path: self.storage.name_of(&path), bytes, shape })
             }
             Err(source) => Err(DatasetError::Format { path: self.storage.name_of(&path), source }),
@@ -368,8 +360,8 @@ impl<'o> Opener<'o> {
     }
 
     /// Samples of a file: what it says when it is asked for one that it cannot have.
-    fn count(&mut self, file: u64, path: String) -> Result<u64, DatasetError> {
-        match self.probe(file, path, u64::MAX - 1, None) {
+    fn count(&mut self, file: u64) -> Result<u64, DatasetError> {
+        match self.probe(file, u64::MAX - 1, None) {
             Ok(_) => Ok(1),
             Err(DatasetError::Format { source, .. }) if source.samples.is_some() => {
                 Ok(source.samples.unwrap_or_default())
@@ -381,7 +373,7 @@ impl<'o> Opener<'o> {
     /// Open all parts of a file: the length of all.
     fn open(&mut self, path: &str) -> Result<u64, DatasetError> {
         let mut bytes = 0;
-        for part in self.format.parts {
+        for part in self.names.format.parts {
             let mut part_path = String::new();
             part.write_path(path, &mut part_path);
             match self.storage.stat(&part_path)? {

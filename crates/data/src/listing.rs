@@ -6,7 +6,7 @@ use crate::file_index::{NameWriter, PATH_BYTES_MAX};
 use crate::foreign::UnfitFiles;
 use crate::format::{self, Format, HEAD_BYTES};
 use crate::manifest::{self, Manifest};
-use crate::storage::{self, StorageError};
+use crate::storage::StorageError;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, DirEntry, File, Metadata};
 use std::io::{self, Read};
@@ -404,8 +404,7 @@ impl FolderWalk<'_> {
     ) -> io::Result<()> {
         if name == manifest::FILE_NAME {
             let own = self.root.join(folder);
-            let storage = storage::open("file", &own).map_err(|error| error.source)?;
-            if matches!(Manifest::read(&*storage), Ok(Some(_))) {
+            if Manifest::own_in(&own).is_some() {
                 self.listing.ours.push(own);
                 return Ok(());
             }

@@ -3,13 +3,14 @@
 
 use crate::error::DatasetError;
 use crate::format::{self, Format};
-use crate::storage::{Storage, StorageError};
+use crate::storage::{self, Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
+use std::path::Path;
 
 /// Name of the manifest in the dataset's folder.
 pub const FILE_NAME: &str = "manifest.json";
@@ -159,6 +160,12 @@ impl Manifest {
         // Of all versions, so that older datasets are found under their folder's name.
         let text = format!("content=1\n{}", settings.join("\n"));
         format!("{:032x}", fnv1a_128(text.as_bytes()))
+    }
+
+    /// The manifest of the dataset of ours in `folder`; `None` where there is none that can be read.
+    pub fn own_in(folder: &Path) -> Option<Self> {
+        let storage = storage::open("file", folder).ok()?;
+        Self::read(&*storage).ok().flatten()
     }
 
     /// The manifest at the root of `storage`; `None` where there is none.

@@ -62,18 +62,32 @@ pub fn remove_folder(
     if own_manifest(&*storage)?.is_none() {
         return Ok(Removal::NotOurs);
     }
+    remove_locked(folder, holder, || {
+        // Another may have removed it before the lock came.
+        let Some(manifest) = own_manifest(&*storage)? else { return Ok(None) };
+        MadeFiles::visit(&manifest, claims, &*storage, |own| remove_made(own, &*storage)).map(Some)
+    })
+}
+
+/// Have `remove` remove files of ours in `folder` under its lock, then remove the lock's file, and `folder` if nothing else lies there.
+///
+/// # Errors
+/// Those of `remove`, or the lock cannot be taken.
+pub fn remove_locked<E: From<StorageError>>(
+    folder: &Path,
+    holder: &str,
+    remove: impl FnOnce() -> Result<Option<OwnFound>, E>,
+) -> Result<Removal, E> {
     let lock = match DatasetLock::try_acquire(folder, LockAccess::Exclusive, holder)? {
         LockAttempt::Busy { holder } => return Ok(Removal::InUse { holder }),
         LockAttempt::Held(lock) => Some(lock),
         LockAttempt::Unsupported { .. } => None,
     };
-    // Another may have removed it before the lock came.
-    let Some(manifest) = own_manifest(&*storage)? else { return Ok(Removal::NotOurs) };
-    let found = MadeFiles::visit(&manifest, claims, &*storage, |own| remove_made(own, &*storage))?;
+    let Some(found) = remove()? else { return Ok(Removal::NotOurs) };
     match lock {
         Some(lock) => lock.remove()?,
         // It may be a mount point, or in a folder of others.
-        None => drop(storage.remove_dir("")),
+        None => drop(std::fs::remove_dir(folder)),
     }
     Ok(Removal::Removed(found))
 }

@@ -276,12 +276,6 @@ fn preparation(plan: &Plan, choice: &Choice, ranks: &Ranks) -> anyhow::Result<Pr
     Ok(Preparation { opens: 0, opened_files })
 }
 
-/// Whether a dataset that feedrate made lies in `folder`.
-pub(crate) fn is_ours(folder: &Path) -> bool {
-    let here = storage::open("file", folder).ok();
-    here.is_some_and(|here| matches!(Manifest::read(&*here), Ok(Some(_))))
-}
-
 /// The lock of what lies in `folder`; `None` where there are no locks, or no files, and for reading what is not ours.
 pub(crate) fn lock_for(
     plan: &Plan,
@@ -292,38 +286,25 @@ pub(crate) fn lock_for(
     if !is_in_folder(plan) {
         return Ok(None);
     }
-    let has_lock = || folder.join(LOCK_FILE).exists();
+    if access == LockAccess::Shared
+        && !folder.join(LOCK_FILE).exists()
+        && Manifest::own_in(folder).is_none()
+    {
+        return Ok(None);
+    }
+    let lock = dataset_lock::wait(folder, access, interrupted)?;
     if access == LockAccess::Exclusive {
-        // In a folder of others nothing is left behind, not even the lock's file.
         let storage = storage::open(&plan.storage.kind, folder)?;
         let layout = Layout::new(&plan.dataset);
         let generation = Generation::new(&plan.dataset, &layout, &*storage)?;
-        let look = || generation.map_or(Ok(()), |generation| generation.look().map(drop));
-        look_unlocked(look, has_lock)
-            .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
-    } else if !has_lock() {
-        let storage = storage::open(&plan.storage.kind, folder)?;
-        if !matches!(Manifest::read(&*storage), Ok(Some(_))) {
-            return Ok(None);
+        let look = generation.map_or(Ok(()), |generation| generation.look().map(drop));
+        if let Err(DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. }) = look {
+            // In a folder of others nothing is left behind, not even the lock's file.
+            storage.remove(LOCK_FILE)?;
+            look.with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
         }
     }
-    Ok(dataset_lock::wait(folder, access, interrupted)?)
-}
-
-/// Refuse what lies in a folder by a `look` at it. Where there is a lock after that, another maker may have begun meanwhile, and who
-/// has the lock looks again.
-fn look_unlocked(
-    look: impl FnOnce() -> Result<(), DatasetError>,
-    has_lock: impl Fn() -> bool,
-) -> Result<(), DatasetError> {
-    match look() {
-        Err(refused @ (DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. }))
-            if !has_lock() =>
-        {
-            Err(refused)
-        }
-        _ => Ok(()),
-    }
+    Ok(lock)
 }
 
 fn make(
@@ -455,24 +436,4 @@ pub(crate) fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
         );
     }
     Ok(root.join(Manifest::folder_name(&plan.dataset)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The stranger is a maker who took the lock during the look.
-    #[test]
-    fn a_maker_that_begins_during_a_look_is_waited_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let lock = folder.path().join(LOCK_FILE);
-        let stranger = || DatasetError::Strangers { path: "train/.img_0.npz.part".into() };
-        let has_lock = || lock.exists();
-        assert!(look_unlocked(|| Err(stranger()), has_lock).is_err());
-        let look = || {
-            std::fs::write(&lock, "a maker").unwrap();
-            Err(stranger())
-        };
-        assert!(look_unlocked(look, has_lock).is_ok());
-    }
 }

@@ -236,8 +236,7 @@ fn refuse_ours(listing: &Listing) -> anyhow::Result<()> {
 
 /// The bundled workload whose dataset lies in `folder`, else a word for one.
 fn workload_of(folder: &Path) -> String {
-    let manifest = storage::open("file", folder).ok().and_then(|here| Manifest::read(&*here).ok());
-    let Some(manifest) = manifest.flatten() else { return "WORKLOAD".into() };
+    let Some(manifest) = Manifest::own_in(folder) else { return "WORKLOAD".into() };
     let settings = &manifest.settings;
     let makes_it = |bundled: &&Bundled| {
         let parsed = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error);

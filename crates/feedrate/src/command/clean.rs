@@ -145,70 +145,72 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<(CleanKind, PathBuf)>) {
     }
 }
 
-/// Files of ours in a folder, which were removed if that was asked for and nobody uses them.
+/// Files of ours in a folder, which were removed if that is wanted and nothing uses them.
 struct Own {
     found: OwnFound,
     in_use: bool,
 }
 
-/// `None` where no manifest of ours says that it is one.
-fn dataset(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
-    let seen = removal::look_at_folder(folder, &[CLAIM])?;
-    let removal = removes.then(|| removal::remove_folder(folder, &[CLAIM], &holder()));
-    Ok(match removal.transpose()? {
-        None => seen.map(|found| Own { found, in_use: false }),
+/// `None` where nothing says that feedrate made what lies there, or another has removed it meanwhile.
+fn own(
+    removes: bool,
+    look: impl FnOnce() -> anyhow::Result<Option<OwnFound>>,
+    remove: impl FnOnce() -> anyhow::Result<Removal>,
+) -> anyhow::Result<Option<Own>> {
+    let removal = removes.then(remove).transpose()?;
+    let in_use = matches!(removal, Some(Removal::InUse { .. }));
+    let found = match removal {
+        Some(Removal::Removed(found)) => Some(found),
         Some(Removal::NotOurs) => None,
-        Some(Removal::InUse { .. }) => seen.map(|found| Own { found, in_use: true }),
-        Some(Removal::Removed(found)) => Some(Own { found, in_use: false }),
-    })
+        Some(Removal::InUse { .. }) | None => look()?,
+    };
+    Ok(found.map(|found| Own { found, in_use }))
+}
+
+fn dataset(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
+    let look = || Ok(removal::look_at_folder(folder, &[CLAIM])?);
+    own(removes, look, || Ok(removal::remove_folder(folder, &[CLAIM], &holder())?))
 }
 
 fn holder() -> String {
     format!("`feedrate clean` of process {}", std::process::id())
 }
 
-/// `None` where no manifest of ours says that it is one.
 fn copies(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
     let Some(copy) = Stage::left_in(folder)? else { return Ok(None) };
-    let found = copy.look()?;
-    let lock = || DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder());
-    Ok(Some(match removes.then(lock).transpose()? {
-        None => Own { found, in_use: false },
-        Some(LockAttempt::Held(lock)) if !copy.is_read() => {
-            Own { found: copy.remove(lock)?, in_use: false }
-        }
-        Some(_) => Own { found, in_use: true },
-    }))
+    let remove = || {
+        let lock = DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder())?;
+        Ok(match lock {
+            LockAttempt::Held(lock) if !copy.is_read() => Removal::Removed(copy.remove(lock)?),
+            _ => Removal::InUse { holder: None },
+        })
+    };
+    own(removes, || Ok(Some(copy.look()?)), remove)
 }
 
-/// `None` where others have removed them meanwhile.
 fn checkpoints(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
-    let lock = || DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder());
-    let lock = removes.then(lock).transpose()?;
-    let in_use = matches!(lock, Some(LockAttempt::Busy { .. }));
-    let found = checkpoint::clean(folder, removes && !in_use)?;
-    if let Some(LockAttempt::Held(lock)) = lock {
-        lock.remove()?;
-    }
-    Ok((in_use || found.files > 0).then_some(Own { found, in_use }))
+    let clean = |removes| checkpoint::clean(folder, removes).map(Some);
+    let remove = || Ok(removal::remove_locked(folder, &holder(), || clean(true))?);
+    let own = own(removes, || Ok(clean(false)?), remove)?;
+    Ok(own.filter(|own| own.in_use || own.found.files > 0))
 }
 
-/// `None` where no record of ours can be read.
 fn results(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
     let Ok(record) = load_run(folder) else { return Ok(None) };
-    let (own, storage) = (RunFiles::new(&record), storage::open("file", folder)?);
+    let (files, storage) = (RunFiles::new(&record), storage::open("file", folder)?);
     // A run that goes on holds its folder.
     let held = RunFolder::take(folder.to_path_buf(), "another folder");
-    let in_use = held.is_err();
-    let found = if removes && !in_use {
-        let found = removal::remove_files(&own, &*storage)?;
-        // It may be a mount point, or in a folder of others.
+    let remove = || {
+        if held.is_err() {
+            return Ok(Removal::InUse { holder: None });
+        }
+        let found = removal::remove_files(&files, &*storage)?;
+        // Others may lie in it, or it is in a folder of others.
         let _ = storage.remove_dir("");
-        found
-    } else {
-        removal::look_at(&own, &*storage)?
+        Ok(Removal::Removed(found))
     };
-    Ok(Some(Own { found, in_use }))
+    let own = own(removes, || Ok(Some(removal::look_at(&files, &*storage)?)), remove)?;
+    Ok(own.map(|own| Own { in_use: held.is_err(), ..own }))
 }
 
 /// The files of a run by its record.

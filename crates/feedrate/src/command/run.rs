@@ -15,6 +15,7 @@ use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
 use crate::{messages, room};
 use clap::{ArgMatches, Args};
+use feedrate_data::manifest::Manifest;
 use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::{AskedData, Record, StudyRun};
@@ -316,10 +317,9 @@ fn refuse_below(place: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
     let absolute = std::path::absolute(place)?;
     let there = absolute.ancestors().find_map(|folder| folder.canonicalize().ok());
     let (there, data) = (there.unwrap_or_default(), data.canonicalize().ok());
-    let mut folders = there.ancestors();
-    let Some(folder) =
-        folders.find(|folder| Some(*folder) == data.as_deref() || dataset::is_ours(folder))
-    else {
+    let is_of_data =
+        |folder: &&Path| Some(*folder) == data.as_deref() || Manifest::own_in(folder).is_some();
+    let Some(folder) = there.ancestors().find(is_of_data) else {
         return Ok(());
     };
     refuse(

@@ -1,9 +1,9 @@
 //! Datasets that a study made and may delete: each says in its folder which study that is.
 
-use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
+use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::removal::{self, OwnFound, Removal};
-use feedrate_data::storage;
+use feedrate_data::storage::{self, StorageError};
 use feedrate_measure::record::file::read_text_bounded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -38,9 +38,7 @@ pub(super) fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<Pat
         if !is_own {
             continue;
         }
-        let storage = storage::open("file", &folder).ok();
-        let manifest = storage.and_then(|storage| Manifest::read(&*storage).ok()?);
-        let bytes = match manifest {
+        let bytes = match Manifest::own_in(&folder) {
             Some(of) if !folder.ends_with(Manifest::folder_name(&of.settings)) => continue,
             // Looking at each of its files may take long.
             Some(of) if of.state == State::Complete => of.total_bytes,
@@ -62,20 +60,17 @@ pub(super) fn delete(folder: &Path) -> io::Result<Removal> {
     match removal::remove_folder(folder, &[CLAIM], &holder).map_err(io::Error::other)? {
         Removal::NotOurs => {
             // It was claimed, and nothing was made of it; what others left there stays.
-            let lock = DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder);
-            let lock = match lock.map_err(io::Error::other)? {
-                LockAttempt::Busy { holder } => return Ok(Removal::InUse { holder }),
-                LockAttempt::Held(lock) => Some(lock),
-                LockAttempt::Unsupported { .. } => None,
-            };
-            fs::remove_file(folder.join(CLAIM))?;
-            match lock {
-                Some(lock) => lock.remove().map_err(io::Error::other)?,
-                None => drop(fs::remove_dir(folder)),
+            let removed = removal::remove_locked(folder, &holder, || {
+                storage::open("file", folder)?.remove(CLAIM)?;
+                Ok::<_, StorageError>(Some(OwnFound::default()))
+            });
+            let mut removed = removed.map_err(io::Error::other)?;
+            if let Removal::Removed(found) = &mut removed {
+                let left = fs::read_dir(folder).into_iter().flatten().flatten();
+                found.strangers =
+                    left.map(|entry| entry.file_name().display().to_string()).collect();
             }
-            let left = fs::read_dir(folder).into_iter().flatten().flatten();
-            let strangers = left.map(|entry| entry.file_name().display().to_string()).collect();
-            Ok(Removal::Removed(OwnFound { strangers, ..OwnFound::default() }))
+            Ok(removed)
         }
         removal => Ok(removal),
     }
@@ -84,6 +79,7 @@ pub(super) fn delete(folder: &Path) -> io::Result<Removal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_data::lock::LockAccess;
 
     #[test]
     fn a_dataset_that_others_made_is_not_deleted_and_files_of_others_stay() {
