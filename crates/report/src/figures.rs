@@ -1,7 +1,7 @@
 //! The figures of a report: every plot that its runs have enough for and that says something which no figure before it says, drawn on a light and a dark
 //! ground.
 
-use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, PanelContent, Scale, Series, Style};
+use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, PanelContent, Scale};
 use crate::draw::{Drawing, Look, Theme, draw};
 use crate::number::significant;
 use crate::plot::data::Data;
@@ -24,8 +24,8 @@ pub(super) fn figures(data: &Data, figure_use: FigureUse) -> (Vec<ReportFigure>,
     for plot in PLOTS {
         let name = plot.name.to_string();
         match plot.figure(data, None) {
-            // Only searches and diagnoses are asked for one.
-            Err(_) if matches!(plot.needs, Needs::Search | Needs::Diagnosis) => {}
+            // Only diagnoses have one.
+            Err(_) if plot.needs == Needs::Diagnosis => {}
             Err(Missing { message, hint }) => not_drawn.push(NotDrawn { name, why: message, hint }),
             Ok(drawn) => match says_nothing(&drawn, &found) {
                 Some(why) => {
@@ -143,11 +143,7 @@ fn values(drawn: &Figure) -> ReportTable {
         every => format!("{}, one point of {every}", drawn.title),
     };
     let [x, y] = [x.unwrap_or("x"), y.unwrap_or("y")];
-    let is_band = |series: &Series| series.style == Style::Band;
-    let has_band = drawn.panels.iter().flat_map(Panel::all_series).any(is_band);
-    // What a record leaves open is no interval of 95 %.
-    let interval = if has_band { "Interval" } else { "95 % interval" };
-    let columns = ["Panel", "Series", x, y, interval, "n"];
+    let columns = ["Panel", "Series", x, y, "95 % interval", "n"];
     ReportTable::from_text(title, columns, rows).without_empty_columns()
 }
 
@@ -223,7 +219,7 @@ fn at(axis: &Axis, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::figure::{AxisRange, Bar, Bars, Point, Tone};
+    use crate::draw::figure::{AxisRange, Bar, Bars, Point, Style, Tone};
 
     fn figure(content: PanelContent) -> Figure {
         let panels = vec![Panel { title: None, series_of: None, content }];

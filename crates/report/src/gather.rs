@@ -9,7 +9,6 @@ use crate::methods;
 use crate::opening::{DO_NOT_USE, OF_ONE_SOURCE, Room, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
-use crate::plot::whatif;
 use crate::replan::{NO_CHANGES, ReplanOf};
 use crate::report::{
     FigureUse, FindingFigure, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt,
@@ -59,7 +58,6 @@ pub fn of_results(
     let (figures, not_drawn) = if figure_use == FigureUse::Nothing {
         (Vec::new(), Vec::new())
     } else {
-        found.data.curves = whatif::curves(&found.data, replan);
         figures(&found.data, figure_use)
     };
     let overview = found.data.overview.clone();
@@ -165,19 +163,15 @@ pub fn plot_data(
     paths: &[PathBuf],
     needs: Needs,
     threads: usize,
-    replan: ReplanOf<'_>,
 ) -> Result<(Data, Vec<LeftOut>), RunsError> {
     let overview = if needs == Needs::Progress { overview(paths)? } else { None };
     if overview.is_some() {
         return Ok((Data { overview, ..Data::default() }, Vec::new()));
     }
-    let needs_records = matches!(needs, Needs::Records | Needs::Diagnosis | Needs::Predictions);
+    let needs_records = matches!(needs, Needs::Records | Needs::Diagnosis);
     let records_max = if needs_records { usize::MAX } else { 0 };
-    let FoundRuns { mut data, others, mut left_out, .. } =
+    let FoundRuns { data, others, mut left_out, .. } =
         FoundRuns::read(paths, &ReadOptions { threads, records_max })?;
-    if needs == Needs::Predictions {
-        data.curves = whatif::curves(&data, replan);
-    }
     let mut unused: Vec<&Run> = data.runs.iter().chain(&others).collect();
     unused.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
     for run in unused {
@@ -260,7 +254,6 @@ impl FoundRuns {
                 runs,
                 designs,
                 searches,
-                curves: Vec::new(),
                 overview: None,
                 folders,
             },

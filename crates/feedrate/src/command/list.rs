@@ -224,7 +224,7 @@ fn costs(profile: &ClientProfile) -> [String; 8] {
 }
 
 fn plot(plot: &Plot) -> Listed {
-    let names: Vec<&str> = plot.responses().iter().map(|of| of.id.name()).collect();
+    let names: Vec<&str> = plot.responses.iter().map(|of| of.id.name()).collect();
     let notes = match names.as_slice() {
         [] => String::new(),
         names => format!("--response {}", names.join(" or ")),

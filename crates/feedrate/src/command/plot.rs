@@ -1,6 +1,5 @@
 //! `feedrate plot`: a picture of runs or of a study.
 
-use crate::changed::replan;
 use crate::exit::{Exit, UsageError, refuse};
 use crate::output::{refuse_there, write_output};
 use crate::{messages, threads};
@@ -86,7 +85,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     })?;
     let response = response(plot, arguments.response.as_deref())?;
     let target = target(arguments)?;
-    let found = plot_data(&arguments.paths, plot.needs, threads(), &replan);
+    let found = plot_data(&arguments.paths, plot.needs, threads());
     let (data, mut left_out) = found.map_err(UsageError::from)?;
     // How far runs came is no matter of what is doubted of them: what cannot be used is counted too.
     let is_of_values = plot.needs != Needs::Progress;
@@ -126,7 +125,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     }
     if arguments.json {
         messages::print_json(Schema::Plot.object(json!({
-            "plot": name, "file": target, "left_out": left_out, "figure": figure,
+            "plot": plot.name, "file": target, "left_out": left_out, "figure": figure,
         })))?;
     } else if let Some(target) = &target {
         messages::print_page(&format!("{}\n{}", target.display(), figure.caption))?;
@@ -135,7 +134,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
 }
 
 fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>, UsageError> {
-    match (plot.responses(), asked) {
+    match (plot.responses, asked) {
         ([], Some(_)) => refuse(
             format!("`{}` takes no `--response`", plot.name),
             "`feedrate list plots` shows which do",

@@ -4,7 +4,7 @@ use crate::harness::{TINY, Test};
 use serde_json::Value;
 use std::fs;
 
-/// Two numbers of accelerators, two runs each, whose records tell what others would reach.
+/// Two numbers of accelerators, two runs each.
 fn results() -> Test {
     let test = Test::with(TINY);
     for accelerators in ["1", "2", "1", "2"] {
@@ -25,8 +25,8 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
         let name = plot["name"].as_str().unwrap();
         let (path, expected) = match name {
             "timeline" => (one.as_str(), 0),
-            // They need a search or a diagnosis, and `scale` and `diagnose` have their own tests.
-            "search" | "ceilings" => ("results", 2),
+            // It needs a diagnosis, and `diagnose` has tests of its own.
+            "ceilings" => ("results", 2),
             _ => ("results", 0),
         };
         let file = format!("{name}.svg");
@@ -97,7 +97,7 @@ fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
             vec!["timeline", "results"],
             ["a timeline is of one run, and there are 4", "give the folder of one"],
         ),
-        (vec!["main_effects", "results", "--response", "speed"], ["`speed`", "hint:"]),
+        (vec!["factor_levels", "results", "--response", "speed"], ["`speed`", "hint:"]),
         (
             vec!["au_processes", "results", "-o", "there.svg"],
             ["`there.svg` is there already", "--force"],

@@ -211,7 +211,7 @@ fn example() -> Report {
             figure("au_processes", "AU against accelerators", false),
         ],
         not_drawn: vec![NotDrawn {
-            name: "main_effects".into(),
+            name: "factor_levels".into(),
             why: format!("no two factors were crossed: {HOSTILE}"),
             hint: "`feedrate study new`".into(),
         }],

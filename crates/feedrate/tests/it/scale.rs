@@ -105,7 +105,7 @@ fn a_planted_knee_is_found() {
     let figures = page["figures"].as_array().unwrap().len();
     crate::report::browse(&test, &test.path("page.html"), figures, "scale");
     let curve = &page["figures"][0];
-    assert_eq!(curve["name"], "search");
+    assert_eq!(curve["name"], "scaling");
     assert_eq!(curve["values"]["rows"].as_array().unwrap().len(), 2 * numbers.len(), "{curve}");
 }
 

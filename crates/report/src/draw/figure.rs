@@ -163,8 +163,6 @@ pub enum Style {
     BrokenSteps,
     /// A broken line.
     Dashes,
-    /// A line whose intervals are an area behind it.
-    Band,
 }
 
 /// Along an axis.

@@ -3,7 +3,7 @@
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
 use super::figure::{Figure, Layer, Panel, RuleLine, Style, Tone};
 use super::font;
-use super::layers::{span, span_fill};
+use super::layers::span;
 use super::marks::{MARK, dashes, filled, mark, rule_stroke};
 use super::panel::LINE;
 
@@ -91,15 +91,11 @@ impl KeyEntry {
         };
         let (left, right, half) = (at.0, at.0 + width, 0.36 * canvas.size);
         let area = Area { left, right, top: at.1 - half, bottom: at.1 + half };
-        let pale = span_fill(canvas.palette, self.tone);
         match self.sign {
             Sign::Area => filled(canvas, self.tone, area, ""),
             Sign::Rule(line) => canvas.line(&ends, rule_stroke(line, canvas.palette)),
             Sign::Span => span(canvas, self.tone, area, ""),
             Sign::Line(style) => {
-                if style == Style::Band {
-                    canvas.rectangle(area, pale, "");
-                }
                 if !matches!(style, Style::Marks | Style::Dots) {
                     canvas.line(&ends, Stroke { dashes: broken, ..Stroke::new(colour, 1.2) });
                 }

@@ -131,16 +131,13 @@ impl Placed<'_> {
         let stroke = Stroke::new(colour, 1.2);
         let (line, stroke) = match series.style {
             Style::Marks | Style::Dots => (Vec::new(), stroke),
-            Style::Joined | Style::Line | Style::Band => (places.clone(), stroke),
+            Style::Joined | Style::Line => (places.clone(), stroke),
             Style::Dashes => (places.clone(), Stroke { dashes: &[3.0, 3.0], width: 0.9, ..stroke }),
             Style::Steps => (steps(&places), stroke),
             Style::BrokenSteps => {
                 (steps(&places), Stroke { dashes: dashes(series.tone), ..stroke })
             }
         };
-        if series.style == Style::Band {
-            self.band(series, canvas);
-        }
         if line.len() > 1 {
             canvas.line(&line, stroke);
         }
@@ -165,19 +162,9 @@ impl Placed<'_> {
                 _ if series.points.len() == 1 => {
                     mark(canvas, series.tone, at, MARK, Paint::fill(colour), &hint);
                 }
-                Style::Line | Style::Steps | Style::BrokenSteps | Style::Dashes | Style::Band => {}
+                Style::Line | Style::Steps | Style::BrokenSteps | Style::Dashes => {}
             }
         }
-    }
-
-    /// The area between the ends of upright intervals.
-    fn band(&self, series: &Series, canvas: &mut Canvas) {
-        let known = series.points.iter().filter_map(|of| Some((of.x, of.low?, of.high?)));
-        let known: Vec<(f64, f64, f64)> = known.collect();
-        let lower = known.iter().map(|of| (self.x(of.0), self.y(of.1)));
-        let upper = known.iter().rev().map(|of| (self.x(of.0), self.y(of.2)));
-        let corners: Vec<At> = lower.chain(upper).collect();
-        canvas.polygon(&corners, Paint::fill(span_fill(canvas.palette, series.tone)), "");
     }
 
     /// Hollow of a single run where others are of several.
@@ -265,7 +252,7 @@ pub(super) fn span(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
 }
 
 /// Pale, so that lines are seen on it.
-pub(super) fn span_fill(palette: &Palette, tone: Tone) -> Colour {
+fn span_fill(palette: &Palette, tone: Tone) -> Colour {
     mixed(palette.colour(tone), palette.background, 0.32)
 }
 

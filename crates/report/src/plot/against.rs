@@ -3,36 +3,35 @@
 use super::block::PlotBlock;
 use super::caption::{held, intervals};
 use super::data::Data;
-use super::response::{ResponseAxis, means, processes_axis, title};
-use super::{Make, Missing, Needs, Plot};
+use super::response::{ResponseAxis, check_known, means, processes_axis, title};
+use super::{Missing, Needs, Plot};
 use crate::draw::figure::{Axis, Figure, Layer, Panel, Style, Tone};
 use feedrate_analysis::throughput::THROUGHPUTS;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
 
 pub(super) static AU_PROCESSES: Plot = Plot {
     name: "au_processes",
+    aliases: &["whatif"],
     summary: "AU against processes: a line for each workload, or a panel for each factor with a line for each level",
     needs: Needs::Summaries,
-    make: Make::Response(&[&AU_ALL_STEPS], figure),
+    responses: &[&AU_ALL_STEPS],
+    make: |data, response| figure(data, response.unwrap_or(&AU_ALL_STEPS)),
 };
 
 pub(super) static THROUGHPUT_PROCESSES: Plot = Plot {
     name: "throughput_processes",
+    aliases: &[],
     summary: "Throughput against processes: a line for each workload, or a panel for each factor with a line for each level",
     needs: Needs::Summaries,
-    make: Make::Response(&THROUGHPUTS, figure),
+    responses: &THROUGHPUTS,
+    make: |data, response| figure(data, response.unwrap_or_else(|| data.throughput())),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     if data.used().next().is_none() {
         return Err(Missing::runs());
     }
-    if !data.used().any(|run| run.metric(response).is_some()) {
-        return Err(Missing::new(
-            format!("no run has the response `{}`", response.id.name()),
-            "choose another with `--response`; `feedrate describe metrics NAME` says what a number needs",
-        ));
-    }
+    check_known(response, data)?;
     let lines = ProcessLines { x: processes_axis(data), y: ResponseAxis::new(response, data) };
     let blocks = data.blocks();
     let (mut panels, mut told) = (Vec::new(), String::new());

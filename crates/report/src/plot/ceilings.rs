@@ -1,7 +1,7 @@
 //! Ceilings of a workload side by side, and what is needed: a diagnosis as a picture.
 
 use super::data::Data;
-use super::{Make, Missing, Needs, Plot};
+use super::{Missing, Needs, Plot};
 use crate::ceilings as words;
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Series, Spread, Style, Tone,
@@ -11,9 +11,11 @@ use feedrate_spec::units;
 
 pub(super) static PLOT: Plot = Plot {
     name: "ceilings",
+    aliases: &[],
     summary: "How many samples per second each part is good for where the others cost nothing, as `feedrate diagnose` found beside a run, and what is needed",
     needs: Needs::Diagnosis,
-    make: Make::Figure(of_runs),
+    responses: &[],
+    make: |data, _| of_runs(data),
 };
 
 fn of_runs(data: &Data) -> Result<Figure, Missing> {

@@ -3,7 +3,6 @@
 use super::block::PlotBlock;
 use crate::draw::figure::Figure;
 use feedrate_analysis::design::Design;
-use feedrate_analysis::predict::{Prediction, Untold};
 use feedrate_analysis::throughput::throughput;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
@@ -26,23 +25,10 @@ pub struct Data {
     pub searches: Vec<SearchResult>,
     /// Those beside runs whose records there are.
     pub diagnoses: Vec<Diagnosis>,
-    /// Predictions for other numbers of accelerators.
-    pub curves: Vec<PredictedCurve>,
     /// The state of a study.
     pub overview: Option<Overview>,
     /// Every folder with results, used or not.
     pub folders: Vec<FolderRun>,
-}
-
-/// Predictions from one run, for several numbers of accelerators.
-#[derive(Clone, Debug)]
-pub struct PredictedCurve {
-    /// Its place in `runs`.
-    pub run: usize,
-    /// Each number of which it tells, ascending.
-    pub points: Vec<(u32, Prediction)>,
-    /// The reason why it does not tell of some.
-    pub untold: Option<Untold>,
 }
 
 /// The folder of a run, and how far it came.

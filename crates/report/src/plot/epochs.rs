@@ -1,52 +1,35 @@
-//! AU and throughput by the number of the epoch.
+//! Panels of AU and throughput by the number of the epoch.
 
-use super::caption::intervals;
 use super::data::Data;
 use super::response::ResponseAxis;
 use super::together::{self, Together};
-use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axis, AxisRange, Figure, Layer, Point, Scale, Style, Tone};
+use crate::draw::figure::{Axis, AxisRange, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_results::run::Run;
-
-pub(super) static PLOT: Plot = Plot {
-    name: "by_epoch",
-    summary: "AU and throughput by the number of the epoch: a line for each experiment, of more than seven one for each workload",
-    needs: Needs::Summaries,
-    make: Make::Figure(figure),
-};
 
 /// More numbers than this would run into each other.
 const TICKS_MAX: usize = 10;
 
-fn figure(data: &Data) -> Result<Figure, Missing> {
-    let blocks = data.blocks();
-    let all = Together::all(&blocks);
+/// For each group a panel of each response; none where no run has two epochs.
+pub(super) fn panels(data: &Data, all: &[Together]) -> Vec<Panel> {
     let runs = all.iter().flat_map(|one| one.experiments.iter().flatten());
     let epochs = runs.flat_map(|run| run.series.values()).map(Vec::len).max().unwrap_or(0);
+    let mut panels = Vec::new();
     if epochs < 2 {
-        return Err(Missing::new(
-            "no run has two epochs",
-            "let runs train longer: `train.epochs=5`",
-        ));
+        return panels;
     }
     let axes: Vec<_> = data.responses().map(|response| ResponseAxis::new(response, data)).collect();
     let every = epochs.div_ceil(TICKS_MAX);
     let ticks: Vec<f64> = (1..=epochs).step_by(every).map(|epoch| epoch as f64).collect();
-    let mut panels = Vec::new();
-    for group in together::groups(&all) {
+    for group in together::groups(all) {
         for y in &axes {
             let lines = group.iter().enumerate();
             let lines = lines.filter_map(|(i, one)| line(one, i, epochs, y)).collect();
             let x = Axis::new("Epoch", Scale::LinearAt(ticks.clone()), AxisRange::Tight);
-            panels.push(y.panel(together::title(&all, group), x, lines, 0.68));
+            panels.push(y.panel(together::title(all, group), x, lines, 0.68));
         }
     }
-    let title =
-        format!("{} by epoch", if axes.len() > 1 { "AU and throughput" } else { "Throughput" });
-    let intervals = intervals(&panels, "means (of throughput, geometric means)");
-    let caption = format!("{title}. {}{intervals}", together::caption(&all));
-    Ok(Figure { title, caption, panels, columns: 2 })
+    panels
 }
 
 fn line(of: &Together, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Option<Layer> {

@@ -3,23 +3,30 @@
 use super::block::PlotBlock;
 use super::caption::{baselines, held, intervals};
 use super::data::Data;
-use super::response::ResponseAxis;
-use super::{Make, Missing, Needs, Plot};
+use super::response::{ResponseAxis, check_known, means, title};
+use super::{Missing, Needs, Plot};
 use crate::draw::figure::{Figure, Panel};
+use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric, SAMPLES_WHOLE};
 
 pub(super) static PLOT: Plot = Plot {
     name: "factor_levels",
+    aliases: &["main_effects"],
     summary: "AU and throughput by the levels of each factor, all others as commonly; a line for each number of processes",
     needs: Needs::Summaries,
-    make: Make::Figure(figure),
+    responses: &[&AU_ALL_STEPS, &DELIVERED_WHOLE, &SAMPLES_WHOLE],
+    make: figure,
 };
 
-fn figure(data: &Data) -> Result<Figure, Missing> {
+fn figure(data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
     if data.used().next().is_none() {
         return Err(Missing::runs());
     }
+    if let Some(response) = response {
+        check_known(response, data)?;
+    }
     let blocks = data.blocks();
-    let y: Vec<_> = data.responses().map(|response| ResponseAxis::new(response, data)).collect();
+    let responses = response.map_or_else(|| data.responses().collect(), |response| vec![response]);
+    let y: Vec<_> = responses.iter().map(|response| ResponseAxis::new(response, data)).collect();
     let (mut panels, mut gaps) = (Vec::new(), Vec::new());
     for block in &blocks {
         let others = block.others();
@@ -48,10 +55,13 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     if !gaps.is_empty() {
         told = format!("Not drawn, as something else always differed: {}. ", gaps.join(", "));
     }
-    let of = if y.len() > 1 { "AU and throughput" } else { "Throughput" };
-    let title = format!("{of} by level of each factor");
+    let (name, means) = match responses[..] {
+        [response] => (title(response), means(response)),
+        _ => ("AU and throughput", "means (of throughput, geometric means)"),
+    };
+    let title = format!("{name} by level of each factor");
     let held = held(&blocks.iter().collect::<Vec<_>>());
-    let intervals = intervals(&panels, "means (of throughput, geometric means)");
+    let intervals = intervals(&panels, means);
     let baselines = baselines(&blocks);
     let caption = format!("{title}{held}. {told}{baselines}{intervals}");
     Ok(Figure { title, caption, panels, columns: 2 })

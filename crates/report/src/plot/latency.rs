@@ -2,7 +2,7 @@
 
 use super::block::PlotBlock;
 use super::data::Data;
-use super::{Make, Missing, Needs, Plot};
+use super::{Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::histogram::Histogram;
@@ -15,9 +15,11 @@ const MOST: usize = 7;
 
 pub(super) static PLOT: Plot = Plot {
     name: "latency",
+    aliases: &[],
     summary: "How long opens, reads and samples took, or of DLIO's results the waits for the data of steps: cumulative distributions on a logarithmic axis",
     needs: Needs::Records,
-    make: Make::Figure(figure),
+    responses: &[],
+    make: |data, _| figure(data),
 };
 
 /// Calls of a record by nanoseconds.

@@ -9,11 +9,9 @@ mod response;
 mod caption;
 mod search;
 pub mod ceilings;
-pub mod whatif;
 mod against;
 mod scaling;
 mod factor_levels;
-mod main_effects;
 mod stall;
 mod together;
 mod epochs;
@@ -30,25 +28,21 @@ use feedrate_measure::metric::Metric;
 
 /// Every plot, in the order that help and reports show them: a page opens with the first three that its runs have enough for.
 pub static PLOTS: &[&Plot] = &[
-    &search::PLOT,
+    &scaling::PLOT,
     &ceilings::PLOT,
-    &main_effects::PLOT,
     &stall::PLOT,
     &against::AU_PROCESSES,
     &timeline::PLOT,
     &against::THROUGHPUT_PROCESSES,
-    &scaling::PLOT,
     &factor_levels::PLOT,
-    &whatif::PLOT,
-    &epochs::PLOT,
     &phases::PLOT,
     &latency::PLOT,
     &status::PLOT,
 ];
 
-/// The plot of this name.
+/// The plot of this name, or the one that replaced it.
 pub fn find(name: &str) -> Option<&'static Plot> {
-    PLOTS.iter().copied().find(|plot| plot.name == name)
+    PLOTS.iter().copied().find(|plot| plot.name == name || plot.aliases.contains(&name))
 }
 
 /// A plot.
@@ -56,40 +50,24 @@ pub fn find(name: &str) -> Option<&'static Plot> {
 pub struct Plot {
     /// The name users write.
     pub name: &'static str,
+    /// Names of plots that it replaced.
+    pub aliases: &'static [&'static str],
     /// One sentence.
     pub summary: &'static str,
     /// Kind of data that it is drawn from.
     pub needs: Needs,
-    make: Make,
-}
-
-/// Makes the figure.
-#[derive(Debug)]
-enum Make {
-    Figure(fn(&Data) -> Result<Figure, Missing>),
-    /// Takes a response: the first of these that suits the runs, where nobody asks for another.
-    Response(&'static [&'static Metric], fn(&Data, &Metric) -> Result<Figure, Missing>),
+    /// Responses that it shows by default, where `--response` takes another; empty of a plot without a choice.
+    pub responses: &'static [&'static Metric],
+    make: fn(&Data, Option<&Metric>) -> Result<Figure, Missing>,
 }
 
 impl Plot {
-    /// The responses of which it shows one where nobody asks for another; none of plots that have no choice.
-    pub fn responses(&self) -> &'static [&'static Metric] {
-        match self.make {
-            Make::Figure(_) => &[],
-            Make::Response(own, _) => own,
-        }
-    }
-
-    /// Make the figure, with what all captions tell. `response`: the one asked for.
+    /// Makes the figure, with what all captions explain. `response`: the one that the user chose.
     ///
     /// # Errors
     /// The data lacks what the plot needs.
     pub fn figure(&self, data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
-        let mut figure = match self.make {
-            Make::Figure(make) => make(data)?,
-            Make::Response([own], make) => make(data, response.unwrap_or(own))?,
-            Make::Response(_, make) => make(data, response.unwrap_or_else(|| data.throughput()))?,
-        };
+        let mut figure = (self.make)(data, response)?;
         if figure.is_bare() {
             return Err(Missing::new(
                 "there is one mark, and nothing to compare it with",
@@ -111,12 +89,8 @@ pub enum Needs {
     Summaries,
     /// Runs with their records, or with the steps that others' results tell.
     Records,
-    /// The answer of a search.
-    Search,
     /// Diagnoses beside the records of runs.
     Diagnosis,
-    /// Runs with their records, and what these predict.
-    Predictions,
     /// The rows of a study, or how far the runs of folders came.
     Progress,
 }

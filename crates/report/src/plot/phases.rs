@@ -1,10 +1,10 @@
-//! AU, throughput and use of GPUs by phase: in epochs and evaluations, and before, during and after checkpoints.
+//! AU and throughput by epoch; and these, bandwidth and use of GPUs by phase: in epochs and evaluations, and before, during and after checkpoints.
 
 use super::caption::intervals;
 use super::data::{Data, samples};
 use super::response::{MB, MB_PER_SECOND, estimated, label};
 use super::together::{self, Together};
-use super::{Make, Missing, Needs, Plot};
+use super::{Missing, Needs, Plot, epochs};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Series, Spread, Style, Tone,
 };
@@ -19,9 +19,11 @@ use feedrate_results::run::Run;
 
 pub(super) static PLOT: Plot = Plot {
     name: "phases",
-    summary: "AU, throughput, bandwidth and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
+    aliases: &["by_epoch"],
+    summary: "AU and throughput by epoch, a line for each experiment, of more than seven one for each workload; and these, bandwidth and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
     needs: Needs::Summaries,
-    make: Make::Figure(figure),
+    responses: &[],
+    make: |data, _| figure(data),
 };
 
 /// Headings of what is known of a phase: percentages, and bytes per second.
@@ -52,15 +54,10 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             names.push(phase.name.clone());
         }
     }
-    if names.is_empty() {
-        return Err(Missing::new(
-            "no run has phases",
-            "runs of feedrate have them, and results of DLIO with the times of steps and blocks",
-        ));
-    }
     let estimated = estimated(&DELIVERED_WHOLE, data.used());
     let is_alone = matches!(marks.as_slice(), [one] if one.experiments.len() == 1);
-    let mut panels = Vec::new();
+    let mut panels = epochs::panels(data, &marks);
+    let has_epochs = !panels.is_empty();
     let mut columns = 0;
     for (column, heading) in COLUMNS.into_iter().enumerate() {
         if all.iter().all(|phase| phase.values[column].is_none()) {
@@ -79,16 +76,25 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     }
     if panels.is_empty() {
         return Err(Missing::new(
-            "no phase has a figure",
-            "let runs keep a timeline: `output.timeline=True`",
+            "no run has epochs or phases",
+            "runs of feedrate have them, and results of DLIO with the times of steps and blocks",
         ));
     }
-    let mut caption = caption(&marks, &names, &panels);
+    let mut caption = caption(&marks, &names, has_epochs);
+    caption += &if has_epochs {
+        intervals(&panels, "means (of throughput by epoch, geometric means)")
+    } else {
+        intervals(&panels, "means")
+    };
     if all.iter().all(|phase| phase.values[COLUMNS.len() - 1].is_none()) {
         caption.push_str(" No GPU was seen.");
     }
-    let columns = if columns == COLUMNS.len() { 3 } else { columns };
-    Ok(Figure { title: "Phases of the run".into(), caption, panels, columns })
+    let columns = match columns {
+        _ if has_epochs => 2,
+        5 => 3,
+        fewer => fewer,
+    };
+    Ok(Figure { title: "Epochs and phases".into(), caption, panels, columns })
 }
 
 /// The axis of a column, and what values are divided by.
@@ -104,10 +110,11 @@ fn axis(heading: &str, estimated: &str) -> (Axis, f64) {
     (Axis { is_estimated: !estimated.is_empty(), ..axis }, MB)
 }
 
-fn caption(marks: &[Together], names: &[String], panels: &[Panel]) -> String {
-    let mut caption =
-        "AU, throughput, bandwidth and use of GPUs by phase. A run counts with the mean of its phases"
-            .to_string();
+fn caption(marks: &[Together], names: &[String], has_epochs: bool) -> String {
+    let by_epoch = if has_epochs { "AU and throughput by epoch. " } else { "" };
+    let mut caption = format!(
+        "{by_epoch}AU, throughput, bandwidth and use of GPUs by phase. A run counts with the mean of its phases"
+    );
     caption += match marks {
         [one] if one.experiments.len() == 1 => ", which are the small dots. ",
         _ => ". ",
@@ -117,7 +124,7 @@ fn caption(marks: &[Together], names: &[String], panels: &[Panel]) -> String {
     if names.iter().any(|name| name == FIRST) {
         caption.push_str("First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ");
     }
-    caption + &intervals(panels, "means")
+    caption
 }
 
 /// The means of experiments, and where one is alone its single phases.

@@ -1,5 +1,6 @@
 //! The axes of responses and of processes, and the points and lines of a response. Draws nothing.
 
+use super::Missing;
 use super::block::{BASELINE, PROCESSES_LABEL, PlotBlock};
 use super::data::Data;
 use crate::draw::figure::{
@@ -117,6 +118,18 @@ impl<'r> ResponseAxis<'r> {
     }
 }
 
+/// # Errors
+/// No run has the response.
+pub(super) fn check_known(response: &Metric, data: &Data) -> Result<(), Missing> {
+    if data.used().any(|run| run.metric(response).is_some()) {
+        return Ok(());
+    }
+    Err(Missing::new(
+        format!("no run has the response `{}`", response.id.name()),
+        "choose another with `--response`; `feedrate describe metrics NAME` says what a number needs",
+    ))
+}
+
 /// The label of an axis: its name, with the unit and whether values are estimated in brackets.
 pub(super) fn label(name: &str, unit: &str, estimated: &str) -> String {
     match (unit, estimated) {
@@ -142,17 +155,6 @@ pub(super) fn estimated<'r>(
 /// The name of a response on an axis.
 pub(super) fn title(response: &Metric) -> &'static str {
     if response.axis.is_empty() { response.title } else { response.axis }
-}
-
-/// A name within a sentence: `throughput`, but `AU`.
-pub(super) fn in_sentence(name: &str) -> String {
-    let mut letters = name.chars();
-    match (letters.next(), letters.next()) {
-        (Some(first), Some(second)) if second.is_lowercase() => {
-            first.to_lowercase().chain(name.chars().skip(1)).collect()
-        }
-        _ => name.into(),
-    }
 }
 
 /// The kind of mean that the marks of a response are: see [`Metric::middle`].

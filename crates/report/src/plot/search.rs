@@ -4,7 +4,6 @@ use super::block::PROCESSES_LABEL;
 use super::caption::intervals;
 use super::data::Data;
 use super::response::{ResponseAxis, number_axis};
-use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Figure, Layer, Panel, Point, Rule, RuleLine, Style, Tone};
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{Metric, Unit};
@@ -12,28 +11,17 @@ use feedrate_measure::stats;
 use feedrate_results::search::ACCELERATORS;
 use feedrate_results::search::{Certainty, SearchResult, SearchedNumber};
 
-pub(super) static PLOT: Plot = Plot {
-    name: "search",
-    summary: "The response at each number that `feedrate scale` tried, what is certain there, and the bound",
-    needs: Needs::Search,
-    make: Make::Figure(figure),
-};
-
-fn figure(data: &Data) -> Result<Figure, Missing> {
+/// A panel for each search; `None` where there is none.
+pub(super) fn figure(data: &Data) -> Option<Figure> {
     let known = data.searches.iter().filter_map(|of| Some((of, Metric::find(&of.response).ok()?)));
     let panels: Vec<Panel> = known.map(|(of, response)| panel(of, response, data)).collect();
-    if panels.is_empty() {
-        return Err(Missing::new(
-            "there is no search to draw",
-            "give the folder that `feedrate scale` made",
-        ));
-    }
     let title = "The search: what holds at which number".into();
     let caption = format!(
         "{} What decides a number is an interval that is wider from three runs on, as it is looked at after each of them.",
         intervals(&panels, "means")
     );
-    Ok(Figure { title, caption, columns: panels.len().min(2), panels })
+    let columns = panels.len().min(2);
+    (!panels.is_empty()).then_some(Figure { title, caption, columns, panels })
 }
 
 fn panel(of: &SearchResult, response: &Metric, data: &Data) -> Panel {

@@ -2,7 +2,7 @@
 
 use super::block::PlotBlock;
 use super::data::Data;
-use super::{Make, Missing, Needs, Plot};
+use super::{Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Tone};
 use feedrate_analysis::design::DesignCell;
 use feedrate_measure::metric::{
@@ -13,9 +13,11 @@ use feedrate_results::run::Run;
 
 pub(super) static PLOT: Plot = Plot {
     name: "stall",
+    aliases: &[],
     summary: "Shares of an accelerator's time: computing, waiting for open, read, decode, client or queue (of DLIO's results, waiting as a whole), and for slower ones",
     needs: Needs::Summaries,
-    make: Make::Figure(figure),
+    responses: &[],
+    make: |data, _| figure(data),
 };
 
 /// Most rows that anybody looks through.

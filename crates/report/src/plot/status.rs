@@ -2,7 +2,7 @@
 
 use super::block::level_named;
 use super::data::{Data, FolderRun, FolderState};
-use super::{Make, Missing, Needs, Plot};
+use super::{Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Matrix, MatrixCell, Panel, PanelContent, Tone,
 };
@@ -12,9 +12,11 @@ use std::collections::BTreeMap;
 
 pub(super) static PLOT: Plot = Plot {
     name: "status",
+    aliases: &[],
     summary: "How far a study is, or what folders hold: done, pending, partial and failed, of all and by what varies; models against processes where both vary",
     needs: Needs::Progress,
-    make: Make::Figure(figure),
+    responses: &[],
+    make: |data, _| figure(data),
 };
 
 /// The four states of rows or folders, done first.

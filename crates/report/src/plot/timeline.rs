@@ -2,7 +2,7 @@
 
 use super::data::{Data, samples};
 use super::response::{MB, MB_PER_SECOND};
-use super::{Make, Missing, Needs, Plot};
+use super::{Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Panel, Point, ShadedSpan, Style, Tone,
 };
@@ -16,9 +16,11 @@ const SAMPLES: usize = 500;
 
 pub(super) static PLOT: Plot = Plot {
     name: "timeline",
+    aliases: &[],
     summary: "Bandwidth of one run over time, with its epochs, evaluations and checkpoints shaded; of DLIO's results throughput by block, with the waits of steps",
     needs: Needs::Records,
-    make: Make::Figure(figure),
+    responses: &[],
+    make: |data, _| figure(data),
 };
 
 fn figure(data: &Data) -> Result<Figure, Missing> {

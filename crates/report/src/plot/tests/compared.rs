@@ -1,7 +1,7 @@
 //! Comparisons in plots of factors: of runs that differ in nothing else, on designs made for it.
 
 use super::made_up::{drawn_from, figure, one_at_a_time, run, runs};
-use crate::draw::figure::{Layer, Point, Rule, Scale, Style, Tone};
+use crate::draw::figure::{Layer, Rule, Scale, Style, Tone};
 use crate::draw::tests::differ_in_grey;
 use crate::plot::data::Data;
 use crate::plot::stall::PARTS;
@@ -12,72 +12,6 @@ use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::overview::{FactorCounts, LevelCounts, ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::Run;
 use feedrate_results::table::Table;
-
-/// Points of the first series of each panel.
-fn first_series(figure: &Figure) -> Vec<Vec<Point>> {
-    let mut points = Vec::new();
-    for panel in &figure.panels {
-        points.push(panel.all_series().flat_map(|series| series.points.clone()).collect());
-    }
-    points
-}
-
-#[test]
-fn main_effects_compare_only_runs_that_differ_in_nothing_else() {
-    let data = drawn_from(one_at_a_time());
-    let figure = figure(find("main_effects").unwrap(), &data).unwrap();
-    let heights: Vec<Vec<f64>> = first_series(&figure)
-        .iter()
-        .map(|points| points.iter().map(|point| point.y.round()).collect())
-        .collect();
-    // Processes 2 and 4, formats npz and hdf5, workers 1 and 4: each against the baseline of 10 MB/s.
-    assert_eq!(heights, [vec![10.0, 40.0], vec![10.0, 30.0], vec![10.0, 20.0]]);
-    for words in ["`processes` 8 is left out", "`format` png is left out"] {
-        assert!(figure.caption.contains(words), "{words}: {}", figure.caption);
-    }
-}
-
-#[test]
-fn main_effects_of_a_balanced_fraction_are_over_all_runs() {
-    // A half fraction of three factors, C = AB: no two runs differ in one factor alone.
-    let mut runs = Vec::new();
-    for (processes, workers, format, rate) in [
-        (1.0, 1.0, "npz", 8e6),
-        (1.0, 4.0, "hdf5", 2e6),
-        (2.0, 1.0, "hdf5", 4e6),
-        (2.0, 4.0, "npz", 16e6),
-    ] {
-        runs.push(run("a", (processes, workers, format), 50.0, rate));
-    }
-    let data = drawn_from(runs.clone());
-    let drawn = figure(find("main_effects").unwrap(), &data).unwrap();
-    // The format has the largest effect, and comes first.
-    let of_processes: Vec<f64> = first_series(&drawn)[1].iter().map(|point| point.y).collect();
-    assert!((of_processes[0] - 4.0).abs() < 1e-9 && (of_processes[1] - 8.0).abs() < 1e-9);
-    // Without one of them it balances nothing.
-    runs.pop();
-    let data = drawn_from(runs);
-    let missing = figure(find("main_effects").unwrap(), &data).unwrap_err();
-    assert!(missing.message.contains("no two runs differ in one factor alone"), "{missing}");
-}
-
-#[test]
-fn replicates_of_one_place_do_not_pull_a_main_effect() {
-    let mut all = Vec::new();
-    for (setting, rate, times) in [
-        ((1.0, 1.0, "npz"), 1e6, 1),
-        ((1.0, 4.0, "npz"), 100e6, 9),
-        ((2.0, 1.0, "npz"), 1e6, 9),
-        ((2.0, 4.0, "npz"), 100e6, 1),
-    ] {
-        all.extend((0..times).map(|_| run("a", setting, 50.0, rate)));
-    }
-    let data = drawn_from(all);
-    let figure = figure(find("main_effects").unwrap(), &data).unwrap();
-    // Whatever has no effect comes last.
-    let of_processes: Vec<f64> = first_series(&figure)[1].iter().map(|point| point.y).collect();
-    assert!((of_processes[0] - of_processes[1]).abs() < 1e-9, "{of_processes:?}");
-}
 
 #[test]
 fn levels_that_were_never_compared_are_not_drawn() {
@@ -131,34 +65,33 @@ fn of_many_experiments_the_mean_of_all_is_drawn() {
         .map(|cell| cell.runs.iter().map(known).sum::<f64>() / cell.runs.len() as f64)
         .collect();
     let mean = means.iter().sum::<f64>() / means.len() as f64;
-    for (name, scale, axis_of) in [("phases", 1.0, 0), ("by_epoch", 0.8, 1)] {
-        let plot = find(name).unwrap();
-        let figure = figure(plot, &data).unwrap();
-        assert!(figure.caption.contains("the mean over all experiments"), "{}", figure.caption);
-        let series: Vec<_> = figure.panels[0].all_series().collect();
+    let figure = figure(find("phases").unwrap(), &data).unwrap();
+    assert!(figure.caption.contains("the mean over all experiments"), "{}", figure.caption);
+    let first_point = |panel: usize| {
+        let series: Vec<_> = figure.panels[panel].all_series().collect();
         assert_eq!((series.len(), series[0].label.as_str()), (1, "all experiments"));
-        let point = &series[0].points[0];
-        let value = if axis_of == 0 { point.x } else { point.y };
-        assert!((value - scale * mean).abs() < 1e-9, "{name}: {value} {mean}");
-    }
+        series[0].points[0].clone()
+    };
+    // AU of the first epoch, which is lower, and of all epochs as a phase, which lies to the right.
+    let (first_epoch, epochs) = (first_point(0).y, first_point(2).x);
+    assert!((first_epoch - 0.8 * mean).abs() < 1e-9, "{first_epoch} {mean}");
+    assert!((epochs - mean).abs() < 1e-9, "{epochs} {mean}");
 }
 
 /// Names of formats have no order that a line could follow; numbers have.
 #[test]
 fn only_numbers_are_joined() {
     let data = drawn_from(runs("unet3d_h100"));
-    for name in ["factor_levels", "main_effects"] {
-        let figure = figure(find(name).unwrap(), &data).unwrap();
-        let mut seen = Vec::new();
-        for panel in &figure.panels {
-            let axis = panel.axes().unwrap().x.label.clone();
-            let style = panel.all_series().next().unwrap().style;
-            seen.push((axis.clone(), style));
-            assert_eq!(style == Style::Marks, axis == "format", "{name}: {axis}");
-        }
-        assert!(seen.iter().any(|(_, style)| *style == Style::Marks), "{name}: {seen:?}");
-        assert!(seen.iter().any(|(_, style)| *style == Style::Joined), "{name}: {seen:?}");
+    let figure = figure(find("factor_levels").unwrap(), &data).unwrap();
+    let mut seen = Vec::new();
+    for panel in &figure.panels {
+        let axis = panel.axes().unwrap().x.label.clone();
+        let style = panel.all_series().next().unwrap().style;
+        seen.push((axis.clone(), style));
+        assert_eq!(style == Style::Marks, axis == "format", "{axis}");
     }
+    assert!(seen.iter().any(|(_, style)| *style == Style::Marks), "{seen:?}");
+    assert!(seen.iter().any(|(_, style)| *style == Style::Joined), "{seen:?}");
 }
 
 #[test]
@@ -213,36 +146,12 @@ fn the_baseline_is_in_every_panel_that_compares_with_it() {
     let mut runs = one_at_a_time();
     runs.pop();
     let baseline = |at: f64| ("baseline".to_string(), at);
-    // Each of two factors in AU and throughput; then processes, formats and threads.
+    // Each of two factors in AU and throughput.
     let panels = rules("factor_levels", runs.clone(), ONE_AT_A_TIME);
     assert_eq!(panels, [50.0, 10.0, 50.0, 10.0].map(|at| vec![baseline(at)]));
-    let panels = rules("main_effects", runs.clone(), ONE_AT_A_TIME);
-    assert_eq!(panels, [10.0; 3].map(|at| vec![baseline(at)]));
     // What is only the commonest of some runs is not called so.
     let bare = "model,epochs,processes,overrides,run\n";
-    assert!(rules("factor_levels", runs.clone(), bare).iter().all(Vec::is_empty));
-    let means = rules("main_effects", runs, bare);
-    assert!(means.iter().all(|rules| rules[0].0 == "mean"), "{means:?}");
-}
-
-#[test]
-fn levels_are_compared_where_the_baseline_was_run() {
-    // With 1 worker more formats were run, but not the baseline of the study.
-    let mut runs = Vec::new();
-    for (workers, format, rate) in [
-        (1.0, "png", 1e6),
-        (1.0, "hdf5", 2e6),
-        (1.0, "jpeg", 3e6),
-        (4.0, "npz", 4e6),
-        (4.0, "png", 5e6),
-    ] {
-        runs.push(run("a", (2.0, workers, format), 50.0, rate));
-    }
-    let csv = "model,epochs,processes,overrides,run\n\
-        # factor format (dataset.format): npz (baseline), png, hdf5, jpeg\n\
-        # factor read_threads (reader.read_threads): 1, 4 (baseline)\n";
-    let panels = rules("main_effects", runs, csv);
-    assert!(panels.contains(&vec![("baseline".to_string(), 4.0)]), "{panels:?}");
+    assert!(rules("factor_levels", runs, bare).iter().all(Vec::is_empty));
 }
 
 #[test]
@@ -277,6 +186,7 @@ fn scaling_has_one_ideal_of_the_line_that_begins_highest() {
 fn one_mark_is_no_picture() {
     let mut alone = run("a", (1.0, 1.0, "npz"), 50.0, 1e6);
     alone.phases.truncate(1);
+    alone.series.clear();
     for name in ["phases", "au_processes", "throughput_processes"] {
         let missing = figure(find(name).unwrap(), &drawn_from(vec![alone.clone()])).unwrap_err();
         assert!(!missing.hint.is_empty(), "{name}: {missing}");
@@ -307,7 +217,7 @@ fn the_bar_is_drawn_where_all_runs_are_asked_for_the_same() {
     asked.iter_mut().for_each(|run| run.bar_percent = Some(90.0));
     let mut differing = asked.clone();
     differing[0].bar_percent = Some(70.0);
-    for name in ["au_processes", "factor_levels", "by_epoch"] {
+    for name in ["au_processes", "factor_levels", "phases"] {
         let drawn = |runs: &[Run]| {
             let figure = figure(find(name).unwrap(), &drawn_from(runs.to_vec())).unwrap();
             let layers = figure.panels.iter().flat_map(|panel| panel.layers());

@@ -1,10 +1,9 @@
 //! Runs, searches and a state of a study that no machine made, which the tests of plots draw. Nothing is tested here.
 
 use crate::draw::figure::Figure;
-use crate::plot::data::{Data, PredictedCurve};
+use crate::plot::data::Data;
 use crate::plot::{Missing, Plot};
 use feedrate_analysis::design::{Declared, designs};
-use feedrate_analysis::predict::Prediction;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
@@ -16,7 +15,6 @@ use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
 use feedrate_measure::record::{CheckpointKind, Record};
 use feedrate_measure::stats;
-use feedrate_measure::verdict::Bound;
 use feedrate_results::overview::{ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::{Activity, Run};
 use feedrate_results::search::{Certainty, Find, Found, SearchResult, SearchedNumber};
@@ -175,13 +173,12 @@ pub(in crate::plot) fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
     match plot.name {
         "timeline" => runs.truncate(1),
-        "by_epoch" | "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
+        "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
         _ => {}
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
-    let (searches, diagnoses) = (vec![search(workload)], vec![crate::ceilings::example(workload)]);
-    let curves = vec![curve(0)];
-    Data { overview, searches, diagnoses, curves, ..drawn_from(runs) }
+    let diagnoses = vec![crate::ceilings::example(workload)];
+    Data { overview, diagnoses, ..drawn_from(runs) }
 }
 
 /// 1, 2 and 4 accelerators: certain, open, and certain not to be fed.
@@ -226,21 +223,6 @@ pub(in crate::plot) fn search(workload: &str) -> SearchResult {
 
 pub(in crate::plot) fn figure(plot: &Plot, data: &Data) -> Result<Figure, Missing> {
     plot.figure(data, None)
-}
-
-/// From the run at this place.
-pub(in crate::plot) fn curve(run: usize) -> PredictedCurve {
-    let points = [(1, 90.0), (2, 70.0), (3, 55.0), (8, 25.0)].map(|(number, au_percent)| {
-        let prediction = Prediction {
-            au_percent,
-            interval: [au_percent - 4.0, au_percent + 3.0],
-            bottleneck: Bound::StorageBound,
-            bytes_per_second: 1e6,
-            samples_per_second: 1.0,
-        };
-        (number, prediction)
-    });
-    PredictedCurve { run, points: points.into(), untold: None }
 }
 
 /// A baseline of 2 processes, 1 worker, npz, and one run that differs in each; png on 8 processes alone.

@@ -7,7 +7,9 @@ mod told;
 use super::data::*;
 use super::*;
 use crate::draw::{Drawing, Look, Theme, draw};
-use feedrate_measure::metric::{BARRIER_S, LOAD_S, Metric, STALL_OPEN, STALL_SKEW};
+use feedrate_measure::metric::{
+    BARRIER_S, DELIVERED_WHOLE, LOAD_S, Metric, STALL_OPEN, STALL_SKEW,
+};
 use feedrate_results::run::Run;
 use made_up::*;
 use std::fmt::Write as _;
@@ -34,10 +36,11 @@ fn text_of(svg: &str) -> String {
 #[test]
 fn names_are_unique_and_found() {
     for plot in PLOTS {
-        let name = plot.name;
-        assert!(
-            find(name).is_some() && PLOTS.iter().filter(|other| other.name == name).count() == 1
-        );
+        for name in [plot.name].iter().chain(plot.aliases) {
+            let has_name = |other: &&&Plot| other.name == *name || other.aliases.contains(name);
+            assert_eq!(PLOTS.iter().filter(has_name).count(), 1, "{name}");
+            assert!(std::ptr::eq(find(name).unwrap(), *plot), "{name}");
+        }
     }
 }
 
@@ -60,20 +63,6 @@ fn every_picture_is_whole_in_every_look() {
 #[test]
 fn axes_have_their_units() {
     for (name, labels) in [
-        (
-            "search",
-            vec![
-                "AU, all steps (%)",
-                "Processes (emulated accelerators)",
-                "holds",
-                "not decided",
-                "fails",
-            ],
-        ),
-        (
-            "whatif",
-            vec!["AU, all steps (%)", "Processes (emulated accelerators)", "predicted", "measured"],
-        ),
         ("ceilings", vec!["Throughput (samples/s)", "needed: 1000 samples/s", "largest drop"]),
         ("au_processes", vec!["AU, all steps (%)", "Processes (emulated accelerators)"]),
         (
@@ -85,7 +74,6 @@ fn axes_have_their_units() {
             "factor_levels",
             vec!["AU, all steps (%)", "Throughput (MB/s)", "read_threads", "8 processes"],
         ),
-        ("main_effects", vec!["Throughput (MB/s)", "format", "hdf5"]),
         (
             "stall",
             vec![
@@ -97,8 +85,17 @@ fn axes_have_their_units() {
                 "barrier",
             ],
         ),
-        ("by_epoch", vec!["AU, all steps (%)", "Throughput (MB/s)", "Epoch"]),
-        ("phases", vec!["AU (%)", "Throughput (samples/s)", "Written (MB/s)", "before save"]),
+        (
+            "phases",
+            vec![
+                "AU, all steps (%)",
+                "Epoch",
+                "AU (%)",
+                "Throughput (samples/s)",
+                "Written (MB/s)",
+                "before save",
+            ],
+        ),
         (
             "timeline",
             vec![
@@ -127,6 +124,30 @@ fn axes_have_their_units() {
             assert!(text.lines().any(|line| line == label), "{name}: no `{label}` in {text}");
         }
     }
+}
+
+#[test]
+fn a_search_is_drawn_by_scaling_and_its_runs_with_a_response() {
+    let (scaling, searches) = (find("scaling").unwrap(), vec![search("a")]);
+    let data = Data { searches, ..drawn_from(runs("a")) };
+    let text = text_of(&drawn(scaling, &data, &Look::default()).svg);
+    for label in ["AU, all steps (%)", "asked for", "holds", "not decided", "fails"] {
+        assert!(text.lines().any(|line| line == label), "no `{label}` in {text}");
+    }
+    let lines = scaling.figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
+    assert_eq!(lines.title, "Throughput against processes, and the ideal");
+}
+
+#[test]
+fn levels_of_a_factor_are_drawn_for_any_response() {
+    let data = drawn_from(one_at_a_time());
+    let levels = find("factor_levels").unwrap();
+    let figure = levels.figure(&data, Some(&LOAD_S)).unwrap();
+    let labels = figure.panels.iter().map(|panel| panel.axes().unwrap().y.label.as_str());
+    assert_eq!(labels.collect::<Vec<_>>(), ["time waiting for data (s)"; 2]);
+    assert!(figure.title.ends_with(" by level of each factor"), "{}", figure.title);
+    let missing = levels.figure(&data, Some(&STALL_SKEW)).unwrap_err();
+    assert_eq!(missing.message, "no run has the response `stall_skew_s`");
 }
 
 #[test]
@@ -168,14 +189,7 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
         let data = Data { overview, ..drawn_from(data.runs) };
         match (plot.name, figure(plot, &data)) {
             (
-                "au_processes"
-                | "throughput_processes"
-                | "factor_levels"
-                | "main_effects"
-                | "scaling"
-                | "search"
-                | "ceilings"
-                | "whatif",
+                "au_processes" | "throughput_processes" | "factor_levels" | "scaling" | "ceilings",
                 answer,
             ) => drop(answer.unwrap_err()),
             _ => {
@@ -190,12 +204,12 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
 fn hostile_names_are_only_names() {
     let name = "</text><script>alert(\"1\")</script>&amp;\u{0}\u{202e}";
     for plot in PLOTS {
-        let Data { mut runs, overview, searches, diagnoses, curves, .. } = data_for(plot, name);
+        let Data { mut runs, overview, diagnoses, .. } = data_for(plot, name);
         for run in &mut runs {
             let loader = format!("{name}{}", run.settings["dataset.format"]);
             run.settings.insert("loader.kind".into(), loader);
         }
-        let data = Data { overview, searches, diagnoses, curves, ..drawn_from(runs) };
+        let data = Data { overview, searches: vec![search(name)], diagnoses, ..drawn_from(runs) };
         let figure = figure(plot, &data).unwrap();
         let svg = draw(&figure, &Look::default()).svg;
         let tree =

@@ -214,7 +214,7 @@ fn rates_of_bytes_that_were_not_counted_are_called_estimated() {
     for (runs, label) in
         [(in_part, "Throughput (MB/s, partly estimated)"), (runs, "Throughput (MB/s, estimated)")]
     {
-        for name in ["throughput_processes", "scaling", "main_effects"] {
+        for name in ["throughput_processes", "scaling", "factor_levels"] {
             let data = drawn_from(runs.clone());
             let figure = find(name).unwrap().figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
             let axes = figure.panels[0].axes().unwrap();
