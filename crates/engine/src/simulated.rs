@@ -20,8 +20,6 @@ use std::cmp::Reverse;
 pub struct SimulatedStorage {
     /// All readers together; `None` is infinitely fast.
     pub bytes_per_second: Option<f64>,
-    /// That rate is handed out in slices so long, each whole at its begin, as Linux throttles block devices; 0 is evenly.
-    pub slice_ns: u64,
     /// Behind each read, constant or drawn.
     pub latency: TimeSpec,
     /// Reads that are served at a time, their latency included; others wait in the order they came. `None` is any number.
@@ -32,21 +30,6 @@ pub struct SimulatedStorage {
     pub decode_bytes_per_second: Option<f64>,
     /// Cores that decoding and the client's work share; `None` is one for each worker.
     pub cores: Option<u32>,
-}
-
-impl SimulatedStorage {
-    /// When the server, which is free at `free_at_ns`, has handed out what takes it `service_ns` and is asked for at `begins_ns`.
-    fn turn_ns(&self, free_at_ns: &mut f64, begins_ns: f64, service_ns: f64) -> f64 {
-        let slice_ns = self.slice_ns as f64;
-        if self.slice_ns == 0 {
-            *free_at_ns = free_at_ns.max(begins_ns) + service_ns;
-            return *free_at_ns;
-        }
-        // What nobody asked for in an earlier slice is lost.
-        let slice_began_ns = (begins_ns / slice_ns).floor() * slice_ns;
-        *free_at_ns = free_at_ns.max(slice_began_ns) + service_ns;
-        ((*free_at_ns / slice_ns).ceil() - 1.0) * slice_ns
-    }
 }
 
 /// Seeds of drawn latencies: one storage behaves the same in each run.
@@ -323,9 +306,10 @@ impl SimulatedDriver {
         let now_ns = self.time.now_ns;
         let service_ns = self.model.bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate);
         let begins_ns = self.served.enter(now_ns);
-        let turn_ns = self.model.turn_ns(&mut self.time.free_at_ns, begins_ns as f64, service_ns);
+        let free_at_ns = self.time.free_at_ns.max(begins_ns as f64) + service_ns;
+        self.time.free_at_ns = free_at_ns;
         let ends_ns =
-            begins_ns.max(turn_ns.round() as u64).saturating_add(self.latencies.next_ns());
+            begins_ns.max(free_at_ns.round() as u64).saturating_add(self.latencies.next_ns());
         self.served.leave(ends_ns);
         let read_ns = ends_ns - now_ns;
         let worker = &mut self.workers[place];

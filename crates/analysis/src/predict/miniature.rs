@@ -278,7 +278,6 @@ impl Miniature {
         let bytes_s = model.bytes_per_second.map_or(0.0, |rate| cost.bytes / rate);
         SimulatedStorage {
             bytes_per_second: rate((bytes_s + cost.reads * model.request_s) * samples * each),
-            slice_ns: (model.slice_s * 1e9) as u64,
             latency: drawn(latency_s, model.latency_spread / together.max(1.0).sqrt()),
             concurrency: places.map(|places| self.shared(places) as u32),
             open: constant(cost.opens * samples * model.open_s),

@@ -6,7 +6,6 @@
 mod model;
 mod miniature;
 mod shared_files;
-mod steadiness;
 mod storage;
 mod pipeline;
 #[cfg(test)]
@@ -138,8 +137,6 @@ impl PipelineChange {
 const SPAN_MAX_PERCENT: f64 = 16.0;
 /// Points by which runs on the same storage differ: one that is emulated, one that is not.
 const NOISE_PERCENT: [f64; 2] = [1.5, 3.0];
-/// Share by which Linux gives more than the limit where its threads wake late.
-const SLICED_DOUBT: f64 = 0.05;
 /// Points of doubt for each by which a change moves the utilisation.
 const DOUBT_OF_CHANGE: f64 = 0.05;
 
@@ -218,14 +215,9 @@ impl Pipeline {
         let au_percent = miniature::au_percent(&epochs);
         let sum = |value: fn(&EpochTimes) -> f64| epochs.iter().map(value).sum::<f64>();
         let samples_per_second = samples * sum(|one| one.steps) / sum(|one| one.length_s);
-        let predicted_s = sum(|one| one.length_s);
-        // Either run has half a slice more or less.
-        let slices = model.slice_s / 2.0 * (1.0 / self.length_s + 1.0 / predicted_s);
-        let sliced = if model.slice_s > 0.0 { SLICED_DOUBT + slices } else { 0.0 };
         let doubt = NOISE_PERCENT[usize::from(!self.is_emulated)]
             + residual.missed_percent.abs()
-            + DOUBT_OF_CHANGE * (au_percent - self.au_percent).abs()
-            + au_percent * sliced;
+            + DOUBT_OF_CHANGE * (au_percent - self.au_percent).abs();
         let is_fed = plan.metric.au_target_percent <= au_percent;
         Ok(Prediction {
             au_percent,

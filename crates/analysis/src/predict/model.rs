@@ -3,9 +3,6 @@
 use feedrate_measure::record::ReadLimits;
 use feedrate_spec::plan::StoragePlan;
 
-/// Linux hands out the rate of a throttled block device in slices of that length (`DFL_THROTL_SLICE`).
-pub(super) const SLICE_S: f64 = 0.1;
-
 /// Reads as the device has them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtDevice {
@@ -30,8 +27,6 @@ pub struct StorageModel {
     pub bytes_per_second: Option<f64>,
     /// A read's turn, all readers together, whatever its bytes: one over IOPS.
     pub request_s: f64,
-    /// Slices in which the two are handed out, each whole at its begin, as Linux throttles block devices; 0 is evenly.
-    pub slice_s: f64,
     /// Each reader by itself; `None` is no limit.
     pub stream_bytes_per_second: Option<f64>,
     /// A read's, beside its bytes.
@@ -69,7 +64,6 @@ impl StorageModel {
         StorageModel {
             bytes_per_second: bytes.into_iter().chain(of_byte).reduce(f64::min),
             request_s: of_read.unwrap_or_default(),
-            slice_s: SLICE_S,
             ..StorageModel::default()
         }
     }
@@ -85,7 +79,6 @@ impl StorageModel {
         StorageModel {
             bytes_per_second: rates.reduce(f64::min),
             request_s: self.request_s.max(other.request_s),
-            slice_s: self.slice_s.max(other.slice_s),
             latency_s: self.latency_s + other.latency_s,
             open_s: self.open_s + other.open_s,
             concurrency: self.concurrency.into_iter().chain(other.concurrency).min(),

@@ -3,7 +3,6 @@
 use super::miniature::{EpochTimes, Scene, Simulated, mean_sample_bytes, mean_times};
 use super::model::{AtDevice, DeviceRequests, SampleCost, StorageModel};
 use super::shared_files::SampleWork;
-use super::steadiness::Steadiness;
 use super::storage::Reads;
 use super::{Prediction, Untold, miniature};
 use feedrate_measure::derived::Derived;
@@ -96,10 +95,6 @@ pub(super) struct Residual {
 /// From this share of the compute time on, predicted waits are compared with those of the record by their ratio.
 const WAITS_SHARE: f64 = 0.25;
 
-/// Below this utilisation the loader is what is waited for.
-const FED_PERCENT: f64 = 80.0;
-/// From this share of the time of workers on, reads are what they wait for.
-const READING_SHARE: f64 = 0.7;
 /// A limit is what reads wait for from this share of it on.
 const REACHED_SHARE: f64 = 0.8;
 /// From this share of all their time on cores are busy.
@@ -220,8 +215,6 @@ impl Pipeline {
             read_s: self.read_s.unwrap_or_default(),
             bytes: self.request_bytes,
             threads: plan.readers() * plan.loader.workers.max(1),
-            steadiness: Steadiness::new(derived.record),
-            waits_for_reads: self.waits_for_reads(derived),
             known: if self.is_emulated {
                 StorageModel { open_s, ..emulated }
             } else {
@@ -287,20 +280,7 @@ impl Pipeline {
             DeviceRequests::OfByte(of_byte(requests))
         };
         let device = AtDevice { bytes_of_byte: of_byte(device_bytes as f64), requests };
-        let mut model = StorageModel::limited(&limits, &device);
-        if reached == Reached::None {
-            // Who stays below a limit waits for no slice of it.
-            model.slice_s = 0.0;
-        }
-        Limits { model, reached }
-    }
-
-    /// Whether samples come as fast as they can be read, each of its own: none waits in the loader, or for the one before it in its file.
-    fn waits_for_reads(&self, derived: &Derived) -> bool {
-        let (io, plan) = (&derived.io, &self.plan);
-        let of_workers_s = (io.open_ns + io.read_ns + io.decode_ns + io.client_ns) as f64;
-        let alone = plan.dataset.samples_per_file <= 1 || self.plan.storage.passes_page_cache;
-        alone && self.au_percent < FED_PERCENT && READING_SHARE * of_workers_s <= io.read_ns as f64
+        Limits { model: StorageModel::limited(&limits, &device), reached }
     }
 
     /// A sample of `plan`, from those of the record.

@@ -5,8 +5,7 @@
 
 use super::Untold;
 use super::miniature::{Scene, Simulated};
-use super::model::{SLICE_S, StorageModel};
-use super::steadiness::Steadiness;
+use super::model::StorageModel;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::IoCounters;
 
@@ -18,16 +17,6 @@ const READS_MIN: u64 = 10;
 const SIZES_APART: f64 = 4.0;
 /// Rounds in which a parameter is brought to where the simulated reads take as long as those of the record.
 const ROUNDS: usize = 6;
-/// A read that waits for the next slice, or for one after it, takes whole slices, about.
-const SLICE_ABOUT: f64 = 0.12;
-/// Slices that are told apart by how long a read took.
-const SLICES_MAX: usize = 3;
-/// Share of the time that reads take in whole slices, where they wait for slices.
-const IN_SLICES: f64 = 0.8;
-/// Share of the reads that passed at once, or after so many slices, that is no chance.
-const OF_READS: f64 = 0.05;
-/// Below this share of the variance that chance would make, a rate is kept to: 1 in 100 of those that are by chance.
-const STEADY: f64 = 0.15;
 /// A model explains reads as well as another whose misfit is less by no more than this.
 const MISFIT_MORE: f64 = 0.12;
 
@@ -41,10 +30,6 @@ pub(super) struct Reads<'a> {
     pub(super) bytes: f64,
     /// Reading threads of all accelerators.
     pub(super) threads: u32,
-    /// How steadily bytes came, where that is known.
-    pub(super) steadiness: Option<Steadiness>,
-    /// Whether nothing but the reads could have made them come so.
-    pub(super) waits_for_reads: bool,
     /// The part of the storage that is known, and stands before the fitted one.
     pub(super) known: StorageModel,
 }
@@ -82,9 +67,6 @@ impl Reads<'_> {
             let misfit = self.misfit(&simulated);
             fits.push((misfit, model));
         }
-        if self.is_steady() && fits.iter().any(|fit| fit.1.is_shared()) {
-            fits.retain(|fit| fit.1.is_shared());
-        }
         let least = fits.iter().map(|fit| fit.0).fold(f64::INFINITY, f64::min);
         fits.retain(|fit| fit.0 <= least + MISFIT_MORE);
         // Of those that explain it as well, the order of the candidates decides.
@@ -96,14 +78,6 @@ impl Reads<'_> {
         Ok(fits.into_iter().map(|fit| fit.1).collect())
     }
 
-    /// Whether bytes came more steadily than samples would that each took its time by chance: their readers share a rate.
-    fn is_steady(self) -> bool {
-        let spread = spread(&self.io.sample_latency);
-        self.waits_for_reads
-            && spread > 0.0
-            && self.steadiness.is_some_and(|of| of.of_chance(spread) < STEADY)
-    }
-
     /// One of each kind, the likelier first: long requests wait for bandwidth, short ones for latency.
     fn candidates(self) -> Vec<StorageModel> {
         let nothing = StorageModel::default();
@@ -113,15 +87,7 @@ impl Reads<'_> {
         let pipe = StorageModel { bytes_per_second: Some(rate), ..nothing };
         let turns = StorageModel { request_s: read_s, ..nothing };
         let mut shared = if is_long { [pipe, turns] } else { [turns, pipe] };
-        let slices = Slices::from_latency(&self.io.read_latency);
-        let is_kept = self.steadiness.is_none_or(|of| of.deviation_s() < SLICE_S);
-        let in_slices = if is_kept { slices } else { Slices::None };
         let alone_s = self.alone_s();
-        let sliced =
-            shared.map(|model| StorageModel { slice_s: SLICE_S, latency_s: alone_s, ..model });
-        if in_slices == Slices::Seen {
-            return sliced.to_vec();
-        }
         let latency = StorageModel { latency_s: read_s, latency_spread, ..nothing };
         let stream = StorageModel { stream_bytes_per_second: Some(rate), ..nothing };
         let mut all = vec![latency, stream];
@@ -138,9 +104,6 @@ impl Reads<'_> {
         }
         all.splice(usize::from(!is_long)..usize::from(!is_long), shared);
         all.dedup();
-        if in_slices == Slices::Possible {
-            all.extend(sliced);
-        }
         let in_turn = std::iter::successors(Some(2), |places| Some(places * 2));
         all.extend(in_turn.take_while(|&places| places < self.threads).map(|places| {
             StorageModel {
@@ -175,7 +138,7 @@ impl Reads<'_> {
                 break;
             }
             // Latency beside a queue: it takes what the queue leaves.
-            if model.is_shared() && model.latency_s > 0.0 && model.slice_s == 0.0 {
+            if model.is_shared() && model.latency_s > 0.0 {
                 model.latency_s = (model.latency_s + self.read_s - simulated.read_s).max(0.0);
             } else if model.is_shared() {
                 *(if times > 1.0 { &mut too_small } else { &mut too_large }) = Some(factor);
@@ -210,45 +173,6 @@ impl Reads<'_> {
             sum += 0.25 * apart(relative(found, at(found, q)), relative(real, at(real, q)));
         }
         sum
-    }
-}
-
-/// Whether reads wait for the next slice of a rate that is handed out in slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slices {
-    None,
-    /// All took one: it may be latency.
-    Possible,
-    /// Some passed at once and others took one, or some took one and others more.
-    Seen,
-}
-
-impl Slices {
-    fn from_latency(latency: &Histogram) -> Self {
-        let (mut reads, mut time, mut in_slices) = (0.0, 0.0, 0.0);
-        // Reads that passed at once, and after each number of slices.
-        let mut after = [0.0; SLICES_MAX + 1];
-        for (ns, count) in latency.counts() {
-            let (slices, count) = (ns as f64 / 1e9 / SLICE_S, count as f64);
-            reads += count;
-            time += slices * count;
-            let whole = slices.round();
-            if whole > SLICES_MAX as f64 {
-                continue;
-            }
-            if whole > 0.0 && (slices - whole).abs() <= SLICE_ABOUT * whole {
-                in_slices += slices * count;
-                after[whole as usize] += count;
-            } else if whole == 0.0 {
-                after[0] += count;
-            }
-        }
-        let kinds = after.iter().filter(|count| **count >= OF_READS * reads).count();
-        match () {
-            () if time == 0.0 || in_slices < IN_SLICES * time => Slices::None,
-            () if kinds < 2 => Slices::Possible,
-            () => Slices::Seen,
-        }
     }
 }
 

@@ -146,19 +146,6 @@ fn workers_hide_latency() {
     }
 }
 
-/// Sixty samples of 10 ms: ten at the begin of each slice, the last ten at that of the sixth.
-#[test]
-fn a_rate_in_slices_is_handed_out_as_they_begin() {
-    let case = Case { loader: "native", accelerators: 1, workers: 4, steps: 60, compute_s: 0.0 };
-    let model = SimulatedStorage { slice_ns: 100_000_000, ..rate(1e8) };
-    let epochs = simulate(&plan(case), model);
-    assert_eq!(lengths_ms(&epochs), [500.0]);
-    let latency = &epochs[0].io.read_latency;
-    // Each of the four waits once for each of five slices.
-    let waits = latency.counts().iter().filter(|one| one.0 > 90_000_000).map(|one| one.1).sum();
-    assert_eq!((latency.count(), waits), (60, 20_u64));
-}
-
 /// Sixty samples of 10 ms, four workers, and two of them at a time: in the storage, at the cores, or in decoding threads.
 #[test]
 fn what_is_limited_is_shared_in_turn() {
