@@ -111,12 +111,15 @@ def steps_per_second(run):
 
 
 def apart(aspect):
-    """A distance as the comparison's own page has it."""
-    distance = aspect["distance"]
-    if distance is None:
+    """How far the figures of an aspect are apart: a factor, or points of a share."""
+    a, b = aspect["a"], aspect["b"]
+    if a is None or b is None:
         return "unknown"
-    told = f"{100 * distance:.1f} points" if aspect["unit"] == "share" else f"× {2**distance:.2f}"
-    return f"{told}, {aspect['likeness']}"
+    if aspect["aspect"] == "order":
+        return f"{50 * sum(abs(a[key] - b[key]) for key in a):.1f} points"
+    if aspect["aspect"] == "overlap":
+        return f"{100 * abs(a - b):.1f} points"
+    return f"× {max(a, b) / min(a, b):.2f}"
 
 
 def main():

@@ -7,7 +7,7 @@ pub mod trial;
 pub mod finding;
 pub mod estimate;
 pub mod compare;
-pub mod likeness;
+pub mod access_pattern;
 pub mod findings;
 pub mod recommendation;
 pub mod predict;

@@ -27,8 +27,8 @@ use std::path::PathBuf;
 Experiments are matched by what was run. Settings in which all of A differ from all of B are what is compared, and are printed. \
 Intervals are 95 % confidence intervals; each run is one value, however many epochs it has.
 
-If A or B is a log that `feedrate import` reads, access patterns are compared instead: sizes, order, files, concurrency and rates \
-are each alike, near, unlike or unknown. The exit code is then 0, however far apart they are.
+If A or B is a log that `feedrate import` reads, a table of both access patterns is printed instead: sizes, order, files, concurrency and \
+rates. The exit code is then 0, however far apart they are.
 
 Examples:
   feedrate compare results/nfs results/lustre

@@ -1,12 +1,12 @@
-//! `feedrate compare` where a side is a log of a real job: how alike the access patterns are.
+//! `feedrate compare` where a side is a log of a real job: a table of both access patterns.
 
 use crate::exit::{Exit, refuse};
 use crate::logs;
 use crate::{messages, text};
-use feedrate_analysis::likeness::{PatternComparison, compare_patterns};
+use feedrate_analysis::access_pattern::compare_patterns;
 use feedrate_measure::record::Record;
 use feedrate_report::output::Schema;
-use feedrate_report::words::likeness::{aspect, distance, figures, verdict};
+use feedrate_report::words::access_pattern::{aspect, figures};
 use feedrate_results::load_run;
 use serde_json::json;
 use std::path::Path;
@@ -15,17 +15,22 @@ use std::path::Path;
 pub(super) fn compare_logs(a: &Path, b: &Path, as_json: bool) -> anyhow::Result<Exit> {
     let (a_kind, a_record) = side(a)?;
     let (b_kind, b_record) = side(b)?;
-    let found = compare_patterns(&a_record, &b_record);
+    let aspects = compare_patterns(&a_record, &b_record);
     if as_json {
-        let mut object = serde_json::to_value(&found)?;
-        object["a"] = json!({"path": a, "kind": a_kind});
-        object["b"] = json!({"path": b, "kind": b_kind});
-        object["says"] = json!(verdict(&found));
-        messages::print_json(Schema::CompareLogs.object(object))?;
+        messages::print_json(Schema::CompareLogs.object(json!({
+            "aspects": aspects,
+            "a": {"path": a, "kind": a_kind},
+            "b": {"path": b, "kind": b_kind},
+        })))?;
     } else {
         let head = [("A", a, a_kind), ("B", b, b_kind)]
             .map(|(name, path, kind)| format!("{name}  {}, {kind}", path.display()));
-        messages::print_page(&format!("{}\n\n{}", head.join("\n"), page(&found)))?;
+        let rows = aspects.into_iter().map(|one| {
+            let [a, b] = [one.a, one.b].map(|side| figures(one.aspect, side));
+            [aspect(one.aspect).to_string(), a, b]
+        });
+        let table = text::table(["", "A", "B"], rows);
+        messages::print_page(&format!("{}\n\n{table}", head.join("\n")))?;
     }
     Ok(Exit::Fine)
 }
@@ -49,17 +54,4 @@ fn side(path: &Path) -> anyhow::Result<(&'static str, Record)> {
         );
     }
     Ok(("run", record))
-}
-
-fn page(found: &PatternComparison) -> String {
-    let rows = found.aspects.iter().map(|one| {
-        [
-            aspect(one.aspect).to_string(),
-            figures(one.aspect, one.a),
-            figures(one.aspect, one.b),
-            distance(one),
-            one.likeness.map_or("unknown", |likeness| likeness.name()).to_string(),
-        ]
-    });
-    format!("{}\n\n{}", text::table(["", "A", "B", "apart", ""], rows), verdict(found))
 }

@@ -166,14 +166,12 @@ keys! {
         notes: Vec<String>,
     }
     CompareLogs {
-        /// How alike each aspect of the access pattern is.
+        /// Each aspect of the access patterns, with the figures of both.
         aspects: Vec<Object>,
-        /// Figures of the first.
+        /// Path and kind of the first.
         a: Object,
-        /// Figures of the second.
+        /// Path and kind of the second.
         b: Object,
-        /// The result in one sentence.
-        says: String,
     }
     Describe {
         /// Family: `workloads`, `keys`, `metrics` and so on.

@@ -14,14 +14,12 @@ mod anova;
 mod residual;
 mod robust;
 mod size;
-mod distance;
 #[cfg(test)]
 mod worked_examples;
 #[cfg(test)]
 mod coverage;
 
 pub use anova::{Anova, Explained, Squares, anova};
-pub use distance::{WeightedValue, earth_movers};
 pub use equivalence::equivalence_p;
 pub use interval::{
     Difference, Interval, mean_half_width, mean_interval, paired_difference, percent_interval,

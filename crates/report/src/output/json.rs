@@ -54,7 +54,10 @@ names! {
 impl Schema {
     /// Raised when a key goes or changes its meaning.
     const fn version(self) -> u64 {
-        2
+        match self {
+            Schema::CompareLogs => 3,
+            _ => 2,
+        }
     }
 
     /// `run/2`: name and version.

@@ -6,7 +6,7 @@ pub(crate) mod inconclusive;
 mod over_time;
 pub mod finding;
 pub mod comparison;
-pub mod likeness;
+pub mod access_pattern;
 pub mod recommendation;
 pub mod schedule;
 pub mod advice;

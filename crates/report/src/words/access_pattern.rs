@@ -1,8 +1,6 @@
-//! Access patterns side by side, in words.
+//! Access patterns in words.
 
-use feedrate_analysis::likeness::{
-    AspectFigures, ComparedAspect, DistanceUnit, Likeness, PatternAspect, PatternComparison,
-};
+use feedrate_analysis::access_pattern::{AspectFigures, PatternAspect};
 use feedrate_spec::units;
 
 /// An aspect by the name people read.
@@ -35,38 +33,4 @@ pub fn figures(aspect: PatternAspect, of: Option<AspectFigures>) -> String {
             _ => format!("{number:.2}"),
         },
     }
-}
-
-/// A distance: points of a share, or a factor.
-pub fn distance(of: &ComparedAspect) -> String {
-    match (of.distance, of.unit) {
-        (None, _) => String::new(),
-        (Some(share), DistanceUnit::Share) => format!("{:.1} points", 100.0 * share),
-        (Some(octaves), DistanceUnit::Octaves) => format!("factor {:.2}", octaves.exp2()),
-    }
-}
-
-/// The answer in a sentence: aspects that are alike, and those that are not.
-pub fn verdict(of: &PatternComparison) -> String {
-    let named = |wanted: Option<Likeness>| {
-        let found = of.aspects.iter().filter(|one| one.likeness == wanted);
-        let names = found.map(|one| match one.aspect {
-            PatternAspect::Order => "order",
-            other => aspect(other),
-        });
-        names.collect::<Vec<_>>().join(", ")
-    };
-    let parts = [
-        ("alike in", Some(Likeness::Alike)),
-        ("near in", Some(Likeness::Near)),
-        ("unlike in", Some(Likeness::Unlike)),
-        ("unknown:", None),
-    ];
-    let parts = parts.map(|part| (part.0, named(part.1)));
-    let told: Vec<_> = parts
-        .iter()
-        .filter(|part| !part.1.is_empty())
-        .map(|part| format!("{} {}", part.0, part.1))
-        .collect();
-    told.join("; ")
 }
