@@ -40,21 +40,8 @@ pub(crate) struct OpenDataset {
     pub(crate) generated: Generated,
     /// Files that were opened or made.
     pub(crate) preparation: Preparation,
-    /// Index of the files' names, where they are not those of the plan.
-    pub(crate) names: Option<PathBuf>,
     /// Held on rank 0 for as long as the dataset is read: whoever would change it waits.
     pub(crate) lock: Option<DatasetLock>,
-}
-
-impl OpenDataset {
-    /// Its files, read by `engine`.
-    pub(crate) fn open_by(
-        &self,
-        plan: &Plan,
-        engine: &'static dyn engine::Engine,
-    ) -> Result<Box<dyn Storage>, StorageError> {
-        open(plan, &self.folder, self.names.as_deref(), Some(engine))
-    }
 }
 
 /// Files that a dataset consists of.
@@ -256,9 +243,9 @@ pub(crate) fn ready(
         generated = generate(&*storage)?;
     }
     let preparation = preparation(plan, &choice, ranks)?;
-    let Choice { folder, foreign, names, .. } = choice;
+    let Choice { folder, foreign, .. } = choice;
     let trusts_plan = !foreign;
-    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, names, lock }))
+    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, lock }))
 }
 
 /// Files that were probed, and those that the manifest says this machine made since its last drop of dentries and inodes.

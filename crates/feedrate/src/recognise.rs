@@ -2,7 +2,7 @@
 
 use crate::exit::{UsageError, refuse};
 use feedrate_measure::record::file::{RECORD_FILE, read_text_bounded};
-use feedrate_results::diagnosis::DIAGNOSIS_FILE;
+use feedrate_results::diagnosis::{DIAGNOSIS_FILE, Diagnosis};
 use feedrate_results::import::find;
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
@@ -47,6 +47,10 @@ fn of_folder(path: &Path) -> Option<(String, String)> {
         return Some(("the result folder of a run of DLIO".into(), hint));
     }
     if path.join(DIAGNOSIS_FILE).is_file() {
+        if Diagnosis::read(path).is_none() {
+            let found = "a diagnosis that is damaged, or of another version of feedrate";
+            return Some((found.into(), "make another: `feedrate diagnose`".into()));
+        }
         let hint = format!("`feedrate show {folder}` says what it measured");
         return Some(("the result of a diagnosis".into(), hint));
     }

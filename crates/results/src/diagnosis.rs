@@ -18,20 +18,14 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Rung {
-        /// Large plain reads, many at once.
-        Device = "device",
         /// Plain reads of the workload's size, as many at once as it makes.
         FileSystem = "file_system",
         /// Opening and closing, as many at once as the workload does.
         Opens = "opens",
-        /// A run whose reads cost nothing and are not decoded.
-        LoaderNull = "loader_null",
         /// Decoding and emulated preprocessing by as many workers and cores as there are, from a run of one worker.
         Decode = "decode",
         /// The client's work, in which decoding counts, from a run of one worker; only where the workload has a client.
         Client = "client",
-        /// A run out of the page cache.
-        LoaderWarm = "loader_warm",
         /// A run from the storage.
         Loader = "loader",
     }
@@ -59,10 +53,6 @@ pub enum NotMeasured {
     NoFiles,
     /// The files stay in memory.
     StaysInMemory,
-    /// The storage has no page cache.
-    NoPageCache,
-    /// The page cache does not keep so much.
-    NotKept,
     /// No operation, or step, ended in its time.
     TooSlow,
     /// Nothing was decoded that takes time.
@@ -84,9 +74,8 @@ pub struct Ceiling {
     pub bytes_per_second: Option<f64>,
     /// Opens, of [`Rung::Opens`]; samples of one core, of [`Rung::Decode`], and of [`Rung::Client`] where it is workers that hold it up.
     pub own_per_second: Option<f64>,
-    /// The same of each round, of which it is the mean.
-    #[serde(default)]
-    pub rounds_samples_per_second: Vec<f64>,
+    /// The same of each slice, of which it is the mean.
+    pub slices_samples_per_second: Vec<f64>,
     /// How long it was measured.
     pub measured_s: Option<f64>,
     /// Operations at once.
@@ -99,7 +88,7 @@ pub struct Ceiling {
     pub not_measured: Option<NotMeasured>,
 }
 
-/// The part that loses the most, as far as rounds tell it from noise.
+/// The part that loses the most, as far as slices tell it from noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LargestDrop {
     /// The part.
@@ -159,7 +148,7 @@ impl Ceiling {
             samples_per_second: None,
             bytes_per_second: None,
             own_per_second: None,
-            rounds_samples_per_second: Vec::new(),
+            slices_samples_per_second: Vec::new(),
             measured_s: None,
             in_flight: None,
             request_bytes: None,
@@ -168,41 +157,30 @@ impl Ceiling {
         }
     }
 
-    /// Student's interval of the mean over rounds; `None` of a single one.
+    /// Student's interval of the mean over slices; `None` of a single one.
     pub fn interval(&self) -> Option<Interval> {
-        mean_interval(&self.rounds_samples_per_second, CONFIDENCE)
+        mean_interval(&self.slices_samples_per_second, CONFIDENCE)
     }
 
     /// Whether it is slower than `other` beyond noise (Welch).
     fn is_below(&self, other: &Ceiling) -> bool {
-        let [own, faster] = [self, other].map(|of| &of.rounds_samples_per_second);
+        let [own, faster] = [self, other].map(|of| &of.slices_samples_per_second);
         let by = welch_difference(own, faster).and_then(|by| by.interval(CONFIDENCE));
         by.is_some_and(|by| 0.0 < by.low)
-    }
-}
-
-impl Rung {
-    /// Whether all that `part` does is done in this one too, which can be no faster. A run that time cuts short has read ahead of a slow client.
-    fn contains(self, part: Rung) -> bool {
-        match self {
-            Rung::Loader => !matches!(part, Rung::Loader | Rung::Client),
-            Rung::LoaderWarm => matches!(part, Rung::LoaderNull | Rung::Decode),
-            Rung::FileSystem => part == Rung::Device,
-            _ => false,
-        }
     }
 }
 
 /// Share of such intervals that hold the mean.
 const CONFIDENCE: f64 = 0.95;
 
-/// Ceilings that may be compared, of those that are known, and those that are none: what contains them was faster beyond noise, as out of a cache.
+/// Ceilings that may be compared, of those that are known, and those that may not: the loader, which does all that they do, was faster
+/// beyond noise, as out of a cache. It may well be faster than a slow client: a run that time cuts short has read ahead of it.
 pub fn comparable(ceilings: &[Ceiling]) -> (Vec<&Ceiling>, Vec<&Ceiling>) {
     let known: Vec<&Ceiling> =
         ceilings.iter().filter(|of| of.samples_per_second.is_some()).collect();
-    let is_passed = |of: &&Ceiling| {
-        known.iter().any(|whole| whole.name.contains(of.name) && of.is_below(whole))
-    };
+    let loader = known.iter().copied().find(|of| of.name == Rung::Loader);
+    let is_passed =
+        |of: &&Ceiling| of.name != Rung::Client && loader.is_some_and(|loader| of.is_below(loader));
     let (passed, compared) = known.iter().copied().partition(is_passed);
     (compared, passed)
 }
@@ -259,14 +237,14 @@ impl Diagnosis {
 mod tests {
     use super::*;
 
-    fn ceilings(rates: [Option<f64>; 8]) -> Vec<Ceiling> {
+    fn ceilings(rates: [Option<f64>; 5]) -> Vec<Ceiling> {
         let all = Rung::ALL.into_iter().zip(rates);
         let mut ceilings = Vec::new();
         for (name, samples_per_second) in all {
             let none = Ceiling::not_measured(name, NotMeasured::NoFiles);
-            let rounds = samples_per_second.map(|rate| [0.99, 1.0, 1.01].map(|of| of * rate));
-            let rounds_samples_per_second = rounds.into_iter().flatten().collect();
-            ceilings.push(Ceiling { samples_per_second, rounds_samples_per_second, ..none });
+            let slices = samples_per_second.map(|rate| [0.99, 1.0, 1.01].map(|of| of * rate));
+            let slices_samples_per_second = slices.into_iter().flatten().collect();
+            ceilings.push(Ceiling { samples_per_second, slices_samples_per_second, ..none });
         }
         ceilings
     }
@@ -274,7 +252,7 @@ mod tests {
     /// Name, from, to and percentage.
     #[track_caller]
     fn check(
-        rates: [Option<f64>; 8],
+        rates: [Option<f64>; 5],
         needed: Option<f64>,
         expected: Option<(Rung, f64, f64, f64)>,
     ) {
@@ -287,47 +265,37 @@ mod tests {
 
     #[test]
     fn the_largest_drop_is_the_step_that_costs_most_of_what_is_needed() {
-        let ladder = [900.0, 400.0, 5000.0, 1e6, 300.0, 295.0, 290.0, 150.0].map(Some);
-        check(ladder, Some(1000.0), Some((Rung::FileSystem, 900.0, 400.0, 50.0)));
-        check(ladder, Some(350.0), Some((Rung::Loader, 290.0, 150.0, 40.0)));
-        // The device alone is far too slow, whatever comes after.
-        check(ladder, Some(5000.0), Some((Rung::Device, 5000.0, 900.0, 82.0)));
+        let ladder = [900.0, 400.0, 300.0, 250.0, 150.0].map(Some);
+        check(ladder, Some(1000.0), Some((Rung::Opens, 900.0, 400.0, 50.0)));
+        check(ladder, Some(340.0), Some((Rung::Loader, 250.0, 150.0, 500.0 / 17.0)));
+        // The file system alone is far too slow, whatever comes after.
+        check(ladder, Some(5000.0), Some((Rung::FileSystem, 5000.0, 900.0, 82.0)));
         check(ladder, Some(150.0), None);
         // Without a need the first ceiling is all there is to lose.
-        check(ladder, None, Some((Rung::FileSystem, 900.0, 400.0, 500.0 / 9.0)));
-        let unknown = [None, Some(400.0), None, None, Some(300.0), Some(100.0), None, Some(90.0)];
+        check(ladder, None, Some((Rung::Opens, 900.0, 400.0, 500.0 / 9.0)));
+        let unknown = [None, Some(400.0), Some(300.0), Some(100.0), Some(90.0)];
         check(unknown, Some(500.0), Some((Rung::Client, 300.0, 100.0, 40.0)));
-        check([None; 8], Some(500.0), None);
-        check([None; 8], None, None);
+        check([None; 5], Some(500.0), None);
+        check([None; 5], None, None);
     }
 
-    /// A cache below the file system is no device.
+    /// The loader does what its parts do, so a part that was slower has measured something else.
     #[test]
-    fn what_was_passed_does_not_compete() {
-        let mut rates = [300.0, 2000.0, 5000.0, 1e6, 400.0, 295.0, 290.0, 250.0].map(Some);
-        check(rates, Some(1000.0), Some((Rung::Decode, 1000.0, 400.0, 60.0)));
+    fn a_part_that_the_loader_passed_is_not_compared() {
+        let mut rates = [300.0, 2000.0, 900.0, 800.0, 850.0].map(Some);
+        check(rates, Some(1000.0), Some((Rung::Decode, 1000.0, 900.0, 10.0)));
         let all = ceilings(rates);
         let (compared, passed) = comparable(&all);
-        assert!(compared.iter().all(|of| of.name != Rung::Device));
-        assert_eq!(passed.iter().map(|of| of.name).collect::<Vec<_>>(), [Rung::Device]);
+        assert!(compared.iter().all(|of| of.name != Rung::FileSystem));
+        assert_eq!(passed.iter().map(|of| of.name).collect::<Vec<_>>(), [Rung::FileSystem]);
         // Within noise it is a ceiling still.
-        rates[1] = Some(303.0);
-        check(rates, Some(1000.0), Some((Rung::Device, 1000.0, 300.0, 70.0)));
-    }
-
-    /// The page cache cannot be slower than the storage behind it: whoever measures so has measured noise.
-    #[test]
-    fn a_part_that_the_whole_passed_loses_nothing() {
-        let mut rates = [2000.0, 2000.0, 5000.0, 1e6, 900.0, 800.0, 700.0, 850.0].map(Some);
-        check(rates, Some(1000.0), Some((Rung::Decode, 1000.0, 900.0, 10.0)));
-        // The others are parts of it; what no whole passed is named.
-        rates[7] = Some(690.0);
-        check(rates, Some(800.0), Some((Rung::LoaderWarm, 800.0, 700.0, 12.5)));
+        rates[4] = Some(303.0);
+        check(rates, Some(1000.0), Some((Rung::FileSystem, 1000.0, 300.0, 70.0)));
     }
 
     #[test]
     fn noise_is_no_drop() {
-        let mut all = ceilings([2000.0, 2000.0, 5000.0, 1e6, 900.0, 890.0, 885.0, 880.0].map(Some));
+        let mut all = ceilings([2000.0, 2000.0, 900.0, 890.0, 880.0].map(Some));
         let drop = |all: &[Ceiling], needed| largest_drop(all, needed).map(|of| of.name);
         assert_eq!(
             drop(&all, Some(895.0)),
@@ -335,9 +303,9 @@ mod tests {
             "900 is not below it, and the others are not below 900"
         );
         assert_eq!(drop(&all, Some(1200.0)), Some(Rung::Decode));
-        // What was measured once is not told from anything.
+        // A single slice has no interval.
         for of in &mut all {
-            of.rounds_samples_per_second.truncate(1);
+            of.slices_samples_per_second.truncate(1);
         }
         assert_eq!(drop(&all, Some(1200.0)), None);
         assert_eq!(drop(&all, None), None);
@@ -352,7 +320,7 @@ mod tests {
             accelerators: 2,
             needed_samples_per_second: None,
             needed_bytes_per_second: None,
-            ceilings: ceilings([None; 8]),
+            ceilings: ceilings([None; 5]),
             largest_drop: None,
             bytes_per_sample: None,
             device_bytes_per_sample: None,

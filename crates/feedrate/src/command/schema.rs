@@ -187,7 +187,7 @@ keys! {
         needed_samples_per_second: Option<f64>,
         /// The same in bytes.
         needed_bytes_per_second: Option<f64>,
-        /// Each part alone, from the loader to the device: its rate.
+        /// Each part: its rate.
         ceilings: Vec<Object>,
         /// The part behind which the rate falls the most.
         largest_drop: Option<Object>,

@@ -35,7 +35,10 @@ pub fn figure(all: &[&Diagnosis]) -> Option<Figure> {
         all.iter().map(|of| format!("{}: {}.", of.workload, words::answer(of))).collect();
     (!panels.is_empty()).then(|| Figure {
         title: "Ceilings: each part where the others cost nothing".into(),
-        caption: format!("Marks are means of rounds, with 95 % intervals. {}", says.join(" ")),
+        caption: format!(
+            "Marks are means of the slices of one measurement, with 95 % intervals. {}",
+            says.join(" ")
+        ),
         columns: panels.len().min(2),
         panels,
     })

@@ -1,19 +1,17 @@
 //! Measures ceilings: runs of the workload with one part replaced, and plain reads and opens of its files. Nothing of it is kept as a run.
 
 mod alone;
-mod rounds;
+mod slices;
 
 use super::passes::{Passes, PerSample, run};
 use crate::catalog;
 use crate::dataset::{OpenDataset, needs_files};
 use crate::progress::Viewer;
-use feedrate_data::generate::Generated;
-use feedrate_data::storage::engine::{self, ENGINES, Engine};
+use feedrate_data::storage::engine::{self, Engine};
 use feedrate_data::storage::{self, ReadStorage, Storage};
 use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung};
 use feedrate_run::live::Signals;
 use feedrate_run::probe::{Operations, PlainFile, PlainReads, Probe};
-use feedrate_run::session::Preparation;
 use feedrate_run::system;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
@@ -23,9 +21,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Bytes of a large read, and how many at once.
-const LARGE_BYTES: u64 = 4 << 20;
-const LARGE_IN_FLIGHT: u32 = 16;
 /// Bytes that a worker reads of a file one after another, where samples are not shuffled.
 const STRETCH_BYTES: u64 = 16 << 20;
 /// The part of the dataset that is read has so many bytes, so many files and so many steps.
@@ -38,9 +33,9 @@ const OPEN_FILES_MAX: usize = 512;
 const LOOKED_AT_MAX: usize = 64;
 /// Share of the files that may still be there.
 const RESIDENT_SHARE_MAX: f64 = 0.05;
-/// Rounds in which each part is measured once.
-const ROUNDS: u32 = 5;
-/// A first step, and all rounds of a part with their preparation, may take this many times the time of a ceiling.
+/// Slices in which each part is measured.
+const SLICES: usize = 5;
+/// A first step, and all slices of a part with their preparation, may take this many times the time of a ceiling.
 const PATIENCE: u32 = 4;
 /// Time ends a run that need not be cold, not its epochs.
 const EPOCHS: u32 = 1000;
@@ -133,50 +128,35 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// One round of one part.
-    fn once(&self, name: Rung) -> anyhow::Result<Ceiling> {
+    /// One slice of one part.
+    fn slice(&self, name: Rung) -> anyhow::Result<Ceiling> {
         match name {
-            Rung::Device => self.device(),
             Rung::FileSystem => self.file_system(),
             Rung::Opens => self.opens(),
-            Rung::LoaderNull => self.loader_null(),
             Rung::Decode => self.decode(),
             Rung::Client => self.client(),
-            Rung::LoaderWarm => self.loader_warm(),
             Rung::Loader => {
-                let (plan, limit) = (&self.plan, self.round_limit());
-                let passes = self.passes(plan, self.dataset, Cache::Cold, limit)?;
-                Ok(self.of_passes(name, &passes))
+                let passes = self.passes(&self.plan, Cache::Cold, self.slice_limit())?;
+                Ok(self.loader_ceiling(&passes))
             }
         }
     }
 
-    fn round_limit(&self) -> Duration {
-        self.limit / ROUNDS
+    fn slice_limit(&self) -> Duration {
+        self.limit / SLICES as u32
     }
 
     pub(super) fn is_interrupted(&self) -> bool {
         self.signals.interrupted.load(Relaxed)
     }
 
-    fn device(&self) -> anyhow::Result<Ceiling> {
-        let in_flight = LARGE_IN_FLIGHT.max(self.workers());
-        let how = PlainReads {
-            request_bytes: LARGE_BYTES,
-            stretch_bytes: LARGE_BYTES,
-            shuffled: false,
-            again: false,
-        };
-        let direct = ENGINES.iter().find(|of| of.member().has(Ability::BypassesPageCache));
-        if let Some(storage) = direct.and_then(|engine| self.past_the_cache(*engine)) {
-            return self.reads(Rung::Device, storage, true, how, in_flight);
-        }
-        self.reads(Rung::Device, self.bytes_of_files()?, false, how, in_flight)
-    }
-
     fn file_system(&self) -> anyhow::Result<Ceiling> {
+        let name = Rung::FileSystem;
+        if self.files.is_empty() {
+            return Ok(Ceiling::not_measured(name, NotMeasured::NoFiles));
+        }
         let Some(PerSample { request_bytes, bytes, .. }) = self.per_sample else {
-            return Ok(self.untold(Rung::FileSystem));
+            return Ok(Ceiling::not_measured(name, NotMeasured::SizesNotKnown));
         };
         let shuffled = self.plan.loader.sample_shuffle != Shuffle::Off
             && self.plan.dataset.samples_per_file > 1;
@@ -186,22 +166,7 @@ impl<'a> Part<'a> {
         let is_direct = engine_of(&self.plan.storage)
             .is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
         let storage = self.bytes_of_files()?;
-        let how = PlainReads { request_bytes, stretch_bytes, shuffled, again: false };
-        self.reads(Rung::FileSystem, storage, is_direct, how, self.workers())
-    }
-
-    /// Plain reads of all files, again and again until time is over.
-    fn reads(
-        &self,
-        name: Rung,
-        storage: Arc<dyn Storage>,
-        is_direct: bool,
-        how: PlainReads,
-        in_flight: u32,
-    ) -> anyhow::Result<Ceiling> {
-        if self.files.is_empty() {
-            return Ok(Ceiling::not_measured(name, NotMeasured::NoFiles));
-        }
+        let in_flight = self.workers();
         let read_from = match (is_direct, self.is_emptied()?) {
             _ if !storage.member().has(Ability::PageCache) => ReadFrom::Storage,
             (true, true) => ReadFrom::Direct,
@@ -212,8 +177,8 @@ impl<'a> Part<'a> {
         };
         let files = &self.files[..self.files.len().min(OPEN_FILES_MAX)];
         let is_cold = read_from == ReadFrom::Cold;
-        let how = PlainReads { again: !is_cold, ..how };
-        let sum = self.until_over(self.round_limit(), |limit| {
+        let how = PlainReads { request_bytes, stretch_bytes, shuffled, again: !is_cold };
+        let sum = self.until_over(self.slice_limit(), |limit| {
             if is_cold {
                 self.evict()?;
             }
@@ -241,7 +206,7 @@ impl<'a> Part<'a> {
         let in_flight = self.workers();
         let storage = self.dataset.storage.clone();
         let mut is_cold = self.drops_metadata;
-        let sum = self.until_over(self.round_limit(), |limit| {
+        let sum = self.until_over(self.slice_limit(), |limit| {
             let again = !(is_cold && system::drop_metadata().is_ok());
             is_cold &= !again;
             Ok(self.probe(storage.clone(), &self.files, in_flight, limit).opens(again)?)
@@ -255,58 +220,11 @@ impl<'a> Part<'a> {
         Ok(Ceiling { own_per_second: Some(rate), read_from, ..own })
     }
 
-    /// No storage, and so nothing to decode.
-    fn loader_null(&self) -> anyhow::Result<Ceiling> {
-        let mut plan = self.plan.clone();
-        plan.dataset.format = "null".into();
-        plan.storage = StoragePlan { kind: "null".into(), ..StoragePlan::default() };
-        (plan.loader.preprocess, plan.loader.client) = (TimeSpec::None, None);
-        let storage = storage::open("null", &self.dataset.folder)?;
-        let dataset = OpenDataset { trusts_plan: true, ..self.beside(storage) };
-        let passes = self.passes(&plan, &dataset, Cache::AsIs, self.round_limit())?;
-        Ok(self.of_passes(Rung::LoaderNull, &passes))
-    }
-
-    /// Neither storage nor what is emulated of it.
-    fn loader_warm(&self) -> anyhow::Result<Ceiling> {
-        let name = Rung::LoaderWarm;
-        let bytes: u64 = self.files.iter().map(|file| file.bytes).sum();
-        let why = match system::memory_bytes() {
-            _ if self.files.is_empty() => Some(NotMeasured::NoFiles),
-            _ if !self.dataset.storage.member().has(Ability::PageCache) => {
-                Some(NotMeasured::NoPageCache)
-            }
-            Some(memory_bytes) if memory_bytes / 2 < bytes => Some(NotMeasured::NotKept),
-            _ => None,
-        };
-        if let Some(why) = why {
-            return Ok(Ceiling::not_measured(name, why));
-        }
-        let mut plan = self.plan.clone();
-        plan.storage = unhindered(&plan.storage);
-        let engine = engine_of(&plan.storage).unwrap_or(ENGINES[0]);
-        let cached =
-            if engine.member().has(Ability::BypassesPageCache) { ENGINES[0] } else { engine };
-        plan.storage.engine = Some(cached.member().name.into());
-        let dataset = self.beside(self.dataset.open_by(&plan, cached)?);
-        let passes = self.passes(&plan, &dataset, Cache::Warm, self.round_limit())?;
-        if passes.doubts.iter().any(|doubt| doubt == "not_warm") {
-            return Ok(Ceiling::not_measured(name, NotMeasured::NotKept));
-        }
-        Ok(self.of_passes(name, &passes))
-    }
-
     /// Runs of `plan`, one after another until time is over, each from a page cache as `cache` says.
-    fn passes(
-        &self,
-        plan: &Plan,
-        dataset: &OpenDataset,
-        cache: Cache,
-        limit: Duration,
-    ) -> anyhow::Result<Passes> {
+    fn passes(&self, plan: &Plan, cache: Cache, limit: Duration) -> anyhow::Result<Passes> {
         let (mut plan, is_cold) = (plan.clone(), cache == Cache::Cold);
-        // A run would drop dentries and inodes of the whole machine.
-        plan.train.cache = if is_cold { Cache::AsIs } else { cache };
+        // A cold run would drop dentries and inodes of the whole machine.
+        plan.train.cache = Cache::AsIs;
         plan.train.epochs = if is_cold { 1 } else { EPOCHS };
         let mut all = Passes::default();
         let patience = self.limit * PATIENCE;
@@ -314,8 +232,7 @@ impl<'a> Part<'a> {
             if is_cold {
                 self.evict()?;
             }
-            let (record, elapsed) = run(&plan, dataset, [limit, patience], self.signals)?;
-            plan.train.cache = Cache::AsIs;
+            let (record, elapsed) = run(&plan, self.dataset, [limit, patience], self.signals)?;
             Ok(Operations { ns: all.add(&record, elapsed), ..Operations::default() })
         })?;
         Ok(all)
@@ -350,11 +267,11 @@ impl<'a> Part<'a> {
         Probe { storage, plan, files, in_flight, limit, interrupted }
     }
 
-    fn of_passes(&self, name: Rung, passes: &Passes) -> Ceiling {
+    fn loader_ceiling(&self, passes: &Passes) -> Ceiling {
         let Some(rate) = per_second(passes.samples as f64, passes.ns) else {
-            return Ceiling::not_measured(name, NotMeasured::TooSlow);
+            return Ceiling::not_measured(Rung::Loader, NotMeasured::TooSlow);
         };
-        self.measured(name, Some(rate), passes.ns, self.workers())
+        self.measured(Rung::Loader, Some(rate), passes.ns, self.workers())
     }
 
     fn measured(
@@ -370,7 +287,7 @@ impl<'a> Part<'a> {
             samples_per_second,
             bytes_per_second: bytes,
             own_per_second: None,
-            rounds_samples_per_second: Vec::new(),
+            slices_samples_per_second: Vec::new(),
             measured_s: Some(ns as f64 / 1e9),
             in_flight: Some(in_flight),
             request_bytes: None,
@@ -379,29 +296,9 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// It rests on a run in which nothing ended, or in which nothing is read.
-    fn untold(&self, name: Rung) -> Ceiling {
-        let has_files = !self.files.is_empty();
-        let why = if has_files { NotMeasured::SizesNotKnown } else { NotMeasured::NoFiles };
-        Ceiling::not_measured(name, why)
-    }
-
     /// Reading threads of all accelerators.
     fn workers(&self) -> u32 {
         self.plan.readers().saturating_mul(self.plan.loader.workers.max(1))
-    }
-
-    /// The dataset's files on another storage.
-    fn beside(&self, storage: Box<dyn Storage>) -> OpenDataset {
-        OpenDataset {
-            folder: self.dataset.folder.clone(),
-            storage: Arc::from(storage),
-            trusts_plan: self.dataset.trusts_plan,
-            generated: Generated::default(),
-            preparation: Preparation::default(),
-            names: self.dataset.names.clone(),
-            lock: None,
-        }
     }
 
     /// A storage whose engine reads bytes, the plan's own where it does.
@@ -413,18 +310,6 @@ impl<'a> Part<'a> {
         }
         let StoragePlan { kind, .. } = &self.plan.storage;
         Ok(Arc::from(storage::open(kind, &self.dataset.folder)?))
-    }
-
-    /// The files past the page cache, where a first read works.
-    fn past_the_cache(&self, engine: &'static dyn Engine) -> Option<Arc<dyn Storage>> {
-        if !self.dataset.storage.member().has(Ability::Engines) {
-            return None;
-        }
-        let storage = self.dataset.open_by(&self.plan, engine).ok()?;
-        let file = storage.open(&self.files.first()?.path).ok()?;
-        let come = storage.read_at(&file, 0, &mut [0; 1]);
-        storage.close(file);
-        come.is_ok().then(|| Arc::from(storage))
     }
 
     /// Drop these files, and nothing else, from the page cache.
@@ -457,12 +342,6 @@ fn per_second(amount: f64, ns: u64) -> Option<f64> {
 
 fn engine_of(plan: &StoragePlan) -> Option<&'static dyn Engine> {
     plan.engine.as_deref().and_then(engine::find)
-}
-
-/// The same storage without what is emulated of it.
-fn unhindered(plan: &StoragePlan) -> StoragePlan {
-    let (kind, engine) = (plan.kind.clone(), plan.engine.clone());
-    StoragePlan { kind, engine, ..StoragePlan::default() }
 }
 
 /// Whether throttle or delays stand for the storage in reads.

@@ -34,8 +34,8 @@ use std::time::{Duration, Instant};
 /// `feedrate diagnose`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each part is measured while all others cost nothing, in five rounds: by runs of the workload with one part replaced, and by plain reads and \
-opens of its files. Only the first files of the dataset are read, and dropped from the page cache. Without a workload the files of the folder are \
+Each part is measured while all others cost nothing, once, in five slices that give its interval: by plain reads and opens of the \
+workload's files, by runs of one worker, and by a run of the whole loader. Only the first files of the dataset are read, and dropped from the page cache. Without a workload the files of the folder are \
 read as they are.
 
 Examples:

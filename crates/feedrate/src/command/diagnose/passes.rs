@@ -29,7 +29,6 @@ pub(super) struct Passes {
     pub(super) batches: u64,
     device_bytes: u64,
     has_whole: bool,
-    pub(super) doubts: Vec<String>,
 }
 
 /// Cost of a sample in operations.
@@ -70,7 +69,6 @@ impl Passes {
             let device_bytes = hosts.filter_map(|host| host.process_device_read_bytes);
             self.device_bytes += device_bytes.sum::<u64>();
         }
-        self.doubts.extend(record.doubts.iter().map(|doubt| doubt.name.clone()));
         ns
     }
 

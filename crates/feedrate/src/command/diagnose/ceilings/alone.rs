@@ -1,9 +1,9 @@
 //! Ceilings that rest on a run of one worker, which has a core to itself: decoding, and the client's work.
 
-use super::{Part, unhindered};
+use super::Part;
 use crate::command::diagnose::passes::Passes;
 use feedrate_results::diagnosis::{Ceiling, NotMeasured, Rung};
-use feedrate_spec::plan::{Cache, ClientPlan, ClientTimes, FileAccess};
+use feedrate_spec::plan::{Cache, ClientPlan, ClientTimes, FileAccess, StoragePlan};
 use feedrate_spec::workload::TimeSpec;
 
 impl Part<'_> {
@@ -19,7 +19,7 @@ impl Part<'_> {
         }
         plan.train.slow_accelerators.clear();
         plan.storage = unhindered(&plan.storage);
-        self.passes(&plan, self.dataset, Cache::AsIs, self.round_limit())
+        self.passes(&plan, Cache::AsIs, self.slice_limit())
     }
 
     pub(super) fn decode(&self) -> anyhow::Result<Ceiling> {
@@ -71,4 +71,10 @@ impl Part<'_> {
         let of_core = batch / times.worker_batch_s;
         Ok(Ceiling { own_per_second: is_of_workers.then_some(of_core), ..own })
     }
+}
+
+/// The same storage without what is emulated of it.
+fn unhindered(plan: &StoragePlan) -> StoragePlan {
+    let (kind, engine) = (plan.kind.clone(), plan.engine.clone());
+    StoragePlan { kind, engine, ..StoragePlan::default() }
 }
