@@ -105,6 +105,17 @@ def bzip2(path, x):
             np.lib.format.write_array(member, x)
 
 
-add("bzip2.npz", "npz", small, bzip2, "method `12`")
+add("bzip2.npz", "npz", small, bzip2, "member `x.npy` is compressed by method `12`")
+
+
+def bzip2_beside_labels(path, x):
+    np.savez(path, labels=np.arange(x.shape[-1]))
+    with zipfile.ZipFile(path, "a", compression=zipfile.ZIP_BZIP2) as archive:
+        with archive.open("images.npy", "w") as member:
+            np.lib.format.write_array(member, x)
+
+
+refused = "member `images.npy` is compressed by method `12`"
+add("bzip2_beside_labels.npz", "npz", small, bzip2_beside_labels, refused)
 
 json.dump(cases, open(os.path.join(folder, "cases.json"), "w"))

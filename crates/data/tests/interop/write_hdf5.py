@@ -192,6 +192,29 @@ for libver in VERSIONS:
     for name, (x, write, reason) in refusals.items():
         add(name, x, write, reason, libver=libver)
 
+    def images_and_labels(**options):
+        def write(file, x):
+            file["a_name"] = "text"
+            file.create_dataset("images", data=x, **options)
+            file["labels"] = np.arange(len(x))
+            file["words"] = np.array(["one", "two"], dtype=h5py.string_dtype())
+
+        return write
+
+    chunks = (1, 5, 2)
+    add("beside_labels", small, images_and_labels(chunks=chunks, compression="gzip"), libver=libver)
+    unread = {
+        "lzf": (small, images_and_labels(chunks=chunks, compression="lzf"), "filter `32000` (lzf)"),
+        "szip": (small, images_and_labels(chunks=chunks, compression="szip"), "filter `4` (szip)"),
+        "scale": (small.astype("i4"), images_and_labels(chunks=chunks, scaleoffset=0), "filter `6` (scaleoffset)"),
+        "big_endian": (small.astype(">f4"), images_and_labels(), "big-endian"),
+        "complex": (small.astype("c8"), images_and_labels(), "elements of class `compound`"),
+        "rank": (np.zeros([1] * 9 + [64]), images_and_labels(), "a dataset of `10` dimensions"),
+    }
+    for name, (x, write, reason) in unread.items():
+        reason = f"`images`, the largest dataset, cannot be read: {reason}"
+        add(f"{name}_beside_labels", x, write, reason, libver=libver)
+
     several_axes = records(chunks=(1, 2, 3), maxshape=(None, None, 23))
     refused = "version 2 B-tree" if libver in ("v110", "latest") else None
     add("growing_all", array("float32", (5, 31, 23)), several_axes, refused, libver=libver)

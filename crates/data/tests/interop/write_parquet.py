@@ -23,11 +23,11 @@ def case(name, samples, refused=None):
 
 
 def table(name, values, kind=pa.binary(), before=True, nullable=True, refused=None, **options):
-    """Columns that hold no bytes come before the one that does."""
+    """Columns that hold no bytes come before the one that does. Text is null, so that it is not larger."""
     columns = {"image": pa.array(values, kind)}
     fields = [pa.field("image", kind, nullable)]
     if before:
-        columns = {"id": pa.array(range(len(values))), "name": pa.array(map(str, range(len(values)))), **columns}
+        columns = {"id": pa.array(range(len(values))), "name": pa.nulls(len(values), pa.string()), **columns}
         fields = [pa.field("id", pa.int64()), pa.field("name", pa.string()), *fields]
     made = pa.table(columns, pa.schema(fields))
     pq.write_table(made, case(name, [] if refused else values, refused), **options)
@@ -84,7 +84,25 @@ nested = pa.array([{"bytes": v, "path": "x"} for v in values], pa.struct({"path"
 pq.write_table(pa.table({"image": nested}), case("inside_a_struct", values))
 
 for codec in ["ZSTD", "BROTLI", "LZ4"]:
-    table(codec.lower(), values, compression=codec, refused="not by SNAPPY or GZIP")
+    table(codec.lower(), values, compression=codec, refused=f"column `image` (BYTE_ARRAY): pages are compressed by `{codec}")
+
+
+def beside_ids(name, images, kind, refused=None, **options):
+    """A column of 16 bytes comes before the one that is larger."""
+    made = pa.table({"id": pa.array(noise(len(images), 16, 16), pa.binary(16)), "image": pa.array(images, kind)})
+    pq.write_table(made, case(name, [] if refused else images, refused), **options)
+
+
+beside_ids("beside_ids", values, pa.binary(), row_group_size=64)
+pixels = [list(value) for value in values]
+for name, images, kind, refused in [
+    ("list", pixels, pa.list_(pa.uint8()), "`image` (a list), the largest column, cannot be read"),
+    ("text", [value.hex() for value in values], pa.string(), "`image` (text), the largest column, cannot be read"),
+    ("list_of_bytes", [[value] for value in values], pa.list_(pa.binary()), "`image` (a list), the largest column"),
+]:
+    beside_ids(f"{name}_beside_ids", images, kind, refused, row_group_size=64)
+options = {"use_dictionary": False, "column_encoding": {"id": "PLAIN", "image": "DELTA_LENGTH_BYTE_ARRAY"}}
+beside_ids("encoded_beside_ids", values, pa.binary(), "values are encoded by `DELTA_LENGTH_BYTE_ARRAY`", **options)
 for encoding in ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]:
     options = {"use_dictionary": False, "column_encoding": {"image": encoding}}
     table(encoding.lower(), values, before=False, refused=f"values are encoded by `{encoding}`", **options)

@@ -105,6 +105,8 @@ for size, payloads in [("small", small), ("middle", middle), ("large", large)]:
     by_hand(f"size_first_{size}", payloads, lambda x: example(entry("size", int_feature(len(x))), entry("image", bytes_feature(x))))
     by_hand(f"size_last_{size}", payloads, lambda x: example(entry("image", bytes_feature(x)), entry("size", int_feature(len(x)))))
 
+by_library("label_first", middle, lambda x: {"a_label": (b"cat", "byte"), "jpeg": (x, "byte"), "z": (b"z", "byte")})
+by_hand("encoded", middle, lambda x: example(entry("a", bytes_feature(b"a" * 9000)), entry("image/encoded", bytes_feature(x)), entry("z", bytes_feature(b"z" * 9000))))
 by_library("empty", [b"", b"abc", b""], lambda x: {"image": (x, "byte"), "size": (len(x), "int")})
 by_hand("two_messages", middle, lambda x: example(entry("size", int_feature(1))) + example(entry("image", bytes_feature(x))))
 by_hand("among_others", middle, lambda x: example(entry("a", bytes_feature(b"a" * 3000)), entry("image", bytes_feature(x)), entry("b", bytes_feature(b"b"))))

@@ -63,6 +63,13 @@ for form in ["USTAR_FORMAT", "GNU_FORMAT", "PAX_FORMAT"]:
     by_library(f"images_{form}.tar", [{"jpg": x, "cls": b"3", "txt": b"a"} for x in images], images, encoder=False, format=form)
 texts = [b"one", b"two", b"three"]
 by_library("texts.tar", [{"txt": x, "zzz.json": b"{}"} for x in texts], texts, encoder=False)
+thumbnails = [{"a.png": b"small", "jpg": x, "z.id": b"17", "json": b"{}"} for x in images[3:5]]
+by_library("thumbnails.tar", thumbnails, images[3:5], encoder=False)
+long = [blob(size) for size in (400_000, 3_000_000, 70_000)]
+ids = [{"a.id": blob(16), "npy": np.frombuffer(x, np.uint8), "cls": 1} for x in long]
+by_library("ids.tar", ids, long)
+documents = [{"meta": b"m", "txt": x} for x in long]
+by_library("documents.tar", documents, long, encoder=False)
 many = [blob(int(size)) for size in random.integers(1, 3000, 400)]
 by_library("many.tar", [{"bin": x, "cls": b"1"} for x in many], many, encoder=False)
 
@@ -102,7 +109,7 @@ for form_name, form in forms.items():
     ]
     raw(f"odd_{form_name}.tar", pair, tar(odd, form))
     words = [("w.txt", b"only a label"), ("x.json", b"{}"), ("x.bin", pair[0]), ("y.cls", b"5"), ("y.txt", b"6")]
-    raw(f"labels_{form_name}.tar", [b"only a label", pair[0], b"5"], tar(words, form))
+    raw(f"labels_{form_name}.tar", [b"only a label", pair[0], b"6"], tar(words, form))
 for form_name in ["gnu", "pax"]:
     # Keys that differ behind the 100 bytes of the header's name, and one that fits beside them.
     long = [(f"{'long' * 80}{n}.bin", x) for n, x in enumerate(pair * 2)]

@@ -1,6 +1,6 @@
 //! The messages of a dataset: its dimensions, element type, layout and filters.
 
-use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::blocks::{FieldReader, FileBlocks, ParseStop, Parsed, bad};
 use super::header::{self, HeaderMessage};
 use super::metadata::datatype;
 use super::{DEFLATE, Element, RANK_MAX, product};
@@ -129,8 +129,39 @@ pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset
     Ok(dataset)
 }
 
-/// A dataset of no layout yet.
-fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
+/// Bytes of the dataset at `address`, which need not be readable: the largest number where its metadata does not say. `None` for
+/// objects that hold no array, such as groups and scalars.
+pub(super) fn array_bytes(blocks: &FileBlocks, address: u64) -> Parsed<Option<u64>> {
+    let (mut elements, mut element_bytes, mut has_layout) = (None, u64::MAX, false);
+    let walked = header::walk(blocks, address, &mut |message| {
+        let HeaderMessage { kind, is_shared, mut body } = message;
+        match kind {
+            0x01 if is_shared => elements = Some(u64::MAX),
+            0x01 => {
+                let (rank, _) = dataspace_head(&mut body)?;
+                for _ in 0..rank {
+                    elements = Some(elements.unwrap_or(1u64).saturating_mul(body.length()?));
+                }
+            }
+            0x03 if !is_shared => {
+                body.skip(4)?;
+                element_bytes = body.u32()?.into();
+            }
+            0x08 => has_layout = true,
+            _ => {}
+        }
+        Ok(())
+    });
+    match walked {
+        Ok(()) if !has_layout => Ok(None),
+        Ok(()) => Ok(elements.map(|elements| elements.saturating_mul(element_bytes))),
+        Err(ParseStop::Bad(_)) => Ok(Some(u64::MAX)),
+        Err(missing) => Err(missing),
+    }
+}
+
+/// Rank and flags of a dataspace.
+fn dataspace_head(body: &mut FieldReader) -> Parsed<(usize, u8)> {
     let offset = body.offset();
     let (version, rank, flags) = (body.u8()?, usize::from(body.u8()?), body.u8()?);
     match version {
@@ -138,6 +169,13 @@ fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
         2 => body.skip(1)?,
         _ => return bad(offset, format!("dataspace of version `{version}`, not 1 or 2")),
     }
+    Ok((rank, flags))
+}
+
+/// A dataset of no layout yet.
+fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
+    let offset = body.offset();
+    let (rank, flags) = dataspace_head(&mut body)?;
     let mut dims = [1; RANK_MAX];
     let Some(own) = dims.get_mut(..rank) else {
         return bad(offset, format!("a dataset of `{rank}` dimensions, more than {RANK_MAX}"));

@@ -7,8 +7,8 @@ use super::{Dims, FileShape, FormatError, group, in_words, superblock};
 
 /// That share a record, at most.
 const DATASETS_MAX: usize = 256;
-/// Looked at where there is no `records_0`, at most.
-const OTHERS_MAX: usize = 64;
+/// Objects that are compared where there is no `records_0`, at most.
+const OTHERS_MAX: usize = 256;
 /// Upper limit on the length of the names that an error lists.
 const NAMES_BYTES_MAX: usize = 200;
 
@@ -63,32 +63,51 @@ impl Contents {
             self.datasets.push(message::dataset(blocks, *address)?);
         }
         if self.datasets.is_empty() {
-            self.datasets.push(self.largest(blocks)?);
+            self.datasets.push(self.largest(blocks, root)?);
         }
         self.check(blocks.file_bytes)?;
         self.shape()
     }
 
-    /// The dataset of the most bytes, for files without `records_0`.
-    fn largest(&self, blocks: &FileBlocks) -> Parsed<RecordDataset> {
-        let mut largest: Option<RecordDataset> = None;
-        let mut reason = String::new();
-        for address in &self.others {
-            match message::dataset(blocks, *address) {
-                Ok(found) if found.rank == 0 => {}
-                Ok(found) if largest.is_some_and(|most| most.bytes() >= found.bytes()) => {}
-                Ok(found) => largest = Some(found),
-                Err(ParseStop::Bad(error)) => reason = format!(" ({error})"),
+    /// The dataset of the most bytes, for files without `records_0`. An error if that one cannot be read: a smaller one, such as
+    /// labels, must not stand in for it.
+    fn largest(&self, blocks: &FileBlocks, root: u64) -> Parsed<RecordDataset> {
+        if self.others.len() == OTHERS_MAX {
+            let message = format!(
+                "no dataset `records_0`, and {OTHERS_MAX} objects or more, of which the largest is not looked for"
+            );
+            return bad(0, message);
+        }
+        let mut largest = None;
+        let mut largest_bytes = 0;
+        for &address in &self.others {
+            let (bytes, found) = match message::dataset(blocks, address) {
+                Ok(found) if found.rank == 0 => continue,
+                Ok(found) => (found.bytes(), Ok(found)),
+                Err(ParseStop::Bad(error)) => match message::array_bytes(blocks, address)? {
+                    Some(bytes) => (bytes, Err(error)),
+                    None => continue,
+                },
                 Err(missing) => return Err(missing),
+            };
+            if largest.is_none() || largest_bytes < bytes {
+                largest = Some((address, found));
+                largest_bytes = bytes;
             }
         }
         match largest {
-            Some(largest) => Ok(largest),
+            Some((_, Ok(largest))) => Ok(largest),
+            Some((address, Err(error))) => {
+                let name = name_of(blocks, root, address)?;
+                let message =
+                    format!("`{name}`, the largest dataset, cannot be read: {}", error.message);
+                bad(error.offset, message)
+            }
             None if self.names.is_empty() => bad(0, "the root group is empty: no `records_0`"),
             None => bad(
                 0,
                 format!(
-                    "no dataset `records_0`, and no other to read in its place: there is {}{reason}",
+                    "no dataset `records_0`, and no other to read in its place: there is {}",
                     self.names
                 ),
             ),
@@ -147,4 +166,17 @@ impl Contents {
         }
         Ok(agreed)
     }
+}
+
+/// The name of the object at `address`.
+fn name_of(blocks: &FileBlocks, root: u64, address: u64) -> Parsed<String> {
+    let mut found = String::new();
+    group::links(blocks, root, &mut |name, other| {
+        if other == address {
+            let shown = &name[..name.len().min(NAMES_BYTES_MAX)];
+            found = String::from_utf8_lossy(shown).escape_debug().to_string();
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }

@@ -1,7 +1,7 @@
 //! Finds the member `x.npy`, or the largest array where others made the archive, in the directory at the end of a zip archive (PKWARE's APPNOTE 6.3, zip64 included).
 //! Memory is bounded whatever the archive claims.
 
-use super::{FormatError, cut_off, piece_len};
+use super::{DEFLATED, FormatError, STORED, cut_off, piece_len};
 use std::ops::Range;
 
 const NAME: &[u8] = b"x.npy";
@@ -212,28 +212,31 @@ fn inside(what: &str, start: u64, bytes: u64, end: u64) -> Result<Range<u64>, Fo
     }
 }
 
-/// The last entry called `x.npy`: the one that Python takes. Of a foreign archive without, the largest array.
+/// The last entry called `x.npy`: the one that Python takes. Of a foreign archive without, the largest array, whether it can be
+/// read or not: a smaller one, such as labels, must not stand in for it.
 fn find(directory: &[u8], start: u64, is_foreign: bool) -> Result<ArrayEntry, FormatError> {
-    let mut found = None;
-    let mut largest: Option<ArrayEntry> = None;
+    let mut named = None;
+    let mut largest: Option<(u64, usize, CentralHeader)> = None;
     for header in headers(directory) {
         let (offset, header) = header
             .map_err(|offset| FormatError::new(start + offset as u64, "broken zip directory"))?;
         if header.name == NAME {
-            let entry = header.entry(start);
-            let at = start + offset as u64;
-            found = Some(entry.map_err(|message| FormatError::new(at, message))?);
-        } else if is_foreign
-            && header.name.ends_with(b".npy")
-            && let Ok(entry) = header.entry(start)
-        {
-            let is_larger = largest.is_none_or(|largest| largest.bytes < entry.bytes);
-            largest = if is_larger { Some(entry) } else { largest };
+            named = Some((offset, header));
+        } else if is_foreign && header.name.ends_with(b".npy") {
+            let bytes = header.bytes().unwrap_or(u64::MAX);
+            if largest.as_ref().is_none_or(|(most, ..)| *most < bytes) {
+                largest = Some((bytes, offset, header));
+            }
         }
     }
-    found.or(largest).ok_or_else(|| {
+    let found = named.or(largest.map(|(_, offset, header)| (offset, header)));
+    let Some((offset, header)) = found else {
         let message = format!("no member `x.npy`: the archive holds {}", names(directory));
-        FormatError::new(start, message)
+        return Err(FormatError::new(start, message));
+    };
+    header.entry(start).map_err(|message| {
+        let message = format!("member `{}` {message}", shown_name(header.name));
+        FormatError::new(start + offset as u64, message)
     })
 }
 
@@ -244,17 +247,17 @@ fn headers(directory: &[u8]) -> impl Iterator<Item = Result<(usize, CentralHeade
         let here = at;
         let rest = directory.get(here..).filter(|rest| !rest.is_empty())?;
         let header = CentralHeader::read(rest);
-        at = header.as_ref().map_or(directory.len(), |header| here + header.bytes);
+        at = header.as_ref().map_or(directory.len(), |header| here + header.header_bytes);
         Some(header.map(|header| (here, header)).ok_or(here))
     })
 }
 
 /// The first few names, for an error.
 fn names(directory: &[u8]) -> String {
-    let shown = headers(directory).flatten().take(NAMES_SHOWN_MAX).map(|(_, header)| {
-        let name = String::from_utf8_lossy(&header.name[..header.name.len().min(64)]);
-        format!("`{}`", name.escape_debug())
-    });
+    let shown = headers(directory)
+        .flatten()
+        .take(NAMES_SHOWN_MAX)
+        .map(|(_, header)| format!("`{}`", shown_name(header.name)));
     let shown: Vec<String> = shown.collect();
     match headers(directory).count() - shown.len() {
         0 if shown.is_empty() => "nothing".to_string(),
@@ -263,11 +266,16 @@ fn names(directory: &[u8]) -> String {
     }
 }
 
+fn shown_name(name: &[u8]) -> String {
+    String::from_utf8_lossy(&name[..name.len().min(64)]).escape_debug().to_string()
+}
+
 struct CentralHeader<'d> {
     fixed: &'d [u8],
     name: &'d [u8],
     extra: &'d [u8],
-    bytes: usize,
+    /// Length of the header itself.
+    header_bytes: usize,
 }
 
 impl<'d> CentralHeader<'d> {
@@ -275,15 +283,22 @@ impl<'d> CentralHeader<'d> {
         let fixed = directory.get(..46).filter(|fixed| fixed.starts_with(b"PK\x01\x02"))?;
         let name_end = 46 + usize::from(u16_at(fixed, 28)?);
         let extra_end = name_end + usize::from(u16_at(fixed, 30)?);
-        let bytes = extra_end + usize::from(u16_at(fixed, 32)?);
+        let header_bytes = extra_end + usize::from(u16_at(fixed, 32)?);
         let name = directory.get(46..name_end)?;
         let extra = directory.get(name_end..extra_end)?;
-        (bytes <= directory.len()).then_some(CentralHeader { fixed, name, extra, bytes })
+        let is_whole = header_bytes <= directory.len();
+        is_whole.then_some(CentralHeader { fixed, name, extra, header_bytes })
     }
 
+    /// Length of the member when it is unpacked.
+    fn bytes(&self) -> Result<u64, String> {
+        self.value(24, &mut self.zip64_values())
+    }
+
+    /// The member of the header, or a reason that it cannot be read, to follow its name.
     fn entry(&self, directory_start: u64) -> Result<ArrayEntry, String> {
         if u16_at(self.fixed, 8).unwrap_or_default() & 1 == 1 {
-            return Err("member `x.npy` is encrypted, which is not supported".to_string());
+            return Err("is encrypted, which is not supported".to_string());
         }
         let mut wide = self.zip64_values();
         // The order in which zip64 lists those that are too big.
@@ -294,10 +309,13 @@ impl<'d> CentralHeader<'d> {
         let end = offset.checked_add(packed_bytes).and_then(|end| end.checked_add(30));
         if end.is_none_or(|end| end > limit) {
             return Err(format!(
-                "member `x.npy` of {packed_bytes} bytes at {offset} does not fit before the directory"
+                "of {packed_bytes} bytes at {offset} does not fit before the directory"
             ));
         }
         let method = u16_at(self.fixed, 10).unwrap_or_default();
+        if ![STORED, DEFLATED].contains(&method) {
+            return Err(format!("is compressed by method `{method}`, not deflate"));
+        }
         Ok(ArrayEntry { offset, packed_bytes, bytes, crc: self.word(16), method, limit })
     }
 
@@ -308,7 +326,7 @@ impl<'d> CentralHeader<'d> {
     /// A size or offset, which is the next of `wide` where it does not fit its field.
     fn value(&self, at: usize, wide: &mut impl Iterator<Item = u64>) -> Result<u64, String> {
         match self.word(at) {
-            u32::MAX => wide.next().ok_or("zip64 sizes are missing".to_string()),
+            u32::MAX => wide.next().ok_or("has no zip64 sizes".to_string()),
             small => Ok(u64::from(small)),
         }
     }

@@ -35,27 +35,23 @@ impl MemberStream {
     /// Start on a member.
     ///
     /// # Errors
-    /// It is packed in a way that cannot be read.
+    /// Its lengths contradict each other.
     pub(super) fn begin(&mut self, entry: ArrayEntry) -> Result<(), FormatError> {
         let ArrayEntry { offset, bytes, packed_bytes, method, .. } = entry;
-        let message = match method {
-            STORED if packed_bytes != bytes => {
-                format!("member `x.npy` is stored, yet {bytes} bytes take up {packed_bytes}")
-            }
-            STORED | DEFLATED => {
-                if method == DEFLATED {
-                    self.inflate.get_or_insert_with(Inflate::new).reset();
-                }
-                self.entry = entry;
-                self.header.begin(LOCAL_HEADER_BYTES);
-                self.to_skip = 0;
-                self.packed_left = packed_bytes;
-                self.crc.iter_mut().for_each(crc32fast::Hasher::reset);
-                return Ok(());
-            }
-            _ => format!("member `x.npy` is compressed by method `{method}`, not deflate"),
-        };
-        Err(FormatError::new(offset, message))
+        if method == STORED && packed_bytes != bytes {
+            let message =
+                format!("member `x.npy` is stored, yet {bytes} bytes take up {packed_bytes}");
+            return Err(FormatError::new(offset, message));
+        }
+        if method == DEFLATED {
+            self.inflate.get_or_insert_with(Inflate::new).reset();
+        }
+        self.entry = entry;
+        self.header.begin(LOCAL_HEADER_BYTES);
+        self.to_skip = 0;
+        self.packed_left = packed_bytes;
+        self.crc.iter_mut().for_each(crc32fast::Hasher::reset);
+        Ok(())
     }
 
     /// Bytes still to come; before the local header has come, a guess that is too long rather than too short.

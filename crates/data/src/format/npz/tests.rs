@@ -118,6 +118,16 @@ fn of_others_the_largest_array_is_read() {
 }
 
 #[test]
+fn a_largest_array_that_is_encrypted_is_not_passed_over_for_another() {
+    let members = [stored("volume.npy", &array(900)), stored("label.npy", &array(8))];
+    let mut file = archive(&members, b"");
+    let directory = file.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    file[directory + 8] |= 1;
+    let error = read_npz(file).unwrap_err();
+    assert!(error.contains("member `volume.npy` is encrypted"), "{error}");
+}
+
+#[test]
 fn what_cannot_be_read_says_why() {
     let bytes = array(100);
     let lied = |change: fn(&mut Member)| {
@@ -148,7 +158,7 @@ fn what_cannot_be_read_says_why() {
     at byte 0: no member `x.npy`: the archive holds nothing
     at byte 3192: no member `x.npy`: the archive holds `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt` and 4 more
     at byte 0: CRC-32 of `x.npy` is 36a7010f, the archive says 36a7010e
-    at byte 0: member `x.npy` is compressed by method `93`, not deflate
+    at byte 263: member `x.npy` is compressed by method `93`, not deflate
     at byte 0: member `x.npy` is stored, yet 229 bytes take up 228
     at byte 0: member `x.npy` holds 229 bytes, but its array is 228 long
     at byte 0: member `x.npy` holds 227 bytes, but its array is 228 long

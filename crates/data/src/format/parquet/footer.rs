@@ -2,6 +2,7 @@
 //! dimensions.
 
 use super::thrift::{self, Read, ThriftError};
+use super::unpack::Codec;
 use super::{
     BYTE_ARRAY, DIMS_KEY, Dims, ELEMENT_KEY, Element, FIXED_LEN_BYTE_ARRAY, FormatError, MAGIC,
     name_of,
@@ -12,6 +13,8 @@ use std::fmt::Write;
 /// Groups within groups of columns, at most.
 const DEPTH_MAX: usize = 16;
 const COLUMNS_SHOWN_MAX: usize = 8;
+/// Columns whose sizes are compared, at most: they are kept in memory.
+const COLUMNS_MAX: usize = 1 << 16;
 /// Physical types, in the order of `parquet.thrift`.
 const TYPES: &str = "BOOLEAN INT32 INT64 INT96 FLOAT DOUBLE BYTE_ARRAY FIXED_LEN_BYTE_ARRAY";
 /// A repetition type.
@@ -27,8 +30,10 @@ pub(super) struct Footer {
     pub(super) groups: Vec<RowGroup>,
     /// Dimensions and element of each sample, where feedrate wrote the file.
     pub(super) described: Option<(Dims, Element)>,
-    /// The first few columns that hold no samples, for an error.
+    /// Name and type of the samples' column, or where there is none of the first few that are not it; for errors.
     names: String,
+    /// Bytes of each column in the file; `None` for columns of one number a row, which are labels.
+    column_bytes: Vec<Option<u64>>,
 }
 
 /// The column that holds the samples.
@@ -60,14 +65,19 @@ impl RowGroup {
 }
 
 impl Footer {
-    /// Read a footer that lies at `start` of its file.
+    /// Read a footer that lies at `start` of its file. The samples are the largest column; in files of feedrate, which say what
+    /// samples are, the first that can be read.
     pub(super) fn read(&mut self, bytes: &[u8], start: u64) -> Result<(), FormatError> {
-        let mut parse = Parse { footer: std::mem::take(self), end: start, ..Parse::default() };
-        parse.footer.groups.clear();
-        parse.footer.names.clear();
-        let parsed = thrift::read(bytes, &mut |path, value| parse.take(path, value));
-        let parsed = parsed.and_then(|_| parse.finish());
-        *self = parse.footer;
+        let mut parsed = self.parse(bytes, start, None);
+        if parsed.is_ok()
+            && self.described.is_none()
+            && let Some(largest) = self.largest_column()
+            && largest != self.column.index
+        {
+            // Whose chunks are wanted is known at the end of the footer: it is read once more.
+            parsed = self.parse(bytes, start, Some(largest));
+        }
+        let parsed = parsed.and_then(|()| self.check_codecs());
         let message = match parsed {
             Ok(()) => return Ok(()),
             Err(ThriftError::Ends) => "broken parquet footer: it ends within a value".to_string(),
@@ -77,6 +87,38 @@ impl Footer {
             Err(ThriftError::Wrong(message)) => message,
         };
         Err(FormatError::new(start, message))
+    }
+
+    fn parse(
+        &mut self,
+        bytes: &[u8],
+        start: u64,
+        chosen: Option<usize>,
+    ) -> Result<(), ThriftError> {
+        let footer = std::mem::take(self);
+        let mut parse = Parse { footer, chosen, end: start, ..Parse::default() };
+        parse.footer.groups.clear();
+        parse.footer.names.clear();
+        parse.footer.column_bytes.clear();
+        let parsed = thrift::read(bytes, &mut |path, value| parse.take(path, value));
+        let parsed = parsed.and_then(|_| parse.finish());
+        *self = parse.footer;
+        parsed
+    }
+
+    fn check_codecs(&self) -> Result<(), ThriftError> {
+        let error = self.groups.iter().find_map(|group| Codec::from_code(group.codec).err());
+        let message = error.map(|error| format!("column {}: {error}", self.names));
+        message.map_or(Ok(()), |message| Err(ThriftError::Wrong(message)))
+    }
+
+    /// The first of the columns that have the most bytes in the file. Of equal ones that which was found to hold samples.
+    fn largest_column(&self) -> Option<usize> {
+        let most = self.column_bytes.iter().max()?;
+        if self.column_bytes.get(self.column.index) == Some(most) {
+            return Some(self.column.index);
+        }
+        self.column_bytes.iter().position(|bytes| bytes == most)
     }
 
     /// The group that holds a sample of the file.
@@ -96,6 +138,8 @@ impl Footer {
 #[derive(Default)]
 struct Parse<'b> {
     footer: Footer,
+    /// The column that must hold the samples; the first that can where there is none.
+    chosen: Option<usize>,
     /// End of the data in the file.
     end: u64,
     field: SchemaElement<'b>,
@@ -137,6 +181,9 @@ impl<'b> Parse<'b> {
             ([4, 1, 3, 11], Read::Int(start)) => chunk.dictionary_start = Some(start),
             ([4, 1], Read::End) => {
                 let chunk = std::mem::take(chunk);
+                if let Some(Some(sum)) = self.footer.column_bytes.get_mut(self.chunk_index) {
+                    *sum = sum.saturating_add(u64::try_from(chunk.bytes).unwrap_or_default());
+                }
                 if self.column.is_some_and(|column| column.index == self.chunk_index) {
                     self.wanted = chunk;
                 }
@@ -167,12 +214,21 @@ impl<'b> Parse<'b> {
             return Ok(());
         }
         if above.is_some() {
-            if self.column.is_none() {
+            let is_eligible = self.chosen.is_none_or(|chosen| chosen == self.columns);
+            if is_eligible && self.column.is_none() {
                 self.column = field.column(self.columns);
+                let is_found = self.column.is_some();
+                if is_found {
+                    self.footer.names.clear();
+                }
+                if is_found || self.chosen.is_some() || self.columns < COLUMNS_SHOWN_MAX {
+                    field.write_name(&mut self.footer.names);
+                }
             }
-            if self.column.is_none() && self.columns < COLUMNS_SHOWN_MAX {
-                field.write_name(&mut self.footer.names);
+            if self.columns == COLUMNS_MAX {
+                return Err(ThriftError::Wrong(format!("more than {COLUMNS_MAX} columns")));
             }
+            self.footer.column_bytes.push((!field.is_number()).then_some(0));
             self.columns += 1;
         }
         // It is whole, and so are those whose last it was.
@@ -214,6 +270,13 @@ impl<'b> Parse<'b> {
     fn finish(&mut self) -> Result<(), ThriftError> {
         let Parse { footer, dims, element, .. } = self;
         let Some(column) = self.column else {
+            if self.chosen.is_some() {
+                let message = format!(
+                    "{}, the largest column, cannot be read: it is no column of bytes",
+                    footer.names
+                );
+                return Err(ThriftError::Wrong(message));
+            }
             let names = if self.columns == 0 { "nothing" } else { &footer.names };
             let more = match self.columns.saturating_sub(COLUMNS_SHOWN_MAX) {
                 0 => String::new(),
@@ -316,6 +379,12 @@ impl SchemaElement<'_> {
         };
         let fits = !self.is_annotated && !self.is_repeated;
         fits.then_some(SampleColumn { index, value_bytes, level: self.level })
+    }
+
+    /// Whether each row has one number.
+    fn is_number(&self) -> bool {
+        let is_bytes = matches!(self.physical, Some(BYTE_ARRAY | FIXED_LEN_BYTE_ARRAY) | None);
+        !is_bytes && !self.is_repeated
     }
 
     fn write_name(&self, names: &mut String) {

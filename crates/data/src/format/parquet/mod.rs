@@ -3,7 +3,8 @@
 //! statistics; pages of about 1 MiB as pyarrow makes them, of one sample where samples are larger.
 //!
 //! Parquet knows no dimensions: they stand in the file's key-value metadata, as `feedrate.dims` and
-//! `feedrate.element`. Of a file without them a sample is the bytes of the first column that holds bytes.
+//! `feedrate.element`. Of a file without them a sample is the bytes of the largest column; one whose largest column does not
+//! hold bytes is refused.
 //!
 //! A row group is read as other readers do it, from its first byte on in large pieces, and only the column chunk that
 //! is wanted. What a piece holds beyond its sample is kept for the next ones, so that samples asked for in ascending

@@ -57,8 +57,9 @@ pub(super) enum ScanEnd {
 pub(super) struct Scanner {
     /// The name of the feature that is the sample.
     wanted: Vec<u8>,
-    /// The feature of bytes that is taken where there is none of that name: that of a picture, else the first.
+    /// The feature of bytes that is taken where there is none of that name: that of a picture, else the largest.
     other: Vec<u8>,
+    other_bytes: u64,
     /// Start of the message in the file.
     origin: u64,
     at: u64,
@@ -84,6 +85,7 @@ impl Scanner {
         Scanner {
             wanted: name.as_bytes().to_vec(),
             other: Vec::with_capacity(NAME_BYTES_MAX),
+            other_bytes: 0,
             origin: 0,
             at: 0,
             next: Expects::Tag,
@@ -293,9 +295,12 @@ impl Scanner {
             }
             self.taken = true;
             self.open(len);
-        } else if self.other.is_empty() || self.name == ENCODED {
+        } else if self.other != ENCODED
+            && (self.other.is_empty() || self.name == ENCODED || self.other_bytes < len)
+        {
             self.other.clear();
             self.other.extend_from_slice(&self.name);
+            self.other_bytes = len;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Finds samples in an archive: those of a plan where they must be, those of a foreign archive member after member.
 //!
-//! Members whose paths are equal up to the first dot of the name are one sample; its payload is the first that is
-//! not a label, or where all are, the first.
+//! Members whose paths are equal up to the first dot of the name are one sample. Its payload is called as the largest member of
+//! the archive's first sample is; where there is none of that name, it is the sample's own largest member.
 
 use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
 use super::block::{self, BLOCK_BYTES, Block, Header, MemberKind};
@@ -31,8 +31,11 @@ pub(super) struct Members {
     /// The sample whose members come, and how many have begun.
     key: Vec<u8>,
     begun: u64,
-    /// Its first member.
-    first: MemberSpan,
+    /// Its largest member so far.
+    largest: MemberSpan,
+    /// Name behind the key of the payloads of this archive: known once the first sample has passed.
+    payload_name: Vec<u8>,
+    payload_name_is_known: bool,
     /// The member that is the payload, or the last before.
     member: MemberSpan,
     payload: Option<PayloadPlace>,
@@ -83,6 +86,15 @@ impl MemberSpan {
     fn end(&self) -> u64 {
         self.start.saturating_add(padded(self.bytes))
     }
+
+    fn is_label(&self) -> bool {
+        LABELS.contains(&self.extension.as_bytes())
+    }
+
+    /// The larger of two members is the payload; of equal ones that which is no label.
+    fn rank(&self) -> (u64, bool) {
+        (self.bytes, !self.is_label())
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -118,7 +130,9 @@ impl Members {
             meta_bytes: None,
             key: Vec::with_capacity(256),
             begun: 0,
-            first: MemberSpan::default(),
+            largest: MemberSpan::default(),
+            payload_name: Vec::with_capacity(64),
+            payload_name_is_known: false,
             member: MemberSpan::default(),
             payload: None,
             planned_key: String::with_capacity(64),
@@ -236,20 +250,38 @@ impl Members {
         if let Some(shape) = &self.wanted.expected {
             self.check_planned(shape, path, key, span)?;
         }
-        if key != self.key {
-            if self.begun == self.wanted.sample.saturating_add(1) {
-                return self.open(self.first);
+        let is_first_member = key != self.key;
+        if is_first_member {
+            self.payload_name_is_known |= self.begun == 1;
+            if self.is_wanted() {
+                return self.open(self.largest);
             }
             self.key.clear();
             self.key.extend_from_slice(key);
             self.begun += 1;
-            self.first = span;
         }
-        if self.begun == self.wanted.sample.saturating_add(1) && !LABELS.contains(&word) {
+        if is_first_member || self.largest.rank() < span.rank() {
+            self.largest = span;
+            if self.begun == 1 && !self.payload_name_is_known {
+                self.payload_name.clear();
+                self.payload_name.extend_from_slice(name);
+            }
+        }
+        let is_payload = if self.wanted.expected.is_some() {
+            !span.is_label()
+        } else {
+            self.payload_name_is_known && name == self.payload_name
+        };
+        if is_payload && self.is_wanted() {
             return self.open(span);
         }
         self.go_to(span.end());
         Ok(())
+    }
+
+    /// Whether the sample whose members come is the one asked for.
+    fn is_wanted(&self) -> bool {
+        self.begun == self.wanted.sample.saturating_add(1)
     }
 
     fn check_planned(
@@ -341,8 +373,9 @@ impl Members {
 
     /// No more members: the payload is the first label, or there is none.
     fn archive_ended(&mut self, at: u64) -> Result<(), FormatError> {
-        if self.begun == self.wanted.sample.saturating_add(1) {
-            return self.open(self.first);
+        self.payload_name_is_known |= self.begun == 1;
+        if self.is_wanted() {
+            return self.open(self.largest);
         }
         Err(match &self.wanted.expected {
             Some(shape) => {
@@ -362,6 +395,7 @@ impl Finder for Members {
         let goes_on = begun == ReadOrder::Onward && self.phase == MemberPhase::Done;
         self.wanted = *wanted;
         self.payload = None;
+        self.payload_name_is_known &= begun != ReadOrder::Anew;
         match &wanted.expected {
             Some(shape) => {
                 write_key(&mut self.planned_key, wanted.file, wanted.sample);
@@ -390,7 +424,8 @@ impl Finder for Members {
             (MemberPhase::Done, _) => self.at,
             (_, Some(shape)) => self.planned_end(shape),
             (MemberPhase::Header, None) => {
-                let passes_by = self.begun < self.wanted.sample;
+                let is_unknown = self.begun == 1 && !self.payload_name_is_known;
+                let passes_by = self.begun < self.wanted.sample || is_unknown;
                 let is_long = self.member.bytes >= self.piece_bytes;
                 let header_end = self.at + self.head.missing() as u64;
                 if passes_by && is_long { header_end } else { u64::MAX }
