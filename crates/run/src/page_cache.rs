@@ -6,11 +6,13 @@ use crate::system;
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_data::walk::{self, Watch};
 use feedrate_measure::record::{EpochRecord, System};
+use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::Permutation;
 use feedrate_spec::plan::{Cache, PlanDoubt};
 use feedrate_spec::shape::FileShape;
 use feedrate_spec::units;
+use std::cell::Cell;
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -67,7 +69,7 @@ type DropMetadata = dyn Fn() -> io::Result<()> + Send + Sync;
 pub(crate) struct Residency {
     /// Scaled up from the files looked at; `None` where it cannot be known.
     pub(crate) bytes: Option<u64>,
-    /// Share of the files looked at.
+    /// Share of the files looked at, whether the kernel said something of them or not; 0 where there is no page cache.
     pub(crate) sampled_share: f64,
 }
 
@@ -166,8 +168,8 @@ impl PageCache {
         Ok(Before {
             opens: Some(std::mem::take(&mut self.known.opens)),
             residency,
-            // Where nothing can be in memory, no file was opened either.
-            opened_files: residency.bytes.map(|_| self.known.opened_files),
+            // Without a page cache, no file was opened either.
+            opened_files: (residency.sampled_share > 0.0).then_some(self.known.opened_files),
             metadata_dropped: dropped,
         })
     }
@@ -210,15 +212,20 @@ impl PageCache {
 
     /// That it cannot be known stops no run.
     fn look(&mut self) -> Residency {
-        let Ok(Some(bytes)) = self.sampled(|path| self.storage_of(path)?.resident_bytes(path))
-        else {
-            return Residency::default();
+        let looked_at = Cell::new(0);
+        let resident_bytes = |path: &str| {
+            looked_at.set(looked_at.get() + 1);
+            self.storage_of(path)?.resident_bytes(path)
         };
-        let looked_at = self.sample.len() as u64;
+        let bytes = self.sampled(resident_bytes).unwrap_or_default();
+        let has_cache = || bytes.is_some() || self.storage.member().has(Ability::PageCache);
+        if self.sample.is_empty() || !has_cache() {
+            return Residency::default();
+        }
         // Of a small dataset these few alone would be more than is doubted: they are told as opens, no more.
-        self.known.opens += looked_at;
-        let sampled_share = looked_at as f64 / self.layout.files_train() as f64;
-        Residency { bytes: Some(bytes), sampled_share }
+        self.known.opens += looked_at.get();
+        let sampled_share = looked_at.get() as f64 / self.layout.files_train() as f64;
+        Residency { bytes, sampled_share }
     }
 
     /// Bytes of all training files, scaled up from those of the sample.
@@ -253,7 +260,7 @@ impl PageCache {
     }
 }
 
-/// The machines of which more than `cold_bytes_max` of the dataset was in the page cache when an epoch began.
+/// The machines of which more than `cold_bytes_max` of the dataset is known to have been in the page cache when an epoch began.
 fn not_cold(epoch: &EpochRecord, machines: &[System], cold_bytes_max: u64) -> Vec<PlanDoubt> {
     let doubt = PlanDoubt {
         name: "not_cold".into(),
@@ -263,7 +270,7 @@ fn not_cold(epoch: &EpochRecord, machines: &[System], cold_bytes_max: u64) -> Ve
     outside(epoch, machines, 0..=cold_bytes_max, &doubt)
 }
 
-/// The machines of which less than nearly all `file_bytes` of the dataset were in the page cache when an epoch began.
+/// The machines of which less than nearly all `file_bytes` of the dataset are known to have been in the page cache when an epoch began.
 fn not_warm(epoch: &EpochRecord, machines: &[System], file_bytes: Option<u64>) -> Vec<PlanDoubt> {
     let enough = file_bytes.map_or(u64::MAX, |bytes| (bytes as f64 * WARM_SHARE_MIN) as u64);
     let all = file_bytes.map_or("unknown size".into(), units::bytes);
@@ -275,8 +282,8 @@ fn not_warm(epoch: &EpochRecord, machines: &[System], file_bytes: Option<u64>) -
     outside(epoch, machines, enough..=u64::MAX, &doubt)
 }
 
-/// `doubt` of each machine on which other bytes than `wanted` were in the page cache when an epoch began; its evidence is what they
-/// are bytes of.
+/// `doubt` of each machine on which other bytes than `wanted` are known to have been in the page cache when an epoch began; its
+/// evidence is what they are bytes of.
 fn outside(
     epoch: &EpochRecord,
     machines: &[System],
@@ -287,15 +294,11 @@ fn outside(
         if epoch.nodes.is_empty() { std::slice::from_ref(&epoch.host) } else { &epoch.nodes };
     let several = machines.len() > 1;
     let doubts = hosts.iter().zip(machines).filter_map(|(host, machine)| {
-        let bytes = host.resident_before_bytes;
-        if bytes.is_some_and(|bytes| wanted.contains(&bytes)) {
-            return None;
-        }
-        let part = bytes.map_or("an unknown part".into(), units::bytes);
-        let of = if several { format!(" of {}", machine.hostname) } else { String::new() };
-        let (whole, number) = (&doubt.evidence, epoch.number);
+        let bytes = host.resident_before_bytes.filter(|bytes| !wanted.contains(bytes))?;
+        let machine = if several { format!(" of {}", machine.hostname) } else { String::new() };
+        let (part, whole, number) = (units::bytes(bytes), &doubt.evidence, epoch.number);
         let evidence =
-            format!("{part} {whole} was in the page cache{of} when epoch {number} began");
+            format!("{part} {whole} was in the page cache{machine} when epoch {number} began");
         Some(PlanDoubt { evidence, ..doubt.clone() })
     });
     doubts.collect()
@@ -330,10 +333,10 @@ mod tests {
             let doubts = not_cold(&epoch(resident), machines, 10);
             doubts.into_iter().map(|doubt| doubt.evidence).collect()
         };
+        // Of `c` nothing is known: that is no evidence.
         let several = evidence(&[Some(10), Some(11), None]);
-        assert_eq!(several.len(), 2, "{several:?}");
+        assert_eq!(several.len(), 1, "{several:?}");
         assert!(several[0].contains("page cache of b when epoch 2"), "{several:?}");
-        assert!(several[1].contains("unknown part") && several[1].contains(" of c "));
         assert_eq!(evidence(&[Some(0)]), Vec::<String>::new());
         assert!(evidence(&[Some(11)])[0].contains("page cache when epoch 2"));
     }
@@ -350,7 +353,7 @@ mod tests {
             evidence(Some(949), Some(1000)),
             ["949 B of the dataset's 1 kB was in the page cache when epoch 2 began"]
         );
-        assert!(evidence(None, Some(1000))[0].starts_with("an unknown part of the dataset's"));
+        assert_eq!(evidence(None, Some(1000)), Vec::<String>::new());
         assert!(evidence(Some(5), None)[0].contains("of the dataset's unknown size"));
     }
 

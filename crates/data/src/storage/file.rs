@@ -206,7 +206,7 @@ impl Storage for FileSystem {
         let file = File::open(self.root.join(path));
         let file = file.map_err(|error| self.error("open", path, error))?;
         let metadata = file.metadata().map_err(|error| self.error("stat", path, error))?;
-        Ok(residency::resident_bytes(file.as_fd(), metadata.len()))
+        Ok(residency::resident_bytes(&file, &metadata))
     }
 }
 
@@ -257,19 +257,43 @@ impl Drop for PartFile {
 
 /// Counts the bytes of a file that are in the page cache.
 mod residency {
-    use rustix::fd::{AsRawFd, BorrowedFd};
+    use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+    use rustix::fs::{Access, AtFlags, accessat};
+    use rustix::io::Errno;
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    use std::fs::{File, Metadata};
+    use std::io::Error;
+    use std::os::unix::fs::MetadataExt;
 
     /// Mapped at once where `cachestat` is missing.
     const WINDOW_BYTES: u64 = 1 << 30;
 
-    /// By `cachestat` (Linux 6.5), else by `mincore`; `None` where neither works.
-    pub(super) fn resident_bytes(fd: BorrowedFd<'_>, len: u64) -> Option<u64> {
+    /// By `cachestat`, or by `mincore` where the kernel has no `cachestat` (before Linux 6.5). `None` where the kernel does not say: it
+    /// shows the page cache of a file only to those who own or may write it. `cachestat` refuses others, and `mincore` calls all pages
+    /// resident for them.
+    pub(super) fn resident_bytes(file: &File, metadata: &Metadata) -> Option<u64> {
+        let len = metadata.len();
         if len == 0 {
             return Some(0);
         }
-        let pages = cached_pages(fd).or_else(|| mapped_pages(fd, len))?;
+        let pages = match cached_pages(file.as_fd()) {
+            Ok(pages) => pages,
+            Err(Errno::NOSYS) if mincore_is_true(file, metadata) => {
+                mapped_pages(file.as_fd(), len)?
+            }
+            Err(_) => return None,
+        };
         Some(pages.saturating_mul(rustix::param::page_size() as u64).min(len))
+    }
+
+    /// As `can_do_mincore` of the kernel's mm/mincore.c.
+    fn mincore_is_true(file: &File, metadata: &Metadata) -> bool {
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let may_write =
+            || accessat(rustix::fs::CWD, link, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+        // SAFETY: it only returns a number.
+        let user = unsafe { libc::geteuid() };
+        metadata.uid() == user || may_write()
     }
 
     #[repr(C)]
@@ -285,14 +309,17 @@ mod residency {
     /// The number of the system call on every architecture.
     const CACHESTAT: libc::c_long = 451;
 
-    fn cached_pages(fd: BorrowedFd<'_>) -> Option<u64> {
+    fn cached_pages(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
         let whole_file = [0u64; 2];
         let mut stat = CacheStat::default();
         // SAFETY: both structures are as linux/mman.h has them, and live through the call.
         let status = unsafe {
             libc::syscall(CACHESTAT, fd.as_raw_fd(), whole_file.as_ptr(), &raw mut stat, 0)
         };
-        (status == 0).then_some(stat.cached)
+        if status == 0 {
+            return Ok(stat.cached);
+        }
+        Err(Errno::from_io_error(&Error::last_os_error()).unwrap_or(Errno::INVAL))
     }
 
     pub(super) fn mapped_pages(fd: BorrowedFd<'_>, len: u64) -> Option<u64> {
@@ -331,7 +358,8 @@ mod tests {
         let path = folder.path().join("f");
         std::fs::write(&path, vec![1u8; 1_000_000]).unwrap();
         let file = std::fs::File::open(&path).unwrap();
-        let by_cachestat = residency::resident_bytes(file.as_fd(), 1_000_000).unwrap();
+        let metadata = file.metadata().unwrap();
+        let by_cachestat = residency::resident_bytes(&file, &metadata).unwrap();
         let pages = residency::mapped_pages(file.as_fd(), 1_000_000).unwrap();
         assert_eq!(by_cachestat, (pages * rustix::param::page_size() as u64).min(1_000_000));
         assert_eq!(by_cachestat, 1_000_000);

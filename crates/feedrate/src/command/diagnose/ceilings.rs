@@ -324,12 +324,14 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    /// Whether they leave it.
+    /// Whether they are known to leave it.
     fn is_emptied(&self) -> anyhow::Result<bool> {
         self.evict()?;
         let (mut resident, mut bytes) = (0, 0);
         for file in self.files.iter().take(LOOKED_AT_MAX) {
-            let Some(own) = self.dataset.storage.resident_bytes(&file.path)? else { continue };
+            let Some(own) = self.dataset.storage.resident_bytes(&file.path)? else {
+                return Ok(false);
+            };
             (resident, bytes) = (resident + own, bytes + file.bytes);
         }
         Ok(resident as f64 <= RESIDENT_SHARE_MAX * bytes as f64)
