@@ -22,7 +22,7 @@ use feedrate_run::live::Signals;
 use feedrate_run::new_file::NewFile;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
-use feedrate_run::system::{self, Iostat, TimelineSampler};
+use feedrate_run::system::{self, DeviceReads, Iostat, TimelineSampler};
 use feedrate_run::trace::{TraceCounts, TraceFile, TraceOrigin};
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use std::path::{Path, PathBuf};
@@ -313,9 +313,18 @@ impl Execution<'_> {
     ) -> anyhow::Result<()> {
         let mount = self.record.system.data_mount.as_ref();
         let device = mount.map(|mount| mount.device.clone());
+        let device_reads = DeviceReads::from_file_system(mount.map(|mount| &*mount.file_system));
         let timeline = plan
             .timeline
-            .then(|| TimelineSampler::start(clock, device.as_deref(), work, system::nvml_gpus))
+            .then(|| {
+                TimelineSampler::start(
+                    clock,
+                    device.as_deref(),
+                    device_reads,
+                    work,
+                    system::nvml_gpus,
+                )
+            })
             .transpose()
             .context("cannot start the thread that samples the timeline")?;
         let iostat = self.iostat(plan)?;
@@ -327,6 +336,7 @@ impl Execution<'_> {
             ranks: self.ranks,
             clock,
             device: device.as_deref(),
+            device_reads,
             timeline: timeline.as_ref(),
             trace: trace.as_ref(),
             wall: &results::wall,

@@ -4,7 +4,7 @@ use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
 use crate::live::LivePhase;
 use crate::session::{RunOutcome, Session};
-use crate::system::{Sampler, TimelineSampler};
+use crate::system::{self, DeviceReads, Sampler, TimelineSampler};
 use feedrate_measure::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record,
 };
@@ -27,7 +27,7 @@ impl Session<'_> {
         plan: &CheckpointPlan,
         record: &mut Record,
     ) -> Result<(), RunError> {
-        let sampler = Sampler::start(self.device, self.clock);
+        let sampler = Sampler::start(self.device, self.device_reads, self.clock);
         let now_ns = self.clock.now_ns();
         let mut epoch = EpochRecord {
             number: EPOCH,
@@ -109,7 +109,9 @@ impl Session<'_> {
             evicted.map_err(|source| CheckpointError::Read { path, source })?;
         }
         self.ranks.comm.barrier()?;
-        let sampler = Sampler::start(None, self.clock);
+        let file_system = system::file_system_of(&checkpoint::folder(plan, EPOCH, number));
+        let device_reads = DeviceReads::from_file_system(file_system.as_deref());
+        let sampler = Sampler::start(None, device_reads, self.clock);
         let start_ns = self.clock.now_ns();
         let loaded = self.signals.live.during(LivePhase::Loads, || {
             checkpoint::load(plan, self.clock, EPOCH, number, self.ranks, self.signals)

@@ -11,7 +11,7 @@ use crate::layers::FirstReads;
 use crate::live::{LivePhase, Signals};
 use crate::page_cache::{Before, PageCache};
 use crate::ranks::Ranks;
-use crate::system::{Sampler, TimelineSampler};
+use crate::system::{DeviceReads, Sampler, TimelineSampler};
 use crate::trace::TraceFile;
 use feedrate_data::stage::{Copied, StageError};
 use feedrate_data::storage::Storage;
@@ -33,6 +33,8 @@ pub struct Session<'a> {
     pub clock: Clock,
     /// `major:minor` under what is tested.
     pub device: Option<&'a str>,
+    /// Whether the kernel counts the device's bytes.
+    pub device_reads: DeviceReads,
     /// Who samples what happens; `None` where nobody does.
     pub timeline: Option<&'a TimelineSampler>,
     /// Where what happens is written, event by event; `None` where it is not.
@@ -298,7 +300,7 @@ impl Session<'_> {
         look: impl FnOnce(&mut EpochRecord),
         record: &Record,
     ) -> (EpochRecord, Result<(), RunError>) {
-        let sampler = Sampler::start(self.device, self.clock);
+        let sampler = Sampler::start(self.device, self.device_reads, self.clock);
         let epoch = TimelineSampler::apart(self.timeline, || run(driver));
         let host = sampler.finish();
         let (start_ns, end_ns) = extent(&epoch.accelerators, driver.now_ns());

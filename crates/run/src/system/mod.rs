@@ -1,6 +1,7 @@
 //! The machine: its facts, and its activity during an epoch. Reads `/proc` and `/sys`; what is not there is unknown.
 
 mod mount;
+mod read_accounting;
 mod limits;
 mod network;
 mod cpu;
@@ -21,8 +22,10 @@ pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment, roo
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use iostat::Iostat;
-pub use mount::{mount_of, own_locks};
+pub use mount::{file_system_of, mount_of, own_locks};
+pub use proc::DeviceReads;
 pub use quiet::{BOUNDS, Bounds, MachineActivity, Quiet, activity, wait_until_quiet};
+pub use read_accounting::counts_device_reads;
 pub use sample::Sampler;
 pub use timeline::TimelineSampler;
 pub use waited_for::waited_for;

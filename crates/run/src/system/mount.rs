@@ -10,14 +10,8 @@ use std::process::Command;
 pub fn mount_of(path: &Path) -> Option<Mount> {
     let existing = existing(path)?;
     let device = fs::metadata(&existing).ok()?.dev();
-    let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mut mount = mountinfo
-        .lines()
-        .filter_map(parse)
-        .filter(|mount| existing.starts_with(&mount.point))
-        .max_by_key(|mount| mount.point.len())?;
-    mount.device = device;
+    let mut mount = mount_above(&existing)?;
+    mount.device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     let space = rustix::fs::statvfs(&existing).ok()?;
     mount.free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
     mount.total_bytes = Some(space.f_blocks.saturating_mul(space.f_frsize)).filter(|all| *all > 0);
@@ -25,6 +19,18 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
         mount.striping = striping("lfs", &existing);
     }
     Some(mount)
+}
+
+/// The type of the file system of `path`, or of the nearest folder above it that exists.
+pub fn file_system_of(path: &Path) -> Option<String> {
+    Some(mount_above(&existing(path)?)?.file_system)
+}
+
+/// The line of mountinfo for an absolute path without links.
+fn mount_above(path: &Path) -> Option<Mount> {
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mounts = mountinfo.lines().filter_map(parse);
+    mounts.filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.len())
 }
 
 /// Options by which a file system keeps locks to the machine that takes them (nfs(5), mount.lustre(8)).

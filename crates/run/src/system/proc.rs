@@ -1,5 +1,6 @@
 //! Counters of the kernel, which are looked at again and again: their files stay open. What is not there is unknown.
 
+use super::read_accounting::counts_device_reads;
 use feedrate_measure::record::timeline::Sample;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -51,9 +52,29 @@ impl Totals {
     }
 }
 
+/// Whether the process's `read_bytes` are the bytes that a device gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceReads {
+    /// The kernel counts reads of the file system.
+    Counted,
+    /// It does not: they are unknown.
+    Unknown,
+}
+
+impl DeviceReads {
+    /// By the type of the file system that is read; `None` where no folder is.
+    pub fn from_file_system(file_system: Option<&str>) -> Self {
+        match file_system {
+            Some(file_system) if !counts_device_reads(file_system) => DeviceReads::Unknown,
+            _ => DeviceReads::Counted,
+        }
+    }
+}
+
 /// Open files, and memory to read them into.
 pub(super) struct Proc {
     io: Option<File>,
+    device_reads: DeviceReads,
     stat: Option<File>,
     meminfo: Option<File>,
     disks: Option<File>,
@@ -64,9 +85,10 @@ pub(super) struct Proc {
 
 impl Proc {
     /// Watch the disk `device`, too, where one is given.
-    pub(super) fn open(device: Option<&str>) -> Self {
+    pub(super) fn open(device: Option<&str>, device_reads: DeviceReads) -> Self {
         Proc {
             io: File::open("/proc/self/io").ok(),
+            device_reads,
             stat: File::open("/proc/stat").ok(),
             meminfo: File::open("/proc/meminfo").ok(),
             disks: device.and_then(|_| File::open("/proc/diskstats").ok()),
@@ -80,7 +102,9 @@ impl Proc {
         let mut totals = Totals::default();
         totals.counts.process_cpu_ns = process_cpu_ns();
         let io = text(self.io.as_ref(), &mut self.buffer[..HEAD_BYTES]);
-        totals.counts.process_device_read_bytes = field(io, "read_bytes:");
+        if self.device_reads == DeviceReads::Counted {
+            totals.counts.process_device_read_bytes = field(io, "read_bytes:");
+        }
         totals.counts.written_bytes = field(io, "wchar:");
         let meminfo = text(self.meminfo.as_ref(), &mut self.buffer[..HEAD_BYTES]);
         totals.counts.cached_bytes = field(meminfo, "Cached:").map(|kib| kib * 1024);
@@ -170,8 +194,19 @@ mod tests {
     }
 
     #[test]
+    fn device_bytes_are_unknown_where_the_kernel_does_not_count_them() {
+        let read_bytes = |file_system| {
+            let mut proc = Proc::open(None, DeviceReads::from_file_system(file_system));
+            proc.totals().counts.process_device_read_bytes
+        };
+        assert!(read_bytes(None).is_some());
+        assert!(read_bytes(Some("ext4")).is_some());
+        assert_eq!(read_bytes(Some("fuse.bindfs")), None);
+    }
+
+    #[test]
     fn files_that_stay_open_show_what_is_new() {
-        let mut proc = Proc::open(None);
+        let mut proc = Proc::open(None, DeviceReads::Counted);
         let before = proc.totals();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), vec![1; 100_000]).unwrap();

@@ -1,7 +1,7 @@
 //! Whether others leave a device and the processors alone, looked at for a while before a run. Waits, and changes nothing.
 
 use super::mount::{block_device, mount_of};
-use super::proc::{Proc, Totals};
+use super::proc::{DeviceReads, Proc, Totals};
 use crate::clock::Clock;
 use feedrate_spec::plan::PlanDoubt;
 use feedrate_spec::units;
@@ -86,7 +86,7 @@ pub fn activity(
 ) -> MachineActivity {
     let disk = mount_of(folder).and_then(|mount| whole_disk(&mount.device));
     let (name, device) = disk.unzip();
-    let mut proc = Proc::open(device.as_deref());
+    let mut proc = Proc::open(device.as_deref(), DeviceReads::Counted);
     let (before, begun_ns) = (proc.totals(), clock.now_ns());
     clock.sleep_until(begun_ns + look.as_nanos() as u64, stop);
     let added = proc.totals().since(before);

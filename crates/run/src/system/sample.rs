@@ -2,7 +2,7 @@
 
 use super::busiest::ProcessTimes;
 use super::facts::meminfo;
-use super::proc::{Proc, Totals};
+use super::proc::{DeviceReads, Proc, Totals};
 use crate::clock::Clock;
 use feedrate_measure::record::HostEpoch;
 
@@ -21,8 +21,8 @@ pub struct Sampler {
 
 impl Sampler {
     /// Start counting. `device` is the `major:minor` under the dataset.
-    pub fn start(device: Option<&str>, clock: Clock) -> Self {
-        let mut proc = Proc::open(device);
+    pub fn start(device: Option<&str>, device_reads: DeviceReads, clock: Clock) -> Self {
+        let mut proc = Proc::open(device, device_reads);
         Sampler {
             others: ProcessTimes::now(),
             at_start: proc.totals(),

@@ -3,7 +3,7 @@
 //! Between blocks the session takes a sample itself wherever something begins or ends, so that no sample lies astride.
 
 use super::gpu::OpenGpus;
-use super::proc::{Proc, Totals};
+use super::proc::{DeviceReads, Proc, Totals};
 use crate::clock::Clock;
 use crate::comm::{CommError, RankNode};
 use crate::driver::WorkProgress;
@@ -49,10 +49,11 @@ impl TimelineSampler {
     pub fn start(
         clock: Clock,
         device: Option<&str>,
+        device_reads: DeviceReads,
         work: Vec<WorkProgress>,
         open_gpus: OpenGpus,
     ) -> std::io::Result<Self> {
-        let mut proc = Proc::open(device);
+        let mut proc = Proc::open(device, device_reads);
         let last_ns = clock.now_ns();
         let last = totals(&mut proc, &work);
         let timeline = Timeline {
@@ -267,7 +268,9 @@ mod tests {
     #[test]
     fn gpus_are_seen_from_when_they_are_known() {
         let open = || Ok(Box::new(Fake { looks: 0 }) as Box<dyn Gpus>);
-        let sampler = TimelineSampler::start(Clock::new(), None, Vec::new(), open).unwrap();
+        let sampler =
+            TimelineSampler::start(Clock::new(), None, DeviceReads::Counted, Vec::new(), open)
+                .unwrap();
         let looked = LOOKED.0.lock().unwrap();
         drop(LOOKED.1.wait_while(looked, |looks| *looks < 2).unwrap());
         sampler.mark();
@@ -284,7 +287,9 @@ mod tests {
 
     #[test]
     fn a_machine_without_gpus_says_so() {
-        let sampler = TimelineSampler::start(Clock::new(), None, Vec::new(), none).unwrap();
+        let sampler =
+            TimelineSampler::start(Clock::new(), None, DeviceReads::Counted, Vec::new(), none)
+                .unwrap();
         let mut copy: Option<Timeline> = None;
         let why = |copy: &Option<Timeline>| copy.as_ref()?.gpus_unknown_because.clone();
         while why(&copy).is_none_or(|why| why != "there is none") {
@@ -297,7 +302,8 @@ mod tests {
     #[test]
     fn samples_follow_one_another_and_see_what_the_process_does() {
         let clock = Clock::new();
-        let sampler = TimelineSampler::start(clock, None, Vec::new(), none).unwrap();
+        let sampler =
+            TimelineSampler::start(clock, None, DeviceReads::Counted, Vec::new(), none).unwrap();
         let folder = tempfile::tempdir().unwrap();
         sampler.mark();
         let begun_ns = clock.now_ns();

@@ -1,0 +1,57 @@
+//! File systems whose reads the kernel counts in `read_bytes` of `/proc/self/io`. No I/O here.
+//!
+//! The kernel adds to `read_bytes` where it calls `task_io_account_read`: in `submit_bio` (block/blk-core.c) for what the process itself
+//! asks a block device for, and in NFS (fs/nfs/read.c, direct.c). FUSE does not call it since Linux 5.8, and virtiofs is FUSE. 9p,
+//! Ceph, SMB and AFS count in netfs (fs/netfs), often in a kernel thread instead of the process. OpenZFS counts what `read` returns,
+//! also from its own cache. Lustre, GPFS, BeeGFS and others outside the kernel differ by version.
+
+/// File systems on block devices, whose reads `submit_bio` counts. Stacked and in-memory file systems are right, too: overlayfs and
+/// ecryptfs read through the file system below, and tmpfs has no device.
+const COUNTED: [&str; 33] = [
+    "bcachefs", "btrfs", "cramfs", "ecryptfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs",
+    "gfs2", "hfs", "hfsplus", "iso9660", "jfs", "minix", "msdos", "nfs", "nfs4", "nilfs2", "ntfs3",
+    "ocfs2", "overlay", "ramfs", "reiserfs", "rootfs", "squashfs", "tmpfs", "udf", "ufs", "vfat",
+    "xfs", "zonefs",
+];
+
+/// Whether `read_bytes` counts what a process reads from a file system of this type, as `/proc/self/mountinfo` calls it. Types that are
+/// not known count as "no": device bytes are then unknown instead of 0.
+pub fn counts_device_reads(file_system: &str) -> bool {
+    COUNTED.contains(&file_system)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_bytes_are_known_where_the_kernel_counts_reads() {
+        for (file_system, expected) in [
+            ("ext4", true),
+            ("xfs", true),
+            ("btrfs", true),
+            ("overlay", true),
+            ("tmpfs", true),
+            ("nfs", true),
+            ("nfs4", true),
+            ("fuse", false),
+            ("fuseblk", false),
+            ("fuse.bindfs", false),
+            ("fuse.sshfs", false),
+            ("fuse.glusterfs", false),
+            ("virtiofs", false),
+            ("9p", false),
+            ("ceph", false),
+            ("cifs", false),
+            ("smb3", false),
+            ("lustre", false),
+            ("gpfs", false),
+            ("beegfs", false),
+            ("zfs", false),
+            ("of_the_future", false),
+            ("", false),
+        ] {
+            assert_eq!(counts_device_reads(file_system), expected, "{file_system}");
+        }
+    }
+}
