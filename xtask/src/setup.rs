@@ -90,6 +90,7 @@ const PACKAGES: &[Needed] = &[
     Needed { packages: &["shellcheck"], check: Check::Runs(&["shellcheck", "--version"]) },
     Needed { packages: &["iproute2"], check: Check::Runs(&["ip", "-V"]) },
     Needed { packages: &["util-linux"], check: Check::Runs(&["unshare", "--version"]) },
+    Needed { packages: &["bindfs"], check: Check::Runs(&["bindfs", "--version"]) },
     Needed { packages: &["munge"], check: Check::Runs(&["munged", "--version"]) },
     Needed { packages: &["slurmctld"], check: Check::Runs(&["slurmctld", "-V"]) },
     Needed { packages: &["slurmd"], check: Check::Runs(&["slurmd", "-V"]) },

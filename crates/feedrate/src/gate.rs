@@ -77,7 +77,8 @@ impl GateArguments {
                 Some((Exit::Unmet, says))
             }
             Some(_) => answer.is_memory_served.then(|| {
-                let says = "memory served the bytes and says nothing of the storage";
+                let says =
+                    "memory served the bytes, or may have, which says nothing of the storage";
                 (Exit::Undecided, format!("{says}, {asks}"))
             }),
         }

@@ -43,7 +43,7 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum UnknownBecause {
-        /// Memory served the bytes.
+        /// Memory served the bytes, or may have.
         CacheFed = "cache-fed",
         /// The cores of the machine were busy, so that reading may have waited for them.
         CpuSaturated = "cpu-saturated",
@@ -67,7 +67,7 @@ pub struct Answer {
     pub unknown_because: Option<UnknownBecause>,
     /// The bound of the run.
     pub verdict: Bound,
-    /// Whether memory served more than half of the bytes: then it is memory that did not feed them, and slower storage would not either.
+    /// Whether memory served more than half of the bytes, or may have where device bytes are unknown: then it is memory that did not feed them, and slower storage would not either.
     pub is_memory_served: bool,
     /// The utilisation that decides.
     pub au_percent: Option<f64>,
@@ -322,6 +322,11 @@ mod tests {
             r.epochs[0].host.resident_before_bytes = Some(20_000_000);
         };
         check(cached, AnswerKind::Unknown, Some(UnknownBecause::CacheFed));
+        let resident = |r: &mut Record| {
+            r.plan.metric.au_target_percent = 50.0;
+            r.epochs[0].host.resident_before_bytes = Some(20_000_000);
+        };
+        check(resident, AnswerKind::Unknown, Some(UnknownBecause::CacheFed));
         check(
             |r| {
                 cached(r);

@@ -78,17 +78,41 @@ impl<'a> Derived<'a> {
     /// Share of the logical bytes that no device gave: the page cache did. `None` where that cannot be known, where nothing was
     /// read, and where reads are emulated.
     pub fn cached_share(&self) -> Option<f64> {
-        let has_cache = self.record.epochs.iter().any(|e| e.host.resident_before_bytes.is_some());
-        if self.reads_are_emulated() || !has_cache || self.io.read_bytes == 0 {
+        if !self.reads_through_cache() {
             return None;
         }
         let from_device = self.device_bytes?.min(self.io.read_bytes);
         Some(1.0 - from_device as f64 / self.io.read_bytes as f64)
     }
 
-    /// Whether more than half of the bytes came from memory, so that what the run says of the storage it says of memory.
+    /// Largest share of the logical bytes that the page cache can have given where device bytes are unknown: what of the dataset was
+    /// in it when epochs began, or all where that is unknown, too. `None` where [`Derived::cached_share`] is known, or would be
+    /// without meaning, and where reads pass the page cache.
+    pub fn cached_share_max(&self) -> Option<f64> {
+        let is_direct = self.record.plan.storage_of_steps().passes_page_cache;
+        if self.device_bytes.is_some() || is_direct || !self.reads_through_cache() {
+            return None;
+        }
+        let cached_max = Scope::all(self.record).map(|scope| {
+            let read_bytes = scope.epoch.accelerators.iter().map(|one| one.io.read_bytes).sum();
+            scope.epoch.host.resident_before_bytes.unwrap_or(u64::MAX).min(read_bytes)
+        });
+        Some(cached_max.sum::<u64>() as f64 / self.io.read_bytes as f64)
+    }
+
+    /// Whether something was read from a storage with a page cache, whose speed was not emulated.
+    fn reads_through_cache(&self) -> bool {
+        let mut hosts = self.record.epochs.iter().map(|epoch| &epoch.host);
+        let has_cache = hosts
+            .any(|host| host.resident_before_bytes.is_some() || host.resident_sampled_share > 0.0);
+        has_cache && self.io.read_bytes > 0 && !self.reads_are_emulated()
+    }
+
+    /// Whether more than half of the bytes came from memory, or can have come from it where device bytes are unknown, so that what the
+    /// run says of the storage it may say of memory.
     pub fn is_memory_served(&self) -> bool {
-        self.cached_share().is_some_and(|share| CACHED_SHARE_MAX < share)
+        let share = self.cached_share().or_else(|| self.cached_share_max());
+        share.is_some_and(|share| CACHED_SHARE_MAX < share)
     }
 
     /// Bytes in the page cache when an epoch began, at most.
@@ -141,6 +165,43 @@ mod tests {
         check(|r| r.epochs[0].host.resident_before_bytes = None, false, None);
         check(|r| r.epochs[0].accelerators[0].io.read_bytes = 0, false, None);
         check(|r| r.epochs.clear(), false, None);
+    }
+
+    /// Twenty reads of 20 MB in all, of which a device gave an unknown part.
+    fn check_unknown(change: impl Fn(&mut Record), cached_share_max: Option<f64>) {
+        let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
+        record.epochs[0].host.resident_before_bytes = Some(5_000_000);
+        change(&mut record);
+        let derived = Derived::new(&record);
+        assert_eq!((derived.cached_share(), derived.cached_share_max()), (None, cached_share_max));
+        let is_memory_served = cached_share_max.is_some_and(|share| share > 0.5);
+        assert_eq!(derived.is_memory_served(), is_memory_served);
+    }
+
+    #[test]
+    fn without_device_bytes_what_was_resident_may_have_come_from_the_cache() {
+        check_unknown(|_| {}, Some(0.25));
+        check_unknown(|r| r.epochs[0].host.resident_before_bytes = Some(0), Some(0.0));
+        check_unknown(|r| r.epochs[0].host.resident_before_bytes = Some(1 << 40), Some(1.0));
+        // Files were looked at, and the kernel did not say.
+        let unknown = |r: &mut Record| {
+            let host = &mut r.epochs[0].host;
+            (host.resident_before_bytes, host.resident_sampled_share) = (None, 1.0);
+        };
+        check_unknown(unknown, Some(1.0));
+        // No page cache, none that reads pass, and none that matters.
+        check_unknown(|r| r.epochs[0].host.resident_before_bytes = None, None);
+        check_unknown(|r| r.plan.storage.passes_page_cache = true, None);
+        check_unknown(|r| r.plan.storage.throttle_bytes_per_second = Some(4e6), None);
+    }
+
+    #[test]
+    fn device_bytes_tell_without_residency() {
+        let unknown = |r: &mut Record| {
+            let host = &mut r.epochs[0].host;
+            (host.resident_before_bytes, host.resident_sampled_share) = (None, 0.1);
+        };
+        check(unknown, false, Some(0.8));
     }
 
     #[test]

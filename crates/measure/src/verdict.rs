@@ -31,7 +31,7 @@ names! {
         InputBound = "input-bound",
         /// The accelerators waited for each other.
         BarrierBound = "barrier-bound",
-        /// Most bytes came from memory, so nothing is known about the storage.
+        /// Most bytes came from memory, or may have, so nothing is known about the storage.
         CacheFed = "cache-fed",
         /// The cores of this machine were busy: reading may have waited for them, so nothing is known about the storage.
         CpuSaturated = "cpu-saturated",
@@ -77,7 +77,7 @@ impl Bound {
                 "They waited longer for the slowest among them than for data{slowest}."
             }
             Bound::CacheFed => {
-                "{read_bytes} were read{from}: memory served the rest, and nothing is shown about the storage."
+                "{read_bytes} were read[, {device_bytes} of them from the device: memory served the rest, and|: how many of them came from the device is unknown, memory may have served them, and] nothing is shown about the storage."
             }
             Bound::CpuSaturated => {
                 "Most of the wait was opening and reading, but {saturated}: these may have waited for a core, and nothing is shown about the storage."
@@ -208,6 +208,7 @@ fn facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         .with("reading_s", waits.read_s)
         .with("opened_files", derived.io.opens)
         .with("read_bytes", derived.io.read_bytes)
+        .with_known("device_bytes", derived.device_bytes)
         .with("from", from)
         .with("slowest", slowest(derived.record).unwrap_or_default())
         .with("target_percent", derived.record.plan.metric.au_target_percent)
@@ -391,6 +392,10 @@ mod tests {
             r.epochs[0].host.resident_before_bytes = Some(16_000_000);
         };
         check(Bound::CacheFed, "20 MB were read, 4 MB of them from the device", cached);
+        check(Bound::CacheFed, "how many of them came from the device is unknown", |r| {
+            cached(r);
+            r.epochs[0].host.process_device_read_bytes = None;
+        });
         check(Bound::CacheFed, "", |r| {
             cached(r);
             r.plan.metric.au_target_percent = 10.0;

@@ -31,6 +31,8 @@ mod whatif;
 mod trials;
 /// What happens to datasets.
 mod data;
+/// Whether storage or memory served a run.
+mod page_cache;
 /// What others have where feedrate writes.
 mod owned;
 /// Formats, loaders and engines with each other.

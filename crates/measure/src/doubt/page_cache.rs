@@ -14,16 +14,17 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         name: NAME,
         severity: Severity::Warning,
         meaning: "Part of the dataset was read from the page cache, not from the storage: rates can exceed what the storage can do.",
-        evidence: "{read_bytes} were read and {device_bytes} came from the device ({from_memory_percent:.0} % from memory); about {resident_bytes} of its files were in the page cache when an epoch began",
+        evidence: "{read_bytes} were read[ and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)|, and how much of it came from the device is unknown]; [about {resident_bytes} of its files were in the page cache when an epoch began|how much of its files was in the page cache is unknown]",
         advice: "use `--cold`, or a dataset of at least five times the memory",
     },
     check: Some(|derived| {
-        let share = derived.cached_share().filter(|&share| CACHED_SHARE_MAX < share)?;
+        let share = derived.cached_share();
+        share.or(derived.cached_share_max()).filter(|&share| CACHED_SHARE_MAX < share)?;
         let facts = Facts::new()
             .with("read_bytes", derived.io.read_bytes)
-            .with("device_bytes", derived.device_bytes?)
-            .with("from_memory_percent", share * 100.0)
-            .with("resident_bytes", derived.resident_bytes().unwrap_or(0))
+            .with_known("device_bytes", derived.device_bytes)
+            .with_known("from_memory_percent", share.map(|share| share * 100.0))
+            .with_known("resident_bytes", derived.resident_bytes())
             .with("dataset_bytes", derived.dataset_bytes);
         Some(facts)
     }),
@@ -44,12 +45,30 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             super::tests::nothing_from_device(r);
             r.plan.storage.throttle_bytes_per_second = Some(1e13);
         }),
-        super::tests::silent(|r| {
-            r.epochs.iter_mut().for_each(|e| e.host.process_device_read_bytes = None);
+        super::tests::silent(device_bytes_unknown),
+        super::tests::fires(
+            "240 MB were read, and how much of it came from the device is unknown; about 80 MB of its files",
+            |r| {
+                device_bytes_unknown(r);
+                r.epochs[2].host.resident_before_bytes = Some(80_000_000);
+            },
+        ),
+        super::tests::fires(
+            "is unknown; how much of its files was in the page cache is unknown",
+            |r| {
+                device_bytes_unknown(r);
+                residency_unknown(r);
+            },
+        ),
+        super::tests::fires("100 % from memory); how much of its files", |r| {
+            super::tests::nothing_from_device(r);
+            residency_unknown(r);
         }),
+        super::tests::silent(residency_unknown),
         super::tests::silent(|r| {
             super::tests::nothing_from_device(r);
-            r.epochs.iter_mut().for_each(|e| e.host.resident_before_bytes = None);
+            residency_unknown(r);
+            r.epochs.iter_mut().for_each(|e| e.host.resident_sampled_share = 0.0);
         }),
     ],
 };
@@ -58,4 +77,15 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
 fn from_device(record: &mut crate::record::Record, bytes: u64) {
     record.epochs[1].host.process_device_read_bytes = Some(bytes);
     record.epochs[1].host.device_read_bytes = Some(bytes);
+}
+
+#[cfg(test)]
+fn device_bytes_unknown(record: &mut crate::record::Record) {
+    record.epochs.iter_mut().for_each(|epoch| epoch.host.process_device_read_bytes = None);
+}
+
+/// Files were looked at, and the kernel did not say.
+#[cfg(test)]
+fn residency_unknown(record: &mut crate::record::Record) {
+    record.epochs.iter_mut().for_each(|epoch| epoch.host.resident_before_bytes = None);
 }

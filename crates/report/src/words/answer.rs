@@ -2,7 +2,7 @@
 
 use crate::number::by_count;
 use feedrate_measure::answer::{Answer, AnswerKind, UnknownBecause};
-use feedrate_measure::doubt::{CPU_SATURATED, Doubt, Severity};
+use feedrate_measure::doubt::{CPU_SATURATED, Doubt, PAGE_CACHE, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::verdict::{Bound, Verdict};
 use feedrate_measure::waits::{WaitCause, WaitPart};
@@ -149,9 +149,12 @@ fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
             let samples = answer.samples_per_second.map(|rate| units::per_second(rate, "samples"));
             let bytes = answer.delivered_bytes_per_second.map(units::bytes_per_second_rounded);
             let rates: Vec<String> = bytes.into_iter().chain(samples).collect();
+            let is_possible = device_bytes_are_unknown(doubts);
             let from = match answer.verdict {
+                Bound::CacheFed if is_possible => " possibly from memory, cache-fed",
                 Bound::CacheFed => " from memory, cache-fed",
                 Bound::CpuSaturated => " on busy cores, cpu-saturated",
+                _ if answer.is_memory_served && is_possible => " possibly from memory",
                 _ if answer.is_memory_served => " from memory",
                 _ => "",
             };
@@ -159,6 +162,12 @@ fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
         }
         AnswerKind::Checkpoints => verdict.evidence.clone(),
     }
+}
+
+/// Whether a part of the bytes may have come from the page cache, and the kernel does not say which.
+fn device_bytes_are_unknown(doubts: &[Doubt]) -> bool {
+    let page_cache = doubts.iter().find(|doubt| doubt.name == PAGE_CACHE);
+    page_cache.is_some_and(|doubt| doubt.facts.get("device_bytes").is_none())
 }
 
 /// `54 % AU of the 90 % asked`, with as many digits as tell the two apart.
@@ -194,10 +203,15 @@ fn windowed(answer: &Answer) -> String {
 
 fn unknown(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
     let named = |name: &str| doubts.iter().find(|doubt| doubt.name == name);
-    let because = answer.unknown_because.map_or("", UnknownBecause::name);
+    let because = match answer.unknown_because {
+        Some(UnknownBecause::CacheFed) if device_bytes_are_unknown(doubts) => "possibly cache-fed",
+        because => because.map_or("", UnknownBecause::name),
+    };
     let facts = match answer.unknown_because {
-        Some(UnknownBecause::CacheFed) => named("page_cache").map(|doubt| {
-            doubt.facts.render("[{read_bytes} were read, {device_bytes} of them from the device]")
+        Some(UnknownBecause::CacheFed) => named(PAGE_CACHE).map(|doubt| {
+            doubt.facts.render(
+                "[{read_bytes} were read, {device_bytes} of them from the device|{read_bytes} were read, and how many of them came from the device is unknown]",
+            )
         }),
         Some(UnknownBecause::CpuSaturated) => named(CPU_SATURATED).map(|doubt| {
             doubt.facts.render(
@@ -350,6 +364,9 @@ mod tests {
         cached.epochs[0].host.process_device_read_bytes = Some(0);
         cached.epochs[0].host.resident_before_bytes = Some(80_000_000);
         let why = "UNKNOWN: cache-fed, 80 MB were read, 0 B of them from the device";
+        check(&cached, &[why, measured]);
+        cached.epochs[0].host.process_device_read_bytes = None;
+        let why = "UNKNOWN: possibly cache-fed, 80 MB were read, and how many of them came from the device is unknown";
         check(&cached, &[why, measured]);
         let mut busy = starved(1);
         busy.epochs[0].host.cpu_busy_share = Some(0.97);

@@ -147,7 +147,7 @@ impl<'a> Hunt<'a> {
             lines.extend(page_cache.map(|doubt| doubt.advice.clone()));
             let memory = match summary.answer.kind {
                 AnswerKind::Unknown => "",
-                _ => "memory served it; ",
+                _ => "memory served it, or may have; ",
             };
             self.runs.entry(number).or_default().push(summary);
             let lines = lines.join("; ");
