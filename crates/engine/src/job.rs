@@ -10,7 +10,7 @@ use feedrate_data::storage::{self, ReadStorage, Storage, StorageError, engine};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::{Order, SampleId, Share};
-use feedrate_spec::plan::shards::ShardSplit;
+use feedrate_spec::plan::shards::FileSplit;
 use feedrate_spec::plan::{Plan, StoragePlan};
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
@@ -188,7 +188,7 @@ impl ReadJob {
             let (steps, batches) = (train.steps_per_epoch, train.steps());
             let (batch_size, in_flight) = (loader.batch_size, loader.batches_in_flight);
             Queue::new(self.workers(), batch_size, steps, batches, in_flight, held)
-                .split_by(ShardSplit::new(&self.plan, accelerator))
+                .split_by(FileSplit::new(&self.plan, accelerator))
         }));
         queues
     }
@@ -261,7 +261,7 @@ impl Shard {
     pub fn sample(&self, reading: &Reading, sample: u64) -> SampleId {
         let task = &reading.task;
         let position = match task.position {
-            Some(first) => first + (sample - task.samples.start),
+            Some(first) => self.share.read_position(first + (sample - task.samples.start)),
             None => self.share.position(reading.step, sample),
         };
         let id = self.order.at(position);

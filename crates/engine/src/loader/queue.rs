@@ -2,7 +2,7 @@
 //!
 //! Counters only grow, and are atomics, so that a claim or a delivery takes no lock. Batches are counted over the run.
 
-use feedrate_spec::plan::shards::ShardSplit;
+use feedrate_spec::plan::shards::FileSplit;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
@@ -34,7 +34,7 @@ pub struct Queue {
     awaited: SlotTimes,
     slots: Box<[Slot]>,
     /// Whole files of each worker, where it reads such.
-    pub(super) split: Option<ShardSplit>,
+    pub(super) split: Option<FileSplit>,
 }
 
 /// One batch in flight.
@@ -125,7 +125,7 @@ impl Queue {
 
     /// As it is, but with whole files for each worker where there is a split.
     #[must_use]
-    pub fn split_by(self, split: Option<ShardSplit>) -> Self {
+    pub fn split_by(self, split: Option<FileSplit>) -> Self {
         Queue { split, ..self }
     }
 

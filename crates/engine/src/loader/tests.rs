@@ -2,7 +2,7 @@
 
 use super::{Finished, LOADERS, Queue, ReadTimes, Wakes, WorkerState};
 use feedrate_measure::example;
-use feedrate_spec::plan::shards::ShardSplit;
+use feedrate_spec::plan::shards::FileSplit;
 use feedrate_spec::plan::{LoaderPlan, WorkerSplit};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -72,6 +72,7 @@ proptest! {
         files in 1u64..12,
         samples_per_file in 1u64..20,
         prefetch in 0u32..5,
+        interleaves: bool,
         picks in proptest::collection::vec(0usize..1000, 1..50),
     ) {
         let loader = LOADERS[loader];
@@ -81,10 +82,17 @@ proptest! {
         let mut plan = example::plan(1, steps);
         plan.dataset.files_train = files;
         plan.dataset.samples_per_file = samples_per_file;
-        plan.loader = LoaderPlan { workers, batch_size, split: WorkerSplit::Shards, ..plan.loader };
+        plan.train.steps_per_epoch = steps;
+        let interleaves = interleaves && workers > 1;
+        let (split, interleaved_files) = if interleaves {
+            (WorkerSplit::Samples, workers)
+        } else {
+            (WorkerSplit::Shards, 1)
+        };
+        plan.loader = LoaderPlan { workers, batch_size, split, interleaved_files, ..plan.loader };
         let in_flight = (loader.entry().batches_in_flight)(workers, prefetch, batch_size);
         let queue = Queue::new(workers, batch_size, steps, steps + last, in_flight, [0, 0]);
-        let queue = queue.split_by(ShardSplit::new(&plan, 0));
+        let queue = queue.split_by(FileSplit::new(&plan, 0));
         let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
         let mut turns = (0..).zip(picks.iter().cycle()).map(|(turn, pick)| turn / 7 + pick);
         let mut taken = 0;

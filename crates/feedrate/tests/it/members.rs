@@ -45,6 +45,29 @@ const SHARDS: [&str; 7] = [
     "train.epochs=2",
 ];
 
+/// As tf.data opens them, also where the threads do not divide the files.
+#[test]
+fn threads_of_an_interleave_open_each_file_once() {
+    let test = Test::with(TINY);
+    for threads in [3, 5, 12] {
+        let json = test.run_json(&[
+            "dataset.format=tfrecord",
+            "reader.data_loader=tensorflow",
+            "dataset.num_files_train=8",
+            "dataset.num_samples_per_file=45",
+            "reader.batch_size=4",
+            "train.epochs=1",
+            &format!("reader.read_threads={threads}"),
+        ]);
+        assert_eq!(json["latency"]["open"]["count"], 8, "{threads} threads");
+        assert_eq!(json["latency"]["sample"]["count"], 8 * 45, "{threads} threads");
+        let idle =
+            "4 of 12 workers have nothing to read: each reads whole files, and there are 8 files";
+        let expected = (threads == 12).then_some(idle);
+        assert_eq!(doubt(&json, "workers_outnumber_shards"), expected);
+    }
+}
+
 #[test]
 fn workers_read_whole_shards_of_others() {
     let test = Test::with(TINY);

@@ -6,6 +6,7 @@ pub mod layout;
 pub mod seeds;
 mod permutation;
 pub mod order;
+mod interleave;
 pub mod shards;
 pub mod schedule;
 mod draws;

@@ -64,7 +64,6 @@ pub struct Share {
     accelerators: u64,
     accelerator: u64,
     start: u64,
-    interleave: Option<Interleave>,
     rereads: Option<Rereads>,
     /// Samples of a shared order that an accelerator takes before the next one has its turn.
     run: u64,
@@ -76,31 +75,15 @@ impl Share {
     /// The share of `accelerator` under `plan`.
     pub fn new(plan: &Plan, accelerator: u32) -> Self {
         let (dataset, loader) = (&plan.dataset, &plan.loader);
-        let samples = dataset.files_train * dataset.samples_per_file;
         let rereads = loader
             .files_each(dataset.files_train, plan.accelerators)
             .map(|files| Rereads::new(dataset, files, plan.accelerators, accelerator));
-        let own = match (loader.file_access, &rereads) {
-            (_, Some(rereads)) => 0..rereads.files * dataset.samples_per_file,
-            (FileAccess::Multi, None) => shard(samples, plan.accelerators, accelerator),
-            (FileAccess::Shared | FileAccess::Mpio | FileAccess::Same, None) => 0..samples,
-        };
-        let start = own.start;
-        let cycle = u64::from(loader.interleaved_files);
-        let run = dataset.samples_per_file.max(1);
-        // A share may begin within a file: its end is read first. What fills no batch is dropped after interleaving, as
-        // `batch(drop_remainder)` does.
-        let own = own.end - own.start;
-        let head = (start.next_multiple_of(run) - start).min(own);
-        let interleave = (cycle > 1 && loader.file_access == FileAccess::Multi)
-            .then_some(Interleave { head, len: own - head, run, cycle });
         Share {
             access: loader.file_access,
             batch_size: loader.batch_size,
             accelerators: u64::from(plan.accelerators),
             accelerator: u64::from(accelerator),
-            start,
-            interleave,
+            start: own_positions(plan, accelerator).start,
             rereads,
             run: loader.shuffle_block.unwrap_or(loader.batch_size),
             own: plan.train.steps_per_epoch * loader.batch_size,
@@ -111,13 +94,15 @@ impl Share {
     pub fn position(&self, step: u64, sample: u64) -> u64 {
         let own = step * self.batch_size + sample;
         match self.access {
-            FileAccess::Multi => {
-                let position = self.start + self.interleave.map_or(own, |i| i.at(own));
-                self.rereads.as_ref().map_or(position, |rereads| rereads.position(position))
-            }
+            FileAccess::Multi => self.read_position(self.start + own),
             FileAccess::Shared | FileAccess::Mpio => self.dealt(own),
             FileAccess::Same => own,
         }
+    }
+
+    /// The position of the epoch that is read at position `own` of the accelerator: another one where it reads files of others too.
+    pub fn read_position(&self, own: u64) -> u64 {
+        self.rereads.as_ref().map_or(own, |rereads| rereads.position(own))
     }
 
     /// The position of the sample `own` of those that this accelerator is dealt in turns; the last turn may be shorter for all.
@@ -125,6 +110,18 @@ impl Share {
         let turn = own / self.run;
         let len = if turn == self.own / self.run { self.own % self.run } else { self.run };
         turn * self.accelerators * self.run + self.accelerator * len + own % self.run
+    }
+}
+
+/// The positions of an accelerator: those of the epoch that are its own, or from 0 where it reads files of others too
+/// ([`Share::read_position`]).
+pub(super) fn own_positions(plan: &Plan, accelerator: u32) -> Range<u64> {
+    let (dataset, loader) = (&plan.dataset, &plan.loader);
+    let samples = dataset.files_train * dataset.samples_per_file;
+    match (loader.file_access, loader.files_each(dataset.files_train, plan.accelerators)) {
+        (_, Some(files)) => 0..files * dataset.samples_per_file,
+        (FileAccess::Multi, None) => shard(samples, plan.accelerators, accelerator),
+        (FileAccess::Shared | FileAccess::Mpio | FileAccess::Same, None) => 0..samples,
     }
 }
 
@@ -181,40 +178,6 @@ impl Rereads {
     /// Number of another's files among the first `files` that are read.
     fn again_before(&self, files: u64) -> u64 {
         (u128::from(files) * u128::from(self.again) / u128::from(self.files)) as u64
-    }
-}
-
-/// `len` positions in runs of `run`, of which `cycle` are read side by side: one of each in turn
-/// (`tf.data.Dataset.interleave` with `block_length` 1). The last runs may be fewer and shorter.
-#[derive(Clone, Copy, Debug)]
-struct Interleave {
-    /// Positions before the first whole run.
-    head: u64,
-    /// Positions after those.
-    len: u64,
-    run: u64,
-    cycle: u64,
-}
-
-impl Interleave {
-    fn at(self, i: u64) -> u64 {
-        let Some(i) = i.checked_sub(self.head) else { return i };
-        self.head + self.of_run(i)
-    }
-
-    fn of_run(self, i: u64) -> u64 {
-        let group = self.run.saturating_mul(self.cycle);
-        let base = i / group * group;
-        let (r, left) = (i - base, self.len - base);
-        let runs = left.div_ceil(self.run).min(self.cycle);
-        let last = left.min(group) - (runs - 1) * self.run;
-        // Until the last run ends there are `runs` of them in turn, and one fewer from then on.
-        let whole = last * runs;
-        let (slot, index) = match r.checked_sub(whole) {
-            None => (r % runs, r / runs),
-            Some(rest) => (rest % (runs - 1), last + rest / (runs - 1)),
-        };
-        base + slot * self.run + index
     }
 }
 
@@ -281,39 +244,7 @@ mod tests {
         }
     }
 
-    fn share(access: FileAccess, files: u64, samples_per_file: u64, cycle: u64) -> Share {
-        let own = files * samples_per_file;
-        let run = samples_per_file;
-        Share {
-            access,
-            batch_size: 1,
-            accelerators: 1,
-            accelerator: 0,
-            start: 0,
-            interleave: (cycle > 1).then_some(Interleave { head: 0, len: own, run, cycle }),
-            rereads: None,
-            run: 1,
-            own,
-        }
-    }
-
     proptest! {
-        /// An interleave reads the same samples, only in another order; each file's in its own.
-        #[test]
-        fn an_interleave_is_a_permutation(files in 1u64..30, samples in 1u64..9, cut in 0u64..9, cycle in 2u64..9) {
-            let len = (files * samples).saturating_sub(cut).max(1);
-            let interleave = Interleave { head: 0, len, run: samples, cycle };
-            let mut next_of_file = vec![0; files as usize];
-            for i in 0..len {
-                let position = interleave.at(i);
-                prop_assert!(position < len);
-                let file = (position / samples) as usize;
-                prop_assert_eq!(position % samples, next_of_file[file]);
-                next_of_file[file] += 1;
-            }
-            prop_assert_eq!(next_of_file.iter().sum::<u64>(), len);
-        }
-
         /// The accelerators of a shared dataset take the next batches, or blocks, of one order.
         #[test]
         fn a_shared_dataset_is_read_by_each_once(
@@ -331,7 +262,6 @@ mod tests {
                         accelerators: accelerators.into(),
                         accelerator: accelerator.into(),
                         start: 0,
-                        interleave: None,
                         rereads: None,
                         run,
                         own: steps * batch_size,
@@ -361,13 +291,11 @@ mod tests {
             more_files in 0u64..40,
             samples_per_file in 1u64..5,
             reread_share in 0.01f64..1.0,
-            cycle in 1u64..4,
         ) {
             let files = u64::from(accelerators) + more_files;
             let mut plan = Plan { accelerators, ..Plan::default() };
             (plan.dataset.files_train, plan.dataset.samples_per_file) = (files, samples_per_file);
             (plan.loader.batch_size, plan.loader.reread_share) = (1, reread_share);
-            plan.loader.interleaved_files = cycle as u32;
             let steps = schedule::steps_of_training(&plan.dataset, &plan.loader, accelerators);
             plan.train.steps_per_epoch = steps;
             let mut readers = vec![Vec::new(); (files * samples_per_file) as usize];
@@ -405,12 +333,5 @@ mod tests {
         });
         assert_eq!(read[0], [0, 1, 8, 2, 3, 9, 4, 5, 10]);
         assert_eq!(read[1], [8, 9, 0, 10, 11, 1, 12, 13, 2]);
-    }
-
-    #[test]
-    fn an_interleave_takes_one_sample_of_each_file_in_turn() {
-        let share = share(FileAccess::Multi, 3, 2, 2);
-        let read: Vec<u64> = (0..6).map(|step| share.position(step, 0)).collect();
-        assert_eq!(read, [0, 2, 1, 3, 4, 5]);
     }
 }

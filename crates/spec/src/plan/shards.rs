@@ -1,12 +1,59 @@
 //! Whole files for each worker: the samples it reads, and the batches they fill, as a function of an index.
 //!
-//! A file that must be read from its start on is read by one worker, in order. A worker fills batches with samples of its own
+//! Shards: a file that must be read from its start on is read by one worker, in order. A worker fills batches with samples of its own
 //! files, and workers that still have whole batches take turns. What is left of each at the end fills the last batches together,
 //! so that an epoch reads each sample once, as many as fill its steps.
+//!
+//! Interleave: workers take turns, sample by sample, and each keeps its file until the file ends.
+
+pub use super::interleave::{FilePiece, Interleave};
 
 use super::order::shard;
 use super::{Plan, WorkerSplit};
 use std::ops::Range;
+
+/// How the workers of an accelerator share its files, where no two read the same file.
+#[derive(Clone, Debug)]
+pub enum FileSplit {
+    /// Batches of a worker are from its own files.
+    Shards(ShardSplit),
+    /// Batches have samples of all workers.
+    Interleave(Interleave),
+}
+
+impl FileSplit {
+    /// That of `accelerator`; `None` where workers share files.
+    pub fn new(plan: &Plan, accelerator: u32) -> Option<Self> {
+        match plan.loader.split {
+            WorkerSplit::Shards => Some(FileSplit::Shards(ShardSplit::new(plan, accelerator))),
+            WorkerSplit::Samples => Interleave::new(plan, accelerator).map(FileSplit::Interleave),
+        }
+    }
+
+    /// Piece `piece` of `worker`, in the order in which it reads; `None` behind its last.
+    pub fn piece(&self, worker: u32, piece: u64) -> Option<FilePiece> {
+        match self {
+            FileSplit::Shards(shards) => shards.piece(worker, piece),
+            FileSplit::Interleave(interleave) => interleave.piece(worker, piece),
+        }
+    }
+
+    /// Pieces of the first `steps` steps.
+    pub fn pieces(&self, steps: u64) -> u64 {
+        match self {
+            FileSplit::Shards(shards) => shards.pieces(steps),
+            FileSplit::Interleave(interleave) => interleave.pieces(steps),
+        }
+    }
+
+    /// Workers that have no file.
+    pub fn idle_workers(&self) -> u64 {
+        match self {
+            FileSplit::Shards(shards) => shards.idle_workers(),
+            FileSplit::Interleave(interleave) => interleave.idle_workers(),
+        }
+    }
+}
 
 /// The files of one accelerator, shared out among its workers.
 #[derive(Clone, Debug)]
@@ -21,23 +68,9 @@ pub struct ShardSplit {
     whole: u64,
 }
 
-/// Samples that follow one another, of one batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShardPiece {
-    /// Step of the epoch, from 0.
-    pub step: u64,
-    /// Samples of the batch.
-    pub samples: Range<u64>,
-    /// Position in the epoch of the first of them.
-    pub position: u64,
-}
-
 impl ShardSplit {
-    /// Those of `accelerator`; `None` where workers share files.
-    pub fn new(plan: &Plan, accelerator: u32) -> Option<Self> {
-        if plan.loader.split == WorkerSplit::Samples {
-            return None;
-        }
+    /// Those of `accelerator`.
+    fn new(plan: &Plan, accelerator: u32) -> Self {
         let (dataset, loader) = (&plan.dataset, &plan.loader);
         let samples = dataset.files_train * dataset.samples_per_file;
         let mut split = ShardSplit {
@@ -49,11 +82,10 @@ impl ShardSplit {
             whole: 0,
         };
         split.whole = split.ends().map(|end| end.whole).sum();
-        Some(split)
+        split
     }
 
-    /// Workers that have no file.
-    pub fn idle_workers(&self) -> u64 {
+    fn idle_workers(&self) -> u64 {
         u64::from(self.workers).saturating_sub(self.files())
     }
 
@@ -88,14 +120,13 @@ impl ShardSplit {
         })
     }
 
-    /// Piece `piece` of `worker`, in the order in which it reads; `None` behind its last.
-    pub fn piece(&self, worker: u32, piece: u64) -> Option<ShardPiece> {
+    fn piece(&self, worker: u32, piece: u64) -> Option<FilePiece> {
         let own = self.ends().nth(worker as usize)?;
         let found = if piece < own.whole {
             let before = self.ends().enumerate().map(|(other, end)| {
                 end.whole.min(piece) + u64::from(other < worker as usize && end.whole > piece)
             });
-            ShardPiece {
+            FilePiece {
                 step: before.sum(),
                 samples: 0..self.batch_size,
                 position: own.start + piece * self.batch_size,
@@ -107,7 +138,7 @@ impl ShardSplit {
     }
 
     /// Samples that fill no batch lie in one or two of the batches that are filled together.
-    fn left_of(&self, own: &RunEnd, piece: u64) -> Option<ShardPiece> {
+    fn left_of(&self, own: &RunEnd, piece: u64) -> Option<FilePiece> {
         let first = own.left_before % self.batch_size;
         let cut = own.left.min(self.batch_size - first);
         let (samples, passed) = match piece {
@@ -115,15 +146,14 @@ impl ShardSplit {
             1 => (0..own.left - cut, cut),
             _ => return None,
         };
-        (!samples.is_empty()).then(|| ShardPiece {
+        (!samples.is_empty()).then(|| FilePiece {
             step: self.whole + own.left_before / self.batch_size + piece,
             samples,
             position: own.start + own.whole * self.batch_size + passed,
         })
     }
 
-    /// Pieces of the first `steps` steps.
-    pub fn pieces(&self, steps: u64) -> u64 {
+    fn pieces(&self, steps: u64) -> u64 {
         let left = self.ends().map(|end| {
             let pieces = (0..2).filter_map(|piece| self.left_of(&end, piece));
             pieces.filter(|piece| piece.step < steps).count() as u64
@@ -175,7 +205,7 @@ mod tests {
     }
 
     /// The pieces of each worker of an accelerator.
-    fn pieces(split: &ShardSplit) -> Vec<Vec<ShardPiece>> {
+    fn pieces(split: &ShardSplit) -> Vec<Vec<FilePiece>> {
         let of = |worker| (0..).map_while(|piece| split.piece(worker, piece)).collect();
         (0..split.workers).map(of).collect()
     }
@@ -195,7 +225,7 @@ mod tests {
             let steps = plan.train.steps_per_epoch;
             let (mut seen, mut places) = (HashSet::new(), HashSet::new());
             for accelerator in 0..accelerators {
-                let split = ShardSplit::new(&plan, accelerator).unwrap();
+                let split = ShardSplit::new(&plan, accelerator);
                 let mut reader_of: HashMap<u64, usize> = HashMap::new();
                 let all = pieces(&split);
                 let count: usize = all.iter().map(Vec::len).sum();
@@ -224,9 +254,9 @@ mod tests {
     #[test]
     fn batches_of_workers_take_turns_and_their_ends_are_put_together() {
         // Workers have 1, 1 and 2 files of five samples: 1, 1 and 2 batches of four, and 1, 1 and 2 samples.
-        let split = ShardSplit::new(&plan(4, 5, 1, 3, 4), 0).unwrap();
-        let whole = |step, position| ShardPiece { step, samples: 0..4, position };
-        let part = |samples, position| ShardPiece { step: 4, samples, position };
+        let split = ShardSplit::new(&plan(4, 5, 1, 3, 4), 0);
+        let whole = |step, position| FilePiece { step, samples: 0..4, position };
+        let part = |samples, position| FilePiece { step: 4, samples, position };
         let runs: Vec<u64> = (0..3).map(|worker| split.run_of(worker).start).collect();
         assert_eq!(runs, [0, 5, 10]);
         assert_eq!(
@@ -237,6 +267,6 @@ mod tests {
                 vec![whole(2, 10), whole(3, 14), part(2..4, 18)],
             ]
         );
-        assert_eq!(ShardSplit::new(&plan(2, 9, 1, 5, 2), 0).unwrap().idle_workers(), 3);
+        assert_eq!(ShardSplit::new(&plan(2, 9, 1, 5, 2), 0).idle_workers(), 3);
     }
 }

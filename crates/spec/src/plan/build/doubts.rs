@@ -4,9 +4,9 @@ use super::{Builder, Context};
 use crate::catalog::Ability;
 use crate::plan::explain::train_bytes;
 use crate::plan::layout::Layout;
-use crate::plan::shards::ShardSplit;
+use crate::plan::shards::FileSplit;
 use crate::plan::state::Layers;
-use crate::plan::{Cache, ClientProfile, Plan, PlanDoubt};
+use crate::plan::{Cache, ClientProfile, Plan, PlanDoubt, WorkerSplit};
 use crate::units::{self, counted};
 
 /// Lower limit of a page cache's throughput: a slower throttle hides it.
@@ -204,15 +204,19 @@ fn client_of_others(plan: &Plan) -> Option<PlanDoubt> {
 }
 
 fn workers_outnumber_shards(plan: &Plan) -> Option<PlanDoubt> {
-    let splits =
-        (0..plan.accelerators).filter_map(|accelerator| ShardSplit::new(plan, accelerator));
+    let splits = (0..plan.accelerators).filter_map(|accelerator| FileSplit::new(plan, accelerator));
     let idle: u64 = splits.map(|split| split.idle_workers()).sum();
     let workers = u64::from(plan.accelerators) * u64::from(plan.loader.workers.max(1));
     let files = units::counted(plan.dataset.files_train, "file");
     let evidence = format!(
         "{idle} of {workers} workers have nothing to read: each reads whole files, and there are {files}"
     );
-    let advice = "use fewer workers or more files; with `dataset.split=samples` workers share files, each of which is then read more than once";
+    let advice = match plan.loader.split {
+        WorkerSplit::Shards => {
+            "use fewer workers or more files; with `dataset.split=samples` workers share files, each of which is then read more than once"
+        }
+        WorkerSplit::Samples => "use fewer workers or more files",
+    };
     (idle > 0).then(|| doubt("workers_outnumber_shards", evidence, advice))
 }
 
