@@ -1,13 +1,14 @@
 //! MLPerf Storage's rules: what they ask of a plan, and the page of `feedrate describe mlperf`. The numbers are those of `feedrate_spec::mlperf`.
 
 use crate::cli::DataArguments;
+use crate::resolve::{Resolved, resolve_silently};
 use crate::text;
 use feedrate_run::system;
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::mlperf::{
     CLOSED_KEYS, DatasetAsked, MEMORY_TIMES_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN, rule_of,
 };
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::overridden_key;
 use serde_json::{Value, json};
@@ -35,13 +36,21 @@ pub(super) struct Asked {
     hosts: Hosts,
     memory_bytes: u64,
     files: u64,
+    /// The plan has more files than the workload, whose own are too few for one step.
+    is_enlarged: bool,
     steps_per_epoch: u64,
     command: String,
 }
 
 impl Asked {
-    /// `None` of a workload without rules, or of a machine whose memory is not known.
-    pub(super) fn new(plan: &Plan, arguments: &DataArguments, hosts: Hosts) -> Option<Self> {
+    /// `None` of a workload without rules, or of a machine whose memory is not known. `own_files` is the workload's number of files
+    /// where the plan has another one.
+    pub(super) fn new(
+        plan: &Plan,
+        arguments: &DataArguments,
+        hosts: Hosts,
+        own_files: Option<u64>,
+    ) -> Option<Self> {
         let (rule, _) = rule_of(&plan.workload, Some(plan.train.compute.mean_s()))?;
         if plan.is_checkpoints_alone() {
             return None;
@@ -65,7 +74,8 @@ impl Asked {
             dataset,
             hosts,
             memory_bytes,
-            files: plan.dataset.files_train,
+            files: own_files.unwrap_or(plan.dataset.files_train),
+            is_enlarged: own_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
             command: command(arguments, dataset.files()),
         })
@@ -92,12 +102,17 @@ impl Asked {
         });
         let [all, by_steps, by_memory] = [of.files(), of.files_by_steps(), of.files_by_memory()];
         let bytes = units::bytes(of.bytes(all) as u64);
+        let files = units::count(self.files);
         let has = match () {
-            () if self.files < all => "too few".to_string(),
-            () if self.steps_per_epoch < STEPS_PER_EPOCH_MIN => {
-                format!("but {} an epoch", units::counted(self.steps_per_epoch, "step"))
+            () if self.is_enlarged => {
+                format!("the workload has {files}, too few for one step, so this plan has more")
             }
-            () => "enough".to_string(),
+            () if self.files < all => format!("this plan has {files}, too few"),
+            () if self.steps_per_epoch < STEPS_PER_EPOCH_MIN => {
+                let steps = units::counted(self.steps_per_epoch, "step");
+                format!("this plan has {files}, but {steps} an epoch")
+            }
+            () => format!("this plan has {files}, enough"),
         };
         let assumed = match self.hosts.memory_bytes {
             Some(_) => "",
@@ -109,10 +124,9 @@ impl Asked {
             (
                 "MLPerf Storage",
                 format!(
-                    "asks for at least {} ({bytes}) and {} % AU{rate}; this plan has {}, {has}",
+                    "asks for at least {} ({bytes}) and {} % AU{rate}; {has}",
                     units::counted(all, "file"),
                     self.au_percent,
-                    units::count(self.files),
                 ),
             ),
             (
@@ -146,6 +160,28 @@ impl Asked {
             "command": self.command,
         })
     }
+}
+
+/// The arguments with as many files as the rules require, and the workload's own number of files, where these are too few for one step of
+/// all accelerators. `None` where the user gave the size of the dataset, or another reason stops the plan.
+pub(super) fn with_enough_files(
+    arguments: &DataArguments,
+    hosts: Hosts,
+) -> Option<(DataArguments, u64)> {
+    let is_given = arguments.overrides.iter().any(|given| overridden_key(given) == FILES_KEY);
+    if is_given || arguments.scale != 1.0 {
+        return None;
+    }
+    // Generating a dataset needs no step.
+    let unread = Request { generate_only: true, ..Request::default() };
+    let (Resolved { workload, plan, .. }, _) = resolve_silently(arguments, unread).ok()?;
+    if workload.dataset_foreign || 0 < plan.train.steps_per_epoch {
+        return None;
+    }
+    let files = Asked::new(&plan, arguments, hosts, None)?.dataset.files();
+    let mut enough = arguments.clone();
+    enough.overrides.push(format!("{FILES_KEY}={files}"));
+    Some((enough, plan.dataset.files_train))
 }
 
 /// The run of a dataset of so many files; the rest as it was asked for.

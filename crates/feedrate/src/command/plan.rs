@@ -1,6 +1,6 @@
 //! `feedrate plan`: what would run, before it runs.
 
-use super::mlperf::{Asked, Hosts};
+use super::mlperf::{self, Asked, Hosts};
 use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::exit::Exit;
@@ -39,16 +39,34 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// Print the plan.
 pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     let hosts = Hosts { memory_bytes: arguments.memory, count: arguments.hosts };
-    plan_of(&arguments.data, Request::default(), hosts)
+    let data = &arguments.data;
+    match folder::resolve(data, Request::default()) {
+        Ok(resolved) => show(resolved, data, &Request::default(), hosts, None),
+        // How many files the accelerators need is what a plan is to say.
+        Err(refusal) => match mlperf::with_enough_files(data, hosts) {
+            Some((enough, own_files)) => {
+                let resolved = folder::resolve(&enough, Request::default())?;
+                show(resolved, &enough, &Request::default(), hosts, Some(own_files))
+            }
+            None => Err(refusal),
+        },
+    }
 }
 
 /// The same as a command with such a request would make it.
 pub(super) fn dry_run(arguments: &DataArguments, request: Request) -> anyhow::Result<Exit> {
-    plan_of(arguments, request, Hosts { memory_bytes: None, count: 1 })
+    let resolved = folder::resolve(arguments, request.clone())?;
+    show(resolved, arguments, &request, Hosts { memory_bytes: None, count: 1 }, None)
 }
 
-fn plan_of(arguments: &DataArguments, request: Request, hosts: Hosts) -> anyhow::Result<Exit> {
-    let resolved = folder::resolve(arguments, request.clone())?;
+/// Print it. `own_files` is the workload's number of files where the plan has another one.
+fn show(
+    resolved: Resolved,
+    arguments: &DataArguments,
+    request: &Request,
+    hosts: Hosts,
+    own_files: Option<u64>,
+) -> anyhow::Result<Exit> {
     if resolved.workload.dataset_foreign {
         let names = tempfile::tempdir()?;
         let files = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
@@ -63,7 +81,7 @@ fn plan_of(arguments: &DataArguments, request: Request, hosts: Hosts) -> anyhow:
         .flatten();
     // A folder's name makes no workload of MLPerf's.
     let is_foreign = resolved.workload.dataset_foreign;
-    let asked = if is_foreign { None } else { Asked::new(plan, arguments, hosts) };
+    let asked = if is_foreign { None } else { Asked::new(plan, arguments, hosts, own_files) };
     if arguments.json {
         messages::print_json(Schema::Plan.object(serde_json::json!({
             "plan": resolved.plan,
@@ -79,7 +97,7 @@ fn plan_of(arguments: &DataArguments, request: Request, hosts: Hosts) -> anyhow:
         let needed = catalog::estimate(plan).needed_bytes_per_second;
         page.extend(asked.iter().flat_map(|asked| ["\n".to_string(), asked.page(needed)]));
         if let Some(short) = short {
-            let hint = room::hint(arguments, &request, &short);
+            let hint = room::hint(arguments, request, &short);
             page += &format!("\nno room: {short}\n  {hint}");
         }
         messages::print_page(&page)?;

@@ -40,6 +40,35 @@ fn a_plan_says_files_bytes_and_steps() {
     }
 }
 
+/// 500 steps of 25 batches of 7; the workload's own 168 files are too few for one.
+#[test]
+fn a_plan_says_how_many_files_accelerators_need_where_the_workload_has_too_few() {
+    let test = Test::with(TINY);
+    let plan = ["plan", "unet3d_b200", "-n", "25", "--memory", "189GiB"];
+    let answer = json(&test, &[&plan[..], &["--json"]].concat());
+    assert_eq!(answer["mlperf"]["files_min"], 87_500);
+    assert_eq!(answer["mlperf"]["dataset_is_large_enough"], false);
+    assert_eq!(answer["plan"]["dataset"]["files_train"], 87_500);
+    assert_eq!(answer["estimate"]["steps_per_epoch"], 500);
+    let page = test.feedrate(&plan).stdout;
+    let told = "the workload has 168, too few for one step, so this plan has more";
+    assert!(page.contains(told), "{page}");
+    // The user's own number, and a run of it, are refused with the number that is enough.
+    let hint = "`dataset.num_files_train=175` or more";
+    test.feedrate(&[&plan[..], &["dataset.num_files_train=168"]].concat()).refuses(2, &[hint]);
+    test.feedrate(&["run", "unet3d_b200", "-n", "25", "--dry-run"]).refuses(2, &[hint]);
+}
+
+#[test]
+fn accelerators_of_many_hosts_are_planned_beyond_the_threads_of_one_process() {
+    let test = Test::with(TINY);
+    let many = ["flux", "-n", "2048"];
+    let answer = json(&test, &[&["plan"], &many[..], &["--memory", "189GiB", "--json"]].concat());
+    assert_eq!(answer["mlperf"]["files_for_steps"], 49_152);
+    let threads = "2,048 reading accelerators with 8 threads each need `16384` threads";
+    test.feedrate(&[&["run"], &many[..], &["--dry-run"]].concat()).refuses(2, &[threads]);
+}
+
 /// Decoded a picture is larger than its file, a number as text is smaller.
 #[test]
 fn what_must_be_read_is_of_files_as_they_are_stored() {

@@ -239,7 +239,10 @@ impl Builder<'_> {
 
     /// Refuses more threads, batches or time than one process can have.
     fn limits(&mut self, loader: &LoaderPlan, accelerators: u32) {
-        let readers = accelerators.div_ceil(loader.group_accelerators.max(1));
+        // Where nothing is run now, the number of processes is unknown.
+        let of_process =
+            self.request.processes.map_or(0, |count| accelerators.div_ceil(count.max(1)));
+        let readers = of_process.div_ceil(loader.group_accelerators.max(1));
         let threads = u64::from(readers) * u64::from(loader.workers.max(1));
         if threads > THREADS_MAX {
             let message = format!(
@@ -363,15 +366,24 @@ impl Builder<'_> {
                     "`{accelerators}` accelerators share {}: some would get none",
                     counted(samples, "sample")
                 ),
-                "use fewer accelerators or more files",
+                &format!("use fewer accelerators or {}", self.more_files(wanted)),
             );
         } else {
             self.error(
                 "reader.batch_size",
                 format!("{needs}, the dataset has {samples}"),
-                "use a smaller batch, fewer accelerators or more files",
+                &format!("use a smaller batch, fewer accelerators or {}", self.more_files(wanted)),
             );
         }
+    }
+
+    /// Advice on the number of files that hold so many samples.
+    fn more_files(&self, samples: u128) -> String {
+        if self.w.dataset_foreign || self.w.dataset_scaling == "weak" {
+            return "more files".into();
+        }
+        let files = samples.div_ceil(self.w.dataset_num_samples_per_file.max(1).into());
+        format!("more files: `dataset.num_files_train={files}` or more")
     }
 
     /// The smallest `--scale` of two digits that leaves so many samples; `None` where not even the whole dataset has them.
