@@ -1,5 +1,7 @@
 //! The workloads embedded in the binary: one row for each file of `workloads/`.
 
+use MlperfStatus::{Chosen, Official, WhatIf};
+
 /// A bundled workload.
 #[derive(Debug)]
 pub(crate) struct Bundled {
@@ -9,14 +11,51 @@ pub(crate) struct Bundled {
     pub(crate) yaml: &'static str,
     /// DLIO's own package has one of this name too.
     pub(crate) of_dlio: bool,
+    /// Status in MLPerf Storage v3.0; `None` for a workload that is not MLPerf's.
+    pub(crate) status: Option<MlperfStatus>,
+}
+
+/// Status of a workload in MLPerf Storage v3.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MlperfStatus {
+    /// The official figures, accepted in submissions.
+    Official,
+    /// The official figures of a workload that can be run and not submitted.
+    WhatIf,
+    /// Accepted in submissions, but these figures are not public and were chosen here.
+    Chosen(&'static str),
+}
+
+impl MlperfStatus {
+    /// A word, and which figures were chosen.
+    pub(crate) fn note(self) -> String {
+        match self {
+            MlperfStatus::Official => "official".into(),
+            MlperfStatus::WhatIf => "whatif".into(),
+            MlperfStatus::Chosen(figures) => format!("chosen, not official: {figures}"),
+        }
+    }
+
+    /// The note with its meaning.
+    pub(crate) fn sentence(self) -> String {
+        let meaning = match self {
+            MlperfStatus::Official => ": figures of MLPerf Storage v3.0",
+            MlperfStatus::WhatIf => ": MLPerf Storage v3.0 accepts no submissions of this workload",
+            MlperfStatus::Chosen(_) => "",
+        };
+        self.note() + meaning
+    }
 }
 
 macro_rules! bundled {
-    ($($name:literal $($of_dlio:ident)?),* $(,)?) => {
+    (@status) => { None };
+    (@status $status:expr) => { Some($status) };
+    ($($name:literal $($of_dlio:ident)? $(: $status:expr)?),* $(,)?) => {
         &[$(Bundled {
             name: $name,
             yaml: include_str!(concat!("../../../workloads/", $name, ".yaml")),
             of_dlio: !matches!(stringify!($($of_dlio)?).as_bytes(), []),
+            status: bundled!(@status $($status)?),
         }),*]
     };
 }
@@ -25,27 +64,27 @@ macro_rules! bundled {
 pub(crate) static WORKLOADS: &[Bundled] = bundled![
     "quickstart",
     "default" of_dlio,
-    "unet3d_v100" of_dlio,
-    "unet3d_a100" of_dlio,
-    "unet3d_h100" of_dlio,
-    "unet3d_b200",
-    "unet3d_mi355",
-    "cosmoflow_v100" of_dlio,
-    "cosmoflow_a100" of_dlio,
-    "cosmoflow_h100" of_dlio,
-    "resnet50_v100" of_dlio,
-    "resnet50_a100" of_dlio,
-    "resnet50_h100" of_dlio,
-    "retinanet",
-    "flux",
+    "unet3d_v100" of_dlio: WhatIf,
+    "unet3d_a100" of_dlio: WhatIf,
+    "unet3d_h100" of_dlio: WhatIf,
+    "unet3d_b200": Official,
+    "unet3d_mi355": Chosen("0.162 s a batch"),
+    "cosmoflow_v100" of_dlio: WhatIf,
+    "cosmoflow_a100" of_dlio: WhatIf,
+    "cosmoflow_h100" of_dlio: WhatIf,
+    "resnet50_v100" of_dlio: WhatIf,
+    "resnet50_a100" of_dlio: WhatIf,
+    "resnet50_h100" of_dlio: WhatIf,
+    "retinanet": Official,
+    "flux": WhatIf,
     "bert_v100" of_dlio,
     "dlrm" of_dlio,
-    "dlrm_parquet",
+    "dlrm_parquet": WhatIf,
     "megatron_deepspeed_LLNL" of_dlio,
-    "llama3_8b",
-    "llama3_70b",
-    "llama3_405b",
-    "llama3_1t",
+    "llama3_8b": Official,
+    "llama3_70b": Official,
+    "llama3_405b": Official,
+    "llama3_1t": Official,
     "llama_7b" of_dlio,
     "llama_7b_zero3" of_dlio,
     "llama_70b" of_dlio,
@@ -106,6 +145,14 @@ mod tests {
     }
 
     #[test]
+    fn workloads_of_mlperf_have_a_status() {
+        for workload in WORKLOADS {
+            let is_mlperfs = workload.summary().starts_with("MLPerf Storage's");
+            assert_eq!(workload.status.is_some(), is_mlperfs, "{}", workload.name);
+        }
+    }
+
+    #[test]
     fn every_file_says_what_it_stands_for() {
         for workload in WORKLOADS {
             assert!(workload.summary().len() > 20, "{}", workload.name);
@@ -124,6 +171,12 @@ mod tests {
             assert_eq!(warnings.to_string(), "", "{name}");
             let mut own = leaves(&resolved_yaml(&workload));
             own.retain(|line| !line.starts_with("accelerators "));
+            if *name == "retinanet" {
+                // The official files are random bytes with the ending `.jpeg`, here of format `raw`.
+                own.retain(|line| !line.starts_with("dataset.format "));
+                own.push("dataset.format jpeg".into());
+                own.retain(|line| !line.starts_with("dataset.record_dims "));
+            }
             own.sort();
             assert_eq!(own, keys.lines().collect::<Vec<_>>(), "{name}");
         }

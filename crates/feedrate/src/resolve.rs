@@ -1,7 +1,7 @@
 //! From the command line to a plan: find the workload, apply the overrides, plan.
 
 use crate::asked::Asked;
-use crate::bundled::{self, WORKLOADS};
+use crate::bundled::{self, MlperfStatus, WORKLOADS};
 use crate::catalog::{catalog, estimate};
 use crate::cli::{DataArguments, LaunchArguments};
 use crate::exit::{UsageError, refuse};
@@ -17,9 +17,10 @@ use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::escape::shown_path;
+use feedrate_spec::mlperf::{Division, division_of};
 use feedrate_spec::plan::{self, Context, Plan, Request};
 use feedrate_spec::problem::{Place, Problem, ProblemSeverity, Problems};
-use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload};
+use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload, overridden_key};
 use std::path::{Path, PathBuf};
 
 /// A workload and its plan.
@@ -195,6 +196,16 @@ pub(crate) fn stem(folder: &Path) -> String {
 pub(crate) fn is_file(workload: &str) -> bool {
     let extension = Path::new(workload).extension();
     workload.contains('/') || extension.is_some_and(|e| e == "yaml" || e == "yml")
+}
+
+/// The status of the workload that `arguments` name. It is not official with settings that submissions may not change.
+pub(crate) fn mlperf_status(arguments: &DataArguments) -> Option<MlperfStatus> {
+    let name = &arguments.workload;
+    let bundled = if is_file(name) { None } else { bundled::find(name) };
+    let changes = |given: &String| division_of(overridden_key(given)) != Division::Closed;
+    let is_shrunk = arguments.scale != 1.0 || arguments.shrink_records != 1.0;
+    let is_changed = is_shrunk || arguments.overrides.iter().any(changes);
+    bundled?.status.filter(|status| *status != MlperfStatus::Official || !is_changed)
 }
 
 /// The text of a workload.

@@ -42,8 +42,8 @@ pub struct Rule {
     pub model: &'static str,
     /// The least AU, with the first step of each block left out.
     pub au_percent: f64,
-    /// Format of its files.
-    pub format: &'static str,
+    /// Format of its files, or several that are read alike.
+    pub formats: &'static [&'static str],
     /// Samples in a file.
     pub samples_per_file: u64,
     /// `record_length_bytes`.
@@ -72,7 +72,7 @@ pub const RULES: [Rule; 7] = [
     Rule {
         model: "unet3d",
         au_percent: 90.0,
-        format: "npz",
+        formats: &["npz"],
         samples_per_file: 1,
         record_bytes: 146_600_628.0,
         steps: &[
@@ -80,13 +80,14 @@ pub const RULES: [Rule; 7] = [
             step("a100", 0.636, 7),
             step("h100", 0.323, 7),
             step("b200", 0.162, 7),
+            // A guess: the official template is not public.
             step("mi355", 0.162, 7),
         ],
     },
     Rule {
         model: "resnet50",
         au_percent: 90.0,
-        format: "tfrecord",
+        formats: &["tfrecord"],
         samples_per_file: 1251,
         record_bytes: 114_660.07,
         steps: &[step("v100", 0.195, 64), step("a100", 0.435, 400), step("h100", 0.224, 400)],
@@ -94,7 +95,7 @@ pub const RULES: [Rule; 7] = [
     Rule {
         model: "cosmoflow",
         au_percent: 70.0,
-        format: "tfrecord",
+        formats: &["tfrecord"],
         samples_per_file: 1,
         record_bytes: 2_828_486.0,
         steps: &[step("v100", 0.00936, 1), step("a100", 0.00551, 1), step("h100", 0.0035, 1)],
@@ -102,31 +103,32 @@ pub const RULES: [Rule; 7] = [
     Rule {
         model: "retinanet",
         au_percent: 85.0,
-        format: "jpeg",
+        // Random bytes with the ending `.jpeg`, which are read and not decoded.
+        formats: &["jpeg", "raw"],
         samples_per_file: 1,
         record_bytes: 322_957.0,
-        steps: &[step("b200", 0.04755, 24)],
+        steps: &[step("b200", 0.04755, 24), step("mi355", 0.071325, 36)],
     },
     Rule {
         model: "dlrm",
         au_percent: 70.0,
-        format: "parquet",
-        samples_per_file: 4_194_304,
-        record_bytes: 160.0,
-        steps: &[step("b200", 0.000375, 16384)],
+        formats: &["parquet"],
+        samples_per_file: 4_718_592,
+        record_bytes: 761.0,
+        steps: &[step("b200", 0.000375, 16384), step("mi355", 0.0005625, 16384)],
     },
     Rule {
         model: "flux",
         au_percent: 90.0,
-        format: "parquet",
-        samples_per_file: 1000,
-        record_bytes: 131_072.0,
-        steps: &[step("b200", 1.35, 48)],
+        formats: &["parquet"],
+        samples_per_file: 288,
+        record_bytes: 2_164_832.0,
+        steps: &[step("b200", 1.35, 48), step("mi355", 2.025, 72)],
     },
     Rule {
         model: "bert",
         au_percent: 90.0,
-        format: "tfrecord",
+        formats: &["tfrecord"],
         samples_per_file: 313_532,
         record_bytes: 2500.0,
         steps: &[step("v100", 0.968, 48)],
@@ -356,6 +358,9 @@ mod tests {
         assert_eq!(asked.files(), 37_501);
         let shared = DatasetAsked { batch_size: 400, samples_per_file: 1251, ..asked };
         assert_eq!(shared.files_by_steps(), 1279);
+        let hosts = 51 * (189 << 30);
+        let asked = DatasetAsked { memory_bytes: hosts, accelerators: 204, ..asked };
+        assert_eq!((asked.files_by_memory(), asked.files()), (352_993, 714_000));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::list::{Listed, ListedFamily, line, listed};
 use super::mlperf;
-use crate::bundled::{self, WORKLOADS};
+use crate::bundled::{self, Bundled, MlperfStatus, WORKLOADS};
 use crate::cli::name_of;
 use crate::exit::{Exit, UsageError};
 use crate::{messages, text};
@@ -89,7 +89,8 @@ fn called<'a>(name: &str, all: &'a [Member]) -> Vec<&'a Member> {
 fn members(family: ListedFamily) -> impl Iterator<Item = Member> {
     let members = match family {
         ListedFamily::Workloads => {
-            WORKLOADS.iter().map(|of| line(of.name, &of.summary(), "")).collect()
+            let note = |of: &Bundled| of.status.map(MlperfStatus::note).unwrap_or_default();
+            WORKLOADS.iter().map(|of| line(of.name, &of.summary(), &note(of))).collect()
         }
         _ => listed(family),
     };
@@ -132,7 +133,11 @@ fn page(family: ListedFamily, found: &Listed) -> String {
     let name = found.name.as_str();
     let page = match family {
         ListedFamily::Workloads => {
-            bundled::find(name).map(|bundled| bundled.yaml.trim_end().into())
+            bundled::find(name).map(|bundled| match bundled.status {
+                // A comment, so that the page stays a workload's file.
+                Some(status) => format!("# {}\n{}", status.sentence(), bundled.yaml),
+                None => bundled.yaml.into(),
+            })
         }
         ListedFamily::Designs => design::find(name).ok().map(design_page),
         ListedFamily::Keys => KEYS.iter().find(|key| key.path == name).map(key_page),

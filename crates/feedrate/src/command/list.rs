@@ -1,7 +1,7 @@
 //! `feedrate list`: what there is, a line each.
 
 use super::mlperf;
-use crate::bundled::{Bundled, WORKLOADS};
+use crate::bundled::{Bundled, MlperfStatus, WORKLOADS};
 use crate::catalog::catalog;
 use crate::exit::Exit;
 use crate::{messages, text};
@@ -112,33 +112,47 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Owners of workloads, by the beginning of what these stand for.
-const GROUPS: [(&str, &str); 4] = [
-    ("A minute", "To begin with"),
-    ("MLPerf Storage's ", "MLPerf Storage"),
-    ("DLIO's ", "DLIO"),
-    ("The study's ", "A study of DLIO (perf_2025)"),
-];
+const BEGINNING: &str = "To begin with";
+const MLPERF: &str = "MLPerf Storage v3.0";
+const WHATIF: &str = "MLPerf Storage, `whatif` in v3.0: can be run, not submitted";
+const DLIO: &str = "DLIO";
+const STUDY: &str = "A study of DLIO (perf_2025)";
 const APPLICATIONS: &str = "Applications, as their I/O was analysed";
+const HEADINGS: [&str; 6] = [BEGINNING, MLPERF, WHATIF, DLIO, STUDY, APPLICATIONS];
 
-/// Workloads below their owners, a line each.
+/// The heading that a workload is listed below: by its status, else by the beginning of its summary.
+fn heading_of(workload: &Bundled) -> &'static str {
+    match (workload.status, workload.summary()) {
+        (Some(MlperfStatus::WhatIf), _) => WHATIF,
+        (Some(_), _) => MLPERF,
+        (None, summary) if summary.starts_with("A minute") => BEGINNING,
+        (None, summary) if summary.starts_with("DLIO's ") => DLIO,
+        (None, summary) if summary.starts_with("The study's ") => STUDY,
+        (None, _) => APPLICATIONS,
+    }
+}
+
+/// Workloads below their headings, a line each.
 fn grouped(listed: &[Listed]) -> String {
-    let group_of = |one: &Listed| {
-        let known = GROUPS.iter().find(|(begin, _)| one.summary.starts_with(begin));
-        known.map_or(APPLICATIONS, |(_, heading)| *heading)
-    };
-    let headings = GROUPS.iter().map(|(_, heading)| *heading).chain([APPLICATIONS]);
     let group = |heading: &str| {
-        let own = listed.iter().filter(|one| group_of(one) == heading);
-        let rows = own.map(|Listed { name, summary, notes }| {
+        let own = WORKLOADS.iter().zip(listed).filter(|(of, _)| heading_of(of) == heading);
+        let rows = own.map(|(workload, Listed { name, summary, notes })| {
             let (_, what) = summary.split_once(": ").unwrap_or(("", summary));
-            (name.as_str(), [what, notes].join(" "))
+            // The heading says it.
+            let notes = match workload.status {
+                Some(status @ (MlperfStatus::Official | MlperfStatus::WhatIf)) => {
+                    notes.strip_prefix(&*status.note()).unwrap_or(notes)
+                }
+                _ => notes,
+            };
+            let notes = if notes.is_empty() { String::new() } else { format!(" [{notes}]") };
+            (name.as_str(), format!("{what}{notes}"))
         });
         let rows = text::rows(&rows.collect::<Vec<_>>());
         let rows: String = rows.lines().map(|row| format!("\n  {row}")).collect();
         format!("{heading}{rows}")
     };
-    headings.map(group).collect::<Vec<_>>().join("\n")
+    HEADINGS.map(group).join("\n")
 }
 
 /// The members of a family.
@@ -232,7 +246,7 @@ fn plot(plot: &Plot) -> Listed {
     line(plot.name, plot.summary, &notes)
 }
 
-/// A bundled workload, and why it cannot run as it stands, if it cannot.
+/// A bundled workload, its status, and why it cannot run as it stands, if it cannot.
 fn workload(bundled: &Bundled) -> Listed {
     let request = Request { name: bundled.name.into(), ..Request::default() };
     let planned = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error)
@@ -241,7 +255,9 @@ fn workload(bundled: &Bundled) -> Listed {
         let messages: Vec<&str> = problems.0.iter().map(|p| p.message.as_str()).collect();
         format!("refused: {}", messages.join("; "))
     });
-    line(bundled.name, &bundled.summary(), &refusal.unwrap_or_default())
+    let notes: Vec<String> =
+        bundled.status.map(MlperfStatus::note).into_iter().chain(refusal).collect();
+    line(bundled.name, &bundled.summary(), &notes.join("; "))
 }
 
 #[cfg(test)]
@@ -253,7 +269,7 @@ mod tests {
         let text = grouped(&listed(ListedFamily::Workloads));
         let long = text.lines().find(|line| 80 < line.chars().count());
         assert_eq!(long, None);
-        assert_eq!(text.lines().count(), WORKLOADS.len() + GROUPS.len() + 1, "{text}");
+        assert_eq!(text.lines().count(), WORKLOADS.len() + HEADINGS.len(), "{text}");
         for workload in WORKLOADS {
             let begin = format!("\n  {} ", workload.name);
             assert!(text.contains(&begin), "{}", workload.name);

@@ -5,7 +5,7 @@ use crate::cli::DataArguments;
 use crate::dataset::{self, Files};
 use crate::exit::Exit;
 use crate::folder;
-use crate::resolve::{Resolved, unheeded, unheeded_words};
+use crate::resolve::{Resolved, mlperf_status, unheeded, unheeded_words};
 use crate::{catalog, messages, room, text};
 use clap::{Args, value_parser};
 use feedrate_measure::record::file::NAMES_FILE;
@@ -112,6 +112,8 @@ pub(super) fn page(resolved: &Resolved, arguments: &DataArguments) -> String {
         ("workload", format!("{} (model {})", plan.workload, plan.model)),
         ("accelerators", units::count(plan.accelerators.into())),
     ];
+    let status = mlperf_status(arguments);
+    rows.extend(status.map(|status| ("MLPerf status", status.sentence())));
     if !plan.is_checkpoints_alone() {
         rows.extend(training(resolved, &estimate));
     }

@@ -40,6 +40,32 @@ fn a_plan_says_files_bytes_and_steps() {
     }
 }
 
+/// Batch size × record size ÷ compute time of the official configurations of v3.0.
+#[test]
+fn workloads_of_mlperf_need_the_official_rates() {
+    let test = Test::with(TINY);
+    for (workload, batch_bytes, compute_s, status) in [
+        ("unet3d_b200", 7.0 * 150.5e6, 0.162, "official: figures of MLPerf Storage v3.0"),
+        ("retinanet", 24.0 * 322_957.0, 0.04755, "official: figures of MLPerf Storage v3.0"),
+        ("flux", 48.0 * 2_164_832.0, 1.35, "whatif: MLPerf Storage v3.0 accepts no submissions"),
+        ("dlrm_parquet", 16_384.0 * 761.0, 0.000375, "whatif: MLPerf Storage v3.0 accepts no sub"),
+        ("unet3d_mi355", 7.0 * 150.5e6, 0.162, "chosen, not official: 0.162 s a batch"),
+    ] {
+        let estimate = json(&test, &["plan", workload, "--json"])["estimate"].clone();
+        let rate = estimate["needed_bytes_per_second"].as_f64().unwrap();
+        let expected = batch_bytes / compute_s;
+        assert!((rate / expected - 1.0).abs() < 0.01, "{workload}: {rate} instead of {expected}");
+        let page = test.feedrate(&["plan", workload]).stdout;
+        assert!(page.contains(&format!("MLPerf status     {status}")), "{page}");
+    }
+    let small = ["dataset.record_length_bytes=4096", "dataset.record_length_bytes_stdev=0"];
+    let scale = ["scale", "unet3d_mi355", "--dry-run", "--max", "2"];
+    let page = test.feedrate(&[&scale[..], &small].concat()).stdout;
+    assert!(page.contains("MLPerf status      chosen, not official: 0.162 s a batch"), "{page}");
+    let changed = test.feedrate(&["plan", "retinanet", "reader.batch_size=8"]).stdout;
+    assert!(!changed.contains("official"), "{changed}");
+}
+
 /// 500 steps of 25 batches of 7; the workload's own 168 files are too few for one.
 #[test]
 fn a_plan_says_how_many_files_accelerators_need_where_the_workload_has_too_few() {
@@ -64,7 +90,7 @@ fn accelerators_of_many_hosts_are_planned_beyond_the_threads_of_one_process() {
     let test = Test::with(TINY);
     let many = ["flux", "-n", "2048"];
     let answer = json(&test, &[&["plan"], &many[..], &["--memory", "189GiB", "--json"]].concat());
-    assert_eq!(answer["mlperf"]["files_for_steps"], 49_152);
+    assert_eq!(answer["mlperf"]["files_for_steps"], 170_667);
     let threads = "2,048 reading accelerators with 8 threads each need `16384` threads";
     test.feedrate(&[&["run"], &many[..], &["--dry-run"]].concat()).refuses(2, &[threads]);
 }

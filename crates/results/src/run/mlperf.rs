@@ -104,7 +104,7 @@ impl Run {
             ("train.computation_time", self.setting("train.compute.mean")?, step.compute_s),
         ];
         let fixed = fixed.into_iter().filter(|(_, own, asked)| !alike(*own, *asked));
-        let format = (format != rule.format).then_some("dataset.format");
+        let format = (!rule.formats.contains(&format)).then_some("dataset.format");
         let given = self.overrides.iter().filter_map(|text| Some(key_of(text)?.to_string()));
         let keys = fixed.map(|(key, ..)| key.to_string()).chain(format.map(str::to_string));
         let changed = keys.chain(given).filter_map(|key| {

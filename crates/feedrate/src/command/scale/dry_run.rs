@@ -2,6 +2,7 @@
 
 use super::ScaleArguments;
 use super::range::SearchRange;
+use crate::resolve::mlperf_status;
 use crate::{catalog, messages, room, text};
 use feedrate_report::output::Schema;
 use feedrate_results::search::{ACCELERATORS, Find, Found};
@@ -56,6 +57,8 @@ pub(super) fn tell(arguments: &ScaleArguments, range: &SearchRange<'_>) -> anyho
         ("numbers", format!("{} to {}", units::count(from), range.words(max))),
         ("data", room::place(&last, root)),
     ];
+    let status = mlperf_status(&arguments.data);
+    rows.extend(status.map(|status| ("MLPerf status", status.sentence())));
     for (at, of) in datasets.iter().enumerate() {
         let name = if at == 0 { "dataset" } else { "if all are fed" };
         let DatasetFor { max, files, bytes } = dataset(of)?;

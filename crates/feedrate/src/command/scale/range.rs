@@ -3,10 +3,11 @@
 //! Where numbers need more than the dataset has, it is made larger step by step, so that a storage which feeds few need not hold what many would read.
 
 use super::{ACCELERATORS, ScaleArguments};
+use crate::bundled::MlperfStatus;
 use crate::changed::why_not;
 use crate::cli::DataArguments;
 use crate::exit::{UsageError, refuse};
-use crate::resolve::{Resolved, resolve, resolve_silently};
+use crate::resolve::{Resolved, mlperf_status, resolve, resolve_silently};
 use crate::room::{self, Reserved, Shortage};
 use crate::{catalog, dataset, messages};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
@@ -97,7 +98,10 @@ impl<'a> SearchRange<'a> {
             // Each run is judged by what is asked here.
             data.overrides.push(format!("{ASKED}={}", units::rounded(bound / 100.0)));
         }
-        let (max, why_max, notes) = (NUMBER_MAX, String::new(), Vec::new());
+        let (max, why_max) = (NUMBER_MAX, String::new());
+        let status = mlperf_status(&arguments.data);
+        let status = status.filter(|status| *status != MlperfStatus::Official);
+        let notes = Vec::from_iter(status.map(MlperfStatus::sentence));
         let mut range = SearchRange {
             arguments,
             data,
