@@ -18,7 +18,7 @@ use feedrate_run::session::Preparation;
 use feedrate_run::system;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::plan::{FileAccess, Plan};
+use feedrate_spec::plan::{DatasetPlan, FileAccess, Plan};
 use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,8 @@ pub(crate) struct OpenDataset {
     pub(crate) generated: Generated,
     /// Files that were opened or made.
     pub(crate) preparation: Preparation,
+    /// As in [`Choice::found`].
+    pub(crate) found: Option<DatasetPlan>,
     /// Held on rank 0 for as long as the dataset is read: whoever would change it waits.
     pub(crate) lock: Option<DatasetLock>,
 }
@@ -75,6 +77,8 @@ pub(crate) struct Choice {
     pub(crate) probed_files: u64,
     /// Index of the files' names, where they are not those of the plan.
     pub(crate) names: Option<PathBuf>,
+    /// Settings in its manifest, where they are not those of the plan.
+    pub(crate) found: Option<DatasetPlan>,
 }
 
 /// The dataset of `plan` below `root`: found, or to be generated. What is foreign is looked at.
@@ -243,9 +247,9 @@ pub(crate) fn ready(
         generated = generate(&*storage)?;
     }
     let preparation = preparation(plan, &choice, ranks)?;
-    let Choice { folder, foreign, .. } = choice;
+    let Choice { folder, foreign, found, .. } = choice;
     let trusts_plan = !foreign;
-    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, lock }))
+    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, found, lock }))
 }
 
 /// Files that were probed, and those that the manifest says this machine made since its last drop of dentries and inodes.

@@ -428,6 +428,7 @@ pub(crate) fn new_record(
         plan: plan.clone(),
         system: system::system(folder, results),
         started: results::wall_now(),
+        found_dataset: dataset.and_then(|dataset| dataset.found.clone()),
         ..Record::default()
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn found(
         return Ok(Choice { folder, ..Choice::default() });
     }
     let whole = name_all(plan, &*storage, root, warnings)?;
-    let misfit = manifest.and_then(|manifest| misfit(&manifest, &whole)).map(|why| {
+    let misfit = manifest.as_ref().and_then(|manifest| misfit(manifest, &whole)).map(|why| {
         format!("the dataset in `{}` was made for other settings: {why}", root.display())
     });
     if plan.evaluation.is_none() {
@@ -75,7 +75,8 @@ pub(super) fn found(
         }
         None => probed?,
     };
-    Ok(Choice { folder, foreign: true, probed_files, ..Choice::default() })
+    let found = manifest.map(|manifest| manifest.settings);
+    Ok(Choice { folder, foreign: true, probed_files, found, ..Choice::default() })
 }
 
 /// Reason why what `manifest` describes is not the whole of `dataset`.

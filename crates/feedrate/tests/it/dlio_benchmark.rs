@@ -341,6 +341,42 @@ fn a_dataset_of_other_settings_is_replaced_or_refused_never_confused() {
     assert_eq!(fs::read(test.path("data/train/img_0_of_8.npz")).unwrap(), b"somebody's own");
 }
 
+/// As a study does whose rows train on the dataset that another row generated.
+#[test]
+fn a_run_on_a_dataset_of_other_settings_is_invalid() {
+    let test = with_workloads();
+    let larger = ["++workload.dataset.record_length_bytes=16384"];
+    let more_samples = ["++workload.dataset.num_samples_per_file=4"];
+    assert_eq!(dlio(&test, &[&GENERATE[..], &larger, &more_samples].concat()).code, 0);
+    fs::remove_dir_all(results(&test)).unwrap();
+    dlio(&test, &["workload=tiny", "++workload.dataset.format=hdf5"])
+        .refuses(1, &["made for other settings", "0"]);
+    let evidence = "num_samples_per_file is 4, and 1 was planned; record_length_bytes is 16384, and 4096 was planned";
+    dlio(&test, &["workload=tiny"]).warns(&["[invalid] stale_data", evidence]);
+    let left = results(&test);
+    let record = json(left.join("record.json"));
+    let sizes = [&record["plan"]["dataset"], &record["found_dataset"]]
+        .map(|dataset| (dataset["record_bytes"].as_f64(), dataset["samples_per_file"].as_u64()));
+    assert_eq!(sizes, [(Some(4096.0), Some(1)), (Some(16384.0), Some(4))]);
+    for command in ["show", "analyze", "report"] {
+        let shown = test.feedrate(&[command, &left.to_string_lossy(), "--json"]).json();
+        let doubts = match command {
+            "analyze" => &shown["runs"][0]["doubts"],
+            _ => &shown["doubts"],
+        };
+        let doubt = &doubts[0];
+        assert_eq!((&doubt["name"], &doubt["severity"]), (&"stale_data".into(), &"invalid".into()));
+        assert!(doubt.to_string().contains(evidence), "{command}: {doubt}");
+        if command != "analyze" {
+            assert_eq!(shown["answer"]["unknown_because"], "invalid", "{command}");
+        }
+    }
+    fs::remove_dir_all(left).unwrap();
+    dlio(&test, &[&["workload=tiny"][..], &larger, &more_samples].concat());
+    let record = json(results(&test).join("record.json"));
+    assert!(record.get("found_dataset").is_none() && record["complete"] == true, "{record}");
+}
+
 /// Whatever is refused is refused before a dataset gives way.
 #[test]
 fn a_refused_run_leaves_the_dataset_that_is_there() {

@@ -4,6 +4,7 @@
 //! `mod` line and row here. `feedrate list`, `describe` and the contract tests read the table.
 
 mod incomplete_run;
+mod stale_data;
 mod window_shorter_than_stock;
 mod too_few_steps;
 mod au_disagrees;
@@ -38,6 +39,7 @@ use serde::Serialize;
 /// Every doubt of records, in the order they are shown within a severity.
 pub static DOUBTS: &[&RecordDoubt] = &[
     &incomplete_run::DOUBT,
+    &stale_data::DOUBT,
     &warning(
         "records_shrunk",
         "Records were made smaller than the workload's: this is another workload.",

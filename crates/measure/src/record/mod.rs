@@ -30,7 +30,7 @@ pub use self::watched::Watched;
 use self::access::{Access, BINS, FilesRead, add_bins};
 use self::causes::is_zero;
 use crate::histogram::Histogram;
-use feedrate_spec::plan::{Plan, PlanDoubt};
+use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
 use serde::{Deserialize, Serialize};
 use timeline::Timeline;
 
@@ -69,6 +69,9 @@ pub struct Record {
     /// The copy that was read instead of the dataset; `None` where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingRecord>,
+    /// Settings of the dataset that was read, by its manifest, where they are not those of the plan; `None` where they are, and without a manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_dataset: Option<DatasetPlan>,
     /// Epochs, in order.
     pub epochs: Vec<EpochRecord>,
     /// Evaluations, in order; each has the number of the epoch that it came after.

@@ -226,6 +226,7 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         compute_spins: false,
         simulated: false,
         staging: None,
+        found_dataset: None,
         epochs,
         evaluations: vec![],
         timeline: None,

@@ -1,0 +1,68 @@
+//! The run read a dataset that was made with other settings than its plan has.
+
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
+use feedrate_spec::plan::DatasetPlan;
+
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "stale_data",
+        severity: Severity::Invalid,
+        meaning: "The run read files that were made with other settings: its numbers are those of another dataset, and its nominal MB/s are of a size it did not read.",
+        evidence: "the manifest of the dataset and the plan disagree: {differs:.99}",
+        advice: "make the dataset again before each run whose settings change it, in a folder of its own, and repeat the run",
+    },
+    check: Some(|derived| {
+        let record = derived.record;
+        let found = settings(record.found_dataset.as_ref()?);
+        let both = found.into_iter().zip(settings(&record.plan.dataset));
+        let differs =
+            both.filter(|(found, planned)| found != planned).map(|((key, found), (_, planned))| {
+                format!("{key} is {found}, and {planned} was planned")
+            });
+        Facts::listed("differs", differs.collect())
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires(
+            "num_samples_per_file is 4, and 1 was planned; record_length_bytes is 262144, and 1 was planned",
+            |r| {
+                r.plan.dataset = DatasetPlan {
+                    samples_per_file: 1,
+                    record_bytes: 1.0,
+                    ..DatasetPlan::default()
+                };
+                r.found_dataset = Some(DatasetPlan {
+                    samples_per_file: 4,
+                    record_bytes: 262_144.0,
+                    ..DatasetPlan::default()
+                });
+            },
+        ),
+        super::tests::silent(|r| {
+            let planned = r.plan.dataset.clone();
+            r.found_dataset = Some(DatasetPlan { files_eval: 8, content_seed: 7, ..planned });
+        }),
+    ],
+};
+
+/// Settings that decide how many bytes a sample has and how they lie in a file, by their keys in section `dataset`. The format is not among
+/// them: files are found by their extension, and formats that share one share the files.
+fn settings(dataset: &DatasetPlan) -> [(&'static str, String); 13] {
+    let (encoding, redundancy) = (&dataset.encoding, &dataset.redundancy);
+    [
+        ("num_samples_per_file", dataset.samples_per_file.to_string()),
+        ("record_length_bytes", dataset.record_bytes.to_string()),
+        ("record_length_bytes_stdev", dataset.record_stdev_bytes.to_string()),
+        ("record_dims", format!("{:?}", dataset.record_dims)),
+        ("record_element_type", dataset.element.name().into()),
+        ("compression", encoding.compression.name().into()),
+        ("compression_level", encoding.compression_level.to_string()),
+        ("hdf5.chunk_dims", format!("{:?}", encoding.chunk_dims)),
+        ("hdf5.max_shape", format!("{:?}", encoding.max_shape)),
+        ("hdf5.num_dset_per_record", encoding.datasets_per_record.to_string()),
+        ("row_group_samples", encoding.row_group_samples.to_string()),
+        ("compressible_percent", redundancy.compressible_percent.to_string()),
+        ("duplicate_percent", redundancy.duplicate_percent.to_string()),
+    ]
+}
