@@ -193,5 +193,5 @@ fn where_there_is_no_run_it_says_so() {
     assert!(report["runs"][0]["path"].as_str().unwrap().contains("odd"), "{report}");
     assert!(names(&report["runs"][0]).contains(&"unreadable_files"), "{report}");
     let shown = test.feedrate(&["describe", "stale_data"]);
-    assert!(shown.stdout.contains("files that another run had made"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("files that were made with other settings"), "{}", shown.stdout);
 }

@@ -13,9 +13,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "the dataset has {dataset_bytes}, the memory {memory_bytes}: {memory_share:.1} times as much",
         advice: "use at least five times the memory, as MLPerf Storage asks, or empty the page cache before each epoch",
     },
-    check: Check::AmongRuns(|relations, index| {
-        let run = &relations.runs[index];
-        let dataset_bytes = relations.dataset_bytes(index)?;
+    check: Check::OfRun(|run| {
+        let dataset_bytes = run.dataset_bytes()?;
         let memory_bytes = run.dataset_use.memory_bytes?;
         if run.activity != Activity::Training || memory_bytes as f64 <= dataset_bytes {
             return None;

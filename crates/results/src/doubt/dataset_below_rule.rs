@@ -14,9 +14,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "the dataset has {dataset_bytes}, {dataset_share:.1} times the memory of {memory_bytes}",
         advice: "use at least five times the memory of all hosts together",
     },
-    check: Check::AmongRuns(|relations, index| {
-        let run = &relations.runs[index];
-        let dataset_bytes = relations.dataset_bytes(index)?;
+    check: Check::OfRun(|run| {
+        let dataset_bytes = run.dataset_bytes()?;
         let memory_bytes = run.dataset_use.memory_bytes?;
         let share = dataset_bytes / memory_bytes as f64;
         if run.activity != Activity::Training || share < 1.0 || is_large_enough(share) {

@@ -12,7 +12,6 @@ mod missing_ranks;
 mod time_runs_backwards;
 mod empty_window;
 mod config_disagrees;
-mod sizes_not_seen;
 mod wrong_step_count;
 mod wait_outside_window;
 mod ranks_disagree;
@@ -46,11 +45,10 @@ mod no_replicates;
 mod tests;
 
 pub use ignored_setting::NAME as IGNORED_SETTING;
-pub(crate) use nominal_bytes::NAME as NOMINAL_BYTES;
 pub(crate) use stale_data::NAME as STALE_DATA;
 
 use crate::import::Imported;
-use crate::relations::{Like, Relations};
+use crate::relations::Relations;
 use crate::run::Run;
 use feedrate_measure::doubt::{Doubt, DoubtKind, Severity, place as place_in_records};
 use feedrate_measure::facts::Facts;
@@ -68,7 +66,6 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &time_runs_backwards::DOUBT,
     &empty_window::DOUBT,
     &config_disagrees::DOUBT,
-    &sizes_not_seen::DOUBT,
     &wrong_step_count::DOUBT,
     &wait_outside_window::DOUBT,
     &ranks_disagree::DOUBT,
@@ -153,21 +150,4 @@ pub fn in_order(doubts: &mut Vec<Doubt>) {
 fn place(name: &str) -> usize {
     let own = DOUBTS.iter().position(|row| row.kind.name == name);
     own.unwrap_or_else(|| DOUBTS.len() + place_in_records(name))
-}
-
-/// With the run that waited alike, and how alike.
-fn with_like(facts: Facts, relations: &Relations, index: usize, like: &Like) -> Facts {
-    let other = &relations.runs[like.of];
-    let name = if like.is_same() { "same_as" } else { "near" };
-    let facts = facts.with(name, other.short_path()).with("apart_percent", like.apart * 100.0);
-    let waited_s = relations.runs[index].dataset_use.waited_s();
-    facts.with("waited_s", waited_s).with("like_waited_s", other.dataset_use.waited_s())
-}
-
-/// With a third run, its waiting, and the size of its samples.
-fn with_third(facts: Facts, relations: &Relations, third: Option<usize>) -> Facts {
-    let Some(third) = third.map(|index| &relations.runs[index]) else { return facts };
-    let facts = facts.with("third", third.short_path());
-    let facts = facts.with("third_waited_s", third.dataset_use.waited_s());
-    facts.with_known("third_sample_bytes", third.sample_bytes())
 }

@@ -27,7 +27,7 @@ pub(crate) use find::{OTHER_BENCHMARKS, begun_with, left_by_runs, time_of_name};
 pub use log::Log;
 pub use plan::AskedCounts;
 pub use reported::Reported;
-pub(crate) use sample_bytes::{first_batch_bytes, first_batch_bytes_of, mean_sample_bytes};
+pub(crate) use sample_bytes::mean_sample_bytes;
 #[cfg(any(test, feature = "example"))]
 pub use tests::fake;
 pub use totals::{Bound, CountedSteps, EpochTotal, Totals};

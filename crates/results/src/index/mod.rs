@@ -281,47 +281,35 @@ const BESIDE_MAX: usize = 500;
 /// Doubts of records that rest on what the loader does.
 const OF_LOADER: [&str; 2] = ["too_few_steps", "window_shorter_than_stock"];
 
-/// Add the doubts among runs, and decide which may be used. Those `beside` them tell of them only whether they read another's dataset.
+/// Add the doubts among runs, and decide which may be used. Those `beside` them only say which read another's dataset.
 fn judge(runs: &mut Vec<Run>, beside: Vec<Run>) {
-    let mut told = among(runs);
+    let is_stale = |doubt: &Doubt| doubt.name == doubt::STALE_DATA;
+    let mut found = among(runs);
     if !beside.is_empty() {
-        let own = runs.len();
+        let count = runs.len();
         runs.extend(beside);
-        for (of, mut wider) in told.iter_mut().zip(among(runs)) {
-            if of.read.is_none() && wider.read.is_some() {
-                wider.doubts.retain(|doubt| doubt.name == doubt::STALE_DATA);
-                of.doubts.append(&mut wider.doubts);
-                of.read = wider.read;
-            }
+        for (doubts, mut wider) in found.iter_mut().zip(among(runs)) {
+            doubts.retain(|doubt| !is_stale(doubt));
+            wider.retain(is_stale);
+            doubts.append(&mut wider);
         }
-        runs.truncate(own);
+        runs.truncate(count);
     }
-    for (run, Among { mut doubts, read }) in runs.iter_mut().zip(told) {
-        if let Some(mean_sample_bytes) = read {
-            run.read_bytes(mean_sample_bytes);
-            // Of sizes that were not read.
-            run.doubts.retain(|of| of.name != doubt::NOMINAL_BYTES);
+    for (run, doubts) in runs.iter_mut().zip(&mut found) {
+        if doubts.iter().any(is_stale) {
+            // It is not certain which of the two datasets it read.
+            run.set_sample_bytes(None);
         }
-        run.doubts.append(&mut doubts);
+        run.doubts.append(doubts);
         doubt::in_order(&mut run.doubts);
         run.decide();
     }
 }
 
-/// The verdict of the runs on one of them.
-struct Among {
-    doubts: Vec<Doubt>,
-    /// Bytes of a sample of the dataset that it read, where that is another's.
-    read: Option<Option<f64>>,
-}
-
-fn among(runs: &[Run]) -> Vec<Among> {
+/// The doubts of each run among the others.
+fn among(runs: &[Run]) -> Vec<Vec<Doubt>> {
     let relations = Relations::new(runs);
-    let of = |index| Among {
-        doubts: doubt::among_runs(&relations, index),
-        read: relations.stale(index).map(|stale| runs[stale.of].mean_sample_bytes),
-    };
-    (0..runs.len()).map(of).collect()
+    (0..runs.len()).map(|index| doubt::among_runs(&relations, index)).collect()
 }
 
 /// Runs of DLIO that nobody asked for: those of the workload of a source that is a run itself, `WORKLOAD/EXPERIMENT/RUN`.

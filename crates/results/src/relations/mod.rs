@@ -1,20 +1,14 @@
-//! Many runs side by side: which belong together, which read the dataset of another, which are copies. Indexed once, so that thousands of runs are judged in no time.
+//! Many runs side by side: which belong together, which may have read the dataset of another, which are copies. Indexed once, so that thousands of runs are judged in no time.
 
-mod asked;
-mod similarity;
-mod store;
-mod ambiguous;
 mod stale_dataset;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use similarity::mostly_waited;
-pub use store::{Evidence, Like, Stale, Unsure};
+pub use stale_dataset::{SettingDifference, StaleDataset};
 
 use crate::run::{ExperimentKey, Run, StudyKey, grouped};
 use feedrate_measure::doubt::Severity;
 use std::collections::{BTreeMap, HashMap};
-use store::Judgement;
 
 /// All runs of an analysis.
 pub struct Relations<'a> {
@@ -22,7 +16,7 @@ pub struct Relations<'a> {
     pub runs: &'a [Run],
     experiments: BTreeMap<ExperimentKey<'a>, Vec<usize>>,
     studies: BTreeMap<StudyKey<'a>, StudyRuns<'a>>,
-    judged: Vec<Judgement>,
+    stale: Vec<Option<StaleDataset>>,
     copies: HashMap<u64, usize>,
 }
 
@@ -61,7 +55,7 @@ impl<'a> Relations<'a> {
             runs,
             experiments: grouped(runs, Run::is_result, Run::experiment_key),
             studies: studies.collect(),
-            judged: stale_dataset::judged(runs),
+            stale: stale_dataset::stale_datasets(runs),
             copies,
         }
     }
@@ -76,28 +70,9 @@ impl<'a> Relations<'a> {
         self.studies.get(&self.runs[index].study_key())
     }
 
-    /// Evidence that the run read the dataset of another.
-    pub fn stale(&self, index: usize) -> Option<&Stale> {
-        self.judged[index].stale.as_ref()
-    }
-
-    /// Bytes of the dataset that the run read, by the config: a stale run read as many files of another.
-    pub fn dataset_bytes(&self, index: usize) -> Option<f64> {
-        let run = &self.runs[index];
-        let files = self.stale(index).map_or(run, |stale| &self.runs[stale.of]);
-        Some(files.sample_bytes()? * run.files? as f64 * files.samples_per_file? as f64)
-    }
-
-    /// Whether what was made last before the run, as far as is known, is its own dataset.
-    pub fn has_own_dataset(&self, index: usize) -> bool {
-        self.judged[index].has_own
-    }
-
-    /// Signs that the run may have read the dataset of another, where that cannot be told.
-    pub fn unsure(&self, index: usize) -> Option<&Unsure> {
-        let unsure = self.judged[index].unsure.as_ref()?;
-        let is_told = unsure.unlike.is_none() && self.stale(unsure.like.of).is_some();
-        (self.stale(index).is_none() && !is_told).then_some(unsure)
+    /// The dataset of another that the run may have read.
+    pub fn stale(&self, index: usize) -> Option<&StaleDataset> {
+        self.stale[index].as_ref()
     }
 
     /// Whether nothing speaks against taking the run as a measure for others.

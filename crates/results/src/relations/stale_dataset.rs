@@ -1,247 +1,149 @@
-//! Runs that read the dataset of another: DLIO looks for files by their extension, and reads what the last generation left.
-//!
-//! Two kinds of evidence, either is enough. *Generation*: the last run that made files of this format in this folder before, made them with
-//! other settings. *Results*: see `ambiguous.rs`. Where steps contradict what generations say, a dataset was made in between: they are those
-//! of the run's own dataset and not of the other, or the waits for first batches follow the sizes that DLIO draws for its own. That they are unlike the other's is not enough: a cache makes them so, too.
+//! Runs that may have read the dataset of another run, by configs and the logs of generations: DLIO reads the files with the right ending in
+//! `data_folder`, whoever made them. Files that were made without leaving a log are not known here.
 
-use super::asked::{self, AskedFiles};
-use super::similarity::{EXPECTED_MAX, differs, fits, is_better, mostly_waited, shape, would_show};
-use super::store::{Evidence, FolderChange, Judgement, Like, Near, Stale, Store};
+use crate::import::DlioAbility::{HasOwnSection, IsCompressed, IsImage};
+use crate::import::dlio_has;
 use crate::run::{Activity, Run};
-use std::collections::{BTreeSet, HashMap};
+use feedrate_spec::workload::KEYS;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A run that waited alike outweighs one whose waits are so many times as far apart.
-const NEARER: f64 = 2.0;
-/// Generations that are looked back at for one of the same place.
+/// Changes of a folder that are looked through for the last one before a run.
 const LOOKED_AT_MAX: usize = 1000;
-/// Datasets that are remembered for each shape, at most.
-const REMEMBERED_MAX: usize = 64;
 
-/// Judge each run.
-pub(super) fn judged(runs: &[Run]) -> Vec<Judgement> {
-    let asked = asked::asked(runs);
-    let mut stores: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
-    for (index, asked) in asked.iter().enumerate() {
-        if let (Some(asked), Some(_)) = (asked, runs[index].dataset_use.started_us) {
-            stores.entry((&asked.format, &asked.subfolders)).or_default().push(index);
-        }
-    }
-    let mut judged = vec![Judgement::default(); runs.len()];
-    for mut members in stores.into_values() {
-        members.sort_by_key(|index| runs[*index].dataset_use.started_us);
-        let mut store = Store {
-            runs,
-            asked: &asked,
-            changed: Vec::new(),
-            by_shape: HashMap::new(),
-            pairs: Vec::new(),
-        };
-        for index in members {
-            judged[index].has_own = store.has_own(index);
-            judged[index].stale = store.next(index);
-        }
-        // Which of two is wrong may be told by a run that came later.
-        for (later, earlier) in &store.pairs {
-            store.tell(*later, *earlier, &mut judged);
-        }
-    }
-    judged
+/// The dataset that was made last in a run's folder, with other settings than the run's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StaleDataset {
+    /// The run that made it, as an index.
+    pub maker: usize,
+    /// Settings that differ.
+    pub differs: Vec<SettingDifference>,
 }
 
-/// The last that is known of a run's folder.
-struct Last {
-    /// The run that made what lies there; `None` where nothing is known of it.
-    maker: Option<usize>,
-    /// Since when results of the same folder are of the same files.
-    since_us: Option<i64>,
-    /// Whether it is not certain that these are the files that the run read: another host made them that may have a folder of its own, they are too few, or
-    /// a run has read others since.
-    is_weak: bool,
+/// A setting of section `dataset` that a run and the files do not share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SettingDifference {
+    /// Its key.
+    pub key: String,
+    /// Value that the run has.
+    pub run: String,
+    /// Value that the files were made with.
+    pub files: String,
 }
 
-impl Store<'_> {
-    /// Whether what was made last before the run is its own dataset, or it makes that itself.
-    fn has_own(&self, index: usize) -> bool {
-        let Last { maker, is_weak, .. } = self.last(index);
-        self.runs[index].dataset_use.generated_us.is_some()
-            || (!is_weak && maker.is_some_and(|of| self.is_of_one_dataset(index, of)))
-    }
+/// Files of one format, as configs name their folder: the folder, the format, the number of subfolders.
+type DataFolder<'a> = (&'a str, &'a str, &'a str);
 
-    fn next(&mut self, index: usize) -> Option<Stale> {
-        let (run, asked) = (&self.runs[index], self.asked(index)?);
-        let is_maker = run.dataset_use.generated_us.is_some();
-        if is_maker {
-            self.changed.push(FolderChange::Made(index));
-        }
-        // It removes them when all else is done.
-        if !asked.keeps_files && run.ended.is_some() {
-            self.changed.push(FolderChange::Removed(index));
-        }
-        if run.activity != Activity::Training || run.steps == 0 {
-            return None;
-        }
-        let stale = if is_maker { None } else { self.judge(index) };
-        // Those that read something else than they say are no measure for others.
-        if stale.is_none() {
-            let twins = self.likes(index).filter(|like| {
-                like.apart <= EXPECTED_MAX
-                    && self.near(index, like.of).is_some()
-                    && self.is_of_one_dataset(index, like.of)
-            });
-            let twins: BTreeSet<usize> = twins.map(|like| like.of).collect();
-            let known = self.by_shape.entry(shape(run, asked)).or_default();
-            known.retain(|other| !twins.contains(other));
-            known.push(index);
-            if REMEMBERED_MAX < known.len() {
-                known.remove(0);
-            }
-        }
-        stale
-    }
-
-    fn judge(&mut self, index: usize) -> Option<Stale> {
-        let (run, asked) = (&self.runs[index], self.asked(index)?);
-        let last = self.last(index);
-        let maker = last.maker.and_then(|of| Some((of, self.asked(of)?)));
-        let maker = maker.map(|(of, maker)| (of, maker, differs(asked, maker)));
-        // A generation since then may have left nothing.
-        let Some((of, maker, differs)) = maker.filter(|(.., differs)| !differs.is_empty()) else {
-            let pairs = self.pairs(index, asked, last.since_us);
-            self.pairs.extend(pairs.into_iter().map(|earlier| (index, earlier)));
-            return None;
-        };
-        let own = self.nearest(index, asked);
-        let other = self.nearest(index, maker);
-        // Of two that are alike the much nearer one counts.
-        let is_like = other.is_some_and(|other| {
-            other.is_same() && own.is_none_or(|own| other.apart < NEARER * own.apart)
-        });
-        let mut others = [Some(of), other.map(|one| one.of)].into_iter().flatten();
-        let fits = others.find_map(|other| fits(run, &self.runs[other]));
-        let is_other = is_like || fits.is_some_and(|(own, other)| is_better(other, own));
-        // A short wait tells as well where the other's is another.
-        let is_told = mostly_waited(run) || other.is_some_and(|other| EXPECTED_MAX < other.apart);
-        let is_own = is_told
-            && !is_other
-            && (own.is_some_and(|own| own.is_same())
-                || fits.is_some_and(|(own, other)| is_better(own, other))
-                || self.is_as_expected(run, &self.runs[of], own, other));
-        if is_own {
-            self.changed.push(FolderChange::Read(index));
-        }
-        if is_own || (last.is_weak && !is_other) {
-            return None;
-        }
-        Some(Stale {
-            of,
-            differs,
-            evidence: Evidence::Generation,
-            like: other,
-            unlike: None,
-            fits,
-            is_assumed: asked.is_assumed,
-        })
-    }
-
-    /// Whether the waiting is as long as that of a run of its own dataset, or of the other's by their bytes, and not as long as that of the other's.
-    fn is_as_expected(
-        &self,
-        run: &Run,
-        maker: &Run,
-        own: Option<Like>,
-        other: Option<Like>,
-    ) -> bool {
-        let [own, other] =
-            [own, other].map(|like| Some(self.runs[like?.of].dataset_use.waited_s()));
-        let ratio = run.sample_bytes().zip(maker.sample_bytes()).map(|(own, other)| own / other);
-        let expected = [
-            own.or_else(|| Some(other? * ratio?)),
-            // The other's.
-            other.or_else(|| Some(own? / ratio?)),
-        ];
-        let waited_s = run.dataset_use.waited_s();
-        let is_near =
-            expected.map(|expected_s| Some((waited_s / expected_s? - 1.0).abs() <= EXPECTED_MAX));
-        is_near == [Some(true), Some(false)]
-    }
-
-    /// The folder's last known state before the run.
-    fn last(&self, index: usize) -> Last {
-        let run = &self.runs[index];
-        let mut maker: Option<(usize, Near)> = None;
-        let mut removed_us = None;
-        // Files of each number of them have names of their own.
-        let mut lie_there: BTreeSet<Option<u64>> = BTreeSet::new();
-        let mut made_its_own: BTreeSet<Near> = BTreeSet::new();
-        let mut is_unsure = false;
-        for change in self.changed.iter().rev().take(LOOKED_AT_MAX) {
-            let (FolderChange::Made(by) | FolderChange::Removed(by) | FolderChange::Read(by)) =
-                *change;
-            let (Some(how), user) = (self.near(index, by), &self.runs[by]) else { continue };
-            if run.dataset_use.started_us < user.dataset_use.generated_us {
-                // It was still at it.
-                continue;
-            }
-            let is_own = self.is_of_one_dataset(index, by);
-            match change {
-                FolderChange::Removed(_) => {
-                    removed_us = user.dataset_use.ended_us;
-                    break;
-                }
-                FolderChange::Read(_) if maker.is_none() && is_own => {
-                    let since_us = user.dataset_use.started_us;
-                    return Last { maker: Some(by), since_us, is_weak: false };
-                }
-                // What was made before it need not lie there any more.
-                FolderChange::Read(_) => is_unsure |= maker.is_none(),
-                FolderChange::Made(_) => {
-                    let (_, nearest) = *maker.get_or_insert((by, how));
-                    lie_there.insert(user.files);
-                    made_its_own.extend(is_own.then_some(how));
-                    if nearest == Near::Same && is_enough(run, &lie_there) {
-                        break;
-                    }
-                }
-            }
-        }
-        let Some((of, how)) = maker else {
-            return Last { maker: None, since_us: removed_us, is_weak: false };
-        };
-        // Hosts that make the same each for itself may share nothing but the path.
-        let is_elsewhere = how == Near::OtherHost && made_its_own.len() == 2;
-        Last {
-            maker: Some(of),
-            since_us: self.runs[of].dataset_use.generated_us,
-            is_weak: is_unsure || is_elsewhere || !is_enough(run, &lie_there),
-        }
-    }
-
-    /// The run of one dataset that waited most alike.
-    fn nearest(&self, index: usize, dataset: &AskedFiles) -> Option<Like> {
-        let likes = self.likes(index).filter(|one| {
-            self.asked(one.of).is_some_and(|asked| differs(asked, dataset).is_empty())
-        });
-        likes.min_by(|a, b| a.apart.total_cmp(&b.apart))
-    }
-
-    /// Runs since the last generation that waited about alike, for samples of another size.
-    fn pairs(&self, later: usize, asked: &AskedFiles, since_us: Option<i64>) -> Vec<Like> {
-        let pairs = self.likes(later).filter(|earlier| {
-            let other = &self.runs[earlier.of];
-            // Work on samples takes as long for small ones.
-            !asked.preprocesses
-                && self.near(later, earlier.of).is_some()
-                && !self.is_of_one_dataset(later, earlier.of)
-                && earlier.apart <= EXPECTED_MAX
-                && would_show(&self.runs[later], other)
-                && since_us <= other.dataset_use.started_us
-        });
-        pairs.collect()
-    }
+/// A run that made the files of a folder, or removed them.
+struct FolderChange {
+    run: usize,
+    /// When it was done.
+    at_us: Option<i64>,
+    is_made: bool,
 }
 
-/// Whether as many files lie there as the run read.
-fn is_enough(run: &Run, lie_there: &BTreeSet<Option<u64>>) -> bool {
-    let there = lie_there.iter().flatten().fold(0, |sum: u64, files| sum.saturating_add(*files));
-    lie_there.contains(&None) || run.files.is_none_or(|files| files <= there)
+/// For each run, the dataset of another run that it found; `None` where it found its own, or that is not known.
+pub(super) fn stale_datasets(runs: &[Run]) -> Vec<Option<StaleDataset>> {
+    let started_us = |index: &usize| runs[*index].dataset_use.started_us;
+    let mut by_start: Vec<usize> =
+        (0..runs.len()).filter(|index| started_us(index).is_some()).collect();
+    by_start.sort_by_key(started_us);
+    let mut stale = vec![None; runs.len()];
+    let mut folders: HashMap<DataFolder, Vec<FolderChange>> = HashMap::new();
+    for index in by_start {
+        let run = &runs[index];
+        let Some(folder) = data_folder(run) else { continue };
+        let changes = folders.entry(folder).or_default();
+        let generated_us = run.dataset_use.generated_us;
+        if generated_us.is_some() {
+            changes.push(FolderChange { run: index, at_us: generated_us, is_made: true });
+        } else if run.activity == Activity::Training && run.steps > 0 {
+            stale[index] = last_dataset(runs, index, changes);
+        }
+        if matches!(setting(run, "keep_files"), Some("false" | "False")) && run.ended.is_some() {
+            let at_us = run.dataset_use.ended_us;
+            changes.push(FolderChange { run: index, at_us, is_made: false });
+        }
+    }
+    stale
+}
+
+fn data_folder(run: &Run) -> Option<DataFolder<'_>> {
+    let subfolders = setting(run, "num_subfolders_train").unwrap_or("0");
+    Some((run.dataset_use.store.as_deref()?, format(run), subfolders))
+}
+
+fn setting<'a>(run: &'a Run, key: &str) -> Option<&'a str> {
+    run.dataset_use.asked.get(&format!("dataset.{key}")).map(String::as_str)
+}
+
+fn format(run: &Run) -> &str {
+    setting(run, "format").or(run.format.as_deref()).unwrap_or("tfrecord")
+}
+
+fn last_dataset(runs: &[Run], index: usize, changes: &[FolderChange]) -> Option<StaleDataset> {
+    let run = &runs[index];
+    let last = changes.iter().rev().take(LOOKED_AT_MAX).find(|change| {
+        change.at_us <= run.dataset_use.started_us && is_one_folder(run, &runs[change.run])
+    })?;
+    let differs = differences(run, &runs[last.run]);
+    let is_other = last.is_made && !differs.is_empty();
+    is_other.then_some(StaleDataset { maker: last.run, differs })
+}
+
+/// Whether a folder that two runs call the same is one. A relative one lies in the job's folder, which is not always known. Another host is
+/// taken to see the same files in the same source.
+fn is_one_folder(run: &Run, other: &Run) -> bool {
+    let is_one_source = run.source == other.source;
+    let is_absolute = run.dataset_use.store.as_ref().is_some_and(|store| store.starts_with('/'));
+    let is_one_path = match (&run.dataset_use.job_folder, &other.dataset_use.job_folder) {
+        (Some(job), Some(other_job)) => is_absolute || job == other_job,
+        _ => is_absolute || is_one_source,
+    };
+    let is_one_host = run.hostname.is_some() && run.hostname == other.hostname;
+    is_one_path && (is_one_source || is_one_host)
+}
+
+fn differences(run: &Run, maker: &Run) -> Vec<SettingDifference> {
+    let (own, made) = (file_settings(run), file_settings(maker));
+    let keys: BTreeSet<&str> = own.keys().chain(made.keys()).copied().collect();
+    let value = |settings: &BTreeMap<&str, &str>, key: &str| {
+        settings.get(key).copied().or_else(|| default(key)).unwrap_or("not given").to_string()
+    };
+    let all = keys.into_iter().map(|key| SettingDifference {
+        key: key.into(),
+        run: value(&own, key),
+        files: value(&made, key),
+    });
+    all.filter(|setting| setting.run != setting.files).collect()
+}
+
+/// Settings that decide the bytes of files, without DLIO's defaults. The number of files is not among them: DLIO draws the same sizes for the
+/// first of many files as for few, and reads as many as it is configured for.
+fn file_settings(run: &Run) -> BTreeMap<&str, &str> {
+    let given = run.dataset_use.asked.iter().filter_map(|(key, value)| {
+        let key = key.strip_prefix("dataset.")?;
+        (default(key) != Some(value)).then_some((key, value.as_str()))
+    });
+    let mut files: BTreeMap<&str, &str> = given.collect();
+    let format = format(run);
+    let (is_image, has_section) = (dlio_has(format, IsImage), dlio_has(format, HasOwnSection));
+    let has_dims = files.contains_key("record_dims");
+    let is_compressed = files.contains_key("compression") && dlio_has(format, IsCompressed);
+    let is_gzip = files.get("compression") == Some(&"gzip");
+    files.retain(|key, _| match *key {
+        "record_dims" => true,
+        "record_length_bytes" | "record_length_bytes_stdev" => !has_dims,
+        "num_samples_per_file" | "record_element_type" => !is_image,
+        "compression" => is_compressed,
+        "compression_level" => is_compressed && is_gzip && has_section,
+        // A section of its own, whole or key by key.
+        key => has_section && key.split('.').next() == Some(format),
+    });
+    files
+}
+
+/// DLIO's default of a key of section `dataset`.
+fn default(key: &str) -> Option<&'static str> {
+    let path = format!("dataset.{key}");
+    KEYS.iter().find(|known| known.path == path).map(|known| known.default)
 }

@@ -1,19 +1,13 @@
-//! The dataset that a run was to read, where it lay and when, and how long first batches took: by this doubts tell whether it read another.
+//! The dataset that a run was to read, where and when: whether it may have read another is judged among runs.
 
 use crate::import::{Config, Imported, same_text, time_of_name};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::Record;
-use feedrate_measure::stats::mean;
-use feedrate_measure::window::{Scope, seconds};
-use feedrate_spec::plan::DatasetPlan;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// Accelerators and steps that are kept of a run, at most.
-const KEPT_MAX: usize = 1024;
-
-/// The dataset it was to read, and signs of the one it read.
+/// The dataset that a run was to read.
 #[derive(Clone, Debug, Default)]
 pub struct DatasetUse {
     /// Microseconds; only differences mean something.
@@ -34,14 +28,6 @@ pub struct DatasetUse {
     pub asked: BTreeMap<String, String>,
     /// Keys of `asked` that an override set.
     pub overridden: Vec<String>,
-    /// Time that each accelerator waited for its first batch of an epoch, mean over epochs.
-    pub first_waits_s: Vec<f64>,
-    /// Bytes of that batch, by the config; empty where it does not tell.
-    pub first_batch_bytes: Vec<f64>,
-    /// The files of its dataset, where the config tells their sizes.
-    pub files: Option<DatasetPlan>,
-    /// Time of waiting by step of an epoch, mean over accelerators and epochs.
-    pub waits_s: Vec<f64>,
     /// Hash of all times of all steps; `None` without steps.
     pub fingerprint: Option<u64>,
 }
@@ -52,8 +38,6 @@ impl DatasetUse {
         DatasetUse {
             started_us: micros(&record.started),
             ended_us: micros(&record.ended),
-            first_waits_s: first_waits_s(record),
-            waits_s: waits_s(record),
             fingerprint: fingerprint(record),
             ..DatasetUse::default()
         }
@@ -91,11 +75,6 @@ impl DatasetUse {
         (self.fingerprint, &record.started, hostnames.collect::<Vec<_>>(), plan).hash(&mut hasher);
         self.fingerprint = Some(hasher.finish());
     }
-
-    /// Time waited for data, over one epoch.
-    pub fn waited_s(&self) -> f64 {
-        self.waits_s.iter().sum()
-    }
 }
 
 /// Whether the log says that data generation was done, or is not there to say it.
@@ -106,7 +85,8 @@ fn is_generated(imported: &Imported) -> bool {
 
 fn store(imported: &Imported) -> Option<String> {
     let root = imported.config.text(&["storage.storage_root"]).unwrap_or_default();
-    Some(format!("{root}:{}", data_folder(imported)?.display()))
+    let folder = data_folder(imported)?.display().to_string();
+    Some(if ["", ".", "./"].contains(&&*root) { folder } else { format!("{root}:{folder}") })
 }
 
 fn data_folder(imported: &Imported) -> Option<PathBuf> {
@@ -183,41 +163,6 @@ fn overridden(overrides: &[String], asked: &BTreeMap<String, String>) -> Vec<Str
     let below: Vec<String> = below.cloned().collect();
     found.extend(below);
     found
-}
-
-/// Epochs that tell: the first starts workers, too, and counts only where it is the only one.
-fn epochs(record: &Record) -> Vec<Scope<'_>> {
-    let all: Vec<Scope> = Scope::all(record).filter(|scope| scope.steps() > 0).collect();
-    if all.len() > 1 { all[1..].to_vec() } else { all }
-}
-
-fn first_waits_s(record: &Record) -> Vec<f64> {
-    let epochs = epochs(record);
-    let count = epochs.iter().map(|scope| scope.epoch.accelerators.len()).min().unwrap_or(0);
-    let ranks = (0..count.min(KEPT_MAX)).filter_map(|rank| {
-        let waits = epochs.iter().map(|scope| {
-            let block = scope.epoch.accelerators[rank].blocks.first()?;
-            block.load_ns.first().map(|&ns| seconds(ns))
-        });
-        mean(&waits.collect::<Option<Vec<f64>>>()?)
-    });
-    ranks.collect()
-}
-
-fn waits_s(record: &Record) -> Vec<f64> {
-    let epochs = epochs(record);
-    let mut sums: Vec<(f64, u32)> = Vec::new();
-    for accelerator in epochs.iter().flat_map(|scope| &scope.epoch.accelerators) {
-        let loads = accelerator.blocks.iter().flat_map(|block| &block.load_ns);
-        for (step, &ns) in loads.take(KEPT_MAX).enumerate() {
-            if sums.len() <= step {
-                sums.push((0.0, 0));
-            }
-            sums[step].0 += seconds(ns);
-            sums[step].1 += 1;
-        }
-    }
-    sums.into_iter().map(|(sum, count)| sum / f64::from(count)).collect()
 }
 
 fn fingerprint(record: &Record) -> Option<u64> {

@@ -5,9 +5,7 @@ use super::{
     Activity, CheckpointSchedule, DatasetUse, FolderNames, Run, UNKNOWN, WorkloadSource,
     folder_names, settings,
 };
-use crate::import::{
-    DLIO, EpochTotal, Imported, Reported, RunOrigin, Totals, first_batch_bytes, mean_sample_bytes,
-};
+use crate::import::{DLIO, EpochTotal, Imported, Reported, RunOrigin, Totals, mean_sample_bytes};
 use feedrate_measure::metric::{
     self, AU_ALL_STEPS, BARRIER_S, Basis, DELIVERED_WHOLE, DURATION_S, LOAD_S, NOMINAL_WHOLE,
     Provenance, SAMPLES_WHOLE, STALL_PERCENT,
@@ -81,11 +79,6 @@ impl Run {
         let reported = imported.reported.as_ref();
         run.checkpoints =
             CheckpointSchedule::from_dlio(&imported.config, reported, run.accelerators);
-        if run.mean_sample_bytes.is_some() {
-            run.dataset_use.files = Some(plan.dataset.clone());
-            run.dataset_use.first_batch_bytes =
-                first_batch_bytes(plan, imported.ranks_expected.unwrap_or(0));
-        }
         run.recompute(imported);
         run
     }
@@ -97,7 +90,7 @@ impl Run {
         if let Some(totals) = &imported.totals {
             self.recompute_from_totals(imported, totals);
         }
-        self.read_bytes(self.mean_sample_bytes);
+        self.set_sample_bytes(self.mean_sample_bytes);
         for (id, value) in metric::reported(|name| self.reported.get(name).copied()) {
             self.values.entry(id).or_insert(value);
         }
@@ -161,12 +154,12 @@ impl Run {
         }
     }
 
-    /// Say how large the samples were that the run read: by that its rate in bytes is estimated.
-    pub(crate) fn read_bytes(&mut self, mean_sample_bytes: Option<f64>) {
+    /// Set the mean size of the samples that were read, from which the rate in bytes is estimated; `None` where that is not known.
+    pub(crate) fn set_sample_bytes(&mut self, mean_sample_bytes: Option<f64>) {
         self.mean_sample_bytes = mean_sample_bytes;
         let rate = self.metric(&SAMPLES_WHOLE).zip(mean_sample_bytes);
-        let bytes_per_second = rate.map(|(rate, bytes)| rate * bytes);
-        self.set(&DELIVERED_WHOLE, bytes_per_second, Provenance::Estimated);
+        let delivered = rate.map(|(samples_per_second, bytes)| samples_per_second * bytes);
+        self.set(&DELIVERED_WHOLE, delivered, Provenance::Estimated);
     }
 }
 

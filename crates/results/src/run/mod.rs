@@ -238,6 +238,11 @@ impl Run {
         self.mean_sample_bytes.or(self.record_length_bytes).filter(|bytes| *bytes > 0.0)
     }
 
+    /// Bytes of the samples of its dataset.
+    pub(crate) fn dataset_bytes(&self) -> Option<f64> {
+        Some(self.sample_bytes()? * self.files? as f64 * self.samples_per_file? as f64)
+    }
+
     /// The utilisation in `summary.json`. A run of ours fills that with its own, whatever became of the file.
     pub fn reported_au_percent(&self) -> Option<f64> {
         self.reported("train_au_mean_percentage", &AU_WINDOWED, 1.0)

@@ -103,7 +103,10 @@ fn names_are_told_once_and_mean_one_severity() {
     for (index, kind) in super::DOUBTS.iter().map(|row| &row.kind).enumerate() {
         assert!(!names[..index].contains(&kind.name), "{}", kind.name);
         assert!(kind.meaning.ends_with('.'), "{}", kind.name);
-        if let Some(of_record) = of_records(kind.name) {
+        // Our own record proves what logs of others only suggest.
+        if let Some(of_record) = of_records(kind.name)
+            && kind.name != super::STALE_DATA
+        {
             assert_eq!(of_record.severity, kind.severity, "{}", kind.name);
         }
         assert!(
@@ -353,7 +356,7 @@ fn runs_that_are_not_alike_are_told_from_the_others() {
         made(2000.0).write(root, "w/4/made");
         Fake { start_s: 3000.0, ..good() }.write(root, "w/4/a");
     };
-    check("stale_data", &["2/a"], "made last by `2/made`", stale_base);
+    check("stale_data", &["2/a"], "was `2/made`", stale_base);
     check("superlinear_scaling", &[], "", stale_base);
     check("superlinear_scaling", &["4/a"], "from 2 to 4 accelerators (2.00 times)", cached);
 }
