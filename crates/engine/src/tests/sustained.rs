@@ -27,6 +27,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         study: None,
         staging: None,
         asked: None,
+        found_dataset: None,
         watched: None,
         epochs: vec![EpochRecord {
             number: 1,
