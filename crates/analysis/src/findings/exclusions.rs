@@ -13,13 +13,9 @@ const TOUCHES_ONLY: &[(&str, &str)] = &[
     ("wrong_step_count", "reported"),
     ("au_misreported", "reported"),
     ("au_disagrees", "au_windowed"),
-    ("wait_outside_window", "au_windowed"),
     ("window_shorter_than_stock", "au_windowed"),
-    ("ranks_disagree", "au_windowed"),
     ("nominal_bytes", "nominal"),
     ("throughput_misreported", "reported"),
-    // Growth of what was recomputed has a finding of its own.
-    ("superlinear_scaling", "reported"),
 ];
 
 /// Whether a doubt is about this response.

@@ -13,13 +13,10 @@ mod time_runs_backwards;
 mod empty_window;
 mod config_disagrees;
 mod wrong_step_count;
-mod wait_outside_window;
-mod ranks_disagree;
 mod au_misreported;
 mod mean_misreported;
 mod throughput_misreported;
 mod impossible_values;
-mod clocks_differ;
 mod generated_in_same_process;
 mod nominal_bytes;
 mod cache_unseen;
@@ -27,19 +24,11 @@ mod not_all_data_read;
 mod eval_divided_by_ranks;
 mod ignored_setting;
 mod settings_differ;
-mod other_machine;
-mod superlinear_scaling;
 mod hosts_apart;
-mod times_of_rank_0;
 mod no_step_files;
-mod put_aside;
-mod generation_only;
 mod checkpoint_too_small;
-mod undefined_values;
 mod no_config;
-mod dataset_below_rule;
 mod cores_short;
-mod warned;
 mod no_replicates;
 #[cfg(test)]
 mod tests;
@@ -52,7 +41,6 @@ use crate::relations::Relations;
 use crate::run::Run;
 use feedrate_measure::doubt::{Doubt, DoubtKind, Severity, place as place_in_records};
 use feedrate_measure::facts::Facts;
-use feedrate_measure::record::Record;
 #[cfg(test)]
 use std::path::Path;
 
@@ -67,13 +55,10 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &empty_window::DOUBT,
     &config_disagrees::DOUBT,
     &wrong_step_count::DOUBT,
-    &wait_outside_window::DOUBT,
-    &ranks_disagree::DOUBT,
     &au_misreported::DOUBT,
     &mean_misreported::DOUBT,
     &throughput_misreported::DOUBT,
     &impossible_values::DOUBT,
-    &clocks_differ::DOUBT,
     &generated_in_same_process::DOUBT,
     &nominal_bytes::DOUBT,
     &cache_unseen::DOUBT,
@@ -81,19 +66,11 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &eval_divided_by_ranks::DOUBT,
     &ignored_setting::DOUBT,
     &settings_differ::DOUBT,
-    &other_machine::DOUBT,
-    &superlinear_scaling::DOUBT,
     &hosts_apart::DOUBT,
-    &times_of_rank_0::DOUBT,
     &no_step_files::DOUBT,
-    &put_aside::DOUBT,
-    &generation_only::DOUBT,
     &checkpoint_too_small::DOUBT,
-    &undefined_values::DOUBT,
     &no_config::DOUBT,
-    &dataset_below_rule::DOUBT,
     &cores_short::DOUBT,
-    &warned::DOUBT,
     &no_replicates::DOUBT,
 ];
 
@@ -113,8 +90,6 @@ pub struct RunDoubt {
 pub enum Check {
     /// One run.
     OfRun(fn(&Run) -> Option<Facts>),
-    /// One run with its steps.
-    OfSteps(fn(&Run, &Record) -> Option<Facts>),
     /// One run with the contents of its DLIO folder.
     OfImport(fn(&Run, &Imported) -> Option<Facts>),
     /// One run, by its index, among others.
@@ -122,10 +97,9 @@ pub enum Check {
 }
 
 /// Those that a run deserves by itself. `imported`: its DLIO folder, where it has no record.
-pub fn of_run(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -> Vec<Doubt> {
+pub fn of_run(run: &Run, imported: Option<&Imported>) -> Vec<Doubt> {
     let rows = DOUBTS.iter().filter_map(|row| match row.check {
         Check::OfRun(check) => Some(row.kind.seen(check(run)?)),
-        Check::OfSteps(check) => Some(row.kind.seen(check(run, record?)?)),
         Check::OfImport(check) => Some(row.kind.seen(check(run, imported?)?)),
         Check::AmongRuns(_) => None,
     });

@@ -8,12 +8,12 @@ const SEEN_MIN_NS: i64 = 100_000_000;
 /// Beginnings and ends miss the offset by no more than this and a tenth of it.
 const SPREAD_MAX_NS: i64 = 50_000_000;
 
-/// Put the blocks of all accelerators on the clock of the first. By accelerator, how far its clock was ahead, in nanoseconds; empty where none was.
-pub(super) fn align(record: &mut Record) -> Vec<i64> {
+/// Put the blocks of all accelerators on the clock of the first.
+pub(super) fn align(record: &mut Record) {
     let count = record.epochs.first().map_or(0, |epoch| epoch.accelerators.len());
     let offsets: Vec<i64> = (0..count).map(|index| offset_ns(record, index).unwrap_or(0)).collect();
     if offsets.iter().all(|offset| *offset == 0) {
-        return Vec::new();
+        return;
     }
     for epoch in &mut record.epochs {
         for (accelerator, offset_ns) in epoch.accelerators.iter_mut().zip(&offsets) {
@@ -27,7 +27,6 @@ pub(super) fn align(record: &mut Record) -> Vec<i64> {
         epoch.start_ns = ends.clone().min().unwrap_or(epoch.start_ns);
         epoch.end_ns = ends.max().unwrap_or(epoch.end_ns);
     }
-    offsets
 }
 
 /// How far the clock of one is ahead of that of the first; `None` where they show the same time, or differ by now more, now less.

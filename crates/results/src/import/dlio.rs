@@ -61,8 +61,6 @@ pub struct Imported {
     pub times_of_rank_0: Option<&'static str>,
     /// Missing parts of the run, a sentence each.
     pub missing: Vec<String>,
-    /// By accelerator of the record, how far its clock was ahead of that of the first; its blocks are on that. Empty where clocks agree.
-    pub clock_offsets_ns: Vec<i64>,
 }
 
 /// A block as its rank reported it.
@@ -159,7 +157,6 @@ pub(super) fn read(
         backwards: steps.backwards,
         times_of_rank_0: steps.times_of_rank_0,
         missing: Vec::new(),
-        clock_offsets_ns: Vec::new(),
     };
     imported.add_steps(steps.epochs.into_values().collect());
     if imported.is_published_part(&steps.with_steps, &(&steps.named - &left_out(placeholders))) {
@@ -218,7 +215,7 @@ impl Imported {
         }
         if let Some(record) = &mut self.record {
             record.plan = self.plan.clone();
-            self.clock_offsets_ns = clocks::align(record);
+            clocks::align(record);
         }
     }
 

@@ -13,10 +13,6 @@ const PART_BYTES: u64 = 32 << 10;
 /// Read of a log that has to tell when blocks began.
 const SPANS_BYTES_MAX: u64 = 256 << 20;
 
-/// Warnings that are kept, and characters of each.
-const WARNINGS_MAX: usize = 8;
-const WARNING_CHARS_MAX: usize = 300;
-
 /// Facts from the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
@@ -34,8 +30,6 @@ pub struct Log {
     pub steps_of: Option<[u64; 3]>,
     /// Reading threads of a rank, and the cores it may use, where DLIO warned that those are fewer.
     pub cores_short: Option<[u64; 2]>,
-    /// Its other warnings, each once.
-    pub warnings: Vec<String>,
     /// Steps of an epoch: `Starting epoch 1: 6 steps expected`.
     pub steps: Option<u64>,
     /// Compute of a step as it lasted, in the mean of the last block of an epoch of rank 0, to four digits; by epoch.
@@ -56,19 +50,14 @@ impl Log {
         self.breaks_off || (is_over && self.trains && self.folder.is_none())
     }
 
-    /// Every rank writes them, some with the time before.
+    /// Keep the counts of a warning of too few cores: the most that any rank had.
     fn add_warning(&mut self, text: &str) {
-        let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
-        let text = if first.as_bytes().get(10) == Some(&b'T') { rest } else { text };
-        let text: String = text.trim().chars().take(WARNING_CHARS_MAX).collect();
-        let cores = text.split_once(" threads for I/O but core available ");
-        if let Some((threads, cores)) = cores {
-            let threads = threads.rsplit(' ').next().and_then(|word| word.parse().ok());
-            let both = threads.zip(first_number(cores)).map(<[u64; 2]>::from);
-            self.cores_short = self.cores_short.max(both);
-        } else if self.warnings.len() < WARNINGS_MAX && !self.warnings.contains(&text) {
-            self.warnings.push(text);
-        }
+        let Some((before, cores)) = text.split_once(" threads for I/O but core available ") else {
+            return;
+        };
+        let threads = before.rsplit(' ').next().and_then(|word| word.parse().ok());
+        let both = threads.zip(first_number(cores)).map(<[u64; 2]>::from);
+        self.cores_short = self.cores_short.max(both);
     }
 }
 
@@ -211,7 +200,6 @@ mod tests {
                 trains: true,
                 steps_of: Some([1, 168, 7]),
                 cores_short: None,
-                warnings: Vec::new(),
                 steps: Some(6),
                 compute_s: BTreeMap::from([(1, 0.3234)]),
                 workload: None,
@@ -234,16 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_kept_once_and_cores_counted() {
+    fn cores_of_warnings_are_counted() {
         let short = "Running DLIO with 4 threads for I/O but core available 1 are insufficient and can lead to lower performance.";
         let log = of_text(&format!(
             "[OUTPUT] 2025-11-30T18:54:19.911321 Running DLIO [Training] with 8 process(es)\n\
              [WARNING] {short}\n[WARNING] {short}\n\
              [WARNING] 2025-11-30T18:54:20.911321 {short}\n\
-             [WARNING] 2025-11-30T18:54:20.911321 more files than requested\n\
              [WARNING] more files than requested\n",
         ));
         assert_eq!((log.cores_short, log.processes), (Some([4, 1]), Some(8)));
-        assert_eq!(log.warnings, ["more files than requested"]);
     }
 }

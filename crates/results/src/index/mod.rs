@@ -262,7 +262,7 @@ fn read_run(found: &FoundRun, source: &str, is_kept: bool) -> Result<Run, LeftOu
 }
 
 fn own_doubts(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -> Vec<Doubt> {
-    let mut doubts = doubt::of_run(run, record, imported);
+    let mut doubts = doubt::of_run(run, imported);
     // Where nothing was trained there is nothing to doubt.
     if let Some(record) = record
         && imported.is_none_or(Imported::trains)

@@ -26,8 +26,6 @@ pub struct StudyRuns<'a> {
     pub members: Vec<usize>,
     /// Settings that most of them were asked for: runs that override a key have no say in it.
     pub usual: Usual<'a>,
-    /// The machine of more than half of them, and of how many.
-    pub machine: Option<(&'a str, usize)>,
 }
 
 /// By key, what most runs were asked for, and how many.
@@ -39,9 +37,7 @@ impl<'a> Relations<'a> {
         let studies = grouped(runs, Run::is_result, Run::study_key).into_iter();
         let studies = studies.map(|(study, members)| {
             let usual = usual(runs, &members);
-            let hosts = members.iter().filter_map(|index| runs[*index].hostname.as_deref());
-            let machine = most_common(hosts).filter(|(_, count)| members.len() < 2 * count);
-            (study, StudyRuns { members, usual, machine })
+            (study, StudyRuns { members, usual })
         });
         let mut copies: HashMap<u64, usize> = HashMap::new();
         for (index, run) in runs.iter().enumerate() {
@@ -73,12 +69,6 @@ impl<'a> Relations<'a> {
     /// The dataset of another that the run may have read.
     pub fn stale(&self, index: usize) -> Option<&StaleDataset> {
         self.stale[index].as_ref()
-    }
-
-    /// Whether nothing speaks against taking the run as a measure for others.
-    pub fn is_sound(&self, index: usize) -> bool {
-        let is_own = self.stale(index).is_none() && self.copy_of(index).is_none();
-        is_own && !is_invalid(&self.runs[index])
     }
 
     /// The original of those with the same times of all steps, where that is another.

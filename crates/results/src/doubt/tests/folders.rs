@@ -63,7 +63,7 @@ fn broken_folders_are_doubted_and_stop_nothing() {
 }
 
 #[test]
-fn clocks_that_are_set_or_differ_are_doubted() {
+fn clocks_that_are_set_are_doubted_and_those_that_differ_aligned() {
     let of = ["4/a"];
     let backwards = |run: &Path| {
         replace(
@@ -75,23 +75,6 @@ fn clocks_that_are_set_or_differ_are_doubted() {
     check("time_runs_backwards", &of, "before it began", broken(backwards));
     // An hour ahead, at each beginning and end.
     let ahead = |run: &Path| replace(&run.join("1_per_epoch_stats.json"), "T10:", "T11:");
-    check(
-        "clocks_differ",
-        &of,
-        "the clock of 1 of 4 ranks is +3600.00 s from that of rank 0",
-        broken(ahead),
-    );
-    let others = |run: &Path| {
-        fs::remove_file(run.join("0_output.json")).unwrap();
-        replace(&run.join("2_per_epoch_stats.json"), "T10:", "T11:");
-        replace(&run.join("3_per_epoch_stats.json"), "T10:", "T12:");
-    };
-    check(
-        "clocks_differ",
-        &of,
-        "the clocks of 2 of 3 ranks are +3600.00 to +7200.00 s from that of rank 1",
-        broken(others),
-    );
     let short = |run: &Path| {
         fs::remove_file(run.join("1_output.json")).unwrap();
         replace(&run.join("3_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000");
@@ -100,10 +83,6 @@ fn clocks_that_are_set_or_differ_are_doubted() {
     let whole = |build: &dyn Fn(&Path)| analysed(build).1.runs[0].metric(&SAMPLES_WHOLE).unwrap();
     let (one_clock, two_clocks) = (whole(&broken(|_| ())), whole(&broken(ahead)));
     assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
-    let late = |run: &Path| {
-        replace(&run.join("1_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000")
-    };
-    check("clocks_differ", &[], "", broken(late));
 }
 
 #[test]
@@ -186,13 +165,7 @@ fn of_ranks_without_times_of_their_own_nothing_is_said() {
         let at = text.find("\"load\"").and_then(|at| Some(at + text[at..].find('[')? + 1)).unwrap();
         fs::write(output, format!("{}9{}", &text[..at], &text[at..])).unwrap();
     };
-    check(
-        "times_of_rank_0",
-        &["4/a"],
-        "`per_epoch_stats.json` has the times of rank 0's blocks",
-        shared,
-    );
-    for name in ["time_runs_backwards", "au_misreported", "ranks_disagree"] {
+    for name in ["time_runs_backwards", "au_misreported"] {
         check(name, &[], "", shared);
     }
 }
