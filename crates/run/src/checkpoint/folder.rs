@@ -1,4 +1,4 @@
-//! One checkpoint in its folder: begun, written by many ranks at a time, whole once its manifest is there, read back, removed.
+//! One checkpoint in its folder: begun, written by many ranks at a time, whole once its manifest has the lengths of all files, read back, removed.
 
 use super::content::StateContent;
 use super::files;

@@ -1,5 +1,5 @@
-//! The files of checkpoints by their manifests, which lie beside their folders: told from those of others, begun, completed,
-//! removed. Knows no plan and no format.
+//! The files of checkpoints by their manifests, which lie beside their folders: begun, completed, removed, and never confused
+//! with files of others. Knows no plan and no format.
 
 use super::manifest::{CheckpointFile, CheckpointManifest, MANIFEST_BYTES_MAX};
 use crate::clock::Clock;
@@ -7,7 +7,7 @@ use feedrate_data::lock::LOCK_FILE;
 use feedrate_data::manifest::FileRun;
 use feedrate_data::names::{OwnFileVisit, OwnFiles};
 use feedrate_data::removal::{self, OwnFound};
-use feedrate_data::storage::{self, NameKind, Storage, StorageError};
+use feedrate_data::storage::{self, NameKind, Storage, StorageError, WriteFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
@@ -126,8 +126,9 @@ impl StepFolder {
         own: Option<CheckpointManifest>,
     ) -> io::Result<()> {
         let older = own.map(|own| own.files).unwrap_or_default();
-        let names = planned.iter().chain(older.keys()).cloned();
-        let files = names.map(|name| (name, None)).collect();
+        // Older files keep their lengths, by which a file that somebody else put in their place is known.
+        let mut files = older.clone();
+        files.extend(planned.iter().map(|name| (name.clone(), None)));
         let begun = CheckpointManifest::new(self.epoch, self.step, files);
         self.write_manifest(&begun)?;
         let storage = self.storage()?;
@@ -152,16 +153,8 @@ impl StepFolder {
     }
 
     fn write_manifest(&self, manifest: &CheckpointManifest) -> io::Result<()> {
-        let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::other)?;
-        let written = self
-            .storage()?
-            .create(&manifest_name(&name(self.epoch, self.step)))
-            .and_then(|mut file| {
-                file.write(&text)?;
-                self.counted(|| file.sync())?;
-                file.commit()
-            });
-        written.map_err(|error| error.source)
+        write_manifest(manifest, &*self.storage()?, |file| self.counted(|| file.sync()))
+            .map_err(|error| error.source)
     }
 
     fn storage(&self) -> io::Result<Box<dyn Storage>> {
@@ -200,6 +193,20 @@ impl StepFolder {
     }
 }
 
+fn write_manifest(
+    manifest: &CheckpointManifest,
+    storage: &dyn Storage,
+    sync: impl FnOnce(&mut dyn WriteFile) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    let file_name = manifest_name(&name(manifest.epoch, manifest.step));
+    let text = serde_json::to_vec_pretty(manifest)
+        .map_err(|error| StorageError::new("write", Path::new(&file_name), error))?;
+    let mut file = storage.create(&file_name)?;
+    file.write(&text)?;
+    sync(&mut *file)?;
+    file.commit()
+}
+
 /// The files of checkpoints in one folder, as their manifests name them. The keys are the names of their folders.
 #[derive(Default)]
 pub(super) struct OwnCheckpoints {
@@ -224,8 +231,35 @@ impl OwnCheckpoints {
 
     /// Remove them, and folders that are empty then. The manifests, which say that they are ours, go last.
     pub(super) fn remove(&self, storage: &dyn Storage) -> Result<(), StorageError> {
+        self.manifests.values().try_for_each(|manifest| begin_removal(manifest, storage))?;
         removal::remove_files(self, storage)?;
         self.manifests.keys().try_for_each(|folder| storage.remove(&manifest_name(folder)))
+    }
+}
+
+/// Have the manifest say that its checkpoint is not whole, before the first file goes. Files that somebody else changed are not named.
+pub(super) fn begin_removal(
+    manifest: &CheckpointManifest,
+    storage: &dyn Storage,
+) -> Result<(), StorageError> {
+    let folder = name(manifest.epoch, manifest.step);
+    let mut files = BTreeMap::new();
+    for name in manifest.files.keys() {
+        if let Some(kind) = storage.kind(&format!("{folder}/{name}"))?
+            && manifest.has(name, kind)
+        {
+            files.insert(name.clone(), None);
+        }
+    }
+    let Some(first) = files.keys().next().cloned() else { return Ok(()) };
+    let begun = CheckpointManifest::new(manifest.epoch, manifest.step, files);
+    match write_manifest(&begun, storage, |_| Ok(())) {
+        // A full device has room for it once a file is gone.
+        Err(error) if error.is_full() => {
+            storage.remove(&format!("{folder}/{first}"))?;
+            write_manifest(&begun, storage, |_| Ok(()))
+        }
+        written => written,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Checkpoints are read back, those that are not whole are refused, and files of others are left alone.
 
 use super::folder::{CheckpointFolder, WrittenPart};
+use super::step::{StepFolder, begin_removal};
 use super::*;
 use crate::clock::Clock;
 use crate::comm::tests::Threads;
@@ -9,6 +10,7 @@ use crate::ranks::Ranks;
 use feedrate_measure::record::RankCheckpoint;
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
 use feedrate_spec::plan::{CheckpointPlan, WriteInterface};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -331,6 +333,40 @@ fn a_removal_that_was_broken_off_can_be_gone_on_with() {
         folder_of(&plan, 6).remove(1, 5).unwrap();
         assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "{is_begun}");
     }
+}
+
+#[test]
+fn a_checkpoint_is_not_whole_once_its_removal_has_begun() {
+    let temporary = tempfile::tempdir().unwrap();
+    let plan = plan(temporary.path(), "raw", false);
+    save(&plan).unwrap();
+    let step = StepFolder::new(None, temporary.path(), 1, 5);
+    let user_file = super::folder(&plan, 1, 5).join("model_states-1.raw");
+    std::fs::write(&user_file, "changed").unwrap();
+    let storage = feedrate_data::storage::open("file", temporary.path()).unwrap();
+    begin_removal(&step.own().unwrap().unwrap(), &*storage).unwrap();
+    let begun = step.own().unwrap().unwrap();
+    assert!(begun.files.contains_key("model_states-0.raw"));
+    assert!(!begun.files.contains_key("model_states-1.raw"), "it is not ours any more");
+    assert!(begun.files.values().all(Option::is_none));
+    load_all(&plan, 0).unwrap_err();
+    step.remove().unwrap();
+    assert_eq!(std::fs::read(&user_file).unwrap(), b"changed");
+}
+
+#[test]
+fn a_file_in_the_place_of_an_older_one_survives_checkpoints_that_were_begun() {
+    let temporary = tempfile::tempdir().unwrap();
+    let plan = plan(temporary.path(), "raw", false);
+    save(&plan).unwrap();
+    let user_file = super::folder(&plan, 1, 5).join("model_states-1.raw");
+    std::fs::write(&user_file, "changed").unwrap();
+    let step = StepFolder::new(None, temporary.path(), 1, 5);
+    let planned = BTreeSet::from(["model_states-0.raw".to_string()]);
+    for _ in 0..2 {
+        step.begin(&planned, step.own().unwrap()).unwrap();
+    }
+    assert_eq!(std::fs::read(&user_file).unwrap(), b"changed");
 }
 
 #[test]
