@@ -68,6 +68,9 @@ by_library("thumbnails.tar", thumbnails, images[3:5], encoder=False)
 long = [blob(size) for size in (400_000, 3_000_000, 70_000)]
 ids = [{"a.id": blob(16), "npy": np.frombuffer(x, np.uint8), "cls": 1} for x in long]
 by_library("ids.tar", ids, long)
+pictures = [blob(size) for size in (2_900, 100_000, 100_000)]
+captions = [{"jpg": x, "json": b" " * 4_000} for x in pictures]
+by_library("captions.tar", captions, pictures, encoder=False)
 documents = [{"meta": b"m", "txt": x} for x in long]
 by_library("documents.tar", documents, long, encoder=False)
 many = [blob(int(size)) for size in random.integers(1, 3000, 400)]

@@ -1,7 +1,7 @@
 //! Finds samples in an archive: those of a plan where they must be, those of a foreign archive member after member.
 //!
-//! Members whose paths are equal up to the first dot of the name are one sample. Its payload is called as the largest member of
-//! the archive's first sample is; where there is none of that name, it is the sample's own largest member.
+//! Members whose paths are equal up to the first dot of the name are one sample. Its payload is the member that has the name of the
+//! largest member of the archive's first sample, or without such a member its own largest. Labels count as smaller than they are.
 
 use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
 use super::block::{self, BLOCK_BYTES, Block, Header, MemberKind};
@@ -15,6 +15,8 @@ use super::{
 /// Upper limit on the length of a name or an extended header.
 const META_BYTES_MAX: u64 = 1 << 20;
 const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
+/// A label is the payload only if it is larger than every other member by this factor: metadata may outweigh the first small picture.
+const LABEL_FACTOR: u64 = 16;
 
 /// The members of one archive after another.
 pub(super) struct Members {
@@ -91,9 +93,10 @@ impl MemberSpan {
         LABELS.contains(&self.extension.as_bytes())
     }
 
-    /// The larger of two members is the payload; of equal ones that which is no label.
+    /// The member of the highest rank is the payload.
     fn rank(&self) -> (u64, bool) {
-        (self.bytes, !self.is_label())
+        let factor = if self.is_label() { 1 } else { LABEL_FACTOR };
+        (self.bytes.saturating_mul(factor), !self.is_label())
     }
 }
 
