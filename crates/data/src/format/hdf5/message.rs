@@ -130,9 +130,9 @@ pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset
 }
 
 /// Bytes of the dataset at `address`, which need not be readable: the largest number where its metadata does not say. `None` for
-/// objects that hold no array, such as groups and scalars.
+/// objects that hold no array, such as groups and scalars. Elements of a type that is stored elsewhere count as numbers of 8 bytes.
 pub(super) fn array_bytes(blocks: &FileBlocks, address: u64) -> Parsed<Option<u64>> {
-    let (mut elements, mut element_bytes, mut has_layout) = (None, u64::MAX, false);
+    let (mut elements, mut element_bytes, mut has_layout) = (None, 8, false);
     let walked = header::walk(blocks, address, &mut |message| {
         let HeaderMessage { kind, is_shared, mut body } = message;
         match kind {
