@@ -283,19 +283,22 @@ pub(crate) fn lock_for(
     {
         return Ok(None);
     }
-    let lock = dataset_lock::wait(folder, access, interrupted)?;
-    if access == LockAccess::Exclusive {
+    if access == LockAccess::Exclusive && !folder.join(LOCK_FILE).exists() {
+        // Nothing is written into a folder of others, not even a lock's file.
         let storage = storage::open(&plan.storage.kind, folder)?;
         let layout = Layout::new(&plan.dataset);
         let generation = Generation::new(&plan.dataset, &layout, &*storage)?;
         let look = generation.map_or(Ok(()), |generation| generation.look().map(drop));
-        if let Err(DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. }) = look {
-            // In a folder of others nothing is left behind, not even the lock's file.
-            storage.remove(LOCK_FILE)?;
+        let is_refused = matches!(
+            look,
+            Err(DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. })
+        );
+        // If there is a lock now, another maker began meanwhile; whoever holds the lock looks again.
+        if is_refused && !folder.join(LOCK_FILE).exists() {
             look.with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
         }
     }
-    Ok(lock)
+    Ok(dataset_lock::wait(folder, access, interrupted)?)
 }
 
 fn make(
