@@ -10,7 +10,7 @@ use feedrate_run::live::Signals;
 use feedrate_spec::plan::Cache;
 use feedrate_spec::workload::Workload;
 use feedrate_study::bash;
-use feedrate_study::supervise::{GRACE, ScriptEnd, Supervised, Supervision};
+use feedrate_study::supervise::{GRACE, ScriptEnd, Supervised, Supervision, wait_until_alone};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -77,8 +77,11 @@ impl<'a> Probes<'a> {
         let script = bash::script("", &[], &format!("exec {command}"));
         std::fs::write(&order.script, script)
             .with_context(|| format!("cannot write `{}`", order.script.display()))?;
-        let mut run = Supervised::start(&program, &order).context("cannot start a run")?;
         let Signals { interrupted, leave, .. } = self.signals;
+        // The supervisor of an earlier run may have been killed.
+        wait_until_alone(&order.running, &[], interrupted, &mut || {})
+            .context("cannot tell whether an earlier run goes on")?;
+        let mut run = Supervised::start(&program, &order).context("cannot start a run")?;
         let ended = run.wait_for_end(interrupted, leave)?;
         if interrupted.load(Relaxed) || ended == ScriptEnd::Exited(Exit::Interrupted as i32) {
             interrupt::tell_hung_of(&order.stderr);
