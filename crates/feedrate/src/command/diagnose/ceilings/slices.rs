@@ -39,7 +39,7 @@ impl Part<'_> {
         Ok(ceilings)
     }
 
-    /// The mean over all slices that have figures; without any, the first reason. `slices`: those that were measured before.
+    /// The mean over all slices that have figures, and of rate 0 for those in which nothing was done; without any figures, the first reason. `slices`: those that were measured before.
     fn in_slices(&self, name: Rung, mut slices: Vec<Ceiling>) -> anyhow::Result<Ceiling> {
         let begun = Instant::now();
         while slices.len() < SLICES && begun.elapsed() < self.limit * PATIENCE {
@@ -60,11 +60,20 @@ impl Part<'_> {
         let all = |value: fn(&Ceiling) -> Option<f64>| -> Vec<f64> {
             known.iter().filter_map(|slice| value(slice)).collect()
         };
-        let slices_samples_per_second = all(|of| of.samples_per_second);
+        let is_stalled = |slice: &&Ceiling| slice.not_measured == Some(NotMeasured::TooSlow);
+        let stalled = slices.iter().filter(is_stalled).count();
+        let rates = |value: fn(&Ceiling) -> Option<f64>| -> Vec<f64> {
+            let mut rates = all(value);
+            if !rates.is_empty() {
+                rates.resize(rates.len() + stalled, 0.0);
+            }
+            rates
+        };
+        let slices_samples_per_second = rates(|of| of.samples_per_second);
         Ok(Ceiling {
             samples_per_second: mean(&slices_samples_per_second),
-            bytes_per_second: mean(&all(|of| of.bytes_per_second)),
-            own_per_second: mean(&all(|of| of.own_per_second)),
+            bytes_per_second: mean(&rates(|of| of.bytes_per_second)),
+            own_per_second: mean(&rates(|of| of.own_per_second)),
             measured_s: Some(all(|of| of.measured_s).iter().sum()),
             request_bytes: mean(&all(|of| of.request_bytes)),
             slices_samples_per_second,
