@@ -87,7 +87,7 @@ impl<'a> Derived<'a> {
 
     /// Largest share of the logical bytes that the page cache can have given where device bytes are unknown: what of the dataset was
     /// in it when epochs began, or all where that is unknown, too. `None` where [`Derived::cached_share`] is known, or would be
-    /// without meaning, and where reads pass the page cache.
+    /// without meaning, and where reads bypass the page cache.
     pub fn cached_share_max(&self) -> Option<f64> {
         let is_direct = self.record.plan.storage_of_steps().passes_page_cache;
         if self.device_bytes.is_some() || is_direct || !self.reads_through_cache() {

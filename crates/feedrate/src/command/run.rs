@@ -368,6 +368,9 @@ fn decide_in(
     typed.extend(data.overrides.iter().cloned());
     let hydra = results::hydra_text(&typed, &[], &plan.workload, &workload, &run_dir, ".hydra");
     let omits_rank_files = plan.accelerators > RANK_FILES_MAX && !arguments.rank_files;
+    if omits_rank_files {
+        messages::note("note: no result files of each rank; `--rank-files` writes them");
+    }
     let subfolder = ".hydra".into();
     let invocation = Invocation { subfolder, hydra, omits_rank_files, ..Invocation::default() };
     let data_root = std::path::absolute(&data_root).unwrap_or(data_root);

@@ -80,6 +80,19 @@ fn dlios_files_are_there_and_strict_json() {
 }
 
 #[test]
+fn files_of_ranks_above_1024_accelerators_are_written_only_if_requested() {
+    let test = Test::with(TINY);
+    let many = ["-n", "1025", "dataset.format=synthetic", "dataset.num_files_train=1025"];
+    let one_step = ["reader.batch_size=1", "reader.read_threads=1", "train.epochs=1"];
+    for (option, is_written) in [("--quiet", false), ("--rank-files", true)] {
+        let json = test.run_json(&[&many[..], &one_step, &[option]].concat());
+        let dir = test.path(json["run_dir"].as_str().unwrap());
+        assert_eq!(dir.join("1024_output.json").exists(), is_written, "{option}");
+        assert!(dir.join("summary.json").exists(), "{option}");
+    }
+}
+
+#[test]
 fn a_record_gives_the_same_summary_again() {
     let test = Test::with(TINY);
     let json = test.run_json(&["train.computation_time=0.001"]);

@@ -46,6 +46,9 @@ pub(super) fn run_log(
     }
     if let Some(folder) = folder {
         end(&mut log, record, &evaluations, folder);
+        if !invocation.omits_rank_files {
+            log.output(&record.ended, "outputs saved in RANKID_output.json");
+        }
     }
     log.0
 }
@@ -378,7 +381,6 @@ fn end(log: &mut LogText, record: &Record, evaluations: &Evaluations, folder: &P
     }
     log.line(RULE);
     log.line("");
-    log.output(&record.ended, "outputs saved in RANKID_output.json");
 }
 
 /// Utilisation, samples and MB per second, and whether the first is enough.
