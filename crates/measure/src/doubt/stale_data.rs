@@ -8,7 +8,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "stale_data",
         severity: Severity::Invalid,
-        meaning: "The run read files that were made with other settings: its numbers are those of another dataset, and its nominal MB/s are of a size it did not read. A warning of results of DLIO, whose logs and configs only suggest it.",
+        meaning: "The run read files that were made with other settings: its numbers are those of another dataset, and its nominal MB/s are of a size it did not read. For results of DLIO this is a warning, because their logs and configs only suggest it.",
         evidence: "the manifest of the dataset and the plan disagree: {differs:.99}",
         advice: "make the dataset again before each run whose settings change it, in a folder of its own, and repeat the run",
     },

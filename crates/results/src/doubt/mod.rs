@@ -34,6 +34,7 @@ mod no_replicates;
 mod tests;
 
 pub use ignored_setting::NAME as IGNORED_SETTING;
+pub(crate) use nominal_bytes::NAME as NOMINAL_BYTES;
 pub(crate) use stale_data::NAME as STALE_DATA;
 
 use crate::import::Imported;

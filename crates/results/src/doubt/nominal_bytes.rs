@@ -5,11 +5,12 @@ use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_spec::units::MIB;
 
+pub(crate) const NAME: &str = "nominal_bytes";
 const DIFFERENCE_MAX_SHARE: f64 = 0.05;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
-        name: "nominal_bytes",
+        name: NAME,
         severity: Severity::Warning,
         meaning: "DLIO reports samples × record_length_bytes; its generator draws sizes, cuts draws below 1, and keeps the deviation whatever the length, so that files are of another size in the mean.",
         evidence: "a sample has {mean_sample_bytes} in the mean of the files that DLIO's generator draws, {record_length_bytes} are configured: {ratio:.2} times[; {reported_mib_per_second} are reported, which are {read_mib_per_second} of that]",

@@ -18,7 +18,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::AmongRuns(|relations, index| {
         let run = &relations.runs[index];
-        let usual = &relations.study(index)?.usual;
+        let usual = relations.usual(index)?;
         if !run.is_result() {
             return None;
         }

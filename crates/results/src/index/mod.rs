@@ -299,7 +299,7 @@ fn judge(runs: &mut Vec<Run>, beside: Vec<Run>) {
         if doubts.iter().any(is_stale) {
             // It is not certain which of the two datasets it read.
             run.set_sample_bytes(None);
-            doubts.retain(|doubt| doubt.name != "nominal_bytes");
+            run.doubts.retain(|doubt| doubt.name != doubt::NOMINAL_BYTES);
         }
         run.doubts.append(doubts);
         doubt::in_order(&mut run.doubts);

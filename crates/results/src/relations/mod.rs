@@ -15,30 +15,20 @@ pub struct Relations<'a> {
     /// The runs.
     pub runs: &'a [Run],
     experiments: BTreeMap<ExperimentKey<'a>, Vec<usize>>,
-    studies: BTreeMap<StudyKey<'a>, StudyRuns<'a>>,
+    usual: BTreeMap<StudyKey<'a>, Usual<'a>>,
     stale: Vec<Option<StaleDataset>>,
     copies: HashMap<u64, usize>,
 }
 
-/// Runs of the same source and workload that count.
-pub struct StudyRuns<'a> {
-    /// Their places.
-    pub members: Vec<usize>,
-    /// Settings that most of them were asked for: runs that override a key have no say in it.
-    pub usual: Usual<'a>,
-}
-
-/// By key, what most runs were asked for, and how many.
+/// Settings that most runs of the same source and workload were given, and how many were, by key. Runs that override a key do not
+/// count for it.
 pub type Usual<'a> = BTreeMap<&'a str, (&'a str, usize)>;
 
 impl<'a> Relations<'a> {
     /// Relate `runs`, in any order.
     pub fn new(runs: &'a [Run]) -> Self {
         let studies = grouped(runs, Run::is_result, Run::study_key).into_iter();
-        let studies = studies.map(|(study, members)| {
-            let usual = usual(runs, &members);
-            (study, StudyRuns { members, usual })
-        });
+        let usual = studies.map(|(study, members)| (study, usual_settings(runs, &members)));
         let mut copies: HashMap<u64, usize> = HashMap::new();
         for (index, run) in runs.iter().enumerate() {
             let Some(fingerprint) = run.dataset_use.fingerprint else { continue };
@@ -50,7 +40,7 @@ impl<'a> Relations<'a> {
         Relations {
             runs,
             experiments: grouped(runs, Run::is_result, Run::experiment_key),
-            studies: studies.collect(),
+            usual: usual.collect(),
             stale: stale_dataset::stale_datasets(runs),
             copies,
         }
@@ -61,9 +51,9 @@ impl<'a> Relations<'a> {
         self.experiments.get(&self.runs[index].experiment_key()).map_or(&[], Vec::as_slice)
     }
 
-    /// Runs of the same source and workload that count.
-    pub fn study(&self, index: usize) -> Option<&StudyRuns<'a>> {
-        self.studies.get(&self.runs[index].study_key())
+    /// Usual settings among the runs of the same source and workload.
+    pub fn usual(&self, index: usize) -> Option<&Usual<'a>> {
+        self.usual.get(&self.runs[index].study_key())
     }
 
     /// The dataset of another that the run may have read.
@@ -90,7 +80,7 @@ fn is_invalid(run: &Run) -> bool {
 }
 
 /// By key, the value that most of `members` have without having asked for it.
-fn usual<'a>(runs: &'a [Run], members: &[usize]) -> Usual<'a> {
+fn usual_settings<'a>(runs: &'a [Run], members: &[usize]) -> Usual<'a> {
     let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for run in members.iter().map(|index| &runs[*index]).filter(|c| !c.is_own()) {
         for (key, value) in &run.dataset_use.asked {
