@@ -69,7 +69,7 @@ pub fn remove_folder(
     })
 }
 
-/// Have `remove` remove files of ours in `folder` under its lock, then remove the lock's file, and `folder` if nothing else lies there.
+/// Call `remove` under the lock of `folder`, then remove the lock's file, and `folder` if it is empty.
 ///
 /// # Errors
 /// Those of `remove`, or the lock cannot be taken.

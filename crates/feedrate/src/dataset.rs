@@ -293,7 +293,7 @@ pub(crate) fn lock_for(
             look,
             Err(DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. })
         );
-        // If there is a lock now, another maker began meanwhile; whoever holds the lock looks again.
+        // If there is a lock now, another maker began meanwhile; the holder of the lock looks again.
         if is_refused && !folder.join(LOCK_FILE).exists() {
             look.with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
         }

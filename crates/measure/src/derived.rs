@@ -94,7 +94,8 @@ impl<'a> Derived<'a> {
             return None;
         }
         let cached_max = Scope::all(self.record).map(|scope| {
-            let read_bytes = scope.epoch.accelerators.iter().map(|one| one.io.read_bytes).sum();
+            let read_bytes =
+                scope.epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum();
             scope.epoch.host.resident_before_bytes.unwrap_or(u64::MAX).min(read_bytes)
         });
         Some(cached_max.sum::<u64>() as f64 / self.io.read_bytes as f64)

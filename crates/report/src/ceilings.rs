@@ -61,7 +61,7 @@ fn suffices(one: &Ceiling, needed: f64) -> bool {
 /// The slowest part; the loader, which does what all parts do, only where nothing else is known.
 fn least_part(of: &Diagnosis) -> Option<&Ceiling> {
     let (known, _) = comparable(&of.ceilings);
-    let parts = known.iter().copied().filter(|one| one.name != Rung::Loader);
+    let parts = known.iter().copied().filter(|ceiling| ceiling.name != Rung::Loader);
     parts
         .min_by(|a, b| a.samples_per_second.partial_cmp(&b.samples_per_second).unwrap_or(Equal))
         .or(known.last().copied())

@@ -21,7 +21,8 @@ const LEAD_ASPECT_MAX: f64 = 0.9;
 /// In the order of the plots, and those that the data have not enough for. Drawn only where pictures are shown.
 pub(super) fn figures(data: &Data, figure_use: FigureUse) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
     let (mut found, mut not_drawn): (Vec<(String, Figure)>, Vec<NotDrawn>) = Default::default();
-    for plot in PLOTS {
+    let plots = if figure_use == FigureUse::Nothing { &[] } else { PLOTS };
+    for plot in plots {
         let name = plot.name.to_string();
         match plot.figure(data, None) {
             // Only diagnoses have one.

@@ -55,11 +55,7 @@ pub fn of_results(
     let options = ReadOptions { threads, records_max: DETAILED_MAX };
     let mut found = FoundRuns::read(paths, &options)?;
     found.data.overview = overview(paths)?;
-    let (figures, not_drawn) = if figure_use == FigureUse::Nothing {
-        (Vec::new(), Vec::new())
-    } else {
-        figures(&found.data, figure_use)
-    };
+    let (figures, not_drawn) = figures(&found.data, figure_use);
     let overview = found.data.overview.clone();
     let mut report = concluded(found, paths, from, replan, Room::Page);
     report.comparison = comparison(paths, threads);

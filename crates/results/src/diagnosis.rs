@@ -88,7 +88,7 @@ pub struct Ceiling {
     pub not_measured: Option<NotMeasured>,
 }
 
-/// The part that loses the most, as far as slices tell it from noise.
+/// The part that loses the most, if slices distinguish it from noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LargestDrop {
     /// The part.
@@ -164,7 +164,7 @@ impl Ceiling {
 
     /// Whether it is slower than `other` beyond noise (Welch).
     fn is_below(&self, other: &Ceiling) -> bool {
-        let [own, faster] = [self, other].map(|of| &of.slices_samples_per_second);
+        let [own, faster] = [self, other].map(|ceiling| &ceiling.slices_samples_per_second);
         let by = welch_difference(own, faster).and_then(|by| by.interval(CONFIDENCE));
         by.is_some_and(|by| 0.0 < by.low)
     }
@@ -178,9 +178,10 @@ const CONFIDENCE: f64 = 0.95;
 pub fn comparable(ceilings: &[Ceiling]) -> (Vec<&Ceiling>, Vec<&Ceiling>) {
     let known: Vec<&Ceiling> =
         ceilings.iter().filter(|of| of.samples_per_second.is_some()).collect();
-    let loader = known.iter().copied().find(|of| of.name == Rung::Loader);
-    let is_passed =
-        |of: &&Ceiling| of.name != Rung::Client && loader.is_some_and(|loader| of.is_below(loader));
+    let loader = known.iter().copied().find(|ceiling| ceiling.name == Rung::Loader);
+    let is_passed = |ceiling: &&Ceiling| {
+        ceiling.name != Rung::Client && loader.is_some_and(|loader| ceiling.is_below(loader))
+    };
     let (passed, compared) = known.iter().copied().partition(is_passed);
     (compared, passed)
 }
@@ -268,7 +269,7 @@ mod tests {
         let ladder = [900.0, 400.0, 300.0, 250.0, 150.0].map(Some);
         check(ladder, Some(1000.0), Some((Rung::Opens, 900.0, 400.0, 50.0)));
         check(ladder, Some(340.0), Some((Rung::Loader, 250.0, 150.0, 500.0 / 17.0)));
-        // The file system alone is far too slow, whatever comes after.
+        // The file system alone is far too slow, so later parts do not matter.
         check(ladder, Some(5000.0), Some((Rung::FileSystem, 5000.0, 900.0, 82.0)));
         check(ladder, Some(150.0), None);
         // Without a need the first ceiling is all there is to lose.

@@ -186,7 +186,7 @@ pub fn steps_of_smallest_dataset(accelerators: u32, batch_size: u64, samples_per
 
 /// Whether the official tools themselves set `key`, as DLIO calls it, to `value`.
 pub fn is_set_by_official_tools(key: &str, value: &str) -> bool {
-    TOOL_SETTINGS.iter().any(|(of, only)| *of == key && only.is_none_or(|only| only == value))
+    TOOL_SETTINGS.iter().any(|(name, only)| *name == key && only.is_none_or(|only| only == value))
 }
 
 /// Facts that decide how large a dataset must be.

@@ -1,4 +1,4 @@
-//! Runs far from the others of their cell, where it was run often enough to tell. Tests no factor.
+//! Runs far from the others of their cell, where it was run often enough to decide. Tests no factor.
 
 use super::about;
 use super::design_matrix::DesignMatrix;

@@ -151,8 +151,8 @@ struct Own {
     in_use: bool,
 }
 
-/// `None` where nothing says that feedrate made what lies there, or another has removed it meanwhile.
-fn own(
+/// `None` if nothing shows that feedrate made the files, or another process has removed them meanwhile.
+fn look_or_remove(
     removes: bool,
     look: impl FnOnce() -> anyhow::Result<Option<OwnFound>>,
     remove: impl FnOnce() -> anyhow::Result<Removal>,
@@ -169,7 +169,7 @@ fn own(
 
 fn dataset(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
     let look = || Ok(removal::look_at_folder(folder, &[CLAIM])?);
-    own(removes, look, || Ok(removal::remove_folder(folder, &[CLAIM], &holder())?))
+    look_or_remove(removes, look, || Ok(removal::remove_folder(folder, &[CLAIM], &holder())?))
 }
 
 fn holder() -> String {
@@ -185,13 +185,13 @@ fn copies(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
             _ => Removal::InUse { holder: None },
         })
     };
-    own(removes, || Ok(Some(copy.look()?)), remove)
+    look_or_remove(removes, || Ok(Some(copy.look()?)), remove)
 }
 
 fn checkpoints(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
     let clean = |removes| checkpoint::clean(folder, removes).map(Some);
     let remove = || Ok(removal::remove_locked(folder, &holder(), || clean(true))?);
-    let own = own(removes, || Ok(clean(false)?), remove)?;
+    let own = look_or_remove(removes, || Ok(clean(false)?), remove)?;
     Ok(own.filter(|own| own.in_use || own.found.files > 0))
 }
 
@@ -205,11 +205,11 @@ fn results(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
             return Ok(Removal::InUse { holder: None });
         }
         let found = removal::remove_files(&files, &*storage)?;
-        // Others may lie in it, or it is in a folder of others.
+        // It may hold files of others, or belong to others itself.
         let _ = storage.remove_dir("");
         Ok(Removal::Removed(found))
     };
-    let own = own(removes, || Ok(Some(removal::look_at(&files, &*storage)?)), remove)?;
+    let own = look_or_remove(removes, || Ok(Some(removal::look_at(&files, &*storage)?)), remove)?;
     Ok(own.map(|own| Own { in_use: held.is_err(), ..own }))
 }
 

@@ -25,9 +25,9 @@ pub(super) fn compare_logs(a: &Path, b: &Path, as_json: bool) -> anyhow::Result<
     } else {
         let head = [("A", a, a_kind), ("B", b, b_kind)]
             .map(|(name, path, kind)| format!("{name}  {}, {kind}", path.display()));
-        let rows = aspects.into_iter().map(|one| {
-            let [a, b] = [one.a, one.b].map(|side| figures(one.aspect, side));
-            [aspect(one.aspect).to_string(), a, b]
+        let rows = aspects.into_iter().map(|compared| {
+            let [a, b] = [compared.a, compared.b].map(|side| figures(compared.aspect, side));
+            [aspect(compared.aspect).to_string(), a, b]
         });
         let table = text::table(["", "A", "B"], rows);
         messages::print_page(&format!("{}\n\n{table}", head.join("\n")))?;

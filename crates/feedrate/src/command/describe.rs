@@ -89,8 +89,12 @@ fn called<'a>(name: &str, all: &'a [Member]) -> Vec<&'a Member> {
 fn members(family: ListedFamily) -> impl Iterator<Item = Member> {
     let members = match family {
         ListedFamily::Workloads => {
-            let note = |of: &Bundled| of.status.map(MlperfStatus::note).unwrap_or_default();
-            WORKLOADS.iter().map(|of| line(of.name, &of.summary(), &note(of))).collect()
+            let note =
+                |workload: &Bundled| workload.status.map(MlperfStatus::note).unwrap_or_default();
+            WORKLOADS
+                .iter()
+                .map(|workload| line(workload.name, &workload.summary(), &note(workload)))
+                .collect()
         }
         _ => listed(family),
     };

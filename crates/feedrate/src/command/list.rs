@@ -135,8 +135,9 @@ fn heading_of(workload: &Bundled) -> &'static str {
 /// Workloads below their headings, a line each.
 fn grouped(listed: &[Listed]) -> String {
     let group = |heading: &str| {
-        let own = WORKLOADS.iter().zip(listed).filter(|(of, _)| heading_of(of) == heading);
-        let rows = own.map(|(workload, Listed { name, summary, notes })| {
+        let below =
+            WORKLOADS.iter().zip(listed).filter(|(workload, _)| heading_of(workload) == heading);
+        let rows = below.map(|(workload, Listed { name, summary, notes })| {
             let (_, what) = summary.split_once(": ").unwrap_or(("", summary));
             // The heading says it.
             let notes = match workload.status {
@@ -238,7 +239,7 @@ fn costs(profile: &ClientProfile) -> [String; 8] {
 }
 
 fn plot(plot: &Plot) -> Listed {
-    let names: Vec<&str> = plot.responses.iter().map(|of| of.id.name()).collect();
+    let names: Vec<&str> = plot.responses.iter().map(|metric| metric.id.name()).collect();
     let notes = match names.as_slice() {
         [] => String::new(),
         names => format!("--response {}", names.join(" or ")),

@@ -149,7 +149,7 @@ fn plots() -> String {
     let introduction = "`feedrate plot NAME PATH… -o FILE`; [Plots](../guide/plots.md) shows how.";
     table("Plots", introduction, ["plot", "shows", "other response"], {
         let responses = PLOTS.iter().map(|plot| {
-            let names = plot.responses.iter().map(|of| code(of.id.name()));
+            let names = plot.responses.iter().map(|metric| code(metric.id.name()));
             names.collect::<Vec<_>>().join(" or ")
         });
         listed(ListedFamily::Plots)

@@ -125,8 +125,8 @@ struct Printer {
 }
 
 impl Printer {
-    /// Start `program` with these arguments, the last of which is a log. It starts in the root folder: Python imports modules that lie
-    /// in the working directory, which may come from others.
+    /// Start `program` with these arguments, the last of which is a log. It starts in the root folder: Python imports modules
+    /// from the working directory, which may come from others.
     fn start(program: &str, arguments: &[&str], log: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.args(arguments).arg(std::path::absolute(log)?).current_dir("/");

@@ -46,7 +46,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     ],
 };
 
-/// Settings that decide how many bytes a sample has and how they lie in a file, by their keys in section `dataset`. The format is not among
+/// Settings that decide how many bytes a sample has and how they are stored, by their keys in section `dataset`. The format is not among
 /// them: files are found by its extension, so that those of another format are refused.
 fn settings(dataset: &DatasetPlan) -> [(&'static str, String); 13] {
     let (encoding, redundancy) = (&dataset.encoding, &dataset.redundancy);

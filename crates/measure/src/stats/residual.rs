@@ -1,4 +1,4 @@
-//! Straight lines through points, which tell drift.
+//! Straight lines through points, which show drift.
 
 use super::interval::Difference;
 use super::sample::mean;

@@ -1,5 +1,5 @@
 //! Runs that may have read the dataset of another run, by configs and the logs of generations: DLIO reads the files with the right ending in
-//! `data_folder`, whoever made them. Files that were made without leaving a log are not known here.
+//! `data_folder`, whichever run made them. Files that were made without leaving a log are not known here.
 
 use crate::import::DlioAbility::{HasOwnSection, IsCompressed, IsImage};
 use crate::import::dlio_has;
@@ -90,8 +90,8 @@ fn last_dataset(runs: &[Run], index: usize, changes: &[FolderChange]) -> Option<
     is_other.then_some(StaleDataset { maker: last.run, differs })
 }
 
-/// Whether a folder that two runs call the same is one. A relative one lies in the job's folder, which is not always known. Another host is
-/// taken to see the same files in the same source.
+/// Whether two runs that name the same folder mean one folder. A relative name is below the job's folder, which is not always known. Hosts
+/// of one source are assumed to see the same files.
 fn is_one_folder(run: &Run, other: &Run) -> bool {
     let is_one_source = run.source == other.source;
     let is_absolute = run.dataset_use.store.as_ref().is_some_and(|store| store.starts_with('/'));

@@ -51,7 +51,8 @@ impl Run {
         let steps_per_epoch = (self.steps > 0).then_some(self.steps);
         let au_percent = self.metric(&AU_WINDOWED).or_else(|| self.reported_au_percent());
         let changed = self.changed(rule, step);
-        let is_open = self.submission.as_ref().is_some_and(|of| of.division == "open");
+        let is_open =
+            self.submission.as_ref().is_some_and(|submission| submission.division == "open");
         let size = self.accelerators.zip(self.batch_size).zip(self.samples_per_file);
         let steps_min = size.map_or(STEPS_PER_EPOCH_MIN, |((accelerators, batch), samples)| {
             steps_of_smallest_dataset(accelerators, batch, samples)
@@ -60,7 +61,7 @@ impl Run {
             dataset_to_memory.map(is_large_enough),
             steps_per_epoch.map(|steps| steps_min <= steps),
             au_percent.map(|au| rule.au_percent <= au),
-            changed.as_ref().map(|keys| keys.iter().all(|one| one.is_open && is_open)),
+            changed.as_ref().map(|keys| keys.iter().all(|key| key.is_open && is_open)),
         ];
         let keeps = match () {
             () if kept.contains(&Some(false)) => Some(false),

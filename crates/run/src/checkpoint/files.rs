@@ -43,7 +43,7 @@ pub(super) fn create_part(
     })
 }
 
-/// Open a file from its start, and tell its length. What is no file is refused, and not waited for.
+/// Open a file from its start, with its length. Anything but a regular file is refused without waiting for it.
 pub(super) fn open(path: &Path) -> io::Result<(File, u64)> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let found = file.metadata()?;

@@ -1,4 +1,4 @@
-//! The files of checkpoints by their manifests, which lie beside their folders: begun, completed, removed, and never confused
+//! The files of checkpoints by their manifests, which are beside their folders: begun, completed, removed, and never confused
 //! with files of others. Knows no plan and no format.
 
 use super::manifest::{CheckpointFile, CheckpointManifest, MANIFEST_BYTES_MAX};

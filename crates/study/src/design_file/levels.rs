@@ -146,7 +146,7 @@ fn listed(
     Ok(StudyFactor { name, key, levels, scale: Spacing::Linear, baseline: None })
 }
 
-/// The levels of a range: its two ends, or the number of steps that are asked for.
+/// The levels of a range: its two ends, or the requested number of steps.
 fn range(
     place: &str,
     entries: &Map<String, Value>,

@@ -34,7 +34,7 @@ pub struct Launcher {
 
 impl Launcher {
     /// Script that ends what a run called `name`, with its own files in `folder`, has left outside this machine's processes. It is
-    /// written anew: a script that lies in `folder` may come from others.
+    /// written anew: a script found in `folder` may come from others.
     pub fn cleanup(
         &self,
         name: &str,

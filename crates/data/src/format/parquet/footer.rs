@@ -65,7 +65,7 @@ impl RowGroup {
 }
 
 impl Footer {
-    /// Read a footer that lies at `start` of its file. The samples are the largest column; in files of feedrate, which say what
+    /// Read a footer that begins at `start` of its file. The samples are the largest column; in files of feedrate, which say what
     /// samples are, the first that can be read.
     pub(super) fn read(&mut self, bytes: &[u8], start: u64) -> Result<(), FormatError> {
         let mut parsed = self.parse(bytes, start, None);

@@ -282,7 +282,7 @@ impl Members {
         Ok(())
     }
 
-    /// Whether the sample whose members come is the one asked for.
+    /// Whether the current members belong to the requested sample.
     fn is_wanted(&self) -> bool {
         self.begun == self.wanted.sample.saturating_add(1)
     }

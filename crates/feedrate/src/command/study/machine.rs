@@ -231,7 +231,8 @@ impl ThisMachine {
         if let Some(launch) = settings.and_then(|settings| self.launch(settings).ok()) {
             let (name, variable) = (self.job_name(attempt), |name: &str| std::env::var(name).ok());
             let folders = [RUN, GENERATE].map(|task| self.files.task(attempt, task));
-            let scripts = folders.iter().filter_map(|of| launch.cleanup(&name, of, &variable));
+            let scripts =
+                folders.iter().filter_map(|folder| launch.cleanup(&name, folder, &variable));
             self.cleanup_scripts = scripts.collect();
         }
         self.wait_until_alone()
@@ -331,7 +332,7 @@ impl ThisMachine {
         format!("set -- {}; {command}", quoted(level))
     }
 
-    /// Each attempt is a new one, and so are its folders: nothing of others lies in them that could be followed or overwritten.
+    /// Folder of a task, which must not exist yet, so that no link in it can be followed and no file overwritten.
     fn task_folder(&self, attempt: u64, what: &str) -> Result<PathBuf, TaskEnd> {
         let folder = self.files.task(attempt, what);
         fs::create_dir(&folder)

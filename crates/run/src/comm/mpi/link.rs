@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// A launcher that saw a rank die stops the others: why is known so much later at most.
 const WHY: Duration = Duration::from_millis(500);
-/// Who is missing is known so long after it was asked for, unless the hub gets no processor.
+/// Time after the question by which the hub has said who is missing, unless it gets no processor.
 const WHO: Duration = Duration::from_secs(5);
 /// No more than this is sent at once: C ints count it.
 const PIECE_BYTES: usize = 1 << 28;

@@ -377,7 +377,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Advice on the number of files that hold so many samples.
+    /// Advice on the number of files that hold this many samples.
     fn more_files(&self, samples: u128) -> String {
         if self.w.dataset_foreign || self.w.dataset_scaling == "weak" {
             return "more files".into();

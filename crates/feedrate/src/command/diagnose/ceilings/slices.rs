@@ -19,7 +19,7 @@ impl Part<'_> {
         let parts: Vec<Rung> = parts.collect();
         let at = Arc::new(AtomicUsize::new(parts.len() - 1));
         let _line = self.line(parts.clone(), Arc::clone(&at));
-        // The loader's first slice tells the costs of a sample that other parts rest on, so it comes first and has the time of a whole part.
+        // The loader's first slice gives the costs of a sample that other parts rest on, so it comes first and has the time of a whole part.
         let first = self.passes(&self.plan, Cache::Cold, self.limit)?;
         self.per_sample = first.per_sample();
         let first = self.loader_ceiling(&first);
@@ -52,7 +52,8 @@ impl Part<'_> {
                 slices.push(slice);
             }
         }
-        let known: Vec<&Ceiling> = slices.iter().filter(|of| of.not_measured.is_none()).collect();
+        let known: Vec<&Ceiling> =
+            slices.iter().filter(|slice| slice.not_measured.is_none()).collect();
         let Some(last) = known.last() else {
             let none = Ceiling::not_measured(name, NotMeasured::Interrupted);
             return Ok(slices.into_iter().next().unwrap_or(none));
@@ -69,13 +70,13 @@ impl Part<'_> {
             }
             rates
         };
-        let slices_samples_per_second = rates(|of| of.samples_per_second);
+        let slices_samples_per_second = rates(|slice| slice.samples_per_second);
         Ok(Ceiling {
             samples_per_second: mean(&slices_samples_per_second),
-            bytes_per_second: mean(&rates(|of| of.bytes_per_second)),
-            own_per_second: mean(&rates(|of| of.own_per_second)),
-            measured_s: Some(all(|of| of.measured_s).iter().sum()),
-            request_bytes: mean(&all(|of| of.request_bytes)),
+            bytes_per_second: mean(&rates(|slice| slice.bytes_per_second)),
+            own_per_second: mean(&rates(|slice| slice.own_per_second)),
+            measured_s: Some(all(|slice| slice.measured_s).iter().sum()),
+            request_bytes: mean(&all(|slice| slice.request_bytes)),
             slices_samples_per_second,
             ..(*last).clone()
         })

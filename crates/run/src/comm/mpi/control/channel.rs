@@ -18,7 +18,7 @@ const CONNECT: Duration = Duration::from_secs(3);
 const ANSWER: Duration = Duration::from_secs(20);
 /// The hub says something within this, unless it is stopped, or gets no processor.
 const BEAT: Duration = Duration::from_secs(2);
-/// It is lost when it has said nothing so many times in a row, and is not known to run. Who was stopped itself has missed one at most.
+/// Missed beats in a row after which the hub is lost, unless it is known to run. Who was stopped itself has missed one at most.
 const MISSED_MAX: u32 = 3;
 /// After a failure, for the hub to hang up: it waits for the other ranks, and then ends all.
 const PATIENCE: Duration = Duration::from_secs(12);

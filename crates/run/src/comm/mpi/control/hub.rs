@@ -17,7 +17,7 @@ use std::time::Duration;
 const ANSWER: Duration = Duration::from_secs(2);
 /// Between two words to all. Nobody is late for one who was stopped too: beats are counted, not time.
 const BEAT: Duration = Duration::from_secs(1);
-/// A rank that has not answered so many in a row, and is not known to run, is lost.
+/// Unanswered beats in a row after which a rank is lost, unless it is known to run.
 const MISSED_MAX: u32 = 6;
 /// After a failure, for the other ranks to take leave.
 const PATIENCE: Duration = Duration::from_secs(5);
