@@ -40,7 +40,7 @@ pub(crate) struct GeneralArguments {
         hide_possible_values = true
     )]
     color: ColorChoice,
-    /// Print help; `feedrate --help` tells what each command does.
+    /// Print help.
     #[arg(short, long, global = true, action = ArgAction::Help)]
     help: Option<bool>,
     /// Print the version.

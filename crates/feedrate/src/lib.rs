@@ -35,7 +35,7 @@ mod dlio;
 mod command;
 
 use clap::FromArgMatches;
-use command::{Arguments, HelpLength};
+use command::Arguments;
 use exit::Exit;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
 
 fn feedrate() -> ExitCode {
     messages::set_color(cli::color_of(std::env::args_os()));
-    let parsed = Arguments::program(HelpLength::asked_by(std::env::args_os())).try_get_matches();
+    let parsed = Arguments::program().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,

@@ -54,7 +54,9 @@ fn run(case: &mut Case) -> Result<u32> {
         _ => hung(case, arguments)?,
     };
     case.strangers.are_untouched()?;
-    case.feedrate(&["verify", "workload.yaml"])?.with_code(&[0]).context("afterwards")?;
+    case.feedrate(&["generate", "--verify", "workload.yaml"])?
+        .with_code(&[0])
+        .context("afterwards")?;
     // What a killed one left is known for ours.
     case.feedrate(&["clean", ".", "--yes"])?.with_code(&[0])?;
     let mut left = [case.files("data"), case.files("copy")].concat();

@@ -74,9 +74,11 @@ fn run(case: &mut Case) -> Result<u32> {
     attempt(case, place)?.with_code(&[0]).context("with room again")?;
     let data = if place == Place::Data { "full" } else { "data" };
     if place == Place::Study {
-        case.feedrate(&["verify", "full/workload.yaml", "--data", "full/data"])?.with_code(&[0])?;
+        case.feedrate(&["generate", "--verify", "full/workload.yaml", "--data", "full/data"])?
+            .with_code(&[0])?;
     } else {
-        case.feedrate(&["verify", "workload.yaml", "--data", data])?.with_code(&[0])?;
+        case.feedrate(&["generate", "--verify", "workload.yaml", "--data", data])?
+            .with_code(&[0])?;
     }
     Ok(1)
 }

@@ -68,7 +68,12 @@ fn datasets(case: &mut Case, format: &str, samples: &str) -> Result<()> {
         let (path, whole, lies) = lie(case)?;
         let is_data = !is_manifest(&path);
         let codes: &[i32] = if is_data && lies { &[1, 2] } else { &[0, 1, 2] };
-        ends(case, &[&["verify", "workload.yaml"], &chosen[..]].concat(), codes, &path)?;
+        ends(
+            case,
+            &[&["generate", "--verify", "workload.yaml"], &chosen[..]].concat(),
+            codes,
+            &path,
+        )?;
         let more: &[&str] =
             case.random.pick(&[&[][..], &["--foreign"], &["--verify"], &["storage.engine=mmap"]]);
         // A run need not read the bytes that lie.

@@ -22,7 +22,7 @@ const STUDY: &str = "model,processes,run\nworkload.yaml,1,N\n";
 const COMMANDS: [&[&str]; 4] = [
     &["run", "workload.yaml"],
     &["run", "workload.yaml", "--warm"],
-    &["verify", "workload.yaml"],
+    &["generate", "--verify", "workload.yaml"],
     &["study", "run", "study.csv", "--quiet-wait", "0"],
 ];
 

@@ -70,7 +70,7 @@ fn run(case: &mut Case) -> Result<u32> {
         for more in
             ["dataset.format=npz", "dataset.format=hdf5", "dataset.record_length_bytes=10000"]
         {
-            case.feedrate(&["verify", "workload.yaml", more])?.with_code(&[0])?;
+            case.feedrate(&["generate", "--verify", "workload.yaml", more])?.with_code(&[0])?;
         }
     }
     case.feedrate(&["study", "status", "study.csv"])?.with_code(&[0])?;

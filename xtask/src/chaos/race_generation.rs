@@ -56,13 +56,15 @@ fn run(case: &mut Case) -> Result<u32> {
             .with_code(&[0])
             .context("a maker afterwards")?;
         case.start_dlio(&["++hydra.run.dir=trained"])?.wait()?.with_code(&[0])?;
-        let verify = ["verify", "conf/workload/tiny.yaml", "--data", "data"];
+        let verify = ["generate", "--verify", "conf/workload/tiny.yaml", "--data", "data"];
         case.feedrate(&verify)?.with_code(&[0]).context("torn")?;
     } else {
         case.feedrate(&["generate", "workload.yaml", &chosen])?
             .with_code(&[0])
             .context("a maker afterwards")?;
-        case.feedrate(&["verify", "workload.yaml", &chosen])?.with_code(&[0]).context("torn")?;
+        case.feedrate(&["generate", "--verify", "workload.yaml", &chosen])?
+            .with_code(&[0])
+            .context("torn")?;
     }
     Ok(1)
 }

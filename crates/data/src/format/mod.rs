@@ -41,7 +41,7 @@ use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::escape;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
 
-/// Source of payload for encoders, and of the bytes that `verify` expects.
+/// Source of payload for encoders, and of the bytes that verification expects.
 pub use crate::content::Content;
 
 /// Every format.

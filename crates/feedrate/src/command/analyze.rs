@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 Examples:
   feedrate analyze results
   feedrate analyze mlps_results --all
-  feedrate describe page_cache          what a doubt means
+  feedrate list page_cache          what a doubt means
 
 Exit codes: 0 done, doubts or not; 2 bad usage, or no run was found.")]
 pub(super) struct AnalyzeArguments {
@@ -317,7 +317,7 @@ fn folded_tail(found: &RunIndex) -> String {
     let mut parts = vec![units::counted(notes as u64, "note")];
     let unread = found.unread.len() as u64;
     parts.extend((0 < unread).then(|| format!("{} left out", units::counted(unread, "folder"))));
-    format!("{}, evidence, advice: `--all`; meanings: `feedrate describe NAME`", parts.join(", "))
+    format!("{}, evidence, advice: `--all`; meanings: `feedrate list NAME`", parts.join(", "))
 }
 
 const HEADER: [&str; 13] = [

@@ -218,7 +218,7 @@ struct RunFiles(Vec<String>);
 
 impl RunFiles {
     fn new(record: &Record) -> Self {
-        let mut names = vec![report_name(&record.plan.workload)];
+        let mut names = vec![report_name(&record.plan.model)];
         names.extend(leftovers::own_files(record));
         RunFiles(names)
     }

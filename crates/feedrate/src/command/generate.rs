@@ -1,22 +1,27 @@
-//! `feedrate generate`: make the dataset, and nothing else.
+//! `feedrate generate`: make the dataset of a workload, or check every byte of it.
 
 use super::plan;
 use crate::catalog::estimate;
-use crate::cli::{DataArguments, LaunchArguments};
+use crate::cli::{DataArguments, LaunchArguments, WHAT};
 use crate::dataset::{self, Files};
-use crate::exit::Exit;
+use crate::exit::{Exit, refuse};
 use crate::launch::{decided, together};
 use crate::resolve::{self, Resolved, resolve};
-use crate::{messages, room};
+use crate::{interrupt, messages, progress, room, threads};
 use clap::{ArgMatches, Args};
 use feedrate_data::generate::Generated;
+use feedrate_data::lock::LockAccess;
+use feedrate_data::verify::{self as data_verify, BadFile};
+use feedrate_data::{manifest, storage};
 use feedrate_report::output::Schema;
 use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::Request;
+use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::units;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 /// `feedrate generate`.
@@ -24,19 +29,28 @@ use std::time::Instant;
 #[command(after_help = "\
 Examples:
   feedrate generate unet3d_h100 --data /mnt/fs
-  mpirun -n 4 feedrate generate unet3d_h100     each process makes a share")]
+  mpirun -n 4 feedrate generate unet3d_h100     each process makes a share
+  feedrate generate unet3d_h100 --data /mnt/fs --verify
+
+Exit codes: 0 fine; 1 failed, or a file differs; 2 bad usage or workload.")]
 pub(super) struct GenerateArguments {
     #[command(flatten)]
     data: DataArguments,
+    /// Generate nothing: read the dataset that is there, and compare every byte.
+    #[arg(long, help_heading = WHAT)]
+    verify: bool,
     #[command(flatten)]
     launch: LaunchArguments,
 }
 
-/// Make what is missing.
+/// Generate the files that are missing, or verify those that are there.
 pub(crate) fn generate(
     arguments: &GenerateArguments,
     matches: &ArgMatches,
 ) -> anyhow::Result<Exit> {
+    if arguments.verify {
+        return verify(&arguments.data);
+    }
     let asked = || resolve::asked(&arguments.data, &arguments.launch, matches);
     together(&arguments.launch, asked, |comm, signals| generate_on(comm, &arguments.data, signals))
 }
@@ -90,4 +104,53 @@ fn generate_on(
         ))?;
     }
     Ok(Exit::Fine)
+}
+
+/// Verify the dataset of a workload.
+fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
+    let Resolved { plan, data_root, .. } =
+        resolve(arguments, Request { generate_only: true, ..Request::default() })?;
+    let folder = dataset::folder(&plan, &data_root)?;
+    if !folder.join(manifest::FILE_NAME).exists() {
+        return refuse(
+            format!("there is no generated dataset in `{}`", folder.display()),
+            "make it with `feedrate generate`",
+        );
+    }
+    let (dataset, interrupted) = (&plan.dataset, interrupt::signals().interrupted);
+    let _lock = dataset::lock_for(&plan, &folder, LockAccess::Shared, &interrupted)?;
+    let (storage, layout) = (storage::open(&plan.storage.kind, &folder)?, Layout::new(dataset));
+    let estimate = estimate(&plan);
+    let (line, done) = progress::of_files("verifying", estimate.file_bytes, arguments.viewer());
+    let show = |_files: u64, bytes: u64| done.store(bytes, Relaxed);
+    let report = data_verify::verify(dataset, &layout, &*storage, threads(), &show, &interrupted)?;
+    drop(line);
+    if arguments.json {
+        messages::print_json(Schema::Verify.object(serde_json::json!({
+            "folder": folder, "files": report.files, "bytes": report.bytes,
+            "bad_files": report.bad_files, "bad": report.bad.iter().map(difference).collect::<Vec<_>>(),
+        })))?;
+    } else {
+        for bad in &report.bad {
+            messages::say(format!("error: {}", difference(bad)));
+        }
+        messages::print_page(&format!(
+            "{}: {} of {} files are as they were generated, {} compared",
+            folder.display(),
+            report.files - report.bad_files.min(report.files),
+            units::count(estimate.files),
+            units::bytes(report.bytes),
+        ))?;
+    }
+    if interrupted.load(Relaxed) {
+        return Ok(Exit::Interrupted);
+    }
+    Ok(if report.bad_files == 0 { Exit::Fine } else { Exit::Failed })
+}
+
+fn difference(bad: &BadFile) -> String {
+    match bad.offset {
+        Some(offset) => format!("`{}`: {} at byte {offset}", bad.path, bad.what),
+        None => format!("`{}`: {}", bad.path, bad.what),
+    }
 }

@@ -1,15 +1,17 @@
-//! `feedrate list`: what there is, a line each.
+//! `feedrate list`: the members of a family, a line each, or all that is known of a member.
 
 use super::mlperf;
-use crate::bundled::{Bundled, MlperfStatus, WORKLOADS};
+use crate::bundled::{self, Bundled, MlperfStatus, WORKLOADS};
 use crate::catalog::catalog;
-use crate::exit::Exit;
+use crate::cli::name_of;
+use crate::exit::{Exit, UsageError};
 use crate::{messages, text};
 use clap::{Args, ValueEnum};
 use feedrate_analysis::advice;
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
 use feedrate_engine::loader;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::verdict::Bound;
 use feedrate_measure::{doubt, metric};
 use feedrate_report::output::Schema;
@@ -19,26 +21,36 @@ use feedrate_run::{checkpoint, comm, compute};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{self, CLIENT_PROFILES, ClientProfile, Context, MEASURED_ON, Request};
 use feedrate_spec::units;
-use feedrate_spec::workload::{self, KEYS, Strictness};
-use feedrate_study::{design, launch};
+use feedrate_spec::workload::{self, Effect, KEYS, KeyInfo, Strictness};
+use feedrate_study::design::{self, DesignKind};
+use feedrate_study::launch;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// `feedrate list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  feedrate list
   feedrate list keys
-  feedrate describe read_threads      all about one of them")]
+  feedrate list read_threads           a key; its section may be left out
+  feedrate list mlperf au_all_steps    several: MLPerf's rules, and a metric")]
 pub(super) struct ListArguments {
-    /// Kind of things to list.
-    #[arg(value_enum, default_value_t = ListedFamily::Workloads)]
-    family: ListedFamily,
+    #[arg(value_name = "FAMILY|NAME", help = families_help())]
+    words: Vec<String>,
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
+}
+
+fn families_help() -> String {
+    let families: Vec<String> =
+        ListedFamily::value_variants().iter().copied().map(name_of).collect();
+    format!(
+        "A family, to list its members, or names to explain; a family before names says which are meant. Families: {} [default: {}]",
+        families.join(", "),
+        families[0]
+    )
 }
 
 /// Things that can be listed.
@@ -93,14 +105,20 @@ pub(super) struct Listed {
     pub(super) notes: String,
 }
 
-/// Print a family.
+/// List a family, or explain names. The name of a family alone lists it.
 pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
-    let listed = listed(arguments.family);
+    let family = match arguments.words.as_slice() {
+        [] => Some(ListedFamily::Workloads),
+        [word] => ListedFamily::from_str(word, false).ok(),
+        _ => None,
+    };
+    let Some(family) = family else { return explain(arguments) };
+    let listed = listed(family);
     if arguments.json {
         messages::print_json(Schema::List.object(json!({ "members": listed })))?;
         return Ok(Exit::Fine);
     }
-    if arguments.family == ListedFamily::Workloads {
+    if family == ListedFamily::Workloads {
         messages::print_page(&grouped(&listed))?;
         return Ok(Exit::Fine);
     }
@@ -225,16 +243,17 @@ fn client(profile: &ClientProfile) -> Listed {
 }
 
 fn costs(profile: &ClientProfile) -> [String; 8] {
-    let of = profile.plan();
+    let plan = profile.plan();
+    let handover = plan.handover_bytes_per_second;
     [
-        units::seconds(of.per_sample_s),
-        units::seconds(of.per_byte_s),
-        units::seconds(of.per_batch_s),
-        of.handover_bytes_per_second.map_or_else(|| "-".into(), units::bytes_per_second_rounded),
-        units::seconds(of.receive_per_batch_s),
-        units::seconds(of.receive_per_byte_s),
-        format!("{:.0} %", 100.0 * of.receive_wait_share),
-        units::seconds(of.start_per_epoch_s),
+        units::seconds(plan.per_sample_s),
+        units::seconds(plan.per_byte_s),
+        units::seconds(plan.per_batch_s),
+        handover.map_or_else(|| "-".into(), units::bytes_per_second_rounded),
+        units::seconds(plan.receive_per_batch_s),
+        units::seconds(plan.receive_per_byte_s),
+        format!("{:.0} %", 100.0 * plan.receive_wait_share),
+        units::seconds(plan.start_per_epoch_s),
     ]
 }
 
@@ -261,6 +280,167 @@ fn workload(bundled: &Bundled) -> Listed {
     line(bundled.name, &bundled.summary(), &notes.join("; "))
 }
 
+/// Print all that is known of members of any family.
+fn explain(arguments: &ListArguments) -> anyhow::Result<Exit> {
+    let (members, names) = searched(&arguments.words);
+    let found: Vec<Vec<&FamilyMember>> =
+        names.iter().map(|name| members_named(name, &members)).collect();
+    if let Some((name, _)) = names.iter().zip(&found).find(|(_, found)| found.is_empty()) {
+        return Err(unknown(name, &members).into());
+    }
+    if arguments.json {
+        let mut members: Vec<Value> = found.iter().flatten().map(|member| object(member)).collect();
+        messages::print_json(match members.len() {
+            1 => Schema::Describe.object(members.remove(0)),
+            _ => Schema::List.object(json!({ "members": members })),
+        })?;
+        return Ok(Exit::Fine);
+    }
+    let pages: Vec<String> = found.iter().map(|members| page_of(members)).collect();
+    messages::print_page(&pages.join("\n\n"))?;
+    Ok(Exit::Fine)
+}
+
+/// A member and its family.
+type FamilyMember = (ListedFamily, Listed);
+
+/// The members to search, and the names to search for. A first word that is no name itself may restrict the search to a family.
+fn searched(words: &[String]) -> (Vec<FamilyMember>, &[String]) {
+    if let [family, names @ ..] = words
+        && !names.is_empty()
+        && let Some(family) = family_named(family)
+    {
+        let members = Vec::from_iter(members(family));
+        if names.iter().all(|name| !members_named(name, &members).is_empty()) {
+            return (members, names);
+        }
+    }
+    (ListedFamily::value_variants().iter().flat_map(|&family| members(family)).collect(), words)
+}
+
+/// Members of this name; keys too whose section is left out, where no other family has it.
+fn members_named<'a>(name: &str, members: &'a [FamilyMember]) -> Vec<&'a FamilyMember> {
+    let is_named = |(family, member): &&FamilyMember| {
+        let is_metric = || Metric::find(name).is_ok_and(|metric| metric.label() == member.name);
+        member.name == name || *family == ListedFamily::Metrics && is_metric()
+    };
+    let found: Vec<&FamilyMember> = members.iter().filter(is_named).collect();
+    // Rules of advice are named after what they change.
+    let has_other_families = members.iter().any(|(family, _)| *family != ListedFamily::Advice);
+    if has_other_families && found.iter().all(|(family, _)| *family == ListedFamily::Advice) {
+        let is_key = |(family, member): &&FamilyMember| {
+            *family == ListedFamily::Keys && is_short_for(name, &member.name)
+        };
+        let keys: Vec<&FamilyMember> = members.iter().filter(is_key).collect();
+        return if keys.is_empty() { found } else { keys };
+    }
+    found
+}
+
+/// The members of a family. Workloads are not planned, which takes long: their notes do not say whether they can run.
+fn members(family: ListedFamily) -> impl Iterator<Item = FamilyMember> {
+    let members = match family {
+        ListedFamily::Workloads => {
+            let note =
+                |workload: &Bundled| workload.status.map(MlperfStatus::note).unwrap_or_default();
+            WORKLOADS
+                .iter()
+                .map(|workload| line(workload.name, &workload.summary(), &note(workload)))
+                .collect()
+        }
+        _ => listed(family),
+    };
+    members.into_iter().map(move |member| (family, member))
+}
+
+/// Whether `name` is the last word of the key, or of a second name of it.
+fn is_short_for(name: &str, key: &str) -> bool {
+    let aliases = KEYS.iter().filter(|known| known.path == key).flat_map(|known| known.aliases);
+    let mut paths = aliases.copied().chain([key]);
+    paths.any(|path| path == name || path.rsplit('.').next() == Some(name))
+}
+
+fn unknown(name: &str, members: &[FamilyMember]) -> UsageError {
+    let families: Vec<String> =
+        ListedFamily::value_variants().iter().copied().map(name_of).collect();
+    let members = members.iter().map(|(_, member)| member.name.as_str());
+    UsageError::unknown(
+        format!("nothing is called `{name}`"),
+        name,
+        families.iter().map(String::as_str).chain(members),
+        "`feedrate list --help` has the families of names",
+    )
+}
+
+fn object((family, Listed { name, summary, notes }): &FamilyMember) -> Value {
+    json!({ "family": name_of(*family), "name": name, "summary": summary, "notes": notes })
+}
+
+/// All that is known of one member, or the names of several.
+fn page_of(found: &[&FamilyMember]) -> String {
+    if let [(family, member)] = found {
+        return page(*family, member);
+    }
+    let names: Vec<String> = found
+        .iter()
+        .map(|(family, member)| format!("{} {}", name_of(*family), member.name))
+        .collect();
+    let summaries = found.iter().map(|(_, member)| member.summary.clone());
+    text::rows(&Vec::from_iter(names.iter().map(String::as_str).zip(summaries)))
+}
+
+fn page(family: ListedFamily, found: &Listed) -> String {
+    let name = found.name.as_str();
+    let page = match family {
+        ListedFamily::Workloads => {
+            bundled::find(name).map(|bundled| match bundled.status {
+                // A comment, so that the page stays a workload's file.
+                Some(status) => format!("# {}\n{}", status.sentence(), bundled.yaml),
+                None => bundled.yaml.into(),
+            })
+        }
+        ListedFamily::Designs => design::find(name).ok().map(design_page),
+        ListedFamily::Keys => KEYS.iter().find(|key| key.path == name).map(key_page),
+        ListedFamily::Topics => Some(mlperf::topic()),
+        _ => Some(text::rows(&[(name, found.summary.clone()), ("", found.notes.clone())])),
+    };
+    page.unwrap_or_default().trim_end().into()
+}
+
+fn design_page(design: &DesignKind) -> String {
+    let rows =
+        [("design", design.name), ("combines", design.summary), ("estimates", design.estimates)];
+    let options = design.options.iter().map(|option| (option.name, option.meaning));
+    let rows = rows.into_iter().chain(options).map(|(name, text)| (name, text.to_string()));
+    text::rows(&rows.collect::<Vec<_>>())
+}
+
+fn key_page(key: &KeyInfo) -> String {
+    let effect = match key.effect {
+        Effect::Now => "takes effect".to_string(),
+        Effect::NotYet { feature } => format!("belongs to {feature}, which is not built yet"),
+        Effect::Nothing { reason } => format!("accepted, changes nothing: {reason}"),
+    };
+    let unit = if key.unit.is_empty() { String::new() } else { format!(", in {}", key.unit) };
+    let mut rows = vec![
+        ("key", key.path.to_string()),
+        ("meaning", key.meaning.to_string()),
+        ("value", format!("{}{unit}", key.kind)),
+        ("default", key.default.to_string()),
+        ("effect", effect),
+    ];
+    if !key.aliases.is_empty() {
+        rows.push(("also", key.aliases.join(", ")));
+    }
+    text::rows(&rows)
+}
+
+fn family_named(name: &str) -> Option<ListedFamily> {
+    let families = ListedFamily::value_variants();
+    let names = [name.to_string(), format!("{name}s"), format!("{name}es")];
+    families.iter().copied().find(|&family| names.contains(&name_of(family)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,6 +456,16 @@ mod tests {
             assert!(text.contains(&begin), "{}", workload.name);
         }
         assert!(!text.contains(" 1 accelerators"));
+    }
+
+    /// Else `list NAME` could not explain it.
+    #[test]
+    fn nothing_is_called_like_a_family() {
+        for &family in ListedFamily::value_variants() {
+            let name = name_of(family);
+            let all = ListedFamily::value_variants().iter().flat_map(|&family| members(family));
+            assert!(members_named(&name, &Vec::from_iter(all)).is_empty(), "{name}");
+        }
     }
 
     #[test]

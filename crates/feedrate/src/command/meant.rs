@@ -70,6 +70,26 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["visualize", "visualise", "graph", "chart"], "`feedrate plot NAME DIR` draws results"),
 ];
 
+/// Former names of commands, and the beginning of the line that replaces each.
+const FORMER: &[(&str, &str)] = &[
+    ("verify", "feedrate generate --verify"),
+    ("describe", "feedrate list"),
+    ("postprocess", "dlio_postprocessor --output-folder"),
+];
+
+/// The line that replaces one with a former name of a command, such as `study show`, with the same arguments.
+fn replacement(name: &str, words: &[String]) -> Option<String> {
+    let (_, new) = FORMER.iter().find(|(former, _)| *former == name)?;
+    let name: Vec<&str> = name.split(' ').collect();
+    let end = 1 + words.iter().position(|word| Some(&word.as_str()) == name.last())?;
+    let mut line: Vec<String> = new.split(' ').map(str::to_string).collect();
+    let options = words[1..end].iter().filter(|word| !name.contains(&word.as_str()));
+    let is_ours = line[0] == "feedrate";
+    let arguments = words[end..].iter().take(if is_ours { usize::MAX } else { 1 });
+    line.extend(options.chain(arguments).cloned());
+    Some(bash::command(&line))
+}
+
 /// Complaint of clap in our words, with what was meant where that is known; `None` where it shows help instead.
 pub(crate) fn complaint(
     usage: &clap::Error,
@@ -179,6 +199,10 @@ impl<'p> CalledCommand<'p> {
     /// The command that was meant by one that is none: a workload is run, a result shown.
     fn command_for(&self, word: &str, words: &[String]) -> Option<String> {
         let path = &self.path;
+        let name = format!("{path} {word}");
+        if let Some(line) = replacement(name.trim_start_matches("feedrate "), words) {
+            return Some(format!("write `{line}`"));
+        }
         let commands = self.command.get_subcommands().filter(|own| !own.is_hide_set());
         let mut commands = alike(word, commands.map(Command::get_name)).into_iter();
         if self.command.get_name() != self.program.get_name() {
@@ -244,13 +268,12 @@ fn without_hydra(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::HelpLength;
 
     /// The complaint about a command line, and its hint.
     #[track_caller]
     fn check(line: &str, says: &str, hint: &str) {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let parsed = Arguments::program(HelpLength::Screen).try_get_matches_from(&words);
+        let parsed = Arguments::program().try_get_matches_from(&words);
         let error = complaint(&parsed.unwrap_err(), words.into_iter()).unwrap();
         assert!(error.message.contains(says), "{line}: {error}");
         let told = error.hint.unwrap();
@@ -319,6 +342,9 @@ mod tests {
             ("quickstart -n 2", "`feedrate run quickstart -n 2` runs it"),
             ("workload=unet3d_h100 -n 2", "`feedrate run workload=unet3d_h100 -n 2`"),
             ("zzzzzz", "`feedrate --help` lists its commands"),
+            ("-q verify w --data d", "`feedrate generate --verify -q w --data d`"),
+            ("describe doubts 'a b'", "`feedrate list doubts"),
+            ("postprocess r -o -", "`dlio_postprocessor --output-folder r`"),
         ] {
             check(&format!("feedrate {line}"), "`feedrate` has no command", hint);
         }
@@ -328,7 +354,7 @@ mod tests {
     #[test]
     fn other_complaints_say_what_to_write() {
         check("feedrate compare a", "<B>", "`feedrate compare <A> <B>`");
-        check("feedrate list metricss", "metricss", "did you mean `metrics`?");
+        check("feedrate completions bsh", "bsh", "did you mean `bash`?");
         check("feedrate run w -n four", "invalid value 'four'", "`feedrate run --help`");
     }
 
@@ -340,6 +366,11 @@ mod tests {
             assert!(feedrate_spec::workload::KEYS.iter().any(|own| own.path == key), "{key}");
         }
         let program = Arguments::command();
+        for (former, new) in FORMER {
+            assert!(program.find_subcommand(former).is_none(), "{former}");
+            let command = new.strip_prefix("feedrate ").and_then(|rest| rest.split(' ').next());
+            assert!(command.is_none_or(|name| program.find_subcommand(name).is_some()), "{new}");
+        }
         for (words, says) in COMMANDS {
             let shown = says.split("`feedrate ").nth(1).and_then(|rest| rest.split(' ').next());
             assert!(program.find_subcommand(shown.unwrap()).is_some(), "{says}");

@@ -1,4 +1,4 @@
-//! MLPerf Storage's rules: what they ask of a plan, and the page of `feedrate describe mlperf`. The numbers are those of `feedrate_spec::mlperf`.
+//! MLPerf Storage's rules: what they ask of a plan, and the page of `feedrate list mlperf`. The numbers are those of `feedrate_spec::mlperf`.
 
 use crate::cli::DataArguments;
 use crate::resolve::{Resolved, resolve_silently};

@@ -7,12 +7,10 @@ mod mlperf;
 mod scan;
 mod calibrate;
 mod import;
-mod verify;
 mod show;
 mod whatif;
 mod tune;
 mod advise;
-mod postprocess;
 mod analyze;
 mod groups;
 mod compare;
@@ -22,7 +20,6 @@ mod scale;
 mod diagnose;
 mod plot;
 mod list;
-mod describe;
 mod system;
 mod slurm;
 mod study;
@@ -41,12 +38,11 @@ pub(crate) use sweep::refuse_numbers;
 
 use crate::cli::{DataArguments, GeneralArguments, tell_whole_keys};
 use crate::exit::{Exit, refuse};
+use crate::launch;
 use crate::resolve::{self, STDIN};
-use crate::{launch, text};
-use clap::builder::{StyledStr, Styles};
+use clap::builder::Styles;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use feedrate_study::bash;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Can this storage feed these accelerators? If not, why, and what would help?
@@ -59,22 +55,25 @@ pub(crate) struct Arguments {
     pub(crate) general: GeneralArguments,
 }
 
+const GENERAL_OPTIONS: &str = "Options of every command: -v, --verbose; -q, --quiet; --color WHEN; -h, --help; -V, --version.";
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does not hold; 4 not decided; 130 interrupted.";
 
 const EXAMPLES: &str = "
   feedrate run quickstart                         a first answer, in a minute
   feedrate run unet3d_h100 -n 4 --data /mnt/fs    does it feed 4 accelerators?
-  feedrate scale unet3d_h100 --data /mnt/fs       how many does it feed?
-  feedrate advise results/unet3d/RUN              what would help that run?
-  feedrate report results -o report.html          all results on one page";
+  feedrate advise results/unet3d/RUN              what would help that run?";
 
-/// As wide as a terminal that everybody has.
-const HELP_COLUMNS: usize = 79;
+/// Commands with a line each in the program's help.
+const FIRST: [&str; 6] = ["run", "scale", "plan", "advise", "study", "report"];
 
-/// Headings of the help, each with the first of its commands.
-const GROUPS: [(&str, &str); 4] =
-    [("Measure", "run"), ("Study", "study"), ("Read results", "show"), ("Other", "list")];
+/// All other commands, by heading.
+const OTHERS: [(&str, &[&str]); 3] = [
+    ("Measure", &["diagnose", "generate", "scan", "import", "calibrate", "tune"]),
+    ("Results", &["show", "analyze", "compare", "plot", "whatif"]),
+    ("Other", &["list", "system", "slurm", "clean"]),
+];
 
 /// The command.
 #[derive(Debug, Subcommand)]
@@ -89,22 +88,15 @@ enum Command {
     Tune(tune::TuneArguments),
     /// Say what would help, the best first, with evidence and prediction.
     Advise(advise::AdviseArguments),
-    /// Show what would run: required rate, files, bytes, steps, MLPerf's rules.
+    /// Show what would run: required rate, files, bytes, MLPerf's rules.
     #[command(after_help = "\
 Examples:
   feedrate plan unet3d_h100 -n 4
   feedrate plan unet3d_h100 --memory 256GiB --hosts 2   MLPerf's dataset
   feedrate plan my.yaml --json | jq .estimate")]
     Plan(plan::PlanArguments),
-    /// Generate the dataset of a workload, and nothing else.
+    /// Generate the dataset of a workload, or compare every byte of it.
     Generate(generate::GenerateArguments),
-    /// Read a generated dataset and compare every byte.
-    #[command(after_help = "\
-Examples:
-  feedrate verify unet3d_h100 --data /mnt/fs
-
-Exit codes: 0 every byte is as it was generated; 1 a file differs; 2 bad usage or workload.")]
-    Verify(DataArguments),
     /// Say what a folder of files holds, and in which format.
     Scan(scan::ScanArguments),
     /// Make a workload from the I/O log of a real job.
@@ -126,12 +118,8 @@ Exit codes: 0 every byte is as it was generated; 1 a file differs; 2 bad usage o
     Plot(plot::PlotArguments),
     /// Predict from the record of a run what a change would bring.
     Whatif(whatif::WhatifArguments),
-    /// Write the report that DLIO's postprocessor makes of a run.
-    Postprocess(postprocess::PostprocessArguments),
-    /// List workloads, formats, keys, metrics, doubts and more.
+    /// List workloads, formats, keys, metrics, doubts and more, or explain one.
     List(list::ListArguments),
-    /// Explain a name: a workload, key, metric, doubt and so on, or `mlperf`.
-    Describe(describe::DescribeArguments),
     /// Show this machine: processors, memory, storage, GPUs.
     System(system::SystemArguments),
     /// Write a Slurm batch script that generates and runs a workload.
@@ -139,10 +127,13 @@ Exit codes: 0 every byte is as it was generated; 1 a file differs; 2 bad usage o
     /// Show what feedrate left in folders, and remove it on request.
     Clean(clean::CleanArguments),
     /// Print the JSON Schema of what `--json` prints.
+    #[command(hide = true)]
     Schema(schema::SchemaArguments),
     /// Print a script that completes commands and options in a shell.
+    #[command(hide = true)]
     Completions(shell::CompletionsArguments),
     /// Write the manual pages, one for each command.
+    #[command(hide = true)]
     Man(shell::ManArguments),
     /// Run a script and end all that it started with it; the end of stdin is the word to stop.
     #[command(hide = true)]
@@ -153,19 +144,14 @@ Exit codes: 0 every byte is as it was generated; 1 a file differs; 2 bad usage o
 }
 
 impl Arguments {
-    /// All that can be given. In its help the commands are in groups, which clap does not know.
-    pub(crate) fn program(help: HelpLength) -> clap::Command {
+    /// The program's command line. Its help is written here: clap knows no groups of commands.
+    pub(crate) fn program() -> clap::Command {
         let program = Self::command();
-        let groups = groups(&program, help);
-        let options = styled("Options").replace('\n', "");
-        let template = format!(
-            "{{about}}\n\n{{usage-heading}} {{usage}}\n{{before-help}}{options}\n{{options}}{{after-help}}"
-        );
-        let program = program.help_template(template).before_help(groups);
-        match help {
-            HelpLength::Screen => program,
-            HelpLength::Whole => program.after_help(EXIT_CODES),
-        }
+        let help = overview(&program);
+        program
+            .help_template("{about}\n\n{usage-heading} {usage}\n{before-help}")
+            .before_long_help(format!("{help}\n\n{GENERAL_OPTIONS}\n{EXIT_CODES}"))
+            .before_help(help)
     }
 
     /// Whether the command is done with storage that is tested, which may not answer.
@@ -175,7 +161,6 @@ impl Arguments {
             Command::Run(_)
                 | Command::Scan(_)
                 | Command::Generate(_)
-                | Command::Verify(_)
                 | Command::Scale(_)
                 | Command::Tune(_)
                 | Command::Diagnose(_)
@@ -239,12 +224,10 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Import(a) => import::import(a),
         Command::Plan(a) => plan::plan(a),
-        Command::Verify(a) => verify::verify(a),
         Command::Show(a) => show::show(a),
         Command::Whatif(a) => whatif::whatif(a),
         Command::Tune(a) => tune::tune(a),
         Command::Advise(a) => advise::advise(a),
-        Command::Postprocess(a) => postprocess::postprocess(a),
         Command::Analyze(a) => analyze::analyze(a),
         Command::Compare(a) => compare::compare(a),
         Command::Report(a) => report::report(a),
@@ -252,7 +235,6 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Diagnose(a) => diagnose::diagnose(a),
         Command::Plot(a) => plot::plot(a),
         Command::List(a) => list::list(a),
-        Command::Describe(a) => describe::describe(a),
         Command::System(a) => system::system(a),
         Command::Slurm(a) => slurm::slurm(a, innermost(matches)),
         Command::Study(a) => study::study(a, innermost(matches)),
@@ -271,10 +253,7 @@ fn refuse_stdin(command: &Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let is_stdin = matches
         .try_get_one::<String>("workload")
         .is_ok_and(|workload| workload.is_some_and(|workload| workload == STDIN));
-    let reads_once = matches!(
-        command,
-        Command::Run(_) | Command::Plan(_) | Command::Generate(_) | Command::Verify(_)
-    );
+    let reads_once = matches!(command, Command::Run(_) | Command::Plan(_) | Command::Generate(_));
     if !is_stdin || reads_once {
         return Ok(());
     }
@@ -284,70 +263,27 @@ fn refuse_stdin(command: &Command, matches: &ArgMatches) -> anyhow::Result<()> {
     )
 }
 
-/// Size of the program's help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HelpLength {
-    /// Fits into a terminal: names of commands alone.
-    Screen,
-    /// A line for each command.
-    Whole,
+/// A heading in clap's style, on a new line.
+fn heading(text: &str) -> String {
+    let header = *Styles::default().get_header();
+    format!("{header}\n{text}:{header:#}")
 }
 
-impl HelpLength {
-    /// `-h`, and no command at all, ask for a screen; `--help` and `help` for all.
-    pub(crate) fn asked_by(mut words: impl Iterator<Item = OsString>) -> Self {
-        let is_whole = words.any(|word| word == "--help" || word == "help");
-        if is_whole { HelpLength::Whole } else { HelpLength::Screen }
-    }
-}
-
-/// A heading as clap has it, on a new line.
-fn styled(heading: &str) -> String {
-    let styles = Styles::default();
-    let header = styles.get_header();
-    format!("{header}\n{heading}:{header:#}")
-}
-
-/// The commands in their groups, and examples.
-fn groups(program: &clap::Command, help: HelpLength) -> String {
-    let shown = program.get_subcommands().filter(|command| !command.is_hide_set());
-    let shown: Vec<&clap::Command> = shown.collect();
-    let mut left = shown.as_slice();
-    let mut text = String::new();
-    for (heading, first) in GROUPS {
-        let is_next = |command: &&clap::Command| {
-            GROUPS.iter().any(|(_, other)| *other != first && *other == command.get_name())
-        };
-        let end = left.iter().position(is_next).unwrap_or(left.len());
-        let (group, others) = left.split_at(end);
-        left = others;
-        if help == HelpLength::Whole {
-            let lines: Vec<String> = group.iter().flat_map(|command| lines_of(command)).collect();
-            text += &format!("{}\n{}\n", styled(heading), lines.join("\n"));
-        } else {
-            let names: Vec<&str> = group.iter().map(|command| command.get_name()).collect();
-            let own = format!("{heading}:");
-            let row = text::rows(&[(&format!("{own:13}"), names.join(", "))]);
-            text += &text::wrapped(&row, Some(HELP_COLUMNS)).replacen(&own, &styled(heading), 1);
-        }
-    }
-    let examples = format!("{}{EXAMPLES}", styled("Examples"));
-    match help {
-        HelpLength::Screen => format!("{text}\n{examples}"),
-        HelpLength::Whole => format!("{examples}\n{}", text.trim_end()),
-    }
-}
-
-/// A line for the command, or for each below it.
-fn lines_of(command: &clap::Command) -> Vec<String> {
-    let line = |name: &str, about: Option<&StyledStr>| {
-        format!("  {name:12}  {}", about.map(ToString::to_string).unwrap_or_default())
-    };
-    let name = command.get_name();
-    let inner = command.get_subcommands();
-    let inner = inner.map(|own| line(&format!("{name} {}", own.get_name()), own.get_about()));
-    let inner: Vec<String> = inner.collect();
-    if inner.is_empty() { vec![line(name, command.get_about())] } else { inner }
+/// The commands, those to begin with in a line each, and examples. It fits on a screen.
+fn overview(program: &clap::Command) -> String {
+    let lines = FIRST.map(|name| {
+        let about = program.find_subcommand(name).and_then(clap::Command::get_about);
+        format!("  {name:8} {}\n", about.map(ToString::to_string).unwrap_or_default())
+    });
+    let groups = OTHERS.map(|(name, commands)| format!("  {name:8} {}\n", commands.join(", ")));
+    format!(
+        "{}\n{}{}\n{}{}{EXAMPLES}\n\n`feedrate COMMAND --help` explains a command and its options.",
+        heading("Commands"),
+        lines.concat(),
+        heading("More commands"),
+        groups.concat(),
+        heading("Examples"),
+    )
 }
 
 /// Those of the command, below the names of the commands that it is one of.
@@ -358,6 +294,10 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    /// Width of a small terminal.
+    const HELP_COLUMNS: usize = 79;
 
     /// All commands that help shows, and the words that call each.
     fn shown(command: &clap::Command, name: &str, all: &mut Vec<(String, clap::Command)>) {
@@ -373,14 +313,14 @@ mod tests {
 
     #[test]
     fn commands_that_run_alone_are_commands() {
-        let program = Arguments::program(HelpLength::Whole);
+        let program = Arguments::program();
         assert!(LONE.iter().all(|name| program.find_subcommand(name).is_some()));
     }
 
     #[test]
     fn every_example_is_a_command_that_is_understood() {
         let mut all = Vec::new();
-        shown(&Arguments::program(HelpLength::Whole), "feedrate", &mut all);
+        shown(&Arguments::program(), "feedrate", &mut all);
         for (name, command) in &all {
             let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let (_, examples) = text.split_once("Examples:\n").unwrap_or_default();
@@ -402,14 +342,14 @@ mod tests {
             let call = &call[..ends.min().unwrap_or(call.len())];
             let at = call.find("feedrate ").unwrap_or_else(|| panic!("{example}"));
             let words = call[at..].split_whitespace().map(|word| word.trim_matches('\''));
-            let parsed = Arguments::program(HelpLength::Whole).try_get_matches_from(words);
+            let parsed = Arguments::program().try_get_matches_from(words);
             assert!(parsed.is_ok(), "{call}: {}", parsed.unwrap_err());
         }
     }
 
     #[test]
     fn options_of_a_run_stand_below_their_headings() {
-        let program = Arguments::program(HelpLength::Whole).term_width(80);
+        let program = Arguments::program().term_width(80);
         let help = program.try_get_matches_from(["feedrate", "run", "--help"]);
         let help = help.unwrap_err().to_string();
         let headings = ["What:", "Storage:", "Output:", "Cache:", "MPI:", "General:", "Examples:"];
@@ -420,9 +360,16 @@ mod tests {
     }
 
     #[test]
-    fn groups_begin_with_commands_that_are_there() {
-        for (_, first) in GROUPS {
-            assert!(Arguments::command().find_subcommand(first).is_some(), "{first}");
-        }
+    fn the_overview_has_every_visible_command_once_and_they_are_few() {
+        let program = Arguments::program();
+        let visible = program.get_subcommands().filter(|command| !command.is_hide_set());
+        let visible: BTreeSet<&str> = visible.map(clap::Command::get_name).collect();
+        let others = OTHERS.iter().flat_map(|(_, commands)| commands.iter().copied());
+        let listed: Vec<&str> = FIRST.into_iter().chain(others).collect();
+        assert_eq!(BTreeSet::from_iter(listed.iter().copied()), visible);
+        assert_eq!(listed.len(), visible.len(), "each once");
+        let mut all = Vec::new();
+        shown(&program, "feedrate", &mut all);
+        assert!(all.len() <= 25, "{}", all.len());
     }
 }

@@ -4,7 +4,7 @@
 
 use super::list::{ListedFamily, listed};
 use super::schema::schema_of;
-use super::{Arguments, EXIT_CODES, HelpLength};
+use super::{Arguments, EXIT_CODES};
 use clap::Command;
 use feedrate_measure::doubt::{self, DoubtKind};
 use feedrate_measure::facts::Facts;
@@ -33,6 +33,8 @@ const PAGES: &[Page] = &[
 ];
 
 const MADE: &str = "<!-- Made by the program: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
+/// Documented commands that the program's help leaves out: packages and other programs call them.
+const NOT_IN_HELP: [&str; 3] = ["schema", "completions", "man"];
 /// Columns of help.
 const HELP_WIDTH: usize = 100;
 
@@ -54,25 +56,29 @@ fn reference_pages_are_those_of_the_program() {
 /// Each command with its help.
 fn commands() -> String {
     let mut page = format!("# Commands\n\n{MADE}\n");
-    let mut program = Arguments::program(HelpLength::Whole).term_width(HELP_WIDTH);
+    let mut program = Arguments::program().term_width(HELP_WIDTH);
     program.build();
     write_command(&mut page, &program, "feedrate");
     page
 }
 
 fn write_command(page: &mut String, command: &Command, name: &str) {
-    let help = command.clone().bin_name(name).render_help().to_string();
+    // Exit codes are in the long help of the program; no other command has one.
+    let mut command = command.clone().bin_name(name);
+    let help = if name == "feedrate" { command.render_long_help() } else { command.render_help() };
+    let help = help.to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
     writeln!(page, "\n## {name}\n\n```text\n{}\n```", help.join("\n").trim_end()).unwrap();
     for inner in command.get_subcommands() {
-        if !inner.is_hide_set() && inner.get_name() != "help" {
+        let is_documented = !inner.is_hide_set() || NOT_IN_HELP.contains(&inner.get_name());
+        if is_documented && inner.get_name() != "help" {
             write_command(page, inner, &format!("{name} {}", inner.get_name()));
         }
     }
 }
 
 fn workloads() -> String {
-    let introduction = "Each is a YAML file in the program; `feedrate describe NAME` prints it.";
+    let introduction = "Each is a YAML file in the program; `feedrate list NAME` prints it.";
     table("Bundled workloads", introduction, ["workload", "stands for", "note"], {
         listed(ListedFamily::Workloads)
             .into_iter()
@@ -180,7 +186,7 @@ const PRINTED_BY: [(&str, &str); 28] = [
     ("run", "feedrate run quickstart --json"),
     ("plan", "feedrate plan quickstart --json"),
     ("generate", "feedrate generate quickstart --json"),
-    ("verify", "feedrate verify quickstart --json"),
+    ("verify", "feedrate generate quickstart --verify --json"),
     ("scan", "feedrate scan photos --json"),
     ("scale", "feedrate scale quickstart --json"),
     ("scale_dry_run", "feedrate scale quickstart --dry-run --json"),
@@ -202,7 +208,7 @@ const PRINTED_BY: [(&str, &str); 28] = [
     ("study_status", "feedrate study status study.csv --json"),
     ("study_show", "feedrate study show study.csv '#1' --json"),
     ("list", "feedrate list formats --json"),
-    ("describe", "feedrate describe read_threads --json"),
+    ("describe", "feedrate list read_threads --json"),
     ("system", "feedrate system --json"),
     ("clean", "feedrate clean results --json"),
 ];

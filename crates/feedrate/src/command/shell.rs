@@ -1,6 +1,6 @@
 //! `feedrate completions` and `feedrate man`: what a shell and `man` know of the commands, made from their help.
 
-use super::{Arguments as Program, HelpLength};
+use super::Arguments as Program;
 use crate::exit::Exit;
 use crate::output::{write_or_print, write_output};
 use anyhow::Context;
@@ -38,7 +38,7 @@ pub(super) struct ManArguments {
 /// Print the script that the shell sources.
 pub(super) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    let mut program = Program::program(HelpLength::Whole);
+    let mut program = Program::program();
     let name = program.get_name().to_owned();
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
     write_or_print(None, &String::from_utf8(script)?, false)?;
@@ -49,7 +49,7 @@ pub(super) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Ex
 pub(super) fn man(arguments: &ManArguments) -> anyhow::Result<Exit> {
     let dir = &arguments.dir;
     fs::create_dir_all(dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
-    let mut program = Program::program(HelpLength::Whole);
+    let mut program = Program::program();
     program.build();
     write_pages(&program, arguments)?;
     Ok(Exit::Fine)

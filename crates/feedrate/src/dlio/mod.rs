@@ -8,7 +8,7 @@ mod text;
 mod postprocessor;
 
 pub(crate) use compose::hides;
-pub(crate) use postprocessor::{record_in, report_name, write_report};
+pub(crate) use postprocessor::report_name;
 
 use crate::asked::Asked;
 use crate::dataset::{self, Choice};

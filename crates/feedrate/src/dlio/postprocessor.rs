@@ -83,7 +83,9 @@ pub(super) fn postprocess() -> anyhow::Result<Exit> {
     }
     let name = arguments.name.filter(|name| !name.is_empty());
     let name = name.unwrap_or_else(|| record.plan.model.clone());
-    write_report(&record, &folder.join(report_name(&name)), arguments.force)?;
+    let file = folder.join(report_name(&name));
+    write_or_print(Some(&file), &dlio::report(&record), arguments.force)?;
+    messages::print(&file.display().to_string())?;
     Ok(Exit::Fine)
 }
 
@@ -114,7 +116,7 @@ impl PostprocessorArguments {
 }
 
 /// The record in a folder, or that which the files of a DLIO run make, with settings of `hydra` where that is given.
-pub(crate) fn record_in(folder: &Path, hydra: Option<&Path>) -> anyhow::Result<Record> {
+fn record_in(folder: &Path, hydra: Option<&Path>) -> anyhow::Result<Record> {
     if folder.is_file() || folder.join(RECORD_FILE).exists() {
         return Ok(load_run(folder)?);
     }
@@ -136,13 +138,6 @@ pub(crate) fn record_in(folder: &Path, hydra: Option<&Path>) -> anyhow::Result<R
 /// The file of the report on a run of this name.
 pub(crate) fn report_name(name: &str) -> String {
     format!("DLIO_{}_report.txt", file_name(name))
-}
-
-/// Write the report, and print where it is.
-pub(crate) fn write_report(record: &Record, file: &Path, force: bool) -> anyhow::Result<()> {
-    write_or_print(Some(file), &dlio::report(record), force)?;
-    messages::print(&file.display().to_string())?;
-    Ok(())
 }
 
 #[cfg(test)]

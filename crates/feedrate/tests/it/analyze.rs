@@ -192,6 +192,6 @@ fn where_there_is_no_run_it_says_so() {
     let report = test.analyzed(&["begun"]);
     assert!(report["runs"][0]["path"].as_str().unwrap().contains("odd"), "{report}");
     assert!(names(&report["runs"][0]).contains(&"unreadable_files"), "{report}");
-    let shown = test.feedrate(&["describe", "stale_data"]);
+    let shown = test.feedrate(&["list", "stale_data"]);
     assert!(shown.stdout.contains("files that were made with other settings"), "{}", shown.stdout);
 }

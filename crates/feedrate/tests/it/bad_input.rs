@@ -106,7 +106,7 @@ fn spoiled(spoil: impl Fn(&Path), words: &[&str]) {
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     spoil(&test.data_files(".npz")[0]);
     test.feedrate(&["run", "workload.yaml"]).refuses(1, words);
-    let verify = test.feedrate(&["verify", "workload.yaml"]);
+    let verify = test.feedrate(&["generate", "--verify", "workload.yaml"]);
     verify.refuses(1, &["img_0_of_8.npz"]);
 }
 
@@ -295,7 +295,10 @@ fn a_disk_that_fills_while_writing_is_named() {
     assert!(std::process::Command::new("mount").args(remount).status().unwrap().success());
     let answer = test.feedrate(&generate);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert_eq!(test.feedrate(&["verify", "workload.yaml", "--data", &folder]).code, 0);
+    assert_eq!(
+        test.feedrate(&["generate", "--verify", "workload.yaml", "--data", &folder]).code,
+        0
+    );
 }
 
 #[test]
@@ -305,7 +308,7 @@ fn flags_that_exclude_each_other_are_refused() {
         &["run", "workload.yaml", "--foreign", "--verify"][..],
         &["run", "workload.yaml", "--foreign", "--scale", "0.5"],
         &["generate", "workload.yaml", "--foreign"],
-        &["verify", "workload.yaml", "--foreign"],
+        &["generate", "--verify", "workload.yaml", "--foreign"],
         &["run", "workload.yaml", "--cold", "storage.storage_type=memory"],
         &["run", "workload.yaml", "--warm", "storage.storage_type=memory"],
         &["run", "workload.yaml", "--warm", "reader.odirect=true"],

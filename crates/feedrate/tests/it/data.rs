@@ -37,7 +37,7 @@ fn an_interrupted_generation_is_continued() {
     let answer = test.feedrate(&["generate", "workload.yaml"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(lost.exists());
-    assert_eq!(test.feedrate(&["verify", "workload.yaml"]).code, 0);
+    assert_eq!(test.feedrate(&["generate", "--verify", "workload.yaml"]).code, 0);
 }
 
 #[test]
@@ -54,8 +54,13 @@ fn every_byte_can_be_verified_while_training() {
         ];
         let json = test.run_json(&arguments);
         assert_eq!(json["complete"], true);
-        let verify =
-            test.feedrate(&["verify", "workload.yaml", &format, "dataset.num_samples_per_file=3"]);
+        let verify = test.feedrate(&[
+            "generate",
+            "--verify",
+            "workload.yaml",
+            &format,
+            "dataset.num_samples_per_file=3",
+        ]);
         assert_eq!(verify.code, 0, "{}", verify.stderr);
     }
 }

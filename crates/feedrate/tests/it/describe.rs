@@ -211,7 +211,7 @@ fn every_family_is_listed_and_described() {
         let items = items["members"].as_array().unwrap();
         assert!(!items.is_empty(), "{family}");
         let name = items[0]["name"].as_str().unwrap();
-        let answer = test.feedrate(&["describe", family, name]);
+        let answer = test.feedrate(&["list", family, name]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         assert!(!answer.stdout.trim().is_empty());
     }
@@ -221,7 +221,7 @@ fn every_family_is_listed_and_described() {
 fn a_name_alone_is_enough_and_one_of_several_is_listed() {
     let test = Test::new();
     let told = |words: &[&str]| {
-        let answer = test.feedrate(&[&["describe"], words].concat());
+        let answer = test.feedrate(&[&["list"], words].concat());
         assert_eq!(answer.code, 0, "{words:?}: {}", answer.stderr);
         answer.stdout
     };
@@ -258,20 +258,20 @@ fn a_name_alone_is_enough_and_one_of_several_is_listed() {
     assert_eq!(both.trim_end(), parts.join("\n\n"));
     let checkpoints = told(&["checkpoint", "raw", "safetensors"]);
     assert!(checkpoints.contains(told(&["checkpoint", "raw"]).trim_end()), "{checkpoints}");
-    let members = json(&test, &["describe", "raw", "au_windowed", "--json"])["members"].clone();
+    let members = json(&test, &["list", "raw", "au_windowed", "--json"])["members"].clone();
     assert_eq!(members.as_array().unwrap().len(), 3);
-    let members = json(&test, &["describe", "raw", "--json"])["members"].clone();
+    let members = json(&test, &["list", "raw", "--json"])["members"].clone();
     assert_eq!(members.as_array().unwrap().len(), 2);
-    test.feedrate(&["describe", "threads"]).refuses(
+    test.feedrate(&["list", "threads"]).refuses(
         2,
         &["nothing is called `threads`", "`reader.read_threads`", "`reader.computation_threads`"],
     );
-    test.feedrate(&["describe", "colour"]).refuses(2, &["hint: `feedrate list --help`"]);
+    test.feedrate(&["list", "colour"]).refuses(2, &["hint: `feedrate list --help`"]);
 }
 
 #[test]
 fn a_client_is_described_with_its_costs_and_machine() {
-    let answer = Test::new().feedrate(&["describe", "client", "pytorch-npz"]);
+    let answer = Test::new().feedrate(&["list", "client", "pytorch-npz"]);
     let told = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in ["74 µs for a sample", "1.4 GB/s", "measured on AMD EPYC, 2 cores; PyTorch"] {
         assert!(told.contains(words), "{told}");

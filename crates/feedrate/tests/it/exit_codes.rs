@@ -17,7 +17,7 @@ fn each_code_of_the_table_has_a_case() {
     let run = |words: &[&str]| test.feedrate(&[&["run", "workload.yaml"], words].concat());
     let cases = [
         (0, run(&["--fail-on", "checkpoints-only"])),
-        (1, broken.feedrate(&["verify", "workload.yaml"])),
+        (1, broken.feedrate(&["generate", "--verify", "workload.yaml"])),
         (2, test.feedrate(&["run", "nothing"])),
         (3, run(&[&slow[..], &["--fail-below-au", "90"]].concat())),
         // Nothing computes, so that there is no utilisation.

@@ -349,8 +349,8 @@ fn a_folder_stays_one_of_others_wherever_it_goes() {
         assert!(!answer.stderr.contains("warning: `"), "the files are as found: {}", answer.stderr);
     }
     assert_eq!(test.files_below("copy", "").len(), 0, "a copy is removed");
-    for command in ["generate", "verify"] {
-        test.feedrate(&[command, "own.yaml"]).refuses(2, &["others made"]);
+    for command in [&["generate", "own.yaml"][..], &["generate", "own.yaml", "--verify"]] {
+        test.feedrate(command).refuses(2, &["others made"]);
     }
     let rows = "model,processes,run\nown.yaml,1,N\n";
     test.write("study.csv", rows);

@@ -211,7 +211,9 @@ fn workloads_studies_and_datasets_forge_nothing() {
         let mut changed = whole.clone();
         *changed.pointer_mut(&pointer).unwrap() = HOSTILE.into();
         fs::write(&manifest, changed.to_string()).unwrap();
-        for words in [&["run", "workload.yaml", "-q"][..], &["verify", "workload.yaml"]] {
+        for words in
+            [&["run", "workload.yaml", "-q"][..], &["generate", "--verify", "workload.yaml"]]
+        {
             is_harmless(&test.feedrate(words), &pointer);
         }
     }

@@ -132,7 +132,7 @@ fn whatever_hangs_before_or_without_a_run_can_be_left() {
     }
     let test = generated();
     hang(&test.data_files("img_3_of_8.npz")[0]);
-    let answer = interrupt(start(&test, &["verify", "workload.yaml"]));
+    let answer = interrupt(start(&test, &["generate", "--verify", "workload.yaml"]));
     answer.refuses(130, &["error: interrupted, still waiting for `", "img_3_of_8.npz`"]);
 }
 

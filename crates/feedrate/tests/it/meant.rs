@@ -52,7 +52,7 @@ fn data_that_are_not_there_are_refused_and_nothing_is_left() {
         &["run", "workload.yaml"][..],
         &["run"],
         &["generate", "workload.yaml"],
-        &["verify", "workload.yaml"],
+        &["generate", "--verify", "workload.yaml"],
         &["scale", "workload.yaml"],
         &["tune", "workload.yaml"],
         &["diagnose", "workload.yaml"],

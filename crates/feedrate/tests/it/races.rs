@@ -119,7 +119,7 @@ fn dataset_of(test: &Test) -> PathBuf {
 /// Of `feedrate verify`.
 #[track_caller]
 fn is_whole(test: &Test) {
-    let answer = test.feedrate(&["verify", "workload.yaml"]);
+    let answer = test.feedrate(&["generate", "--verify", "workload.yaml"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(test.data_files(".part").is_empty());
 }

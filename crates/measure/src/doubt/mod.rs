@@ -1,7 +1,7 @@
 //! Doubts: named reasons not to believe a number. One file a doubt, one row in [`DOUBTS`].
 //!
 //! To add one: write its file with a `pub(super) static DOUBT`, which holds a case where it fires and one where it does not; add its
-//! `mod` line and row here. `feedrate list`, `describe` and the contract tests read the table.
+//! `mod` line and row here. `feedrate list` and the contract tests read the table.
 
 mod incomplete_run;
 mod stale_data;

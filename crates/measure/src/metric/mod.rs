@@ -1,7 +1,7 @@
 //! Metrics: one file a metric, one row (or one for each variant) in [`METRICS`]. A metric reads a record and nothing else.
 //!
 //! To add one: write its file with a `pub static` [`Metric`], add its `mod` line and row here, and its entry in docs/guide/numbers.md.
-//! It is then in `run`, `show`, `--json`, DLIO's `summary.json`, `list`, `describe`, the csv of reports, `--response` and on the axes of plots.
+//! It is then in `run`, `show`, `--json`, DLIO's `summary.json`, `list`, the csv of reports, `--response` and on the axes of plots.
 
 mod au_windowed;
 mod au_all_steps;

@@ -126,7 +126,7 @@ pub(super) fn check_known(response: &Metric, data: &Data) -> Result<(), Missing>
     }
     Err(Missing::new(
         format!("no run has the response `{}`", response.id.name()),
-        "choose another with `--response`; `feedrate describe metrics NAME` says what a number needs",
+        "choose another with `--response`; `feedrate list metrics NAME` says what a number needs",
     ))
 }
 

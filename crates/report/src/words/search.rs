@@ -42,7 +42,7 @@ fn doubts(of: &SearchResult) -> Option<FindingFigure> {
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| FindingFigure {
         name: "Doubts".into(),
-        value: format!("{}; `feedrate describe NAME` explains", each.join(", ")),
+        value: format!("{}; `feedrate list NAME` explains", each.join(", ")),
     })
 }
 
@@ -214,7 +214,7 @@ mod tests {
             },
             &[
                 "With shrunk samples: PROBABLY 4 H100s (resnet50) at ≥ 90 % AU",
-                "Doubts: page_cache at 4, records_shrunk at 4; `feedrate describe NAME` explains",
+                "Doubts: page_cache at 4, records_shrunk at 4; `feedrate list NAME` explains",
             ],
         );
     }
@@ -246,7 +246,7 @@ mod tests {
         };
         let why = "Why 5 fail: 82 % AU of the 90 % asked, storage-bound";
         check(|of| edge(of, &[]), &["4 H100s (resnet50) at ≥ 90 % AU for certain; 5 fail", why]);
-        let doubts = "Doubts: other_io at 4 and 5; `feedrate describe NAME` explains";
+        let doubts = "Doubts: other_io at 4 and 5; `feedrate list NAME` explains";
         check(
             |of| edge(of, &["other_io"]),
             &["PROBABLY 4 H100s (resnet50) at ≥ 90 % AU; 5 fail", why, doubts],

@@ -2,7 +2,7 @@
 //! One file a doubt, one row in [`DOUBTS`].
 //!
 //! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and row here, a run in `tests.rs` where it fires and one
-//! where it does not, and its line in docs/guide/analyze.md. `feedrate list` and `describe` read the table.
+//! where it does not, and its line in docs/guide/analyze.md. `feedrate list` reads the table.
 
 mod stale_data;
 mod duplicate_results;

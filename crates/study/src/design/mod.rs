@@ -3,7 +3,7 @@
 //! A design gives points, each a level of every factor or none where the baseline's stays. It knows nothing of rows, files, replicates and order;
 //! those are put around all kinds alike (`randomization`).
 //!
-//! To add one: write its file with a `pub(super) static DESIGN`, add its `mod` line and row here. `feedrate list`, `describe`,
+//! To add one: write its file with a `pub(super) static DESIGN`, add its `mod` line and row here. `feedrate list`,
 //! `study new` and the contract tests read the table.
 
 mod levels;
@@ -107,7 +107,7 @@ impl DesignOptions {
             let message =
                 format!("`{}` is not a whole number from 0 up", self.words(name).join(","));
             Problem::error(key_of(name), message)
-                .hint("`feedrate describe designs NAME` says what it does")
+                .hint("`feedrate list designs NAME` says what it does")
         })
     }
 }

@@ -334,7 +334,7 @@ impl Builder<'_> {
             (
                 Ability::Lossy,
                 "what is decoded is not what was encoded",
-                "leave `--verify` out; `feedrate verify` compares whole files",
+                "leave `--verify` out; `feedrate generate --verify` compares whole files",
             ),
         ] {
             if wanted && self.trains() && format.is_some_and(|format| format.member.has(ability)) {
