@@ -13,8 +13,6 @@ pub enum Policy {
     /// All stay until their place is needed; then the one goes first that is needed least.
     #[default]
     MakeRoom,
-    /// Each goes as soon as no pending run needs it.
-    DeleteUnneeded,
 }
 
 /// A dataset that the study made and may delete.
@@ -44,12 +42,10 @@ pub fn to_delete(
     candidates.sort_by_key(|of| (of.next_use.map_or(0, |n| usize::MAX - n), u64::MAX - of.bytes));
     let mut free_bytes = free_bytes.unwrap_or(u64::MAX);
     let mut gone = Vec::new();
-    for of in candidates {
-        let is_needless = policy == Policy::DeleteUnneeded && of.next_use.is_none();
-        let makes_room = policy != Policy::Keep && free_bytes < needed_bytes;
-        if is_needless || makes_room {
-            free_bytes = free_bytes.saturating_add(of.bytes);
-            gone.push(of.folder.clone());
+    for dataset in candidates {
+        if policy == Policy::MakeRoom && free_bytes < needed_bytes {
+            free_bytes = free_bytes.saturating_add(dataset.bytes);
+            gone.push(dataset.folder.clone());
         }
     }
     let short_bytes = needed_bytes.saturating_sub(free_bytes);
@@ -199,11 +195,9 @@ mod tests {
     }
 
     #[test]
-    fn other_policies_keep_or_delete_whatever_the_room() {
+    fn keep_deletes_nothing() {
         let owned = [("soon", 50, Some(1)), ("never", 10, None)];
         check(Policy::Keep, &owned, (100, Some(90)), Err(10));
         check(Policy::Keep, &owned, (100, Some(100)), Ok(&[]));
-        check(Policy::DeleteUnneeded, &owned, (0, Some(0)), Ok(&["never"]));
-        check(Policy::DeleteUnneeded, &owned, (100, Some(60)), Ok(&["never", "soon"]));
     }
 }

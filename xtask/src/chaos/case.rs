@@ -78,6 +78,7 @@ impl<'a> Case<'a> {
     ) -> Result<Running> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.path("")).env("NO_COLOR", "1");
+        command.env("FEEDRATE_LOOK_S", "0");
         // Results that have no room where they belong go there.
         command.env("TMPDIR", self.folder.join("said"));
         let number = self.outputs.fetch_add(1, Ordering::Relaxed);

@@ -98,8 +98,6 @@ fn attempt(case: &Case, place: Place) -> Result<Ended> {
                 "study",
                 "run",
                 "full/study.csv",
-                "--quiet-wait",
-                "0",
                 "--retry",
                 "--results",
                 "full/results",

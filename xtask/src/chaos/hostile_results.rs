@@ -50,7 +50,7 @@ fn run(case: &mut Case) -> Result<u32> {
     case.write("workload.yaml", &workload)?;
     case.write("conf/workload/tiny.yaml", workload)?;
     case.write("study.csv", STUDY)?;
-    case.feedrate(&["study", "run", "study.csv", "--quiet-wait", "0"])?.with_code(&[0])?;
+    case.feedrate(&["study", "run", "study.csv"])?.with_code(&[0])?;
     let words = [
         "++hydra.run.dir=results/dlio/a",
         "++workload.workflow.generate_data=True",

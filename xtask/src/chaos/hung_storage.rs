@@ -23,7 +23,7 @@ const COMMANDS: [&[&str]; 4] = [
     &["run", "workload.yaml"],
     &["run", "workload.yaml", "--warm"],
     &["generate", "--verify", "workload.yaml"],
-    &["study", "run", "study.csv", "--quiet-wait", "0"],
+    &["study", "run", "study.csv"],
 ];
 
 /// One file is a pipe, which nobody has opened to write, or from which nothing comes.

@@ -52,9 +52,8 @@ fn run(case: &mut Case) -> Result<u32> {
     for folder in ["", "data", "results", "results/workload/2"] {
         case.plant(folder)?;
     }
-    let datasets = case.random.pick(&["keep", "make-room", "delete-unneeded"]);
-    let arguments =
-        ["study", "run", "study.csv", "--quiet-wait", "0", "--retry", "--datasets", datasets];
+    let datasets = case.random.pick(&["keep", "make-room"]);
+    let arguments = ["study", "run", "study.csv", "--retry", "--datasets", datasets];
     let mut kills = 0;
     for _ in 0..KILLS {
         let runner = case.start_feedrate(&arguments)?;

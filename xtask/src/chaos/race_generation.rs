@@ -74,15 +74,7 @@ fn maker(case: &Case, kind: usize, number: usize, chosen: &str) -> Result<Runnin
         let study = format!("{number}.csv");
         case.write(&study, STUDY.replace("dataset.format=FORMAT", chosen))?;
         let results = format!("results/{number}");
-        return case.start_feedrate(&[
-            "study",
-            "run",
-            &study,
-            "--quiet-wait",
-            "0",
-            "--results",
-            &results,
-        ]);
+        return case.start_feedrate(&["study", "run", &study, "--results", &results]);
     }
     let command = if kind == 3 { "run" } else { "generate" };
     case.start_feedrate(&[command, "workload.yaml", chosen])

@@ -52,6 +52,12 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["format", "output-format"], "`--json` prints one JSON object"),
 ];
 
+/// Options of earlier versions, without dashes, and why they are gone.
+const OLD_OPTIONS: &[(&[&str], &str)] = &[(
+    &["quiet-wait"],
+    "leave it out: a run does not wait, and has the doubt `device_not_quiet` where it begins on a busy machine",
+)];
+
 /// Commands of other tools, and ours.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
@@ -173,6 +179,9 @@ impl<'p> CalledCommand<'p> {
         if let Some(behind) = behind {
             let says = "options stand behind the command";
             return Some(format!("{says}, as in `{} {behind} {name}`", self.path));
+        }
+        if let Some(gone) = of_others(OLD_OPTIONS, &word) {
+            return Some(gone.into());
         }
         if self.takes("overrides") {
             if HYDRA_FOLDERS.contains(&name) {

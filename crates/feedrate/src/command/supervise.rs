@@ -3,7 +3,8 @@
 use crate::exit::Exit;
 use crate::{interrupt, messages};
 use clap::Args;
-use feedrate_study::supervise::{Supervision, supervise as until_nothing_lives};
+use feedrate_run::clock::Clock;
+use feedrate_study::supervise::{self, Supervision};
 
 /// `feedrate supervise`.
 #[derive(Debug, Args)]
@@ -17,7 +18,8 @@ pub(super) fn supervise(arguments: &SuperviseArguments) -> anyhow::Result<Exit> 
     let order: Supervision = serde_json::from_str(&arguments.order)?;
     // So does all that it starts.
     interrupt::hear();
-    let ended = until_nothing_lives(&order);
+    let clock = Clock::new();
+    let ended = supervise::supervise(&order, &|| clock.now_ns());
     messages::print(&serde_json::to_string(&ended)?)?;
     Ok(Exit::Fine)
 }

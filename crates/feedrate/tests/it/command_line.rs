@@ -205,10 +205,7 @@ fn the_study_that_is_printed_runs_where_and_as_the_run_would() {
     std::fs::create_dir(test.path("their data")).unwrap();
     let answer = test.feedrate(&[&words[..], &how].concat());
     for line in commands(&answer) {
-        let answer = pasted(
-            &test,
-            &format!("{line} {}", if line.contains(" run ") { "--quiet-wait 0" } else { "" }),
-        );
+        let answer = pasted(&test, &line);
         assert_eq!(answer.code, 0, "{line}: {}", answer.stderr);
     }
     let csv = std::fs::read_to_string(test.path("study.csv")).unwrap();

@@ -204,7 +204,7 @@ fn two_studies_are_compared_by_their_csv() {
     let rows = [1, 2, 3].map(row).concat();
     for name in ["a.csv", "b.csv"] {
         test.write(name, format!("model,epochs,processes,overrides,replicate,run\n{rows}"));
-        let answer = test.feedrate(&["study", "run", name, "--quiet", "--quiet-wait", "0"]);
+        let answer = test.feedrate(&["study", "run", name, "--quiet"]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
     }
     let (_, report) = test.compared(&["a.csv", "b.csv", "--paired", "--response", "au_all_steps"]);

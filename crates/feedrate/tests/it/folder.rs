@@ -354,7 +354,7 @@ fn a_folder_stays_one_of_others_wherever_it_goes() {
     }
     let rows = "model,processes,run\nown.yaml,1,N\n";
     test.write("study.csv", rows);
-    let study = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "0"]);
+    let study = test.feedrate(&["study", "run", "study.csv"]);
     assert_eq!(study.code, 0, "{study:?}");
     let advised = test.feedrate(&["advise", run, "--json"]).json();
     for one in advised["advice"].as_array().unwrap() {

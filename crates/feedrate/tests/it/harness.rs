@@ -67,6 +67,8 @@ impl Test {
         command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
         // However slow the machine is, the messages of a run are the same.
         command.env("FEEDRATE_PROGRESS_S", "0");
+        // However busy the machine is, its runs are not doubted for that.
+        command.env("FEEDRATE_LOOK_S", "0");
         // In a folder that several share, one Open MPI removes what another is making.
         command.env("OMPI_MCA_orte_tmpdir_base", self.folder.path());
         command

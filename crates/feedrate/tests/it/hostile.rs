@@ -196,7 +196,7 @@ fn workloads_studies_and_datasets_forge_nothing() {
         for words in [
             &["study", "status", "bad.csv"][..],
             &["study", "run", "bad.csv", "--dry-run"],
-            &["study", "run", "bad.csv", "--quiet-wait", "0"],
+            &["study", "run", "bad.csv"],
             &["analyze", "bad.csv"],
         ] {
             is_harmless(&test.feedrate(words), "bad.csv");

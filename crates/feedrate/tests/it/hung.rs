@@ -143,7 +143,7 @@ fn a_study_whose_run_hangs_can_be_left_and_goes_on() {
     let file = test.data_files("img_2_of_8.npz").pop().unwrap();
     let content = fs::read(&file).unwrap();
     hang(&file);
-    let run = ["study", "run", "study.csv", "--quiet-wait", "0"];
+    let run = ["study", "run", "study.csv"];
     let answer = interrupt(start(&test, &run));
     answer.refuses(130, &["still waiting for `", "img_2_of_8.npz`"]);
     fs::remove_file(&file).unwrap();

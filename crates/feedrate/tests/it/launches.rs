@@ -43,7 +43,7 @@ pub(crate) fn begin(test: &Test, launch: &str, options: &Launching, more: &[&str
     files.into_iter().for_each(|(name, text)| drop(write(name, text)));
     let order = Supervision {
         script: write("run.sh", run),
-        cleanup: cleanup.map(|text| write("cleanup.sh", text)),
+        cleanup,
         stdout,
         stderr,
         running: test.path("running"),
@@ -68,8 +68,8 @@ impl Begun {
             assert!(!self.told().contains("error: "), "{}", self.told());
             std::thread::yield_now();
         }
-        let ended = self.run.wait(&AtomicBool::new(stops)).unwrap();
         let never = AtomicBool::new(false);
+        let ended = self.run.wait_for_end(&AtomicBool::new(stops), &never).unwrap();
         assert!(wait_until_alone(&self.order.running, &[], &never, &mut || {}).unwrap());
         let mut records = Vec::new();
         crate::cluster::find(&self.results, "record.json", &mut records);

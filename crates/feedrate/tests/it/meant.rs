@@ -29,12 +29,12 @@ fn times_have_units() {
         &["advise", "workload.yaml", "--try", "--budget", "50"],
         &["diagnose", "workload.yaml", "--budget", "50"],
         &["calibrate", "train.py:make", "--time", "50"],
-        &["study", "run", "study.csv", "--quiet-wait", "50"],
         &["study", "run", "study.csv", "--time-budget", "50"],
-        &["study", "slurm", "study.csv", "--time", "8:00:00", "--quiet-wait", "50"],
     ] {
         test.feedrate(words).refuses(2, &["it has no unit: write `50s`, or `50ms`"]);
     }
+    let gone = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "5s"]);
+    gone.refuses(2, &["has no option `--quiet-wait`", "leave it out: a run does not wait"]);
     let json = test.run_json(&[MEMORY, "--compute", "2ms", "--quiet"]);
     let record = fs::read(test.files_below("results", "record.json").remove(0)).unwrap();
     let record: serde_json::Value = serde_json::from_slice(&record).unwrap();

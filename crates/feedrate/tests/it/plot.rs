@@ -45,7 +45,7 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
 fn a_study_shows_how_far_it_is() {
     let test = Test::with(TINY);
     test.write("study.csv", "model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n");
-    let answer = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "0", "--limit", "1"]);
+    let answer = test.feedrate(&["study", "run", "study.csv", "--limit", "1"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let answer =
         test.feedrate(&["plot", "status", "study.csv", "-o", "status.png", "--dpi", "100"]);

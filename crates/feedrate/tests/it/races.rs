@@ -188,7 +188,7 @@ fn a_study_goes_on_with_a_row_whose_dataset_nobody_makes() {
         "model,processes,overrides,run\nworkload.yaml,1,,N\nworkload.yaml,1,dataset.format=npy,N\n",
     );
     let maker = hold(&busy, LockAccess::Exclusive);
-    let mut study = start(&mut test.command(&["study", "run", "study.csv", "--quiet-wait", "0"]));
+    let mut study = start(&mut test.command(&["study", "run", "study.csv"]));
     until("the other row", || {
         fs::read_to_string(test.path("study.csv")).unwrap().contains("npy,Y")
     });

@@ -77,7 +77,7 @@ fn what_commands_print_is_as_their_schemas_say() {
         ("study_show", &["study", "show", "study.csv", "#1"]),
         ("study_dry_run", &["study", "run", "study.csv", "--dry-run"]),
         ("study_new", &["study", "new", "new.toml"]),
-        ("study_run", &["study", "run", "tiny.csv", "--quiet-wait", "0", "--results", "s"]),
+        ("study_run", &["study", "run", "tiny.csv", "--results", "s"]),
     ] {
         let answer = test.feedrate(&[words, &["--json"]].concat());
         let object: Value = serde_json::from_str(&answer.stdout)

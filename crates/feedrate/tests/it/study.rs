@@ -3,7 +3,6 @@
 use crate::harness::{Answer, Mounted, Test, venv_python};
 use feedrate_measure::record::Record;
 use feedrate_results::load_run;
-use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -50,7 +49,7 @@ pub(crate) fn study(csv: &str) -> Test {
 }
 
 pub(crate) fn run(test: &Test, more: &[&str]) -> Answer {
-    test.feedrate(&[&["study", "run", "study.csv", "--quiet-wait", "0"], more].concat())
+    test.feedrate(&[&["study", "run", "study.csv"], more].concat())
 }
 
 fn csv(test: &Test) -> String {
@@ -133,7 +132,7 @@ fn each_row_runs_once_with_its_own_dataset_and_datasets_are_shared() {
 }
 
 fn begin(test: &Test) -> Child {
-    let mut command = test.command(&["study", "run", "study.csv", "--quiet-wait", "0"]);
+    let mut command = test.command(&["study", "run", "study.csv"]);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -205,19 +204,6 @@ fn a_run_waits_for_the_supervisor_of_a_runner_that_was_killed() {
     drop(late);
     assert!(runner.wait().unwrap().success());
     assert!(csv(&test).ends_with(",Y\n"));
-}
-
-#[test]
-fn a_dataset_with_a_file_of_the_users_is_deleted_without_it() {
-    let test = study(STUDY);
-    assert_eq!(run(&test, &["--only", "1"]).code, 0);
-    let dataset = fs::read_dir(test.path("data")).unwrap().next().unwrap().unwrap().path();
-    fs::write(dataset.join("train/thesis.txt"), "mine").unwrap();
-    let answer = run(&test, &["--datasets", "delete-unneeded"]);
-    assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(answer.stderr.contains("others lie in it: `train/thesis.txt`"), "{}", answer.stderr);
-    assert_eq!(fs::read_to_string(dataset.join("train/thesis.txt")).unwrap(), "mine");
-    assert_eq!(files_in(&test.path("data")), 1);
 }
 
 #[test]
@@ -347,7 +333,7 @@ fn a_study_that_is_moved_goes_on_and_a_copy_leaves_the_original_alone() {
         fs::rename(test.path(name), test.path("a").join(name)).unwrap();
     }
     let run_in = |folder: &str, more: &[&str]| {
-        let mut command = test.command(&["study", "run", "study.csv", "--quiet-wait", "0"]);
+        let mut command = test.command(&["study", "run", "study.csv"]);
         Answer::of(&command.args(more).current_dir(test.path(folder)).output().unwrap())
     };
     assert_eq!(run_in("a", &["--limit", "1"]).code, 0);
@@ -436,17 +422,11 @@ fn status_tells_of_results_without_a_summary() {
     }
 }
 
-/// All processors compute for as long as the study waits for them.
 #[test]
-fn status_tells_of_a_run_that_waits_for_a_quiet_machine() {
+fn a_run_that_begins_on_a_busy_machine_is_doubted() {
     let test = study("model,processes,run\nworkload.yaml,1,N\n");
-    let row = || {
-        let status = test.feedrate(&["study", "status", "study.csv", "--json"]).stdout;
-        serde_json::from_str::<Value>(&status).unwrap()["rows"][0].clone()
-    };
-    assert_eq!(row()["stage"], "pending");
     let is_busy = AtomicBool::new(true);
-    std::thread::scope(|scope| {
+    let answer = std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().unwrap().get() {
             scope.spawn(|| {
                 while is_busy.load(Relaxed) {
@@ -454,19 +434,10 @@ fn status_tells_of_a_run_that_waits_for_a_quiet_machine() {
                 }
             });
         }
-        let mut runner = test.command(&["study", "run", "study.csv", "--quiet-wait", "1h"]);
-        // The thread that would tell of it hears no signal.
-        runner.env("FEEDRATE_PROGRESS_S", "3600");
-        let mut runner = runner.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        while row()["stage"] != "waiting" {
-            assert!(runner.try_wait().unwrap().is_none(), "it ended by itself");
-        }
-        let page = test.feedrate(&["study", "status", "study.csv"]).stdout;
+        let mut runner = test.command(&["study", "run", "study.csv"]);
+        let answer = Answer::of(&runner.env("FEEDRATE_LOOK_S", "0.3").output().unwrap());
         is_busy.store(false, Relaxed);
-        assert!(page.contains("0 of 1 done, 1 waiting"), "{page}");
-        // Whatever else this machine does now, it is not waited for.
-        test.program("kill", &["-TERM", &runner.id().to_string()]).status().unwrap();
-        assert_eq!(runner.wait().unwrap().code(), Some(130));
+        answer
     });
-    assert_eq!(row()["stage"], "pending");
+    assert!(answer.stderr.contains("doubts: device_not_quiet"), "{}", answer.stderr);
 }

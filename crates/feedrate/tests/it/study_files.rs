@@ -99,7 +99,7 @@ fn a_workload_beside_the_csv_goes_before_the_bundled_one_of_its_name() {
     let plan = study("run", &["--dry-run"]);
     is_noted(&plan);
     assert!(plan.stdout.contains("generate 3"), "16 files of 20 kB: {}", plan.stdout);
-    is_noted(&study("run", &["--quiet-wait", "0", "--limit", "1"]));
+    is_noted(&study("run", &["--limit", "1"]));
     let [run_dir] = &run_dirs(&test.path("results"))[..] else { panic!("one run") };
     assert_eq!(load_run(run_dir).unwrap().plan.dataset.files_train, 16);
 }

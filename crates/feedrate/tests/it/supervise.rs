@@ -26,15 +26,19 @@ fn supervision(test: &Test, script: &str) -> Supervision {
     let pipe = test.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     test.write("script.sh", format!("exec 3>{}\n{script}", pipe.display()));
-    test.write("cleanup.sh", format!("echo done >> {}\n", test.path("cleaned").display()));
     Supervision {
         script: test.path("script.sh"),
-        cleanup: Some(test.path("cleanup.sh")),
+        cleanup: Some(format!("echo done >> {}", test.path("cleaned").display())),
         stdout: test.path("stdout.log"),
         stderr: test.path("stderr.log"),
         running: test.path("running"),
         grace: Duration::from_millis(200),
     }
+}
+
+/// Stop the run if `stops`, and wait for its end.
+fn end(run: &mut Supervised, stops: bool) -> ScriptEnd {
+    run.wait_for_end(&AtomicBool::new(stops), &AtomicBool::new(false)).unwrap()
 }
 
 fn start(order: &Supervision) -> Supervised {
@@ -95,7 +99,7 @@ fn a_run_that_is_told_to_stop_may_still_write() {
     let order = Supervision { grace: Duration::from_secs(100), ..supervision(&test, script) };
     let mut run = start(&order);
     assert_eq!(lines(&mut pipe(&test), 1), ["ready"]);
-    assert_eq!(run.wait(&AtomicBool::new(true)).unwrap(), ScriptEnd::Exited(5));
+    assert_eq!(end(&mut run, true), ScriptEnd::Exited(5));
     assert_eq!(text(&test, "stdout.log"), "written\n");
     assert_eq!(text(&test, "cleaned"), "done\n");
     is_alone(&test);
@@ -108,7 +112,7 @@ fn a_run_ends_as_its_script_and_leaves_nothing_behind() {
         let order = supervision(&test, &format!("sleep 1000 &\necho told >&2\n{script}\n"));
         let mut run = start(&order);
         let pipe = pipe(&test);
-        assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), ended, "{script}");
+        assert_eq!(end(&mut run, false), ended, "{script}");
         all_are_gone(pipe);
         assert_eq!(text(&test, "stderr.log"), "told\n");
         assert_eq!(text(&test, "cleaned"), cleaned, "{script}");
@@ -133,7 +137,7 @@ fn supervisor_and_run_have_sessions_of_their_own() {
     sessions.sort();
     sessions.dedup();
     assert_eq!(sessions.len(), 3, "{sessions:?}");
-    assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), ScriptEnd::Exited(0));
+    assert_eq!(end(&mut run, false), ScriptEnd::Exited(0));
 }
 
 #[test]
@@ -144,10 +148,8 @@ fn the_next_run_ends_what_a_killed_supervisor_left() {
     let mut pipe = pipe(&test);
     let supervisor = lines(&mut pipe, 4).swap_remove(0);
     assert!(Command::new("kill").args(["-KILL", &supervisor]).status().unwrap().success());
-    assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), ScriptEnd::Lost);
-    // The script that lies there may come from others by now.
-    test.write("cleanup.sh", "exit 1");
-    let cleanup = [format!("echo done >> {}", test.path("cleaned").display())];
+    assert_eq!(end(&mut run, false), ScriptEnd::Lost);
+    let cleanup = Vec::from_iter(order.cleanup);
     let never = AtomicBool::new(false);
     assert!(wait_until_alone(&order.running, &cleanup, &never, &mut || {}).unwrap());
     all_are_gone(pipe);
@@ -158,15 +160,15 @@ fn the_next_run_ends_what_a_killed_supervisor_left() {
 #[test]
 fn what_cannot_be_cleaned_up_keeps_the_next_run_from_measuring() {
     let test = Test::new();
-    let order = supervision(&test, "exit 1");
-    test.write("cleanup.sh", "echo no controller >&2\nexit 1\n");
+    let cleanup = Some("echo no controller >&2; exit 1".to_string());
+    let order = Supervision { cleanup: cleanup.clone(), ..supervision(&test, "exit 1") };
     let mut run = start(&order);
     drop(pipe(&test));
     let never = AtomicBool::new(false);
-    assert_eq!(run.wait(&never).unwrap(), ScriptEnd::Exited(1));
-    let ended = start(&order).wait(&never).unwrap();
+    assert_eq!(end(&mut run, false), ScriptEnd::Exited(1));
+    let ended = end(&mut start(&order), false);
     assert_eq!(ended, ScriptEnd::Busy, "it is for the runner to clean up first");
-    let cleanup = ["echo no controller >&2; exit 1".into()];
+    let cleanup = Vec::from_iter(cleanup);
     let error = wait_until_alone(&order.running, &cleanup, &never, &mut || {}).unwrap_err();
     assert!(error.to_string().ends_with("in the queue: no controller"), "{error}");
     is_alone(&test);
@@ -183,10 +185,9 @@ fn two_runs_do_not_go_on_at_once() {
     let stop = AtomicBool::new(true);
     assert!(!wait_until_alone(&order.running, &[], &stop, &mut || waits += 1).unwrap());
     assert_eq!(waits, 1);
-    let ended = start(&order).wait(&AtomicBool::new(false)).unwrap();
+    let ended = end(&mut start(&order), false);
     assert_eq!(ended, ScriptEnd::Busy);
-    run.stop();
-    assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), ScriptEnd::Signalled(15));
+    assert_eq!(end(&mut run, true), ScriptEnd::Signalled(15));
     is_alone(&test);
 }
 
@@ -196,9 +197,11 @@ fn what_lost_its_runner_before_it_began_is_not_begun() {
     let order = supervision(&test, "");
     test.write("script.sh", format!("touch {}\n", test.path("begun").display()));
     let mut command = Command::new(FEEDRATE);
-    command.args(["supervise", &serde_json::to_string(&order).unwrap()]).stdin(Stdio::null());
-    let told = command.output().unwrap().stdout;
-    assert!(String::from_utf8_lossy(&told).contains("its runner is gone"));
+    let (ended_runner, runner) = std::io::pipe().unwrap();
+    drop(runner);
+    command.args(["supervise", &serde_json::to_string(&order).unwrap()]).stdin(ended_runner);
+    let output = command.output().unwrap().stdout;
+    assert!(String::from_utf8_lossy(&output).contains("its runner is gone"));
     assert!(!test.path("begun").exists());
     is_alone(&test);
 }

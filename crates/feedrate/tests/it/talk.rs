@@ -15,7 +15,7 @@ fn results() -> Test {
     for run_dir in ["results/tiny/a", "results/tiny/b"] {
         test.run_json(&["--run-dir", run_dir]);
     }
-    let answer = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "0"]);
+    let answer = test.feedrate(&["study", "run", "study.csv"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     test
 }
@@ -101,7 +101,7 @@ fn work_goes_on_where_nobody_listens() {
         for words in [
             &["run", "workload.yaml", "--run-dir", "a"][..],
             &["generate", "workload.yaml", "reader.batch_size=2"],
-            &["study", "run", "study.csv", "--quiet-wait", "0"],
+            &["study", "run", "study.csv"],
             &["run", "workload.yaml", "--run-dir", "b", "--fail-below-au", "0"],
         ] {
             let mut command = test.command(words);
@@ -189,7 +189,7 @@ fn a_run_without_a_terminal_tells_how_far_it_is_in_lines_that_fit() {
 fn a_study_without_a_terminal_tells_how_far_its_run_is() {
     let test = computing(0.2);
     test.write("study.csv", "model,epochs,processes,run\nworkload.yaml,2,1,N\n");
-    let text = told(&test, "study run study.csv --quiet-wait 0", "0.05");
+    let text = told(&test, "study run study.csv", "0.05");
     let is_of_run = |line: &str| line.starts_with("[1/1] ") && line.contains(" step ");
     assert!(text.lines().any(is_of_run), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");

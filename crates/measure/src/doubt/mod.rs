@@ -51,7 +51,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     ),
     &warning(
         "device_not_quiet",
-        "Others used the device or the processors shortly before a run of a study began, and did not end within the time that was waited.",
+        "Others used the device or the processors shortly before a run of a study began.",
     ),
     &window_shorter_than_stock::DOUBT,
     &too_few_steps::DOUBT,

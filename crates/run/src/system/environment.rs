@@ -48,7 +48,7 @@ pub struct Environment {
     pub data_disk: Option<Disk>,
     /// The disk below the results.
     pub results_disk: Option<Disk>,
-    /// The state of the study's folder, where git keeps it.
+    /// Commit of the study's folder, where git keeps it.
     pub git: Option<Git>,
 }
 
@@ -79,8 +79,6 @@ pub struct Disk {
 pub struct Git {
     /// Its hash.
     pub commit: String,
-    /// Whether files differed from it. Unknown since this version: git would run programs that the repository names.
-    pub is_dirty: Option<bool>,
 }
 
 /// The folders of a study, and who asks.
@@ -226,7 +224,7 @@ fn git(file: &Path) -> Option<Git> {
     let arguments = ["-c", "core.fsmonitor=false", "rev-parse", "--verify", "HEAD"];
     let output = Command::new("git").arg("-C").arg(file.parent()?).args(arguments).output().ok()?;
     let commit = String::from_utf8_lossy(&output.stdout).trim().to_string();
-    output.status.success().then_some(Git { commit, is_dirty: None })
+    output.status.success().then_some(Git { commit })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::env::{RowDataset, RowJob, RowPlan, RunnerEvent, RunnerTask, TaskEnd};
 use super::{Broken, RowRef, Runner, RunnerError};
-use crate::datasets::{Owned, Policy, to_delete};
+use crate::datasets::{Owned, to_delete};
 use feedrate_results::row::Row;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
@@ -64,21 +64,20 @@ impl Runner<'_> {
         is_whole: bool,
         pending: &[usize],
     ) -> Result<(), Broken> {
-        let policy = self.options.datasets;
-        if is_whole && policy != Policy::DeleteUnneeded {
+        if is_whole {
             return Ok(());
         }
         let mut owned = self.owned(rows, pending);
-        // What an earlier start has made of it is kept.
-        let begun = owned.iter().find(|of| of.folder == dataset.folder);
-        let begun_bytes = begun.map_or(0, |of| of.bytes);
-        let needed_bytes = if is_whole { 0 } else { dataset.bytes.saturating_sub(begun_bytes) };
-        // What lies elsewhere makes no room here.
-        owned.retain(|of| {
-            of.folder != dataset.folder && of.folder.parent() == dataset.folder.parent()
+        // The part that an earlier start has made is kept.
+        let begun = owned.iter().find(|other| other.folder == dataset.folder);
+        let needed_bytes = dataset.bytes.saturating_sub(begun.map_or(0, |begun| begun.bytes));
+        // A dataset on another storage makes no room here.
+        owned.retain(|other| {
+            other.folder != dataset.folder && other.folder.parent() == dataset.folder.parent()
         });
         let free_bytes = self.env.free_bytes(&dataset.folder);
-        let folders = to_delete(policy, &owned, needed_bytes, free_bytes).map_err(|short_bytes| {
+        let folders = to_delete(self.options.datasets, &owned, needed_bytes, free_bytes);
+        let folders = folders.map_err(|short_bytes| {
             TaskEnd::Failed(format!(
                 "its dataset needs {}, {} more than there is room for in `{}`\n  hint: free space, or let `--datasets` be `make-room`",
                 units::bytes(needed_bytes),
@@ -86,18 +85,8 @@ impl Runner<'_> {
                 dataset.folder.display(),
             ))
         })?;
-        for of in owned.iter().filter(|of| folders.contains(&of.folder)) {
-            self.delete(of)?;
-        }
-        Ok(())
-    }
-
-    /// Delete what nobody needs any more.
-    pub(super) fn delete_unneeded(&mut self) -> Result<(), RunnerError> {
-        let rows = self.rows()?;
-        self.plan_all(&rows, &[])?;
-        for of in self.owned(&rows, &[]).iter().filter(|of| of.next_use.is_none()) {
-            self.delete(of)?;
+        for dataset in owned.iter().filter(|other| folders.contains(&other.folder)) {
+            self.delete(dataset)?;
         }
         Ok(())
     }

@@ -69,8 +69,6 @@ pub struct PreparedMachine {
     pub environment: serde_json::Value,
     /// Doubts about the figures.
     pub doubts: Vec<PlanDoubt>,
-    /// How long it was waited for to be quiet, beside the one look.
-    pub waited_s: f64,
 }
 
 /// Place of a row among those that are run.
@@ -176,11 +174,11 @@ pub trait RunnerEnv {
     /// It cannot be deleted.
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool>;
 
-    /// Get the machine ready for a run, wait up to `quiet_s` for it to be quiet, and look at it. `None` does not look whether it is quiet.
+    /// Run the row's hooks, and look once at the machine.
     ///
     /// # Errors
-    /// The machine cannot be made ready.
-    fn prepare(&mut self, job: &RowJob, quiet_s: Option<f64>) -> Result<PreparedMachine, TaskEnd>;
+    /// A hook failed or was stopped.
+    fn prepare(&mut self, job: &RowJob) -> Result<PreparedMachine, TaskEnd>;
 
     /// Generate or run in processes of its own, and wait for their end.
     ///

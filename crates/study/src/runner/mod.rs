@@ -4,7 +4,6 @@
 //! disk before the CSV says `Y`; and only then does the folder say that they were.
 
 mod env;
-mod quiet;
 mod select;
 mod plans;
 mod state;
@@ -18,7 +17,6 @@ pub use env::{
     TaskEnd,
 };
 pub use plans::{Pace, Plans};
-pub use quiet::{EACH_MAX_S, QuietWait, SHARE_MAX};
 pub use replicates::{ReplicateGroup, WantedPrecision, groups};
 pub use select::{due, in_order, is_wanted};
 
@@ -29,7 +27,6 @@ use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::{label, short_label, sync};
 use feedrate_results::row::Row;
 use feedrate_results::state::{Attempt, Checked, Outcome, StudySettings, StudyState};
-use quiet::QuietBudget;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
@@ -49,8 +46,6 @@ pub struct RunnerOptions {
     pub datasets: Policy,
     /// Add replicates until the response is known so well.
     pub until: Option<WantedPrecision>,
-    /// Waits for a quiet machine.
-    pub quiet_wait: QuietWait,
 }
 
 /// Result of one start of the runner.
@@ -95,7 +90,6 @@ pub struct Runner<'a> {
     /// Attempts of this runner.
     own: BTreeSet<u64>,
     report: RunnerReport,
-    quiet: QuietBudget,
     done: usize,
     /// Place of the row that is run; `None` before the first.
     place: Option<RowPlace>,
@@ -157,7 +151,6 @@ impl<'a> Runner<'a> {
         Runner {
             files,
             env,
-            quiet: QuietBudget::new(options.quiet_wait),
             options,
             settings,
             state,
@@ -192,9 +185,6 @@ impl<'a> Runner<'a> {
             }
         }
         self.report.is_stopped = self.env.is_stopped();
-        if !self.report.is_stopped && self.options.datasets == Policy::DeleteUnneeded {
-            self.delete_unneeded()?;
-        }
         Ok((self.report, self.state))
     }
 
@@ -282,21 +272,15 @@ impl<'a> Runner<'a> {
         let Attempt { number: attempt, run_dir, .. } = self.state.attempts[at].clone();
         let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
         let prepared_from_s = self.env.now_s();
-        let quiet_s = self.quiet.next_s();
-        let prepared = self.env.prepare(&job, quiet_s)?;
-        let waited_s = prepared.waited_s;
-        self.quiet.waited(waited_s);
+        let prepared = self.env.prepare(&job)?;
         self.env.tell(RunnerEvent::Running { label: next.short_label(), place: self.place });
         self.write_about(next, attempt, &run_dir, prepared)?;
         let begun_s = self.env.now_s();
         let ended = self.env.execute(&job, RunnerTask::Run(&run_dir));
         let duration_s = self.env.now_s() - begun_s;
-        self.quiet.ran(duration_s);
         ended?;
         let checked = self.env.check(&run_dir, next.row(), plan).map_err(TaskEnd::Failed)?;
-        // A wait for a quiet machine is no part of what a row needs.
-        let beside_s = duration_s + waited_s;
-        let setup_s = Some(self.env.now_s() - prepared_from_s - beside_s);
+        let setup_s = Some(self.env.now_s() - prepared_from_s - duration_s);
         Ok(Checked { duration_s, setup_s, ..checked })
     }
 

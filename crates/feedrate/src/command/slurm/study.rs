@@ -5,7 +5,6 @@ use super::{BatchArguments, seconds_of, words};
 use crate::cli::{given, name_of};
 use crate::command::study::{StudyHow, StudyRunArguments, note_own_workloads};
 use crate::exit::{Exit, UsageError, refuse};
-use crate::time;
 use clap::{ArgMatches, Args};
 use feedrate_results::files::StudyFiles;
 use feedrate_results::state::StudyState;
@@ -35,9 +34,6 @@ pub(crate) struct StudySlurmArguments {
     /// Run again what failed.
     #[arg(long)]
     retry: bool,
-    /// Wait up to this long before each run until disk and processors are idle [default: as `study run`].
-    #[arg(long, value_name = "TIME", value_parser = time::seconds)]
-    quiet_wait: Option<f64>,
     #[command(flatten)]
     batch: BatchArguments,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! A study as it stands: rows, what came of them, and what the records of its runs say. Read only.
 
 use super::how::{self, StudyHow};
-use super::machine::{QUIET, RUN, ThisMachine};
+use super::machine::{RUN, ThisMachine};
 use crate::exit::{UsageError, refuse};
 use feedrate_measure::summary::Summary;
 use feedrate_results::files::StudyFiles;
@@ -54,7 +54,6 @@ impl Ledger {
         let has = |task| begun.is_some_and(|of| self.machine.files.task(of.number, task).is_dir());
         match begun {
             Some(_) if has(RUN) => "running",
-            Some(_) if has(QUIET) => "waiting",
             Some(_) => "preparing",
             None => place.status.name(),
         }

@@ -21,14 +21,12 @@ use feedrate_results::run::settings;
 use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
 use feedrate_run::clock::Clock;
 use feedrate_run::live::Signals;
-use feedrate_run::system::{self, Asker, BOUNDS, MachineActivity, Quiet, wait_until_quiet};
+use feedrate_run::system::{self, Asker, MachineActivity};
 use feedrate_spec::catalog::Ability;
-use feedrate_spec::units;
 use feedrate_study::bash::{self, quoted};
 use feedrate_study::launch::{self, Launcher, Scripts};
 use feedrate_study::runner::{
-    PreparedMachine, QuietWait, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, SHARE_MAX,
-    TaskEnd,
+    PreparedMachine, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
 };
 use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,14 +39,14 @@ use std::time::Duration;
 /// A busy Slurm may fail to launch a step, and srun still ends with 0.
 const STARTS_MAX: u32 = 3;
 
-/// How long disk and processors are looked at before a run.
-const QUIET_LOOK: Duration = Duration::from_millis(500);
+/// Duration of the look at disk and processors before a run, in seconds.
+const LOOK_S: f64 = 0.5;
+/// Another duration of it; 0 skips the look.
+const LOOK_VARIABLE: &str = "FEEDRATE_LOOK_S";
 
 /// Tasks of an attempt, each with a folder of its own in the study's state.
 pub(super) const RUN: &str = "run";
 const GENERATE: &str = "generate";
-/// The wait for a quiet machine.
-pub(super) const QUIET: &str = "quiet";
 
 /// This machine.
 pub(super) struct ThisMachine {
@@ -59,9 +57,6 @@ pub(super) struct ThisMachine {
     reporter: Reporter,
     /// Itself, which is started for each run.
     program: PathBuf,
-    /// The user's word on waits, which are told of once.
-    quiet_wait: QuietWait,
-    has_told_of_wait: bool,
     /// Scripts that end what the last run, which may be an earlier runner's, may have left in a queue.
     cleanup_scripts: Vec<String>,
 }
@@ -76,15 +71,12 @@ impl ThisMachine {
             signals: Signals::default(),
             reporter: Reporter::new(Viewer::Nobody),
             program: std::env::current_exe().context("cannot tell which program this is")?,
-            quiet_wait: QuietWait::Never,
-            has_told_of_wait: false,
             cleanup_scripts: Vec::new(),
         })
     }
 
     /// Tell the user what goes on, and stop when the user says so.
-    pub(super) fn listen(&mut self, quiet_wait: QuietWait) {
-        self.quiet_wait = quiet_wait;
+    pub(super) fn listen(&mut self) {
         self.reporter = Reporter::new(Viewer::User);
         self.signals = interrupt::signals_of_runner();
     }
@@ -130,7 +122,7 @@ impl RunnerEnv for ThisMachine {
         Ok(!matches!(removal, Removal::InUse { .. }))
     }
 
-    fn prepare(&mut self, job: &RowJob, quiet_s: Option<f64>) -> Result<PreparedMachine, TaskEnd> {
+    fn prepare(&mut self, job: &RowJob) -> Result<PreparedMachine, TaskEnd> {
         let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
         let launch = self.launch(job.settings).map_err(TaskEnd::Failed)?;
         if launch.member.has(Ability::Elsewhere) {
@@ -142,8 +134,7 @@ impl RunnerEnv for ThisMachine {
             let run = bash::script("", &[], &self.hook_line(name, level));
             self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })?;
         }
-        let quiet = quiet_s.map(|limit_s| self.wait_until_quiet(job, limit_s)).transpose()?;
-        let doubts = quiet.iter().filter_map(Quiet::doubt).collect();
+        let doubts = self.activity(job).and_then(|activity| activity.doubt());
         let environment = system::environment(&Asker {
             program: concat!("feedrate ", env!("CARGO_PKG_VERSION")),
             data: job.plan.dataset.as_ref().map(|dataset| dataset.folder.as_path()),
@@ -151,8 +142,10 @@ impl RunnerEnv for ThisMachine {
             study: &self.files.csv,
         });
         let environment = serde_json::to_value(environment).map_err(failed)?;
-        let waited_s = quiet.map_or(0.0, |quiet| quiet.waited_s);
-        Ok(PreparedMachine { environment, doubts, waited_s })
+        if self.is_stopped() {
+            return Err(TaskEnd::Stopped);
+        }
+        Ok(PreparedMachine { environment, doubts: Vec::from_iter(doubts) })
     }
 
     fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
@@ -246,34 +239,14 @@ impl ThisMachine {
         .context("cannot tell whether a run of an earlier runner goes on")
     }
 
-    /// Wait for other work on this machine to end, as it disturbs the run.
-    fn wait_until_quiet(&mut self, job: &RowJob, limit_s: f64) -> Result<Quiet, TaskEnd> {
-        let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
-        let limit = Duration::try_from_secs_f64(limit_s).map_err(failed)?;
-        let most = match self.quiet_wait {
-            QuietWait::Each(limit_s) => format!("{} before each run", units::seconds(limit_s)),
-            _ => format!("{:.0} % of the time of the runs", 100.0 * SHARE_MAX),
-        };
-        let waiting = format!(
-            "waiting for disk and processors to be quiet, at most {most} (`--quiet-wait 0` does not wait)"
-        );
-        let (mut has_told, mut has_waited) = (self.has_told_of_wait, false);
-        let mut tell = |activity: &MachineActivity| {
-            if !std::mem::replace(&mut has_told, true) {
-                self.reporter.say(&waiting);
-            }
-            if !std::mem::replace(&mut has_waited, true) {
-                // For `study status` alone.
-                let _ =
-                    self.task_folder(job.attempt, QUIET).map(|of| write(&of, "stdout", &waiting));
-            }
-            self.reporter.doing(format!("waiting: {}", activity.busy()));
-        };
+    /// One look at the disk below the dataset and at the processors; `None` where the user skips it.
+    fn activity(&self, job: &RowJob) -> Option<MachineActivity> {
+        let given = std::env::var(LOOK_VARIABLE).ok().and_then(|text| text.parse().ok());
+        let look = Duration::try_from_secs_f64(given.unwrap_or(LOOK_S)).ok()?;
+        let dataset = job.plan.dataset.as_ref();
+        let folder = dataset.map_or(&job.settings.folder, |dataset| &dataset.folder);
         let stop = &self.signals.interrupted;
-        let quiet =
-            wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop, &mut tell);
-        self.has_told_of_wait = has_told;
-        if self.is_stopped() { Err(TaskEnd::Stopped) } else { Ok(quiet) }
+        (!look.is_zero()).then(|| system::activity(folder, look, &self.clock, stop))
     }
 
     fn command(&self, row: &Row, settings: &StudySettings) -> Result<RowCommand, String> {
@@ -345,10 +318,9 @@ impl ThisMachine {
         for (name, text) in &scripts.files {
             write(folder, name, text)?;
         }
-        let cleanup = scripts.cleanup.as_ref().map(|text| write(folder, "cleanup.sh", text));
         let order = Supervision {
             script: write(folder, "run.sh", &scripts.run)?,
-            cleanup: cleanup.transpose()?,
+            cleanup: scripts.cleanup.clone(),
             stdout: folder.join("stdout"),
             stderr: folder.join("stderr"),
             running: self.files.running(),

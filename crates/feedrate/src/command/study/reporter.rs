@@ -233,9 +233,8 @@ mod tests {
         // It takes longer than was thought: what is left is not known any more.
         let longer = "[3/40] · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
         assert_eq!(now.line(after(701)), longer);
-        (now.doing, now.live_file) = ("waiting: processors busy 90 %".into(), None);
-        let waits =
-            "[3/40] ≈ 12 min left · waiting: processors busy 90 % · 2 s · 2_read_threads_1 …";
-        assert_eq!(now.line(after(2)), waits);
+        (now.doing, now.live_file) = ("making its dataset".into(), None);
+        let makes = "[3/40] ≈ 12 min left · making its dataset · 2 s · 2_read_threads_1 …";
+        assert_eq!(now.line(after(2)), makes);
     }
 }

@@ -21,9 +21,7 @@ use feedrate_results::state::{Status, StudyState};
 use feedrate_spec::units;
 use feedrate_study::bash::quoted;
 use feedrate_study::datasets::Policy;
-use feedrate_study::runner::{
-    QuietWait, Runner, RunnerOptions, RunnerReport, WantedPrecision, is_wanted,
-};
+use feedrate_study::runner::{Runner, RunnerOptions, RunnerReport, WantedPrecision, is_wanted};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::thread;
@@ -67,12 +65,9 @@ pub(in crate::command) struct StudyRunArguments {
     /// Make at most so many runs of an experiment, with `--until`.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
     max_replicates: u64,
-    /// Keep, replace or delete datasets that this study made.
+    /// Keep all datasets that this study made, or delete those needed last to make room for the next.
     #[arg(long, value_enum, default_value_t = Policy::MakeRoom)]
     datasets: Policy,
-    /// Wait up to this long before each run until disk and processors are idle, else doubt the run; 0 does not look [default: 30s, and in all no more than a quarter of the time of the runs].
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    quiet_wait: Option<f64>,
     #[command(flatten)]
     how: StudyHow,
     /// Print one JSON object on stdout.
@@ -92,7 +87,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
         return dry_run(ledger, &options, arguments.json);
     }
     let mut machine = ThisMachine::new(&files)?;
-    machine.listen(options.quiet_wait);
+    machine.listen();
     let lock = lock(&files)?;
     let state = StudyState::open(&files, &lock)?;
     let settings = how::settings(&arguments.how, &files.csv, &state)?;
@@ -130,15 +125,6 @@ fn options(arguments: &StudyRunArguments) -> RunnerOptions {
         retry: arguments.retry,
         until: until.map(|until| WantedPrecision { until, response, replicates_max }),
         datasets: arguments.datasets,
-        quiet_wait: quiet_wait(arguments.quiet_wait),
-    }
-}
-
-fn quiet_wait(given_s: Option<f64>) -> QuietWait {
-    match given_s {
-        None => QuietWait::Bounded,
-        Some(0.0) => QuietWait::Never,
-        Some(limit_s) => QuietWait::Each(limit_s),
     }
 }
 

@@ -138,7 +138,7 @@ fn progress(
 ) -> String {
     let mut words = vec![format!("{} of {} done", counts.done, counts.all())];
     let stages: Vec<&str> = places.iter().map(|place| ledger.stage(place)).collect();
-    for name in ["running", "waiting", "preparing", "pending", "failed"] {
+    for name in ["running", "preparing", "pending", "failed"] {
         let rows = stages.iter().filter(|stage| **stage == name).count();
         words.extend((rows > 0).then(|| format!("{rows} {name}")));
     }

@@ -5,9 +5,6 @@ use crate::harness::TINY;
 use crate::slurm::STUDY;
 use std::process::{Command, Stdio};
 
-/// Nobody waits until other tests are done.
-const NO_WAIT: &str = "--quiet-wait=0";
-
 fn cluster() -> Cluster {
     let cluster = Cluster::start();
     cluster.test.write("workload.yaml", TINY);
@@ -18,7 +15,7 @@ fn cluster() -> Cluster {
 /// Submit a job of the study.
 #[track_caller]
 fn submit(cluster: &Cluster, more: &[&str]) -> String {
-    let words = ["study", "slurm", "study.csv", "--time=10", NO_WAIT, "-o", "study.sh", "--force"];
+    let words = ["study", "slurm", "study.csv", "--time=10", "-o", "study.sh", "--force"];
     let written = cluster.test.feedrate(&[&words[..], more].concat());
     assert_eq!(written.code, 0, "{}", written.stderr);
     let submitted = cluster.slurm("sbatch", &["--parsable", "--output=%A_%a.out", "study.sh"]);
@@ -79,7 +76,7 @@ fn a_study_goes_on_in_a_job_that_is_requeued() {
 #[test]
 fn each_run_may_be_a_job_of_its_own_and_ends_with_its_runner() {
     let cluster = cluster();
-    let study = ["study", "run", "study.csv", "--launch=sbatch", NO_WAIT];
+    let study = ["study", "run", "study.csv", "--launch=sbatch"];
     let run = || cluster.command(FEEDRATE, &study);
     let longer = TINY.replace("epochs: 2", "epochs: 2\n  computation_time: 1000");
     cluster.test.write("workload.yaml", longer);

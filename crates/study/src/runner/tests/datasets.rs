@@ -9,53 +9,39 @@ fn room_is_made_for_datasets_and_none_is_confused() {
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
     let reason = &report.failed[0].1;
     assert!(reason.contains("needs 100 B, 1 B more than there is room"), "{reason}");
-    let retry =
-        RunnerOptions { retry: true, datasets: Policy::DeleteUnneeded, ..RunnerOptions::default() };
-    let (report, _) = study.run(&mut study.env(), retry).unwrap();
-    assert_eq!(report.finished, 4);
-    assert_eq!(entries(&study.folder.path().join("data")), Vec::<PathBuf>::new());
+    let retry = RunnerOptions { retry: true, ..RunnerOptions::default() };
+    let mut env = FakeEnv { free_bytes: Some(100), ..study.env() };
+    assert_eq!(study.run(&mut env, retry).unwrap().0.finished, 4);
 }
 
 #[test]
 fn a_dataset_that_others_made_anew_or_read_is_not_deleted() {
     let study = Study::new("model,processes,overrides,run\nw,1,,N\nw,2,dataset.format=npy,N\n");
-    study
-        .run(&mut study.env(), RunnerOptions { limit: Some(1), ..RunnerOptions::default() })
-        .unwrap();
+    let run = |free_bytes, datasets, limit| {
+        let mut env = FakeEnv { free_bytes, ..study.env() };
+        let options = RunnerOptions { datasets, limit, retry: true, ..RunnerOptions::default() };
+        study.run(&mut env, options).unwrap();
+        env.events
+    };
+    run(None, Policy::MakeRoom, Some(1));
     let mine = study.folder.path().join("data/-data");
     let claim = fs::read_to_string(mine.join("made-by")).unwrap();
-    let unneeded = RunnerOptions {
-        datasets: Policy::DeleteUnneeded,
-        limit: Some(0),
-        ..RunnerOptions::default()
-    };
     fs::write(mine.join("made-by"), "another").unwrap();
-    study.run(&mut study.env(), unneeded.clone()).unwrap();
+    run(Some(99), Policy::MakeRoom, None);
     assert!(mine.exists());
     fs::write(mine.join("made-by"), claim).unwrap();
-    fs::write(mine.join("in use"), "").unwrap();
-    let mut env = study.env();
-    study.run(&mut env, unneeded.clone()).unwrap();
+    run(Some(99), Policy::Keep, None);
     assert!(mine.exists());
-    assert!(env.events.iter().any(|event| matches!(event, RunnerEvent::InUse { .. })));
+    fs::write(mine.join("in use"), "").unwrap();
+    let events = run(Some(99), Policy::MakeRoom, None);
+    assert!(mine.exists());
+    assert!(events.iter().any(|event| matches!(event, RunnerEvent::InUse { .. })));
+    study.edit(|csv| csv.replace("npy,Y", "npy,N"));
+    fs::remove_dir_all(study.folder.path().join("data/++workload.dataset.format=npy-data"))
+        .unwrap();
     fs::remove_file(mine.join("in use")).unwrap();
-    study.run(&mut study.env(), unneeded).unwrap();
+    run(Some(99), Policy::MakeRoom, None);
     assert!(!mine.exists());
-}
-
-#[test]
-fn what_another_pending_row_needs_is_not_unneeded() {
-    let study =
-        Study::new("model,processes,overrides,run\nw,1,,N\nw,2,dataset.format=npy,N\nw,3,,N\n");
-    let only = |row: &str| RunnerOptions {
-        only: vec![row.into()],
-        datasets: Policy::DeleteUnneeded,
-        ..RunnerOptions::default()
-    };
-    study.run(&mut study.env(), only("#1")).unwrap();
-    study.run(&mut study.env(), only("#2")).unwrap();
-    assert!(study.folder.path().join("data/-data").exists());
-    assert!(!study.folder.path().join("data/++workload.dataset.format=npy-data").exists());
 }
 
 /// The others come first; where all wait, the first waits.

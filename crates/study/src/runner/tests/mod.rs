@@ -2,7 +2,6 @@
 
 mod datasets;
 mod replicates;
-mod waits;
 
 use super::*;
 use feedrate_measure::example::simple;
@@ -39,9 +38,6 @@ struct FakeEnv {
     /// An edit of the CSV by the user while the first run goes.
     edit: Option<(PathBuf, Edit)>,
     runs: usize,
-    /// A machine that is never quiet is waited for as long as may be.
-    is_noisy: bool,
-    waits_s: Vec<f64>,
     plan: &'static str,
 }
 
@@ -59,8 +55,6 @@ impl FakeEnv {
             stops_after: None,
             edit: None,
             runs: 0,
-            is_noisy: false,
-            waits_s: Vec::new(),
             plan: "",
         }
     }
@@ -122,11 +116,9 @@ impl RunnerEnv for FakeEnv {
         fs::remove_dir_all(folder).map(|()| true)
     }
 
-    fn prepare(&mut self, _: &RowJob, quiet_s: Option<f64>) -> Result<PreparedMachine, TaskEnd> {
+    fn prepare(&mut self, _: &RowJob) -> Result<PreparedMachine, TaskEnd> {
         self.live();
-        let waited_s = quiet_s.filter(|_| self.is_noisy).unwrap_or(0.0);
-        self.waits_s.push(waited_s);
-        Ok(PreparedMachine { waited_s, ..PreparedMachine::default() })
+        Ok(PreparedMachine::default())
     }
 
     fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
@@ -188,7 +180,7 @@ impl RunnerEnv for FakeEnv {
     }
 
     fn now_s(&self) -> f64 {
-        20.0 * self.runs as f64 + self.waits_s.iter().sum::<f64>()
+        20.0 * self.runs as f64
     }
 
     fn is_stopped(&self) -> bool {
@@ -299,6 +291,12 @@ fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
     assert_eq!(study.csv(), STUDY.replace(",N\n", ",Y\n"));
     assert_eq!(study.runs(), ALL);
     assert_eq!(env.generated, ["-data", "++workload.dataset.format=npy-data"]);
+    let left = env.events.iter().filter_map(|event| match event {
+        RunnerEvent::Begun { place, left_s, .. } => Some((place.number, place.of, *left_s)),
+        _ => None,
+    });
+    // Each run takes 20 s; the plans say 10, 20, 40 and 10, and a second for each of two datasets.
+    assert_eq!(Vec::from_iter(left), [(1, 4, 82.0), (2, 4, 141.0), (3, 4, 100.0), (4, 4, 10.0)]);
     let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     assert_eq!(report.finished, 0);
 }

@@ -1,0 +1,184 @@
+//! One look at the activity of a disk and of the processors before a run, and the doubt that it raises. Changes nothing.
+
+use super::mount::{block_device, mount_of};
+use super::proc::{DeviceReads, Proc, Totals};
+use crate::clock::Clock;
+use feedrate_spec::plan::PlanDoubt;
+use feedrate_spec::units;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The activity seen during a look. Where a folder lies on no device of this machine (tmpfs, NFS), only the processors are known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineActivity {
+    /// Length of the look.
+    pub duration_s: f64,
+    /// The disk, as the kernel calls it.
+    pub device: Option<String>,
+    /// Share of the time in which the disk had something to do.
+    pub device_busy_share: Option<f64>,
+    /// Read from the disk.
+    pub device_read_bytes_per_second: Option<f64>,
+    /// Written to the disk.
+    pub device_written_bytes_per_second: Option<f64>,
+    /// Share of the time of all processors.
+    pub cpu_busy_share: Option<f64>,
+}
+
+/// Share of the disk's time that the system's own writes stay below.
+const DEVICE_BUSY_SHARE_MAX: f64 = 0.05;
+/// Share of the time of all processors that the system's daemons stay below.
+const CPU_BUSY_SHARE_MAX: f64 = 0.25;
+
+/// The activity of the disk below `folder` and of the processors during `look`, which ends early when `stop` is set.
+pub fn activity(
+    folder: &Path,
+    look: Duration,
+    clock: &Clock,
+    stop: &AtomicBool,
+) -> MachineActivity {
+    let disk = mount_of(folder).and_then(|mount| whole_disk(&mount.device));
+    let (name, device) = disk.unzip();
+    let mut proc = Proc::open(device.as_deref(), DeviceReads::Counted);
+    let (before, begun_ns) = (proc.totals(), clock.now_ns());
+    clock.sleep_until(begun_ns + look.as_nanos() as u64, stop);
+    let added = proc.totals().since(before);
+    let duration_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
+    MachineActivity { device: name, ..MachineActivity::new(added, duration_s) }
+}
+
+impl MachineActivity {
+    fn new(added: Totals, duration_s: f64) -> Self {
+        let per_second = |added: Option<u64>| added.map(|added| added as f64 / duration_s);
+        MachineActivity {
+            duration_s,
+            device: None,
+            device_busy_share: per_second(added.device_busy_ms).map(|ms| ms / 1000.0),
+            device_read_bytes_per_second: per_second(added.counts.device_read_bytes),
+            device_written_bytes_per_second: per_second(added.counts.device_written_bytes),
+            cpu_busy_share: added.cpu_busy_share(),
+        }
+    }
+
+    /// The doubt of a run that begins while others use the disk or the processors. An unknown share raises none.
+    pub fn doubt(&self) -> Option<PlanDoubt> {
+        let exceeds = |share: Option<f64>, max| share.is_some_and(|share| share > max);
+        if !exceeds(self.device_busy_share, DEVICE_BUSY_SHARE_MAX)
+            && !exceeds(self.cpu_busy_share, CPU_BUSY_SHARE_MAX)
+        {
+            return None;
+        }
+        let mut seen = Vec::new();
+        if let Some(share) = self.device_busy_share {
+            let device = self.device.as_deref().unwrap_or("the device");
+            seen.push(format!("{device} was {}{}", busy(share), self.rates()));
+        }
+        if let Some(share) = self.cpu_busy_share {
+            seen.push(format!("the processors were {}", busy(share)));
+        }
+        Some(PlanDoubt {
+            name: "device_not_quiet".into(),
+            evidence: format!("before the run, {}", seen.join(", ")),
+            advice: "find out what else uses the machine; set the rows back to `N` and run again"
+                .into(),
+        })
+    }
+
+    /// " (2 MB/s read, 0 B/s written)".
+    fn rates(&self) -> String {
+        let (Some(read), Some(written)) =
+            (self.device_read_bytes_per_second, self.device_written_bytes_per_second)
+        else {
+            return String::new();
+        };
+        let (read, written) = (units::bytes_per_second(read), units::bytes_per_second(written));
+        format!(" ({read} read, {written} written)")
+    }
+}
+
+fn busy(share: f64) -> String {
+    format!("busy {:.0} % of the time", share * 100.0)
+}
+
+/// Name and `major:minor` of the disk that a partition shares with others.
+fn whole_disk(device: &str) -> Option<(String, String)> {
+    let folder = block_device(device)?;
+    let name = Path::new(&folder).file_name()?.to_string_lossy().into_owned();
+    let device = fs::read_to_string(format!("{folder}/dev")).ok()?.trim().to_string();
+    Some((name, device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::record::timeline::Sample;
+
+    #[test]
+    fn a_look_is_the_difference_of_counters_over_time() {
+        let totals = |busy_ms, read, [busy_ticks, ticks]: [u64; 2]| Totals {
+            device_reads: None,
+            device_busy_ms: Some(busy_ms),
+            counts: Sample {
+                device_read_bytes: Some(read),
+                device_written_bytes: Some(5000),
+                cpu_busy_ticks: Some(busy_ticks),
+                cpu_ticks: Some(ticks),
+                ..Sample::default()
+            },
+        };
+        let (before, after) = (totals(1000, 0, [10, 100]), totals(1500, 4000, [60, 300]));
+        let expected = MachineActivity {
+            duration_s: 2.0,
+            device: None,
+            device_busy_share: Some(0.25),
+            device_read_bytes_per_second: Some(2000.0),
+            device_written_bytes_per_second: Some(0.0),
+            cpu_busy_share: Some(0.25),
+        };
+        assert_eq!(MachineActivity::new(after.since(before), 2.0), expected);
+        let unknown = MachineActivity::new(after.since(Totals::default()), 1.0);
+        assert_eq!((unknown.device_busy_share, unknown.cpu_busy_share), (None, None));
+    }
+
+    #[test]
+    fn only_known_activity_above_the_limits_is_doubted() {
+        let check = |device_busy_share, cpu_busy_share, expected| {
+            let activity =
+                MachineActivity { device_busy_share, cpu_busy_share, ..MachineActivity::default() };
+            assert_eq!(activity.doubt().is_some(), expected, "{activity:?}");
+        };
+        check(None, None, false);
+        check(Some(0.05), Some(0.25), false);
+        check(Some(0.06), None, true);
+        check(None, Some(0.26), true);
+    }
+
+    #[test]
+    fn a_busy_device_is_doubted_with_its_figures() {
+        let activity = MachineActivity {
+            device: Some("vda".into()),
+            device_busy_share: Some(0.5),
+            device_read_bytes_per_second: Some(2e6),
+            device_written_bytes_per_second: Some(0.0),
+            cpu_busy_share: Some(0.9),
+            ..MachineActivity::default()
+        };
+        let seen = "before the run, vda was busy 50 % of the time (2 MB/s read, 0 B/s written), the processors were busy 90 % of the time";
+        assert_eq!(activity.doubt().unwrap().evidence, seen);
+    }
+
+    #[test]
+    fn a_look_ends_when_stopped() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let look = |seconds, is_stopped| {
+            let stop = AtomicBool::new(is_stopped);
+            activity(here, Duration::from_secs_f64(seconds), &Clock::new(), &stop)
+        };
+        let seen = look(0.03, false);
+        assert!(0.03 <= seen.duration_s && seen.cpu_busy_share.is_some(), "{seen:?}");
+        assert!(look(3600.0, true).duration_s < 1.0);
+    }
+}
