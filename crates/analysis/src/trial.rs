@@ -2,7 +2,7 @@
 
 use crate::precision::difference_looked_at;
 use feedrate_measure::stats::Interval;
-use feedrate_results::trials::Outcome;
+pub use feedrate_results::trials::Outcome;
 
 /// A difference of utilisation that matters to nobody, in points.
 pub const MATTERS_POINTS: f64 = 2.0;

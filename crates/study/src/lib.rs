@@ -11,5 +11,7 @@ pub mod bash;
 pub mod launch;
 pub mod supervise;
 pub mod datasets;
-pub mod runner;
 pub mod search;
+pub mod select;
+pub mod chooser;
+pub mod runner;

@@ -35,8 +35,8 @@ impl Search {
         Search { goal, values: BTreeMap::new() }
     }
 
-    /// A value was measured at `number`.
-    pub fn tell(&mut self, number: u64, value: f64) {
+    /// Add a value measured at `number`.
+    pub fn add(&mut self, number: u64, value: f64) {
         self.values.entry(number).or_default().push(value);
     }
 
@@ -195,7 +195,7 @@ mod tests {
         while let Some(number) = search.next(runs - probes.len() as u64) {
             assert!((goal.from..=goal.max).contains(&number), "{number}");
             probes.push(number);
-            search.tell(number, of(number));
+            search.add(number, of(number));
         }
         (search, probes)
     }
@@ -258,7 +258,7 @@ mod tests {
             }
             let Some(number) = search.next(RUNS - probes.len() as u64) else { break };
             probes.push(number);
-            search.tell(number, feeds(6)(number));
+            search.add(number, feeds(6)(number));
         }
         assert_eq!(probes, [1, 1, 2, 4, 4, 8, 6, 7, 6, 7]);
         assert_eq!(search.found(), found(6, None, 7));
@@ -312,9 +312,9 @@ mod tests {
         let (mut search, _) = run(Goal { max: 4, ..GOAL }, RUNS, of);
         assert_eq!((search.found(), search.again()), (found(4, None, None), vec![]));
         for number in [3, 3, 5, 5] {
-            search.tell(number, of(number));
+            search.add(number, of(number));
         }
-        search.tell(2, 95.0);
+        search.add(2, 95.0);
         assert_eq!((search.found().certain, search.found().fails), (Some(2), Some(3)));
         assert_eq!(search.again(), [4, 5]);
     }

@@ -1,6 +1,6 @@
 //! The surroundings of a runner: plans, processes, datasets, time, somebody to tell. The binary gives them; tests give their own.
 
-use feedrate_analysis::precision::Standing;
+use crate::chooser::{ChooserEvent, Observation};
 use feedrate_measure::metric::Metric;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Checked, StudySettings};
@@ -76,8 +76,8 @@ pub struct PreparedMachine {
 pub struct RowPlace {
     /// From 1, of this runner.
     pub number: usize,
-    /// Pending runs, this and those that this runner has done.
-    pub of: usize,
+    /// Number of pending runs with those that this runner has done; `None` where a chooser adds rows.
+    pub of: Option<usize>,
 }
 
 /// Something to tell the user. `label` names a run: `unet3d/4`.
@@ -122,8 +122,8 @@ pub enum RunnerEvent {
         place: Option<RowPlace>,
         /// Duration of the run alone.
         duration_s: f64,
-        /// Its utilisation over all steps; `None` where it cannot be known.
-        au_percent: Option<f64>,
+        /// Name and value of the response; `None` where the run has none.
+        result: Option<String>,
         /// The names of doubts about what was around it.
         doubts: Vec<String>,
     },
@@ -131,14 +131,8 @@ pub enum RunnerEvent {
     Failed { label: String, place: Option<RowPlace>, reason: String },
     /// Its row is no longer in the CSV.
     RowIsGone { label: String, run_dir: PathBuf },
-    /// An experiment gets no more replicates.
-    Known {
-        label: String,
-        /// How well its response is known.
-        standing: Standing,
-        /// Runs whose response cannot be known; while there are any, none is added.
-        silent_runs: usize,
-    },
+    /// The chooser reports something.
+    Chooser(ChooserEvent),
     /// The next run does not fit the time that is left.
     OutOfTime {
         label: String,
@@ -194,6 +188,9 @@ pub trait RunnerEnv {
 
     /// The response of a run whose results are whole; `None` where it cannot be known.
     fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64>;
+
+    /// All values of a run whose results are whole; none where they cannot be read.
+    fn observe(&mut self, run_dir: &Path) -> Observation;
 
     /// Local wall-clock time as folders are called after it.
     fn stamp(&self) -> String;

@@ -8,7 +8,6 @@ mod select;
 mod plans;
 mod state;
 mod datasets;
-mod replicates;
 #[cfg(test)]
 mod tests;
 
@@ -17,24 +16,24 @@ pub use env::{
     TaskEnd,
 };
 pub use plans::{Pace, Plans};
-pub use replicates::{ReplicateGroup, WantedPrecision, groups};
-pub use select::{due, in_order, is_wanted};
+pub use select::due;
 
+use crate::chooser::{Chooser, History, Observation, RunState};
 use crate::datasets::Policy;
-use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::{label, short_label, sync};
-use feedrate_results::row::Row;
+use feedrate_results::row::{Row, RowKey};
 use feedrate_results::state::{Attempt, Checked, Outcome, StudySettings, StudyState};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 
 /// Options of one start of the runner.
 #[derive(Clone, Debug, Default)]
 pub struct RunnerOptions {
-    /// Rows to run; all where it is empty. See [`is_wanted`].
+    /// Rows to run; all where it is empty. See [`crate::select::is_wanted`].
     pub only: Vec<String>,
     /// Runs, at most.
     pub limit: Option<usize>,
@@ -44,8 +43,6 @@ pub struct RunnerOptions {
     pub retry: bool,
     /// Policy for datasets.
     pub datasets: Policy,
-    /// Add replicates until the response is known so well.
-    pub until: Option<WantedPrecision>,
 }
 
 /// Result of one start of the runner.
@@ -57,6 +54,17 @@ pub struct RunnerReport {
     pub failed: Vec<(String, String)>,
     /// The user wanted to stop.
     pub is_stopped: bool,
+}
+
+/// The study after one start of the runner.
+#[derive(Clone, Debug)]
+pub struct RunnerEnd {
+    /// What this start did.
+    pub report: RunnerReport,
+    /// State of the study.
+    pub state: StudyState,
+    /// Its rows with their results, as the chooser saw them.
+    pub history: History,
 }
 
 /// An error after which the runner cannot go on.
@@ -93,6 +101,8 @@ pub struct Runner<'a> {
     done: usize,
     /// Place of the row that is run; `None` before the first.
     place: Option<RowPlace>,
+    /// Values of finished runs, by folder.
+    observations: BTreeMap<PathBuf, Observation>,
     started_s: f64,
     _lock: Lock,
 }
@@ -147,7 +157,7 @@ impl<'a> Runner<'a> {
         options: RunnerOptions,
     ) -> Self {
         let started_s = env.now_s();
-        let (plans, told, own, report) = Default::default();
+        let (plans, told, own, report, observations) = Default::default();
         Runner {
             files,
             env,
@@ -160,32 +170,109 @@ impl<'a> Runner<'a> {
             report,
             done: 0,
             place: None,
+            observations,
             started_s,
             _lock: lock,
         }
     }
 
-    /// Run what is pending until nothing is, or until something says stop.
+    /// Run the rows that `chooser` decides on, until it finds none or something stops the runner.
     ///
     /// # Errors
     /// The study's own files cannot be read or written, or rows are wrong.
-    pub fn run(mut self) -> Result<(RunnerReport, StudyState), RunnerError> {
+    pub fn run(mut self, chooser: &mut dyn Chooser) -> Result<RunnerEnd, RunnerError> {
         self.recover()?;
+        self.set_back_worthless(chooser)?;
         while !self.env.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
             let rows = self.rows()?;
-            let mut pending = self.pending(&rows);
+            let pending = self.pending(&rows);
             self.plan_all(&rows, &pending)?;
-            self.prefer_free(&rows, &mut pending);
-            let Some(&index) = pending.first() else {
-                if self.add_replicates(&rows)? { continue } else { break }
-            };
-            let next = RowRef { rows: &rows, index };
-            if !self.fits_time(next) || !self.run_row(next, &pending)? {
+            let history = self.history(&rows, &pending, chooser);
+            let chosen = chooser.next(&history);
+            chooser.take_events().into_iter().for_each(|event| {
+                self.env.tell(RunnerEvent::Chooser(event));
+            });
+            let Some(chosen) = chosen else { break };
+            if !self.run_chosen(&chosen, rows, pending, chooser)? {
                 break;
             }
         }
         self.report.is_stopped = self.env.is_stopped();
-        Ok((self.report, self.state))
+        let rows = self.rows()?;
+        let pending = self.pending(&rows);
+        let history = self.history(&rows, &pending, chooser);
+        Ok(RunnerEnd { report: self.report, state: self.state, history })
+    }
+
+    /// Run a row that is pending, or append it to the CSV first. Returns whether the runner goes on.
+    fn run_chosen(
+        &mut self,
+        chosen: &Row,
+        rows: Vec<Row>,
+        mut pending: Vec<usize>,
+        chooser: &dyn Chooser,
+    ) -> Result<bool, RunnerError> {
+        let key = chosen.key();
+        let known = pending.iter().position(|&index| rows[index].key() == key);
+        let rows = match known {
+            Some(place) => {
+                pending[..=place].rotate_right(1);
+                rows
+            }
+            None => {
+                // A row that cannot be planned is not written down.
+                self.plan_all(std::slice::from_ref(chosen), &[0])?;
+                self.files.edit_table(|table| {
+                    table.push(Row { done: false, ..chosen.clone() });
+                    true
+                })?;
+                let rows = self.rows()?;
+                let added = rows.iter().rposition(|row| !row.done && row.key() == key);
+                pending.splice(0..0, added);
+                rows
+            }
+        };
+        self.prefer_free(&rows, &mut pending);
+        let Some(&index) = pending.first() else { return Ok(false) };
+        let next = RowRef { rows: &rows, index };
+        let is_open_ended = known.is_none();
+        Ok(self.fits_time(next) && self.run_row(next, &pending, is_open_ended, chooser)?)
+    }
+
+    /// The rows with their results, as `chooser` needs them.
+    fn history(&mut self, rows: &[Row], pending: &[usize], chooser: &dyn Chooser) -> History {
+        let (env, observations) = (&mut self.env, &mut self.observations);
+        History::new(rows, &self.state, pending, |run_dir| {
+            if !chooser.reads_results() {
+                return Observation::default();
+            }
+            let known = observations.entry(run_dir.to_path_buf());
+            known.or_insert_with(|| env.observe(run_dir)).clone()
+        })
+    }
+
+    /// Set back rows whose results say nothing, so that the same command measures them again.
+    fn set_back_worthless(&mut self, chooser: &dyn Chooser) -> Result<(), RunnerError> {
+        if !chooser.reads_results() {
+            return Ok(());
+        }
+        let rows = self.rows()?;
+        let runs = self.history(&rows, &[], chooser).runs.into_iter();
+        let worthless: Vec<RowKey> = runs
+            .filter(|run| match &run.state {
+                RunState::Done(measured) => measured.observation.worthless.is_some(),
+                _ => false,
+            })
+            .map(|run| run.row.key())
+            .collect();
+        Ok(self.files.edit_table(|table| {
+            let rows: Vec<Row> = table.rows().cloned().collect();
+            let set_back = |row: &Row| row.done && worthless.contains(&row.key());
+            let indices: Vec<usize> =
+                (0..rows.len()).filter(|&index| set_back(&rows[index])).collect();
+            indices.iter().for_each(|&index| table.mark(index, false));
+            !indices.is_empty()
+        })?)
     }
 
     /// The rows as they are now.
@@ -238,20 +325,26 @@ impl<'a> Runner<'a> {
     }
 
     /// Run the first of `pending`. Says whether the runner goes on.
-    fn run_row(&mut self, next: RowRef, pending: &[usize]) -> Result<bool, RunnerError> {
+    fn run_row(
+        &mut self,
+        next: RowRef,
+        pending: &[usize],
+        is_open_ended: bool,
+        chooser: &dyn Chooser,
+    ) -> Result<bool, RunnerError> {
         let Some(plan) = self.plans.get(next.row()).cloned() else { return Ok(false) };
         if self.state.settings.as_ref() != Some(&self.settings) {
             self.settings.write(self.files)?;
             self.state.settings = Some(self.settings.clone());
         }
-        self.tell_of_start(next, pending);
+        self.tell_of_start(next, pending, is_open_ended);
         let has_failed = self.set_aside_older(next)?;
         let at = self.begin(next)?;
         let made = self.make_dataset(next, &plan, at, pending, has_failed);
         let came = made.and_then(|()| self.measure(next, &plan, at));
         self.done += 1;
         match came {
-            Ok(checked) => self.finish(next, at, checked).map(|()| true),
+            Ok(checked) => self.finish(next, at, checked, chooser.response()).map(|()| true),
             Err(Broken::Runner(error)) => Err(error),
             Err(Broken::Run(TaskEnd::Stopped)) => {
                 self.state.attempts[at].give_up(None)?;
@@ -284,14 +377,21 @@ impl<'a> Runner<'a> {
         Ok(Checked { duration_s, setup_s, ..checked })
     }
 
-    fn tell_of_start(&mut self, next: RowRef, pending: &[usize]) {
-        let place = RowPlace { number: self.done + 1, of: self.done + pending.len() };
+    fn tell_of_start(&mut self, next: RowRef, pending: &[usize], is_open_ended: bool) {
+        let of = (!is_open_ended).then_some(self.done + pending.len());
+        let place = RowPlace { number: self.done + 1, of };
         self.place = Some(place);
         let left_s = self.expected_s(next.rows, pending);
         self.env.tell(RunnerEvent::Begun { label: next.short_label(), place, left_s });
     }
 
-    fn finish(&mut self, done: RowRef, at: usize, mut checked: Checked) -> Result<(), RunnerError> {
+    fn finish(
+        &mut self,
+        done: RowRef,
+        at: usize,
+        mut checked: Checked,
+        response: &Metric,
+    ) -> Result<(), RunnerError> {
         let Attempt { number, run_dir, .. } = self.state.attempts[at].clone();
         sync(&run_dir, &self.settings.results).map_err(|source| RunnerError::Io {
             doing: "sync",
@@ -306,8 +406,10 @@ impl<'a> Runner<'a> {
         self.mark(at, &done.label(), checked)?;
         self.report.finished += 1;
         let (label, place) = (done.short_label(), self.place);
-        let au_percent = self.env.value(&run_dir, &AU_ALL_STEPS);
-        self.env.tell(RunnerEvent::Finished { label, place, duration_s, au_percent, doubts });
+        let value = self.env.value(&run_dir, response);
+        let name = if response.id == AU_ALL_STEPS.id { "AU" } else { response.id.name() };
+        let result = value.map(|value| format!("{name} {}", response.unit.text(value)));
+        self.env.tell(RunnerEvent::Finished { label, place, duration_s, result, doubts });
         Ok(())
     }
 }

@@ -1,17 +1,9 @@
-//! Selects the rows to run and their order.
+//! Selects the rows to run.
 
 use super::RunnerOptions;
-use feedrate_results::experiment::Experiment;
-use feedrate_results::place::{label, model_name};
+use crate::select::{in_order, is_wanted};
 use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
-
-/// Indices of rows in the order of running: by their column `order`, then those without one, as they stand in the file.
-pub fn in_order(rows: &[Row]) -> Vec<usize> {
-    let mut indices: Vec<usize> = (0..rows.len()).collect();
-    indices.sort_by_key(|&i| (rows[i].order.is_none(), rows[i].order, i));
-    indices
-}
 
 /// Rows to be run, in their order. What a runner has left that died is run again, or found to be whole.
 pub fn due(rows: &[Row], state: &StudyState, options: &RunnerOptions) -> Vec<usize> {
@@ -26,59 +18,4 @@ pub fn due(rows: &[Row], state: &StudyState, options: &RunnerOptions) -> Vec<usi
         is_due && is_wanted(&options.only, index, &rows[index], rows)
     });
     due
-}
-
-/// Whether a row is among those that are asked for: by `#6`, its place in the file, or by model, experiment, both, or its label, with `*`.
-pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool {
-    if only.is_empty() {
-        return true;
-    }
-    let model = model_name(&row.model);
-    let id = Experiment::new(row, rows).id();
-    let both = format!("{model}/{id}");
-    let label = label(row, rows);
-    only.iter().any(|pattern| match pattern.strip_prefix('#') {
-        Some(number) => number.parse() == Ok(index + 1),
-        None => [&model, &id, &both, &label].iter().any(|name| is_like(pattern, name)),
-    })
-}
-
-/// Whether `text` is `pattern`, in which `*` stands for anything.
-fn is_like(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(tail) = text.strip_prefix(head) else { return false };
-    (0..=tail.len()).filter(|&at| tail.is_char_boundary(at)).any(|at| is_like(rest, &tail[at..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use feedrate_results::setting::Setting;
-
-    #[test]
-    fn rows_are_run_by_their_order_then_by_their_place() {
-        let row = |order| Row { order, ..Row::new("w", 1) };
-        assert_eq!(in_order(&[row(None), row(Some(2)), row(Some(1)), row(None)]), [2, 1, 0, 3]);
-    }
-
-    #[test]
-    fn rows_are_asked_for_by_place_model_and_experiment() {
-        let row =
-            Row { settings: vec![Setting::new("reader.batch_size", "1")], ..Row::new("unet3d", 4) };
-        let rows = [row.clone()];
-        for (pattern, expected) in [
-            ("#3", true),
-            ("#1", false),
-            ("unet3d", true),
-            ("unet", false),
-            ("4_batch_size_1", true),
-            ("unet3d/4_batch_size_1", true),
-            ("*batch*", true),
-            ("u*/4*1", true),
-            ("*4", false),
-        ] {
-            assert_eq!(is_wanted(&[pattern.into()], 2, &row, &rows), expected, "{pattern}");
-        }
-        assert!(is_wanted(&[], 2, &row, &rows));
-    }
 }

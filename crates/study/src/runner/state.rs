@@ -3,6 +3,7 @@
 
 use super::env::{PreparedMachine, RunnerEvent};
 use super::{RowRef, Runner, RunnerError};
+use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::record::StudyRun;
 use feedrate_results::experiment::Experiment;
 use feedrate_results::place::{experiment_dir, make_run_dir};
@@ -48,7 +49,7 @@ impl Runner<'_> {
         let is_whole = checked.is_some();
         self.env.tell(RunnerEvent::Recovered { label, is_whole });
         match (checked, found) {
-            (Some(checked), Some(found)) => self.finish(found, at, checked),
+            (Some(checked), Some(found)) => self.finish(found, at, checked, &AU_ALL_STEPS),
             _ => Ok(self.state.attempts[at].give_up(None)?),
         }
     }

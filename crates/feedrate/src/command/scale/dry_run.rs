@@ -157,7 +157,7 @@ fn foresee(
         let Some(needed) = catalog::estimate(&plan).needed_bytes_per_second else {
             return Ok(None);
         };
-        search.tell(number, 100.0 * (rate / needed).min(1.0));
+        search.add(number, 100.0 * (rate / needed).min(1.0));
         runs += 1;
         read += read_bytes(&plan);
         run_s += self::run_s(&plan).max(read_bytes(&plan) as f64 / rate);

@@ -68,7 +68,7 @@ impl<'a> Hunt<'a> {
             let Some(number) = self.next() else { break };
             if let Some(percent) = self.range.client_leaves_too_little(number)? {
                 // It does not vary, and two values decide.
-                (0..2).for_each(|_| self.search.tell(number, percent));
+                (0..2).for_each(|_| self.search.add(number, percent));
                 self.left_by_client.insert(number, percent);
                 continue;
             }
@@ -163,7 +163,7 @@ impl<'a> Hunt<'a> {
             let message = format!("the run of {} has no {name}{why}", self.range.words(number));
             return refuse(message, "try `--response au_all_steps`");
         };
-        self.search.tell(number, upwards(self.arguments.response, value));
+        self.search.add(number, upwards(self.arguments.response, value));
         let value = self.arguments.response.unit.text(value);
         messages::note(format!("{what}: {name} {value} ({})", verdict.name()));
         self.runs.entry(number).or_default().push(summary);

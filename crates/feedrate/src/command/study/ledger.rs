@@ -9,7 +9,8 @@ use feedrate_results::load_run;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Attempt, Outcome, RowState, Status, StudySettings, StudyState};
-use feedrate_study::runner::{Plans, RunnerOptions, due, is_wanted};
+use feedrate_study::runner::{Plans, RunnerOptions, due};
+use feedrate_study::select::is_wanted;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -24,6 +24,7 @@ use feedrate_run::live::Signals;
 use feedrate_run::system::{self, Asker, MachineActivity};
 use feedrate_spec::catalog::Ability;
 use feedrate_study::bash::{self, quoted};
+use feedrate_study::chooser::Observation;
 use feedrate_study::launch::{self, Launcher, Scripts};
 use feedrate_study::runner::{
     PreparedMachine, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
@@ -55,6 +56,8 @@ pub(super) struct ThisMachine {
     clock: Clock,
     signals: Signals,
     reporter: Reporter,
+    /// What choosers see of a record.
+    pub(super) judge: fn(&Record) -> Observation,
     /// Itself, which is started for each run.
     program: PathBuf,
     /// Scripts that end what the last run, which may be an earlier runner's, may have left in a queue.
@@ -71,6 +74,7 @@ impl ThisMachine {
             signals: Signals::default(),
             reporter: Reporter::new(Viewer::Nobody),
             program: std::env::current_exe().context("cannot tell which program this is")?,
+            judge: Observation::new,
             cleanup_scripts: Vec::new(),
         })
     }
@@ -194,6 +198,10 @@ impl RunnerEnv for ThisMachine {
 
     fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64> {
         response.of_run(&load_run(run_dir).ok()?)
+    }
+
+    fn observe(&mut self, run_dir: &Path) -> Observation {
+        load_run(run_dir).map_or_else(|_| Observation::default(), |record| (self.judge)(&record))
     }
 
     fn stamp(&self) -> String {

@@ -10,7 +10,8 @@ use feedrate_report::words::comparison::percent;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_spec::units;
-use feedrate_study::runner::{RunnerEnv, groups};
+use feedrate_study::chooser::{History, groups};
+use feedrate_study::runner::RunnerEnv;
 use serde_json::{Value, json};
 
 /// Read `ci=2%`.
@@ -44,7 +45,8 @@ pub(super) fn known(
     ledger: &mut Ledger,
 ) -> Precision {
     let Ledger { rows, state, machine, .. } = ledger;
-    let groups = groups(rows, state, &mut |run_dir| machine.value(run_dir, response));
+    let history = History::new(rows, state, &[], |run_dir| machine.observe(run_dir));
+    let groups = groups(&history, response);
     let standings = groups.iter().map(|of| {
         let first = Row { replicate: None, ..rows[of.rows[0]].clone() };
         (label(&first, rows), judge(response, &of.values, until, u64::MAX))

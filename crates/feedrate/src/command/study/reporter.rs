@@ -4,6 +4,7 @@ use crate::progress::{self, LiveLine, Viewer};
 use crate::text;
 use feedrate_analysis::precision::NextStep;
 use feedrate_spec::{escape, units};
+use feedrate_study::chooser::ChooserEvent;
 use feedrate_study::runner::{RowPlace, RunnerEvent};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,9 +116,13 @@ impl Reporter {
     }
 }
 
-/// `[3/12] `; nothing of a run of an earlier runner.
+/// `[3/12] `, or `[3] ` where rows are added; nothing for a run of an earlier runner.
 fn at(place: Option<RowPlace>) -> String {
-    place.map_or(String::new(), |RowPlace { number, of }| format!("[{number}/{of}] "))
+    match place {
+        Some(RowPlace { number, of: Some(of) }) => format!("[{number}/{of}] "),
+        Some(RowPlace { number, of: None }) => format!("[{number}] "),
+        None => String::new(),
+    }
 }
 
 /// The line that stays of an event.
@@ -140,13 +145,13 @@ fn line(event: &RunnerEvent) -> Option<String> {
         RunnerEvent::Deleted { folder, bytes } => {
             format!("deleting {} in {}", units::bytes(*bytes), folder.display())
         }
-        RunnerEvent::Finished { label, place, duration_s, au_percent, doubts } => {
-            let au = au_percent.map_or(String::new(), |au| format!("AU {au:.1} %, "));
+        RunnerEvent::Finished { label, place, duration_s, result, doubts } => {
+            let result = result.as_ref().map_or(String::new(), |result| format!("{result}, "));
             let doubts = match doubts.as_slice() {
                 [] => String::new(),
                 doubts => format!(", doubts: {}", doubts.join(", ")),
             };
-            format!("{}{label}: {au}{}{doubts}", at(*place), units::seconds(*duration_s))
+            format!("{}{label}: {result}{}{doubts}", at(*place), units::seconds(*duration_s))
         }
         RunnerEvent::Failed { label, place, reason } => {
             format!("{}{label}: failed: {}", at(*place), reason.trim().replace('\n', "\n    "))
@@ -157,10 +162,13 @@ fn line(event: &RunnerEvent) -> Option<String> {
                 run_dir.display()
             )
         }
-        RunnerEvent::Known { label, silent_runs, .. } if *silent_runs > 0 => {
+        RunnerEvent::Chooser(ChooserEvent::Known { label, silent_runs, .. })
+            if *silent_runs > 0 =>
+        {
             let runs = units::counted(*silent_runs as u64, "run");
             format!("{label}: of {runs} the response cannot be known, so none is added")
         }
+        RunnerEvent::Chooser(ChooserEvent::Note(note)) => format!("note: {note}"),
         RunnerEvent::SetBackMeanwhile { label } => {
             format!(
                 "{label}: was set back to `N` after this runner had done it, and is left to the next `study run`"
@@ -172,7 +180,7 @@ fn line(event: &RunnerEvent) -> Option<String> {
         RunnerEvent::InUse { folder } => {
             format!("{}: somebody reads it, so it is not deleted", folder.display())
         }
-        RunnerEvent::Known { label, standing, .. } => {
+        RunnerEvent::Chooser(ChooserEvent::Known { label, standing, .. }) => {
             let known = match standing.half_width {
                 Some(share) => format!("known to ± {:.1} %", 100.0 * share),
                 None => "not known to any width".into(),
@@ -198,19 +206,20 @@ mod tests {
 
     #[test]
     fn a_run_that_ended_tells_its_place_time_and_utilisation() {
-        let place = Some(RowPlace { number: 3, of: 12 });
+        let place = Some(RowPlace { number: 3, of: Some(12) });
         let doubts = vec!["device_not_quiet".into()];
         let mut event = RunnerEvent::Finished {
             label: "w/2".into(),
             place,
             duration_s: 13.0,
-            au_percent: Some(54.96),
+            result: Some("AU 55.0 %".into()),
             doubts,
         };
         let told = "[3/12] w/2: AU 55.0 %, 13 s, doubts: device_not_quiet";
         assert_eq!(line(&event).unwrap(), told);
-        if let RunnerEvent::Finished { place, au_percent, doubts, .. } = &mut event {
-            (*place, *au_percent) = (None, None);
+        if let RunnerEvent::Finished { place, result, doubts, .. } = &mut event {
+            *place = None;
+            *result = None;
             doubts.clear();
         }
         assert_eq!(line(&event).unwrap(), "w/2: 13 s");
@@ -221,7 +230,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("live");
         let live_file = Some(file.clone());
-        let place = Some(RowPlace { number: 3, of: 40 });
+        let place = Some(RowPlace { number: 3, of: Some(40) });
         let name = "2_read_threads_1 replicate 1".to_string();
         let mut now = Now { name, place, left_s: 700.0, live_file, ..Now::default() };
         let after = Duration::from_secs;

@@ -4,14 +4,14 @@ use super::dry_run::dry_run;
 use super::how::{self, StudyHow};
 use super::ledger::{Ledger, found};
 use super::machine::ThisMachine;
-use super::precision;
+use super::precision::until;
 use super::row::note_own_workloads;
 use crate::cli::metric;
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
 use crate::time::seconds;
 use clap::Args;
-use feedrate_analysis::precision::Until;
+use feedrate_analysis::precision;
 use feedrate_measure::metric::Metric;
 use feedrate_report::output::Schema;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
@@ -20,8 +20,10 @@ use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
 use feedrate_spec::units;
 use feedrate_study::bash::quoted;
+use feedrate_study::chooser::{Chooser, Design, Until, WantedPrecision};
 use feedrate_study::datasets::Policy;
-use feedrate_study::runner::{Runner, RunnerOptions, RunnerReport, WantedPrecision, is_wanted};
+use feedrate_study::runner::{Runner, RunnerEnd, RunnerOptions, RunnerReport};
+use feedrate_study::select::is_wanted;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::thread;
@@ -57,8 +59,8 @@ pub(in crate::command) struct StudyRunArguments {
     #[arg(long)]
     retry: bool,
     /// Add replicates until the metric is known this well: `ci=2%`, half its 95 % interval.
-    #[arg(long, value_name = "PRECISION", value_parser = precision::until)]
-    until: Option<Until>,
+    #[arg(long, value_name = "PRECISION", value_parser = until)]
+    until: Option<precision::Until>,
     /// The metric of `--until`.
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
     response: &'static Metric,
@@ -99,7 +101,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Interrupted);
     }
     let runner = Runner::new(&files, lock, state, settings, &mut machine, options);
-    let (report, state) = runner.run()?;
+    let RunnerEnd { report, state, .. } = runner.run(&mut *chooser(arguments))?;
     drop(machine);
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
     Ok(tell(arguments, &rows, &report, &state, next_trusts)?)
@@ -117,15 +119,20 @@ fn lock(files: &StudyFiles) -> Result<Lock, FilesError> {
 }
 
 fn options(arguments: &StudyRunArguments) -> RunnerOptions {
-    let StudyRunArguments { until, response, max_replicates: replicates_max, .. } = *arguments;
     RunnerOptions {
         only: arguments.only.clone(),
         limit: arguments.limit,
         time_budget_s: arguments.time_budget,
         retry: arguments.retry,
-        until: until.map(|until| WantedPrecision { until, response, replicates_max }),
         datasets: arguments.datasets,
     }
+}
+
+fn chooser(arguments: &StudyRunArguments) -> Box<dyn Chooser> {
+    let StudyRunArguments { response, max_replicates: replicates_max, .. } = *arguments;
+    let Some(until) = arguments.until else { return Box::new(Design) };
+    let wanted = WantedPrecision { until, response, replicates_max };
+    Box::new(Until::new(wanted, arguments.only.clone()))
 }
 
 fn tell(

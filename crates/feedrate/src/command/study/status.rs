@@ -17,7 +17,7 @@ use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCoun
 use feedrate_results::place::short_label;
 use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
-use feedrate_study::runner::in_order;
+use feedrate_study::select::in_order;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

@@ -334,7 +334,7 @@ impl Tuning<'_> {
             }
             let au = self.trials.at(*place).values(&AU_ALL_STEPS).get(*told).copied();
             let hindrance = || self.trials.at(*place).hindrance.clone().unwrap_or_default();
-            search.tell(number, au.with_context(hindrance)?);
+            search.add(number, au.with_context(hindrance)?);
             *told += 1;
         }
         let found = search.found();

@@ -4,6 +4,7 @@ mod datasets;
 mod replicates;
 
 use super::*;
+use crate::chooser::Design;
 use feedrate_measure::example::simple;
 use feedrate_measure::metric::Metric;
 use feedrate_measure::record;
@@ -175,6 +176,12 @@ impl RunnerEnv for FakeEnv {
         Some(80.0 + noise * f64::from(number % 2))
     }
 
+    fn observe(&mut self, run_dir: &Path) -> Observation {
+        let response = Metric::find("au_all_steps").unwrap();
+        self.value(run_dir, response)
+            .map_or_else(Observation::default, |value| Observation::of(response, value))
+    }
+
     fn stamp(&self) -> String {
         "2026-11-21-10-00-00".into()
     }
@@ -221,6 +228,16 @@ impl Study {
         env: &mut FakeEnv,
         options: RunnerOptions,
     ) -> Result<(RunnerReport, StudyState), RunnerError> {
+        let end = self.choose(env, options, &mut Design)?;
+        Ok((end.report, end.state))
+    }
+
+    fn choose(
+        &self,
+        env: &mut FakeEnv,
+        options: RunnerOptions,
+        chooser: &mut dyn Chooser,
+    ) -> Result<RunnerEnd, RunnerError> {
         let lock = self.files.lock()?;
         let state = StudyState::open(&self.files, &lock)?;
         let launching = Launching {
@@ -240,7 +257,7 @@ impl Study {
             cache: "as-is".into(),
             launching,
         };
-        Runner::new(&self.files, lock, state, settings, env, options).run()
+        Runner::new(&self.files, lock, state, settings, env, options).run(chooser)
     }
 
     fn csv(&self) -> String {
@@ -292,7 +309,7 @@ fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
     assert_eq!(study.runs(), ALL);
     assert_eq!(env.generated, ["-data", "++workload.dataset.format=npy-data"]);
     let left = env.events.iter().filter_map(|event| match event {
-        RunnerEvent::Begun { place, left_s, .. } => Some((place.number, place.of, *left_s)),
+        RunnerEvent::Begun { place, left_s, .. } => Some((place.number, place.of?, *left_s)),
         _ => None,
     });
     // Each run takes 20 s; the plans say 10, 20, 40 and 10, and a second for each of two datasets.

@@ -1,7 +1,8 @@
 //! Runs that replicate each other, and how many are made.
 
 use super::*;
-use feedrate_analysis::precision::{NextStep, Until};
+use crate::chooser::{ChooserEvent, Until, WantedPrecision, groups};
+use feedrate_analysis::precision::{self, NextStep};
 use feedrate_measure::metric::Metric;
 
 #[test]
@@ -11,7 +12,7 @@ fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
     let first = RunnerOptions { limit: Some(1), ..RunnerOptions::default() };
     study.run(&mut env, first).unwrap();
     env.plan = "another";
-    let (_, state) = study.run(&mut env, RunnerOptions::default()).unwrap();
+    let end = study.choose(&mut env, RunnerOptions::default(), &mut Design).unwrap();
     let doubted: Vec<&str> = env
         .events
         .iter()
@@ -23,8 +24,7 @@ fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
         })
         .collect();
     assert_eq!(doubted, ["1"]);
-    let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
-    let groups = groups(&rows, &state, &mut |_| Some(1.0));
+    let groups = groups(&end.history, Metric::find("au_all_steps").unwrap());
     assert_eq!((groups[0].rows.len(), groups[0].runs), (2, 1));
 }
 
@@ -32,13 +32,13 @@ fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
 fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
     let study = Study::new("model,processes,overrides,run\nw,2,,N\nw,4,dataset.format=npy,N\n");
     let wanted = WantedPrecision {
-        until: Until::parse("ci=2%").unwrap(),
+        until: precision::Until::parse("ci=2%").unwrap(),
         response: Metric::find("au_all_steps").unwrap(),
         replicates_max: 8,
     };
-    let options = RunnerOptions { until: Some(wanted), ..RunnerOptions::default() };
+    let until = || Until::new(wanted, Vec::new());
     let mut env = study.env();
-    study.run(&mut env, options.clone()).unwrap();
+    study.choose(&mut env, RunnerOptions::default(), &mut until()).unwrap();
     let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
     let of = |processes| rows.iter().filter(move |row| row.accelerators == processes);
     let replicates: Vec<Option<u32>> = of(2).map(|row| row.replicate).collect();
@@ -48,10 +48,11 @@ fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
         .events
         .iter()
         .filter_map(|events| match events {
-            RunnerEvent::Known { standing, .. } => Some(standing.next),
+            RunnerEvent::Chooser(ChooserEvent::Known { standing, .. }) => Some(standing.next),
             _ => None,
         })
         .collect();
     assert!(ends.contains(&NextStep::Enough) && ends.contains(&NextStep::OutOfReach), "{ends:?}");
-    assert_eq!(study.run(&mut study.env(), options).unwrap().0.finished, 0);
+    let again = study.choose(&mut study.env(), RunnerOptions::default(), &mut until()).unwrap();
+    assert_eq!(again.report.finished, 0);
 }

@@ -1,0 +1,29 @@
+//! A fixed design: all pending rows, in their random order.
+
+use super::{Chooser, History, RunState};
+use crate::select::in_order;
+use feedrate_results::row::Row;
+use feedrate_spec::catalog::Member;
+
+pub(super) static MEMBER: Member = Member {
+    name: "design",
+    summary: "all rows of the CSV, in the order of its column `order`",
+    abilities: &[],
+};
+
+/// All pending rows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Design;
+
+impl Chooser for Design {
+    fn next(&mut self, history: &History) -> Option<Row> {
+        let rows: Vec<Row> = history.rows().cloned().collect();
+        let mut order = in_order(&rows).into_iter();
+        let next = order.find(|&index| history.runs[index].state == RunState::Pending)?;
+        Some(rows[next].clone())
+    }
+
+    fn reads_results(&self) -> bool {
+        false
+    }
+}

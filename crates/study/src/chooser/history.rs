@@ -1,0 +1,135 @@
+//! The rows of a study and the result of each, as choosers see them.
+
+use feedrate_measure::derived::Derived;
+use feedrate_measure::metric::{METRICS, Metric, MetricId};
+use feedrate_measure::record::Record;
+use feedrate_results::row::{Row, RowKey};
+use feedrate_results::state::{Status, StudyState};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// All rows, in the order of the CSV.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    /// One for each row.
+    pub runs: Vec<PastRun>,
+}
+
+/// A row and its state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastRun {
+    /// The row.
+    pub row: Row,
+    /// Its state.
+    pub state: RunState,
+}
+
+/// State of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunState {
+    /// To be run.
+    Pending,
+    /// Not to be run now: excluded by the user, or done without a result.
+    LeftOut,
+    /// The run failed, for this reason.
+    Failed(String),
+    /// Finished.
+    Done(Box<Measured>),
+}
+
+/// A finished run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// The folder of its results.
+    pub run_dir: PathBuf,
+    /// Fingerprint of the plan that was run.
+    pub plan: Option<String>,
+    /// Duration of the run and its start, in seconds, without making the dataset.
+    pub seconds: f64,
+    /// Its values; empty for choosers that read none.
+    pub observation: Observation,
+}
+
+/// Values of a finished run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    values: BTreeMap<MetricId, f64>,
+    /// Seconds that training waited for checkpoints; `None` without checkpoints.
+    pub checkpoint_wait_s: Option<f64>,
+    /// Reason why the run says nothing about the storage.
+    pub worthless: Option<String>,
+}
+
+impl Observation {
+    /// All metrics of a record.
+    pub fn new(record: &Record) -> Self {
+        let derived = Derived::new(record);
+        let values = METRICS.iter().filter_map(|metric| Some((metric.id, derived.value(metric)?)));
+        Observation { values: values.collect(), ..Observation::default() }
+    }
+
+    /// One metric.
+    pub fn of(metric: &Metric, value: f64) -> Self {
+        Observation { values: BTreeMap::from([(metric.id, value)]), ..Observation::default() }
+    }
+
+    /// The value of a metric; `None` where the run has none.
+    pub fn value(&self, metric: &Metric) -> Option<f64> {
+        self.values.get(&metric.id).copied()
+    }
+}
+
+impl History {
+    /// Rows with their results; `observe` reads the values of a run from its folder.
+    pub fn new(
+        rows: &[Row],
+        state: &StudyState,
+        pending: &[usize],
+        mut observe: impl FnMut(&Path) -> Observation,
+    ) -> Self {
+        let places = state.places(rows).into_iter().enumerate();
+        let states = places.map(|(index, place)| match (place.result(), place.reason()) {
+            _ if pending.contains(&index) => RunState::Pending,
+            (Some(attempt), _) => {
+                let checked = attempt.checked();
+                RunState::Done(Box::new(Measured {
+                    run_dir: attempt.run_dir.clone(),
+                    plan: checked.map(|run| run.plan.clone()),
+                    seconds: checked.map_or(0.0, |run| run.duration_s + run.setup_s.unwrap_or(0.0)),
+                    observation: observe(&attempt.run_dir),
+                }))
+            }
+            (None, Some(reason)) if place.status == Status::Failed => {
+                RunState::Failed(reason.into())
+            }
+            (None, _) => RunState::LeftOut,
+        });
+        let runs = rows.iter().zip(states);
+        History { runs: runs.map(|(row, state)| PastRun { row: row.clone(), state }).collect() }
+    }
+
+    /// Finished runs of the experiment with this key.
+    pub fn measured(&self, experiment: &RowKey) -> impl Iterator<Item = &Measured> {
+        self.runs.iter().filter(move |run| run.row.experiment_key() == *experiment).filter_map(
+            |run| match &run.state {
+                RunState::Done(measured) => Some(&**measured),
+                _ => None,
+            },
+        )
+    }
+
+    /// The first failed run of the experiment with this key, with the reason.
+    pub fn failure(&self, experiment: &RowKey) -> Option<&str> {
+        self.runs.iter().find_map(|run| match &run.state {
+            RunState::Failed(reason) if run.row.experiment_key() == *experiment => {
+                Some(reason.as_str())
+            }
+            _ => None,
+        })
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.runs.iter().map(|run| &run.row)
+    }
+}

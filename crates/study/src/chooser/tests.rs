@@ -1,0 +1,188 @@
+//! Choosers over made-up histories. Each choice is made by a chooser built anew, as after a kill.
+
+use super::*;
+use crate::search::Goal;
+use feedrate_analysis::trial::Outcome;
+use feedrate_results::search::Find;
+use feedrate_results::setting::Setting;
+
+/// Numbers of accelerators; eight files are enough for two, four times as many for four times as many accelerators.
+#[derive(Clone, Debug)]
+struct FakeRange {
+    files: u64,
+    client_limit: u64,
+}
+
+impl NumberRange for FakeRange {
+    fn max(&self) -> u64 {
+        self.files / 4
+    }
+
+    fn row(&self, number: u64) -> Option<Row> {
+        let mut row = Row::new("w", number as u32);
+        row.settings.push(Setting::new("dataset.num_files_train", self.files.to_string()));
+        Some(row)
+    }
+
+    fn number(&self, row: &Row) -> Option<u64> {
+        Some(row.accelerators.into())
+    }
+
+    fn client_leaves(&self, number: u64) -> Option<f64> {
+        (self.client_limit < number).then_some(10.0)
+    }
+
+    fn grow(&mut self, _: Option<&Row>) -> bool {
+        self.files *= 4;
+        true
+    }
+
+    fn notes(&self) -> &[String] {
+        &[]
+    }
+}
+
+fn done(row: Row, response: &Metric, value: Option<f64>) -> PastRun {
+    let observation =
+        value.map_or_else(Observation::default, |value| Observation::of(response, value));
+    let measured = Measured { seconds: 2.0, observation, ..Measured::default() };
+    PastRun { row: Row { done: true, ..row }, state: RunState::Done(Box::new(measured)) }
+}
+
+/// Rows that choosers built anew choose until none is left, with `value` of each.
+fn choose<C: Chooser>(
+    chooser: impl Fn() -> C,
+    history: &mut History,
+    value: impl Fn(&Row) -> Option<f64>,
+) -> C {
+    let mut whole_life = chooser();
+    loop {
+        let mut rebuilt = chooser();
+        let next = rebuilt.next(history);
+        assert_eq!(next, whole_life.next(history), "a kill changes the choice");
+        let Some(row) = next else { return rebuilt };
+        assert!(history.rows().all(|known| known.key() != row.key()), "{row:?} was run");
+        let value = value(&row);
+        history.runs.push(done(row, rebuilt.response(), value));
+        assert!(history.runs.len() < 200);
+    }
+}
+
+fn scale(runs_max: u64, budget_s: f64, client_limit: u64) -> ScaleSearch<FakeRange> {
+    let goal = Goal { least: 90.0, from: 1, max: 0, find: Find::Largest };
+    let range = FakeRange { files: 8, client_limit };
+    ScaleSearch::new(goal, &AU_ALL_STEPS, ScaleLimits { runs_max, budget_s }, range)
+}
+
+fn feeds(knee: u32) -> impl Fn(&Row) -> Option<f64> {
+    move |row| Some((90.0 * (f64::from(knee) + 0.5) / f64::from(row.accelerators)).min(100.0))
+}
+
+#[test]
+fn a_search_over_growing_datasets_finds_the_knee_after_any_kill() {
+    for knee in [1, 2, 3, 8, 37] {
+        let mut history = History::default();
+        let chooser = choose(|| scale(40, 1e9, u64::MAX), &mut history, feeds(knee));
+        let found = chooser.runs(&history).search.found();
+        assert_eq!((found.certain, found.fails), (Some(knee.into()), Some(u64::from(knee) + 1)));
+        assert_eq!(chooser.end(&history), ScaleEnd::Decided);
+    }
+}
+
+#[test]
+fn limits_end_a_search_and_larger_limits_resume_it() {
+    let mut history = History::default();
+    let ended = choose(|| scale(3, 1e9, u64::MAX), &mut history, feeds(6)).end(&history);
+    assert_eq!((history.runs.len(), ended), (3, ScaleEnd::OutOfRuns));
+    // Each run takes 2 s.
+    let ended = choose(|| scale(20, 13.0, u64::MAX), &mut history, feeds(6)).end(&history);
+    assert_eq!((history.runs.len() <= 6, ended), (true, ScaleEnd::OutOfTime));
+    let chooser = choose(|| scale(20, 1e9, u64::MAX), &mut history, feeds(6));
+    assert_eq!(chooser.runs(&history).search.found().certain, Some(6));
+}
+
+#[test]
+fn the_client_decides_numbers_without_a_run() {
+    let mut history = History::default();
+    let chooser = choose(|| scale(20, 1e9, 2), &mut history, |_| Some(99.0));
+    let found = chooser.runs(&history).search.found();
+    assert_eq!((found.certain, found.fails), (Some(2), Some(3)));
+    assert!(history.rows().all(|row| row.accelerators <= 2));
+}
+
+#[test]
+fn a_run_that_says_nothing_ends_a_search() {
+    let mut history = History::default();
+    let ended = choose(|| scale(20, 1e9, 9), &mut history, |_| None).end(&history);
+    assert_eq!((history.runs.len(), ended), (1, ScaleEnd::NoValue { number: 1 }));
+    history.runs[0].state = RunState::Failed("no space".into());
+    let mut chooser = scale(20, 1e9, 9);
+    assert_eq!(chooser.next(&history), None);
+    let failed = ScaleEnd::Failed { run: 1, number: 1, reason: "no space".into() };
+    assert_eq!(chooser.end(&history), failed);
+    // The runner sets a failed row back when it starts again.
+    history.runs[0].state = RunState::Pending;
+    assert_eq!(chooser.next(&history).unwrap().key(), history.runs[0].row.key());
+}
+
+fn candidate(change: &[String]) -> Candidate {
+    let parsed = change.iter().map(|text| Setting::parse(text).unwrap()).collect();
+    let row = Row { settings: parsed, ..Row::new("w", 1) };
+    Candidate { row: Some(row), change: change.to_vec(), ..Candidate::default() }
+}
+
+fn trials(budget_s: f64) -> Trials<'static> {
+    let changes = ["reader.read_threads=4", "reader.prefetch_size=8", "reader.batch_size=1"];
+    let changes = changes.map(|change| candidate(&[change.to_string()]));
+    let hindered = Candidate { hindrance: Some("no room".into()), ..Candidate::default() };
+    let changes = [Vec::from(changes), vec![hindered]].concat();
+    Trials::new(Row::new("w", 1), changes, UTILISATION, budget_s, candidate)
+}
+
+/// Utilisation with noise of half a point.
+fn utilisation(row: &Row) -> Option<f64> {
+    let has = |key: &str| row.settings.iter().any(|setting| setting.key == key);
+    let [threads, prefetch, batch] =
+        ["reader.read_threads", "reader.prefetch_size", "reader.batch_size"].map(has);
+    let gain = 30.0 * f64::from(u8::from(threads)) + 20.0 * f64::from(u8::from(prefetch))
+        - 25.0 * f64::from(u8::from(batch));
+    Some(40.0 + gain + 0.5 * f64::from(row.replicate? % 3))
+}
+
+#[test]
+fn changes_are_tried_in_turns_then_the_best_two_together_after_any_kill() {
+    let mut history = History::default();
+    let mut chooser = choose(|| trials(1e9), &mut history, utilisation);
+    let outcomes = [1, 2, 3, 4, 5].map(|place| chooser.outcome(&history, BASELINE, place));
+    let [helps, hurts, untried] = [Outcome::Helps, Outcome::Hurts, Outcome::NotTried];
+    assert_eq!(outcomes, [helps, helps, hurts, untried, helps]);
+    assert_eq!((chooser.combination(), chooser.best(&history)), (Some(5), Some(5)));
+    assert!(!chooser.is_out_of_time(&history));
+    assert_eq!(chooser.trial(&history, 4).hindrance.as_deref(), Some("no room"));
+    let first: Vec<String> = history.rows().take(5).map(|row| row.key().0).collect();
+    assert!(first[0] == first[4].replace("|2", "|1"), "the baseline leads each turn: {first:?}");
+}
+
+#[test]
+fn trials_end_with_the_budget_or_when_the_workload_fails() {
+    let mut history = History::default();
+    let mut chooser = choose(|| trials(9.0), &mut history, utilisation);
+    assert!(history.runs.len() == 4 && chooser.is_out_of_time(&history));
+    assert_eq!(chooser.outcome(&history, BASELINE, 1), Outcome::NotDecided);
+    let state = RunState::Failed("no such file".into());
+    let mut history = History { runs: vec![PastRun { row: Row::new("w", 1), state }] };
+    assert_eq!(trials(1e9).next(&history), None);
+    // A change that fails is tried no more.
+    history.runs[0].state = done(Row::new("w", 1), &AU_ALL_STEPS, Some(40.0)).state;
+    let state = RunState::Failed("no such engine".into());
+    history
+        .runs
+        .push(PastRun { row: candidate(&["reader.read_threads=4".into()]).row.unwrap(), state });
+    choose(|| trials(1e9), &mut history, utilisation);
+    assert!(
+        history
+            .rows()
+            .filter(|row| row.settings.len() == 1)
+            .all(|row| { row.replicate.is_none() || row.settings[0].key != "reader.read_threads" })
+    );
+}

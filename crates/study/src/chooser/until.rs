@@ -1,0 +1,135 @@
+//! `--until`: all pending rows, then replicates of each experiment until its response is known well enough.
+
+use super::{Chooser, ChooserEvent, Design, History, RunState};
+use crate::select::is_wanted;
+use feedrate_analysis::precision::{self, NextStep, judge};
+use feedrate_measure::metric::Metric;
+use feedrate_results::place::label;
+use feedrate_results::row::{Row, RowKey};
+use feedrate_spec::catalog::Member;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) static MEMBER: Member = Member {
+    name: "until",
+    summary: "`study run --until`: replicates of each experiment until its interval is narrow enough",
+    abilities: &[],
+};
+
+/// Precision at which an experiment is not repeated any more.
+#[derive(Clone, Copy, Debug)]
+pub struct WantedPrecision {
+    /// The precision.
+    pub until: precision::Until,
+    /// The metric.
+    pub response: &'static Metric,
+    /// Most runs of an experiment.
+    pub replicates_max: u64,
+}
+
+/// Rows that replicate each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReplicateGroup {
+    /// Indices of rows, in the order of the file.
+    pub rows: Vec<usize>,
+    /// Finished runs by the same plan as the last of them.
+    pub runs: usize,
+    /// The value of each of these runs that has one.
+    pub values: Vec<f64>,
+}
+
+/// The experiments of a study.
+pub fn groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
+    let mut groups: Vec<ReplicateGroup> = Vec::new();
+    let mut known: BTreeMap<RowKey, usize> = BTreeMap::new();
+    let mut done = Vec::new();
+    for (index, run) in history.runs.iter().enumerate() {
+        let group = *known.entry(run.row.experiment_key()).or_insert_with(|| {
+            groups.push(ReplicateGroup::default());
+            groups.len() - 1
+        });
+        groups[group].rows.push(index);
+        if let RunState::Done(measured) = &run.state {
+            done.push((group, measured));
+        }
+    }
+    // A run by another plan than the last one replicates nothing.
+    let mut plans: BTreeMap<usize, &str> = BTreeMap::new();
+    for (group, measured) in &done {
+        plans.extend(measured.plan.as_deref().map(|plan| (*group, plan)));
+    }
+    for (group, measured) in done {
+        if plans.get(&group).copied() == measured.plan.as_deref() {
+            groups[group].runs += 1;
+            groups[group].values.extend(measured.observation.value(response));
+        }
+    }
+    groups
+}
+
+/// Adds replicates until the response of each experiment is known.
+#[derive(Debug)]
+pub struct Until {
+    wanted: WantedPrecision,
+    only: Vec<String>,
+    /// Labels of experiments that were reported as known.
+    reported: BTreeSet<String>,
+    events: Vec<ChooserEvent>,
+}
+
+impl Until {
+    /// `only` names the rows that may be repeated; see [`is_wanted`].
+    pub fn new(wanted: WantedPrecision, only: Vec<String>) -> Self {
+        Until { wanted, only, reported: BTreeSet::new(), events: Vec::new() }
+    }
+
+    /// Report once that an experiment gets no more replicates.
+    fn report(&mut self, rows: &[Row], group: &ReplicateGroup, standing: precision::Standing) {
+        let first = Row { replicate: None, ..rows[group.rows[0]].clone() };
+        let label = label(&first, rows);
+        if self.reported.insert(label.clone()) {
+            let silent_runs = group.runs - group.values.len();
+            self.events.push(ChooserEvent::Known { label, standing, silent_runs });
+        }
+    }
+}
+
+impl Chooser for Until {
+    fn next(&mut self, history: &History) -> Option<Row> {
+        if let Some(pending) = Design.next(history) {
+            return Some(pending);
+        }
+        let WantedPrecision { until, response, replicates_max } = self.wanted;
+        let rows: Vec<Row> = history.rows().cloned().collect();
+        let mut open = Vec::new();
+        for group in groups(history, response) {
+            let is_closed = group.rows.iter().all(|&index| rows[index].done);
+            let is_chosen =
+                group.rows.iter().any(|&index| is_wanted(&self.only, index, &rows[index], &rows));
+            if !is_closed || !is_chosen {
+                continue;
+            }
+            let standing = judge(response, &group.values, until, replicates_max);
+            // A run without a value would be repeated without end.
+            let is_open = standing.next == NextStep::Another && group.values.len() == group.runs;
+            if is_open {
+                open.push(group);
+            } else {
+                self.report(&rows, &group, standing);
+            }
+        }
+        let group = open.into_iter().min_by_key(|group| group.runs)?;
+        let replicates = group.rows.iter().filter_map(|&index| rows[index].replicate);
+        let last = replicates.max().unwrap_or(0).max(group.rows.len() as u32);
+        let (replicate, note) = (Some(last + 1), "added for precision".into());
+        let first = rows[group.rows[0]].clone();
+        Some(Row { replicate, note, order: None, done: false, ..first })
+    }
+
+    fn response(&self) -> &'static Metric {
+        self.wanted.response
+    }
+
+    fn take_events(&mut self) -> Vec<ChooserEvent> {
+        std::mem::take(&mut self.events)
+    }
+}
