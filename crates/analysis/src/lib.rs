@@ -11,5 +11,6 @@ pub mod access_pattern;
 pub mod findings;
 pub mod recommendation;
 pub mod predict;
+pub mod answer;
 pub mod advice;
 pub mod watched_client;

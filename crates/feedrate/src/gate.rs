@@ -4,9 +4,8 @@ use crate::cli::OUTPUT;
 use crate::exit::{Exit, alternatives};
 use crate::messages;
 use clap::Args;
-use feedrate_measure::answer::{Answer, AnswerKind};
+use feedrate_analysis::answer::{Answer, AnswerKind, AnsweredSummary};
 use feedrate_measure::doubt::{self, Doubt, Severity};
-use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::told_apart;
 use feedrate_spec::workload::alike;
@@ -50,9 +49,9 @@ fn outcome(text: &str) -> Result<String, String> {
 
 impl GateArguments {
     /// Say what does not hold.
-    pub(crate) fn exit(&self, summary: &Summary) -> Exit {
-        let below = self.below(&summary.answer);
-        let seen = self.seen(summary.verdict.name, &summary.doubts);
+    pub(crate) fn exit(&self, run: &AnsweredSummary) -> Exit {
+        let below = self.below(&run.answer);
+        let seen = self.seen(run.summary.verdict.name, &run.summary.doubts);
         let unmet = seen.into_iter().map(|why| (Exit::Unmet, why));
         let unmet: Vec<(Exit, String)> = below.into_iter().chain(unmet).collect();
         for (exit, why) in &unmet {
@@ -125,7 +124,7 @@ mod tests {
     fn check(record: &Record, fail_below_au: Option<f64>, fail_on: &[&str], expected: Exit) {
         let fail_on = fail_on.iter().map(|name| (*name).to_string()).collect();
         let gates = GateArguments { fail_below_au, fail_on };
-        assert_eq!(gates.exit(&Summary::new(record)), expected);
+        assert_eq!(gates.exit(&AnsweredSummary::new(record)), expected);
     }
 
     #[test]
@@ -155,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_just_below_is_told_apart() {
-        let mut close = Summary::new(&record()).answer;
+        let mut close = AnsweredSummary::new(&record()).answer;
         close.au_percent = Some(89.997);
         let gates = GateArguments { fail_below_au: Some(90.0), fail_on: Vec::new() };
         let (_, told) = gates.below(&close).unwrap();

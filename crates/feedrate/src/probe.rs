@@ -5,7 +5,7 @@ use crate::exit::{Exit, Interrupted, refuse};
 use crate::progress::{self, Viewer};
 use crate::{interrupt, messages, results};
 use anyhow::Context;
-use feedrate_measure::summary::Summary;
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_run::live::Signals;
 use feedrate_spec::plan::Cache;
 use feedrate_spec::workload::Workload;
@@ -45,7 +45,7 @@ impl<'a> Probes<'a> {
         data: DataArguments,
         name: &str,
         what: &str,
-    ) -> anyhow::Result<(Summary, f64)> {
+    ) -> anyhow::Result<(AnsweredSummary, f64)> {
         let live_file = self.file(name, "live");
         let _line = progress::run_of(what, self.viewer.clone(), live_file.clone());
         let begun = Instant::now();
@@ -99,13 +99,13 @@ impl<'a> Probes<'a> {
 }
 
 /// The summary of the run whose folder `feedrate run --json` has told.
-fn summed_up(stdout: &Path) -> anyhow::Result<Summary> {
+fn summed_up(stdout: &Path) -> anyhow::Result<AnsweredSummary> {
     let told = std::fs::read(stdout).map_err(anyhow::Error::from);
     let told = told.and_then(|told| Ok(serde_json::from_slice::<serde_json::Value>(&told)?));
     let told = told.with_context(|| format!("cannot read `{}`", stdout.display()))?;
     let run_dir = told["run_dir"].as_str();
     let run_dir = run_dir.with_context(|| format!("no `run_dir` in `{}`", stdout.display()))?;
-    let mut summary = Summary::new(&feedrate_results::load_run(Path::new(run_dir))?);
-    summary.run_dir = Some(run_dir.into());
-    Ok(summary)
+    let mut answered = AnsweredSummary::new(&feedrate_results::load_run(Path::new(run_dir))?);
+    answered.summary.run_dir = Some(run_dir.into());
+    Ok(answered)
 }

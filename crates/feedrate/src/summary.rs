@@ -9,6 +9,7 @@ use crate::cli::DataArguments;
 use crate::folder::FoundFolder;
 use crate::{messages, text, threads};
 use feedrate_analysis::advice::{Case, Proposal, advise, would_help};
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::derived::Derived;
@@ -42,7 +43,7 @@ pub(crate) enum Told {
 
 /// Print the summary. `next`: what asks about more than this run does.
 pub(crate) fn print(
-    summary: &Summary,
+    answered: &AnsweredSummary,
     record: &Record,
     told: Told,
     found: Option<&FoundFolder>,
@@ -50,28 +51,29 @@ pub(crate) fn print(
 ) -> anyhow::Result<()> {
     match told {
         Told::Json => {
-            let mut object = serde_json::to_value(summary)?;
-            object["answer"]["helps"] = serde_json::to_value(helps(summary, record))?;
+            let mut object = serde_json::to_value(answered)?;
+            object["answer"]["helps"] = serde_json::to_value(helps(answered, record))?;
             object["answer"]["client"] = client(record);
             if let Some(found) = found {
                 object["found"] = serde_json::to_value(found)?;
             }
             messages::print_json(Schema::Run.object(object))?;
         }
-        Told::Answer => messages::print_page(&brief(summary, record, found, next))?,
+        Told::Answer => messages::print_page(&brief(answered, record, found, next))?,
         Told::Details => {
-            let mut lines = vec![answer(summary, record)];
+            let mut lines = vec![answer(answered, record)];
             lines.extend(client_line(record));
-            messages::print_answered(&lines.join("\n"), &details(summary, record))?;
+            messages::print_answered(&lines.join("\n"), &details(answered, record))?;
         }
     }
     Ok(())
 }
 
 /// Changes that would help, the first choice first: those of `feedrate advise`, where the run can be planned again.
-fn helps(summary: &Summary, record: &Record) -> Vec<Proposal> {
+fn helps(answered: &AnsweredSummary, record: &Record) -> Vec<Proposal> {
     let derived = Derived::new(record);
-    let case = Case::new(&derived, &summary.answer, &summary.doubts);
+    let AnsweredSummary { summary, answer } = answered;
+    let case = Case::new(&derived, answer, &summary.doubts);
     let of = summary.run_dir.as_deref().and_then(|folder| {
         Changeable::of_run(folder, record, &DataArguments::from_name(folder)).ok()
     });
@@ -81,11 +83,12 @@ fn helps(summary: &Summary, record: &Record) -> Vec<Proposal> {
 }
 
 fn brief(
-    summary: &Summary,
+    answered: &AnsweredSummary,
     record: &Record,
     found: Option<&FoundFolder>,
     next: Option<&str>,
 ) -> String {
+    let summary = &answered.summary;
     let shown_by = if summary.run_dir.is_some() { "`feedrate show`" } else { "--details" };
     let doubts = match words::counted(&summary.doubts) {
         counted if summary.doubts.is_empty() => format!("Doubts: {counted}"),
@@ -94,8 +97,8 @@ fn brief(
     let client = client_line(record).into_iter().chain(next.map(str::to_string));
     let results = summary.run_dir.iter().map(|dir| format!("Results: {dir}"));
     let answer = match found {
-        Some(found) => of_folder(summary, record, found),
-        None => answer(summary, record),
+        Some(found) => of_folder(answered, record, found),
+        None => answer(answered, record),
     };
     [answer].into_iter().chain(client).chain([doubts]).chain(results).collect::<Vec<_>>().join("\n")
 }
@@ -130,37 +133,38 @@ fn client(record: &Record) -> Value {
 }
 
 /// The files that were found, and what came of them: the loader's ceiling, where nothing is known of compute.
-fn of_folder(summary: &Summary, record: &Record, found: &FoundFolder) -> String {
+fn of_folder(answered: &AnsweredSummary, record: &Record, found: &FoundFolder) -> String {
     let loader = &record.plan.loader;
     let workers = u64::from(record.plan.accelerators) * u64::from(loader.workers.max(1));
-    match words::ceiling(&summary.answer, workers, threads() as u64) {
+    match words::ceiling(&answered.answer, workers, threads() as u64) {
         Some(ceiling) => {
             format!("{}; compute time unknown: the loader's ceiling\n{ceiling}", found.line())
         }
         None => {
             let step = units::seconds(record.plan.train.compute.mean_s());
-            format!("{}; steps of {step}\n{}", found.line(), answer(summary, record))
+            format!("{}; steps of {step}\n{}", found.line(), answer(answered, record))
         }
     }
 }
 
-fn answer(summary: &Summary, record: &Record) -> String {
-    let Summary { answer, verdict, doubts, .. } = summary;
+fn answer(answered: &AnsweredSummary, record: &Record) -> String {
+    let answer = &answered.answer;
     let head = words::head(answer);
-    let mut lines = words::lines(answer, verdict, doubts);
-    lines.extend(advice::would_help(&helps(summary, record)));
+    let mut lines = words::lines(answer, &answered.summary.doubts);
+    lines.extend(advice::would_help(&helps(answered, record)));
     let lines = lines.join("\n");
     lines.replacen(&head, &text::answer_head(answer.kind, &head), 1)
 }
 
-fn details(summary: &Summary, record: &Record) -> String {
+fn details(answered: &AnsweredSummary, record: &Record) -> String {
+    let summary = &answered.summary;
     let mut parts = vec![head(summary, record)];
     let folder = summary.run_dir.as_deref().unwrap_or_default();
     let run = Run::from_record(Path::new(folder), record);
     parts
         .extend(mlperf::line([&run].into_iter()).map(|rules| format!("{}: {rules}", mlperf::NAME)));
     if !record.plan.is_checkpoints_alone() {
-        parts.extend([figures(summary, record), epochs(&summary.per_epoch)]);
+        parts.extend([figures(answered, record), epochs(&summary.per_epoch)]);
         parts.push(phases(&summary.phases));
     }
     if !summary.doubts.is_empty() {
@@ -190,9 +194,10 @@ fn head(summary: &Summary, record: &Record) -> String {
     )
 }
 
-fn figures(summary: &Summary, record: &Record) -> String {
+fn figures(answered: &AnsweredSummary, record: &Record) -> String {
+    let summary = &answered.summary;
     let figures = &summary.figures;
-    let mut rows = utilisations(summary, record);
+    let mut rows = utilisations(answered, record);
     rows.extend([
         ("Delivered", both(figures, &DELIVERED_WHOLE, &DELIVERED_WINDOWED)),
         ("Nominal", both(figures, &NOMINAL_WHOLE, &NOMINAL_WINDOWED)),
@@ -230,8 +235,8 @@ fn figures(summary: &Summary, record: &Record) -> String {
 }
 
 /// That of the answer first.
-fn utilisations(summary: &Summary, record: &Record) -> Vec<(&'static str, String)> {
-    let (figures, exclude) = (&summary.figures, record.plan.metric.exclude_start_steps);
+fn utilisations(answered: &AnsweredSummary, record: &Record) -> Vec<(&'static str, String)> {
+    let (figures, exclude) = (&answered.summary.figures, record.plan.metric.exclude_start_steps);
     let excluded = if exclude == 1 { "step".into() } else { format!("{exclude} steps") };
     let left_out = format!("   first {excluded} left out, as DLIO");
     let mut rows = vec![
@@ -239,7 +244,7 @@ fn utilisations(summary: &Summary, record: &Record) -> Vec<(&'static str, String
         ("AU all steps", known(figures, &AU_ALL_STEPS) + "   nothing left out"),
         ("AU windowed", known(figures, &AU_WINDOWED) + &left_out),
     ];
-    let Some(kind) = summary.answer.au_kind else { return rows };
+    let Some(kind) = answered.answer.au_kind else { return rows };
     rows.swap(0, usize::from(kind == AU_ALL_STEPS.id.name()));
     rows[0].1 += ": the answer's AU, the one to quote";
     rows

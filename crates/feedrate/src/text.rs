@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Reset, Style};
 use comfy_table::{CellAlignment, Row, Table, presets};
-use feedrate_measure::answer::AnswerKind;
+use feedrate_analysis::answer::AnswerKind;
 use feedrate_measure::doubt::Severity;
 
 /// Rows under one another; values start in one column, further lines of a value are indented to it.

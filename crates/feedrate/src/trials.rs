@@ -9,6 +9,7 @@ use crate::resolve::Resolved;
 use crate::room::{self, Reserved};
 use crate::{messages, results};
 use anyhow::Context;
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_analysis::trial::{self, MATTERS_POINTS};
 use feedrate_data::manifest;
@@ -18,7 +19,6 @@ use feedrate_measure::metric::{
     AU_ALL_STEPS, DEVICE_BYTES, DURATION_S, LOGICAL_BYTES, Metric, Unit,
 };
 use feedrate_measure::stats;
-use feedrate_measure::summary::Summary;
 use feedrate_results::trials::{Outcome, Tried};
 use feedrate_spec::plan::{DatasetPlan, Plan};
 use feedrate_spec::units;
@@ -52,7 +52,7 @@ pub(crate) struct Trial {
     /// Nothing, of the baseline and of what is left out.
     pub(crate) change: Vec<String>,
     /// Runs, in their order.
-    pub(crate) runs: Vec<Summary>,
+    pub(crate) runs: Vec<AnsweredSummary>,
     /// Reason why there are no more.
     pub(crate) hindrance: Option<String>,
     /// Where its dataset is made, where it needs one of its own.
@@ -238,9 +238,9 @@ impl<'a> Trials<'a> {
             Ok(run) => run,
         };
         // The first run may have made a dataset too, which is not part of it.
-        let own_s = summary.figures.value(&DURATION_S).unwrap_or(f64::INFINITY) + START_S;
+        let own_s = summary.summary.figures.value(&DURATION_S).unwrap_or(f64::INFINITY) + START_S;
         trial.longest_s = trial.longest_s.max(took_s.min(own_s));
-        let au = summary.figures.value(&AU_ALL_STEPS);
+        let au = summary.summary.figures.value(&AU_ALL_STEPS);
         trial.runs.push(summary);
         let what = format!("run {number}: {name}");
         let au = au.with_context(|| format!("{what} has no utilisation: nothing was computed"))?;
@@ -248,7 +248,7 @@ impl<'a> Trials<'a> {
             let why = "memory served it, and not the run without it: try `--cold`";
             self.all[place].hindrance = Some(why.into());
         }
-        let bound = self.all[place].runs.last().map_or("", |run| run.verdict.name.name());
+        let bound = self.all[place].runs.last().map_or("", |run| run.summary.verdict.name.name());
         messages::note(format!("{what}: {} AU ({bound})", Unit::Percent.text(au)));
         Ok(true)
     }
@@ -302,13 +302,14 @@ impl Trial {
 
     /// Time that training waited for checkpoints, run by run.
     pub(crate) fn checkpoint_waits(&self) -> impl Iterator<Item = f64> {
-        let saved = self.runs.iter().filter_map(|run| run.checkpoint.as_ref()?.save.as_ref());
+        let saved =
+            self.runs.iter().filter_map(|run| run.summary.checkpoint.as_ref()?.save.as_ref());
         saved.map(|saved| saved.stall_s)
     }
 
     /// The values of a metric, run by run.
     pub(crate) fn values(&self, metric: &'static Metric) -> Vec<f64> {
-        self.runs.iter().filter_map(|run| run.figures.value(metric)).collect()
+        self.runs.iter().filter_map(|run| run.summary.figures.value(metric)).collect()
     }
 
     /// Utilisation over its runs.

@@ -16,7 +16,7 @@ pub mod doubt;
 pub mod checkpoints;
 pub mod waits;
 pub mod verdict;
-pub mod answer;
+pub mod supply;
 pub mod access;
 pub mod summary;
 pub mod dlio;

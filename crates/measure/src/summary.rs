@@ -1,8 +1,7 @@
-//! The summary of a run: the object of `--json`. Every number follows from the record; `null` is "cannot be known".
+//! The summary of a run, which `--json` prints with its answer. Every number follows from the record; `null` is "cannot be known".
 //! Metrics are at the paths of their rows, so that a new one is here without being named.
 
 use crate::access::AccessSummary;
-use crate::answer::Answer;
 use crate::checkpoints::CheckpointSummary;
 use crate::derived::Derived;
 use crate::doubt::{self, Doubt};
@@ -37,8 +36,6 @@ pub struct Summary {
     pub doubts: Vec<Doubt>,
     /// The bound on the run's speed.
     pub verdict: Verdict,
-    /// Whether the accelerators were fed.
-    pub answer: Answer,
     /// The same for each epoch.
     pub per_epoch: Vec<EpochSummary>,
     /// Staging, epochs, evaluations, and before, during and after checkpoints.
@@ -126,7 +123,6 @@ impl Summary {
             epochs: Scope::all(record).count() as u64,
             steps,
             figures: Figures::of_run(&derived),
-            answer: Answer::new(&derived, &doubts, &verdict),
             doubts,
             verdict,
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::new(record, epoch)).collect(),
@@ -327,7 +323,7 @@ mod tests {
         value.as_object().unwrap().keys().map(String::as_str).collect()
     }
 
-    const TOP: [&str; 22] = [
+    const TOP: [&str; 21] = [
         "run_dir",
         "workload",
         "accelerators",
@@ -344,7 +340,6 @@ mod tests {
         "access",
         "doubts",
         "verdict",
-        "answer",
         "per_epoch",
         "phases",
         "evaluation",

@@ -89,8 +89,8 @@ impl Bound {
 
 /// Judge a record whose doubts are known.
 pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
-    if let Some(doubt) = doubts.iter().find(|doubt| doubt.severity == Severity::Invalid) {
-        return Verdict { name: Bound::Invalid, evidence: sentence(&doubt.evidence) };
+    if let Some(verdict) = invalid(doubts) {
+        return verdict;
     }
     if derived.record.plan.is_checkpoints_alone() {
         return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(derived.record) };
@@ -129,6 +129,12 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     let facts = facts(name, derived, &waits);
     let facts = facts.with_known("saturated", saturated.map(|doubt| doubt.evidence.as_str()));
     Verdict { name, evidence: facts.render(&template) }
+}
+
+/// The verdict on a run that must not be used; `None` if no doubt says so.
+pub fn invalid(doubts: &[Doubt]) -> Option<Verdict> {
+    let doubt = doubts.iter().find(|doubt| doubt.severity == Severity::Invalid)?;
+    Some(Verdict { name: Bound::Invalid, evidence: sentence(&doubt.evidence) })
 }
 
 /// Whether the epochs of busy cores took half of the time of all, or more.

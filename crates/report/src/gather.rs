@@ -17,12 +17,11 @@ use crate::report::{
 use crate::told::{recommended, told};
 use crate::words::{self, search};
 use feedrate_analysis::advice::{Case, advise, would_help};
+use feedrate_analysis::answer::Answer;
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_analysis::predict::Pipeline;
-use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_measure::verdict;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::import::RunOrigin;
@@ -108,6 +107,7 @@ fn concluded(
         .map(|(run, factors)| ReportedRun {
             link: from.and_then(|from| link(from, &file_of(&run))),
             source: source_of(&run, paths),
+            answer: Answer::from_run(&run),
             factors,
             run,
         })
@@ -333,14 +333,11 @@ fn alone(
     trials: &[TrialsResult],
     replan: ReplanOf<'_>,
 ) -> (Option<ReportAnswer>, Option<ReportAdvice>) {
-    let [ReportedRun { run, .. }] = runs else { return (None, None) };
-    let record = if run.is_own() { run.record.as_deref() } else { None };
-    let Some(record) = record else { return (None, None) };
+    let [ReportedRun { run, answer: Some(answer), .. }] = runs else { return (None, None) };
+    let Some(record) = run.record.as_deref() else { return (None, None) };
     let derived = Derived::new(record);
-    let verdict = verdict::judge(&derived, &run.doubts);
-    let answer = Answer::new(&derived, &run.doubts, &verdict);
-    let mut says = words::answer::lines(&answer, &verdict, &run.doubts);
-    let case = Case::new(&derived, &answer, &run.doubts);
+    let mut says = words::answer::lines(answer, &run.doubts);
+    let case = Case::new(&derived, answer, &run.doubts);
     let replanned = replan(run);
     let advice = replanned.as_ref().map(|of| advise(&case, &|overrides| of.plan(overrides)));
     let mut helps = advice.as_ref().map_or_else(
@@ -363,7 +360,7 @@ fn alone(
     let run_dir = run.path.display().to_string();
     let predicted = untried
         .and_then(|(of, advice)| advice::predicted(&record.plan.workload, &run_dir, &advice, &*of));
-    (Some(ReportAnswer { says, answer }), predicted)
+    (Some(ReportAnswer { says, answer: answer.clone() }), predicted)
 }
 
 /// Each doubt once, the worst first, then those of most runs.

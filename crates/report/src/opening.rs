@@ -10,9 +10,9 @@ use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
 use crate::words;
 use crate::words::answer::{range, told_apart};
 use crate::words::number::list;
+use feedrate_analysis::answer::Answer;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, matters};
-use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::groups::{Passes, passes_as_reported_alone};
@@ -87,7 +87,7 @@ fn answers(report: &Report) -> [Option<String>; 2] {
         return [None, None];
     }
     let used = || report.used().map(|one| &one.run);
-    let own: Vec<&Answer> = used().filter_map(|run| run.answer.as_ref()).collect();
+    let own: Vec<&Answer> = report.used().filter_map(|one| one.answer.as_ref()).collect();
     let mut lines = words::answer::of_several(&own).into_iter();
     let (own, rates) = (lines.next(), lines.next());
     let others: Vec<&Run> = used().filter(|run| !run.is_own()).collect();

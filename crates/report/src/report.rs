@@ -1,9 +1,9 @@
 //! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it.
 
 use crate::table::ReportTable;
+use feedrate_analysis::answer::Answer;
 use feedrate_analysis::finding::{EffectSize, FindingKind};
 use feedrate_analysis::recommendation::Configuration;
-use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, Metric,
@@ -283,6 +283,8 @@ pub struct NotDrawn {
 pub struct ReportedRun {
     /// Its numbers; settings name host and source too.
     pub run: Run,
+    /// Whether its accelerators were fed; `None` of another program's run.
+    pub answer: Option<Answer>,
     /// Its record, or whatever its numbers come from, as a relative URL from where the report lies.
     pub link: Option<String>,
     /// An index of [`Report::sources`].

@@ -2,7 +2,7 @@
 
 use super::case::CheckpointStall;
 use super::{Case, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 
 pub(super) static RULE: Rule = Rule {
     name: "asynchronous_checkpoints",

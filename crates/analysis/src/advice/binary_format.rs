@@ -3,7 +3,7 @@
 
 use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Cost, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;

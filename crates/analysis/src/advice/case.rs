@@ -1,7 +1,7 @@
 //! A record with what follows from it, as rules look at it, and the few figures that several of them share. No rule.
 
+use crate::answer::Answer;
 use crate::predict::{Pipeline, PipelineChange, Prediction, Untold};
-use feedrate_measure::answer::Answer;
 use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;

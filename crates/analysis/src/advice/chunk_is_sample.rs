@@ -1,7 +1,7 @@
 //! A sample lies in many chunks, each of which is a read; or in a chunk with others, which are read with it.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;

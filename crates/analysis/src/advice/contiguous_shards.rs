@@ -1,7 +1,7 @@
 //! Each accelerator skips what the others read, so that no two of its reads follow one another.
 
 use super::{Case, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
 use feedrate_measure::waits::WaitCause;

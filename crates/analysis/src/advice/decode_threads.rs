@@ -1,8 +1,8 @@
 //! Decoding, or the client's work, takes the time: more threads, as far as there are cores for them.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
+use crate::answer::AnswerKind;
 use crate::predict::{PipelineChange, Scale};
-use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 

@@ -2,7 +2,7 @@
 //! more than what they bring.
 
 use super::{Case, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::CONSECUTIVE;
 use feedrate_measure::waits::WaitCause;

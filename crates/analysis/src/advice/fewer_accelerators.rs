@@ -2,7 +2,7 @@
 
 use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Cost, Proposal, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::AU_SUSTAINED;
 use feedrate_measure::waits::WaitCause;

@@ -1,7 +1,7 @@
 //! Samples are shuffled over all files, so that each opens one again and reads its header: file by file it is read once.
 
 use super::{Case, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::workload::Shuffle;

@@ -32,8 +32,8 @@ mod tests;
 
 pub use case::Case;
 
+use crate::answer::AnswerKind;
 use crate::predict::{PipelineChange, Prediction, Untold};
-use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;

@@ -1,7 +1,7 @@
 //! The processors are busy with something else.
 
 use super::{Case, Cost, Proposal, Rule};
-use feedrate_measure::answer::{AnswerKind, UnknownBecause};
+use crate::answer::{AnswerKind, UnknownBecause};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::DURATION_S;
 use feedrate_measure::record::System;

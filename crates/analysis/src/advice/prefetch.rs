@@ -2,7 +2,7 @@
 //! time, or the storage gives all that it has, these are the limit, and more room helps nobody.
 
 use super::{Case, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 

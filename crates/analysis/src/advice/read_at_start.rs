@@ -1,7 +1,7 @@
 //! The same bytes are read in each epoch, and the memory would hold them.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 

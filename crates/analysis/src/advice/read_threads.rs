@@ -1,7 +1,7 @@
 //! The threads of an accelerator wait for the storage, one request each: the smallest number of threads that feeds it.
 
 use super::{Case, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::IN_FLIGHT;
 use feedrate_measure::waits::WaitCause;

@@ -1,7 +1,7 @@
 //! The run does not tell whether the storage feeds the accelerators: another one would.
 
 use super::{Case, Cost, Proposal, Rule};
-use feedrate_measure::answer::{AnswerKind, UnknownBecause};
+use crate::answer::{AnswerKind, UnknownBecause};
 use feedrate_measure::doubt::{CPU_SATURATED, PAGE_CACHE, Severity};
 
 pub(super) static RULE: Rule = Rule {

@@ -1,7 +1,7 @@
 //! Each sample is a file of its own, and opening them takes the time.
 
 use super::{Case, Cost, Proposal, Risk, Rule, case};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 
 pub(super) static RULE: Rule = Rule {
     name: "shards",

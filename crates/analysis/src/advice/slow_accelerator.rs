@@ -1,7 +1,7 @@
 //! One accelerator, or a few, compute longer than the others, which wait for them.
 
 use super::{Case, Cost, Proposal, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 use feedrate_measure::window::Scope;

@@ -1,7 +1,7 @@
 //! The same bytes come from slow storage in each epoch, and the memory would not hold them: a local folder might.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::UNIQUE_BYTES;
 use feedrate_measure::waits::WaitCause;

@@ -2,8 +2,8 @@
 
 use super::case::ReadLimit;
 use super::{Case, Cost, Proposal, Rule};
+use crate::answer::AnswerKind;
 use crate::predict::{PipelineChange, Scale};
-use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::units;

@@ -1,7 +1,7 @@
 //! Large files lie on one target of a parallel file system that has several.
 
 use super::{Case, Cost, Proposal, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 

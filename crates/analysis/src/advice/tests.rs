@@ -3,7 +3,7 @@
 mod who;
 
 use super::*;
-use feedrate_measure::answer::Answer;
+use crate::answer::Answer;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
 use feedrate_measure::example::{block, epoch, plan, record};
@@ -11,7 +11,6 @@ use feedrate_measure::record::access::{FilesRead, Follows};
 use feedrate_measure::record::{
     CheckpointRecord, HostEpoch, IoCounters, Mount, OtherProcess, Record, StepCauses,
 };
-use feedrate_measure::verdict;
 use feedrate_spec::plan::{CheckpointPlan, ClientPlan, FileAccess};
 use feedrate_spec::workload::{Override, Shuffle, Strictness, TimeSpec, parse};
 use std::collections::BTreeSet;
@@ -37,7 +36,7 @@ fn starved() -> Record {
 fn with<T>(record: &Record, ask: impl Fn(&Case) -> T) -> T {
     let derived = Derived::new(record);
     let doubts = doubt::doubts(&derived);
-    let answer = Answer::new(&derived, &doubts, &verdict::judge(&derived, &doubts));
+    let answer = Answer::from_record(&derived, &doubts);
     ask(&Case::new(&derived, &answer, &doubts))
 }
 

@@ -2,7 +2,7 @@
 
 use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Proposal, Risk, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::CONSECUTIVE;
 use feedrate_measure::waits::WaitCause;

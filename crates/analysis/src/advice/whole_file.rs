@@ -1,7 +1,7 @@
 //! A small file is read in many small reads: once, as a whole, would do.
 
 use super::{Case, Cost, Proposal, Rule};
-use feedrate_measure::answer::AnswerKind;
+use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::UNIQUE_BYTES;
 use feedrate_measure::waits::WaitCause;

@@ -15,11 +15,12 @@ use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
 use crate::{messages, room};
 use clap::{ArgMatches, Args};
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_data::manifest::Manifest;
 use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::{AskedData, Record, StudyRun};
-use feedrate_measure::summary::{EpochSummary, Summary};
+use feedrate_measure::summary::EpochSummary;
 use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
 use feedrate_run::new_file::NewFile;
@@ -206,8 +207,8 @@ fn run_on(
     let folder = unsaved.as_ref().map_or(Some(&run_dir), |unsaved| unsaved.elsewhere.as_ref());
     let (mut code, mut printed) = (Exit::Fine, Ok(()));
     if ranks.is_first() {
-        let mut summary = Summary::new(&record);
-        summary.run_dir = folder.map(|folder| shown_path(folder));
+        let mut summary = AnsweredSummary::new(&record);
+        summary.summary.run_dir = folder.map(|folder| shown_path(folder));
         let told = match (arguments.data.json, arguments.details) {
             (true, _) => Told::Json,
             (false, true) => Told::Details,

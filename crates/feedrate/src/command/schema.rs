@@ -9,7 +9,7 @@ use crate::folder::FoundFolder;
 use crate::messages;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use feedrate_measure::summary::Summary;
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::output::Schema;
 use schemars::generate::SchemaSettings;
@@ -319,7 +319,7 @@ keys! {
         experiments: Vec<Object>,
     }
     Run {
-        #[serde(flatten)] summary: Summary,
+        #[serde(flatten)] summary: AnsweredSummary,
         /// The folder of files that was run.
         #[serde(skip_serializing_if = "Option::is_none")] found: Option<FoundFolder>,
     }

@@ -7,8 +7,8 @@ use crate::recognise::{refuse_other, run_of};
 use crate::resolve;
 use crate::summary::{self, Told};
 use clap::Args;
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::metric::Metric;
-use feedrate_measure::summary::Summary;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::search::SearchResult;
 use feedrate_spec::escape::shown_path;
@@ -47,8 +47,8 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         refuse_other(&run)?;
     }
     let record = feedrate_results::load_run(&run)?;
-    let mut found = Summary::new(&record);
-    found.run_dir = Some(shown_path(&run));
+    let mut found = AnsweredSummary::new(&record);
+    found.summary.run_dir = Some(shown_path(&run));
     let told = if arguments.json { Told::Json } else { Told::Details };
     summary::print(&found, &record, told, None, None)?;
     Ok(arguments.gates.exit(&found))

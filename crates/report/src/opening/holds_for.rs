@@ -3,7 +3,7 @@
 use crate::methods::conditions;
 use crate::report::{Report, ReportedRun};
 use crate::words::number::{list, quoted};
-use feedrate_measure::answer::AnswerKind;
+use feedrate_analysis::answer::AnswerKind;
 use feedrate_results::setting::by_number;
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) fn holds_for(report: &Report) -> Option<String> {
 }
 
 fn kind(one: &ReportedRun) -> Option<AnswerKind> {
-    Some(one.run.answer.as_ref()?.kind)
+    Some(one.answer.as_ref()?.kind)
 }
 
 /// `YES at `processes` 1, NO at 2, whatever `read_threads``: of factors that were run at each of these levels, in each combination.

@@ -8,13 +8,13 @@ use crate::report::{
     ReportChange, ReportComparison, ReportFigure, ReportedRun, Seen, SeenDoubt, Source, Support,
 };
 use crate::table::ReportTable;
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Provenance, Value};
 use feedrate_measure::record::file;
-use feedrate_measure::summary::Summary;
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{Reason, Run};
 use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
@@ -65,7 +65,7 @@ fn report(name: &str) -> Report {
         sources: vec![Source { path: name.into(), runs: 2 }],
         answer: Some(ReportAnswer {
             says: vec![name.into()],
-            answer: Summary::new(&simple(&[(1, 1, 0, 1)])).answer,
+            answer: AnsweredSummary::new(&simple(&[(1, 1, 0, 1)])).answer,
         }),
         recommendations: vec![RecommendationText {
             workload: name.into(),

@@ -1,7 +1,7 @@
 //! Advice in words, once for terminals, pages and `Would help:`. Decides nothing.
 
 use feedrate_analysis::advice::{Cost, Proposal, Risk};
-use feedrate_measure::answer::{Answer, AnswerKind};
+use feedrate_analysis::answer::{Answer, AnswerKind};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::IN_FLIGHT;
 use feedrate_measure::verdict::Bound;
@@ -319,9 +319,9 @@ fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
 mod tests {
     use super::*;
     use feedrate_analysis::advice::{self, Case, would_help as proposals};
+    use feedrate_analysis::answer::AnsweredSummary;
     use feedrate_measure::example::{block, epoch, plan, record};
     use feedrate_measure::record::Record;
-    use feedrate_measure::summary::Summary;
     use feedrate_spec::plan::ClientPlan;
     use feedrate_spec::workload::TimeSpec;
 
@@ -338,10 +338,11 @@ mod tests {
 
     #[track_caller]
     fn check(record: &Record, expected: Option<&str>, expected_opening: &str) {
-        let (summary, derived) = (Summary::new(record), Derived::new(record));
-        let found = proposals(&Case::new(&derived, &summary.answer, &summary.doubts));
+        let AnsweredSummary { summary, answer } = AnsweredSummary::new(record);
+        let derived = Derived::new(record);
+        let found = proposals(&Case::new(&derived, &answer, &summary.doubts));
         assert_eq!(would_help(&found).as_deref(), expected);
-        assert_eq!(opening(&summary.answer, &derived), expected_opening);
+        assert_eq!(opening(&answer, &derived), expected_opening);
         for proposal in found {
             let texts = [change(&proposal), why(&proposal), price(&proposal)];
             assert!(

@@ -1,18 +1,18 @@
 //! The answer of a run in a few lines, the same for terminals and reports. Decides nothing.
 
 use crate::number::by_count;
-use feedrate_measure::answer::{Answer, AnswerKind, UnknownBecause};
+use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause};
 use feedrate_measure::doubt::{CPU_SATURATED, Doubt, PAGE_CACHE, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
-use feedrate_measure::verdict::{Bound, Verdict};
+use feedrate_measure::verdict::Bound;
 use feedrate_measure::waits::{WaitCause, WaitPart};
 use feedrate_results::groups::Passes;
 use feedrate_spec::units;
 use std::cmp::Reverse;
 
 /// At most two: the answer, what was needed and delivered. The first begins with [`head`].
-pub fn lines(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> Vec<String> {
-    let first = format!("{} {}", head(answer), says(answer, verdict, doubts));
+pub fn lines(answer: &Answer, doubts: &[Doubt]) -> Vec<String> {
+    let first = format!("{} {}", head(answer), says(answer, doubts));
     [first].into_iter().chain(rates(answer)).collect()
 }
 
@@ -129,7 +129,7 @@ pub fn counted(doubts: &[Doubt]) -> String {
     if counts.is_empty() { "none".into() } else { counts.join(", ") }
 }
 
-fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
+fn says(answer: &Answer, doubts: &[Doubt]) -> String {
     match answer.kind {
         AnswerKind::Yes | AnswerKind::No => {
             let scope = match answer.window {
@@ -144,7 +144,7 @@ fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
             let name = answer.verdict.name();
             format!("{}{scope}, {name}{}", reached(answer).unwrap_or_default(), windowed(answer))
         }
-        AnswerKind::Unknown => unknown(answer, verdict, doubts),
+        AnswerKind::Unknown => unknown(answer, doubts),
         AnswerKind::Rate => {
             let samples = answer.samples_per_second.map(|rate| units::per_second(rate, "samples"));
             let bytes = answer.delivered_bytes_per_second.map(units::bytes_per_second_rounded);
@@ -160,7 +160,7 @@ fn says(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
             };
             format!("{}{from}; without compute there is no AU", rates.join(", "))
         }
-        AnswerKind::Checkpoints => verdict.evidence.clone(),
+        AnswerKind::Checkpoints => answer.evidence.clone(),
     }
 }
 
@@ -201,7 +201,7 @@ fn windowed(answer: &Answer) -> String {
     format!("; MLPerf's windowed AU says {says}: {percent} %")
 }
 
-fn unknown(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
+fn unknown(answer: &Answer, doubts: &[Doubt]) -> String {
     let named = |name: &str| doubts.iter().find(|doubt| doubt.name == name);
     let because = match answer.unknown_because {
         Some(UnknownBecause::CacheFed) if device_bytes_are_unknown(doubts) => "possibly cache-fed",
@@ -232,7 +232,7 @@ fn unknown(answer: &Answer, verdict: &Verdict, doubts: &[Doubt]) -> String {
             .map(|doubt| format!("{}: {}", doubt.name, doubt.evidence)),
     };
     let facts = facts.filter(|facts| !facts.is_empty());
-    let evidence = || begun(verdict.evidence.trim_end_matches('.'), |c| c.to_ascii_lowercase());
+    let evidence = || begun(answer.evidence.trim_end_matches('.'), |c| c.to_ascii_lowercase());
     let facts = facts.unwrap_or_else(evidence);
     format!("{because}, {facts}")
 }
@@ -288,15 +288,15 @@ pub fn passes(of: Passes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_analysis::answer::AnsweredSummary;
     use feedrate_measure::example::{block, checkpoints_alone, epoch, plan, record, simple};
     use feedrate_measure::record::Record;
-    use feedrate_measure::summary::Summary;
     use feedrate_spec::workload::TimeSpec;
 
     #[track_caller]
     fn check(record: &Record, expected: &[&str]) {
-        let summary = Summary::new(record);
-        assert_eq!(lines(&summary.answer, &summary.verdict, &summary.doubts), expected);
+        let summary = AnsweredSummary::new(record);
+        assert_eq!(lines(&summary.answer, &summary.summary.doubts), expected);
     }
 
     /// 40 steps of 200 ms, of which an accelerator computes half.
@@ -344,8 +344,8 @@ mod tests {
     fn mlperfs_window_is_told_where_it_decides_otherwise() {
         let mut steps = [(0, 100, 0, 1_000_000); 6];
         steps[0].0 = 600;
-        let summary = Summary::new(&simple(&steps));
-        let first = &lines(&summary.answer, &summary.verdict, &summary.doubts)[0];
+        let summary = AnsweredSummary::new(&simple(&steps));
+        let first = &lines(&summary.answer, &summary.summary.doubts)[0];
         let says = "PROBABLY NO: 50 % AU [7, 93] of the 90 % asked, over all 6 steps, storage-bound; MLPerf's windowed AU says yes: 100 %";
         assert_eq!(first, says);
     }
@@ -398,7 +398,7 @@ mod tests {
         let answer = |accelerators, asked| {
             let mut record = starved(accelerators);
             record.plan.metric.au_target_percent = asked;
-            Summary::new(&record).answer
+            AnsweredSummary::new(&record).answer
         };
         let [one, two, fed] = [answer(1, 90.0), answer(2, 90.0), answer(1, 45.0)];
         let told = of_several(&[&fed, &one, &two]);
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(told, [says, "needs 20 MB/s to 40 MB/s, gets 10 MB/s to 20 MB/s"]);
         let mut rate = starved(1);
         rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
-        let rate = Summary::new(&rate).answer;
+        let rate = AnsweredSummary::new(&rate).answer;
         assert_eq!(of_several(&[&rate, &rate]), ["RATE for all 2 runs"]);
         assert!(of_several(&[]).is_empty());
     }
@@ -428,16 +428,23 @@ mod tests {
 
     #[test]
     fn another_utilisation_than_that_of_the_answer_is_named() {
-        let told =
-            falls_short("au_all_steps_percent", 86.2, 90.0, &Summary::new(&starved(1)).answer);
+        let told = falls_short(
+            "au_all_steps_percent",
+            86.2,
+            90.0,
+            &AnsweredSummary::new(&starved(1)).answer,
+        );
         assert_eq!(told, "all-steps AU 86 % of the 90 % asked; 100 % of the wait is reading");
     }
 
     #[test]
     fn doubts_are_counted_by_severity() {
         let mut stopped = starved(1);
-        assert_eq!(counted(&Summary::new(&stopped).doubts), "none");
+        assert_eq!(counted(&AnsweredSummary::new(&stopped).summary.doubts), "none");
         stopped.complete = false;
-        assert_eq!(counted(&Summary::new(&stopped).doubts), "1 invalid (incomplete_run)");
+        assert_eq!(
+            counted(&AnsweredSummary::new(&stopped).summary.doubts),
+            "1 invalid (incomplete_run)"
+        );
     }
 }

@@ -17,12 +17,11 @@ use crate::relations::Relations;
 use crate::row::Row;
 use crate::run::{FolderNames, Run, Submission};
 use crate::state::{Status, StudyState};
-use feedrate_measure::answer::Answer;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, doubts as of_records};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_measure::verdict;
+use feedrate_measure::supply::Supply;
 use feedrate_spec::escape::bash_word;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -253,10 +252,7 @@ fn read_run(found: &FoundRun, source: &str, is_kept: bool) -> Result<Run, LeftOu
     };
     run.doubts = own_doubts(&run, record.as_deref(), imported.as_ref());
     let own = if run.is_own() { record.as_deref() } else { None };
-    run.answer = own.map(|record| {
-        let derived = Derived::new(record);
-        Answer::new(&derived, &run.doubts, &verdict::judge(&derived, &run.doubts))
-    });
+    run.supply = own.map(|record| Supply::new(&Derived::new(record), &run.doubts));
     run.record = if is_kept { record.map(|record| Box::new(record.into_owned())) } else { None };
     Ok(run)
 }

@@ -12,6 +12,7 @@ use feedrate_measure::metric::{
 };
 use feedrate_measure::phase::phases;
 use feedrate_measure::record::{Record, System};
+use feedrate_measure::supply::Supply;
 use feedrate_measure::window::Scope;
 use feedrate_spec::plan::Plan;
 use std::path::Path;
@@ -37,7 +38,9 @@ impl Run {
     /// From a record, alone: with the doubts that the record deserves, not those among other runs.
     pub fn from_record(path: &Path, record: &Record) -> Self {
         let mut run = Run::measured(path, "", record);
-        run.doubts = doubt::doubts(&Derived::new(record));
+        let derived = Derived::new(record);
+        run.doubts = doubt::doubts(&derived);
+        run.supply = Some(Supply::new(&derived, &run.doubts));
         run.decide();
         run
     }

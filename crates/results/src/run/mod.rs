@@ -23,13 +23,13 @@ pub use step_times::StepTimeSummary;
 pub use submission::Submission;
 
 use crate::import::{Bound, RunOrigin};
-use feedrate_measure::answer::Answer;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     AU_WINDOWED, Metric, MetricId, NOMINAL_WINDOWED, Provenance, SAMPLES_WINDOWED, Values,
 };
 use feedrate_measure::phase::Phase;
 use feedrate_measure::record::{Record, StudyRun, System};
+use feedrate_measure::supply::Supply;
 use feedrate_spec::units::MIB;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -156,8 +156,8 @@ pub struct Run {
     pub phases: Vec<Phase>,
     /// The dataset it was to read, and signs of the one it read.
     pub dataset_use: DatasetUse,
-    /// Whether its accelerators were fed, as it says itself; `None` of others' runs.
-    pub answer: Option<Answer>,
+    /// How its accelerators were supplied, which its answer rests on; `None` of other programs' runs.
+    pub supply: Option<Supply>,
     /// Reasons not to believe, the worst first.
     pub doubts: Vec<Doubt>,
     /// The reason for which its numbers must not be used; `None` where they may.

@@ -10,10 +10,10 @@ use crate::probe::Probes;
 use crate::{interrupt, messages, resolve, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, Cost, Proposal, RULES};
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_analysis::predict::Untold;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
-use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::output::Schema;
 use feedrate_report::words::{advice as words, untold};
@@ -89,23 +89,24 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         Some(record) => (data.workload.clone(), record),
         None => baseline(arguments, &of, &signals)?,
     };
-    let (summary, derived) = (Summary::new(&record), Derived::new(&record));
-    let opening = words::opening(&summary.answer, &derived);
-    let rows = advised(&of, &Case::new(&derived, &summary.answer, &summary.doubts));
+    let answered = AnsweredSummary::new(&record);
+    let derived = Derived::new(&record);
+    let opening = words::opening(&answered.answer, &derived);
+    let rows = advised(&of, &Case::new(&derived, &answered.answer, &answered.summary.doubts));
     if arguments.try_out && !(rows.is_empty() && also.is_empty()) {
         let results = arguments.results.as_deref();
         let advice = rows.into_iter().map(|row| row.advice).collect();
         let (of, record, opening, signals) = (&of, &record, &opening, &*signals);
         return TryOut { of, record, opening, advice, also, budget_s, results, signals }.run();
     }
-    tell(data.json, &run_dir, &summary, opening, &rows, page(&summary, &rows))
+    tell(data.json, &run_dir, &answered, opening, &rows, page(&answered, &rows))
 }
 
 /// Print the answer of a run and what is advised; `page` is that for people.
 fn tell(
     json: bool,
     run_dir: &str,
-    summary: &Summary,
+    run: &AnsweredSummary,
     opening: String,
     rows: &[Advised],
     page: String,
@@ -113,10 +114,10 @@ fn tell(
     if json {
         messages::print_json(Schema::Advise.object(json!({
             "run_dir": run_dir,
-            "workload": summary.workload,
-            "fed": summary.answer.fed,
-            "au_percent": summary.answer.au_percent,
-            "verdict": summary.answer.verdict,
+            "workload": run.summary.workload,
+            "fed": run.answer.fed,
+            "au_percent": run.answer.au_percent,
+            "verdict": run.answer.verdict,
             "says": opening,
             "advice": rows.iter().map(as_json).collect::<Vec<_>>(),
         })))?;
@@ -139,12 +140,13 @@ fn of_newest(data: &DataArguments) -> DataArguments {
 
 /// No rule applies, and there is no workload to run again.
 fn tell_of_watched(data: &DataArguments, record: &Record) -> anyhow::Result<Exit> {
-    let (summary, derived) = (Summary::new(record), Derived::new(record));
-    let opening = words::opening(&summary.answer, &derived);
+    let answered = AnsweredSummary::new(record);
+    let opening = words::opening(&answered.answer, &Derived::new(record));
     let (why, hint) =
         (untold::why(&Untold::OnlyWatched), untold::run_that_tells(&Untold::OnlyWatched));
-    let page = format!("{}\n\nNothing is advised: {why}; {hint}.", summary.verdict.evidence);
-    tell(data.json, &data.workload, &summary, opening, &[], page)
+    let page =
+        format!("{}\n\nNothing is advised: {why}; {hint}.", answered.summary.verdict.evidence);
+    tell(data.json, &data.workload, &answered, opening, &[], page)
 }
 
 /// Changes of `--also`, each of which can be planned.
@@ -169,8 +171,8 @@ fn baseline(
     let results = arguments.results.as_deref();
     let probes =
         Probes::new(TRIALS_FOLDER, results, &of.data, &of.own.workload, of.cache(), signals)?;
-    let (summary, _) = probes.run(of.data.clone(), "baseline", "as it is")?;
-    let run_dir = summary.run_dir.unwrap_or_default();
+    let (baseline, _) = probes.run(of.data.clone(), "baseline", "as it is")?;
+    let run_dir = baseline.summary.run_dir.unwrap_or_default();
     let record = load_run(Path::new(&run_dir))?;
     Ok((run_dir, record))
 }
@@ -210,11 +212,11 @@ fn as_json(row: &Advised) -> Value {
     })
 }
 
-fn page(summary: &Summary, rows: &[Advised]) -> String {
+fn page(run: &AnsweredSummary, rows: &[Advised]) -> String {
     if rows.is_empty() {
-        return match summary.answer.fed {
+        return match run.answer.fed {
             Some(true) => "Nothing is advised: the accelerators were fed.".into(),
-            _ if summary.verdict.name == Bound::ClientBound => {
+            _ if run.summary.verdict.name == Bound::ClientBound => {
                 "No rule finds what would help: the job's own code takes the time, and no storage gives it back. Measure what it costs here: `feedrate calibrate SCRIPT.py:make_dataset`.".into()
             }
             _ => "No rule finds what would help.".into(),

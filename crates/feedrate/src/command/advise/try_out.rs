@@ -217,10 +217,10 @@ fn checkpoint_waits(without: &Trial, with: &Trial) -> Option<String> {
 /// Epochs from which on a copy is worth it, by the epochs without and with it.
 fn break_even(without: &Trial, with: &Trial) -> Option<f64> {
     let epoch_s = |trial: &Trial| {
-        let epochs = trial.runs.first()?.epochs;
+        let epochs = trial.runs.first()?.summary.epochs;
         Some(stats::mean(&trial.values(&DURATION_S))? / epochs as f64)
     };
-    let staging = with.runs.iter().find_map(|run| run.staging.as_ref())?;
+    let staging = with.runs.iter().find_map(|run| run.summary.staging.as_ref())?;
     staging.break_even_epochs(epoch_s(without)?, epoch_s(with)?)
 }
 

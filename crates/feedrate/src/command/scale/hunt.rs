@@ -7,14 +7,13 @@ use crate::exit::refuse;
 use crate::messages;
 use crate::probe::Probes;
 use anyhow::Context;
+use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::mean_looked_at;
-use feedrate_measure::answer::AnswerKind;
 use feedrate_measure::doubt::PAGE_CACHE;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{Better, DURATION_S, Metric, NotMeasurable, Unit};
 use feedrate_measure::record::file::write_atomically;
 use feedrate_measure::stats::{self, Interval};
-use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::search::{Find, SEARCH_FILE, SearchResult, SearchedNumber};
@@ -30,7 +29,7 @@ pub(super) struct Hunt<'a> {
     arguments: &'a ScaleArguments,
     range: SearchRange<'a>,
     search: Search,
-    runs: BTreeMap<u64, Vec<Summary>>,
+    runs: BTreeMap<u64, Vec<AnsweredSummary>>,
     /// How long those at each number took, without making the dataset.
     times_s: BTreeMap<u64, Vec<f64>>,
     /// Utilisations that the client alone leaves, of numbers at which that is too little.
@@ -138,12 +137,12 @@ impl<'a> Hunt<'a> {
         let data = self.range.at(number)?;
         let (summary, elapsed_s) = probes.run(data, &format!("run-{count}"), &what)?;
         let makes_dataset = std::mem::take(&mut self.makes_dataset);
-        let own_s = if makes_dataset { summary.figures.value(&DURATION_S) } else { None };
+        let own_s = if makes_dataset { summary.summary.figures.value(&DURATION_S) } else { None };
         self.times_s.entry(number).or_default().push(own_s.unwrap_or(elapsed_s));
-        let verdict = summary.verdict.name;
+        let verdict = summary.summary.verdict.name;
         if !tells(&summary) {
-            let mut lines = answer::lines(&summary.answer, &summary.verdict, &summary.doubts);
-            let page_cache = summary.doubts.iter().find(|doubt| doubt.name == PAGE_CACHE);
+            let mut lines = answer::lines(&summary.answer, &summary.summary.doubts);
+            let page_cache = summary.summary.doubts.iter().find(|doubt| doubt.name == PAGE_CACHE);
             lines.extend(page_cache.map(|doubt| doubt.advice.clone()));
             let memory = match summary.answer.kind {
                 AnswerKind::Unknown => "",
@@ -154,8 +153,8 @@ impl<'a> Hunt<'a> {
             return Ok(Some(format!("{what} says nothing of the storage: {memory}{lines}")));
         }
         let name = self.arguments.response.id.name();
-        let Some(value) = summary.figures.value(self.arguments.response) else {
-            let why = match summary.figures.sustained_missing {
+        let Some(value) = summary.summary.figures.value(self.arguments.response) else {
+            let why = match summary.summary.figures.sustained_missing {
                 Some(NotMeasurable::NothingRead) => ": nothing was read",
                 Some(NotMeasurable::NoWindow) => ": reading was over before the window began",
                 _ => "",
@@ -216,13 +215,13 @@ impl<'a> Hunt<'a> {
     }
 
     /// Reason for which the response does not hold in one of these runs in which it does not.
-    fn why(&self, runs: &[Summary]) -> Option<String> {
+    fn why(&self, runs: &[AnsweredSummary]) -> Option<String> {
         let least = upwards(self.arguments.response, self.range.bound);
         let run = self.typical(runs, |run| {
             self.value(run).is_some_and(|value| upwards(self.arguments.response, value) < least)
         })?;
-        if self.is_judged(run) || run.verdict.name == Bound::CpuSaturated {
-            let mut lines = answer::lines(&run.answer, &run.verdict, &run.doubts).into_iter();
+        if self.is_judged(run) || run.summary.verdict.name == Bound::CpuSaturated {
+            let mut lines = answer::lines(&run.answer, &run.summary.doubts).into_iter();
             let first = lines.next().unwrap_or_default();
             let first = first.strip_prefix(&answer::head(&run.answer)).unwrap_or(&first);
             let first = first.trim().to_string();
@@ -232,11 +231,11 @@ impl<'a> Hunt<'a> {
             let (name, au) = (self.arguments.response.id.name(), self.value(run)?);
             return Some(answer::falls_short(name, au, self.range.bound, &run.answer));
         }
-        Some(format!("{}: {}", run.verdict.name.name(), run.verdict.evidence))
+        Some(format!("{}: {}", run.summary.verdict.name.name(), run.summary.verdict.evidence))
     }
 
     /// Whether the answer of a run is that of the search.
-    fn is_judged(&self, run: &Summary) -> bool {
+    fn is_judged(&self, run: &AnsweredSummary) -> bool {
         let answer = &run.answer;
         answer.fed == Some(false)
             && answer.au_kind == Some(self.arguments.response.id.name())
@@ -246,30 +245,31 @@ impl<'a> Hunt<'a> {
     /// The run among some whose response is nearest to the mean.
     fn typical<'r>(
         &self,
-        runs: &'r [Summary],
-        is_wanted: impl Fn(&&'r Summary) -> bool,
-    ) -> Option<&'r Summary> {
+        runs: &'r [AnsweredSummary],
+        is_wanted: impl Fn(&&'r AnsweredSummary) -> bool,
+    ) -> Option<&'r AnsweredSummary> {
         let mean = stats::mean(&self.values(runs))?;
-        let away =
-            |run: &Summary| self.value(run).map_or(f64::INFINITY, |value| (value - mean).abs());
+        let away = |run: &AnsweredSummary| {
+            self.value(run).map_or(f64::INFINITY, |value| (value - mean).abs())
+        };
         let runs = runs.iter().filter(|run| tells(run)).filter(is_wanted);
         runs.min_by(|a, b| away(a).total_cmp(&away(b)))
     }
 
-    fn values(&self, runs: &[Summary]) -> Vec<f64> {
+    fn values(&self, runs: &[AnsweredSummary]) -> Vec<f64> {
         runs.iter().filter(|run| tells(run)).filter_map(|run| self.value(run)).collect()
     }
 
-    fn value(&self, run: &Summary) -> Option<f64> {
-        run.figures.value(self.arguments.response)
+    fn value(&self, run: &AnsweredSummary) -> Option<f64> {
+        run.summary.figures.value(self.arguments.response)
     }
 
-    fn at_number(&self, number: u64, runs: &[Summary]) -> SearchedNumber {
+    fn at_number(&self, number: u64, runs: &[AnsweredSummary]) -> SearchedNumber {
         let values = self.values(runs);
-        let doubts = runs.iter().flat_map(|run| &run.doubts);
+        let doubts = runs.iter().flat_map(|run| &run.summary.doubts);
         let doubts = doubts.filter(|doubt| doubt.severity < Severity::Note);
         let doubts: BTreeSet<String> = doubts.map(|doubt| doubt.name.clone()).collect();
-        let verdict = self.typical(runs, |_| true).or(runs.last()).map(|run| &run.verdict);
+        let verdict = self.typical(runs, |_| true).or(runs.last()).map(|run| &run.summary.verdict);
         // Without a run it is the client that leaves too little.
         let left = self.left_by_client.get(&number);
         let left = left.map(|percent| client::leaves(*percent, self.range.bound));
@@ -281,7 +281,7 @@ impl<'a> Hunt<'a> {
             verdict: verdict.map_or(Bound::ClientBound, |verdict| verdict.name).name().into(),
             evidence: verdict.map(|verdict| verdict.evidence.clone()).or(left).unwrap_or_default(),
             doubts: Vec::from_iter(doubts),
-            run_dirs: runs.iter().filter_map(|run| run.run_dir.clone()).collect(),
+            run_dirs: runs.iter().filter_map(|run| run.summary.run_dir.clone()).collect(),
             values,
         }
     }
@@ -302,8 +302,8 @@ fn keep(result: &SearchResult, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Whether a run shows what the storage feeds on this machine: not where memory served it.
-fn tells(run: &Summary) -> bool {
-    match run.verdict.name {
+fn tells(run: &AnsweredSummary) -> bool {
+    match run.summary.verdict.name {
         Bound::CpuSaturated => true,
         Bound::ClientBound => run.answer.kind != AnswerKind::Unknown,
         _ => run.answer.kind != AnswerKind::Unknown && !run.answer.is_memory_served,
@@ -337,18 +337,18 @@ mod tests {
     fn what_memory_served_tells_nothing_whatever_bounds_it() {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
         wait_alone(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
-        assert!(tells(&Summary::new(&record)));
+        assert!(tells(&AnsweredSummary::new(&record)));
         record.epochs[0].host.process_device_read_bytes = Some(0);
         record.epochs[0].host.resident_before_bytes = Some(20_000_000);
-        assert!(!tells(&Summary::new(&record)));
+        assert!(!tells(&AnsweredSummary::new(&record)));
         // A client is as slow whatever storage is behind it.
         record.plan.loader.client = Some(ClientPlan { per_sample_s: 1.0, ..ClientPlan::default() });
         wait_alone(&mut record, Stall { client_ns: 10_000_000_000, ..Stall::default() });
-        assert!(tells(&Summary::new(&record)));
+        assert!(tells(&AnsweredSummary::new(&record)));
         // Neither is a machine whose cores are busy.
         let mut busy = simple(&[(500, 500, 0, 1_000_000); 20]);
         busy.epochs[0].host.cpu_busy_share = Some(0.97);
-        assert!(tells(&Summary::new(&busy)));
+        assert!(tells(&AnsweredSummary::new(&busy)));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use super::how::{self, StudyHow};
 use super::machine::{RUN, ThisMachine};
 use crate::exit::{UsageError, refuse};
+use feedrate_analysis::answer::AnsweredSummary;
+use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
@@ -93,15 +95,18 @@ impl Ledger {
             "stage": self.stage(place),
             "reason": place.reason(),
             "run_dir": place.result().map(|attempt| &attempt.run_dir),
-            "summary": summary(place),
+            "summary": record(place).map(|record| AnsweredSummary::new(&record)),
         })
     }
 }
 
 /// Summary of a row's run; `None` where there is no result, or it cannot be read.
 pub(super) fn summary(place: &RowState) -> Option<Summary> {
-    let record = load_run(&place.result()?.run_dir).ok()?;
-    Some(Summary::new(&record))
+    record(place).map(|record| Summary::new(&record))
+}
+
+fn record(place: &RowState) -> Option<Record> {
+    load_run(&place.result()?.run_dir).ok()
 }
 
 /// The rows that `wanted` names.

@@ -59,7 +59,7 @@ impl Told<'_> {
         let trial = self.tuning.trials.at(runner.place);
         let why = match (&trial.hindrance, trial.runs.last()) {
             (Some(why), _) => text::cut(why, REASON_WIDTH),
-            (None, Some(run)) => run.verdict.name.name().into(),
+            (None, Some(run)) => run.summary.verdict.name.name().into(),
             (None, None) => "not run".into(),
         };
         let overrides = &runner.setting.overrides;
@@ -176,8 +176,8 @@ impl Told<'_> {
             "tried": trial.tried(),
             "samples_per_second": stats::mean(&trial.values(&SAMPLES_WHOLE)),
             "fed_accelerators": runner.fed,
-            "verdict": trial.runs.last().map(|run| run.verdict.name.name()),
-            "evidence": trial.runs.last().map(|run| &run.verdict.evidence),
+            "verdict": trial.runs.last().map(|run| run.summary.verdict.name.name()),
+            "evidence": trial.runs.last().map(|run| &run.summary.verdict.evidence),
             "reason": trial.hindrance,
         })
     }

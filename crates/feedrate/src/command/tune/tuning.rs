@@ -142,7 +142,8 @@ impl Tuning<'_> {
 
     /// Predictions from the record of the last run at a place.
     fn pipeline(&self, place: usize) -> anyhow::Result<Pipeline> {
-        let run_dir = self.trials.at(place).runs.last().and_then(|run| run.run_dir.as_ref());
+        let run_dir =
+            self.trials.at(place).runs.last().and_then(|run| run.summary.run_dir.as_ref());
         let record = load_run(Path::new(run_dir.context("the run left no folder")?))?;
         let refusal = |of| UsageError::new(untold::why(&of), untold::run_that_tells(&of)).into();
         Pipeline::new(&record).map_err(refusal)

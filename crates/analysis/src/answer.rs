@@ -1,24 +1,18 @@
 //! The answer to the question a run is made for: whether the storage fed the accelerators, and what they lacked.
-//! Data only: its words are rendered elsewhere. Whatever is not known is `None`.
+//! Data only: it is worded elsewhere. What is not known is `None`.
 
-use crate::derived::Derived;
-use crate::doubt::{Doubt, Severity};
-use crate::metric::{
-    self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, COMPUTE_S, Metric, SAMPLES_WHOLE, SteadyReads,
-    read_in_window,
-};
-use crate::record::{AcceleratorEpoch, Record};
-use crate::stats;
-use crate::verdict::{Bound, Verdict};
-use crate::waits::{WaitPart, Waits};
-use crate::window::{Scope, seconds};
+use feedrate_measure::derived::Derived;
+use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE, Values};
+use feedrate_measure::record::Record;
+use feedrate_measure::summary::Summary;
+use feedrate_measure::supply::{AnswerWindow, RunEnd, Supply};
+use feedrate_measure::verdict::{self, Bound, Verdict};
+use feedrate_measure::waits::WaitPart;
+use feedrate_results::run::Run;
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::iter;
-
-/// Chance that the interval of an answer holds the truth.
-const CONFIDENCE: f64 = 0.95;
 
 names! {
     /// The first word of an answer.
@@ -29,7 +23,7 @@ names! {
         Yes = "yes",
         /// They were not.
         No = "no",
-        /// The run does not tell.
+        /// The run does not show it.
         Unknown = "unknown",
         /// No accelerator computed, or it is not known how long, so that there is a rate alone.
         Rate = "rate",
@@ -39,7 +33,7 @@ names! {
 }
 
 names! {
-    /// Reasons for which a run does not tell.
+    /// Reasons why a run does not show whether its accelerators were fed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum UnknownBecause {
@@ -51,7 +45,7 @@ names! {
         Invalid = "invalid",
         /// It failed, was killed, or is still going on.
         Incomplete = "incomplete",
-        /// It was told to stop.
+        /// It was stopped.
         Interrupted = "interrupted",
     }
 }
@@ -61,29 +55,32 @@ names! {
 pub struct Answer {
     /// Its first word.
     pub kind: AnswerKind,
-    /// `null` where the run does not tell, or asks nothing of the kind.
+    /// `null` where the run does not show it, or does not test it.
     pub fed: Option<bool>,
-    /// `null` where `kind` is another.
+    /// Why `kind` is `unknown`; otherwise `null`.
     pub unknown_because: Option<UnknownBecause>,
     /// The bound of the run.
     pub verdict: Bound,
+    /// Why, in sentences.
+    #[serde(skip)]
+    pub evidence: String,
     /// Whether memory served more than half of the bytes, or may have where device bytes are unknown: then it is memory that did not feed them, and slower storage would not either.
     pub is_memory_served: bool,
     /// The utilisation that decides.
     pub au_percent: Option<f64>,
     /// The metric it is: au_sustained, or au_all_steps where that cannot be measured.
     pub au_kind: Option<&'static str>,
-    /// The 95 % interval of au_all_steps, where that decides, as if its steps were independent; `null` of fewer than two steps.
+    /// The 95 % interval of au_all_steps, where that decides, as if its steps were independent; `null` for fewer than two steps.
     pub interval: Option<[f64; 2]>,
-    /// The utilisation that the workload asks for, `metric.au`.
+    /// The utilisation that the workload requires, `metric.au`.
     pub asked_percent: f64,
     /// MLPerf Storage's utilisation, where it decides otherwise.
     pub windowed_disagrees_percent: Option<f64>,
     /// The rate at which no accelerator would wait, by the compute time of the workload where that is constant, else by the one that was measured.
     pub needed_bytes_per_second: Option<f64>,
-    /// The rate that reads had in the window.
+    /// The rate of reads in the window.
     pub delivered_bytes_per_second: Option<f64>,
-    /// Samples trained on, where any are.
+    /// Samples trained on per second.
     pub samples_per_second: Option<f64>,
     /// The largest part of the wait.
     pub wait: Option<WaitPart>,
@@ -93,34 +90,52 @@ pub struct Answer {
     pub window: Option<AnswerWindow>,
 }
 
-/// Part of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct AnswerWindow {
-    /// Epochs that were measured.
-    pub epochs: u64,
-    /// Steps of an accelerator in all of them.
-    pub steps: u64,
-    /// How long they took, in the mean over accelerators.
-    pub seconds: f64,
+/// A record summed up, with its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AnsweredSummary {
+    #[serde(flatten)]
+    #[expect(missing_docs, reason = "its fields stand beside the answer")]
+    pub summary: Summary,
+    /// Whether the accelerators were fed.
+    pub answer: Answer,
+}
+
+impl AnsweredSummary {
+    /// Sum up a record.
+    pub fn new(record: &Record) -> Self {
+        let summary = Summary::new(record);
+        let answer = Answer::from_record(&Derived::new(record), &summary.doubts);
+        AnsweredSummary { summary, answer }
+    }
 }
 
 impl Answer {
-    /// Answer from what is known of a record.
-    pub fn new(derived: &Derived, doubts: &[Doubt], verdict: &Verdict) -> Self {
-        let plan = &derived.record.plan;
-        let asked_percent = plan.metric.au_target_percent;
-        let is_reached = |percent: f64| asked_percent <= percent;
-        let compute_s = derived.value(&COMPUTE_S).filter(|&compute_s| compute_s > 0.0);
-        let known = |metric: &'static Metric| Some((metric.id, derived.value(metric)?));
-        let au = compute_s.and_then(|_| known(&AU_SUSTAINED).or_else(|| known(&AU_ALL_STEPS)));
-        let au_percent = au.map(|(_, percent)| percent);
-        let unknown = unknown_because(derived, doubts, verdict.name);
+    /// Answer of a run that was read; `None` of another program's.
+    pub fn from_run(run: &Run) -> Option<Self> {
+        Some(Answer::new(run.supply.as_ref()?, &run.values, run.bar_percent?, &run.doubts))
+    }
+
+    /// Answer of a record with its doubts.
+    pub fn from_record(derived: &Derived, doubts: &[Doubt]) -> Self {
+        let required_percent = derived.record.plan.metric.au_target_percent;
+        let supply = Supply::new(derived, doubts);
+        Answer::new(&supply, &derived.values, required_percent, doubts)
+    }
+
+    fn new(supply: &Supply, values: &Values, required_percent: f64, doubts: &[Doubt]) -> Self {
+        let value = |metric: &Metric| values.get(&metric.id).map(|value| value.number);
+        let is_reached = |percent: f64| required_percent <= percent;
+        // Doubts that came up among runs count too.
+        let Verdict { name: bound, evidence } =
+            verdict::invalid(doubts).unwrap_or_else(|| supply.verdict.clone());
+        let au_percent = supply.deciding.and_then(value);
+        let unknown = unknown_because(supply.end, doubts, bound);
         let kind = match (unknown, au_percent) {
             (Some(UnknownBecause::CacheFed | UnknownBecause::CpuSaturated), None) => {
                 AnswerKind::Rate
             }
             (Some(_), _) => AnswerKind::Unknown,
-            _ if plan.is_checkpoints_alone() => AnswerKind::Checkpoints,
+            _ if !supply.trains => AnswerKind::Checkpoints,
             (None, None) => AnswerKind::Rate,
             (None, Some(percent)) if is_reached(percent) => AnswerKind::Yes,
             (None, Some(_)) => AnswerKind::No,
@@ -130,33 +145,26 @@ impl Answer {
             AnswerKind::No => Some(false),
             _ => None,
         };
-        let is_sustained = au.is_some_and(|(id, _)| id == AU_SUSTAINED.id);
-        let rates = Rates::new(derived.record, is_sustained);
-        let windowed = compute_s.and_then(|_| derived.value(&AU_WINDOWED));
+        let windowed = supply.deciding.and_then(|_| value(&AU_WINDOWED));
         Answer {
             kind,
             fed,
             unknown_because: if kind == AnswerKind::Unknown { unknown } else { None },
-            verdict: verdict.name,
-            is_memory_served: derived.is_memory_served(),
+            verdict: bound,
+            evidence,
+            is_memory_served: supply.is_memory_served,
             au_percent,
-            au_kind: au.map(|(id, _)| id.name()),
-            interval: au
-                .filter(|(id, _)| *id == AU_ALL_STEPS.id)
-                .and_then(|_| interval(derived.record)),
-            asked_percent,
+            au_kind: supply.deciding.map(|metric| metric.id.name()),
+            interval: supply.interval,
+            asked_percent: required_percent,
             windowed_disagrees_percent: windowed
                 .filter(|&percent| fed.is_some_and(|fed| fed != is_reached(percent))),
-            needed_bytes_per_second: rates.and_then(Rates::needed),
-            delivered_bytes_per_second: rates.and_then(Rates::delivered),
-            samples_per_second: if plan.is_checkpoints_alone() {
-                None
-            } else {
-                derived.value(&SAMPLES_WHOLE)
-            },
-            waited_percent: au.and_then(|_| derived.value(&AU_ALL_STEPS)).map(|au| 100.0 - au),
-            wait: Waits::new(derived).and_then(|waits| waits.main_part()),
-            window: rates.map(|rates| rates.window),
+            needed_bytes_per_second: supply.needed_bytes_per_second,
+            delivered_bytes_per_second: supply.delivered_bytes_per_second,
+            samples_per_second: if supply.trains { value(&SAMPLES_WHOLE) } else { None },
+            wait: supply.wait,
+            waited_percent: au_percent.and_then(|_| value(&AU_ALL_STEPS)).map(|au| 100.0 - au),
+            window: supply.window,
         }
     }
 
@@ -176,128 +184,34 @@ impl Answer {
     }
 }
 
-/// Interval of the utilisation over all steps, each of them summed up over accelerators.
-fn interval(record: &Record) -> Option<[f64; 2]> {
-    let (mut computes, mut lengths) = (Vec::new(), Vec::new());
-    for scope in Scope::all(record) {
-        let begin = computes.len();
-        for accelerator in &scope.epoch.accelerators {
-            let steps = accelerator.blocks.iter().flat_map(|block| {
-                let barriers = block.barrier_ns.iter().chain(iter::repeat(&0));
-                let all = block.load_ns.iter().zip(&block.compute_ns).zip(barriers);
-                all.map(|((load, compute), barrier)| (*compute, load + compute + barrier))
-            });
-            for (at, (compute, length)) in (begin..).zip(steps) {
-                if computes.len() == at {
-                    computes.push(0.0);
-                    lengths.push(0.0);
-                }
-                computes[at] += compute as f64;
-                lengths[at] += length as f64;
-            }
-        }
-    }
-    let of = stats::share_interval(&computes, &lengths, CONFIDENCE)?;
-    Some([of.low, of.high])
-}
-
-fn unknown_because(derived: &Derived, doubts: &[Doubt], bound: Bound) -> Option<UnknownBecause> {
-    let record = derived.record;
-    let is_interrupted = record.stopped_because.as_deref() == Some("interrupted");
+fn unknown_because(end: RunEnd, doubts: &[Doubt], bound: Bound) -> Option<UnknownBecause> {
     let is_invalid = doubts.iter().any(|doubt| doubt.severity == Severity::Invalid);
-    match bound {
-        _ if !record.complete && is_interrupted => Some(UnknownBecause::Interrupted),
-        _ if !record.complete => Some(UnknownBecause::Incomplete),
-        Bound::CacheFed => Some(UnknownBecause::CacheFed),
-        Bound::CpuSaturated => Some(UnknownBecause::CpuSaturated),
-        bound if is_invalid || bound == Bound::Invalid => Some(UnknownBecause::Invalid),
-        _ => None,
+    match (end, bound) {
+        (RunEnd::Interrupted, _) => Some(UnknownBecause::Interrupted),
+        (RunEnd::Incomplete, _) => Some(UnknownBecause::Incomplete),
+        (_, Bound::CacheFed) => Some(UnknownBecause::CacheFed),
+        (_, Bound::CpuSaturated) => Some(UnknownBecause::CpuSaturated),
+        (_, Bound::Invalid) => Some(UnknownBecause::Invalid),
+        _ => is_invalid.then_some(UnknownBecause::Invalid),
     }
-}
-
-/// Sums over the epochs that decide; of several accelerators times are means.
-#[derive(Clone, Copy)]
-struct Rates {
-    window: AnswerWindow,
-    /// Read by all in the window.
-    bytes: u64,
-    /// Read by all in these epochs.
-    all_bytes: u64,
-    compute_s: f64,
-}
-
-impl Rates {
-    /// Over the windows of the sustained utilisation, or over all steps. `None` where no step was finished.
-    fn new(record: &Record, is_sustained: bool) -> Option<Self> {
-        let window = AnswerWindow { epochs: 0, steps: 0, seconds: 0.0 };
-        let mut sums = Rates { window, bytes: 0, all_bytes: 0, compute_s: 0.0 };
-        for scope in Scope::all(record) {
-            let accelerators = &scope.epoch.accelerators;
-            if scope.steps() == 0 || is_sustained && metric::sustained(scope).is_err() {
-                continue;
-            }
-            let reads = accelerators.iter();
-            let reads =
-                reads.map(
-                    |one| if is_sustained { read_in_window(scope, one) } else { read_at_all(one) },
-                );
-            let reads: Vec<SteadyReads> = reads.collect::<Option<_>>()?;
-            let mean_s = |sum_ns: u64| seconds(sum_ns) / accelerators.len() as f64;
-            sums.window.epochs += 1;
-            sums.window.steps += reads.iter().map(|one| one.steps).min()?;
-            sums.window.seconds += mean_s(reads.iter().map(|one| one.ns).sum());
-            sums.bytes += reads.iter().map(|one| one.bytes).sum::<u64>();
-            sums.all_bytes += accelerators.iter().map(|one| one.io.read_bytes).sum::<u64>();
-            let told_s = record.plan.train.constant_compute_s(record.plan.accelerators);
-            let computes = accelerators.iter().flat_map(|one| &one.blocks);
-            let computes = computes.flat_map(|block| &block.compute_ns);
-            let measured_s = mean_s(computes.clone().sum());
-            sums.compute_s += match told_s {
-                Some(told_s) if measured_s > 0.0 => {
-                    told_s * computes.count() as f64 / accelerators.len() as f64
-                }
-                _ => measured_s,
-            };
-        }
-        (sums.window.epochs > 0).then_some(sums)
-    }
-
-    fn delivered(self) -> Option<f64> {
-        per_second(self.bytes, self.window.seconds)
-    }
-
-    /// Such that reading takes no longer than computing.
-    fn needed(self) -> Option<f64> {
-        per_second(self.all_bytes, self.compute_s)
-    }
-}
-
-/// All that an accelerator read, over its blocks.
-fn read_at_all(accelerator: &AcceleratorEpoch) -> Option<SteadyReads> {
-    let blocks = accelerator.blocks.iter();
-    let ns = blocks.map(|block| block.end_ns.checked_sub(block.start_ns)).sum::<Option<u64>>()?;
-    Some(SteadyReads { steps: accelerator.steps(), bytes: accelerator.io.read_bytes, ns })
-}
-
-/// `None` of nothing, or in no time.
-fn per_second(amount: u64, seconds: f64) -> Option<f64> {
-    (amount > 0 && seconds > 0.0).then(|| amount as f64 / seconds)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doubt;
-    use crate::example::{block, checkpoints_alone, epoch, plan, record, simple, wait_alone};
-    use crate::record::Stall;
-    use crate::verdict;
-    use crate::waits::WaitCause;
+    use feedrate_measure::example::{
+        block, checkpoints_alone, epoch, plan, record, simple, wait_alone,
+    };
+    use feedrate_measure::record::Stall;
+    use feedrate_measure::waits::WaitCause;
     use feedrate_spec::workload::TimeSpec;
+    use std::path::Path;
 
     fn answer(record: &Record) -> Answer {
-        let derived = Derived::new(record);
-        let doubts = doubt::doubts(&derived);
-        Answer::new(&derived, &doubts, &verdict::judge(&derived, &doubts))
+        let answer = AnsweredSummary::new(record).answer;
+        let run = Run::from_record(Path::new(""), record);
+        assert_eq!(Answer::from_run(&run).as_ref(), Some(&answer));
+        answer
     }
 
     /// An accelerator of 20 steps of a second, 1 MB each.
