@@ -100,6 +100,6 @@ mod tests {
             Some("rdeps(=feedrate) + rdeps(=xtask)"),
         );
         check("Cargo.lock", Some("rdeps(*)"));
-        check("workloads/quickstart.yaml", Some("rdeps(*)"));
+        check("crates/session/workloads/quickstart.yaml", Some("rdeps(*)"));
     }
 }

@@ -1,17 +1,19 @@
 //! Arguments that several commands share. Nothing is checked here that clap does not check.
 
 use crate::messages::{self, Verbosity};
-use crate::progress::Viewer;
+use crate::progress::{Progress, Terminal};
 use crate::time;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, ColorChoice, ValueEnum};
 use feedrate_measure::metric::Metric;
+use feedrate_session::launch::LaunchOptions;
+use feedrate_session::request::{HYDRA_WORKLOAD, Request};
 use feedrate_spec::plan::Cache;
 use feedrate_spec::workload::with_whole_key;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Headings of options in the help.
 pub(crate) const WHAT: &str = "What";
@@ -92,9 +94,6 @@ impl CacheArguments {
     }
 }
 
-/// The word by which Hydra's users choose a workload.
-pub(crate) const HYDRA_WORKLOAD: &str = "workload=";
-
 fn workload_word(text: &str) -> Result<String, Infallible> {
     text.strip_prefix(HYDRA_WORKLOAD).map_or_else(|| override_word(text), |name| Ok(name.into()))
 }
@@ -147,77 +146,32 @@ pub(crate) struct DataArguments {
 }
 
 impl DataArguments {
-    /// A workload as it is.
-    pub(crate) fn from_name(workload: &str) -> Self {
-        DataArguments {
-            workload: workload.into(),
-            overrides: Vec::new(),
-            accelerators: None,
-            data: None,
-            scale: 1.0,
-            shrink_records: 1.0,
-            foreign: false,
-            json: false,
-            live_file: None,
+    /// The request.
+    pub(crate) fn request(&self) -> Request {
+        Request {
+            workload: self.workload.clone(),
+            overrides: self.overrides.clone(),
+            accelerators: self.accelerators,
+            scale: self.scale,
+            shrink_records: self.shrink_records,
+            data: self.data.clone(),
+            foreign: self.foreign,
+            ..Request::default()
         }
+        .separate_overrides()
     }
 
-    /// A first word that sets a key names no workload.
-    pub(crate) fn told_apart(&self) -> Self {
-        let mut own = self.clone();
-        if own.workload.contains('=') && !Path::new(&own.workload).exists() {
-            own.overrides.insert(0, std::mem::take(&mut own.workload));
-        }
-        // Hydra's users choose it behind the keys as well.
-        let named = own.overrides.iter().position(|text| text.starts_with(HYDRA_WORKLOAD));
-        if let Some(at) = named
-            && own.workload.is_empty()
-        {
-            own.workload = own.overrides.remove(at)[HYDRA_WORKLOAD.len()..].to_string();
-        }
-        own
-    }
-
-    /// Who looks at the progress.
-    pub(crate) fn viewer(&self) -> Viewer {
+    /// Where progress goes.
+    pub(crate) fn progress(&self) -> Progress {
         match &self.live_file {
-            Some(file) => Viewer::Parent(file.clone()),
-            None => Viewer::User,
+            Some(file) => Progress::File(file.clone()),
+            None => Progress::Shown,
         }
     }
 
-    /// The same as words of a run, from such a page cache.
-    pub(crate) fn words_of_run(&self, cache: Cache) -> Vec<String> {
-        let mut words = vec!["run".to_string()];
-        words.extend(self.words());
-        words.extend(self.accelerators.map(|number| format!("--accelerators={number}")));
-        words.extend(match cache {
-            Cache::AsIs => None,
-            Cache::Cold => Some("--cold".into()),
-            Cache::Warm => Some("--warm".into()),
-        });
-        words
-    }
-
-    /// The same as words of a command line, but for the number of accelerators.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let mut words = vec![self.workload.clone()];
-        words.extend(self.overrides.iter().cloned());
-        if let Some(folder) = &self.data {
-            words.extend(["--data".into(), folder.display().to_string()]);
-        }
-        if let Some(file) = &self.live_file {
-            words.extend([LIVE_FILE.into(), file.display().to_string()]);
-        }
-        for (flag, share) in [("--scale", self.scale), ("--shrink-records", self.shrink_records)] {
-            if share != 1.0 {
-                words.extend([flag.into(), share.to_string()]);
-            }
-        }
-        for (flag, is_given) in [("--foreign", self.foreign), ("--json", self.json)] {
-            words.extend(is_given.then(|| flag.into()));
-        }
-        words
+    /// Receives messages and progress.
+    pub(crate) fn listener(&self) -> Terminal {
+        Terminal { progress: self.progress() }
     }
 }
 
@@ -261,9 +215,15 @@ pub(crate) struct LaunchArguments {
     pub(crate) rank_timeout: f64,
 }
 
-impl Default for LaunchArguments {
-    fn default() -> Self {
-        LaunchArguments { accelerators_per_rank: None, mpi_library: None, rank_timeout: 600.0 }
+impl LaunchArguments {
+    /// The options, with what the launcher says of this process.
+    pub(crate) fn options(&self) -> LaunchOptions {
+        LaunchOptions {
+            launched: crate::launched(),
+            accelerators_per_rank: self.accelerators_per_rank,
+            mpi_library: self.mpi_library.clone(),
+            rank_timeout_s: self.rank_timeout,
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 
 use crate::exit::Exit;
 use crate::interrupt;
-use feedrate_run::comm::mpi;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
@@ -20,7 +19,7 @@ const END: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// threads.
 pub(crate) fn before(work: impl FnOnce() -> Exit) -> ExitCode {
     // A launcher has its own ways to be rid of a process, and knows those it started.
-    if mpi::launched(|name| std::env::var(name).ok()).is_some() {
+    if crate::launched().is_some() {
         return work().into();
     }
     let Ok((told, mut tells)) = pipe() else { return work().into() };

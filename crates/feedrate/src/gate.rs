@@ -1,13 +1,14 @@
 //! Gates: what a run must come to, so that a script can go by the exit code. Every command that has them has these.
 
 use crate::cli::OUTPUT;
-use crate::exit::{Exit, alternatives};
+use crate::exit::Exit;
 use crate::messages;
 use clap::Args;
 use feedrate_analysis::answer::{Answer, AnswerKind, AnsweredSummary};
 use feedrate_measure::doubt::{self, Doubt, Severity};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::told_apart;
+use feedrate_spec::refusal::alternatives;
 use feedrate_spec::workload::alike;
 
 /// Reasons to exit with 3, or with 4 where nobody can tell.

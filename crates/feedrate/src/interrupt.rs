@@ -4,11 +4,8 @@
 use crate::exit::Exit;
 use crate::messages;
 use feedrate_run::live::Signals;
-use feedrate_run::system;
-use feedrate_spec::units;
-use std::collections::BTreeSet;
+use feedrate_session::hung;
 use std::mem::MaybeUninit;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -25,10 +22,6 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const LAST_WORDS_BEHIND: Duration = Duration::from_secs(1);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
-/// Files that hang follow it.
-const STILL: &str = "still waiting for";
-/// Files that hang and are named, at most.
-const NAMED_MAX: usize = 3;
 
 /// The user's wishes to this process, from now on.
 pub(crate) fn signals() -> Signals {
@@ -50,7 +43,7 @@ fn signals_until(last_words: Duration) -> Signals {
             leave.store(true, Relaxed);
             thread::sleep(last_words);
             let why = if is_told { "interrupted" } else { "the work of other ranks has ended" };
-            match still_waiting(system::waited_for()) {
+            match hung::waiting_now() {
                 Some(waiting) => messages::say(format!("error: {why}, {waiting}")),
                 None => messages::say(format!("error: {why}")),
             }
@@ -163,36 +156,6 @@ fn next(set: &libc::sigset_t) -> Option<i32> {
     (signal > 0).then_some(signal)
 }
 
-/// Say for which files work did not end: `known` ones, or those that threads are in a call for where nothing is waited for any more.
-pub(crate) fn tell_hung(signals: &Signals, known: impl Iterator<Item = PathBuf>) {
-    let mut files =
-        if signals.leave.load(Relaxed) { system::waited_for() } else { BTreeSet::new() };
-    if files.is_empty() {
-        files = known.filter_map(|file| std::path::absolute(file).ok()).collect();
-    }
-    if let Some(waiting) = still_waiting(files) {
-        messages::say(format!("warning: {waiting}"));
-    }
-}
-
-/// Say again what a run said in `messages` of files for which it did not end.
-pub(crate) fn tell_hung_of(messages: &Path) {
-    let said = std::fs::read_to_string(messages).unwrap_or_default();
-    said.lines().filter(|line| line.contains(STILL)).for_each(messages::say);
-}
-
-/// Files that do not answer, in words.
-fn still_waiting(files: BTreeSet<PathBuf>) -> Option<String> {
-    let named = files.iter().take(NAMED_MAX);
-    let named: Vec<_> = named.map(|file| format!("`{}`", file.display())).collect();
-    let more = match files.len() - named.len() {
-        0 => String::new(),
-        more => format!(" and {}", units::counted(more as u64, "more file")),
-    };
-    (!named.is_empty())
-        .then(|| format!("{STILL} {}{more}: the storage does not answer", named.join(", ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,16 +177,5 @@ mod tests {
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
         let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
         assert_eq!(ignored & 1 << (libc::SIGXFSZ - 1), 0, "{ignored:x}");
-    }
-
-    #[test]
-    fn the_first_files_that_hang_are_named() {
-        let told = |files: &[&str]| still_waiting(files.iter().map(PathBuf::from).collect());
-        assert_eq!(told(&[]), None);
-        let one = "still waiting for `/d/a`: the storage does not answer";
-        assert_eq!(told(&["/d/a"]).unwrap(), one);
-        let many =
-            "still waiting for `/a`, `/b`, `/c` and 2 more files: the storage does not answer";
-        assert_eq!(told(&["/a", "/b", "/c", "/d", "/e"]).unwrap(), many);
     }
 }

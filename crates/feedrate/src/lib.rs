@@ -9,35 +9,19 @@ mod interrupt;
 mod progress;
 mod time;
 mod cli;
-mod output;
 mod front;
-mod bundled;
-mod catalog;
-mod asked;
-mod recognise;
-mod resolve;
-mod launch;
-mod results;
-mod dataset_lock;
-mod folder;
-mod dataset;
-mod room;
-mod staging;
-mod sharing;
-mod execute;
 mod gate;
 mod probe;
-mod changed;
 mod summary;
 mod trials;
-mod logs;
 mod dlio;
 mod command;
 
 use clap::FromArgMatches;
 use command::Arguments;
 use exit::Exit;
-use std::ffi::OsStr;
+use feedrate_run::comm::mpi::{self, Launched};
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,14 +44,9 @@ fn feedrate() -> ExitCode {
     let (arguments, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(usage) => {
-            let complaint = command::refuse_numbers(&usage, std::env::args_os());
-            return ended(complaint.and_then(|()| {
-                match command::complaint(&usage, std::env::args_os()) {
-                    Some(complaint) if usage.use_stderr() => Err(complaint.into()),
-                    _ => messages::print_usage(&usage),
-                }
-            }))
-            .into();
+            let words: Vec<OsString> = std::env::args_os().collect();
+            let refused = command::refuse_usage(&usage, &words);
+            return ended(refused.and_then(|()| messages::print_usage(&usage))).into();
         }
     };
     messages::set_verbosity(arguments.general.verbosity());
@@ -82,7 +61,12 @@ fn ended(outcome: anyhow::Result<Exit>) -> Exit {
     })
 }
 
-/// Threads for work that is not measured: as many as there are cores.
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// A variable of the environment.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// This process as its launcher describes it; `None` without a launcher.
+fn launched() -> Option<Launched> {
+    mpi::launched(variable)
 }

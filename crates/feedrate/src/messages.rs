@@ -1,38 +1,23 @@
 //! The one place that writes to stdout, and the one that writes to stderr. Data that cannot be written is an error; talk that
 //! nobody can hear is none. Text shows what steers a terminal as escapes, whoever wrote it.
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::text;
 use anstream::{AutoStream, ColorChoice};
-use feedrate_data::error::DatasetError;
-use feedrate_data::stage::StageError;
-use feedrate_data::storage::StorageError;
-use feedrate_engine::job::ReadError;
-use feedrate_measure::record::file::RecordFileError;
 use feedrate_report::output::JsonObject;
-use feedrate_run::checkpoint::CheckpointError;
-use feedrate_run::driver::RunError;
+use feedrate_session::failure::{self, AlreadyReported};
+use feedrate_session::output::write_output;
 use feedrate_spec::escape;
-use feedrate_spec::problem::Problems;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::OnceLock;
 
-/// One error with its causes and, where there is one, its hint.
+/// Reports an error with its causes and, where there is one, its hint.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    match error.downcast_ref::<Problems>() {
-        Some(problems) => say(problems),
-        // Problems, as a table may have, say so themselves.
-        None => say(format!("error: {}", told(error).trim_start_matches("error: "))),
-    }
-}
-
-/// An error as other processes are told of it.
-pub(crate) fn told(error: &anyhow::Error) -> String {
-    match hint_of(error) {
-        Some(hint) => format!("{}\n  hint: {hint}", causes(error)),
-        None => causes(error),
+    if !error.is::<AlreadyReported>() {
+        say(failure::message(error));
     }
 }
 
@@ -66,7 +51,7 @@ pub(crate) fn set_verbosity(verbosity: Verbosity) {
     VERBOSITY.get_or_init(|| verbosity);
 }
 
-fn verbosity() -> Verbosity {
+pub(crate) fn verbosity() -> Verbosity {
     VERBOSITY.get().copied().unwrap_or_default()
 }
 
@@ -110,14 +95,18 @@ pub(crate) fn print_usage(usage: &clap::Error) -> anyhow::Result<Exit> {
 
 /// Data that was to be printed is not.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write to stdout: {0}")]
-pub(crate) struct StdoutError(#[source] io::Error);
+#[error("cannot write to stdout: {error}{}", hint(error))]
+pub(crate) struct StdoutError {
+    #[source]
+    error: io::Error,
+}
 
-impl StdoutError {
-    fn hint(&self) -> Option<&'static str> {
-        let is_full =
-            matches!(self.0.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        is_full.then_some("what was printed is cut short: free some space, or print elsewhere")
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "\n  hint: what was printed is cut short: free some space, or print elsewhere"
+        }
+        _ => "",
     }
 }
 
@@ -125,7 +114,7 @@ impl StdoutError {
 fn whole(printed: io::Result<()>) -> Result<(), StdoutError> {
     printed.or_else(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(StdoutError(error)),
+        _ => Err(StdoutError { error }),
     })
 }
 
@@ -142,6 +131,14 @@ pub(crate) fn print(text: &str) -> Result<(), StdoutError> {
 /// Data as one JSON object.
 pub(crate) fn print_json(object: JsonObject) -> Result<(), StdoutError> {
     write_line(object.text())
+}
+
+/// Writes a text to a file, which `force` may replace, else to stdout.
+pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> anyhow::Result<()> {
+    match file {
+        Some(file) => write_output(file, text.as_bytes(), Some(force)),
+        None => Ok(print(text.trim_end())?),
+    }
 }
 
 /// Data for people: lines as wide as the terminal, colours where they are wanted.
@@ -185,51 +182,4 @@ pub(crate) fn page_width() -> Option<usize> {
 /// `None` where there is no terminal.
 fn terminal_width(stream: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(stream).map(|size| usize::from(size.0.0))
-}
-
-/// Causes that say something new, joined.
-fn causes(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
-fn hint_of(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| {
-        if let Some(usage) = cause.downcast_ref::<UsageError>() {
-            return usage.hint.clone();
-        }
-        hint(cause, RecordFileError::hint)
-            .or_else(|| hint(cause, DatasetError::hint))
-            .or_else(|| hint(cause, StageError::hint))
-            .or_else(|| hint(cause, RunError::hint))
-            .or_else(|| hint(cause, CheckpointError::hint))
-            .or_else(|| hint(cause, ReadError::hint))
-            .or_else(|| hint(cause, StorageError::hint))
-            .or_else(|| hint(cause, StdoutError::hint))
-            .or_else(|| hint(cause, file_size_hint))
-            .map(str::to_string)
-    })
-}
-
-fn file_size_hint(error: &io::Error) -> Option<&'static str> {
-    let is_too_large = error.kind() == io::ErrorKind::FileTooLarge;
-    is_too_large.then_some(
-        "raise the limit on file sizes (`ulimit -f`), or write to a file system that takes larger files",
-    )
-}
-
-/// The hint of `cause`, if it is an `E` that has one.
-fn hint<E: std::error::Error + 'static>(
-    cause: &(dyn std::error::Error + 'static),
-    of: fn(&E) -> Option<&'static str>,
-) -> Option<&'static str> {
-    cause.downcast_ref().and_then(of)
 }

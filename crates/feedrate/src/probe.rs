@@ -1,13 +1,18 @@
 //! One run of a search or of trials: a process of its own, as the user would start it, and what it measured. It ends when the search does, however that ends.
 
-use crate::cli::DataArguments;
-use crate::exit::{Exit, Interrupted, refuse};
-use crate::progress::{self, Viewer};
-use crate::{interrupt, messages, results};
+use crate::cli::LIVE_FILE;
+use crate::exit::Exit;
+use crate::messages;
+use crate::progress::{self, Progress, TERMINAL};
 use anyhow::Context;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_run::live::Signals;
-use feedrate_spec::plan::Cache;
+use feedrate_session::failure::Interrupted;
+use feedrate_session::hung;
+use feedrate_session::request::Request;
+use feedrate_session::result_folder;
+use feedrate_spec::escape::bash_command;
+use feedrate_spec::refusal::refuse;
 use feedrate_spec::workload::Workload;
 use feedrate_study::bash;
 use feedrate_study::supervise::{GRACE, ScriptEnd, Supervised, Supervision, wait_until_alone};
@@ -18,39 +23,36 @@ use std::time::Instant;
 /// Runs of a search or of trials, and the folder that they leave what they have in.
 pub(crate) struct Probes<'a> {
     pub(crate) folder: PathBuf,
-    /// State of the page cache before each.
-    cache: Cache,
-    viewer: Viewer,
+    progress: Progress,
     signals: &'a Signals,
 }
 
 impl<'a> Probes<'a> {
-    /// In a new folder of the results of `workload`, whose name begins with `kind`. `results` and `data` are what the user gave.
+    /// In a new folder of the results of `workload`, whose name begins with `kind`. `results` is the folder that the user gave.
     pub(crate) fn new(
         kind: &str,
         results: Option<&Path>,
-        data: &DataArguments,
         workload: &Workload,
-        cache: Cache,
+        progress: Progress,
         signals: &'a Signals,
     ) -> anyhow::Result<Self> {
-        let folder = results::make_folder(&results::root(results, workload)?, kind)?;
-        Ok(Probes { folder, cache, viewer: data.viewer(), signals })
+        let folder = result_folder::make_folder(&result_folder::root(results, workload)?, kind)?;
+        Ok(Probes { folder, progress, signals })
     }
 
     /// Make a run, whose live line begins with `what`, and sum it up. Its script, its output and its messages are in files called `name`. Returns also how many seconds it
     /// took.
     pub(crate) fn run(
         &self,
-        data: DataArguments,
+        request: &Request,
         name: &str,
         what: &str,
     ) -> anyhow::Result<(AnsweredSummary, f64)> {
         let live_file = self.file(name, "live");
-        let _line = progress::run_of(what, self.viewer.clone(), live_file.clone());
+        let _line = progress::run_in_process(what, self.progress.clone(), live_file.clone());
         let begun = Instant::now();
         // A script is UTF-8: a name that is not would become that of another folder.
-        let folders = [data.data.as_deref(), Some(self.folder.as_path())];
+        let folders = [request.data.as_deref(), Some(self.folder.as_path())];
         if let Some(folder) = folders.into_iter().flatten().find(|folder| folder.to_str().is_none())
         {
             let folder = folder.display();
@@ -68,11 +70,16 @@ impl<'a> Probes<'a> {
             running: self.folder.join("running"),
             grace: GRACE,
         };
-        let data = DataArguments { json: true, live_file: Some(live_file), ..data };
         let mut words = vec![program.display().to_string()];
-        words.extend(data.words_of_run(self.cache));
-        words.extend(["--quiet".into(), "--results".into(), self.folder.display().to_string()]);
-        let command = bash::command(&words);
+        words.extend(request.run_arguments());
+        words.extend([LIVE_FILE.into(), live_file.display().to_string()]);
+        words.extend([
+            "--json".into(),
+            "--quiet".into(),
+            "--results".into(),
+            self.folder.display().to_string(),
+        ]);
+        let command = bash_command(&words);
         messages::detail(|| format!("starting: {command}"));
         let script = bash::script("", &[], &format!("exec {command}"));
         std::fs::write(&order.script, script)
@@ -84,7 +91,7 @@ impl<'a> Probes<'a> {
         let mut run = Supervised::start(&program, &order).context("cannot start a run")?;
         let ended = run.wait_for_end(interrupted, leave)?;
         if interrupted.load(Relaxed) || ended == ScriptEnd::Exited(Exit::Interrupted as i32) {
-            interrupt::tell_hung_of(&order.stderr);
+            hung::repeat_report(&order.stderr, &TERMINAL);
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
         match ended.failure(&order.stderr) {

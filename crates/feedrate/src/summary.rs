@@ -4,10 +4,7 @@ mod reads;
 
 pub(crate) use self::reads::of_reads;
 
-use crate::changed::Changeable;
-use crate::cli::DataArguments;
-use crate::folder::FoundFolder;
-use crate::{messages, text, threads};
+use crate::{messages, text};
 use feedrate_analysis::advice::{Case, Proposal, advise, would_help};
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_analysis::predict::Pipeline;
@@ -25,7 +22,12 @@ use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record, Staging
 use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
 use feedrate_report::output::Schema;
 use feedrate_report::words::{advice, answer as words, client as client_words, mlperf, untold};
+use feedrate_results::replan::Replan;
 use feedrate_results::run::Run;
+use feedrate_session::folder::FoundFolder;
+use feedrate_session::request::Request;
+use feedrate_session::template::RunTemplate;
+use feedrate_session::threads;
 use feedrate_spec::units;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -74,11 +76,12 @@ fn helps(answered: &AnsweredSummary, record: &Record) -> Vec<Proposal> {
     let derived = Derived::new(record);
     let AnsweredSummary { summary, answer } = answered;
     let case = Case::new(&derived, answer, &summary.doubts);
-    let of = summary.run_dir.as_deref().and_then(|folder| {
-        Changeable::of_run(folder, record, &DataArguments::from_name(folder)).ok()
-    });
+    let of = summary
+        .run_dir
+        .as_deref()
+        .and_then(|folder| RunTemplate::from_run(folder, record, &Request::default()).ok());
     let Some(of) = of else { return would_help(&case) };
-    let advice = advise(&case, &|overrides| of.plan(overrides).ok());
+    let advice = advise(&case, &|overrides| of.plan(overrides));
     advice.into_iter().map(|one| one.proposal).collect()
 }
 

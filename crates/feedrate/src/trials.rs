@@ -1,13 +1,8 @@
 //! Trials: a workload and changes of it, run in turns as processes of this program until what each change brings is decided, or the budget is
 //! spent. Datasets that only a change needs are made beside that of the workload, and removed at the end.
 
-use crate::changed::{Changeable, why_not};
-use crate::dataset::{self, is_in_folder};
-use crate::exit::Interrupted;
+use crate::messages;
 use crate::probe::Probes;
-use crate::resolve::Resolved;
-use crate::room::{self, Reserved};
-use crate::{messages, results};
 use anyhow::Context;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_analysis::precision::CONFIDENCE;
@@ -20,6 +15,13 @@ use feedrate_measure::metric::{
 };
 use feedrate_measure::stats;
 use feedrate_results::trials::{Outcome, Tried};
+use feedrate_session::dataset::{self, is_in_folder};
+use feedrate_session::failure::Interrupted;
+use feedrate_session::failure::on_one_line;
+use feedrate_session::resolve::Resolved;
+use feedrate_session::result_folder;
+use feedrate_session::room::{self, Reserved};
+use feedrate_session::template::RunTemplate;
 use feedrate_spec::plan::{DatasetPlan, Plan};
 use feedrate_spec::units;
 use std::fs;
@@ -64,7 +66,7 @@ pub(crate) struct Trial {
 
 /// All trials of a workload.
 pub(crate) struct Trials<'a> {
-    of: &'a Changeable,
+    of: &'a RunTemplate,
     probes: Probes<'a>,
     budget_s: f64,
     response: Response,
@@ -83,7 +85,7 @@ impl<'a> Trials<'a> {
     /// # Errors
     /// The run that is changed had several processes.
     pub(crate) fn new(
-        of: &'a Changeable,
+        of: &'a RunTemplate,
         probes: Probes<'a>,
         budget_s: f64,
         response: Response,
@@ -116,7 +118,7 @@ impl<'a> Trials<'a> {
         let is_copied = plan.is_some_and(|plan| plan.stage.is_some() || plan.loader.in_memory);
         let (own_root, hindrance) = match resolved.and_then(|of| self.own_root(&of)) {
             Ok(root) => (root, None),
-            Err(error) => (None, Some(why_not(&error))),
+            Err(error) => (None, Some(on_one_line(&error))),
         };
         self.push(Trial {
             change: change.to_vec(),
@@ -219,20 +221,20 @@ impl<'a> Trials<'a> {
         }
         self.begun_runs += 1;
         let number = self.begun_runs;
-        let mut data = self.of.with(&self.all[place].change);
-        data.data = self.all[place].own_root.clone().or(data.data);
+        let mut request = self.of.with(&self.all[place].change);
+        request.data = self.all[place].own_root.clone().or(request.data);
         let name = match &self.all[place].change[..] {
             [] => "as it is".into(),
             change => change.join(" "),
         };
         let [took, budget] = [self.took_s().floor(), self.budget_s].map(units::seconds);
         let tells = format!("run {number} ({took} of {budget}): {name}");
-        let run = self.probes.run(data, &format!("run-{number}"), &tells);
+        let run = self.probes.run(&request, &format!("run-{number}"), &tells);
         let trial = &mut self.all[place];
         let (summary, took_s) = match run {
             Err(error) if place == BASELINE || error.is::<Interrupted>() => return Err(error),
             Err(error) => {
-                trial.hindrance = Some(why_not(&error));
+                trial.hindrance = Some(on_one_line(&error));
                 return Ok(true);
             }
             Ok(run) => run,
@@ -270,10 +272,10 @@ impl<'a> Trials<'a> {
     /// Where the dataset of a change is made; `None` where it is that of the workload, or is there already.
     fn own_root(&mut self, changed: &Resolved) -> anyhow::Result<Option<PathBuf>> {
         let Resolved { plan, data_root, .. } = changed;
-        if plan.stage != self.of.own.plan.stage {
+        if plan.stage != self.of.unchanged.plan.stage {
             refuse_kept_copy(plan, data_root)?;
         }
-        if is_same(&plan.dataset, &self.of.own.plan.dataset) {
+        if is_same(&plan.dataset, &self.of.unchanged.plan.dataset) {
             return Ok(None);
         }
         if changed.workload.dataset_foreign {
@@ -358,7 +360,7 @@ impl MadeData {
     /// The folder, made when it is first wanted.
     fn root(&mut self, beside: &Path) -> anyhow::Result<PathBuf> {
         if self.0.is_none() {
-            self.0 = Some(results::make_folder(beside, "trials-")?);
+            self.0 = Some(result_folder::make_folder(beside, "trials-")?);
         }
         self.0.clone().context("no folder for datasets")
     }

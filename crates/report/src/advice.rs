@@ -1,11 +1,11 @@
 //! Advice of a report: what was tried for the workloads of its runs, else what the record of a single run predicts. Decides nothing.
 
 use crate::number::percent;
-use crate::replan::Replan;
 use crate::report::{ReportAdvice, ReportChange};
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::{advice as words, trials};
 use feedrate_analysis::advice::Advice;
+use feedrate_results::replan::Replan;
 use feedrate_results::trials::{Outcome, TrialsResult, Tried, TriedAdvice};
 use feedrate_spec::escape::bash_word;
 

@@ -23,7 +23,7 @@ pub fn answer(of: &Diagnosis) -> String {
             };
             let slowest = least_part(of).filter(|one| one.name != drop.name);
             let least = slowest.map_or(String::new(), |one| format!("; {}", least(one)));
-            format!("the largest drop is at {}: {to} of {from}{beside}{least}", name(drop.name))
+            format!("the largest drop is at {}: {to} of {from}{beside}{least}", drop.name.title())
         }
         (None, needed) => {
             let Some(slowest) = least_part(of) else { return "no part was measured".into() };
@@ -49,7 +49,7 @@ pub fn answer(of: &Diagnosis) -> String {
 fn least(part: &Ceiling) -> String {
     let samples = part.samples_per_second;
     let samples = samples.map_or_else(String::new, |rate| units::per_second(rate, "samples"));
-    format!("the least of all parts is {}, {samples}", name(part.name))
+    format!("the least of all parts is {}, {samples}", part.name.title())
 }
 
 /// Whether each of its slices gave what is needed.
@@ -89,20 +89,9 @@ pub fn meaning(of: &Diagnosis) -> Option<&'static str> {
 /// Sentence on parts that the loader passed; `None` without.
 pub fn passed(of: &Diagnosis) -> Option<String> {
     let (_, passed) = comparable(&of.ceilings);
-    let names: Vec<&str> = passed.iter().map(|one| name(one.name)).collect();
+    let names: Vec<&str> = passed.iter().map(|one| one.name.title()).collect();
     (!names.is_empty())
         .then(|| format!("Not compared: {}; the loader was faster", names.join(", ")))
-}
-
-/// `file system`.
-pub fn name(rung: Rung) -> &'static str {
-    match rung {
-        Rung::FileSystem => "file system",
-        Rung::Opens => "opens",
-        Rung::Decode => "decode",
-        Rung::Client => "client",
-        Rung::Loader => "loader",
-    }
 }
 
 /// How a ceiling was measured, in a few words, or why it was not.

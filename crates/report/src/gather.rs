@@ -9,7 +9,6 @@ use crate::methods;
 use crate::opening::{DO_NOT_USE, OF_ONE_SOURCE, Room, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
-use crate::replan::{NO_CHANGES, ReplanOf};
 use crate::report::{
     FigureUse, FindingFigure, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt,
     Source,
@@ -27,6 +26,7 @@ use feedrate_results::files::StudyFiles;
 use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::{Overview, StatusCounts};
+use feedrate_results::replan::{NO_CHANGES, ReplanOf};
 use feedrate_results::row::Row;
 use feedrate_results::run::{Reason, Run, Settings};
 use feedrate_results::search::SearchResult;

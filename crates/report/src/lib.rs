@@ -4,7 +4,6 @@ mod number;
 pub mod table;
 pub mod draw;
 pub mod ceilings;
-pub mod replan;
 pub mod report;
 pub mod words;
 pub mod plot;

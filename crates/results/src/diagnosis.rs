@@ -31,6 +31,19 @@ names! {
     }
 }
 
+impl Rung {
+    /// Its name in sentences and figures.
+    pub fn title(self) -> &'static str {
+        match self {
+            Rung::FileSystem => "file system",
+            Rung::Opens => "opens",
+            Rung::Decode => "decode",
+            Rung::Client => "client",
+            Rung::Loader => "loader",
+        }
+    }
+}
+
 /// Where the bytes of plain reads came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -17,6 +17,7 @@ pub mod search;
 pub mod diagnosis;
 pub mod trials;
 pub mod run;
+pub mod replan;
 pub mod relations;
 pub mod doubt;
 pub mod logs;

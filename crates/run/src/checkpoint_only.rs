@@ -3,8 +3,8 @@
 use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
 use crate::live::LivePhase;
-use crate::session::{RunOutcome, Session};
 use crate::system::{self, DeviceReads, Sampler, TimelineSampler};
+use crate::training::{RunOutcome, Session};
 use feedrate_measure::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record,
 };

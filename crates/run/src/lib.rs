@@ -18,5 +18,5 @@ pub mod trace;
 pub mod probe;
 pub mod system;
 mod page_cache;
-pub mod session;
+pub mod training;
 mod checkpoint_only;

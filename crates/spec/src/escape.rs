@@ -71,6 +71,11 @@ pub fn bash_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
+/// `words` as a command of bash.
+pub fn bash_command<S: AsRef<str>>(words: &[S]) -> String {
+    words.iter().map(|word| bash_word(word.as_ref())).collect::<Vec<_>>().join(" ")
+}
+
 /// `path` as it may be shown and opened again: one that is not UTF-8 as a word of bash with escapes.
 pub fn shown_path(path: &Path) -> String {
     if let Some(text) = path.to_str() {
@@ -107,6 +112,20 @@ fn escaped(text: &str, is_meant: fn(char) -> bool, escape: fn(char) -> String) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_quoted_where_bash_would_change_them() {
+        for (text, expected) in [
+            ("reader.batch_size=4", "reader.batch_size=4"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("~key", "'~key'"),
+            ("", "''"),
+            ("$HOME", "'$HOME'"),
+        ] {
+            assert_eq!(bash_word(text), expected);
+        }
+    }
 
     #[test]
     fn what_steers_a_terminal_is_told_and_not_sent() {

@@ -13,3 +13,5 @@ pub mod catalog;
 pub mod mlperf;
 pub mod workload;
 pub mod plan;
+pub mod refusal;
+pub mod listener;

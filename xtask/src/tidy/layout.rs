@@ -13,10 +13,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("results", &["spec", "measure"]),
     ("analysis", &["spec", "measure", "results", "engine"]),
     ("report", &["spec", "measure", "results", "analysis"]),
-    ("study", &["spec", "measure", "results", "analysis"]),
+    ("session", &["spec", "data", "measure", "engine", "run", "results"]),
+    ("study", &["spec", "measure", "results", "analysis", "session"]),
     (
         "feedrate",
-        &["spec", "data", "measure", "engine", "run", "results", "analysis", "report", "study"],
+        &[
+            "spec", "data", "measure", "engine", "run", "results", "session", "analysis", "report",
+            "study",
+        ],
     ),
 ];
 

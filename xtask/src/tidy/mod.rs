@@ -54,6 +54,7 @@ impl fmt::Display for Violation {
 static CHECKS: &[&Check] = &[
     &layout::CRATE_DIRECTIONS,
     &modules::MODULE_ORDER,
+    &modules::SIBLING_ORDER,
     &modules::NO_DEAD_FILE,
     &circles::NO_FILE_CIRCLES,
     &families::MEMBERS_APART,

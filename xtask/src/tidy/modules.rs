@@ -3,7 +3,7 @@
 use super::repo::{Repo, SourceFile};
 use super::tokens::{RustToken, closing, is_word, reads};
 use super::{Check, Violation};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 pub(super) static MODULE_ORDER: Check = Check {
     rule: "a module uses only modules listed before it in lib.rs",
@@ -30,6 +30,48 @@ fn order_in(repo: &Repo, package: &str) -> Vec<Violation> {
             if place(used).is_some_and(|used_place| own_place < used_place) {
                 let what = format!("`{own}` uses `{used}`, which comes after it");
                 findings.push(Violation::new(&file.path, line, what));
+            }
+        }
+    }
+    findings.dedup();
+    findings
+}
+
+pub(super) static SIBLING_ORDER: Check = Check {
+    rule: "modules of crates/feedrate import few of the modules that are declared after them beside them",
+    advice: "move the `mod` line up, or move what both need into an earlier module",
+    find: |repo| {
+        let findings = upward_imports(repo, "crates/feedrate");
+        if findings.len() > UPWARD_MAX { findings } else { Vec::new() }
+    },
+};
+
+/// Imports of a module that is declared later in the same file, at most.
+const UPWARD_MAX: usize = 4;
+
+/// Imports that go from a module to one that is declared after it in the same file, at any depth.
+fn upward_imports(repo: &Repo, package: &str) -> Vec<Violation> {
+    let files = || repo.live_rust().filter(|file| file.package() == package);
+    let path = |file: &SourceFile| -> Vec<String> {
+        file.modules().unwrap_or_default().into_iter().map(String::from).collect()
+    };
+    let orders: HashMap<Vec<String>, Vec<String>> =
+        files().map(|file| (path(file), declared(file.tokens()))).collect();
+    let place = |parent: &[String], name: &String| {
+        orders.get(parent)?.iter().position(|module| module == name)
+    };
+    let mut findings = Vec::new();
+    for file in files() {
+        let module = path(file);
+        for (used, line) in used_paths(file) {
+            let shared = module.iter().zip(&used).take_while(|(a, b)| a == b).count();
+            let (parent, below) = module.split_at(shared);
+            let (Some(sibling), Some(other)) = (below.first(), used.get(shared)) else { continue };
+            if let (Some(first), Some(second)) = (place(parent, sibling), place(parent, other))
+                && first < second
+            {
+                let text = format!("`{sibling}` imports `{other}`, which is declared after it");
+                findings.push(Violation::new(&file.path, line, text));
             }
         }
     }

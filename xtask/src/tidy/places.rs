@@ -20,7 +20,13 @@ const RESERVED: &[Reserved] = &[
             let is_now = is_word(&tokens[i].text) && reads(tokens, i + 1, &["::", "now"]);
             is_now || tokens[i].text == "clock_gettime"
         },
-        places: &["crates/run/src/clock", "crates/run/src/system", "crates/feedrate/", "xtask/"],
+        places: &[
+            "crates/run/src/clock",
+            "crates/run/src/system",
+            "crates/session/",
+            "crates/feedrate/",
+            "xtask/",
+        ],
         instead: "take the time as an argument, or ask `feedrate_run::clock::Clock`",
     },
     Reserved {
@@ -60,6 +66,7 @@ const RESERVED: &[Reserved] = &[
             "crates/measure/",
             "crates/run/",
             "crates/results/",
+            "crates/session/",
             "crates/analysis/",
             "crates/report/",
             "crates/study/",

@@ -150,6 +150,29 @@ fn planted_comparisons_of_names_are_found() {
 }
 
 #[test]
+fn planted_imports_of_later_siblings_are_found() {
+    let uses = "use super::b;\nuse crate::c::d::x;\nuse super::c::d;\nuse super::b::y;\nuse super::c;\nuse super::d::w;\n";
+    finds(
+        &modules::SIBLING_ORDER,
+        &[
+            ("crates/feedrate/Cargo.toml", ""),
+            ("crates/feedrate/src/lib.rs", "mod c;\n"),
+            ("crates/feedrate/src/c/mod.rs", "mod a;\nmod b;\nmod d;\nuse a::z;\nuse b::z;\n"),
+            ("crates/feedrate/src/c/a.rs", uses),
+            ("crates/feedrate/src/c/b.rs", "use super::a;\nuse super::d::{e, f};\n"),
+            ("crates/feedrate/src/c/d.rs", "use super::a;\n"),
+        ],
+        &[
+            "crates/feedrate/src/c/a.rs:1: `a` imports `b`, which is declared after it",
+            "crates/feedrate/src/c/a.rs:2: `a` imports `d`, which is declared after it",
+            "crates/feedrate/src/c/a.rs:4: `a` imports `b`, which is declared after it",
+            "crates/feedrate/src/c/a.rs:6: `a` imports `d`, which is declared after it",
+            "crates/feedrate/src/c/b.rs:2: `b` imports `d`, which is declared after it",
+        ],
+    );
+}
+
+#[test]
 fn planted_circles_are_found() {
     finds(
         &circles::NO_FILE_CIRCLES,

@@ -1,9 +1,9 @@
 //! `feedrate analyze`: result folders, ours or others', with the numbers that follow from their steps and what is wrong with them.
 
 use super::groups;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::gate::percentage;
-use crate::{messages, text, threads};
+use crate::{messages, text};
 use clap::Args;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
@@ -18,7 +18,9 @@ use feedrate_results::groups::{ResultGroup, checkpoint_groups, result_groups};
 use feedrate_results::import::{FoundRun, find_within};
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
+use feedrate_session::threads;
 use feedrate_spec::escape::{bash_word, shown_path};
+use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units::{self, MIB};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -58,7 +60,7 @@ const NAMED_MAX: usize = 6;
 /// Analyse, and print.
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let options = ReadOptions { threads: threads(), ..ReadOptions::default() };
-    let mut found = RunIndex::read(&arguments.sources, &options).map_err(UsageError::from)?;
+    let mut found = RunIndex::read(&arguments.sources, &options).map_err(Refusal::from)?;
     if !arguments.json {
         // Runs have the numbers that they have in a report.
         found.runs.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
@@ -79,7 +81,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
             "left_out": left_out.collect::<Value>(),
         })))?;
     } else {
-        let report = of_index(found.clone(), &arguments.sources).map_err(UsageError::from)?;
+        let report = of_index(found.clone(), &arguments.sources).map_err(Refusal::from)?;
         if arguments.all {
             messages::print_page(&page(&found, &groups, &report, Detail::All))?;
         } else {

@@ -1,11 +1,8 @@
 //! `feedrate calibrate`: what the loader of a training costs its processors, as `client:` of a workload. Nothing is measured here: the
 //! user's own Python does it, or the record of a loop that was watched tells.
 
-use crate::cli::DataArguments;
-use crate::exit::{Exit, UsageError, refuse};
-use crate::output::write_output;
-use crate::resolve::resolve_silently;
-use crate::{messages, resolve, threads, time};
+use crate::exit::Exit;
+use crate::{messages, time};
 use anyhow::Context;
 use clap::Args;
 use feedrate_analysis::watched_client::{NoWatchedClient, watched_client};
@@ -13,10 +10,15 @@ use feedrate_measure::record::file::read_text;
 use feedrate_report::output::Schema;
 use feedrate_results::load_run;
 use feedrate_run::system;
-use feedrate_spec::plan::{LoaderPlan, Plan, Request};
+use feedrate_session::output::write_output;
+use feedrate_session::request::Request;
+use feedrate_session::resolve::resolve_named;
+use feedrate_session::{resolve, threads};
+use feedrate_spec::escape::bash_command;
+use feedrate_spec::plan::{LoaderPlan, Plan};
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, Strictness, client_costs};
-use feedrate_study::bash;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -120,7 +122,7 @@ pub(super) fn command(loader: &LoaderPlan, file: &str) -> String {
         words.extend(["--workers", &workers]);
     }
     let output = ["-o", file];
-    bash::command(&[&words[..], if file.is_empty() { &[] } else { &output }].concat())
+    bash_command(&[&words[..], if file.is_empty() { &[] } else { &output }].concat())
 }
 
 /// Say it, or write it into a workload.
@@ -149,9 +151,9 @@ fn finish(
 /// Says what rate the client in `file` leaves on this machine, whatever the storage.
 fn written(file: &Path, sample_bytes: f64) -> String {
     let name = file.display().to_string();
-    let next = bash::command(&["feedrate", "diagnose", &name]);
-    let resolved = resolve_silently(&DataArguments::from_name(&name), Request::default());
-    let rate = resolved.ok().and_then(|(of, _)| client_rate(&of.plan, sample_bytes));
+    let next = bash_command(&["feedrate", "diagnose", &name]);
+    let resolved = resolve_named(&Request::for_workload(&name));
+    let rate = resolved.ok().and_then(|resolved| client_rate(&resolved.plan, sample_bytes));
     let rate = rate.map_or_else(
         || "your code is in it".to_string(),
         |rate| format!("with your code at most {rate}, whatever the storage"),
@@ -184,7 +186,7 @@ struct Estimate {
 fn estimate(folder: &str) -> anyhow::Result<Estimate> {
     let told = watched_client(&load_run(Path::new(folder))?).map_err(|why| {
         let (message, hint) = not_told(why);
-        UsageError::new(format!("`{folder}` does not tell what its loader costs: {message}"), hint)
+        Refusal::new(format!("`{folder}` does not tell what its loader costs: {message}"), hint)
     })?;
     let mut client: BTreeMap<String, Option<f64>> =
         client_costs().map(|key| (key.to_string(), None)).collect();
@@ -215,7 +217,7 @@ fn workload_text(file: &Path, replaces: bool) -> anyhow::Result<String> {
     let text = read_text(file).map_err(|error| {
         let hint =
             "name a workload of yours; `feedrate run --data DIR --write-yaml FILE` makes one";
-        UsageError::new(format!("cannot read workload `{name}`: {error}"), hint)
+        Refusal::new(format!("cannot read workload `{name}`: {error}"), hint)
     })?;
     parse(file, &text)?;
     let without = without_section(&text);
@@ -288,7 +290,7 @@ fn measure(
         .arg(&told);
     let status = command.stdin(Stdio::null()).status().map_err(|error| {
         let message = format!("cannot start `{}`: {error}", python.display());
-        UsageError::new(message, "name the Python of your training with `--python`")
+        Refusal::new(message, "name the Python of your training with `--python`")
     })?;
     if !status.success() {
         anyhow::bail!("`{}` could not be timed: its Python said why above", arguments.made_by);

@@ -3,9 +3,8 @@
 
 use super::study::datasets::CLAIM;
 use crate::dlio::report_name;
-use crate::exit::{Exit, refuse};
+use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
-use crate::results::RunFolder;
 use crate::text;
 use clap::{Args, ValueEnum};
 use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
@@ -19,6 +18,8 @@ use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_report::output::Schema;
 use feedrate_results::{leftovers, load_run};
 use feedrate_run::checkpoint;
+use feedrate_session::result_folder::RunFolder;
+use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! `feedrate compare`: two results or two studies side by side, with an exit code for CI.
 
 use super::compare_logs::compare_logs;
-use crate::exit::{Exit, UsageError, refuse};
-use crate::{logs, messages, threads};
+use crate::exit::Exit;
+use crate::messages;
 use clap::Args;
 use feedrate_analysis::compare::{
     ComparedResponse, Comparison, Differing, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
@@ -16,6 +16,8 @@ use feedrate_report::output::Schema;
 use feedrate_report::words::comparison::{note, percent, verdict};
 use feedrate_report::words::number::{chance, with_ends};
 use feedrate_results::index::LeftOut;
+use feedrate_session::{logs, threads};
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -65,7 +67,7 @@ pub(super) struct CompareArguments {
 
 impl CompareArguments {
     /// Patterns have a distance, and no response that is shown to be the same.
-    fn refuse_questions(&self) -> Result<(), UsageError> {
+    fn refuse_questions(&self) -> Result<(), Refusal> {
         let options = [
             ("--response", !self.responses.is_empty()),
             ("--within", self.within.is_some()),
@@ -95,7 +97,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         return compare_logs(&arguments.a, &arguments.b, arguments.json);
     }
     let named = arguments.responses.iter().map(|name| Metric::find(name));
-    let responses: Vec<&Metric> = named.collect::<Result<_, _>>().map_err(UsageError::from)?;
+    let responses: Vec<&Metric> = named.collect::<Result<_, _>>().map_err(Refusal::from)?;
     let question = match arguments.no_worse_than {
         Some(margin) => Question::NoWorseThan(margin),
         None => Question::Within(arguments.within.unwrap_or(WITHIN)),
@@ -103,7 +105,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let pairing = if arguments.paired { Pairing::InTurns } else { Pairing::None };
     let across: Vec<&str> = arguments.across.iter().map(String::as_str).collect();
     check_across(&across)?;
-    let (a, b) = sides(&arguments.a, &arguments.b, threads()).map_err(UsageError::from)?;
+    let (a, b) = sides(&arguments.a, &arguments.b, threads()).map_err(Refusal::from)?;
     if let Some((one, other)) = same_run(&a, &b) {
         return refuse(
             format!("`{}` and `{}` are one and the same run", one.display(), other.display()),
@@ -130,10 +132,10 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     Ok(if found.is_met() { Exit::Fine } else { otherwise })
 }
 
-fn check_across(across: &[&str]) -> Result<(), UsageError> {
+fn check_across(across: &[&str]) -> Result<(), Refusal> {
     match across.iter().find(|name| !KEYS.iter().any(|key| key.is_named(&[name]))) {
         None => Ok(()),
-        Some(name) => Err(UsageError::unknown(
+        Some(name) => Err(Refusal::unknown_name(
             format!("`--across {name}`: all other settings are compared anyway"),
             name,
             KEYS.iter().map(|key| key.name),

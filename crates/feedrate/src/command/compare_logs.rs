@@ -1,13 +1,14 @@
 //! `feedrate compare` where a side is a log of a real job: a table of both access patterns.
 
-use crate::exit::{Exit, refuse};
-use crate::logs;
+use crate::exit::Exit;
 use crate::{messages, text};
 use feedrate_analysis::access_pattern::compare_patterns;
 use feedrate_measure::record::Record;
 use feedrate_report::output::Schema;
 use feedrate_report::words::access_pattern::{aspect, figures};
 use feedrate_results::load_run;
+use feedrate_session::logs;
+use feedrate_spec::refusal::refuse;
 use serde_json::json;
 use std::path::Path;
 

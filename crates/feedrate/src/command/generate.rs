@@ -1,14 +1,10 @@
 //! `feedrate generate`: make the dataset of a workload, or check every byte of it.
 
 use super::plan;
-use crate::catalog::estimate;
 use crate::cli::{DataArguments, LaunchArguments, WHAT};
-use crate::dataset::{self, Files};
-use crate::exit::{Exit, refuse};
-use crate::launch::{decided, together};
-use crate::resolve::{self, Resolved, resolve};
-use crate::{interrupt, messages, progress, room, threads};
-use clap::{ArgMatches, Args};
+use crate::exit::Exit;
+use crate::{interrupt, messages};
+use clap::Args;
 use feedrate_data::generate::Generated;
 use feedrate_data::lock::LockAccess;
 use feedrate_data::verify::{self as data_verify, BadFile};
@@ -17,8 +13,16 @@ use feedrate_report::output::Schema;
 use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::plan::Request;
+use feedrate_session::agreement::RankArguments;
+use feedrate_session::catalog::estimate;
+use feedrate_session::dataset::{self, Files};
+use feedrate_session::launch::{decided, together};
+use feedrate_session::request::Request;
+use feedrate_session::resolve::{Resolved, resolve};
+use feedrate_session::{progress_text, room, threads};
+use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -43,41 +47,45 @@ pub(super) struct GenerateArguments {
     launch: LaunchArguments,
 }
 
-/// Generate the files that are missing, or verify those that are there.
-pub(crate) fn generate(
-    arguments: &GenerateArguments,
-    matches: &ArgMatches,
-) -> anyhow::Result<Exit> {
+/// Generates the files that are missing, or verifies those that exist.
+pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<Exit> {
+    let request = Request { generate_only: true, ..arguments.data.request() };
+    let listener = Arc::new(arguments.data.listener()) as Arc<dyn Listener>;
     if arguments.verify {
-        return verify(&arguments.data);
+        return verify(&request, arguments.data.json, &*listener);
     }
-    let asked = || resolve::asked(&arguments.data, &arguments.launch, matches);
-    together(&arguments.launch, asked, |comm, signals| generate_on(comm, &arguments.data, signals))
+    let launch = arguments.launch.options();
+    let signals = interrupt::signals();
+    let ranks = || RankArguments::of_request(&request, launch.accelerators_per_rank, []);
+    together(&launch, &signals, &listener, ranks, |comm| {
+        generate_on(comm, &request, arguments.data.json, &signals, &*listener)
+    })
 }
 
 fn generate_on(
     comm: &Arc<dyn Comm>,
-    arguments: &DataArguments,
+    request: &Request,
+    json: bool,
     signals: &Signals,
+    listener: &dyn Listener,
 ) -> anyhow::Result<Exit> {
     let start = Instant::now();
     let (plan, choice) = decided(&**comm, || {
-        let request = Request { generate_only: true, ..Request::default() };
-        let resolved = resolve(arguments, request.clone())?;
-        room::refuse_without(&resolved.plan, &resolved.data_root, arguments, &request)?;
-        messages::detail(|| plan::page(&resolved, arguments));
+        let resolved = resolve(request)?;
+        resolved.report_warnings(listener);
+        room::refuse_without(&resolved.plan, &resolved.data_root, request)?;
+        messages::detail(|| plan::page(&resolved, request));
         let Resolved { plan, data_root, .. } = resolved;
-        let choice = dataset::choose(&plan, &data_root, Files::Checked)?;
+        let choice = dataset::choose(&plan, &data_root, Files::Checked, listener)?;
         Ok((plan, choice))
     })?;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let viewer = arguments.viewer();
-    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, viewer, signals)?;
+    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, signals, listener)?;
     let (true, Some(dataset)) = (ranks.is_first(), dataset) else { return Ok(Exit::Fine) };
     let estimate = estimate(&plan);
     let seconds = start.elapsed().as_secs_f64();
     let Generated { files_written: files, bytes_written: bytes, .. } = dataset.generated;
-    if arguments.json {
+    if json {
         messages::print_json(Schema::Generate.object(serde_json::json!({
             "folder": dataset.folder,
             "files": estimate.files,
@@ -106,10 +114,11 @@ fn generate_on(
     Ok(Exit::Fine)
 }
 
-/// Verify the dataset of a workload.
-fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
-    let Resolved { plan, data_root, .. } =
-        resolve(arguments, Request { generate_only: true, ..Request::default() })?;
+/// Verifies the dataset of a workload.
+fn verify(request: &Request, json: bool, listener: &dyn Listener) -> anyhow::Result<Exit> {
+    let resolved = resolve(request)?;
+    resolved.report_warnings(listener);
+    let Resolved { plan, data_root, .. } = resolved;
     let folder = dataset::folder(&plan, &data_root)?;
     if !folder.join(manifest::FILE_NAME).exists() {
         return refuse(
@@ -118,14 +127,15 @@ fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
         );
     }
     let (dataset, interrupted) = (&plan.dataset, interrupt::signals().interrupted);
-    let _lock = dataset::lock_for(&plan, &folder, LockAccess::Shared, &interrupted)?;
+    let _lock = dataset::lock_for(&plan, &folder, LockAccess::Shared, &interrupted, listener)?;
     let (storage, layout) = (storage::open(&plan.storage.kind, &folder)?, Layout::new(dataset));
     let estimate = estimate(&plan);
-    let (line, done) = progress::of_files("verifying", estimate.file_bytes, arguments.viewer());
+    let (text, done) = progress_text::files("verifying", estimate.file_bytes);
+    let line = listener.show_progress(text);
     let show = |_files: u64, bytes: u64| done.store(bytes, Relaxed);
     let report = data_verify::verify(dataset, &layout, &*storage, threads(), &show, &interrupted)?;
     drop(line);
-    if arguments.json {
+    if json {
         messages::print_json(Schema::Verify.object(serde_json::json!({
             "folder": folder, "files": report.files, "bytes": report.bytes,
             "bad_files": report.bad_files, "bad": report.bad.iter().map(difference).collect::<Vec<_>>(),

@@ -1,14 +1,15 @@
 //! `feedrate import`: the access pattern of a log, and the workload that emulates it.
 
 use crate::exit::Exit;
-use crate::logs::{self, Emulation};
-use crate::output::write_output;
-use crate::{folder, messages, summary, text};
+use crate::{messages, summary, text};
 use clap::Args;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::summary::Figures;
 use feedrate_report::output::Schema;
 use feedrate_results::logs::{ImportedLog, LogJob, Lost};
+use feedrate_session::folder;
+use feedrate_session::logs::{self, Emulation};
+use feedrate_session::output::write_output;
 use feedrate_spec::units;
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,8 @@
 //! `feedrate list`: the members of a family, a line each, or all that is known of a member.
 
 use super::mlperf;
-use crate::bundled::{self, Bundled, MlperfStatus, WORKLOADS};
-use crate::catalog::catalog;
 use crate::cli::name_of;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::{messages, text};
 use clap::{Args, ValueEnum};
 use feedrate_analysis::advice;
@@ -18,8 +16,13 @@ use feedrate_report::output::Schema;
 use feedrate_report::plot::{PLOTS, Plot};
 use feedrate_report::words;
 use feedrate_run::{checkpoint, comm, compute};
+use feedrate_session::bundled::{self, Bundled, MlperfStatus, WORKLOADS};
+use feedrate_session::catalog::catalog;
 use feedrate_spec::catalog::Member;
-use feedrate_spec::plan::{self, CLIENT_PROFILES, ClientProfile, Context, MEASURED_ON, Request};
+use feedrate_spec::plan::{
+    self, CLIENT_PROFILES, ClientProfile, Context, MEASURED_ON, PlanOptions,
+};
+use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, Effect, KEYS, KeyInfo, Strictness};
 use feedrate_study::design::{self, DesignKind};
@@ -268,9 +271,9 @@ fn plot(plot: &Plot) -> Listed {
 
 /// A bundled workload, its status, and why it cannot run as it stands, if it cannot.
 fn workload(bundled: &Bundled) -> Listed {
-    let request = Request { name: bundled.name.into(), ..Request::default() };
+    let options = PlanOptions { name: bundled.name.into(), ..PlanOptions::default() };
     let planned = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error)
-        .and_then(|(workload, _)| plan::build(&workload, &request, &catalog(), Context::default()));
+        .and_then(|(workload, _)| plan::build(&workload, &options, &catalog(), Context::default()));
     let refusal = planned.err().map(|problems| {
         let messages: Vec<&str> = problems.0.iter().map(|p| p.message.as_str()).collect();
         format!("refused: {}", messages.join("; "))
@@ -360,11 +363,11 @@ fn is_short_for(name: &str, key: &str) -> bool {
     paths.any(|path| path == name || path.rsplit('.').next() == Some(name))
 }
 
-fn unknown(name: &str, members: &[FamilyMember]) -> UsageError {
+fn unknown(name: &str, members: &[FamilyMember]) -> Refusal {
     let families: Vec<String> =
         ListedFamily::value_variants().iter().copied().map(name_of).collect();
     let members = members.iter().map(|(_, member)| member.name.as_str());
-    UsageError::unknown(
+    Refusal::unknown_name(
         format!("nothing is called `{name}`"),
         name,
         families.iter().map(String::as_str).chain(members),

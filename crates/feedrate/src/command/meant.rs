@@ -1,15 +1,14 @@
 //! Commands and options that are none of ours, and what was meant: misspelt names, words of Hydra, PyTorch, fio and MLPerf Storage.
 
-use super::Arguments;
-use crate::bundled::{self, WORKLOADS};
-use crate::cli::HYDRA_WORKLOAD;
-use crate::exit::{UsageError, alternatives};
-use crate::recognise::refuse_other;
-use crate::resolve;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
+use feedrate_session::bundled::{self, WORKLOADS};
+use feedrate_session::recognise::refuse_other;
+use feedrate_session::request::HYDRA_WORKLOAD;
+use feedrate_session::resolve;
+use feedrate_spec::escape::bash_command;
+use feedrate_spec::refusal::{Refusal, alternatives};
 use feedrate_spec::workload::{alike, with_whole_key};
-use feedrate_study::bash;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -93,30 +92,30 @@ fn replacement(name: &str, words: &[String]) -> Option<String> {
     let is_ours = line[0] == "feedrate";
     let arguments = words[end..].iter().take(if is_ours { usize::MAX } else { 1 });
     line.extend(options.chain(arguments).cloned());
-    Some(bash::command(&line))
+    Some(bash_command(&line))
 }
 
 /// Complaint of clap in our words, with what was meant where that is known; `None` where it shows help instead.
-pub(crate) fn complaint(
+pub(super) fn complaint(
     usage: &clap::Error,
-    words: impl Iterator<Item = OsString>,
-) -> Option<UsageError> {
-    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    words: &[OsString],
+    program: &Command,
+) -> Option<Refusal> {
+    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let text = |kind| match usage.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    let program = Arguments::command();
     let wrong = text(ContextKind::InvalidSubcommand);
     let wrong_option = text(ContextKind::InvalidArg).and_then(|option| option.split('=').next());
     let is_known =
         |word: &&String| Some(word.as_str()) != wrong && word.split('=').next() != wrong_option;
     let known = words.iter().take_while(is_known);
-    let called = CalledCommand::new(&program, known);
+    let called = CalledCommand::new(program, known);
     let path = &called.path;
     let unknown = |what: &str, word: &str, meant: Option<String>| {
         let hint = meant.unwrap_or_else(|| format!("`{path} --help` lists its {what}s"));
-        Some(UsageError::new(format!("`{path}` has no {what} `{word}`"), hint))
+        Some(Refusal::new(format!("`{path}` has no {what} `{word}`"), hint))
     };
     match (usage.kind(), text(ContextKind::InvalidArg), wrong) {
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ..) => None,
@@ -138,7 +137,7 @@ pub(crate) fn complaint(
                 (None, Some(shown)) => format!("write `{shown}`"),
                 (None, None) => format!("`{path} --help` explains it"),
             };
-            Some(UsageError::new(says.join(" "), hint))
+            Some(Refusal::new(says.join(" "), hint))
         }
     }
 }
@@ -223,7 +222,7 @@ impl<'p> CalledCommand<'p> {
         let workloads = alike(word, WORKLOADS.iter().map(|workload| workload.name));
         if word.contains('=') || Path::new(word).is_file() || workloads.contains(&word) {
             let run = ["feedrate".to_string(), "run".into()];
-            let run = bash::command(&Vec::from_iter(run.iter().chain(words.iter().skip(1))));
+            let run = bash_command(&Vec::from_iter(run.iter().chain(words.iter().skip(1))));
             return Some(format!("`{run}` runs it"));
         }
         if let (true, Err(other)) = (Path::new(word).is_dir(), refuse_other(Path::new(word))) {
@@ -271,19 +270,21 @@ fn without_hydra(words: &[String]) -> String {
             _ => file.display().to_string(),
         };
     }
-    bash::command(&kept)
+    bash_command(&kept)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Arguments;
+    use clap::CommandFactory;
 
     /// The complaint about a command line, and its hint.
     #[track_caller]
     fn check(line: &str, says: &str, hint: &str) {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let parsed = Arguments::program().try_get_matches_from(&words);
-        let error = complaint(&parsed.unwrap_err(), words.into_iter()).unwrap();
+        let error = complaint(&parsed.unwrap_err(), &words, &Arguments::command()).unwrap();
         assert!(error.message.contains(says), "{line}: {error}");
         let told = error.hint.unwrap();
         assert!(told.contains(hint), "{line}: {told}");

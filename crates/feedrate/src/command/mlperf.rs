@@ -1,14 +1,14 @@
 //! MLPerf Storage's rules: what they ask of a plan, and the page of `feedrate list mlperf`. The numbers are those of `feedrate_spec::mlperf`.
 
-use crate::cli::DataArguments;
-use crate::resolve::{Resolved, resolve_silently};
 use crate::text;
 use feedrate_run::system;
+use feedrate_session::request::Request;
+use feedrate_session::resolve::{Resolved, resolve_named};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::mlperf::{
     CLOSED_KEYS, DatasetAsked, MEMORY_TIMES_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN, rule_of,
 };
-use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use feedrate_spec::workload::overridden_key;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl Asked {
     /// where the plan has another one.
     pub(super) fn new(
         plan: &Plan,
-        arguments: &DataArguments,
+        request: &Request,
         hosts: Hosts,
         own_files: Option<u64>,
     ) -> Option<Self> {
@@ -55,7 +55,7 @@ impl Asked {
         if plan.is_checkpoints_alone() {
             return None;
         }
-        let is_whole = arguments.scale == 1.0;
+        let is_whole = request.scale == 1.0;
         let memory_bytes = hosts.memory_bytes.or_else(system::memory_bytes)?;
         let dataset = DatasetAsked {
             memory_bytes: memory_bytes.saturating_mul(hosts.count.into()),
@@ -77,7 +77,7 @@ impl Asked {
             files: own_files.unwrap_or(plan.dataset.files_train),
             is_enlarged: own_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
-            command: command(arguments, dataset.files()),
+            command: command(request, dataset.files()),
         })
     }
 
@@ -164,34 +164,31 @@ impl Asked {
 
 /// The arguments with as many files as the rules require, and the workload's own number of files, where these are too few for one step of
 /// all accelerators. `None` where the user gave the size of the dataset, or another reason stops the plan.
-pub(super) fn with_enough_files(
-    arguments: &DataArguments,
-    hosts: Hosts,
-) -> Option<(DataArguments, u64)> {
-    let is_given = arguments.overrides.iter().any(|given| overridden_key(given) == FILES_KEY);
-    if is_given || arguments.scale != 1.0 {
+pub(super) fn with_enough_files(request: &Request, hosts: Hosts) -> Option<(Request, u64)> {
+    let is_given = request.overrides.iter().any(|given| overridden_key(given) == FILES_KEY);
+    if is_given || request.scale != 1.0 {
         return None;
     }
     // Generating a dataset needs no step.
-    let unread = Request { generate_only: true, ..Request::default() };
-    let (Resolved { workload, plan, .. }, _) = resolve_silently(arguments, unread).ok()?;
+    let unread = Request { generate_only: true, ..request.clone() };
+    let Resolved { workload, plan, .. } = resolve_named(&unread).ok()?;
     if workload.dataset_foreign || 0 < plan.train.steps_per_epoch {
         return None;
     }
-    let files = Asked::new(&plan, arguments, hosts, None)?.dataset.files();
-    let mut enough = arguments.clone();
+    let files = Asked::new(&plan, request, hosts, None)?.dataset.files();
+    let mut enough = request.clone();
     enough.overrides.push(format!("{FILES_KEY}={files}"));
     Some((enough, plan.dataset.files_train))
 }
 
 /// The run of a dataset of so many files; the rest as it was asked for.
-fn command(arguments: &DataArguments, files: u64) -> String {
-    let mut own = DataArguments { scale: 1.0, json: false, live_file: None, ..arguments.clone() };
+fn command(request: &Request, files: u64) -> String {
+    let mut own = Request { scale: 1.0, ..request.clone() };
     own.overrides.retain(|given| overridden_key(given) != FILES_KEY);
     own.overrides.push(format!("{FILES_KEY}={files}"));
-    let count = arguments.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
-    let folder = arguments.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
-    let words = own.words().into_iter().chain(count.into_iter().flatten());
+    let count = request.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
+    let folder = request.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
+    let words = own.data_arguments().into_iter().chain(count.into_iter().flatten());
     let words = words.chain(folder.into_iter().flatten());
     let words: Vec<String> = words.map(|word| bash_word(&word)).collect();
     format!("feedrate run {} --cold", words.join(" "))
@@ -229,7 +226,7 @@ pub(super) fn topic() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundled::WORKLOADS;
+    use feedrate_session::bundled::WORKLOADS;
     use feedrate_spec::workload::{Strictness, parse};
 
     /// The workloads that are bundled are those of the rules.

@@ -1,28 +1,28 @@
 //! The commands: one file each with its arguments, dispatched here.
 
-mod run;
-mod generate;
-mod plan;
 mod mlperf;
-mod scan;
+mod plan;
+mod generate;
 mod calibrate;
+mod run;
+mod scan;
 mod import;
+mod scale;
+mod diagnose;
 mod show;
 mod whatif;
 mod tune;
 mod advise;
-mod analyze;
 mod groups;
-mod compare;
+mod analyze;
 mod compare_logs;
+mod compare;
 mod report;
-mod scale;
-mod diagnose;
 mod plot;
 mod list;
 mod system;
-mod slurm;
 mod study;
+mod slurm;
 mod sweep;
 mod clean;
 mod schema;
@@ -33,16 +33,15 @@ mod meant;
 #[cfg(test)]
 mod reference;
 
-pub(crate) use meant::complaint;
-pub(crate) use sweep::refuse_numbers;
-
 use crate::cli::{DataArguments, GeneralArguments, tell_whole_keys};
-use crate::exit::{Exit, refuse};
-use crate::launch;
-use crate::resolve::{self, STDIN};
+use crate::exit::Exit;
 use clap::builder::Styles;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
-use feedrate_study::bash;
+use feedrate_session::launch;
+use feedrate_session::resolve::{self, STDIN};
+use feedrate_spec::escape::bash_command;
+use feedrate_spec::refusal::refuse;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Can this storage feed these accelerators? If not, why, and what would help?
@@ -177,10 +176,12 @@ impl Arguments {
         let is_read = self.waits_for_storage() && !is_plan;
         let Some(data) = data.filter(|data| is_read && !data.is_dir()) else { return Ok(None) };
         let has_workload = matches.try_contains_id("workload").is_ok();
-        if has_workload && !resolve::is_in_folder(&DataArguments::from_arg_matches(matches)?) {
+        if has_workload
+            && !resolve::is_in_folder(&DataArguments::from_arg_matches(matches)?.request())
+        {
             return Ok(None);
         }
-        if !launch::is_told() {
+        if !is_first_process() {
             return Ok(Some(Exit::Usage));
         }
         let (folder, words) = (data.display(), ["mkdir", "-p", &data.to_string_lossy()]);
@@ -192,9 +193,14 @@ impl Arguments {
         }
         refuse(
             format!("`--data {folder}` is not there"),
-            format!("is the storage mounted? A new folder: `{}`", bash::command(&words)),
+            format!("is the storage mounted? A new folder: `{}`", bash_command(&words)),
         )
     }
+}
+
+/// Whether this process reports for all that a launcher started.
+fn is_first_process() -> bool {
+    crate::launched().is_none_or(|launched| launched.rank == 0)
 }
 
 /// Commands that make their runs by themselves, one at a time.
@@ -202,13 +208,11 @@ const LONE: [&str; 4] = ["scale", "tune", "diagnose", "advise"];
 
 /// Do what was asked; `matches` tell what of it the user gave, and what is a default.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
-    if let Some(command) = matches.subcommand_name().filter(|name| LONE.contains(name))
-        && let Some(exit) = launch::refuse_company(command)?
-    {
-        return Ok(exit);
+    if let Some(command) = matches.subcommand_name().filter(|name| LONE.contains(name)) {
+        launch::refuse_company(crate::launched().as_ref(), command)?;
     }
     refuse_stdin(&arguments.command, matches)?;
-    if launch::is_told() {
+    if is_first_process() {
         tell_whole_keys(innermost(matches));
     }
     if let Some(exit) = arguments.refuse_missing_data(innermost(matches))? {
@@ -217,9 +221,9 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     match &arguments.command {
         Command::Run(a) => {
             sweep::refuse_several(a, innermost(matches))?;
-            run::run(a, innermost(matches))
+            run::run(a)
         }
-        Command::Generate(a) => generate::generate(a, innermost(matches)),
+        Command::Generate(a) => generate::generate(a),
         Command::Scan(a) => scan::scan(a),
         Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Import(a) => import::import(a),
@@ -240,10 +244,20 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Study(a) => study::study(a, innermost(matches)),
         Command::Clean(a) => clean::clean(a),
         Command::Schema(a) => schema::schema(a),
-        Command::Completions(a) => shell::completions(a),
-        Command::Man(a) => shell::man(a),
+        Command::Completions(a) => shell::completions(a, Arguments::program()),
+        Command::Man(a) => shell::man(a, Arguments::program()),
         Command::Supervise(a) => supervise::supervise(a),
         Command::BenchCrc(a) => bench::crc(a),
+    }
+}
+
+/// Refuses a command line that clap does not understand, in our words; `None` for help.
+pub(crate) fn refuse_usage(usage: &clap::Error, words: &[OsString]) -> anyhow::Result<()> {
+    let program = Arguments::command();
+    sweep::refuse_numbers(usage, words, &program)?;
+    match meant::complaint(usage, words, &program) {
+        Some(complaint) if usage.use_stderr() => Err(complaint.into()),
+        _ => Ok(()),
     }
 }
 

@@ -2,17 +2,20 @@
 
 use super::mlperf::{self, Asked, Hosts};
 use crate::cli::DataArguments;
-use crate::dataset::{self, Files};
 use crate::exit::Exit;
-use crate::folder;
-use crate::resolve::{Resolved, mlperf_status, unheeded, unheeded_words};
-use crate::{catalog, messages, room, text};
+use crate::progress::TERMINAL;
+use crate::{messages, text};
 use clap::{Args, value_parser};
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::Schema;
-use feedrate_spec::plan::{
-    CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt, Request,
+use feedrate_session::dataset::{self, Files};
+use feedrate_session::folder;
+use feedrate_session::request::Request;
+use feedrate_session::resolve::{
+    Resolved, ineffective_keys, ineffective_keys_of_user, mlperf_status,
 };
+use feedrate_session::{catalog, room};
+use feedrate_spec::plan::{CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
 
@@ -39,14 +42,15 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// Print the plan.
 pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     let hosts = Hosts { memory_bytes: arguments.memory, count: arguments.hosts };
-    let data = &arguments.data;
-    match folder::resolve(data, Request::default()) {
-        Ok(resolved) => show(resolved, data, &Request::default(), hosts, None),
+    let request = &arguments.data.request();
+    let json = arguments.data.json;
+    match folder::resolve(request, &TERMINAL) {
+        Ok(resolved) => show(resolved, request, hosts, None, json),
         // How many files the accelerators need is what a plan is to say.
-        Err(refusal) => match mlperf::with_enough_files(data, hosts) {
+        Err(refusal) => match mlperf::with_enough_files(request, hosts) {
             Some((enough, own_files)) => {
-                let resolved = folder::resolve(&enough, Request::default())?;
-                show(resolved, &enough, &Request::default(), hosts, Some(own_files))
+                let resolved = folder::resolve(&enough, &TERMINAL)?;
+                show(resolved, &enough, hosts, Some(own_files), json)
             }
             None => Err(refusal),
         },
@@ -54,50 +58,50 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
 }
 
 /// The same as a command with such a request would make it.
-pub(super) fn dry_run(arguments: &DataArguments, request: Request) -> anyhow::Result<Exit> {
-    let resolved = folder::resolve(arguments, request.clone())?;
-    show(resolved, arguments, &request, Hosts { memory_bytes: None, count: 1 }, None)
+pub(super) fn dry_run(request: &Request, json: bool) -> anyhow::Result<Exit> {
+    let resolved = folder::resolve(request, &TERMINAL)?;
+    show(resolved, request, Hosts { memory_bytes: None, count: 1 }, None, json)
 }
 
 /// Print it. `own_files` is the workload's number of files where the plan has another one.
 fn show(
     resolved: Resolved,
-    arguments: &DataArguments,
     request: &Request,
     hosts: Hosts,
     own_files: Option<u64>,
+    json: bool,
 ) -> anyhow::Result<Exit> {
     if resolved.workload.dataset_foreign {
         let names = tempfile::tempdir()?;
         let files = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
-        dataset::choose(&resolved.plan, &resolved.data_root, files)?;
+        dataset::choose(&resolved.plan, &resolved.data_root, files, &TERMINAL)?;
     }
     let Resolved { plan, data_root, .. } = &resolved;
     let is_ours = !plan.is_checkpoints_alone() && !resolved.workload.dataset_foreign;
     // A plan needs no storage, until one is named or it is that of a run.
-    let has_storage = arguments.data.is_some() || request.processes.is_some();
+    let has_storage = request.data.is_some() || request.processes.is_some();
     let short = (is_ours && has_storage)
         .then(|| room::shortage(plan, data_root, &room::Reserved::default()))
         .flatten();
     // A folder's name makes no workload of MLPerf's.
     let is_foreign = resolved.workload.dataset_foreign;
-    let asked = if is_foreign { None } else { Asked::new(plan, arguments, hosts, own_files) };
-    if arguments.json {
+    let asked = if is_foreign { None } else { Asked::new(plan, request, hosts, own_files) };
+    if json {
         messages::print_json(Schema::Plan.object(serde_json::json!({
             "plan": resolved.plan,
             "estimate": catalog::estimate(&resolved.plan),
             "free_bytes": room::free_bytes(plan, data_root),
             "checkpoint": resolved.plan.checkpoint,
             "mlperf": asked.as_ref().map(Asked::object),
-            "without_effect": Vec::from_iter(unheeded(&resolved.workload)),
+            "without_effect": Vec::from_iter(ineffective_keys(&resolved.workload)),
             "config": resolved_yaml(&resolved.workload),
         })))?;
     } else {
-        let mut page = page(&resolved, arguments);
+        let mut page = page(&resolved, request);
         let needed = catalog::estimate(plan).needed_bytes_per_second;
         page.extend(asked.iter().flat_map(|asked| ["\n".to_string(), asked.page(needed)]));
         if let Some(short) = short {
-            let hint = room::hint(arguments, request, &short);
+            let hint = room::hint(request, &short);
             page += &format!("\nno room: {short}\n  {hint}");
         }
         messages::print_page(&page)?;
@@ -106,13 +110,13 @@ fn show(
 }
 
 /// All that is decided, a line each.
-pub(super) fn page(resolved: &Resolved, arguments: &DataArguments) -> String {
+pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
     let (plan, estimate) = (&resolved.plan, catalog::estimate(&resolved.plan));
     let mut rows: Vec<(&str, String)> = vec![
         ("workload", format!("{} (model {})", plan.workload, plan.model)),
         ("accelerators", units::count(plan.accelerators.into())),
     ];
-    let status = mlperf_status(arguments);
+    let status = mlperf_status(request);
     rows.extend(status.map(|status| ("MLPerf status", status.sentence())));
     if !plan.is_checkpoints_alone() {
         rows.extend(training(resolved, &estimate));
@@ -123,7 +127,7 @@ pub(super) fn page(resolved: &Resolved, arguments: &DataArguments) -> String {
     for PlanDoubt { name, evidence, advice, .. } in &plan.doubts {
         out += &format!("\ndoubt {name}: {evidence}\n  {advice}");
     }
-    for key in unheeded_words(&resolved.workload, arguments) {
+    for key in ineffective_keys_of_user(&resolved.workload, request) {
         out += &format!("\nno effect: {key}");
     }
     out

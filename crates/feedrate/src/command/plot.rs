@@ -1,8 +1,7 @@
 //! `feedrate plot`: a picture of runs or of a study.
 
-use crate::exit::{Exit, UsageError, refuse};
-use crate::output::{refuse_there, write_output};
-use crate::{messages, threads};
+use crate::exit::Exit;
+use crate::messages;
 use anyhow::Context as _;
 use clap::Args;
 use feedrate_measure::metric::Metric;
@@ -11,6 +10,9 @@ use feedrate_report::gather::plot_data;
 use feedrate_report::output::Schema;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
 use feedrate_results::index::LeftOut;
+use feedrate_session::output::{refuse_there, write_output};
+use feedrate_session::threads;
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use serde_json::json;
 use std::ops::RangeInclusive;
@@ -76,7 +78,7 @@ const PNG: &str = "png";
 pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let name = &arguments.name;
     let plot = plot::find(name).ok_or_else(|| {
-        UsageError::unknown(
+        Refusal::unknown_name(
             format!("there is no plot `{name}`"),
             name,
             PLOTS.iter().map(|plot| plot.name),
@@ -86,7 +88,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let response = response(plot, arguments.response.as_deref())?;
     let target = target(arguments)?;
     let found = plot_data(&arguments.paths, plot.needs, threads());
-    let (data, mut left_out) = found.map_err(UsageError::from)?;
+    let (data, mut left_out) = found.map_err(Refusal::from)?;
     // How far runs came is no matter of what is doubted of them: what cannot be used is counted too.
     let is_of_values = plot.needs != Needs::Progress;
     if !is_of_values {
@@ -98,7 +100,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
             let (count, path) = (left_out.len(), path.display());
             message.push_str(&format!("; {count} left out, the first `{path}`: {why}"));
         }
-        UsageError::new(message, missing.hint)
+        Refusal::new(message, missing.hint)
     })?;
     if is_of_values {
         figure.caption += &data.doubts(&figure);
@@ -133,7 +135,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>, UsageError> {
+fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>, Refusal> {
     match (plot.responses, asked) {
         ([], Some(_)) => refuse(
             format!("`{}` takes no `--response`", plot.name),
@@ -144,7 +146,7 @@ fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>,
 }
 
 /// Where the picture goes; `None` where only its data are wanted.
-fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, UsageError> {
+fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, Refusal> {
     let target = match &arguments.output {
         Some(path) => path.clone(),
         None if arguments.json => return Ok(None),

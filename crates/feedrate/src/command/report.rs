@@ -1,13 +1,15 @@
 //! `feedrate report`: what results say, as a page, a document or tables.
 
-use crate::changed::replan;
-use crate::exit::{Exit, UsageError, refuse};
-use crate::output::{refuse_there, write_output};
-use crate::{messages, threads};
+use crate::exit::Exit;
+use crate::messages;
 use clap::Args;
 use feedrate_report::gather::of_results;
 use feedrate_report::output::{OUTPUTS, ReportOutput, find, for_file};
 use feedrate_report::report::Report;
+use feedrate_session::output::{refuse_there, write_output};
+use feedrate_session::template::replan;
+use feedrate_session::threads;
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +55,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         refuse_there(target, Some(arguments.force))?;
     }
     let found = of_results(results, folder.as_deref(), threads(), &replan, output.figures)
-        .map_err(UsageError::from)?;
+        .map_err(Refusal::from)?;
     let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
     let report = Report {
         title: title.clone().unwrap_or_else(|| format!("Report on {}", names.join(", "))),
@@ -73,7 +75,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn output(arguments: &ReportArguments) -> Result<&'static ReportOutput, UsageError> {
+fn output(arguments: &ReportArguments) -> Result<&'static ReportOutput, Refusal> {
     let (found, message) = match (&arguments.format, &arguments.output) {
         _ if arguments.json => (find("json"), String::new()),
         (Some(name), _) => (find(name), format!("there is no format `{name}`")),
@@ -85,6 +87,6 @@ fn output(arguments: &ReportArguments) -> Result<&'static ReportOutput, UsageErr
     };
     found.ok_or_else(|| {
         let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
-        UsageError::new(message, format!("one of {}", names.join(", ")))
+        Refusal::new(message, format!("one of {}", names.join(", ")))
     })
 }

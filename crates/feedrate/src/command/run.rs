@@ -2,43 +2,23 @@
 
 use super::{calibrate, plan};
 use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, StepArguments, WHAT};
-use crate::dataset::{self, Choice, Files};
-use crate::execute::{self, Execution, Talk};
-use crate::exit::{Exit, Interrupted, UsageError, refuse};
-use crate::folder::{self, FoundFolder};
+use crate::exit::Exit;
 use crate::gate::GateArguments;
-use crate::launch::{self, agreed, decided, together};
-use crate::output::{refuse_there, write_output};
-use crate::progress::Viewer;
-use crate::resolve::{self, Resolved, unheeded_words};
-use crate::results::{self, Results, RunFolder};
 use crate::summary::{self, Told};
-use crate::{messages, room};
-use clap::{ArgMatches, Args};
+use crate::{interrupt, messages};
+use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
-use feedrate_data::manifest::Manifest;
-use feedrate_measure::dlio::Invocation;
-use feedrate_measure::record::file::NAMES_FILE;
-use feedrate_measure::record::{AskedData, Record, StudyRun};
+use feedrate_measure::record::Record;
 use feedrate_measure::summary::EpochSummary;
-use feedrate_run::comm::Comm;
-use feedrate_run::live::Signals;
-use feedrate_run::new_file::NewFile;
-use feedrate_run::ranks::Ranks;
-use feedrate_spec::escape::shown_path;
-use feedrate_spec::plan::{ClientProfile, Plan, Request};
-use feedrate_spec::workload::resolved_yaml;
-use feedrate_study::bash;
-use serde::{Deserialize, Serialize};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use feedrate_session::execute::RunObserver;
+use feedrate_session::request::Request;
+use feedrate_session::resolve::Resolved;
+use feedrate_session::run::{RunOutcome, RunRequest, RunSession};
+use feedrate_spec::escape::{bash_command, shown_path};
+use feedrate_spec::listener::Listener;
+use feedrate_spec::plan::ClientProfile;
+use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The end of a trace's name, by which its readers know it.
-const TRACE_ENDING: &str = ".pfw.gz";
-/// Accelerators up to which DLIO's files of each rank are written without `--rank-files`: tens of thousands of small files take longer
-/// than a short run.
-const RANK_FILES_MAX: u32 = 1024;
 
 /// `feedrate run`.
 #[derive(Clone, Debug, Args)]
@@ -91,320 +71,109 @@ pub(super) struct RunArguments {
 }
 
 impl RunArguments {
-    /// With options that stand for keys as such, and words told apart.
-    pub(super) fn with_overrides(&self) -> anyhow::Result<Self> {
-        let mut own = self.clone();
-        let data = &mut own.data;
-        *data = data.told_apart();
-        data.overrides.extend(own.step.take());
-        Ok(own)
-    }
-
-    /// The trace of each of so many processes, where one is wanted.
-    fn traces(&self, processes: u32) -> anyhow::Result<Vec<PathBuf>> {
-        let Some(file) = &self.trace else { return Ok(Vec::new()) };
-        let Some(name) = file.to_str().and_then(|text| text.strip_suffix(TRACE_ENDING)) else {
-            return refuse(
-                format!("`--trace {}`: a trace is compressed JSON", file.display()),
-                format!("end its name in `{TRACE_ENDING}`"),
-            );
-        };
-        if processes == 1 {
-            return Ok(vec![file.clone()]);
-        }
-        Ok((0..processes).map(|rank| format!("{name}.{rank}{TRACE_ENDING}").into()).collect())
-    }
-
-    /// Take the place of this process's trace, before anything is made; where one can have none, no other has one either.
-    fn take_trace(&self, ranks: &Ranks) -> anyhow::Result<Option<NewFile>> {
-        let file = self.traces(ranks.comm.size())?.into_iter().nth(ranks.comm.rank() as usize);
-        let Some(file) = file else { return Ok(None) };
-        let (place, refused) = match place_of_trace(&file) {
-            Ok(place) => (Some(place), None),
-            Err(refused) => (None, Some(refused.into())),
-        };
-        agreed(ranks, refused)?;
-        Ok(place)
-    }
-
-    /// Refuse a place in the folder of the data for what is written.
-    fn refuse_below(&self, data: &Path) -> anyhow::Result<()> {
-        let named = [("--trace", &self.trace), ("--write-yaml", &self.write_yaml)];
-        let named = named.into_iter().filter_map(|(option, file)| Some((option, file.as_ref()?)));
-        named.into_iter().try_for_each(|(option, file)| refuse_below(file, data, option))
-    }
-
-    /// Its wishes for a plan of so many processes.
+    /// The request for a run of so many processes.
     pub(super) fn request(&self, processes: u32) -> Request {
-        let (processes, cache) = (Some(processes), self.cache.cache());
-        Request { processes, cache, verify: self.verify, ..Request::default() }
+        let mut request = self.data.request();
+        request.overrides.extend(self.step.clone().take());
+        let cache = self.cache.cache();
+        Request { processes: Some(processes), cache, verify: self.verify, ..request }
     }
-}
 
-/// Run a workload; `matches` tell what its processes have to agree on.
-pub(super) fn run(arguments: &RunArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = &arguments.with_overrides()?;
-    if arguments.dry_run {
-        return plan::dry_run(&arguments.data, arguments.request(1));
+    fn run_request(&self) -> RunRequest {
+        RunRequest {
+            request: self.request(1),
+            launch: self.launch.options(),
+            results: self.results.clone(),
+            run_dir: self.run_dir.clone(),
+            write_yaml: self.write_yaml.clone(),
+            trace: self.trace.clone(),
+            study: self.study.clone(),
+            writes_rank_files: self.rank_files,
+        }
     }
-    if let Some(file) = &arguments.write_yaml {
-        refuse_there(file, None)?;
-    }
-    let asked = || resolve::asked(&arguments.data, &arguments.launch, matches);
-    together(&arguments.launch, asked, |comm, signals| run_on(comm, arguments, signals))
-}
 
-/// Decision of rank 0.
-#[derive(Serialize, Deserialize)]
-struct Decision {
-    plan: Plan,
-    choice: Option<Choice>,
-    run_dir: PathBuf,
-    study: Option<StudyRun>,
-    asked: AskedData,
-}
-
-fn run_on(
-    comm: &Arc<dyn Comm>,
-    arguments: &RunArguments,
-    signals: &Signals,
-) -> anyhow::Result<Exit> {
-    let mut own = None;
-    let decision = decided(&**comm, || {
-        let (decision, asked, kept) = decide(comm.size(), arguments)?;
-        own = Some((asked, kept));
-        Ok(decision)
-    })?;
-    let (invocation, kept) = own.unzip();
-    let (_folder, found) = kept.unzip();
-    let found: Option<FoundFolder> = found.flatten();
-    let Decision { plan, choice, run_dir, study, asked } = decision;
-    let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let viewer = if ranks.is_first() { arguments.data.viewer() } else { Viewer::Nobody };
-    let ready = arguments.take_trace(&ranks).and_then(|trace| {
-        Ok((trace, dataset::ready(&plan, choice, None, &ranks, viewer.clone(), signals)?))
-    });
-    let (trace, dataset) = ready?;
-    let mut record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
-    record.doubts.extend(study.iter().flat_map(|study| study.doubts.clone()));
-    record.study = study.map(Box::new);
-    record.asked = Some(asked);
-    let results = invocation.map(|invocation| Results { folder: run_dir.clone(), invocation });
-    let tells = ranks.is_first() && !arguments.data.json;
-    let mut execution = Execution {
-        ranks: &ranks,
-        record,
-        results: results.as_ref(),
-        talk: &mut EpochLines { epochs: plan.train.epochs_run(), tells },
-        viewer,
-        signals,
-        trace,
-        unsaved: None,
-    };
-    let outcome = execution.run(&plan, dataset.as_ref());
-    outcome.map_err(|error| error.context(execution.kept()))?;
-    let Execution { record, unsaved, .. } = execution;
-    let folder = unsaved.as_ref().map_or(Some(&run_dir), |unsaved| unsaved.elsewhere.as_ref());
-    let (mut code, mut printed) = (Exit::Fine, Ok(()));
-    if ranks.is_first() {
-        let mut summary = AnsweredSummary::new(&record);
-        summary.summary.run_dir = folder.map(|folder| shown_path(folder));
-        let told = match (arguments.data.json, arguments.details) {
+    /// Prints what a run measured.
+    fn report(&self, outcome: &RunOutcome) -> anyhow::Result<Exit> {
+        let RunOutcome { record, folder, found, .. } = outcome;
+        let mut summary = AnsweredSummary::new(record);
+        summary.summary.run_dir = folder.as_ref().map(|folder| shown_path(folder));
+        let told = match (self.data.json, self.details) {
             (true, _) => Told::Json,
             (false, true) => Told::Details,
             (false, false) => Told::Answer,
         };
-        let next = of_the_job(arguments, &record);
-        printed = summary::print(&summary, &record, told, found.as_ref(), next.as_deref());
-        code = arguments.gates.exit(&summary);
+        let next = follow_up(self, record);
+        summary::print(&summary, record, told, found.as_ref(), next.as_deref())?;
+        Ok(self.gates.exit(&summary))
     }
-    if let Some(unsaved) = unsaved {
-        return Err(unsaved.into());
-    }
-    if !record.complete {
-        return Err(Interrupted(run_dir.display().to_string()).into());
-    }
-    printed?;
-    Ok(code)
 }
 
-/// The command that asks about the job, whose own code takes time too, where this run of somebody's own files asked about the storage alone.
-fn of_the_job(arguments: &RunArguments, record: &Record) -> Option<String> {
+/// Runs a workload.
+pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
+    if arguments.dry_run {
+        return plan::dry_run(&arguments.request(1), arguments.data.json);
+    }
+    let run = &arguments.run_request();
+    let signals = &interrupt::signals();
+    let listener = &(Arc::new(arguments.data.listener()) as Arc<dyn Listener>);
+    let mut observer = EpochLines { is_shown: !arguments.data.json };
+    let session = RunSession { run, signals, listener };
+    let exit = session.execute(&mut observer, |outcome| arguments.report(outcome))?;
+    Ok(exit.unwrap_or(Exit::Fine))
+}
+
+/// The command that measures the job with its own code, for a run of a user's files, which measures the storage only.
+fn follow_up(arguments: &RunArguments, record: &Record) -> Option<String> {
     let plan = &record.plan;
     let is_foreign = record.asked.as_ref().is_some_and(|asked| asked.foreign);
     if !is_foreign || plan.loader.client.is_some() {
         return None;
     }
-    let mut data = DataArguments { live_file: None, ..arguments.data.clone() };
+    let mut request = arguments.request(1);
     if let Some(file) = &arguments.write_yaml {
-        let accelerators = data.accelerators;
-        data =
-            DataArguments { accelerators, ..DataArguments::from_name(&file.display().to_string()) };
+        let Request { accelerators, cache, .. } = request;
+        let workload = file.display().to_string();
+        request = Request { workload, accelerators, cache, ..Request::default() };
     }
     let (whose, command) = match ClientProfile::find_for(plan) {
         Some(profile) => {
-            data.overrides.push(format!("client={}", profile.name));
-            let words = data.words_of_run(arguments.cache.cache()).into_iter();
+            request.overrides.push(format!("client={}", profile.name));
+            let words = request.run_arguments().into_iter();
             let words =
                 ["feedrate".into()].into_iter().chain(words.filter(|word| !word.is_empty()));
-            ("plain PyTorch's code", bash::command(&words.collect::<Vec<_>>()))
+            ("plain PyTorch's code", bash_command(&words.collect::<Vec<_>>()))
         }
-        None => ("your own code, measured once", calibrate::command(&plan.loader, &data.workload)),
+        None => {
+            ("your own code, measured once", calibrate::command(&plan.loader, &request.workload))
+        }
     };
     Some(format!("Your job's question, with {whose}:\n  {command}"))
 }
 
-/// Make the folder of the results, plan, and find the dataset.
-fn decide(
-    processes: u32,
-    arguments: &RunArguments,
-) -> anyhow::Result<(Decision, Invocation, (RunFolder, Option<FoundFolder>))> {
-    for file in arguments.traces(processes)? {
-        // Before a folder is looked through, and data is made.
-        drop(place_of_trace(&file)?);
-    }
-    let per_rank = arguments.launch.accelerators_per_rank;
-    let accelerators = launch::accelerators(processes, arguments.data.accelerators, per_rank)?;
-    let data = &DataArguments { accelerators, ..arguments.data.clone() };
-    let request = arguments.request(processes);
-    if !data.workload.is_empty() {
-        let resolved = resolve::resolve(data, request.clone())?;
-        let root = results::root(arguments.results.as_deref(), &resolved.workload)?;
-        // Names of others go into the run's folder.
-        let is_ours = !resolved.workload.dataset_foreign;
-        let ours = is_ours.then(|| choose(&resolved, Files::Generated)).transpose()?;
-        match &ours {
-            None => arguments.refuse_below(&resolved.data_root)?,
-            Some(Some(choice)) => {
-                arguments.refuse_below(&choice.folder)?;
-                room::refuse_without(&resolved.plan, &resolved.data_root, data, &request)?;
-            }
-            Some(None) => {}
-        }
-        let taken = take_folder(arguments, &root, &resolved.plan.model)?;
-        return decide_in(taken, arguments, data, resolved, ours, None);
-    }
-    let Some(folder) = &data.data else { return Err(UsageError::plain("which workload?").into()) };
-    let root = arguments.results.as_deref().unwrap_or(Path::new("results"));
-    arguments.refuse_below(folder)?;
-    refuse_below(arguments.run_dir.as_deref().unwrap_or(root), folder, "--results")?;
-    let taken = take_folder(arguments, root, &resolve::stem(folder))?;
-    let names = taken.path.join(NAMES_FILE);
-    let (found, resolved) = folder::resolve_found(data, folder, &names, request)?;
-    decide_in(taken, arguments, data, resolved, None, Some(found))
-}
-
-/// The dataset, where one is read.
-fn choose(of: &Resolved, files: Files<'_>) -> anyhow::Result<Option<Choice>> {
-    let has_data = !of.plan.is_checkpoints_alone();
-    has_data.then(|| dataset::choose(&of.plan, &of.data_root, files)).transpose()
-}
-
-fn place_of_trace(file: &Path) -> Result<NewFile, UsageError> {
-    NewFile::create(file).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => UsageError::new(
-            format!("`{}` is there already", file.display()),
-            "give `--trace` another name",
-        ),
-        _ => UsageError::new(
-            format!("cannot make `{}`: {error}", file.display()),
-            "name a place in a folder that is there and that you may write, with `--trace`",
-        ),
-    })
-}
-
-/// Refuse a place below a folder of data, or below another dataset of ours, for what goes where `option` says: nothing else is written there.
-fn refuse_below(place: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
-    let absolute = std::path::absolute(place)?;
-    let there = absolute.ancestors().find_map(|folder| folder.canonicalize().ok());
-    let (there, data) = (there.unwrap_or_default(), data.canonicalize().ok());
-    let is_of_data =
-        |folder: &&Path| Some(*folder) == data.as_deref() || Manifest::own_in(folder).is_some();
-    let Some(folder) = there.ancestors().find(is_of_data) else {
-        return Ok(());
-    };
-    refuse(
-        format!("`{}` would lie in `{}`, a folder of data", place.display(), folder.display()),
-        format!("name another place with `{option}`"),
-    )
-}
-
-/// The run's own folder, below `root`.
-fn take_folder(arguments: &RunArguments, root: &Path, model: &str) -> anyhow::Result<RunFolder> {
-    match &arguments.run_dir {
-        Some(run_dir) => RunFolder::take_new(run_dir),
-        None => {
-            let model = root.join(results::file_name(model));
-            RunFolder::make_in(&model, "`--results`")
-        }
-    }
-}
-
-fn decide_in(
-    folder: RunFolder,
-    arguments: &RunArguments,
-    data: &DataArguments,
-    resolved: Resolved,
-    choice: Option<Option<Choice>>,
-    found: Option<FoundFolder>,
-) -> anyhow::Result<(Decision, Invocation, (RunFolder, Option<FoundFolder>))> {
-    messages::detail(|| plan::page(&resolved, data));
-    for key in unheeded_words(&resolved.workload, data) {
-        messages::note(format!("note: no effect: {key}"));
-    }
-    let run_dir = folder.path.clone();
-    let names = run_dir.join(NAMES_FILE);
-    // With other settings the files are looked at anew.
-    let is_as_found = !data.overrides.iter().any(|text| text.contains("dataset."));
-    let probed = if is_as_found { found.as_ref().map(|found| found.probed_files) } else { None };
-    let foreign = || choose(&resolved, Files::Foreign { names: &names, probed });
-    let choice = choice.map_or_else(foreign, Ok)?;
-    let Resolved { plan, workload, data_root } = resolved;
-    let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
-    if let Some(file) = &arguments.write_yaml {
-        write_output(file, resolved_yaml(&workload).as_bytes(), None)?;
-    }
-    // Files that Hydra would have written beside the results.
-    let mut typed = vec![format!("workload={}", plan.workload)];
-    typed.extend(data.overrides.iter().cloned());
-    let hydra = results::hydra_text(&typed, &[], &plan.workload, &workload, &run_dir, ".hydra");
-    let omits_rank_files = plan.accelerators > RANK_FILES_MAX && !arguments.rank_files;
-    if omits_rank_files {
-        messages::note("note: no result files of each rank; `--rank-files` writes them");
-    }
-    let subfolder = ".hydra".into();
-    let invocation = Invocation { subfolder, hydra, omits_rank_files, ..Invocation::default() };
-    let data_root = std::path::absolute(&data_root).unwrap_or(data_root);
-    let asked = AskedData {
-        data_root: data_root.display().to_string(),
-        scale: data.scale,
-        shrink_records: data.shrink_records,
-        foreign: workload.dataset_foreign,
-    };
-    Ok((Decision { plan, choice, run_dir, study, asked }, invocation, (folder, found)))
-}
-
-/// Tells of epochs and checkpoints, a line each.
+/// Prints a line for each epoch and checkpoint.
 struct EpochLines {
-    epochs: u32,
-    tells: bool,
+    is_shown: bool,
 }
 
-impl Talk for EpochLines {
+impl RunObserver for EpochLines {
+    fn planned(&mut self, resolved: &Resolved, request: &Request) {
+        messages::detail(|| plan::page(resolved, request));
+    }
+
     fn epoch(&mut self, record: &Record) {
-        if self.tells
+        if self.is_shown
             && !messages::is_live()
             && let Some(epoch) = record.epochs.last()
         {
             let computes = record.plan.train.compute.mean_s() > 0.0;
             let epoch = EpochSummary::new(record, epoch);
-            messages::note(summary::epoch_line(&epoch, self.epochs, computes));
+            messages::note(summary::epoch_line(&epoch, record.plan.train.epochs_run(), computes));
         }
     }
 
     fn checkpoint(&mut self, record: &Record) {
         let last = record.epochs.last().and_then(|epoch| epoch.checkpoints.last());
-        if self.tells
+        if self.is_shown
             && let Some(checkpoint) = last
         {
             messages::note(summary::checkpoint_line(checkpoint));

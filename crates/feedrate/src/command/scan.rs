@@ -1,11 +1,11 @@
 //! `feedrate scan`: what a folder of files holds.
 
 use crate::exit::Exit;
-use crate::folder;
 use crate::messages;
 use clap::Args;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::Schema;
+use feedrate_session::folder;
 use std::path::PathBuf;
 
 /// `feedrate scan`.

@@ -5,13 +5,13 @@
 use super::clean::CleanItem;
 use super::list::Listed;
 use crate::exit::Exit;
-use crate::folder::FoundFolder;
 use crate::messages;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::output::Schema;
+use feedrate_session::folder::FoundFolder;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};

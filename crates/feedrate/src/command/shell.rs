@@ -1,12 +1,12 @@
 //! `feedrate completions` and `feedrate man`: what a shell and `man` know of the commands, made from their help.
 
-use super::Arguments as Program;
 use crate::exit::Exit;
-use crate::output::{write_or_print, write_output};
+use crate::messages::write_or_print;
 use anyhow::Context;
 use clap::Args;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use feedrate_session::output::write_output;
 use std::fs;
 use std::path::PathBuf;
 
@@ -36,9 +36,11 @@ pub(super) struct ManArguments {
 }
 
 /// Print the script that the shell sources.
-pub(super) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Exit> {
+pub(super) fn completions(
+    arguments: &CompletionsArguments,
+    mut program: clap::Command,
+) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    let mut program = Program::program();
     let name = program.get_name().to_owned();
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
     write_or_print(None, &String::from_utf8(script)?, false)?;
@@ -46,10 +48,9 @@ pub(super) fn completions(arguments: &CompletionsArguments) -> anyhow::Result<Ex
 }
 
 /// Write a page for the program and one for each command.
-pub(super) fn man(arguments: &ManArguments) -> anyhow::Result<Exit> {
+pub(super) fn man(arguments: &ManArguments, mut program: clap::Command) -> anyhow::Result<Exit> {
     let dir = &arguments.dir;
     fs::create_dir_all(dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
-    let mut program = Program::program();
     program.build();
     write_pages(&program, arguments)?;
     Ok(Exit::Fine)

@@ -1,17 +1,19 @@
 //! `feedrate show`: the summary of a run again, from its record alone.
 
 use super::{diagnose, scale};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::gate::GateArguments;
-use crate::recognise::{refuse_other, run_of};
-use crate::resolve;
+use crate::progress::TERMINAL;
 use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::metric::Metric;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::search::SearchResult;
+use feedrate_session::recognise::{refuse_other, run_of};
+use feedrate_session::resolve;
 use feedrate_spec::escape::shown_path;
+use feedrate_spec::refusal::Refusal;
 use std::path::PathBuf;
 
 /// `feedrate show`.
@@ -37,12 +39,12 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     if let Some(found) = SearchResult::read(&arguments.run) {
-        let response = Metric::find(&found.response).map_err(UsageError::from)?;
+        let response = Metric::find(&found.response).map_err(Refusal::from)?;
         scale::tell(&found, response, arguments.json)?;
         return Ok(Exit::Fine);
     }
     let asked = run_of(&arguments.run).unwrap_or(&arguments.run);
-    let run = resolve::run_folder(asked);
+    let run = resolve::run_folder(asked, &TERMINAL);
     if !resolve::is_run(&run) && run.exists() {
         refuse_other(&run)?;
     }

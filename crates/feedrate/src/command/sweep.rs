@@ -2,20 +2,18 @@
 
 use super::run::RunArguments;
 use super::study::StudyHow;
-use super::{Arguments, Command, innermost};
 use crate::cli::{CacheArguments, given};
-use crate::exit::refuse;
 use clap::error::{ContextKind, ContextValue};
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, FromArgMatches};
+use feedrate_spec::escape::bash_command;
+use feedrate_spec::refusal::refuse;
 use feedrate_spec::workload::Override;
-use feedrate_study::bash;
 use std::ffi::OsString;
 use std::path::Path;
 
 /// Refuse values of a key, or workloads, with commas between them, and `--multirun`.
 pub(super) fn refuse_several(arguments: &RunArguments, matches: &ArgMatches) -> anyhow::Result<()> {
-    let arguments = &arguments.with_overrides()?;
-    let data = &arguments.data;
+    let data = &arguments.request(1);
     let are_workloads = data.workload.contains(',') && !Path::new(&data.workload).exists();
     let mut several: Vec<&str> = if are_workloads { vec![&data.workload] } else { Vec::new() };
     let sweeps = data.overrides.iter().filter(|text| Override::sweep(text).is_some());
@@ -30,28 +28,28 @@ pub(super) fn refuse_several(arguments: &RunArguments, matches: &ArgMatches) -> 
             format!("`{}` asks for several runs, and `feedrate run` makes one", several.join(" ")),
             format!(
                 "several runs are a study:\n    {}\n    {}",
-                bash::command(&design(arguments, are_workloads)),
-                bash::command(&runs(arguments, matches)),
+                bash_command(&design(arguments, are_workloads)),
+                bash_command(&runs(arguments, matches)),
             ),
         ),
     }
 }
 
 /// The same of `-n 1,2,4`, `--batch 1,2,4` and `--workers 1,2,4`, which take one number, so that `usage` complains of them.
-pub(crate) fn refuse_numbers(
+pub(super) fn refuse_numbers(
     usage: &clap::Error,
-    words: impl Iterator<Item = OsString>,
+    words: &[OsString],
+    program: &clap::Command,
 ) -> anyhow::Result<()> {
     let [option, values] = [ContextKind::InvalidArg, ContextKind::InvalidValue].map(|kind| {
         let Some(ContextValue::String(text)) = usage.get(kind) else { return "" };
         text.as_str()
     });
     let Some((first, _)) = values.split_once(',') else { return Ok(()) };
-    let words = words.map(|word| word.to_string_lossy().replace(values, first));
-    let Ok(matches) = Arguments::command().try_get_matches_from(words) else { return Ok(()) };
-    let Command::Run(mut run) = Arguments::from_arg_matches(&matches)?.command else {
-        return Ok(());
-    };
+    let words = words.iter().map(|word| word.to_string_lossy().replace(values, first));
+    let Ok(matches) = program.clone().try_get_matches_from(words) else { return Ok(()) };
+    let Some(matches) = matches.subcommand_matches("run") else { return Ok(()) };
+    let mut run = RunArguments::from_arg_matches(matches)?;
     let key = match option.split(' ').next() {
         Some("--accelerators") if run.data.accelerators.take().is_some() => "accelerators",
         Some("--batch") if run.step.batch.take().is_some() => "reader.batch_size",
@@ -59,12 +57,12 @@ pub(crate) fn refuse_numbers(
         _ => return Ok(()),
     };
     run.data.overrides.push(format!("{key}={values}"));
-    refuse_several(&run, innermost(&matches))
+    refuse_several(&run, matches)
 }
 
 /// `feedrate study new` with what is asked for: all combinations.
 fn design(arguments: &RunArguments, are_workloads: bool) -> Vec<String> {
-    let data = &arguments.data;
+    let data = &arguments.request(1);
     let words = ["feedrate", "study", "new", "--design", "full_factorial"];
     let mut words: Vec<String> = words.map(str::to_string).into();
     let first = data.workload.split(',').next().unwrap_or_default();

@@ -1,9 +1,8 @@
 //! `feedrate whatif`: the utilisation that a changed run would have, predicted from the record of another. Runs nothing.
 
-use crate::changed::{ACCELERATORS_IS, Changeable, why_not};
-use crate::cli::DataArguments;
-use crate::exit::{Exit, UsageError, refuse};
-use crate::{messages, resolve, text, time};
+use crate::exit::Exit;
+use crate::progress::TERMINAL;
+use crate::{messages, text, time};
 use clap::Args;
 use feedrate_analysis::predict::{Pipeline, PipelineChange, Prediction, Scale, Untold};
 use feedrate_measure::metric::{AU_ALL_STEPS, Unit};
@@ -12,7 +11,12 @@ use feedrate_measure::summary::Summary;
 use feedrate_report::output::Schema;
 use feedrate_report::words::untold;
 use feedrate_results::load_run;
+use feedrate_session::failure::on_one_line;
+use feedrate_session::request::Request;
+use feedrate_session::resolve;
+use feedrate_session::template::{ACCELERATORS_KEY, RunTemplate};
 use feedrate_spec::plan::Plan;
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -69,7 +73,7 @@ const BINDING_MAX: usize = 3;
 
 /// Predict, and tell.
 pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
-    let folder = resolve::run_folder(Path::new(&arguments.run)).display().to_string();
+    let folder = resolve::run_folder(Path::new(&arguments.run), &TERMINAL).display().to_string();
     if !resolve::is_run(&folder) {
         let message = format!("`{folder}` is not the folder of a run of feedrate");
         let hint = "name one that `feedrate run` has told of, under `Results:`; what DLIO writes does not count reads";
@@ -79,11 +83,10 @@ pub(super) fn whatif(arguments: &WhatifArguments) -> anyhow::Result<Exit> {
     if record.watched.is_some() {
         return Err(refusal(&folder, &unpredicted(&Untold::OnlyWatched)).into());
     }
-    let data = DataArguments::from_name(&folder);
-    let of = Changeable::of_run(&folder, &record, &data)?;
-    let number = arguments.accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));
+    let of = RunTemplate::from_run(&folder, &record, &Request::default())?;
+    let number = arguments.accelerators.map(|number| format!("{ACCELERATORS_KEY}{number}"));
     let asked = Question::read(arguments.changes.iter().cloned().chain(number).collect())?;
-    let plan = of.plan(&asked.of_workload)?;
+    let plan = of.resolve(&asked.of_workload)?.plan;
     // Of a record that tells nothing there is no row to show.
     let pipeline = Pipeline::new(&record).map_err(|of| refusal(&folder, &unpredicted(&of)))?;
     let own = pipeline.predict(&record.plan, &[]);
@@ -132,7 +135,7 @@ fn instead(
     plan: &Plan,
     predicted: &dyn Fn(Question) -> (Question, Result<Prediction, Unpredicted>),
 ) -> anyhow::Result<Vec<(Question, Prediction)>> {
-    let is_number = |text: &&String| text.starts_with(ACCELERATORS_IS);
+    let is_number = |text: &&String| text.starts_with(ACCELERATORS_KEY);
     let base = Question::read(asked.changes.iter().filter(is_number).cloned().collect())?;
     let (base, Ok(without)) = predicted(base) else { return Ok(Vec::new()) };
     let is_in_vain = match told {
@@ -169,14 +172,14 @@ fn binding(of: &[(Question, Prediction)]) -> Option<String> {
 
 fn predicted(
     question: Question,
-    of: &Changeable,
+    of: &RunTemplate,
     pipeline: &Pipeline,
 ) -> (Question, Result<Prediction, Unpredicted>) {
-    let prediction = match of.plan(&question.of_workload) {
+    let prediction = match of.resolve(&question.of_workload).map(|resolved| resolved.plan) {
         Ok(plan) => pipeline.predict(&plan, &question.of_pipeline).map_err(|of| unpredicted(&of)),
         Err(error) => {
             let hint = "no such run can be made".to_string();
-            Err(Unpredicted { why: why_not(&error), hint, is_unseen: false })
+            Err(Unpredicted { why: on_one_line(&error), hint, is_unseen: false })
         }
     };
     (question, prediction)
@@ -187,13 +190,13 @@ fn unpredicted(of: &Untold) -> Unpredicted {
     Unpredicted { why: untold::why(of), hint: untold::run_that_tells(of), is_unseen }
 }
 
-fn refusal(folder: &str, of: &Unpredicted) -> UsageError {
-    UsageError::new(format!("`{folder}`: {}", of.why), of.hint.clone())
+fn refusal(folder: &str, of: &Unpredicted) -> Refusal {
+    Refusal::new(format!("`{folder}`: {}", of.why), of.hint.clone())
 }
 
 impl Question {
     /// Keys of the workload are not looked at here: a plan of them says what is wrong.
-    fn read(changes: Vec<String>) -> Result<Self, UsageError> {
+    fn read(changes: Vec<String>) -> Result<Self, Refusal> {
         let mut of = Question::default();
         for text in &changes {
             match below_workload(text)? {
@@ -205,20 +208,20 @@ impl Question {
     }
 
     /// With more changes behind those it has.
-    fn and(&self, changes: &[&str]) -> Result<Self, UsageError> {
+    fn and(&self, changes: &[&str]) -> Result<Self, Refusal> {
         let more = changes.iter().map(|text| text.to_string());
-        let is_replaced = changes.iter().any(|text| text.starts_with(ACCELERATORS_IS));
+        let is_replaced = changes.iter().any(|text| text.starts_with(ACCELERATORS_KEY));
         let own = self.changes.iter();
-        let own = own.filter(|text| !(is_replaced && text.starts_with(ACCELERATORS_IS)));
+        let own = own.filter(|text| !(is_replaced && text.starts_with(ACCELERATORS_KEY)));
         Question::read(own.cloned().chain(more).collect())
     }
 }
 
 /// Questions that are always worth asking, of a run that has this plan.
-fn standing(asked: &Question, plan: &Plan) -> Result<Vec<Question>, UsageError> {
+fn standing(asked: &Question, plan: &Plan) -> Result<Vec<Question>, Refusal> {
     let threads = format!("reader.read_threads={}", (2 * plan.loader.workers).max(1));
     let times = [2, 4, 8].map(|times| plan.accelerators.saturating_mul(times));
-    let more = times.map(|number| format!("{ACCELERATORS_IS}{number}"));
+    let more = times.map(|number| format!("{ACCELERATORS_KEY}{number}"));
     let questions = [
         "storage.bandwidth=2x",
         "storage.latency=0.5x",
@@ -237,7 +240,7 @@ fn standing(asked: &Question, plan: &Plan) -> Result<Vec<Question>, UsageError> 
 }
 
 /// A change of what lies below the workload; `None` of another key.
-fn below_workload(text: &str) -> Result<Option<PipelineChange>, UsageError> {
+fn below_workload(text: &str) -> Result<Option<PipelineChange>, Refusal> {
     let (key, value) = text.split_once('=').unwrap_or((text, ""));
     let (make, example): (fn(Scale) -> PipelineChange, _) = match key {
         "storage.bandwidth" => (PipelineChange::Bandwidth, "400MB/s"),
@@ -264,7 +267,7 @@ fn below_workload(text: &str) -> Result<Option<PipelineChange>, UsageError> {
         },
     };
     let number = number.map_err(|why| {
-        UsageError::new(format!("`{text}`: {why}"), format!("or a factor: `{key}=2x`"))
+        Refusal::new(format!("`{text}`: {why}"), format!("or a factor: `{key}=2x`"))
     })?;
     // No rate and no number of reads is 0: nothing would be read. Nor would anything come to its end beyond these.
     let possible = match (factor, key) {

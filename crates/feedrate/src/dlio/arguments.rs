@@ -1,31 +1,18 @@
 //! Hydra 1.3's command line, as far as DLIO's users type it. Reads nothing but its arguments.
 
-use crate::cli::LaunchArguments;
-use crate::launch::rank_timeout;
+use feedrate_session::dlio::DlioRequest;
+use feedrate_session::launch::{LaunchOptions, rank_timeout};
 use std::iter::Peekable;
-use std::path::PathBuf;
 
 /// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct HydraArguments {
-    /// Print something and end.
+    /// What is printed instead of running.
     pub(super) show: Option<Show>,
-    /// `--config-path`: workloads instead of the bundled ones, in its folder `workload`.
-    pub(super) config_path: Option<PathBuf>,
-    /// `--config-dir`: more workloads, in its folder `workload`.
-    pub(super) config_dir: Option<PathBuf>,
     /// `--mpi-library`, `--rank-timeout`, `--accelerators-per-rank`.
-    pub(super) launch: LaunchArguments,
-    /// `workload=NAME`.
-    pub(super) workload: Option<String>,
-    /// Overrides of the workload, as typed, in their order.
-    pub(super) overrides: Vec<String>,
-    /// All overrides but Hydra's own, `workload=NAME` among them, as typed.
-    pub(super) task: Vec<String>,
-    /// `hydra.KEY=VALUE`, as typed.
-    pub(super) hydra: Vec<String>,
-    /// Arguments that are ignored, with the reason.
-    pub(super) warnings: Vec<String>,
+    pub(super) launch: LaunchOptions,
+    /// All else.
+    pub(super) request: DlioRequest,
 }
 
 /// Text that is printed instead of running.
@@ -94,8 +81,8 @@ impl HydraArguments {
                     other => return bad(name, other, "choose from `job`, `hydra`, `all`"),
                 });
             }
-            "--config-path" | "-cp" => self.config_path = Some(valued(name, words)?.into()),
-            "--config-dir" | "-cd" => self.config_dir = Some(valued(name, words)?.into()),
+            "--config-path" | "-cp" => self.request.config_path = Some(valued(name, words)?.into()),
+            "--config-dir" | "-cd" => self.request.config_dir = Some(valued(name, words)?.into()),
             "--config-name" | "-cn" => match &*valued(name, words)? {
                 "config" | "config.yaml" => {}
                 _ => return Err(unsupported(name)),
@@ -106,7 +93,7 @@ impl HydraArguments {
                 let value = valued(name, words)?;
                 let seconds = value.parse().ok().filter(|&seconds| rank_timeout(seconds).is_ok());
                 let Some(seconds) = seconds else { return bad(name, &value, "give seconds") };
-                self.launch.rank_timeout = seconds;
+                self.launch.rank_timeout_s = seconds;
             }
             "--accelerators-per-rank" => {
                 let value = valued(name, words)?;
@@ -127,7 +114,7 @@ impl HydraArguments {
         let key = word.split('=').next().unwrap_or_default();
         let bare = key.trim_start_matches('+').trim_start_matches('~').trim();
         if bare.starts_with("hydra.") || bare.starts_with("hydra/") {
-            self.hydra.push(word);
+            self.request.hydra.push(word);
             return Ok(());
         }
         if bare == "workload" {
@@ -138,20 +125,20 @@ impl HydraArguments {
                     ));
                 }
                 Some(("workload", value)) if !value.trim().is_empty() => {
-                    self.workload = Some(value.trim().to_string());
+                    self.request.workload = Some(value.trim().to_string());
                 }
                 _ => return Err(format!("`{word}`: the workload is chosen by `workload=NAME`")),
             }
         } else if bare.starts_with("workload.") {
-            self.overrides.push(word.clone());
+            self.request.overrides.push(word.clone());
         } else if key.starts_with('+') {
-            self.warnings.push(format!("`{word}` is outside the workload and is ignored"));
+            self.request.warnings.push(format!("`{word}` is outside the workload and is ignored"));
         } else {
             return Err(format!(
                 "Could not override '{bare}': it is not in the config\n  hint: keys of the workload begin with `workload.`, as in `workload.reader.batch_size=4`"
             ));
         }
-        self.task.push(word);
+        self.request.task.push(word);
         Ok(())
     }
 }
@@ -184,20 +171,20 @@ mod tests {
 
     #[test]
     fn flags_come_before_and_after_overrides() {
-        let expected = HydraArguments {
+        let expected = DlioRequest {
             config_dir: Some("C".into()),
             workload: Some("u".into()),
             overrides: vec!["++workload.train.epochs=2".into()],
             task: vec!["workload=u".into(), "++workload.train.epochs=2".into()],
             hydra: vec!["++hydra.run.dir=/r".into()],
-            ..HydraArguments::default()
+            ..DlioRequest::default()
         };
         for line in [
             "--config-dir C workload=u ++hydra.run.dir=/r ++workload.train.epochs=2",
             "workload=u ++hydra.run.dir=/r ++workload.train.epochs=2 --config-dir=C",
             "workload=u -cd C ++workload.train.epochs=2 ++hydra.run.dir=/r",
         ] {
-            assert_eq!(parse(line).unwrap(), expected, "{line}");
+            assert_eq!(parse(line).unwrap().request, expected, "{line}");
         }
     }
 
@@ -231,6 +218,6 @@ mod tests {
             assert!(told.contains(words), "{line}: {told}");
         }
         let ignored = parse("++train.epochs=5").unwrap();
-        assert_eq!((ignored.warnings.len(), ignored.overrides.len()), (1, 0));
+        assert_eq!((ignored.request.warnings.len(), ignored.request.overrides.len()), (1, 0));
     }
 }

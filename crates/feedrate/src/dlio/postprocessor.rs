@@ -1,14 +1,15 @@
 //! `dlio_postprocessor`: DLIO's arguments, and its report of a run in a folder of ours or of DLIO's.
 
-use crate::exit::{Exit, refuse};
+use crate::exit::Exit;
 use crate::messages;
-use crate::output::write_or_print;
-use crate::results::file_name;
+use crate::messages::write_or_print;
 use clap::Parser;
 use feedrate_measure::dlio;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::{import, load_run};
+use feedrate_session::result_folder::file_name;
+use feedrate_spec::refusal::refuse;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -46,6 +46,7 @@ use crate::stats::{self, Interval};
 use crate::window::Scope;
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
+use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -343,6 +344,12 @@ fn collect(provenance: Provenance, number: impl Fn(&Metric) -> Option<f64>) -> V
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no response `{0}`")]
 pub struct UnknownMetric(pub String);
+
+impl From<UnknownMetric> for Refusal {
+    fn from(error: UnknownMetric) -> Self {
+        Refusal::new(error.to_string(), error.hint())
+    }
+}
 
 impl UnknownMetric {
     /// Names that there are.

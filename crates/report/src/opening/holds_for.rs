@@ -84,10 +84,10 @@ fn is_crossed(used: &[&ReportedRun], names: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::gather::of_results;
-    use crate::replan::NO_CHANGES;
     use crate::report::FigureUse;
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
+    use feedrate_results::replan::NO_CHANGES;
     use feedrate_spec::plan::Cache;
     use std::path::Path;
 

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::gather::of_results;
-use crate::replan::NO_CHANGES;
 use crate::report::{
     FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportAdvice, ReportAnswer,
     ReportChange, ReportComparison, ReportFigure, ReportedRun, Seen, SeenDoubt, Source, Support,
@@ -16,6 +15,7 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Provenance, Value};
 use feedrate_measure::record::file;
 use feedrate_results::index::LeftOut;
+use feedrate_results::replan::NO_CHANGES;
 use feedrate_results::run::{Reason, Run};
 use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
 

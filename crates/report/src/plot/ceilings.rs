@@ -52,7 +52,7 @@ fn panel(of: &Diagnosis) -> Option<Panel> {
         Some((one.name, one.samples_per_second?, ends))
     });
     let known: Vec<_> = known.collect();
-    let names: Vec<String> = known.iter().map(|one| words::name(one.0).to_string()).collect();
+    let names: Vec<String> = known.iter().map(|one| one.0.title().to_string()).collect();
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for rate in known.iter().map(|one| one.1).chain(of.needed_samples_per_second) {
         (least, most) = (least.min(rate), most.max(rate));

@@ -23,6 +23,7 @@ use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::supply::Supply;
 use feedrate_spec::escape::bash_word;
+use feedrate_spec::refusal::Refusal;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -61,6 +62,12 @@ pub enum RunsError {
     Nothing(PathBuf),
     #[error(transparent)]
     Study(#[from] FilesError),
+}
+
+impl From<RunsError> for Refusal {
+    fn from(error: RunsError) -> Self {
+        Refusal { message: error.to_string(), hint: error.hint() }
+    }
 }
 
 impl RunsError {

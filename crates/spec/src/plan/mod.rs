@@ -14,17 +14,17 @@ mod client;
 pub mod state;
 mod evaluation;
 mod checkpoint;
-mod build;
+mod planner;
 mod explain;
 mod duration;
 
 pub use crate::workload::{Shuffle, WriteInterface};
-pub use build::{Context, RECORDED_STEPS_MAX, Request, THREADS_MAX, build};
 pub use checkpoint::{CheckpointPlan, CheckpointsAlone};
 pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASURED_ON};
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
+pub use planner::{Context, PlanOptions, RECORDED_STEPS_MAX, THREADS_MAX, build};
 
 use crate::catalog::FormatEntry;
 use crate::shape::{Compression, Element, Encoding, FileShape, Redundancy};

@@ -9,9 +9,10 @@ mod sbatch;
 #[cfg(test)]
 mod tests;
 
-use crate::bash::{self, script};
+use crate::bash::script;
 use feedrate_results::state::Launching;
 use feedrate_spec::catalog::Member;
+use feedrate_spec::escape::{bash_command, bash_word};
 use std::path::Path;
 
 /// Every way, the default first.
@@ -112,13 +113,13 @@ impl LaunchJob<'_> {
     fn command(&self) -> String {
         let program = [self.program.display().to_string()];
         let words = [&program[..], self.arguments].concat();
-        format!("{} --accelerators {}", bash::command(&words), self.accelerators)
+        format!("{} --accelerators {}", bash_command(&words), self.accelerators)
     }
 
     /// More arguments of the launcher as words of bash, each after a blank.
     fn launcher_arguments(&self) -> String {
         let words = self.options.arguments.iter();
-        words.map(|word| format!(" {}", bash::quoted(word))).collect()
+        words.map(|word| format!(" {}", bash_word(word))).collect()
     }
 
     /// Slurm's command for a step; it takes `more` words.

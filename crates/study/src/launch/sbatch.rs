@@ -1,8 +1,8 @@
 //! A batch job of its own for each run, from any machine that can submit one.
 
 use super::{LaunchError, LaunchJob, Launcher, Scripts, cancel, script};
-use crate::bash::quoted;
 use feedrate_spec::catalog::{Ability, Member};
+use feedrate_spec::escape::bash_word;
 use std::path::Path;
 
 /// The job's script, in the run's folder.
@@ -25,7 +25,7 @@ fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
             hint: "put the study's results into a folder without blanks in its name".into(),
         });
     }
-    let (name, file) = (quoted(job.name), quoted(&file));
+    let (name, file) = (bash_word(job.name), bash_word(&file));
     let (stdout, stderr) = (pattern(job.stdout), pattern(job.stderr));
     // Who started it starts it again: a job that Slurm requeues would be a run that nobody asked for.
     let submit = format!(
@@ -46,5 +46,5 @@ fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
 
 /// A path as sbatch takes it, for whom `%` begins a number of the job.
 fn pattern(path: &Path) -> String {
-    quoted(&path.display().to_string().replace('%', "%%"))
+    bash_word(&path.display().to_string().replace('%', "%%"))
 }

@@ -1,8 +1,8 @@
 //! A step of the Slurm job that the study itself runs in.
 
 use super::{LaunchError, LaunchJob, Launcher, Scripts, cancel, script};
-use crate::bash::quoted;
 use feedrate_spec::catalog::Member;
+use feedrate_spec::escape::bash_word;
 
 pub(super) static LAUNCHER: Launcher = Launcher {
     member: Member {
@@ -20,7 +20,7 @@ fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
             hint: "start the study in a job (`feedrate study slurm`, `salloc`), or choose launch `sbatch`".into(),
         });
     }
-    let name = quoted(job.name);
+    let name = bash_word(job.name);
     let more = format!(" --job-name={name}{}", job.launcher_arguments());
     let run = script("", &job.options.prologue, &format!("exec {}", job.step(&more)));
     // A step outlives the srun that was killed. `--name` would ask for the job's name.

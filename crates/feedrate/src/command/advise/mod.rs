@@ -2,12 +2,11 @@
 
 mod try_out;
 
-use crate::bundled;
-use crate::changed::Changeable;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT};
-use crate::exit::{Exit, refuse};
+use crate::exit::Exit;
 use crate::probe::Probes;
-use crate::{interrupt, messages, resolve, text, time};
+use crate::progress::TERMINAL;
+use crate::{interrupt, messages, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, Cost, Proposal, RULES};
 use feedrate_analysis::answer::AnsweredSummary;
@@ -18,8 +17,14 @@ use feedrate_measure::verdict::Bound;
 use feedrate_report::output::Schema;
 use feedrate_report::words::{advice as words, untold};
 use feedrate_results::load_run;
+use feedrate_results::replan::Replan;
 use feedrate_results::trials::{Outcome, TRIALS_FOLDER};
 use feedrate_run::live::Signals;
+use feedrate_session::bundled;
+use feedrate_session::request::Request;
+use feedrate_session::resolve;
+use feedrate_session::template::RunTemplate;
+use feedrate_spec::refusal::refuse;
 use serde_json::{Value, json};
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -66,7 +71,9 @@ struct Advised {
 
 /// Look at a run, or run a workload and look at that.
 pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
-    let data = &of_newest(&arguments.data);
+    let cache = arguments.cache.cache();
+    let data = &newest(Request { cache, ..arguments.data.request() });
+    let json = arguments.data.json;
     let run = resolve::is_run(&data.workload).then(|| load_run(Path::new(&data.workload)));
     if let Some(record) = run.transpose()? {
         if !data.overrides.is_empty() || data.accelerators.is_some() {
@@ -78,11 +85,11 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
             );
         }
         if record.watched.is_some() {
-            return tell_of_watched(data, &record);
+            return tell_of_watched(data, json, &record);
         }
     }
     let budget_s = arguments.budget;
-    let (of, record) = Changeable::find(data, arguments.cache.cache())?;
+    let (of, record) = RunTemplate::find(data)?;
     let also = asked_for(&of, &arguments.also)?;
     let signals = LazyCell::new(interrupt::signals_of_runner);
     let (run_dir, record) = match record {
@@ -97,9 +104,22 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         let results = arguments.results.as_deref();
         let advice = rows.into_iter().map(|row| row.advice).collect();
         let (of, record, opening, signals) = (&of, &record, &opening, &*signals);
-        return TryOut { of, record, opening, advice, also, budget_s, results, signals }.run();
+        let progress = arguments.data.progress();
+        return TryOut {
+            of,
+            record,
+            opening,
+            advice,
+            also,
+            budget_s,
+            results,
+            json,
+            progress,
+            signals,
+        }
+        .run();
     }
-    tell(data.json, &run_dir, &answered, opening, &rows, page(&answered, &rows))
+    tell(json, &run_dir, &answered, opening, &rows, page(&answered, &rows))
 }
 
 /// Print the answer of a run and what is advised; `page` is that for people.
@@ -127,36 +147,36 @@ fn tell(
     Ok(Exit::Fine)
 }
 
-/// The same of the newest run in it, where a folder of runs is named.
-fn of_newest(data: &DataArguments) -> DataArguments {
+/// The request, for the newest run where it names a folder of runs.
+fn newest(data: Request) -> Request {
     // A folder of results may have the name of a bundled workload, which comes first.
     let is_bundled = !resolve::is_file(&data.workload) && bundled::find(&data.workload).is_some();
     if is_bundled {
-        return data.clone();
+        return data;
     }
-    let workload = resolve::run_folder(Path::new(&data.workload)).display().to_string();
-    DataArguments { workload, ..data.clone() }
+    let workload = resolve::run_folder(Path::new(&data.workload), &TERMINAL).display().to_string();
+    Request { workload, ..data }
 }
 
 /// No rule applies, and there is no workload to run again.
-fn tell_of_watched(data: &DataArguments, record: &Record) -> anyhow::Result<Exit> {
+fn tell_of_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<Exit> {
     let answered = AnsweredSummary::new(record);
     let opening = words::opening(&answered.answer, &Derived::new(record));
     let (why, hint) =
         (untold::why(&Untold::OnlyWatched), untold::run_that_tells(&Untold::OnlyWatched));
     let page =
         format!("{}\n\nNothing is advised: {why}; {hint}.", answered.summary.verdict.evidence);
-    tell(data.json, &data.workload, &answered, opening, &[], page)
+    tell(json, &data.workload, &answered, opening, &[], page)
 }
 
 /// Changes of `--also`, each of which can be planned.
-fn asked_for(of: &Changeable, also: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
+fn asked_for(of: &RunTemplate, also: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     let changes = also.iter().map(|text| {
         let overrides: Vec<String> = text.split_whitespace().map(str::to_string).collect();
         if overrides.is_empty() {
             return refuse("`--also` names no change", "give it as `--also KEY=VALUE`");
         }
-        of.plan(&overrides)?;
+        of.resolve(&overrides)?;
         Ok(overrides)
     });
     changes.collect()
@@ -165,22 +185,22 @@ fn asked_for(of: &Changeable, also: &[String]) -> anyhow::Result<Vec<Vec<String>
 /// Run the workload as it is: the folder of the run, and its record.
 fn baseline(
     arguments: &AdviseArguments,
-    of: &Changeable,
+    of: &RunTemplate,
     signals: &Signals,
 ) -> anyhow::Result<(String, Record)> {
     let results = arguments.results.as_deref();
-    let probes =
-        Probes::new(TRIALS_FOLDER, results, &of.data, &of.own.workload, of.cache(), signals)?;
-    let (baseline, _) = probes.run(of.data.clone(), "baseline", "as it is")?;
+    let progress = arguments.data.progress();
+    let probes = Probes::new(TRIALS_FOLDER, results, &of.unchanged.workload, progress, signals)?;
+    let (baseline, _) = probes.run(&of.request, "baseline", "as it is")?;
     let run_dir = baseline.summary.run_dir.unwrap_or_default();
     let record = load_run(Path::new(&run_dir))?;
     Ok((run_dir, record))
 }
 
-fn advised(of: &Changeable, case: &Case) -> Vec<Advised> {
-    let plan_of = |overrides: &[String]| of.plan(overrides).ok();
+fn advised(of: &RunTemplate, case: &Case) -> Vec<Advised> {
+    let plan_of = |overrides: &[String]| of.plan(overrides);
     let found = advice::advise(case, &plan_of).into_iter();
-    let is_foreign = of.own.workload.dataset_foreign;
+    let is_foreign = of.unchanged.workload.dataset_foreign;
     let rows = found.map(|advice| {
         let Proposal { overrides, cost, .. } = &advice.proposal;
         let is_fixed = is_foreign && *cost == Cost::Dataset;

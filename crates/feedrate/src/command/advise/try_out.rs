@@ -1,8 +1,8 @@
 //! `feedrate advise --try`: runs the workload and what is advised for it in turns, then the best two together, and withdraws what does not help.
 
-use crate::changed::{Changeable, why_stopped};
 use crate::exit::Exit;
 use crate::probe::Probes;
+use crate::progress::Progress;
 use crate::trials::{BASELINE, Trial, Trials, UTILISATION};
 use crate::{messages, text};
 use feedrate_analysis::advice::{Advice, Proposal};
@@ -16,10 +16,13 @@ use feedrate_measure::stats;
 use feedrate_report::output::Schema;
 use feedrate_report::words::advice as words;
 use feedrate_report::words::trials::tried_change;
+use feedrate_results::replan::Replan;
 use feedrate_results::trials::{
     ASKED, COMBINATION, Outcome, TRIALS_FILE, TRIALS_FOLDER, TrialsResult, Tried, TriedAdvice,
 };
 use feedrate_run::live::Signals;
+use feedrate_session::failure::reason_stopped;
+use feedrate_session::template::RunTemplate;
 use feedrate_spec::units;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -31,7 +34,7 @@ const RUNS_EACH: RangeInclusive<usize> = RUNS_EACH_FIRST..=16;
 
 /// Advice to be tried, and how long.
 pub(super) struct TryOut<'a> {
-    pub(super) of: &'a Changeable,
+    pub(super) of: &'a RunTemplate,
     pub(super) record: &'a Record,
     pub(super) opening: &'a str,
     pub(super) advice: Vec<Advice>,
@@ -39,6 +42,8 @@ pub(super) struct TryOut<'a> {
     pub(super) also: Vec<Vec<String>>,
     pub(super) budget_s: f64,
     pub(super) results: Option<&'a Path>,
+    pub(super) json: bool,
+    pub(super) progress: Progress,
     pub(super) signals: &'a Signals,
 }
 
@@ -53,10 +58,9 @@ struct Candidate {
 impl TryOut<'_> {
     /// Try, tell, and keep the result.
     pub(super) fn run(&self) -> anyhow::Result<Exit> {
-        let data = &self.of.data;
-        let workload = &self.of.own.workload;
-        let (cache, signals) = (self.of.cache(), self.signals);
-        let probes = Probes::new(TRIALS_FOLDER, self.results, data, workload, cache, signals)?;
+        let workload = &self.of.unchanged.workload;
+        let progress = self.progress.clone();
+        let probes = Probes::new(TRIALS_FOLDER, self.results, workload, progress, self.signals)?;
         let mut trials = Trials::new(self.of, probes, self.budget_s, UTILISATION)?;
         trials.expect(Derived::new(self.record).value(&DURATION_S).unwrap_or_default());
         let mut candidates = self.candidates(&mut trials);
@@ -68,12 +72,12 @@ impl TryOut<'_> {
                 Some(format!("a run takes about {run}, which is more than the budget"))
             }
             Ok(true) => Some("the budget is spent".into()),
-            Err(error) => Some(why_stopped(error, "the trials were")),
+            Err(error) => Some(reason_stopped(error, "the trials were")),
         };
         let result = self.result(&trials, &candidates, stopped);
         let text = serde_json::to_string(&result)?;
         let kept = write_atomically(&trials.folder().join(TRIALS_FILE), text.as_bytes());
-        if data.json {
+        if self.json {
             messages::print_json(Schema::Trials.object(serde_json::to_value(&result)?))?;
         } else {
             messages::print_page(&page(self.opening, &result, best(&trials, &candidates)))?;
@@ -106,7 +110,7 @@ impl TryOut<'_> {
 
     /// A change that no rule advises as it is.
     fn candidate(&self, name: &str, overrides: &[String], trials: &mut Trials<'_>) -> Candidate {
-        let plan = self.of.plan(overrides).ok();
+        let plan = self.of.plan(overrides);
         let prediction =
             plan.and_then(|plan| Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok());
         let place = trials.add(overrides);
@@ -151,10 +155,10 @@ impl TryOut<'_> {
         candidates: &[Candidate],
         stopped: Option<String>,
     ) -> TrialsResult {
-        let data = &self.of.data;
+        let data = &self.of.request;
         TrialsResult {
             workload: self.record.plan.workload.clone(),
-            asked: data.words(),
+            asked: data.data_arguments(),
             plan: Some(self.record.plan.clone()),
             baseline: trials.at(BASELINE).tried(),
             advice: candidates

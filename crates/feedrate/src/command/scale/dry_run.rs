@@ -2,10 +2,11 @@
 
 use super::ScaleArguments;
 use super::range::SearchRange;
-use crate::resolve::mlperf_status;
-use crate::{catalog, messages, room, text};
+use crate::{messages, text};
 use feedrate_report::output::Schema;
 use feedrate_results::search::{ACCELERATORS, Find, Found};
+use feedrate_session::resolve::mlperf_status;
+use feedrate_session::{catalog, room};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use feedrate_study::search::Search;
@@ -57,7 +58,7 @@ pub(super) fn tell(arguments: &ScaleArguments, range: &SearchRange<'_>) -> anyho
         ("numbers", format!("{} to {}", units::count(from), range.words(max))),
         ("data", room::place(&last, root)),
     ];
-    let status = mlperf_status(&arguments.data);
+    let status = mlperf_status(&arguments.data.request());
     rows.extend(status.map(|status| ("MLPerf status", status.sentence())));
     for (at, of) in datasets.iter().enumerate() {
         let name = if at == 0 { "dataset" } else { "if all are fed" };

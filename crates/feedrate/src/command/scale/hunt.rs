@@ -2,8 +2,6 @@
 
 use super::ScaleArguments;
 use super::range::SearchRange;
-use crate::changed::why_stopped;
-use crate::exit::refuse;
 use crate::messages;
 use crate::probe::Probes;
 use anyhow::Context;
@@ -17,6 +15,8 @@ use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::search::{Find, SEARCH_FILE, SearchResult, SearchedNumber};
+use feedrate_session::failure::reason_stopped;
+use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::search::Search;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ impl<'a> Hunt<'a> {
         let ended = self.run_all(probes);
         let stopped = match &ended {
             Ok(why) => why.clone(),
-            Err(error) => Some(why_stopped(error, SEARCH_WAS)),
+            Err(error) => Some(reason_stopped(error, SEARCH_WAS)),
         };
         let result = self.result(stopped, &probes.folder);
         let kept = keep(&result, &probes.folder);
@@ -134,8 +134,8 @@ impl<'a> Hunt<'a> {
     fn probe(&mut self, probes: &Probes<'_>, number: u64) -> anyhow::Result<Option<String>> {
         let count = self.count() + 1;
         let what = format!("run {count}: {}", self.range.words(number));
-        let data = self.range.at(number)?;
-        let (summary, elapsed_s) = probes.run(data, &format!("run-{count}"), &what)?;
+        let request = self.range.at(number)?;
+        let (summary, elapsed_s) = probes.run(&request, &format!("run-{count}"), &what)?;
         let makes_dataset = std::mem::take(&mut self.makes_dataset);
         let own_s = if makes_dataset { summary.summary.figures.value(&DURATION_S) } else { None };
         self.times_s.entry(number).or_default().push(own_s.unwrap_or(elapsed_s));

@@ -7,7 +7,7 @@ mod hunt;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric};
 use crate::exit::Exit;
 use crate::probe::Probes;
-use crate::{interrupt, messages, room, text, time};
+use crate::{interrupt, messages, text, time};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use feedrate_measure::metric::{Metric, Unit};
@@ -15,6 +15,7 @@ use feedrate_report::output::Schema;
 use feedrate_report::words::search as words;
 use feedrate_results::search::ACCELERATORS;
 use feedrate_results::search::{Certainty, Find, Found, SearchResult};
+use feedrate_session::room;
 use feedrate_spec::units;
 use hunt::Hunt;
 use range::SearchRange;
@@ -104,9 +105,9 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
     range.tell_notes(0);
-    let (data, results, cache) = (&arguments.data, arguments.results.as_deref(), &arguments.cache);
+    let (progress, results) = (arguments.data.progress(), arguments.results.as_deref());
     let (workload, signals) = (&range.resolved.workload, interrupt::signals_of_runner());
-    let probes = Probes::new("scale-", results, data, workload, cache.cache(), &signals)?;
+    let probes = Probes::new("scale-", results, workload, progress, &signals)?;
     let (result, ended) = Hunt::new(arguments, range).search(&probes);
     if result.numbers.is_empty() {
         ended?;

@@ -3,16 +3,18 @@
 //! Where numbers need more than the dataset has, it is made larger step by step, so that a storage which feeds few need not hold what many would read.
 
 use super::{ACCELERATORS, ScaleArguments};
-use crate::bundled::MlperfStatus;
-use crate::changed::why_not;
-use crate::cli::DataArguments;
-use crate::exit::{UsageError, refuse};
-use crate::resolve::{Resolved, mlperf_status, resolve, resolve_silently};
-use crate::room::{self, Reserved, Shortage};
-use crate::{catalog, dataset, messages};
+use crate::messages;
+use crate::progress::TERMINAL;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
 use feedrate_results::search::SearchedDataset;
-use feedrate_spec::plan::{Plan, Request};
+use feedrate_session::bundled::MlperfStatus;
+use feedrate_session::failure::on_one_line;
+use feedrate_session::request::Request;
+use feedrate_session::resolve::{Resolved, mlperf_status, resolve, resolve_named};
+use feedrate_session::room::{self, Reserved, Shortage};
+use feedrate_session::{catalog, dataset};
+use feedrate_spec::plan::Plan;
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
 use feedrate_study::search::Goal;
@@ -37,8 +39,10 @@ const ASKED: &str = "metric.au";
 #[derive(Clone)]
 pub(super) struct SearchRange<'a> {
     arguments: &'a ScaleArguments,
+    /// The user's request.
+    user: Request,
     /// With overrides behind those of the user, in every run, whatever the dataset.
-    data: DataArguments,
+    data: Request,
     /// Files of the dataset, and steps of a run, where the search says how many.
     files: Option<u64>,
     steps: Option<u64>,
@@ -65,7 +69,12 @@ impl<'a> SearchRange<'a> {
     /// Plan it for the smallest number, and for all that the same dataset does for.
     pub(super) fn find(arguments: &'a ScaleArguments) -> anyhow::Result<Self> {
         refuse_contradictions(arguments)?;
-        let (mut data, response) = (arguments.data.clone(), arguments.response);
+        let user = Request {
+            processes: Some(1),
+            cache: arguments.cache.cache(),
+            ..arguments.data.request()
+        };
+        let (mut data, response) = (user.clone(), arguments.response);
         let sustained = response.id == AU_SUSTAINED.id;
         if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
             // A second epoch would come from the page cache, more of it at some numbers than at others.
@@ -73,11 +82,12 @@ impl<'a> SearchRange<'a> {
         }
         let from = arguments.from.get();
         let at_first = at(data.clone(), &arguments.key, from)?;
-        let resolved = resolve(&at_first, request(arguments)).or_else(|error| {
+        let resolved = resolve(&at_first).or_else(|error| {
             // What is there may be too little for one step.
-            let unread = Request { generate_only: true, ..request(arguments) };
-            resolve(&at_first, unread).map_err(|_| error)
+            let unread = Request { generate_only: true, ..at_first };
+            resolve(&unread).map_err(|_| error)
         })?;
+        resolved.report_warnings(&TERMINAL);
         let is_of_all_or_sustained = sustained || response.id == AU_ALL_STEPS.id;
         let is_au = response.id.name().starts_with("au_");
         let asked_percent = resolved.plan.metric.au_target_percent;
@@ -99,11 +109,12 @@ impl<'a> SearchRange<'a> {
             data.overrides.push(format!("{ASKED}={}", units::rounded(bound / 100.0)));
         }
         let (max, why_max) = (NUMBER_MAX, String::new());
-        let status = mlperf_status(&arguments.data);
+        let status = mlperf_status(&user);
         let status = status.filter(|status| *status != MlperfStatus::Official);
         let notes = Vec::from_iter(status.map(MlperfStatus::sentence));
         let mut range = SearchRange {
             arguments,
+            user,
             data,
             files: None,
             steps: None,
@@ -140,12 +151,12 @@ impl<'a> SearchRange<'a> {
 
     /// Overrides beside those of the user, in every run.
     pub(super) fn added(&self) -> Vec<String> {
-        let lasting = self.data.overrides[self.arguments.data.overrides.len()..].iter();
+        let lasting = self.data.overrides[self.user.overrides.len()..].iter();
         lasting.cloned().chain(self.sized()).collect()
     }
 
     /// The arguments of a run at `number`.
-    pub(super) fn at(&self, number: u64) -> Result<DataArguments, UsageError> {
+    pub(super) fn at(&self, number: u64) -> Result<Request, Refusal> {
         let mut data = self.data.clone();
         data.overrides.extend(self.sized());
         at(data, &self.arguments.key, number)
@@ -165,7 +176,7 @@ impl<'a> SearchRange<'a> {
     }
 
     fn resolved_at(&self, number: u64) -> anyhow::Result<Resolved> {
-        Ok(resolve_silently(&self.at(number)?, request(self.arguments))?.0)
+        resolve_named(&self.at(number)?)
     }
 
     /// The utilisation that the client alone leaves at `number`, where that is below what is to be reached: no run can tell otherwise.
@@ -215,7 +226,7 @@ impl<'a> SearchRange<'a> {
                 };
                 self.why_max = format!("for {}, {short}{spare}", self.words(next));
             }
-            Err(error) => self.why_max = why_not(&error),
+            Err(error) => self.why_max = on_one_line(&error),
         }
         Ok(false)
     }
@@ -245,18 +256,18 @@ impl<'a> SearchRange<'a> {
             units::count(needs),
         );
         let hint = match () {
-            () if is_given(&self.arguments.data, STEPS) => format!("leave out `{STEPS}`"),
+            () if is_given(&self.user, STEPS) => format!("leave out `{STEPS}`"),
             () if self.resolved.workload.dataset_foreign => {
                 "use more files, or `--response au_all_steps`".into()
             }
             () => "use a larger dataset, or `--response au_all_steps`".into(),
         };
-        Some(UsageError::new(message, hint).into())
+        Some(Refusal::new(message, hint).into())
     }
 
     /// Whether the search says how large the dataset is: nobody else does.
     fn may_resize(&self) -> bool {
-        let given = |key| is_given(&self.arguments.data, key);
+        let given = |key| is_given(&self.user, key);
         let is_said = self.data.scale < 1.0 || given(FILES) || given(STEPS);
         !is_said && !self.resolved.workload.dataset_foreign
     }
@@ -301,11 +312,11 @@ impl<'a> SearchRange<'a> {
         })?;
         self.why_max = match self.hindrance(self.max.saturating_add(1)) {
             _ if asked == Some(self.max) => "`--max` is reached".into(),
-            Some(error) => why_not(&error),
+            Some(error) => on_one_line(&error),
             None => "no search goes further".into(),
         };
         let (first, last) = (self.plan(from)?, self.plan(self.max)?);
-        if self.sustained && !is_given(&self.arguments.data, STEPS) {
+        if self.sustained && !is_given(&self.user, STEPS) {
             // Where an epoch is longer than the response needs, a run ends before it does.
             let needs = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
             let steps = needs.saturating_mul(2).max(STEPS_LEAST);
@@ -355,10 +366,10 @@ impl<'a> SearchRange<'a> {
     }
 
     /// No dataset that is large enough has room: a smaller one tells the utilisation of all steps.
-    fn no_room(&self, short: &Shortage) -> UsageError {
-        let mut data = self.arguments.data.clone();
+    fn no_room(&self, short: &Shortage) -> Refusal {
+        let mut data = self.user.clone();
         data.accelerators = self.resolved.plan.accelerators.into();
-        let scale = room::fitting_scale(&data, &request(self.arguments), short.free_bytes);
+        let scale = room::fitting_scale(&data, short.free_bytes);
         let way = if short.is_of_storage() { "free space there" } else { "raise `--max-data`" };
         let hint = match scale {
             Some(scale) if !is_given(&data, FILES) => format!(
@@ -367,7 +378,7 @@ impl<'a> SearchRange<'a> {
             _ if short.is_of_storage() => "free space there, or point `--data` elsewhere".into(),
             _ => way.into(),
         };
-        UsageError::new(format!("for {}, {short}", self.words(self.arguments.from.get())), hint)
+        Refusal::new(format!("for {}, {short}", self.words(self.arguments.from.get())), hint)
     }
 
     /// Not even the smallest number does with `--scale`.
@@ -407,13 +418,8 @@ pub(in crate::command) fn largest(
     Some(low)
 }
 
-fn request(arguments: &ScaleArguments) -> Request {
-    let cache = arguments.cache.cache();
-    Request { processes: Some(1), cache, ..Request::default() }
-}
-
 /// `bound`, unless no run could reach it, or any.
-fn checked_bound(bound: f64, response: &Metric) -> Result<f64, UsageError> {
+fn checked_bound(bound: f64, response: &Metric) -> Result<f64, Refusal> {
     if !bound.is_finite() {
         let message = format!("`--au {bound}` is no number");
         return refuse(message, "give what is to be reached");
@@ -425,7 +431,7 @@ fn checked_bound(bound: f64, response: &Metric) -> Result<f64, UsageError> {
     Ok(bound)
 }
 
-fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), UsageError> {
+fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), Refusal> {
     if arguments.key == ACCELERATORS && arguments.data.accelerators.is_some() {
         return refuse(
             "`--accelerators` is what is looked for",
@@ -438,7 +444,7 @@ fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), UsageError> {
             "raise `--max`",
         );
     }
-    if is_given(&arguments.data, &arguments.key) {
+    if is_given(&arguments.data.request(), &arguments.key) {
         return refuse(
             format!("`{}` is what is looked for", arguments.key),
             "leave it out of the overrides",
@@ -448,10 +454,10 @@ fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), UsageError> {
 }
 
 /// Arguments of a run whose key has this number.
-fn at(mut data: DataArguments, key: &str, number: u64) -> Result<DataArguments, UsageError> {
+fn at(mut data: Request, key: &str, number: u64) -> Result<Request, Refusal> {
     if key == ACCELERATORS {
         data.accelerators = Some(u32::try_from(number).map_err(|_| {
-            UsageError::plain(format!("`{number}` accelerators are more than can be emulated"))
+            Refusal::without_hint(format!("`{number}` accelerators are more than can be emulated"))
         })?);
     } else {
         data.overrides.push(format!("{key}={number}"));
@@ -460,7 +466,7 @@ fn at(mut data: DataArguments, key: &str, number: u64) -> Result<DataArguments, 
 }
 
 /// Whether the user sets this key.
-fn is_given(data: &DataArguments, key: &str) -> bool {
+fn is_given(data: &Request, key: &str) -> bool {
     let keys = data.overrides.iter().filter_map(|text| Override::parse(text).ok());
     keys.into_iter().any(|given| given.key() == key)
 }

@@ -7,16 +7,20 @@ pub(super) use study::{StudySlurmArguments, study};
 
 use super::generate::GenerateArguments;
 use super::run::RunArguments;
-use crate::cli::{DataArguments, LaunchArguments, given};
-use crate::exit::{Exit, UsageError, refuse};
-use crate::output::write_or_print;
-use crate::resolve::{Resolved, is_file, resolve};
-use crate::{catalog, dataset, dlio, launch, results};
+use crate::cli::{LaunchArguments, given};
+use crate::exit::Exit;
+use crate::messages::write_or_print;
+use crate::progress::TERMINAL;
 use clap::{ArgMatches, Args, ValueEnum};
 use feedrate_results::place::model_name;
+use feedrate_session::dlio::hides;
+use feedrate_session::request::Request;
+use feedrate_session::resolve::{Resolved, is_file, resolve};
+use feedrate_session::{catalog, dataset, launch, result_folder};
+use feedrate_spec::escape::bash_word;
 use feedrate_spec::plan::{self, Duration};
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
-use feedrate_study::bash::quoted;
 use script::{Job, launch_function, results_folder};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -151,17 +155,18 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
     let per_rank = run.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(tasks, run.data.accelerators, per_rank)?;
     let accelerators = if arguments.dlio { accelerators.or(Some(tasks)) } else { accelerators };
-    let data = DataArguments { accelerators, ..run.data.clone() };
-    let resolved = resolve(&data, run.request(tasks))?;
+    let request = Request { accelerators, ..run.request(tasks) };
+    let resolved = resolve(&request)?;
+    resolved.report_warnings(&TERMINAL);
     let (time, about_time) = time(arguments, &resolved)?;
     let processes = match tasks {
         1 => "one process".into(),
         many => format!("{} processes", units::count(many.into())),
     };
-    let root = results::root(run.results.as_deref(), &resolved.workload)?;
+    let root = result_folder::root(run.results.as_deref(), &resolved.workload)?;
     let mut lines = vec![
         launch_function(batch, arguments.launcher, tasks),
-        results_folder(&quoted(&root.display().to_string())),
+        results_folder(&bash_word(&root.display().to_string())),
     ];
     if arguments.dlio {
         lines.extend(of_dlio(arguments, &resolved, matches));
@@ -190,17 +195,17 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
 
 impl BatchArguments {
     /// All processes of the job.
-    fn tasks(&self) -> Result<u32, UsageError> {
+    fn tasks(&self) -> Result<u32, Refusal> {
         self.nodes.checked_mul(self.tasks_per_node).map(u32::from).ok_or_else(|| {
-            UsageError::plain("`--nodes` times `--tasks-per-node` is more than can be counted")
+            Refusal::without_hint("`--nodes` times `--tasks-per-node` is more than can be counted")
         })
     }
 
     /// A file as the job finds it, from wherever it starts.
     fn file_word(&self, file: &Path) -> String {
         match std::path::absolute(file) {
-            Ok(path) if self.chdir.is_some() => quoted(&path.display().to_string()),
-            _ => quoted(&file.display().to_string()),
+            Ok(path) if self.chdir.is_some() => bash_word(&path.display().to_string()),
+            _ => bash_word(&file.display().to_string()),
         }
     }
 
@@ -211,7 +216,7 @@ impl BatchArguments {
     }
 }
 
-fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), UsageError> {
+fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), Refusal> {
     let known = given::<LaunchArguments>(matches);
     let unknown = given::<RunArguments>(matches).into_iter().find(|option| {
         !known.contains(option) && !["--data", "--results"].contains(&option.0.as_str())
@@ -222,7 +227,7 @@ fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), Us
             "leave it out, or leave out `--dlio`",
         );
     }
-    if !is_file(workload) || !dlio::hides(&model_name(workload)) {
+    if !is_file(workload) || !hides(&model_name(workload)) {
         return Ok(());
     }
     refuse(
@@ -232,7 +237,7 @@ fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), Us
 }
 
 /// The time limit, and where it comes from.
-fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<(String, String), UsageError> {
+fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<(String, String), Refusal> {
     if let Some(limit) = &arguments.time {
         seconds_of(limit)?;
         return Ok((limit.clone(), "The time limit was given.".into()));
@@ -249,7 +254,7 @@ fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<(String, Stri
 }
 
 /// A time limit as sbatch takes it: `MINUTES[:SECONDS]`, `HOURS:MINUTES:SECONDS`, `DAYS-HOURS[:MINUTES[:SECONDS]]`.
-fn seconds_of(limit: &str) -> Result<u64, UsageError> {
+fn seconds_of(limit: &str) -> Result<u64, Refusal> {
     let (units, limit_of): (&[u64], _) = match limit.split_once('-') {
         Some((days, rest)) if !days.contains(':') => {
             (&[86_400, 3600, 60, 1], format!("{days}:{rest}"))
@@ -264,7 +269,7 @@ fn seconds_of(limit: &str) -> Result<u64, UsageError> {
         parts.try_fold(0u64, |sum, (number, unit)| sum.checked_add(number.checked_mul(*unit)?))
     });
     known.ok_or_else(|| {
-        UsageError::new(
+        Refusal::new(
             format!("`--time {limit}` is no time"),
             "write minutes, `HH:MM:SS` or `DAYS-HH:MM:SS`",
         )
@@ -303,14 +308,14 @@ fn workload_word(arguments: &SlurmArguments) -> String {
     if is_file(workload) {
         arguments.batch.file_word(Path::new(workload))
     } else {
-        quoted(workload)
+        bash_word(workload)
     }
 }
 
 /// Options as words of bash, the value of each behind `joint`.
 fn words(options: &[(String, Option<String>)], joint: char) -> impl Iterator<Item = String> {
     options.iter().map(move |(name, value)| match value {
-        Some(value) => format!("{name}{joint}{}", quoted(value)),
+        Some(value) => format!("{name}{joint}{}", bash_word(value)),
         None => name.clone(),
     })
 }
@@ -324,7 +329,7 @@ fn of_feedrate(
     let mut of_run = given::<RunArguments>(matches);
     of_run.retain(|option| !both.contains(option) && option.0 != "--results");
     let mut common = vec![workload_word(arguments)];
-    common.extend(arguments.run.data.overrides.iter().map(|text| quoted(text)));
+    common.extend(arguments.run.data.overrides.iter().map(|text| bash_word(text)));
     common.extend(words(&both, ' '));
     let common = common.join(" ");
     let mut run = vec!["--results \"$results\"".to_string()];
@@ -346,14 +351,14 @@ fn of_dlio(arguments: &SlurmArguments, resolved: &Resolved, matches: &ArgMatches
     if is_file(&data.workload) {
         lines.push("# DLIO finds workloads of others in a folder called `workload`.".into());
         lines.push("mkdir -p \"$results/config/workload\"".into());
-        let copy = format!("\"$results\"/config/workload/{}", quoted(&format!("{name}.yaml")));
+        let copy = format!("\"$results\"/config/workload/{}", bash_word(&format!("{name}.yaml")));
         lines.push(format!("cp {} {copy}", workload_word(arguments)));
         all.push("--config-dir \"$results/config\"".into());
     }
-    all.push(quoted(&format!("workload={name}")));
-    all.extend(data.overrides.iter().map(|text| quoted(&as_dlio(text))));
+    all.push(bash_word(&format!("workload={name}")));
+    all.extend(data.overrides.iter().map(|text| bash_word(&as_dlio(text))));
     if let Some(folder) = &data.data {
-        all.push(quoted(&format!("++workload.dataset.data_folder={}", folder.display())));
+        all.push(bash_word(&format!("++workload.dataset.data_folder={}", folder.display())));
     }
     let all = all.join(" ");
     let has_output = resolved.workload.output_folder.is_some();

@@ -2,6 +2,7 @@
 
 use super::{BatchArguments, SlurmLauncher};
 use crate::cli::name_of;
+use feedrate_spec::escape::bash_command;
 use feedrate_study::bash;
 use std::fmt::Write;
 use std::num::NonZeroU32;
@@ -32,7 +33,7 @@ impl Job<'_> {
         let about: String = self.about.iter().map(|line| format!("# {line}\n")).collect();
         let head = format!("{about}{}\n", self.options());
         // No module's name has a blank: `--module "a b"` names two.
-        let words = |names: &str| bash::command(&names.split_whitespace().collect::<Vec<_>>());
+        let words = |names: &str| bash_command(&names.split_whitespace().collect::<Vec<_>>());
         let modules = self.batch.modules.iter();
         let modules: Vec<String> =
             modules.map(|names| format!("module load {}", words(names))).collect();

@@ -4,10 +4,11 @@ use super::script::Job;
 use super::{BatchArguments, seconds_of, words};
 use crate::cli::{given, name_of};
 use crate::command::study::{StudyHow, StudyRunArguments, note_own_workloads};
-use crate::exit::{Exit, UsageError, refuse};
+use crate::exit::Exit;
 use clap::{ArgMatches, Args};
 use feedrate_results::files::StudyFiles;
 use feedrate_results::state::StudyState;
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -99,11 +100,11 @@ pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> an
 }
 
 /// Time of the job that runs may take.
-fn budget_s(time: &str) -> Result<u64, UsageError> {
+fn budget_s(time: &str) -> Result<u64, Refusal> {
     let limit_s = seconds_of(time)?;
     limit_s.checked_sub(SPARE_S).filter(|&budget_s| 0 < budget_s).ok_or_else(|| {
         let spare = units::seconds(SPARE_S as f64);
-        UsageError::new(
+        Refusal::new(
             format!("in a job of `--time {time}` no run could begin"),
             format!("give more than {spare}: so much is kept for a run to end and be written down"),
         )

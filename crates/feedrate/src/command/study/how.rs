@@ -1,12 +1,12 @@
 //! How the runs of a study are made: what was asked now, against what its earlier runs were made with.
 
-use crate::exit::{UsageError, refuse};
-use crate::output::refuse_root;
-use crate::resolve::entropy;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use feedrate_results::state::{Launching, StudySettings, StudyState};
+use feedrate_session::output::refuse_root;
+use feedrate_session::resolve::entropy;
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_study::launch::LAUNCHES;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -63,7 +63,7 @@ impl StudyHow {
         &self,
         launching: &Launching,
         hooks: &BTreeMap<String, String>,
-    ) -> Result<(), UsageError> {
+    ) -> Result<(), Refusal> {
         let commands = self.commands_of_study(launching, hooks);
         if self.trust || commands.is_empty() {
             return Ok(());

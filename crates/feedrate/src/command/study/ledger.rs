@@ -2,7 +2,6 @@
 
 use super::how::{self, StudyHow};
 use super::machine::{RUN, ThisMachine};
-use crate::exit::{UsageError, refuse};
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
@@ -11,6 +10,7 @@ use feedrate_results::load_run;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Attempt, Outcome, RowState, Status, StudySettings, StudyState};
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_study::runner::{Plans, RunnerOptions, due};
 use feedrate_study::select::is_wanted;
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ fn record(place: &RowState) -> Option<Record> {
 }
 
 /// The rows that `wanted` names.
-pub(super) fn found(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, UsageError> {
+pub(super) fn found(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Refusal> {
     let is_wanted = |index: &usize| is_wanted(wanted, *index, &rows[*index], rows);
     let found: Vec<usize> = (0..rows.len()).filter(is_wanted).collect();
     if found.is_empty() {

@@ -5,8 +5,8 @@ use super::how::AS_IS;
 use super::reporter::Reporter;
 use super::row::{PlannedRow, RowCommand};
 use crate::cli::LIVE_FILE;
-use crate::progress::Viewer;
-use crate::{interrupt, results};
+use crate::interrupt;
+use crate::progress::{Progress, TERMINAL};
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
@@ -22,8 +22,10 @@ use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
 use feedrate_run::clock::Clock;
 use feedrate_run::live::Signals;
 use feedrate_run::system::{self, Asker, MachineActivity};
+use feedrate_session::{hung, result_folder};
 use feedrate_spec::catalog::Ability;
-use feedrate_study::bash::{self, quoted};
+use feedrate_spec::escape::bash_word;
+use feedrate_study::bash;
 use feedrate_study::chooser::Observation;
 use feedrate_study::launch::{self, Launcher, Scripts};
 use feedrate_study::runner::{
@@ -72,7 +74,7 @@ impl ThisMachine {
             files: files.clone(),
             clock: Clock::new(),
             signals: Signals::default(),
-            reporter: Reporter::new(Viewer::Nobody),
+            reporter: Reporter::new(Progress::Hidden),
             program: std::env::current_exe().context("cannot tell which program this is")?,
             judge: Observation::new,
             cleanup_scripts: Vec::new(),
@@ -81,7 +83,7 @@ impl ThisMachine {
 
     /// Tell the user what goes on, and stop when the user says so.
     pub(super) fn listen(&mut self) {
-        self.reporter = Reporter::new(Viewer::User);
+        self.reporter = Reporter::new(Progress::Shown);
         self.signals = interrupt::signals_of_runner();
     }
 }
@@ -154,7 +156,7 @@ impl RunnerEnv for ThisMachine {
 
     fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
         let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
-        let mut words = command.data.words();
+        let mut words = command.data.data_arguments();
         words.push("--quiet".into());
         let what = match task {
             RunnerTask::Generate => GENERATE,
@@ -205,7 +207,7 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn stamp(&self) -> String {
-        results::stamp()
+        result_folder::stamp()
     }
 
     fn now_s(&self) -> f64 {
@@ -310,7 +312,7 @@ impl ThisMachine {
     /// A hook's command, with the level as its first argument.
     fn hook_line(&self, name: &str, level: &str) -> String {
         let command = self.hooks.get(name).map_or("", String::as_str);
-        format!("set -- {}; {command}", quoted(level))
+        format!("set -- {}; {command}", bash_word(level))
     }
 
     /// Folder of a task, which must not exist yet, so that no link in it can be followed and no file overwritten.
@@ -349,7 +351,7 @@ impl ThisMachine {
         }
         match ended.failure(&order.stderr) {
             _ if self.is_stopped() => {
-                interrupt::tell_hung_of(&order.stderr);
+                hung::repeat_report(&order.stderr, &TERMINAL);
                 Err(TaskEnd::Stopped)
             }
             Some(why) => Err(TaskEnd::Failed(why)),

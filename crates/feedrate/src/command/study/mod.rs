@@ -1,15 +1,15 @@
 //! `feedrate study`: one file a command of it, dispatched here.
 
-mod new;
 mod how;
 mod row;
 mod reporter;
 pub(super) mod datasets;
 mod machine;
+mod ledger;
 mod precision;
 mod dry_run;
+mod new;
 mod run;
-mod ledger;
 mod status;
 mod show;
 
@@ -18,9 +18,10 @@ pub(super) use row::note_own_workloads;
 pub(super) use run::StudyRunArguments;
 
 use super::slurm;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use clap::{ArgMatches, Subcommand};
 use feedrate_results::files::FilesError;
+use feedrate_spec::refusal::Refusal;
 use feedrate_study::runner::RunnerError;
 
 /// Commands about studies.
@@ -55,7 +56,7 @@ fn by_whose_fault(error: anyhow::Error) -> anyhow::Error {
     let error = match error.downcast::<RunnerError>() {
         Ok(RunnerError::Files(error)) => error.into(),
         Ok(RunnerError::Rows(problems)) => {
-            return UsageError::plain(problems.join("\nerror: ")).into();
+            return Refusal::without_hint(problems.join("\nerror: ")).into();
         }
         Ok(error) => error.into(),
         Err(error) => error,
@@ -63,7 +64,7 @@ fn by_whose_fault(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<FilesError>() {
         Ok(FilesError::Table(problems)) => problems.into(),
         Ok(error) => match error.hint() {
-            Some(hint) => UsageError::new(error.to_string(), hint).into(),
+            Some(hint) => Refusal::new(error.to_string(), hint).into(),
             None => error.into(),
         },
         Err(error) => error,

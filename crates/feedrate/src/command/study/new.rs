@@ -2,10 +2,8 @@
 
 use super::how;
 use super::row::{RowCommand, note_own_workloads, workload};
-use crate::exit::{Exit, UsageError, refuse};
+use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
-use crate::output::{refuse_there, write_output};
-use crate::resolve::{self, WorkloadSource};
 use anyhow::Context;
 use clap::Args;
 use feedrate_measure::record::file::read_text;
@@ -13,7 +11,10 @@ use feedrate_report::output::Schema;
 use feedrate_results::file_kind::FileKind;
 use feedrate_results::row::Row;
 use feedrate_results::table::Table;
+use feedrate_session::output::{refuse_there, write_output};
+use feedrate_session::resolve::{self, WorkloadSource};
 use feedrate_spec::problem::Problems;
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{self as spec, Content, Strictness, Workload};
 use feedrate_study::design_file::{self, DesignText};
 use feedrate_study::randomization::{Blocking, RunOrder};
@@ -158,7 +159,7 @@ fn asked(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
 
 fn read(file: &Path) -> anyhow::Result<DesignText> {
     let text = read_text(file).map_err(|error| {
-        UsageError::new(
+        Refusal::new(
             format!("cannot read design `{}`: {error}", file.display()),
             "give a file in TOML, or the design by flags: `--design`, `--model`, `--factor`",
         )

@@ -1,8 +1,9 @@
 //! Reports the progress of `feedrate study run`: a line an event, and one of what goes on.
 
-use crate::progress::{self, LiveLine, Viewer};
+use crate::progress::{self, LiveLine, Progress};
 use crate::text;
 use feedrate_analysis::precision::NextStep;
+use feedrate_session::progress_text::{join, rough_seconds};
 use feedrate_spec::{escape, units};
 use feedrate_study::chooser::ChooserEvent;
 use feedrate_study::runner::{RowPlace, RunnerEvent};
@@ -41,29 +42,30 @@ impl Now {
         let left_s = self.left_s - elapsed.as_secs_f64();
         let mut first = at(self.place);
         if 1.0 <= left_s {
-            first += &format!("≈ {} left", progress::rough_seconds(left_s));
+            first += &format!("≈ {} left", rough_seconds(left_s));
         }
-        let told = progress::told(self.live_file.as_deref(), elapsed);
+        let told = progress::line_in_file(self.live_file.as_deref(), elapsed);
         let [name, doing] = [&self.name, &self.doing].map(|text| escape::one_line(text));
         let name = text::cut(&name, NAME_COLUMNS);
         let first = first.trim_end().to_string();
         // The last parts go first where there is no room.
         if doing.is_empty() {
-            progress::join([first, name, told])
+            join([first, name, told])
         } else {
-            progress::join([first, doing.into_owned(), told, name])
+            join([first, doing.into_owned(), told, name])
         }
     }
 }
 
 impl Reporter {
-    pub(super) fn new(viewer: Viewer) -> Self {
+    pub(super) fn new(progress: Progress) -> Self {
         let now = Arc::new(Mutex::new(Now::default()));
         let shown = Arc::clone(&now);
-        let line = LiveLine::start(viewer, move |_| {
+        let text = move |_| {
             let now = shown.lock().unwrap_or_else(PoisonError::into_inner);
             now.line(now.since.map_or(Duration::ZERO, |since| since.elapsed()))
-        });
+        };
+        let line = LiveLine::start(progress, Box::new(text));
         Reporter { line, now }
     }
 
@@ -192,10 +194,8 @@ fn line(event: &RunnerEvent) -> Option<String> {
             }
         }
         RunnerEvent::OutOfTime { label, expected_s } => {
-            format!(
-                "{label}: takes about {}, more than is left of the time",
-                units::seconds(*expected_s)
-            )
+            let time = units::seconds(*expected_s);
+            format!("{label}: takes about {time}, more than is left of the time")
         }
     })
 }

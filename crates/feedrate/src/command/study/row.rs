@@ -1,15 +1,18 @@
 //! From a row of a study to what `feedrate run` is asked for, and to its plan. Runs nothing.
 
-use crate::cli::DataArguments;
-use crate::dataset::{self, Files};
-use crate::resolve::{Resolved, is_file, resolve_silently};
-use crate::{bundled, catalog, messages};
+use crate::messages;
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
 use feedrate_results::hook::HOOK_PREFIX;
 use feedrate_results::row::Row;
 use feedrate_results::state::StudySettings;
-use feedrate_spec::plan::{self, Cache, Request};
+use feedrate_session::dataset::{self, Files};
+use feedrate_session::failure;
+use feedrate_session::request::Request;
+use feedrate_session::resolve::{Resolved, is_file, resolve_named};
+use feedrate_session::{bundled, catalog};
+use feedrate_spec::listener::Silent;
+use feedrate_spec::plan::{self, Cache};
 use feedrate_spec::problem::Problem;
 use feedrate_study::keys::{self, DATA};
 use feedrate_study::runner::{RowDataset, RowPlan};
@@ -29,7 +32,7 @@ pub(super) struct RowCommand {
     /// Hooks to run, each with its level.
     pub(super) hooks: Vec<(String, String)>,
     /// Arguments of `feedrate generate` and `feedrate run`.
-    pub(super) data: DataArguments,
+    pub(super) data: Request,
 }
 
 /// A row that is planned.
@@ -66,23 +69,21 @@ impl RowCommand {
                 None => cache = value,
             }
         }
-        let data = DataArguments {
+        let data = Request {
             workload: workload(&row.model, csv),
             overrides,
             accelerators: Some(row.accelerators),
             data,
             scale: row.scale.unwrap_or(settings.scale),
             shrink_records: settings.shrink_records,
-            foreign: false,
-            json: false,
-            live_file: None,
+            ..Request::default()
         };
         Ok(RowCommand { cache, hooks: asked, data })
     }
 
     /// Plan it; what is wrong with it, in words.
     pub(super) fn plan(&self) -> Result<PlannedRow, String> {
-        self.planned().map_err(|error| messages::told(&error))
+        self.planned().map_err(|error| failure::describe(&error))
     }
 
     fn planned(&self) -> anyhow::Result<PlannedRow> {
@@ -91,8 +92,8 @@ impl RowCommand {
             "warm" => Cache::Warm,
             _ => Cache::AsIs,
         };
-        let request = Request { cache, ..Request::default() };
-        let (Resolved { plan, data_root, workload }, _) = resolve_silently(&self.data, request)?;
+        let request = Request { cache, ..self.data.clone() };
+        let Resolved { plan, data_root, workload, .. } = resolve_named(&request)?;
         let estimate = catalog::estimate(&plan);
         let duration = plan::duration(&plan, &estimate, BYTES_PER_SECOND);
         let mut row_plan = RowPlan {
@@ -107,7 +108,7 @@ impl RowCommand {
         if !needs_files {
             return Ok(PlannedRow { plan: row_plan, is_whole: true });
         }
-        let choice = dataset::choose(&plan, &data_root, Files::Generated)?;
+        let choice = dataset::choose(&plan, &data_root, Files::Generated, &Silent)?;
         row_plan.generation_s = duration.generation_s;
         row_plan.dataset = Some(RowDataset {
             folder: std::path::absolute(&choice.folder).unwrap_or(choice.folder),

@@ -18,8 +18,8 @@ use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
+use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
-use feedrate_study::bash::quoted;
 use feedrate_study::chooser::{Chooser, Design, Until, WantedPrecision};
 use feedrate_study::datasets::Policy;
 use feedrate_study::runner::{Runner, RunnerEnd, RunnerOptions, RunnerReport};
@@ -169,7 +169,7 @@ fn tell(
             _ => format!(", {pending} pending, {failed} failed (again with `--retry`)"),
         };
         let now = units::counted(finished as u64, "run");
-        let csv = quoted(&arguments.study.display().to_string());
+        let csv = bash_word(&arguments.study.display().to_string());
         let next = match (report.is_stopped, pending + failed) {
             (true, _) => {
                 let trust = if next_trusts { " --trust" } else { "" };

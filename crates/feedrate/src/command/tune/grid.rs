@@ -1,7 +1,8 @@
 //! Settings that `feedrate tune` may run: all levels of the keys that a record foretells, and single changes of those that it does not.
 
-use crate::catalog;
-use crate::changed::{ACCELERATORS_IS, Changeable};
+use feedrate_results::replan::Replan;
+use feedrate_session::catalog;
+use feedrate_session::template::{ACCELERATORS_KEY, RunTemplate};
 use feedrate_spec::plan::Plan;
 
 /// Keys that are tuned, with the levels that are tried beside that of the workload.
@@ -63,10 +64,10 @@ pub(super) struct TuneGrid {
 
 impl TuneGrid {
     /// Settings of the keys that are `asked` for, else of all, that differ from each other and can be planned.
-    pub(super) fn new(asked: &[String], of: &Changeable) -> Self {
+    pub(super) fn new(asked: &[String], of: &RunTemplate) -> Self {
         let is_asked = |key: &&TunedKey| asked.is_empty() || asked.iter().any(|of| of == key.key);
         let keys: Vec<&TunedKey> = TUNED.iter().filter(is_asked).collect();
-        let plan = of.own.plan.clone();
+        let plan = of.unchanged.plan.clone();
         let own =
             TuneSetting { cost: SettingCost::new(&plan, &plan, 0), plan, overrides: Vec::new() };
         let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
@@ -89,17 +90,17 @@ impl TuneGrid {
             }
         }
         let changes = keys.iter().filter(|key| !key.is_foretold).flat_map(|key| key.changes());
-        let is_fixed = of.own.workload.dataset_foreign;
+        let is_fixed = of.unchanged.workload.dataset_foreign;
         let is_change = |change: &String| {
             let plan = of.plan(std::slice::from_ref(change));
-            plan.is_ok_and(|plan| {
+            plan.is_some_and(|plan| {
                 plan.storage.engine != own.plan.storage.engine
                     || (!is_fixed && plan.dataset != own.plan.dataset)
             })
         };
         let is_left_out = |change: &String| {
             let plan = of.plan(std::slice::from_ref(change));
-            plan.is_ok_and(|plan| !own.plan.knows_client_of(&plan))
+            plan.is_some_and(|plan| !own.plan.knows_client_of(&plan))
         };
         let (left_out, unforetold) = changes.filter(is_change).partition(is_left_out);
         let all = foretold.iter().chain([&own]);
@@ -122,14 +123,14 @@ impl TunedKey {
 
 impl TuneSetting {
     /// `None` where it cannot be planned.
-    pub(super) fn new(overrides: &[String], of: &Changeable, own: &Plan) -> Option<Self> {
-        let plan = of.plan(overrides).ok()?;
+    pub(super) fn new(overrides: &[String], of: &RunTemplate, own: &Plan) -> Option<Self> {
+        let plan = of.plan(overrides)?;
         let cost = SettingCost::new(&plan, own, overrides.len());
         Some(TuneSetting { overrides: overrides.to_vec(), plan, cost })
     }
 
     /// The highest utilisation that the client alone leaves one accelerator.
-    pub(super) fn client_leaves_percent(&self, of: &Changeable) -> Option<f64> {
+    pub(super) fn client_leaves_percent(&self, of: &RunTemplate) -> Option<f64> {
         of.resolve(&at(&self.overrides, Some(1))).ok()?.client_leaves_percent()
     }
 }
@@ -148,6 +149,6 @@ impl SettingCost {
 
 /// Overrides, with so many accelerators.
 pub(super) fn at(overrides: &[String], accelerators: Option<u64>) -> Vec<String> {
-    let number = accelerators.map(|number| format!("{ACCELERATORS_IS}{number}"));
+    let number = accelerators.map(|number| format!("{ACCELERATORS_KEY}{number}"));
     overrides.iter().cloned().chain(number).collect()
 }

@@ -1,18 +1,20 @@
 //! `feedrate tune`: the cheapest setting within 2 % of the best. Takes the arguments, and has the setting looked for and told.
 
 mod grid;
-mod told;
 mod tuning;
+mod told;
 
-use crate::changed::Changeable;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT};
-use crate::exit::{Exit, refuse};
+use crate::exit::Exit;
 use crate::probe::Probes;
 use crate::trials::{Response, Trials};
 use crate::{interrupt, messages, time};
 use clap::{Args, ValueEnum};
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
 use feedrate_report::output::Schema;
+use feedrate_session::request::Request;
+use feedrate_session::template::RunTemplate;
+use feedrate_spec::refusal::refuse;
 use grid::{TUNED, TuneGrid};
 use std::path::PathBuf;
 use told::Told;
@@ -80,16 +82,17 @@ impl TuneGoal {
 
 /// Tune, and tell.
 pub(super) fn tune(arguments: &TuneArguments) -> anyhow::Result<Exit> {
-    let (of, _) = Changeable::find(&arguments.data, arguments.cache.cache())?;
-    let train = &of.own.plan.train;
+    let cache = arguments.cache.cache();
+    let (of, _) = RunTemplate::find(&Request { cache, ..arguments.data.request() })?;
+    let train = &of.unchanged.plan.train;
     if train.compute.mean_s() == 0.0 && train.on_devices.is_none() {
         let hint = "give some, however little: `train.computation_time=0.001`";
         return refuse("steps without a compute time have no utilisation to predict from", hint);
     }
     let (grid, goal) = (TuneGrid::new(&arguments.keys, &of), arguments.goal);
-    let (workload, results) = (&of.own.workload, arguments.results.as_deref());
+    let (workload, results) = (&of.unchanged.workload, arguments.results.as_deref());
     let signals = interrupt::signals_of_runner();
-    let probes = Probes::new("tune-", results, &of.data, workload, of.cache(), &signals)?;
+    let probes = Probes::new("tune-", results, workload, arguments.data.progress(), &signals)?;
     let response = Response { metric: goal.metric(), matters: |mean| SHARE * mean };
     let trials = Trials::new(&of, probes, arguments.budget, response)?;
     let (max, runners) = (arguments.max, Vec::new());

@@ -3,12 +3,13 @@
 use super::TuneGoal;
 use super::grid::at;
 use super::tuning::{Runner, TuneEnd, Tuning};
-use crate::changed::why_stopped;
 use crate::cli;
 use crate::{messages, text};
 use feedrate_measure::metric::{SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats;
 use feedrate_report::words::client;
+use feedrate_results::replan::Replan;
+use feedrate_session::failure::reason_stopped;
 use feedrate_spec::units;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -125,7 +126,7 @@ impl Told<'_> {
                 Some("more runs would not tell how many are fed".into())
             }
             Ok(TuneEnd::Alike) => Some("more runs would not tell the last two apart".into()),
-            Err(error) => Some(why_stopped(error, "the runs were")),
+            Err(error) => Some(reason_stopped(error, "the runs were")),
         }
     }
 

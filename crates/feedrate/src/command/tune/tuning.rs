@@ -2,9 +2,7 @@
 
 use super::TuneGoal;
 use super::grid::{TuneGrid, TuneSetting, at};
-use crate::changed::Changeable;
 use crate::command::scale::largest;
-use crate::exit::{UsageError, refuse};
 use crate::trials::{BASELINE, Trials};
 use anyhow::Context;
 use feedrate_analysis::predict::Pipeline;
@@ -13,9 +11,12 @@ use feedrate_measure::stats;
 use feedrate_measure::waits::WaitCause;
 use feedrate_report::words::untold;
 use feedrate_results::load_run;
+use feedrate_results::replan::Replan;
 use feedrate_results::search::Find;
 use feedrate_results::trials::Outcome;
+use feedrate_session::template::RunTemplate;
 use feedrate_spec::plan::Plan;
+use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_study::search::{Goal as Edge, Search};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -63,7 +64,7 @@ pub(super) struct Tuning<'a> {
     pub(super) goal: TuneGoal,
     /// The most accelerators that are tried, where they are the goal.
     pub(super) max: u64,
-    pub(super) of: &'a Changeable,
+    pub(super) of: &'a RunTemplate,
     pub(super) grid: TuneGrid,
     pub(super) trials: Trials<'a>,
     /// The best first, as far as it is known.
@@ -145,7 +146,7 @@ impl Tuning<'_> {
         let run_dir =
             self.trials.at(place).runs.last().and_then(|run| run.summary.run_dir.as_ref());
         let record = load_run(Path::new(run_dir.context("the run left no folder")?))?;
-        let refusal = |of| UsageError::new(untold::why(&of), untold::run_that_tells(&of)).into();
+        let refusal = |of| Refusal::new(untold::why(&of), untold::run_that_tells(&of)).into();
         Pipeline::new(&record).map_err(refusal)
     }
 
@@ -160,7 +161,7 @@ impl Tuning<'_> {
                 let target = setting.plan.metric.au_target_percent;
                 let is_fed = |number: u64| {
                     let plan = self.of.plan(&at(&setting.overrides, Some(number)));
-                    let predicted = plan.ok().and_then(|plan| predict(&plan));
+                    let predicted = plan.and_then(|plan| predict(&plan));
                     predicted.is_some_and(|of| target <= of.au_percent)
                 };
                 largest(1, self.max, is_fed).unwrap_or(0) as f64
@@ -319,7 +320,7 @@ impl Tuning<'_> {
     fn climb(&mut self, runner: usize) -> anyhow::Result<TuneEnd> {
         let Runner { setting, place, .. } = &self.runners[runner];
         let (overrides, least) = (setting.overrides.clone(), self.own().metric.au_target_percent);
-        let may_run = |number: u64| self.of.plan(&at(&overrides, Some(number))).is_ok();
+        let may_run = |number: u64| self.of.plan(&at(&overrides, Some(number))).is_some();
         let max = largest(1, self.max, may_run).unwrap_or(1);
         let mut search = Search::new(Edge { least, from: 1, max, find: Find::Largest });
         // Runs that were made before are taken in their turn.

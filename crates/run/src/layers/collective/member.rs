@@ -1,6 +1,6 @@
 //! A storage whose files another process reads.
 
-use super::message::{ANSWERED, PeerLine, REFUSED, ReadRequest, Refusal};
+use super::message::{ANSWERED, PeerLine, REFUSED, ReadRefused, ReadRequest};
 use crate::comm::CommError;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use std::io::{Error, ErrorKind};
@@ -35,7 +35,7 @@ impl GroupMember {
             [ANSWERED, number, ..] => Ok(number),
             [REFUSED, bytes, ..] => {
                 let words = line.receive_body(bytes as usize).map_err(|error| self.lost(error))?;
-                let Refusal { path, os_error, words } =
+                let ReadRefused { path, os_error, words } =
                     serde_json::from_slice(words).map_err(|_| self.garbled())?;
                 let source = os_error.map_or(Error::other(words), Error::from_raw_os_error);
                 Err(StorageError::new(action, path, source))

@@ -100,13 +100,13 @@ impl ReadRequest {
     }
 }
 
-/// An answer begins with this where its number follows, or so many bytes of a [`Refusal`].
+/// An answer begins with this where its number follows, or so many bytes of a [`ReadRefused`].
 pub(super) const ANSWERED: u64 = 0;
 pub(super) const REFUSED: u64 = 1;
 
 /// The reader's storage refused.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Refusal {
+pub(super) struct ReadRefused {
     pub(super) path: std::path::PathBuf,
     /// The system's number.
     pub(super) os_error: Option<i32>,

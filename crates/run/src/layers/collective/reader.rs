@@ -1,6 +1,6 @@
 //! Reads for one worker of a process that has no reader of its own, on a thread of its own.
 
-use super::message::{ANSWERED, PeerLine, REFUSED, ReadRequest, Refusal};
+use super::message::{ANSWERED, PeerLine, REFUSED, ReadRefused, ReadRequest};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::comm::CommError;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
@@ -110,7 +110,8 @@ impl GroupReader {
 
     fn refuse(&mut self, error: StorageError) -> Result<(), CommError> {
         let StorageError { path, source, .. } = error;
-        let refusal = Refusal { path, os_error: source.raw_os_error(), words: source.to_string() };
+        let refusal =
+            ReadRefused { path, os_error: source.raw_os_error(), words: source.to_string() };
         // A path of strange bytes has no JSON.
         let words = serde_json::to_vec(&refusal).unwrap_or_default();
         self.line.send([REFUSED, words.len() as u64, 0, 0], &words)

@@ -77,7 +77,7 @@ fn a_default_given_is_the_default() {
 
 #[test]
 fn bundled_workloads_have_no_problems() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../session/workloads");
     let mut seen = 0;
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

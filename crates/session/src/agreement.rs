@@ -1,0 +1,150 @@
+//! Compares the arguments of a run's processes. Rank 0 decides for all, so all must have the same.
+
+use crate::request::Request;
+use crate::resolve;
+use feedrate_run::comm::RankList;
+use feedrate_spec::plan::Cache;
+use feedrate_spec::refusal::Refusal;
+use feedrate_spec::workload::{Workload, given_values};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Number of differences that are reported, at most.
+const REPORTED_MAX: usize = 8;
+
+/// Arguments of one process, by the names that users know.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RankArguments {
+    options: BTreeMap<String, String>,
+    /// Keys of the workload; `None` if this process cannot read it.
+    keys: Option<BTreeMap<String, String>>,
+}
+
+impl RankArguments {
+    /// This program with these options.
+    pub fn new<'a>(
+        accelerators_per_rank: Option<u32>,
+        options: impl IntoIterator<Item = (&'a str, Option<String>)>,
+    ) -> Self {
+        let engine = if cfg!(feature = "libhdf5") { " with libhdf5" } else { "" };
+        let version = format!("{}{engine}", env!("CARGO_PKG_VERSION"));
+        let per_rank = accelerators_per_rank.map(|number| number.to_string());
+        let common = [("version", Some(version)), ("--accelerators-per-rank", per_rank)];
+        let options = common.into_iter().chain(options);
+        let options = options.filter_map(|(name, value)| Some((name.to_string(), value?)));
+        RankArguments { options: options.collect(), keys: None }
+    }
+
+    /// A request, and further options of its command.
+    pub fn of_request<'a>(
+        request: &Request,
+        accelerators_per_rank: Option<u32>,
+        options: impl IntoIterator<Item = (&'a str, Option<String>)>,
+    ) -> Self {
+        let data = request.data.as_ref().map(|folder| folder.display().to_string());
+        let common = [
+            ("--accelerators", request.accelerators.map(|number| number.to_string())),
+            ("--data", data),
+            ("--scale", Some(request.scale.to_string())),
+            ("--shrink-records", Some(request.shrink_records.to_string())),
+            ("--foreign", Some(request.foreign.to_string())),
+            ("--cold", Some((request.cache == Cache::Cold).to_string())),
+            ("--warm", Some((request.cache == Cache::Warm).to_string())),
+            ("--verify", Some(request.verify.to_string())),
+        ];
+        Self::new(accelerators_per_rank, common.into_iter().chain(options))
+            .with_workload(resolve::workload_if_present(request))
+    }
+
+    /// Adds the keys of the workload, or the error of one that cannot be read.
+    pub fn with_workload(mut self, workload: anyhow::Result<Option<Workload>>) -> Self {
+        match workload {
+            Ok(workload) => self.keys = workload.as_ref().map(given_values),
+            Err(error) => drop(self.options.insert("workload".into(), error.to_string())),
+        }
+        self
+    }
+}
+
+/// Compares the arguments of the ranks, in their order, with those of the first.
+///
+/// # Errors
+/// The differences, and the ranks that have each.
+pub fn compare(ranks: &[RankArguments]) -> Result<(), Refusal> {
+    let mut differences: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for (rank, arguments) in (0..).zip(ranks).skip(1) {
+        let first = &ranks[0];
+        let mut found = different(&arguments.options, &first.options);
+        if let (Some(keys), Some(first)) = (&arguments.keys, &first.keys) {
+            found.extend(different(keys, first));
+        }
+        for difference in found {
+            differences.entry(difference).or_default().push(rank);
+        }
+    }
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let lines = differences.iter().map(|(text, ranks)| format!("{text} on {}", RankList(ranks)));
+    let mut lines: Vec<String> = lines.take(REPORTED_MAX).collect();
+    if differences.len() > lines.len() {
+        lines.push(format!("and {} more", differences.len() - lines.len()));
+    }
+    Err(Refusal::new(
+        format!("the ranks were not asked for the same: {}", lines.join("; ")),
+        "start all with the same program, arguments and workload",
+    ))
+}
+
+fn different(values: &BTreeMap<String, String>, first: &BTreeMap<String, String>) -> Vec<String> {
+    let names: BTreeSet<&String> = values.keys().chain(first.keys()).collect();
+    let differ = names.into_iter().filter(|&name| values.get(name) != first.get(name));
+    let differ = differ.map(|name| {
+        let [first, other] = [first, values].map(|values| {
+            let value = values.get(name);
+            value.map_or("not given".to_string(), |value| format!("`{}`", value.trim_end()))
+        });
+        format!("`{name}` is {first} on rank 0 and {other}")
+    });
+    differ.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_spec::workload::{Strictness, parse};
+
+    fn arguments(yaml: &str, data: Option<&str>) -> RankArguments {
+        let (workload, _) = parse("w.yaml", yaml, &[], Strictness::Error).unwrap();
+        let options = [("--data", data.map(str::to_string))];
+        RankArguments::new(None, options).with_workload(Ok(Some(workload)))
+    }
+
+    #[test]
+    fn ranks_that_differ_are_named_with_their_keys() {
+        let first = arguments("train:\n  epochs: 1\nreader:\n  batch_size: 4\n", None);
+        let same = arguments("reader: {batch_size: 4}\ntrain: {epochs: 1}\n", None);
+        assert!(compare(&[first.clone(), same.clone()]).is_ok());
+        let unread = RankArguments { keys: None, ..same.clone() };
+        assert!(compare(&[first.clone(), unread]).is_ok(), "rank 0 has the workload");
+        let other = arguments("train:\n  epochs: 3\nreader:\n  batch_size: 4\n", Some("d"));
+        let message = compare(&[first, other.clone(), same, other]).unwrap_err().message;
+        assert_eq!(
+            message,
+            "the ranks were not asked for the same: `--data` is not given on rank 0 and `d` on ranks 1, 3; \
+             `train.epochs` is `1` on rank 0 and `3` on ranks 1, 3"
+        );
+    }
+
+    #[test]
+    fn a_workload_that_is_bad_on_one_rank_only_is_reported() {
+        let first = arguments("train:\n  epochs: 1\n", None);
+        let bad = RankArguments::new(None, []).with_workload(Err(anyhow::anyhow!("a: b")));
+        let message = compare(&[first, bad.clone()]).unwrap_err().message;
+        assert!(
+            message.ends_with("`workload` is not given on rank 0 and `a: b` on rank 1"),
+            "{message}"
+        );
+        assert!(compare(&[bad.clone(), bad]).is_ok(), "rank 0 reports it");
+    }
+}

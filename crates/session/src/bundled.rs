@@ -1,0 +1,208 @@
+//! The bundled workloads: one row for each file of `workloads/`.
+
+use MlperfStatus::{Chosen, Official, WhatIf};
+
+/// A bundled workload.
+#[derive(Debug)]
+pub struct Bundled {
+    /// Its name; the file is `workloads/<name>.yaml`.
+    pub name: &'static str,
+    /// The file.
+    pub yaml: &'static str,
+    /// DLIO's own package has one of this name too.
+    pub of_dlio: bool,
+    /// Status in MLPerf Storage v3.0; `None` for a workload that is not MLPerf's.
+    pub status: Option<MlperfStatus>,
+}
+
+/// Status of a workload in MLPerf Storage v3.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MlperfStatus {
+    /// The official figures, accepted in submissions.
+    Official,
+    /// The official figures of a workload that can be run and not submitted.
+    WhatIf,
+    /// Accepted in submissions, but these figures are not public and were chosen here.
+    Chosen(&'static str),
+}
+
+impl MlperfStatus {
+    /// A word, and which figures were chosen.
+    pub fn note(self) -> String {
+        match self {
+            MlperfStatus::Official => "official".into(),
+            MlperfStatus::WhatIf => "whatif".into(),
+            MlperfStatus::Chosen(figures) => format!("chosen, not official: {figures}"),
+        }
+    }
+
+    /// The note with its meaning.
+    pub fn sentence(self) -> String {
+        let meaning = match self {
+            MlperfStatus::Official => ": figures of MLPerf Storage v3.0",
+            MlperfStatus::WhatIf => ": MLPerf Storage v3.0 accepts no submissions of this workload",
+            MlperfStatus::Chosen(_) => "",
+        };
+        self.note() + meaning
+    }
+}
+
+macro_rules! bundled {
+    (@status) => { None };
+    (@status $status:expr) => { Some($status) };
+    ($($name:literal $($of_dlio:ident)? $(: $status:expr)?),* $(,)?) => {
+        &[$(Bundled {
+            name: $name,
+            yaml: include_str!(concat!("../workloads/", $name, ".yaml")),
+            of_dlio: !matches!(stringify!($($of_dlio)?).as_bytes(), []),
+            status: bundled!(@status $($status)?),
+        }),*]
+    };
+}
+
+/// Every bundled workload, in the order docs show them.
+pub static WORKLOADS: &[Bundled] = bundled![
+    "quickstart",
+    "default" of_dlio,
+    "unet3d_v100" of_dlio: WhatIf,
+    "unet3d_a100" of_dlio: WhatIf,
+    "unet3d_h100" of_dlio: WhatIf,
+    "unet3d_b200": Official,
+    "unet3d_mi355": Chosen("0.162 s a batch"),
+    "cosmoflow_v100" of_dlio: WhatIf,
+    "cosmoflow_a100" of_dlio: WhatIf,
+    "cosmoflow_h100" of_dlio: WhatIf,
+    "resnet50_v100" of_dlio: WhatIf,
+    "resnet50_a100" of_dlio: WhatIf,
+    "resnet50_h100" of_dlio: WhatIf,
+    "retinanet": Official,
+    "flux": WhatIf,
+    "bert_v100" of_dlio,
+    "dlrm" of_dlio,
+    "dlrm_parquet": WhatIf,
+    "megatron_deepspeed_LLNL" of_dlio,
+    "llama3_8b": Official,
+    "llama3_70b": Official,
+    "llama3_405b": Official,
+    "llama3_1t": Official,
+    "llama_7b" of_dlio,
+    "llama_7b_zero3" of_dlio,
+    "llama_70b" of_dlio,
+    "unet3d_h100_custom",
+    "cosmoflow_h100_custom",
+    "default_custom",
+    "dlrm_custom",
+    "megatron_deepspeed_LLNL_custom",
+    "imagenet_cnn",
+    "cosmic_tagger",
+    "ffn",
+    "climate_segmentation",
+    "cosmoflow_io",
+    "candle_nt3",
+    "l2hmc",
+    "bert_mrpc",
+    "mma_adsp",
+    "frnn",
+];
+
+/// That of this name.
+pub fn find(name: &str) -> Option<&'static Bundled> {
+    WORKLOADS.iter().find(|bundled| bundled.name == name)
+}
+
+impl Bundled {
+    /// As it is called where problems of it are told.
+    pub fn file(&self) -> String {
+        format!("{}.yaml", self.name)
+    }
+
+    /// Its purpose: the first sentence of its comment.
+    pub fn summary(&self) -> String {
+        let comment: Vec<&str> =
+            self.yaml.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
+        let text = comment.join(" ");
+        let text = text.trim();
+        text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.').to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_spec::workload::{Strictness, parse, resolved_yaml};
+
+    #[test]
+    fn every_file_has_its_row() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/workloads");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let mut names: Vec<String> = WORKLOADS.iter().map(|w| w.name.to_string()).collect();
+        names.sort();
+        assert_eq!(names, files);
+    }
+
+    #[test]
+    fn workloads_of_mlperf_have_a_status() {
+        for workload in WORKLOADS {
+            let is_mlperfs = workload.summary().starts_with("MLPerf Storage's");
+            assert_eq!(workload.status.is_some(), is_mlperfs, "{}", workload.name);
+        }
+    }
+
+    #[test]
+    fn every_file_says_what_it_stands_for() {
+        for workload in WORKLOADS {
+            assert!(workload.summary().len() > 20, "{}", workload.name);
+        }
+    }
+
+    /// Key by key, but for the number of accelerators, which DLIO has of its launcher.
+    #[test]
+    fn workloads_of_dlio_and_mlperf_say_what_theirs_say() {
+        let facts = include_str!("dlio_workloads.txt");
+        let facts: Vec<(&str, &str)> =
+            facts.split("\n\n").filter_map(|part| part.split_once('\n')).collect();
+        for (name, keys) in &facts {
+            let yaml = find(name).unwrap().yaml;
+            let (workload, warnings) = parse(name, yaml, &[], Strictness::Error).unwrap();
+            assert_eq!(warnings.to_string(), "", "{name}");
+            let mut own = leaves(&resolved_yaml(&workload));
+            own.retain(|line| !line.starts_with("accelerators "));
+            if *name == "retinanet" {
+                // The official files are random bytes with the ending `.jpeg`, here of format `raw`.
+                own.retain(|line| !line.starts_with("dataset.format "));
+                own.push("dataset.format jpeg".into());
+                own.retain(|line| !line.starts_with("dataset.record_dims "));
+            }
+            own.sort();
+            assert_eq!(own, keys.lines().collect::<Vec<_>>(), "{name}");
+        }
+        for of_dlio in WORKLOADS.iter().filter(|workload| workload.of_dlio) {
+            assert!(facts.iter().any(|(name, _)| *name == of_dlio.name), "{}", of_dlio.name);
+        }
+    }
+
+    /// Each value of `.hydra/config.yaml` behind its dotted key.
+    fn leaves(yaml: &str) -> Vec<String> {
+        let (mut path, mut leaves) = (Vec::new(), Vec::new());
+        for line in yaml.lines().skip(1) {
+            let text = line.trim_start();
+            let value = match text.strip_prefix("- ") {
+                Some(item) => item,
+                None => {
+                    let (key, value) = text.split_once(':').unwrap();
+                    path.truncate((line.len() - text.len()) / 2 - 1);
+                    path.push(key);
+                    value.trim_start()
+                }
+            };
+            if !value.is_empty() {
+                leaves.push(format!("{} {value}", path.join(".")));
+            }
+        }
+        leaves
+    }
+}

@@ -1,0 +1,25 @@
+//! All that is built in, collected from the families' tables for the planner.
+
+use feedrate_data::storage::engine;
+use feedrate_data::{format, storage};
+use feedrate_engine::loader;
+use feedrate_run::{checkpoint, compute};
+use feedrate_spec::catalog::Catalog;
+use feedrate_spec::plan::{self, Estimate, Plan};
+
+/// The catalog of this binary.
+pub fn catalog() -> Catalog {
+    Catalog {
+        formats: format::entries(),
+        storages: storage::STORAGES.iter().map(|kind| kind.member).collect(),
+        engines: engine::ENGINES.iter().map(|engine| engine.member()).collect(),
+        checkpoints: checkpoint::CHECKPOINTS.iter().map(|format| format.member()).collect(),
+        loaders: loader::LOADERS.iter().map(|loader| loader.entry()).collect(),
+        computes: compute::COMPUTES.iter().map(|compute| compute.member).collect(),
+    }
+}
+
+/// Files, bytes, steps and rates of a plan.
+pub fn estimate(plan: &Plan) -> Estimate {
+    plan::estimate(plan, &catalog())
+}

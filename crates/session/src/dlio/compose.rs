@@ -1,0 +1,305 @@
+//! From a command line to a workload: where it is looked for, what Hydra would have written beside the results.
+
+use crate::bundled::{self, Bundled, WORKLOADS};
+use crate::resolve::{overrides, warnings};
+use crate::result_folder::hydra_text;
+use anyhow::Context;
+use feedrate_measure::dlio::HydraText;
+use feedrate_measure::record::file::read_text;
+use feedrate_spec::problem::Problems;
+use feedrate_spec::refusal::{Refusal, refuse};
+use feedrate_spec::workload::{self, Override, Strictness, Workload, yaml_at};
+use jiff::Zoned;
+use std::path::PathBuf;
+
+/// A request in Hydra's terms.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DlioRequest {
+    /// `--config-path`: folder whose `workload/` replaces the bundled workloads.
+    pub config_path: Option<PathBuf>,
+    /// `--config-dir`: folder whose `workload/` has further workloads.
+    pub config_dir: Option<PathBuf>,
+    /// `workload=NAME`.
+    pub workload: Option<String>,
+    /// Overrides of the workload, as typed, in their order.
+    pub overrides: Vec<String>,
+    /// All overrides but Hydra's settings, `workload=NAME` among them, as typed.
+    pub task: Vec<String>,
+    /// `hydra.KEY=VALUE`, as typed.
+    pub hydra: Vec<String>,
+    /// Arguments that are ignored, with the reason.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a variable of the environment, for `${oc.env:NAME}`.
+pub type ReadVariable = fn(&str) -> Option<String>;
+
+/// A workload with its overrides, as Hydra composes it.
+pub struct Composed {
+    /// Its name.
+    pub name: String,
+    /// The workload.
+    pub workload: Workload,
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
+    /// Hydra's folder of the run.
+    pub run_dir: PathBuf,
+    /// Whether the folder is named by the time, so that no other run shares it.
+    pub is_stamped: bool,
+    /// Hydra's folder in `run_dir`.
+    pub subfolder: String,
+}
+
+impl Composed {
+    /// The files in Hydra's folder.
+    pub fn hydra_text(&self, request: &DlioRequest) -> HydraText {
+        let Composed { name, workload, run_dir, subfolder, .. } = self;
+        hydra_text(&request.task, &request.hydra, name, workload, run_dir, subfolder)
+    }
+}
+
+/// Finds the workload and applies the overrides.
+///
+/// # Errors
+/// There is no such workload, or it is bad.
+pub fn compose(request: &DlioRequest, variable: ReadVariable) -> anyhow::Result<Composed> {
+    let mut warnings = request.warnings.clone();
+    let name = request.workload.as_deref().unwrap_or("default");
+    let (file, yaml) = find(name, request, &mut warnings)?;
+    let overrides = overrides(&request.overrides, Override::parse_as_hydra)?;
+    let (workload, noted) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
+    warnings.extend(warning_lines(&noted));
+    let (run_dir, subfolder) = hydra_settings(&request.hydra, &mut warnings)?;
+    // A coarser stamp names a folder that the user means to share.
+    let is_stamped = run_dir.contains("${now:") && run_dir.contains("%S");
+    let run_dir = PathBuf::from(interpolated(&run_dir, &workload, variable)?);
+    Ok(Composed { name: name.to_string(), workload, warnings, run_dir, is_stamped, subfolder })
+}
+
+/// Warnings of a problem list, a line each.
+pub(super) fn warning_lines(problems: &Problems) -> impl Iterator<Item = String> {
+    warnings(problems).map(|problem| {
+        let text = problem.to_string();
+        text.trim_start_matches("warning: ").replace('\n', " ")
+    })
+}
+
+/// DLIO's default (`configs/config.yaml`).
+const RUN_DIR: &str = "./hydra_log/${workload.model.name}/${now:%Y-%m-%d}-${now:%H-%M-%S}";
+
+/// Whether the bundled workload of this name is taken even where `--config-dir` has one: Hydra searches DLIO's own package first.
+pub fn hides(name: &str) -> bool {
+    bundled::find(name).is_some_and(|bundled| bundled.of_dlio)
+}
+
+/// (what places call the file, text)
+fn find(
+    name: &str,
+    request: &DlioRequest,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<(String, String)> {
+    let stem = name.trim_end_matches(".yaml");
+    let DlioRequest { config_path, config_dir, .. } = request;
+    let mut folders = Vec::new();
+    for (flag, dir) in [("--config-path", config_path), ("--config-dir", config_dir)] {
+        let Some(dir) = dir else { continue };
+        if !dir.is_dir() {
+            let message = format!("`{flag} {}` is no folder", dir.display());
+            return refuse(message, "give one that has workloads as `workload/NAME.yaml`");
+        }
+        folders.push(dir.join("workload"));
+    }
+    let packaged = if config_path.is_some() { &[] } else { WORKLOADS };
+    let bundled = packaged.iter().find(|bundled| bundled.name == stem);
+    let mut theirs = folders.iter().map(|folder| folder.join(format!("{stem}.yaml")));
+    let theirs = theirs.find(|path| path.is_file());
+    match (bundled, theirs) {
+        (Some(bundled), Some(theirs)) if bundled.of_dlio => {
+            warnings.push(format!(
+                "the bundled workload `{stem}` hides `{}`, as in DLIO; give the file another name to use it",
+                theirs.display()
+            ));
+            Ok((bundled.file(), bundled.yaml.into()))
+        }
+        (_, Some(theirs)) => {
+            let file = theirs.display().to_string();
+            let yaml =
+                read_text(&theirs).with_context(|| format!("cannot read workload `{file}`"))?;
+            Ok((file, yaml))
+        }
+        (Some(bundled), None) => Ok((bundled.file(), bundled.yaml.into())),
+        (None, None) => Err(unknown(stem, packaged, &folders).into()),
+    }
+}
+
+fn unknown(name: &str, packaged: &[Bundled], folders: &[PathBuf]) -> Refusal {
+    let mut names: Vec<String> = packaged.iter().map(|bundled| bundled.name.into()).collect();
+    let mut searched =
+        Vec::from_iter((!packaged.is_empty()).then(|| "the bundled workloads".to_string()));
+    for folder in folders {
+        searched.push(format!("`{}`", folder.display()));
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            names.extend(entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    let otherwise = match packaged {
+        [] => {
+            "put `workload/NAME.yaml` into that folder; without `--config-path` the bundled workloads are seen"
+        }
+        _ => {
+            "see `feedrate list workloads`; others go to `workload/NAME.yaml` of a folder, given by `--config-dir`"
+        }
+    };
+    let message = format!("Could not find 'workload/{name}' in {}", searched.join(" and "));
+    Refusal::unknown_name(message, name, names.iter().map(String::as_str), otherwise)
+}
+
+/// Hydra's own settings that matter here: the folder of the run, and its subfolder.
+fn hydra_settings(
+    overrides: &[String],
+    warnings: &mut Vec<String>,
+) -> Result<(String, String), Refusal> {
+    let mut run_dir = RUN_DIR.to_string();
+    let mut subfolder = ".hydra".to_string();
+    for text in overrides {
+        let (key, value) = text.trim_start_matches('+').split_once('=').unwrap_or((text, ""));
+        let value = unquoted(value.trim());
+        match key.trim() {
+            "hydra.run.dir" if !value.is_empty() => run_dir = value,
+            "hydra.output_subdir" if value == "null" => subfolder.clear(),
+            "hydra.output_subdir" if !value.is_empty() => subfolder = value,
+            "hydra.job.chdir" if value.eq_ignore_ascii_case("true") => {
+                return refuse(
+                    format!("`{text}` is not supported"),
+                    "relative paths are those of the folder the command starts in",
+                );
+            }
+            _ => warnings.push(format!("`{text}` is not heeded")),
+        }
+    }
+    Ok((run_dir, subfolder))
+}
+
+fn unquoted(text: &str) -> String {
+    let inner = ['\'', '"'].iter().find_map(|&quote| text.strip_prefix(quote)?.strip_suffix(quote));
+    inner.unwrap_or(text).to_string()
+}
+
+/// `${now:FORMAT}`, `${workload.KEY}`, `${oc.env:NAME}` and `${hydra.job.name}` in a path, replaced.
+fn interpolated(text: &str, workload: &Workload, variable: ReadVariable) -> anyhow::Result<String> {
+    let now = Zoned::now();
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let (inner, tail) =
+            after.split_once('}').with_context(|| format!("`{text}`: `${{` without its `}}`"))?;
+        let known = match inner.split_once(':') {
+            Some(("now", format)) => jiff::fmt::strtime::format(format, &now).ok(),
+            Some(("oc.env", name)) => variable(name),
+            Some(("hydra", "job.name")) => Some("dlio_benchmark".into()),
+            _ if inner == "hydra.job.name" => Some("dlio_benchmark".into()),
+            _ => inner.strip_prefix("workload.").and_then(|key| match yaml_at(workload, key) {
+                None if key == "model.name" => Some(workload.model_name.clone()),
+                given => given,
+            }),
+        };
+        let known = known.with_context(|| format!("`{text}`: `${{{inner}}}` is not known"))?;
+        out.push_str(&known);
+        rest = tail;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(name: &str, overrides: &[&str]) -> DlioRequest {
+        let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+        let (hydra, overrides): (Vec<_>, Vec<_>) =
+            overrides.into_iter().partition(|text| text.contains("hydra."));
+        let mut task = vec![format!("workload={name}")];
+        task.extend(overrides.iter().cloned());
+        DlioRequest { workload: Some(name.into()), overrides, task, hydra, ..Default::default() }
+    }
+
+    fn composed(name: &str, overrides: &[&str]) -> anyhow::Result<Composed> {
+        compose(&request(name, overrides), |_| None)
+    }
+
+    #[test]
+    fn a_folder_is_named_as_dlio_names_it() {
+        let own = composed("unet3d_h100", &[]).unwrap();
+        let path = own.run_dir.display().to_string();
+        let shape: String =
+            path.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert_eq!(shape, "./hydra_log/unet0d/0000-00-00-00-00-00");
+        let own = composed(
+            "default",
+            &["++hydra.run.dir=/r/${workload.model.name}/x", "++hydra.output_subdir=dlio_config"],
+        );
+        let own = own.unwrap();
+        assert_eq!(own.run_dir, PathBuf::from("/r/default/x"));
+        assert!(!own.is_stamped);
+        assert_eq!(own.subfolder, "dlio_config");
+        assert!(composed("default", &["++hydra.run.dir=${nonsense}"]).is_err());
+    }
+
+    #[test]
+    fn overrides_are_kept_as_typed() {
+        let request = request("unet3d_h100", &["++workload.train.epochs=2", "++hydra.run.dir=r"]);
+        let own = compose(&request, |_| None).unwrap().hydra_text(&request);
+        assert_eq!(own.overrides, "- workload=unet3d_h100\n- ++workload.train.epochs=2\n");
+        assert!(own.config.contains("\n    epochs: 2\n"), "{}", own.config);
+    }
+
+    #[test]
+    fn the_search_is_hydras() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("workload");
+        std::fs::create_dir(&dir).unwrap();
+        for name in ["unet3d_h100", "unet3d_h100_custom", "mine"] {
+            let yaml = format!("model:\n  name: theirs_{name}\n");
+            std::fs::write(dir.join(format!("{name}.yaml")), yaml).unwrap();
+        }
+        let of = |name: &str| {
+            let config_dir = Some(folder.path().to_path_buf());
+            let own = compose(&DlioRequest { config_dir, ..request(name, &[]) }, |_| None);
+            own.map(|own| (own.workload.model_name.clone(), own.warnings.len()))
+        };
+        assert_eq!(of("mine").unwrap().0, "theirs_mine");
+        assert_eq!(of("unet3d_h100_custom").unwrap(), ("theirs_unet3d_h100_custom".into(), 0));
+        assert_eq!(of("unet3d_h100").unwrap().0, "unet3d");
+        assert!(of("unet3d_h100").unwrap().1 > 0, "the user is told");
+        assert!(of("min").unwrap_err().to_string().contains("Could not find 'workload/min'"));
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_the_package_hides_what_is_bundled() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("workload");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(dir.join("unet3d_h100.yaml"), "model: {name: theirs}\n").unwrap();
+        let of = |name: &str| {
+            let config_path = Some(folder.path().to_path_buf());
+            compose(&DlioRequest { config_path, ..request(name, &[]) }, |_| None)
+        };
+        let own = of("unet3d_h100").unwrap();
+        assert_eq!((own.workload.model_name.as_str(), own.warnings.len()), ("theirs", 0));
+        let told = of("unet3d_a100").err().unwrap().to_string();
+        assert!(told.contains("Could not find 'workload/unet3d_a100' in `/"), "{told}");
+        let refused = of("nothing_like_it").err().unwrap();
+        let hint = refused.downcast_ref::<Refusal>().unwrap().hint.clone().unwrap();
+        assert!(hint.contains("without `--config-path`"), "{hint}");
+    }
+
+    #[test]
+    fn a_plain_override_needs_its_key() {
+        assert!(composed("unet3d_h100", &["workload.train.epochs=2"]).is_ok());
+        let told = composed("unet3d_h100", &["workload.train.nonsense=2"]).err().unwrap();
+        assert!(told.to_string().contains("++workload.train.nonsense=2"), "{told}");
+        assert!(composed("unet3d_h100", &["+workload.train.epochs=2"]).is_err());
+    }
+}

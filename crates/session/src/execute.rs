@@ -1,0 +1,445 @@
+//! A run from its dataset to its record, in each of its processes, whatever the command that wants it.
+
+use crate::dataset::OpenDataset;
+use crate::failure::rank_error;
+use crate::launch::decided;
+
+use crate::request::Request;
+use crate::resolve::Resolved;
+use crate::result_folder::{self, Results};
+use crate::sharing::Sharing;
+use crate::staging::{Reads, Staging, folder_under_test};
+use crate::{dataset_lock, hung, progress_text};
+use anyhow::Context;
+use feedrate_data::lock::DatasetLock;
+use feedrate_data::storage::Storage;
+use feedrate_engine::job::{ReadError, ReadJob};
+use feedrate_measure::dlio::IOSTAT;
+use feedrate_measure::record::{RECORD_VERSION, Record, System};
+use feedrate_run::checkpoint::refuse_strangers;
+use feedrate_run::clock::Clock;
+use feedrate_run::comm::CommError;
+use feedrate_run::driver::{DriverOptions, RealDriver, RunError, WorkProgress};
+use feedrate_run::live::Signals;
+use feedrate_run::new_file::NewFile;
+use feedrate_run::ranks::Ranks;
+use feedrate_run::system::{self, DeviceReads, Iostat, TimelineSampler};
+use feedrate_run::trace::{TraceCounts, TraceFile, TraceOrigin};
+use feedrate_run::training::{self, Session, Training};
+use feedrate_spec::listener::Listener;
+use feedrate_spec::plan::{Plan, PlanDoubt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+/// The results are rewritten while the run goes, but not more often than this.
+const SAVE_EVERY: Duration = Duration::from_secs(5);
+
+/// Observes a run on rank 0.
+pub trait RunObserver {
+    /// A request was planned, and nothing is made yet.
+    fn planned(&mut self, _resolved: &Resolved, _request: &Request) {}
+    /// An epoch has ended, the last of the record.
+    fn epoch(&mut self, record: &Record);
+    /// A checkpoint was written or read, the last of the record.
+    fn checkpoint(&mut self, record: &Record);
+}
+
+/// A run on its way to its results.
+pub struct Execution<'a> {
+    /// The processes.
+    pub ranks: &'a Ranks,
+    /// Measurements so far: on rank 0 of all ranks, elsewhere of this one.
+    pub record: Record,
+    /// Where it goes; `None` where another process keeps it.
+    pub results: Option<&'a Results>,
+    /// Is called when an epoch or a checkpoint is over.
+    pub observer: &'a mut dyn RunObserver,
+    /// Receives messages, and on rank 0 the progress.
+    pub listener: &'a dyn Listener,
+    /// The user's wishes, and what they may look at.
+    pub signals: &'a Signals,
+    /// Where the trace of this process goes, until it begins; `None` where none is wanted.
+    pub trace: Option<NewFile>,
+    /// After the run, where its results are not where they belong.
+    pub unsaved: Option<Unsaved>,
+}
+
+/// Results that could not be written where they belong.
+pub struct Unsaved {
+    /// The reason.
+    pub error: anyhow::Error,
+    /// Folder for temporary files that has all of them; `None` where they could not be written there either.
+    pub elsewhere: Option<PathBuf>,
+}
+
+impl From<Unsaved> for anyhow::Error {
+    fn from(Unsaved { error, elsewhere }: Unsaved) -> Self {
+        match elsewhere {
+            Some(folder) => error.context(format!("the results are in `{}`", folder.display())),
+            None => error.context("the results are lost, but for what was printed"),
+        }
+    }
+}
+
+impl Execution<'_> {
+    /// Write the record as it is.
+    fn save(&self) -> anyhow::Result<()> {
+        self.results.map_or(Ok(()), |results| results.save(&self.record))
+    }
+
+    /// Train on `dataset`, or without one write checkpoints; then write down what came of it.
+    ///
+    /// # Errors
+    /// The run failed.
+    pub fn run(&mut self, plan: &Plan, dataset: Option<&OpenDataset>) -> anyhow::Result<()> {
+        let outcome = self.save().and_then(|()| {
+            let clock = self.meet()?;
+            let _lock = self.take_checkpoints(plan)?;
+            match dataset {
+                Some(dataset) => self.train(plan, dataset, clock),
+                None => self.write_checkpoints(plan, clock),
+            }
+        });
+        // A lost rank stops the others as an interruption does.
+        let lost = if self.record.complete { None } else { self.ranks.comm.ended() };
+        let outcome = if is_interruption(lost.as_ref(), &outcome) {
+            self.record.stopped_because = Some("interrupted".into());
+            Ok(())
+        } else {
+            outcome.and(lost.map_or(Ok(()), |lost| Err(lost.into())))
+        };
+        self.record.ended = result_folder::wall_now();
+        if let Err(error) = &outcome {
+            self.record.stopped_because = Some(format!("{error:#}"));
+        }
+        self.unsaved = self.save().err().map(|error| Unsaved { error, elsewhere: self.rescued() });
+        outcome
+    }
+
+    /// Write the results of a run that nobody will repeat by itself, as a study does, into the folder for temporary files.
+    fn rescued(&self) -> Option<PathBuf> {
+        if self.record.study.is_some() {
+            return None;
+        }
+        let results = self.results?;
+        let folder = result_folder::make_folder(&std::env::temp_dir(), "feedrate-").ok()?;
+        let elsewhere = Results { folder, invocation: results.invocation.clone() };
+        elsewhere.save(&self.record).ok().map(|()| elsewhere.folder)
+    }
+
+    /// Words on the results of a run that failed.
+    pub fn kept(&self) -> String {
+        let Some(results) = self.results else { return "the run failed".into() };
+        let there = Some(&results.folder);
+        let folder = self.unsaved.as_ref().map_or(there, |unsaved| unsaved.elsewhere.as_ref());
+        match folder {
+            _ if self.record.epochs.is_empty() => "the run failed; nothing was measured".into(),
+            Some(folder) => {
+                format!("the run failed; what was measured is in `{}`", folder.display())
+            }
+            None => "the run failed, and what was measured could not be written".into(),
+        }
+    }
+
+    /// All processes tell of themselves and their machines, and set their clocks alike.
+    fn meet(&mut self) -> anyhow::Result<Clock> {
+        let mut clock = Clock::new();
+        self.record.processes = self.ranks.processes(&mut clock)?;
+        self.record.doubts.extend(self.ranks.comm.apart().map(|reason| PlanDoubt {
+            name: "ranks_share_no_memory".into(),
+            evidence: format!("shared memory was refused: {reason}"),
+            advice: "free or enlarge /dev/shm (`--shm-size` of a container)".into(),
+        }));
+        if self.ranks.are_many() {
+            let own = self.ranks.is_first_of_node().then(|| self.record.system.clone());
+            let nodes: Vec<System> = self.ranks.gather(&own)?.into_iter().flatten().collect();
+            if nodes.len() > 1 {
+                self.record.nodes = nodes;
+            }
+        }
+        Ok(clock)
+    }
+
+    /// Take the folder of the run's checkpoints, where nothing of others may be in their way.
+    fn take_checkpoints(&self, plan: &Plan) -> anyhow::Result<Option<DatasetLock>> {
+        let Some(checkpoint) = &plan.checkpoint else { return Ok(None) };
+        let mut lock = None;
+        decided(&*self.ranks.comm, || {
+            lock = dataset_lock::for_checkpoints(checkpoint, self.listener)?;
+            Ok(refuse_strangers(plan)?)
+        })?;
+        Ok(lock)
+    }
+
+    fn train(&mut self, plan: &Plan, dataset: &OpenDataset, clock: Clock) -> anyhow::Result<()> {
+        let mut staging =
+            Staging::begin(plan, dataset, self.ranks, clock, self.signals, self.listener)?;
+        let outcome = self.train_on(plan, dataset, clock, staging.as_mut());
+        let ended = staging.map_or(Ok(()), |staging| staging.end(&mut self.record));
+        outcome.and(ended)
+    }
+
+    fn train_on(
+        &mut self,
+        plan: &Plan,
+        dataset: &OpenDataset,
+        clock: Clock,
+        mut staging: Option<&mut Staging<'_>>,
+    ) -> anyhow::Result<()> {
+        let (ranks, signals) = (self.ranks, self.signals);
+        let (own, trusts) = (&ranks.own, dataset.trusts_plan);
+        let read_at = staging.as_deref_mut();
+        let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals, read_at)?;
+        let job = ReadJob::new(plan, own.clone(), sharing.storage()?, trusts)?;
+        self.record.compute_spins =
+            !job.is_one_training() && training::may_spin(ranks, system::idle_cores());
+        let mut training = self.driver(&mut sharing, job, clock)?;
+        let mut evaluation = None;
+        if plan.evaluation.is_some() {
+            let job = ReadJob::for_evaluations(plan, own.clone(), sharing.storage()?, trusts)?;
+            evaluation = job.map(|job| self.driver(&mut sharing, job, clock)).transpose()?;
+        }
+        let reads = Reads { dataset, staging: staging.as_deref() };
+        let outcome = self.epochs(plan, reads, clock, &mut training, &mut evaluation);
+        if outcome.is_ok() && self.record.complete {
+            sharing.completed();
+        }
+        drop((training, evaluation));
+        let ended = sharing.end(self.record.complete);
+        outcome.and(ended)
+    }
+
+    fn driver(
+        &self,
+        sharing: &mut Sharing,
+        job: ReadJob,
+        clock: Clock,
+    ) -> anyhow::Result<RealDriver> {
+        let groups = sharing.groups(&job.storage)?;
+        let (comm, signals) = (Arc::clone(&self.ranks.comm), self.signals.clone());
+        let options =
+            DriverOptions { spins: self.record.compute_spins, traces: self.trace.is_some() };
+        Ok(RealDriver::new(job, groups, clock, comm, signals, options)?)
+    }
+
+    /// Epoch after epoch, until the end or until something breaks.
+    fn epochs(
+        &mut self,
+        plan: &Plan,
+        reads: Reads<'_>,
+        clock: Clock,
+        training: &mut RealDriver,
+        evaluation: &mut Option<RealDriver>,
+    ) -> anyhow::Result<()> {
+        let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
+        let work: Vec<_> = work.map(RealDriver::progress).collect();
+        let copying = reads.staging.map_or(Ok(None), Staging::copying)?;
+        let trace = self.begin_trace(clock, reads.file_of())?;
+        let outcome = self.measured(
+            plan,
+            clock,
+            work,
+            trace,
+            |observer, record| observer.epoch(record),
+            |session, record| {
+                let training = Training {
+                    storage: reads.storage(),
+                    first_reads: reads.first_reads(),
+                    preparation: reads.preparation(),
+                    copying,
+                    driver: &mut *training,
+                    evaluation: evaluation.as_mut(),
+                };
+                session.train(training, record)
+            },
+        );
+        let left_behind = evaluation.iter().chain([&*training]).flat_map(RealDriver::left_behind);
+        let storage = reads.storage();
+        let left_behind = left_behind.map(|file| reads.folder().join(storage.name_of(file)));
+        hung::report(self.signals, left_behind, self.listener);
+        outcome.map_err(|error| named(error, &*storage))
+    }
+
+    /// A run of checkpoints only.
+    fn write_checkpoints(&mut self, plan: &Plan, clock: Clock) -> anyhow::Result<()> {
+        let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
+        let trace = self.begin_trace(clock, |path| path.into())?;
+        let outcome = self.measured(
+            plan,
+            clock,
+            Vec::new(),
+            trace,
+            |observer, record| observer.checkpoint(record),
+            |session, record| session.write_checkpoints(checkpoint, record),
+        );
+        hung::report(self.signals, std::iter::empty(), self.listener);
+        outcome
+    }
+
+    /// Begin this process's trace, where one is wanted. `name_of` tells the file of a path of the storage.
+    fn begin_trace(
+        &mut self,
+        clock: Clock,
+        name_of: impl Fn(&str) -> PathBuf + 'static,
+    ) -> anyhow::Result<Option<TraceFile>> {
+        let Some(place) = self.trace.take() else { return Ok(None) };
+        let since_1970 = || Ok(clock.wall_at(0).duration_since(UNIX_EPOCH)?.as_nanos() as u64);
+        let origin = TraceOrigin {
+            wall_ns: decided(&*self.ranks.comm, since_1970)?,
+            first_accelerator: self.ranks.own.start,
+            hostname: self.record.system.hostname.clone(),
+            name_of: Box::new(name_of),
+        };
+        Ok(Some(TraceFile::begin(place, origin)))
+    }
+
+    /// A trace that cannot be written takes nothing away from what was measured.
+    fn end_trace(&self, trace: TraceFile) {
+        let file = trace.file().to_path_buf();
+        let file = file.display();
+        match trace.finish(&self.record) {
+            Ok(TraceCounts { dropped: 0, .. }) => {}
+            Ok(TraceCounts { events, dropped }) => self.listener.important(format!(
+                "warning: `{file}` has {events} events; {dropped} operations of epochs with too many found no room in memory"
+            )),
+            Err(error) => self.listener.important(format!("warning: cannot write `{file}`: {error}")),
+        }
+    }
+
+    /// Do `act`, which `work` is a part of, with what the machine does meanwhile, and save and tell what there is of it.
+    fn measured(
+        &mut self,
+        plan: &Plan,
+        clock: Clock,
+        work: Vec<WorkProgress>,
+        trace: Option<TraceFile>,
+        observe: fn(&mut dyn RunObserver, &Record),
+        act: impl FnOnce(&mut Session<'_>, &mut Record) -> Result<(), RunError>,
+    ) -> anyhow::Result<()> {
+        let mount = self.record.system.data_mount.as_ref();
+        let device = mount.map(|mount| mount.device.clone());
+        let device_reads = DeviceReads::from_file_system(mount.map(|mount| &*mount.file_system));
+        let timeline = plan
+            .timeline
+            .then(|| {
+                TimelineSampler::start(
+                    clock,
+                    device.as_deref(),
+                    device_reads,
+                    work,
+                    system::nvml_gpus,
+                )
+            })
+            .transpose()
+            .context("cannot start the thread that samples the timeline")?;
+        let iostat = self.iostat(plan)?;
+        let line = self.ranks.is_first().then(|| {
+            let live = Arc::clone(&self.signals.live);
+            let accelerators = self.ranks.own.len();
+            let text = progress_text::run(live, clock, plan.train.clone(), accelerators);
+            self.listener.show_progress(text)
+        });
+        let mut keeper = Keeper::new(self.results, self.listener);
+        let observer = &mut *self.observer;
+        let is_first = self.ranks.is_first();
+        let mut session = Session {
+            plan,
+            ranks: self.ranks,
+            clock,
+            device: device.as_deref(),
+            device_reads,
+            timeline: timeline.as_ref(),
+            trace: trace.as_ref(),
+            wall: &result_folder::wall,
+            signals: self.signals,
+            on_progress: &mut |record| {
+                if is_first {
+                    observe(observer, record);
+                }
+                keeper.keep(record);
+            },
+        };
+        let outcome = act(&mut session, &mut self.record);
+        drop(line);
+        if let Some(Err(error)) = iostat.map(Iostat::finish) {
+            self.listener.important(format!("warning: cannot write `{IOSTAT}`: {error}"));
+        }
+        if let Some(trace) = trace {
+            self.end_trace(trace);
+        }
+        Ok(outcome?)
+    }
+
+    /// Begin to watch disks and processors, where that is asked for.
+    fn iostat(&self, plan: &Plan) -> anyhow::Result<Option<Iostat>> {
+        let (Some(devices), Some(results)) = (&plan.iostat_devices, self.results) else {
+            return Ok(None);
+        };
+        let file = results.folder.join(IOSTAT);
+        let begun = Iostat::start(&file, devices, result_folder::iostat_now);
+        Ok(Some(begun.with_context(|| format!("cannot begin `{}`", file.display()))?))
+    }
+}
+
+/// An error of a file, with the name that the file has.
+fn named(mut error: anyhow::Error, storage: &dyn Storage) -> anyhow::Error {
+    if let Some(RunError::Read(ReadError::Format { path, .. })) = error.downcast_mut() {
+        *path = storage.name_of(path);
+    }
+    error
+}
+
+/// Whether the ranks' work ended because one was told to stop, and nothing else went wrong.
+fn is_interruption(lost: Option<&CommError>, outcome: &anyhow::Result<()>) -> bool {
+    let own = outcome.as_ref().err();
+    match (lost, own) {
+        (Some(lost), own) => {
+            lost.is_interruption() && own.is_none_or(|own| rank_error(own).is_some())
+        }
+        (None, own) => own.and_then(rank_error).is_some_and(CommError::is_interruption),
+    }
+}
+
+/// Keeps the results of what was, while the run goes on.
+struct Keeper<'a> {
+    results: Option<&'a Results>,
+    listener: &'a dyn Listener,
+    next_save: Instant,
+}
+
+impl<'a> Keeper<'a> {
+    fn new(results: Option<&'a Results>, listener: &'a dyn Listener) -> Self {
+        Keeper { results, listener, next_save: Instant::now() + SAVE_EVERY }
+    }
+
+    fn keep(&mut self, record: &Record) {
+        let begun = Instant::now();
+        if begun < self.next_save {
+            return;
+        }
+        let Some(results) = self.results else { return };
+        if let Err(error) = results.save(record) {
+            self.listener.important(format!("warning: {error:#}"));
+        }
+        // Of many accelerators there is much to write: it must stay a small part of the run.
+        self.next_save = Instant::now() + SAVE_EVERY.max(20 * begun.elapsed());
+    }
+}
+
+/// The record of a run that begins.
+pub fn new_record(plan: &Plan, dataset: Option<&OpenDataset>, results: Option<&Path>) -> Record {
+    // Under test is the dataset's folder, or the checkpoints' where there is none.
+    let checkpoints = plan.checkpoint.as_ref().map(|checkpoint| Path::new(&checkpoint.folder));
+    let folder =
+        dataset.map_or(checkpoints, |dataset| Some(folder_under_test(plan, &dataset.folder)));
+    Record {
+        version: RECORD_VERSION,
+        program: concat!("feedrate ", env!("CARGO_PKG_VERSION")).into(),
+        plan: plan.clone(),
+        system: system::system(folder, results),
+        started: result_folder::wall_now(),
+        found_dataset: dataset.and_then(|dataset| dataset.found.clone()),
+        ..Record::default()
+    }
+}

@@ -1,0 +1,66 @@
+//! Reports files whose storage does not answer, for which work did not end.
+
+use feedrate_run::live::Signals;
+use feedrate_run::system;
+use feedrate_spec::listener::Listener;
+use feedrate_spec::units;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Begins the list of the files.
+const STILL_WAITING: &str = "still waiting for";
+/// Number of files that are named, at most.
+const NAMED_MAX: usize = 3;
+
+/// Reports the files that work is still waiting for: `known` ones, or those of the threads' calls once the process stops waiting.
+pub fn report(signals: &Signals, known: impl Iterator<Item = PathBuf>, listener: &dyn Listener) {
+    let mut files =
+        if signals.leave.load(Relaxed) { system::waited_for() } else { BTreeSet::new() };
+    if files.is_empty() {
+        files = known.filter_map(|file| std::path::absolute(file).ok()).collect();
+    }
+    if let Some(waiting) = description(files) {
+        listener.important(format!("warning: {waiting}"));
+    }
+}
+
+/// Repeats what another process of ours reported in its `log`.
+pub fn repeat_report(log: &Path, listener: &dyn Listener) {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    for line in text.lines().filter(|line| line.contains(STILL_WAITING)) {
+        listener.important(line);
+    }
+}
+
+/// The files that threads of this process wait for, in words.
+pub fn waiting_now() -> Option<String> {
+    description(system::waited_for())
+}
+
+fn description(files: BTreeSet<PathBuf>) -> Option<String> {
+    let named: Vec<_> =
+        files.iter().take(NAMED_MAX).map(|file| format!("`{}`", file.display())).collect();
+    let more = match files.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {}", units::counted(more as u64, "more file")),
+    };
+    (!named.is_empty())
+        .then(|| format!("{STILL_WAITING} {}{more}: the storage does not answer", named.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_files_are_named() {
+        let text = |files: &[&str]| description(files.iter().map(PathBuf::from).collect());
+        assert_eq!(text(&[]), None);
+        let expected = "still waiting for `/d/a`: the storage does not answer";
+        assert_eq!(text(&["/d/a"]).unwrap(), expected);
+        let expected =
+            "still waiting for `/a`, `/b`, `/c` and 2 more files: the storage does not answer";
+        assert_eq!(text(&["/a", "/b", "/c", "/d", "/e"]).unwrap(), expected);
+    }
+}

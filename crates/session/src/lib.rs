@@ -1,0 +1,34 @@
+//! Carries out one request: resolves the workload, prepares its dataset, executes the run and writes its result folder.
+//!
+//! Reports to a [`feedrate_spec::listener::Listener`] and refuses with a [`feedrate_spec::refusal::Refusal`]. Knows no command line,
+//! exit code or terminal.
+
+pub mod failure;
+pub mod output;
+pub mod catalog;
+pub mod bundled;
+pub mod request;
+pub mod recognise;
+pub mod resolve;
+pub mod result_folder;
+pub mod progress_text;
+pub mod hung;
+pub mod agreement;
+pub mod launch;
+pub mod folder;
+pub mod dataset_lock;
+pub mod dataset;
+pub mod room;
+pub mod template;
+mod staging;
+mod sharing;
+pub mod execute;
+pub mod run;
+pub mod ceilings;
+pub mod logs;
+pub mod dlio;
+
+/// Number of threads for work that is not measured: one per core.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,336 @@
+//! The workload that does what the job of a log did, and what of it the log did not tell.
+
+use crate::catalog::{catalog, estimate};
+use crate::folder::FoundFolder;
+use crate::request::Request;
+use crate::resolve::{WorkloadSource, resolve_source};
+
+use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
+use feedrate_measure::summary::Figures;
+use feedrate_results::logs::{ImportedLog, LogJob};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::units;
+use feedrate_spec::workload::yaml_text;
+use serde::Serialize;
+
+/// Names that files of a format have beside its own.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("jpg", "jpeg"),
+    ("h5", "hdf5"),
+    ("hdf", "hdf5"),
+    ("tfrecords", "tfrecord"),
+    ("tsv", "csv"),
+    ("jsonl", "json"),
+];
+/// Formats whose files are samples, whatever part of them a call reads.
+const WHOLE: [&str; 4] = ["npz", "npy", "jpeg", "png"];
+/// Files of no format that is known are emulated as these.
+const PLAIN: &str = "raw";
+/// The longest read that a workload can ask for.
+const TRANSFER_MAX: u64 = 64 << 20;
+/// Reads that follow each other right at the end are a stream.
+const STREAM_SHARE: f64 = 0.5;
+/// Reads of which so many go forward are in order.
+const IN_ORDER: f64 = 0.9;
+/// How often the length of samples is mended, so that files are as long as those of the log.
+const LENGTH_MENDED: usize = 2;
+
+/// A workload made of a log.
+#[derive(Clone, Debug, Serialize)]
+pub struct Emulation {
+    /// The workload.
+    pub yaml: String,
+    /// Each value that the log does not tell, and what is taken instead.
+    pub assumed: Vec<String>,
+}
+
+/// The samples that files are taken to hold.
+struct LogSamples {
+    files: u64,
+    per_file: u64,
+    batch: u64,
+    /// Length of a sample that is read by one call.
+    read_bytes: Option<u64>,
+}
+
+impl Emulation {
+    /// Make it, of a log called `name`, and of the files that the job read where these are known.
+    pub fn new(name: &str, log: &ImportedLog, found: Option<&FoundFolder>) -> anyhow::Result<Self> {
+        let mut assumed = Vec::new();
+        let figures = Figures::of_reads(&log.record);
+        let is_stream = figures.value(&CONSECUTIVE).is_none_or(|share| share >= STREAM_SHARE);
+        let (samples, dataset) = match found {
+            Some(found) => (found_samples(&log.job, found, &mut assumed), found.dataset()),
+            None => generated(name, log, is_stream, &mut assumed)?,
+        };
+        let yaml = workload(name, log, &dataset, &samples, is_stream, &mut assumed);
+        Ok(Emulation { yaml: commented(name, log, &assumed) + &yaml, assumed })
+    }
+}
+
+/// Samples like those of the log, and the dataset of them, whose files are as long as those of the log.
+fn generated(
+    name: &str,
+    log: &ImportedLog,
+    is_stream: bool,
+    assumed: &mut Vec<String>,
+) -> anyhow::Result<(LogSamples, String)> {
+    let format = format_of(&log.job, assumed);
+    let unique = log.record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
+    let file_bytes = unique.map_or(log.job.file_bytes, |all| all as f64 / log.job.files as f64);
+    let samples = samples(&log.job, file_bytes, format, is_stream, assumed);
+    let mut length = log.job.file_bytes / samples.per_file as f64;
+    for _ in 0..LENGTH_MENDED {
+        let dataset = dataset(name, &log.job, format, &samples, length);
+        let yaml = workload(name, log, &dataset, &samples, is_stream, &mut Vec::new());
+        let source = WorkloadSource { name: name.into(), file: format!("{name}.yaml"), yaml };
+        let resolved = resolve_source(&source, &Request::for_workload(name))?;
+        let all = estimate(&resolved.plan);
+        if all.file_bytes > 0 {
+            let mean = all.file_bytes as f64 / all.files.max(1) as f64;
+            length = (length * log.job.file_bytes / mean).max(1.0);
+        }
+    }
+    let dataset = dataset(name, &log.job, format, &samples, length);
+    Ok((samples, dataset))
+}
+
+fn format_of(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
+    let own = OTHER_NAMES.iter().find(|other| other.0 == job.extension);
+    let name = own.map_or(job.extension.as_str(), |other| other.1);
+    let formats = catalog().formats;
+    let named = formats.iter().find(|format| {
+        format.member.name == name || (format.extension == name && !name.is_empty())
+    });
+    if let Some(format) = named {
+        return format.member.name;
+    }
+    let example = job.example.to_ascii_lowercase();
+    let (format, why) = if example.contains("tfrecord") || example.contains("-of-") {
+        ("tfrecord", "by their names")
+    } else {
+        (PLAIN, "plain bytes")
+    };
+    assumed.push(format!("the format of files as `{}`: `{format}`, {why}", job.example));
+    format
+}
+
+/// Samples of a file, and of a batch.
+fn samples(
+    job: &LogJob,
+    file_bytes: f64,
+    format: &str,
+    is_stream: bool,
+    assumed: &mut Vec<String>,
+) -> LogSamples {
+    let entry = catalog().format(format).map(|entry| entry.member);
+    let has_many = !WHOLE.contains(&format) && (format != PLAIN || !is_stream);
+    let batch_files = job.batch.and_then(|batch| batch.files);
+    if !has_many || batch_files.is_some() {
+        let batch = batch_files.unwrap_or_else(|| {
+            assumed.push("batches are not told apart: batches of one file".into());
+            1
+        });
+        return LogSamples { files: job.files, per_file: 1, batch, read_bytes: None };
+    }
+    let has = |ability| entry.is_some_and(|member| member.has(ability));
+    let reads_each = !is_stream || has(Ability::RandomAccess) && !has(Ability::HoldsFiles);
+    let read = job.read_bytes.unwrap_or(job.file_bytes as u64).max(1);
+    let (sample, batch, word) = match job.batch {
+        Some(batch) if !reads_each || job.read_bytes.is_none() => (
+            batch.bytes,
+            1,
+            format!(
+                "where samples end in a file is not told: one for {}, a batch (`--data` tells)",
+                units::bytes(batch.bytes)
+            ),
+        ),
+        Some(batch) => {
+            let size = (batch.bytes as f64 / read as f64).round().max(1.0) as u64;
+            (read, size, format!("samples of {}, the commonest read", units::bytes(read)))
+        }
+        None => (
+            read,
+            1,
+            match job.read_bytes {
+                Some(read) => format!(
+                    "samples and batches are not told apart: one for each read of {}",
+                    units::bytes(read)
+                ),
+                None => "samples and batches are not told apart: one for each file".into(),
+            },
+        ),
+    };
+    assumed.push(word);
+    let is_a_read = reads_each && job.read_bytes == Some(sample);
+    let all = if is_a_read { file_bytes } else { job.file_bytes };
+    let per_file = (all / sample.max(1) as f64).round().max(1.0) as u64;
+    LogSamples { files: job.files, per_file, batch, read_bytes: is_a_read.then_some(sample) }
+}
+
+/// Samples of files that were looked at.
+fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -> LogSamples {
+    if job.files != found.files {
+        assumed.push(format!(
+            "the job read {}, in the folder {} taken",
+            units::counted(job.files, "file"),
+            if found.files == 1 {
+                "1 is".into()
+            } else {
+                format!("{} are", units::count(found.files))
+            }
+        ));
+    }
+    let sample = (found.bytes as f64 / found.samples.max(1) as f64).max(1.0);
+    let batch = job.batch.map(|batch| match batch.files {
+        Some(files) => files * found.samples_per_file,
+        None => (batch.bytes as f64 / sample).round() as u64,
+    });
+    let batch = batch.unwrap_or_else(|| {
+        assumed.push("batches are not told apart: batches of one sample".into());
+        1
+    });
+    LogSamples { files: found.files, per_file: found.samples_per_file, batch, read_bytes: None }
+}
+
+fn dataset(name: &str, job: &LogJob, format: &str, samples: &LogSamples, length: f64) -> String {
+    let LogSamples { files, per_file, read_bytes, .. } = samples;
+    let mut yaml = format!(
+        "dataset:\n  data_folder: {folder}\n  format: {format}\n  num_files_train: {files}\n  \
+         num_samples_per_file: {per_file}\n",
+        folder = yaml_text(&format!("data/{name}")),
+    );
+    if let Some(bytes) = read_bytes {
+        return yaml + &format!("  record_dims: [{bytes}]\n  record_element_type: uint8\n");
+    }
+    yaml += &format!("  record_length_bytes: {length:.0}\n");
+    let stdev = job.file_bytes_stdev / *per_file as f64;
+    if stdev >= 0.01 * length {
+        yaml += &format!("  record_length_bytes_stdev: {stdev:.0}\n");
+    }
+    yaml
+}
+
+fn workload(
+    name: &str,
+    log: &ImportedLog,
+    dataset: &str,
+    samples: &LogSamples,
+    is_stream: bool,
+    assumed: &mut Vec<String>,
+) -> String {
+    let job = &log.job;
+    let all = samples.files * samples.per_file;
+    let are_same = job.ranks_each >= Some(job.ranks as f64);
+    // Of fewer samples than ranks some ranks would have none.
+    let ranks = if are_same { job.ranks } else { job.ranks.clamp(1, all.max(1)) };
+    if ranks < job.ranks {
+        assumed
+            .push(format!("{} share too few samples: {ranks}", units::counted(job.ranks, "rank")));
+    }
+    let mut yaml = format!(
+        "model:\n  name: {name}\n\nframework: pytorch\naccelerators: {ranks}\n\nworkflow:\n  train: True\n\n\
+         {dataset}",
+        name = yaml_text(name),
+    );
+    let readers = match (job.trains_and_reads, job.readers) {
+        (Some(true), _) => 0,
+        (_, Some(readers)) => readers,
+        (_, None) => {
+            assumed.push("threads that read are not told apart: one".into());
+            1
+        }
+    };
+    let splits = is_stream && readers > 1 && job.ranks_each <= Some(1.0);
+    if samples.per_file > 1 && splits && samples.files >= readers * ranks {
+        yaml += "  split: shards\n";
+    }
+    yaml += &format!(
+        "\nreader:\n  data_loader: pytorch\n  batch_size: {}\n  read_threads: {readers}\n",
+        samples.batch.min(if are_same { all } else { all / ranks }).max(1)
+    );
+    // Samples that are read by one call each begin anywhere.
+    if let (Some(bytes), None) = (job.read_bytes, samples.read_bytes) {
+        yaml += &format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX));
+    }
+    match job.is_shuffled {
+        Some(true) => yaml += "  file_shuffle: seed\n",
+        Some(false) => {}
+        None if job.files > 1 => {
+            assumed.push("the order of files is not told: as they are named".into())
+        }
+        None => {}
+    }
+    let is_in_order = Figures::of_reads(&log.record).value(&SEQUENTIAL) >= Some(IN_ORDER);
+    if samples.per_file > 1 && !is_stream && !is_in_order {
+        yaml += "  sample_shuffle: seed\n";
+    }
+    yaml += &sharing(job, ranks, assumed);
+    let epochs = job.epochs.unwrap_or_else(|| {
+        assumed.push("how often all was read is not told: once".into());
+        1
+    });
+    yaml += &format!("\ntrain:\n  epochs: {}\n", epochs.max(1));
+    match job.compute_ns {
+        Some(ns) => yaml += &format!("  computation_time: {:.6}\n", ns as f64 / 1e9),
+        None => assumed
+            .push("compute time is unknown: none, so the run tells the loader's ceiling".into()),
+    }
+    if is_mapped(log) {
+        yaml += "\nstorage:\n  engine: mmap\n";
+    }
+    yaml
+}
+
+/// Ranks that read what others read too.
+fn sharing(job: &LogJob, ranks: u64, assumed: &mut Vec<String>) -> String {
+    let Some(each) = job.ranks_each.filter(|each| ranks > 1 && *each > 1.0) else {
+        return String::new();
+    };
+    let (words, yaml) = if each >= ranks as f64 {
+        ("all ranks read the same".into(), "  file_access: same\n".into())
+    } else {
+        let share = each - 1.0;
+        let words = format!("{:.1} % of the files are read by a second rank too", 100.0 * share);
+        (words, format!("  reread_share: {share:.4}\n"))
+    };
+    assumed.push(format!("whether ranks share reads or epochs repeat them: {words}, in an epoch"));
+    yaml
+}
+
+/// Whether more was mapped than read.
+fn is_mapped(log: &ImportedLog) -> bool {
+    let io = feedrate_measure::metric::counters_of_run(&log.record);
+    log.job.mapped_bytes > io.read_bytes
+}
+
+fn commented(name: &str, log: &ImportedLog, assumed: &[String]) -> String {
+    let mut text =
+        format!("# The I/O of `{}`, as a log of {} tells it.\n", name.escape_default(), log.kind);
+    if log.job.compute_ns.is_some() {
+        text += "# The compute time is an estimate, from the gaps between reads; what else the training thread does is in it.\n";
+    }
+    for word in assumed {
+        text += &format!("# Not told: {}.\n", word.escape_debug());
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_results::logs::LogBatch;
+
+    #[test]
+    fn reads_of_unlike_lengths_tell_batches_alone() {
+        let mut job = LogJob { files: 4, file_bytes: 10e9, ..LogJob::default() };
+        job.batch = Some(LogBatch { files: None, bytes: 100_000_000 });
+        let of = |job: &LogJob| {
+            let made = samples(job, job.file_bytes, "hdf5", false, &mut Vec::new());
+            (made.per_file, made.batch)
+        };
+        assert_eq!(of(&job), (100, 1));
+        job.read_bytes = Some(10_000_000);
+        assert_eq!(of(&job), (1000, 10));
+    }
+}

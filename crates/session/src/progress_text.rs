@@ -1,0 +1,240 @@
+//! Texts of progress lines: a run's epochs and steps, files that are generated or read, with rates and the time that is left.
+
+use feedrate_run::clock::Clock;
+use feedrate_run::live::{Live, LiveBytes, LivePhase};
+use feedrate_spec::listener::ProgressText;
+use feedrate_spec::plan::TrainPlan;
+use feedrate_spec::units;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Separates the parts of a line. The last parts are left out first if there is no room.
+pub const SEPARATOR: &str = " · ";
+
+/// Text about a run of this process, on `accelerators` of its own.
+pub fn run(live: Arc<Live>, clock: Clock, plan: TrainPlan, accelerators: usize) -> ProgressText {
+    let run = LiveRun { live, plan, accelerators };
+    Box::new(move |_| run.line(clock.now_ns()))
+}
+
+/// Text about files that are generated or read, with the counter of the bytes that are done.
+pub fn files(action: &'static str, total_bytes: u64) -> (ProgressText, Arc<AtomicU64>) {
+    let done = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&done);
+    let text = move |elapsed: Duration| {
+        let done = done.load(Relaxed);
+        join([action.to_string(), bytes(done, Some(total_bytes), "≈ ", elapsed.as_secs_f64())])
+    };
+    (Box::new(text), counter)
+}
+
+/// Text about work that changes its name on the way, and whose progress is not known.
+pub fn elapsed(name: impl Fn() -> String + Send + 'static) -> ProgressText {
+    Box::new(move |elapsed| join([name(), whole_seconds(elapsed)]))
+}
+
+struct LiveRun {
+    live: Arc<Live>,
+    plan: TrainPlan,
+    accelerators: usize,
+}
+
+impl LiveRun {
+    fn line(&self, now_ns: u64) -> String {
+        let live = &self.live;
+        let is_training = live.epoch.load(Relaxed) > 0;
+        match live.phase() {
+            LivePhase::Prepares => "preparing".into(),
+            LivePhase::Copies => {
+                join(["copying the dataset".into(), live_bytes(&live.bytes, "≈ ", now_ns)])
+            }
+            LivePhase::Trains | LivePhase::Evaluates => self.steps(now_ns),
+            phase => {
+                let does = if phase == LivePhase::Saves { "writing" } else { "reading" };
+                let number = live.step.load(Relaxed) + 1;
+                let count = live.steps.load(Relaxed);
+                let place = if is_training {
+                    format!("{} checkpoint", self.place())
+                } else {
+                    format!("{does} checkpoint {number}/{count}")
+                };
+                join([place, live_bytes(&live.bytes, "", now_ns)])
+            }
+        }
+    }
+
+    /// `epoch 1/10 step 3/100`.
+    fn place(&self) -> String {
+        let live = &self.live;
+        let what = if live.phase() == LivePhase::Evaluates { "evaluation" } else { "step" };
+        let step = live.step.load(Relaxed);
+        let steps = live.steps.load(Relaxed);
+        format!(
+            "epoch {}/{} {what} {step}/{steps}",
+            live.epoch.load(Relaxed),
+            self.plan.epochs_run()
+        )
+    }
+
+    fn steps(&self, now_ns: u64) -> String {
+        let live = &self.live;
+        if live.step.load(Relaxed) == 0 {
+            // Figures are still those of the epoch before.
+            return join([self.place(), self.left(now_ns)]);
+        }
+        let [load_ns, compute_ns, barrier_ns] =
+            [&live.load_ns, &live.compute_ns, &live.barrier_ns].map(|ns| ns.load(Relaxed) as f64);
+        let all_ns = load_ns + compute_ns + barrier_ns;
+        let percent = |part_ns: f64| format!("{:.1} %", 100.0 * part_ns / all_ns);
+        let (mut utilisation, mut stall) = (String::new(), String::new());
+        if compute_ns > 0.0 {
+            utilisation = format!("AU {}", percent(compute_ns));
+            stall = format!("stall {}", percent(load_ns));
+        }
+        let steps_s = all_ns / 1e9 / self.accelerators as f64;
+        let rate = rate(live.read_bytes.load(Relaxed), steps_s);
+        join([self.place(), utilisation, self.left(now_ns), rate, stall])
+    }
+
+    /// Remaining time if the other steps take as long as those that are done, with what lay between them.
+    fn left(&self, now_ns: u64) -> String {
+        let live = &self.live;
+        let before = u64::from(live.epoch.load(Relaxed).saturating_sub(1));
+        let mut done = before.saturating_mul(self.plan.steps_per_epoch);
+        done += match live.phase() {
+            LivePhase::Evaluates => self.plan.steps_per_epoch,
+            _ => live.step.load(Relaxed),
+        };
+        let elapsed_ns = now_ns.saturating_sub(live.begun_ns.load(Relaxed));
+        left(done, self.plan.steps(), elapsed_ns as f64 / 1e9)
+    }
+}
+
+fn live_bytes(live: &LiveBytes, about: &str, now_ns: u64) -> String {
+    let elapsed_ns = now_ns.saturating_sub(live.begun_ns.load(Relaxed));
+    let total = Some(live.total.load(Relaxed)).filter(|&total| total > 0);
+    bytes(live.done.load(Relaxed), total, about, elapsed_ns as f64 / 1e9)
+}
+
+/// `1.2 GB of ≈ 4 GB · ≈ 7 s left · 400 MB/s`: `about` precedes a total that is an estimate.
+fn bytes(done: u64, total: Option<u64>, about: &str, elapsed_s: f64) -> String {
+    let total = total.filter(|&total| done <= total);
+    let done_text = match total {
+        Some(total) => format!("{} of {about}{}", units::bytes(done), units::bytes(total)),
+        None => units::bytes(done),
+    };
+    let left = total.map_or(String::new(), |total| left(done, total, elapsed_s));
+    join([done_text, left, rate(done, elapsed_s)])
+}
+
+fn rate(bytes: u64, elapsed_s: f64) -> String {
+    if bytes == 0 || elapsed_s <= 0.0 {
+        return String::new();
+    }
+    units::bytes_per_second_rounded(bytes as f64 / elapsed_s)
+}
+
+/// `≈ 3 min left`; empty before anything is done.
+fn left(done: u64, total: u64, elapsed_s: f64) -> String {
+    let left_s = elapsed_s * total.saturating_sub(done) as f64 / done as f64;
+    if done == 0 || left_s.round() < 1.0 {
+        return String::new();
+    }
+    format!("≈ {} left", rough_seconds(left_s))
+}
+
+/// Rounded to seconds, or above two minutes to minutes.
+pub fn rough_seconds(seconds: f64) -> String {
+    let whole = if seconds < 120.0 { 1.0 } else { 60.0 };
+    units::seconds((seconds / whole).round() * whole)
+}
+
+/// The time in whole seconds.
+pub fn whole_seconds(elapsed: Duration) -> String {
+    units::seconds(elapsed.as_secs_f64().floor())
+}
+
+/// Joins the parts that are not empty.
+pub fn join<const N: usize>(parts: [String; N]) -> String {
+    let there: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    there.join(SEPARATOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    /// Ten epochs of a hundred steps on two accelerators, in the third: 30 s of computing, 10 s of stall and 10 s at the barrier
+    /// on each, and 4 GB.
+    fn third_epoch(phase: LivePhase) -> LiveRun {
+        let live = Live::default();
+        live.enter(phase);
+        live.epoch.store(3, Relaxed);
+        live.begun_ns.store(7 * S, Relaxed);
+        live.step.store(50, Relaxed);
+        live.steps.store(100, Relaxed);
+        for (counter, seconds) in
+            [(&live.load_ns, 10), (&live.compute_ns, 30), (&live.barrier_ns, 10)]
+        {
+            counter.store(2 * seconds * S, Relaxed);
+        }
+        live.read_bytes.store(4_000_000_000, Relaxed);
+        let plan = TrainPlan { epochs: 10, steps_per_epoch: 100, ..TrainPlan::default() };
+        LiveRun { live: Arc::new(live), plan, accelerators: 2 }
+    }
+
+    #[test]
+    fn a_line_has_step_time_left_utilisation_rate_and_stall() {
+        let run = third_epoch(LivePhase::Trains);
+        // A quarter of all steps took 50 s.
+        assert_eq!(
+            run.line(57 * S),
+            "epoch 3/10 step 50/100 · AU 60.0 % · ≈ 3 min left · 80 MB/s · stall 20.0 %"
+        );
+        run.live.compute_ns.store(0, Relaxed);
+        assert_eq!(run.line(57 * S), "epoch 3/10 step 50/100 · ≈ 3 min left · 200 MB/s");
+        // Figures are still those of the epoch before.
+        run.live.step.store(0, Relaxed);
+        assert_eq!(run.line(57 * S), "epoch 3/10 step 0/100 · ≈ 3 min left");
+    }
+
+    #[test]
+    fn unknown_figures_are_left_out() {
+        let run = third_epoch(LivePhase::Trains);
+        run.live.epoch.store(1, Relaxed);
+        run.live.step.store(0, Relaxed);
+        assert_eq!(run.line(57 * S), "epoch 1/10 step 0/100");
+        run.live.enter(LivePhase::Prepares);
+        assert_eq!(run.line(57 * S), "preparing");
+    }
+
+    #[test]
+    fn an_evaluation_is_no_step_of_training() {
+        let run = third_epoch(LivePhase::Evaluates);
+        assert!(
+            run.line(67 * S).starts_with("epoch 3/10 evaluation 50/100 · AU 60.0 % · ≈ 2 min left")
+        );
+    }
+
+    #[test]
+    fn copies_and_checkpoints_show_what_is_done() {
+        let run = third_epoch(LivePhase::Copies);
+        run.live.bytes.begin(Some(40_000_000), 3 * S);
+        run.live.bytes.done.store(10_000_000, Relaxed);
+        assert_eq!(run.line(5 * S), "copying the dataset · 10 MB of ≈ 40 MB · ≈ 6 s left · 5 MB/s");
+        let done = "10 MB of 40 MB · ≈ 6 s left · 5 MB/s";
+        run.live.enter(LivePhase::Saves);
+        let place = "epoch 3/10 step 50/100 checkpoint";
+        assert_eq!(run.line(5 * S), format!("{place} · {done}"));
+        run.live.enter(LivePhase::Loads);
+        run.live.epoch.store(0, Relaxed);
+        assert_eq!(run.line(5 * S), format!("reading checkpoint 51/100 · {done}"));
+        // What one of several processes has to do is not known.
+        run.live.bytes.begin(None, 3 * S);
+        assert_eq!(run.line(5 * S), "reading checkpoint 51/100 · 0 B");
+    }
+}

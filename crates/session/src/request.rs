@@ -1,0 +1,123 @@
+//! What a user asks for: a workload with changed settings, on some accelerators, in some folder.
+
+use feedrate_spec::plan::{Cache, PlanOptions};
+use std::path::{Path, PathBuf};
+
+/// A request for a run, or for a part of one. All that is left at its default is decided by the workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// A bundled workload, a YAML file, the folder of a run, `-` for standard input, or empty for the files in `data`.
+    pub workload: String,
+    /// Settings that override the workload's, as `KEY=VALUE`.
+    pub overrides: Vec<String>,
+    /// Number of emulated accelerators.
+    pub accelerators: Option<u32>,
+    /// Share of the files and samples.
+    pub scale: f64,
+    /// Share of each sample's bytes.
+    pub shrink_records: f64,
+    /// Folder of the datasets.
+    pub data: Option<PathBuf>,
+    /// Read the files in `data` as they are.
+    pub foreign: bool,
+    /// State of the page cache before the epochs.
+    pub cache: Cache,
+    /// Compare every byte that is read with what was generated.
+    pub verify: bool,
+    /// Processes that share the accelerators; `None` if nothing is run.
+    pub processes: Option<u32>,
+    /// Only the dataset is wanted.
+    pub generate_only: bool,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        let PlanOptions { scale, shrink_records, cache, .. } = PlanOptions::default();
+        Request {
+            workload: String::new(),
+            overrides: Vec::new(),
+            accelerators: None,
+            scale,
+            shrink_records,
+            data: None,
+            foreign: false,
+            cache,
+            verify: false,
+            processes: None,
+            generate_only: false,
+        }
+    }
+}
+
+/// How Hydra's users choose a workload on the command line.
+pub const HYDRA_WORKLOAD: &str = "workload=";
+
+impl Request {
+    /// A request for a workload without changes.
+    pub fn for_workload(name: impl Into<String>) -> Self {
+        Request { workload: name.into(), ..Request::default() }
+    }
+
+    /// Treats a first word that sets a key as an override, and finds a workload that was chosen as `workload=NAME`.
+    pub fn separate_overrides(mut self) -> Self {
+        if self.workload.contains('=') && !Path::new(&self.workload).exists() {
+            self.overrides.insert(0, std::mem::take(&mut self.workload));
+        }
+        let named = self.overrides.iter().position(|text| text.starts_with(HYDRA_WORKLOAD));
+        if let Some(index) = named
+            && self.workload.is_empty()
+        {
+            self.workload = self.overrides.remove(index)[HYDRA_WORKLOAD.len()..].to_string();
+        }
+        self
+    }
+
+    /// Whether the dataset is a share of the workload's.
+    pub fn is_shrunk(&self) -> bool {
+        self.scale != 1.0 || self.shrink_records != 1.0
+    }
+
+    /// Options of the plan, for a workload of this name.
+    pub fn plan_options(&self, name: String) -> PlanOptions {
+        PlanOptions {
+            name,
+            accelerators: self.accelerators,
+            scale: self.scale,
+            processes: self.processes,
+            shrink_records: self.shrink_records,
+            cache: self.cache,
+            verify: self.verify,
+            generate_only: self.generate_only,
+            as_dlio: false,
+        }
+    }
+
+    /// Arguments of `feedrate run` for this request.
+    pub fn run_arguments(&self) -> Vec<String> {
+        let mut words = vec!["run".to_string()];
+        words.extend(self.data_arguments());
+        words.extend(self.accelerators.map(|number| format!("--accelerators={number}")));
+        words.extend(match self.cache {
+            Cache::AsIs => None,
+            Cache::Cold => Some("--cold".into()),
+            Cache::Warm => Some("--warm".into()),
+        });
+        words
+    }
+
+    /// Arguments that choose the workload and its data, without the number of accelerators.
+    pub fn data_arguments(&self) -> Vec<String> {
+        let mut words = vec![self.workload.clone()];
+        words.extend(self.overrides.iter().cloned());
+        if let Some(folder) = &self.data {
+            words.extend(["--data".into(), folder.display().to_string()]);
+        }
+        for (flag, share) in [("--scale", self.scale), ("--shrink-records", self.shrink_records)] {
+            if share != 1.0 {
+                words.extend([flag.into(), share.to_string()]);
+            }
+        }
+        words.extend(self.foreign.then(|| "--foreign".into()));
+        words
+    }
+}

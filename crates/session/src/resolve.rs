@@ -1,0 +1,376 @@
+//! From a request to a plan: finds the workload, applies the overrides, plans.
+
+use crate::bundled::{self, MlperfStatus, WORKLOADS};
+use crate::catalog::{catalog, estimate};
+use crate::output::is_root;
+use crate::recognise::refuse_other;
+use crate::request::Request;
+use feedrate_measure::record::file::{RECORD_FILE, read_text, read_text_bounded};
+use feedrate_results::file_kind::FileKind;
+use feedrate_results::import::{RunOrigin, find as find_runs};
+use feedrate_results::load_run;
+use feedrate_results::place::model_name;
+use feedrate_run::{compute, system};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::escape::shown_path;
+use feedrate_spec::listener::Listener;
+use feedrate_spec::mlperf::{Division, division_of};
+use feedrate_spec::plan::{self, Context, Plan, PlanOptions};
+use feedrate_spec::problem::{Place, Problem, ProblemSeverity, Problems};
+use feedrate_spec::refusal::{Refusal, refuse};
+use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload, overridden_key};
+use std::path::{Path, PathBuf};
+
+/// A workload and its plan.
+#[derive(Clone)]
+pub struct Resolved {
+    /// The workload with its overrides.
+    pub workload: Workload,
+    /// Its plan.
+    pub plan: Plan,
+    /// Folder of the datasets.
+    pub data_root: PathBuf,
+    /// Problems that stop nothing.
+    pub warnings: Problems,
+}
+
+impl Resolved {
+    /// The highest utilisation that the client leaves on the cores of this machine with any storage. `None` for an ideal client, and for an
+    /// unknown compute time.
+    pub fn client_leaves_percent(&self) -> Option<f64> {
+        let Plan { loader, train, accelerators, .. } = &self.plan;
+        let times = if self.workload.dataset_foreign {
+            // The length of their samples is unknown before they are read.
+            loader.client_times(0.0)
+        } else {
+            estimate(&self.plan).client
+        };
+        let compute_s = train.slowest_compute_s();
+        let cores = crate::threads() as f64 / f64::from((*accelerators).max(1));
+        let percent = times?.leaves_percent(compute_s, loader.workers, cores);
+        (compute_s > 0.0).then_some(percent)
+    }
+
+    /// Reports the warnings.
+    pub fn report_warnings(&self, listener: &dyn Listener) {
+        for warning in warnings(&self.warnings) {
+            listener.important(warning);
+        }
+    }
+}
+
+/// The problems of a list that stop nothing.
+pub fn warnings(problems: &Problems) -> impl Iterator<Item = &Problem> {
+    problems.0.iter().filter(|problem| problem.severity == ProblemSeverity::Warning)
+}
+
+/// Name of the workload that is read from standard input.
+pub const STDIN: &str = "-";
+
+/// Resolves a request, whose workload may be on standard input.
+///
+/// # Errors
+/// There is no such workload, or it cannot be planned.
+pub fn resolve(request: &Request) -> anyhow::Result<Resolved> {
+    resolve_source(&read(&request.workload)?, request)
+}
+
+/// Resolves a request again, or one whose workload is not on standard input, which can be read once.
+///
+/// # Errors
+/// There is no such workload, or it cannot be planned.
+pub fn resolve_named(request: &Request) -> anyhow::Result<Resolved> {
+    resolve_source(&find(&request.workload)?, request)
+}
+
+/// Resolves a request for a workload whose text was read before.
+///
+/// # Errors
+/// The workload cannot be planned.
+pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Result<Resolved> {
+    let (workload, mut warnings) = parse(source, request)?;
+    if workload.dataset_foreign && request.is_shrunk() {
+        return refuse(
+            "files that others made are as many and as large as they are",
+            "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter",
+        );
+    }
+    let (plan, plan_warnings) = plan_of(&workload, &request.plan_options(source.name.clone()))?;
+    warnings.0.extend(plan_warnings.0);
+    let data_root = request.data.clone().unwrap_or_else(|| data_root(&workload));
+    Ok(Resolved { workload, plan, data_root, warnings })
+}
+
+fn parse(source: &WorkloadSource, request: &Request) -> anyhow::Result<(Workload, Problems)> {
+    let foreign = request.foreign.then(|| "++workload.dataset.foreign=True".to_string());
+    let texts: Vec<String> = request.overrides.iter().cloned().chain(foreign).collect();
+    let overrides = overrides(&texts, Override::parse)?;
+    Ok(workload::parse(&source.file, &source.yaml, &overrides, Strictness::Error)?)
+}
+
+/// Whether the dataset consists of files in a folder, as far as the workload can be read.
+pub fn is_in_folder(request: &Request) -> bool {
+    let source = if request.workload == STDIN { None } else { find(&request.workload).ok() };
+    let Some((workload, _)) = source.and_then(|source| parse(&source, request).ok()) else {
+        return true;
+    };
+    let storage = catalog().storage(&workload.storage_storage_type);
+    storage.is_none_or(|storage| storage.has(Ability::InFolder))
+}
+
+/// The workload of a request; `None` if this process does not have it: another machine need not have the file, and standard input is that
+/// of one rank.
+///
+/// # Errors
+/// The workload is bad.
+pub fn workload_if_present(request: &Request) -> anyhow::Result<Option<Workload>> {
+    let name = &request.workload;
+    let is_absent =
+        name.is_empty() || name == STDIN || is_file(name) && std::fs::File::open(name).is_err();
+    if is_absent { Ok(None) } else { Ok(Some(parse(&find(name)?, request)?.0)) }
+}
+
+/// The plan of a workload on this machine, and its warnings.
+///
+/// # Errors
+/// The workload cannot be planned.
+pub fn plan_of(workload: &Workload, options: &PlanOptions) -> Result<(Plan, Problems), Problems> {
+    let compute = workload.compute.as_deref();
+    let devices =
+        if options.generate_only { None } else { compute.and_then(compute::count_devices) };
+    let checkpoints = Path::new(&workload.checkpoint_checkpoint_folder);
+    let context = Context {
+        memory_bytes: system::memory_bytes(),
+        checkpoint_free_bytes: system::mount_of(checkpoints).map(|mount| mount.free_bytes),
+        devices: devices.as_ref().map(|known| known.as_ref().copied().map_err(String::as_str)),
+        entropy: entropy(),
+    };
+    let (plan, problems) = plan::build(workload, options, &catalog(), context)?;
+    if plan.checkpoint.is_some() && is_root(checkpoints) {
+        let problem = "is the root of the file system";
+        let problem = Problem::error("checkpoint.checkpoint_folder", problem);
+        return Err(Problems(vec![problem.hint("name a folder in it")]));
+    }
+    Ok((plan, problems))
+}
+
+/// Folder of a workload's datasets.
+pub fn data_root(workload: &Workload) -> PathBuf {
+    Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder)
+}
+
+/// Name of a folder, for the workload that is made of it.
+pub fn stem(folder: &Path) -> String {
+    let absolute = std::path::absolute(folder).unwrap_or_default();
+    let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "folder".into())
+}
+
+/// Whether a workload's name is that of a file.
+pub fn is_file(workload: &str) -> bool {
+    let extension = Path::new(workload).extension();
+    workload.contains('/') || extension.is_some_and(|e| e == "yaml" || e == "yml")
+}
+
+/// The status of a request's workload. With settings that submissions may not change it is not official.
+pub fn mlperf_status(request: &Request) -> Option<MlperfStatus> {
+    let name = &request.workload;
+    let bundled = if is_file(name) { None } else { bundled::find(name) };
+    let changes = |given: &String| division_of(overridden_key(given)) != Division::Closed;
+    let is_changed = request.is_shrunk() || request.overrides.iter().any(changes);
+    bundled?.status.filter(|status| *status != MlperfStatus::Official || !is_changed)
+}
+
+/// The text of a workload.
+pub struct WorkloadSource {
+    /// A bundled name, or the file's stem.
+    pub name: String,
+    /// Name of the file in places.
+    pub file: String,
+    /// Its text.
+    pub yaml: String,
+}
+
+/// As [`find`], or from standard input, which can be read once.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(wanted: &str) -> anyhow::Result<WorkloadSource> {
+    if wanted != STDIN {
+        return find(wanted);
+    }
+    let yaml = read_text(Path::new("/dev/stdin")).map_err(|error| {
+        Refusal::new(
+            format!("cannot read the workload from stdin: {error}"),
+            "give its YAML, as in `feedrate run - < my.yaml`",
+        )
+    })?;
+    Ok(WorkloadSource { name: "stdin".into(), file: "<stdin>".into(), yaml })
+}
+
+/// The text of the workload of this name, in this file, or of the run in this folder.
+///
+/// # Errors
+/// There is none, or it is something else.
+pub fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
+    let bundled = if is_file(wanted) { None } else { bundled::find(wanted) };
+    if let Some(bundled) = bundled {
+        let (file, yaml) = (bundled.file(), bundled.yaml.into());
+        return Ok(WorkloadSource { name: wanted.into(), file, yaml });
+    }
+    if is_run(wanted) {
+        return run_source(wanted, load_run(Path::new(wanted))?.plan.workload);
+    }
+    if wanted.is_empty() {
+        return refuse(
+            "which workload?",
+            "name one; `feedrate run --data DIR --write-yaml FILE` makes one of a folder",
+        );
+    }
+    let file = Path::new(wanted);
+    let text = file.is_file().then(|| read_text(file));
+    let other = text.iter().flatten().find_map(|text| FileKind::from_text(text));
+    if let Some(other) = other.filter(|kind| *kind != FileKind::Workload) {
+        let (message, hint) = other.instead_of(FileKind::Workload, file);
+        return refuse(message, hint);
+    }
+    if let [newest, ..] = &runs_below(file)[..] {
+        let newest = shown_path(newest);
+        return refuse(
+            format!("`{wanted}` holds runs, and is none itself"),
+            format!("name one; the newest is `{newest}`; `feedrate analyze {wanted}` reads all"),
+        );
+    }
+    if file.exists() {
+        refuse_other(file)?;
+    } else if !is_file(wanted) {
+        return Err(unknown(wanted).into());
+    }
+    let yaml = text.unwrap_or_else(|| read_text(file)).map_err(|error| {
+        Refusal::new(
+            format!("cannot read workload `{wanted}`: {error}"),
+            "give a YAML file, or a name from `feedrate list workloads`",
+        )
+    })?;
+    Ok(WorkloadSource { name: model_name(wanted), file: wanted.to_string(), yaml })
+}
+
+/// Whether the user wrote the workload: it is a file, not a bundled workload or an earlier run.
+pub fn is_users_file(workload: &str) -> bool {
+    workload == STDIN || is_file(workload) && !is_run(workload)
+}
+
+/// Whether a workload's name is the folder of a run.
+pub fn is_run(wanted: impl AsRef<Path>) -> bool {
+    wanted.as_ref().join(RECORD_FILE).is_file()
+}
+
+/// The folder of the run that `wanted` names: `wanted` itself, or the newest run below it, which is reported.
+pub fn run_folder(wanted: &Path, listener: &dyn Listener) -> PathBuf {
+    let mut runs = if is_run(wanted) { Vec::new() } else { runs_below(wanted) };
+    if runs.is_empty() {
+        return wanted.into();
+    }
+    let all = runs.len();
+    let newest = runs.swap_remove(0);
+    let folder = shown_path(wanted);
+    let name = shown_path(&newest);
+    listener.note(match all {
+        1 => format!("the run in `{folder}`: {name}"),
+        all => format!("the newest of {all} runs in `{folder}`: {name}"),
+    });
+    newest
+}
+
+/// Folders of our runs below a folder, the newest first.
+fn runs_below(folder: &Path) -> Vec<PathBuf> {
+    let (found, _) = find_runs(folder).unwrap_or_default();
+    let ours = found.into_iter().filter(|run| run.origin == RunOrigin::Feedrate);
+    let modified =
+        |run: &Path| std::fs::metadata(run.join(RECORD_FILE)).and_then(|file| file.modified()).ok();
+    let mut runs: Vec<_> = ours.map(|run| (modified(&run.path), run.path)).collect();
+    runs.sort_by(|a, b| b.cmp(a));
+    runs.into_iter().map(|(_, run)| run).collect()
+}
+
+/// The workload, called `name`, of the run in `folder`, with its overrides.
+///
+/// # Errors
+/// It cannot be read.
+pub fn run_source(folder: &str, name: String) -> anyhow::Result<WorkloadSource> {
+    let file = Path::new(folder).join(".hydra").join("config.yaml");
+    let yaml = read_text_bounded(&file).map_err(|error| {
+        Refusal::new(
+            format!("cannot read the workload of the run in `{folder}`: {error}"),
+            "give the workload itself, as a file or by its name",
+        )
+    })?;
+    Ok(WorkloadSource { name, file: file.display().to_string(), yaml })
+}
+
+fn unknown(wanted: &str) -> Refusal {
+    Refusal::unknown_name(
+        format!("there is no bundled workload `{wanted}`"),
+        wanted,
+        WORKLOADS.iter().map(|w| w.name),
+        "`feedrate list` has all; a YAML file is named with its ending, as in `my.yaml`",
+    )
+}
+
+/// Parses overrides.
+///
+/// # Errors
+/// All problems of all of them.
+pub fn overrides(
+    texts: &[String],
+    read: fn(&str) -> Result<Override, Problem>,
+) -> Result<Vec<Override>, Problems> {
+    let problems: Vec<Problem> = texts.iter().filter_map(|text| read(text).err()).collect();
+    if !problems.is_empty() {
+        return Err(Problems(problems));
+    }
+    Ok(texts.iter().filter_map(|text| read(text).ok()).collect())
+}
+
+/// A seed for random orders, which the plan records.
+pub fn entropy() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
+/// A key that was given and changes nothing in this run.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct IneffectiveKey {
+    /// `reader.pin_memory`.
+    pub key: &'static str,
+    /// The reason.
+    pub reason: &'static str,
+}
+
+impl std::fmt::Display for IneffectiveKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.key, self.reason)
+    }
+}
+
+/// The keys without effect that the user wrote, not a bundled workload.
+pub fn ineffective_keys_of_user<'w>(
+    workload: &'w Workload,
+    request: &Request,
+) -> impl Iterator<Item = IneffectiveKey> + use<'w> {
+    let is_users_file = is_users_file(&request.workload);
+    ineffective_keys(workload).filter(move |key| {
+        is_users_file || matches!(workload.place(key.key), Some(Place::Override(_)))
+    })
+}
+
+/// Keys that the workload or an override gives, and that have no effect on its plan.
+pub fn ineffective_keys(workload: &Workload) -> impl Iterator<Item = IneffectiveKey> {
+    workload.given_without_effect().map(|key| {
+        let reason = match key.effect {
+            Effect::Nothing { reason } => reason,
+            Effect::NotYet { .. } | Effect::Now => "this plan does not reach it",
+        };
+        IneffectiveKey { key: key.path, reason }
+    })
+}

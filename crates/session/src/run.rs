@@ -1,0 +1,375 @@
+//! `feedrate run`'s request: takes the result folder, plans, prepares the dataset, and executes the run in each of its processes.
+
+use crate::agreement::RankArguments;
+use crate::dataset::{self, Choice, Files};
+use crate::execute::{self, Execution, RunObserver, Unsaved};
+use crate::failure::Interrupted;
+use crate::folder::{self, FoundFolder};
+use crate::launch::{self, LaunchOptions, agreed, decided, together};
+use crate::output::{refuse_there, write_output};
+use crate::request::Request;
+use crate::resolve::{self, Resolved, ineffective_keys_of_user};
+use crate::result_folder::{self, Results, RunFolder};
+use crate::room;
+use feedrate_data::manifest::Manifest;
+use feedrate_measure::dlio::Invocation;
+use feedrate_measure::record::file::NAMES_FILE;
+use feedrate_measure::record::{AskedData, Record, StudyRun};
+use feedrate_run::comm::Comm;
+use feedrate_run::live::Signals;
+use feedrate_run::new_file::NewFile;
+use feedrate_run::ranks::Ranks;
+use feedrate_spec::listener::Listener;
+use feedrate_spec::plan::Plan;
+use feedrate_spec::refusal::{Refusal, refuse};
+use feedrate_spec::workload::resolved_yaml;
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The end of a trace's name, by which its readers know it.
+const TRACE_ENDING: &str = ".pfw.gz";
+/// Accelerators up to which DLIO's files of each rank are written by default: tens of thousands of small files take longer than a short
+/// run.
+const RANK_FILES_MAX: u32 = 1024;
+
+/// A run, and where its files go.
+#[derive(Clone, Debug)]
+pub struct RunRequest {
+    /// The workload and its data. The number of processes is that of the launcher.
+    pub request: Request,
+    /// How the processes find each other.
+    pub launch: LaunchOptions,
+    /// Folder of all results.
+    pub results: Option<PathBuf>,
+    /// Folder of this run's results.
+    pub run_dir: Option<PathBuf>,
+    /// File for the workload with every override.
+    pub write_yaml: Option<PathBuf>,
+    /// File for the trace.
+    pub trace: Option<PathBuf>,
+    /// Description of the run's place in its study, as JSON.
+    pub study: Option<PathBuf>,
+    /// Write DLIO's files of each rank for any number of accelerators.
+    pub writes_rank_files: bool,
+}
+
+/// A run that has ended.
+pub struct RunOutcome {
+    /// What was measured, on rank 0 by all ranks.
+    pub record: Record,
+    /// Folder of the results; `None` if they could not be written.
+    pub folder: Option<PathBuf>,
+    /// What a folder without a workload held.
+    pub found: Option<FoundFolder>,
+    unsaved: Option<Unsaved>,
+    run_dir: PathBuf,
+}
+
+impl RunOutcome {
+    /// Fails unless the run is whole and its results are where they belong.
+    fn check(self) -> anyhow::Result<()> {
+        match self.unsaved {
+            Some(unsaved) => Err(unsaved.into()),
+            None if self.record.complete => Ok(()),
+            None => Err(Interrupted(self.run_dir.display().to_string()).into()),
+        }
+    }
+}
+
+/// Decision of rank 0 for all ranks.
+#[derive(Serialize, Deserialize)]
+struct Decision {
+    plan: Plan,
+    choice: Option<Choice>,
+    run_dir: PathBuf,
+    study: Option<StudyRun>,
+    asked: AskedData,
+}
+
+/// What rank 0 prepares before the run.
+struct Prepared {
+    decision: Decision,
+    invocation: Invocation,
+    /// Keeps other runs out of the folder.
+    folder: RunFolder,
+    found: Option<FoundFolder>,
+}
+
+/// A run in the processes that a launcher started, or in one.
+pub struct RunSession<'a> {
+    /// The run.
+    pub run: &'a RunRequest,
+    /// The user's signals.
+    pub signals: &'a Signals,
+    /// Receives messages and progress.
+    pub listener: &'a Arc<dyn Listener>,
+}
+
+impl RunSession<'_> {
+    /// Runs. Rank 0 calls `report` when the run has ended, also early, and returns its result.
+    ///
+    /// # Errors
+    /// What went wrong in any process.
+    pub fn execute<T>(
+        &self,
+        observer: &mut dyn RunObserver,
+        report: impl FnOnce(&RunOutcome) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
+        let run = self.run;
+        if let Some(file) = &run.write_yaml {
+            refuse_there(file, None)?;
+        }
+        let arguments = || {
+            let name = |file: &Option<PathBuf>| Some(file.as_ref()?.display().to_string());
+            let options = [
+                ("--results", name(&run.results)),
+                ("--run-dir", name(&run.run_dir)),
+                ("--trace", name(&run.trace)),
+            ];
+            RankArguments::of_request(&run.request, run.launch.accelerators_per_rank, options)
+        };
+        together(&run.launch, self.signals, self.listener, arguments, |comm| {
+            let outcome = self.execute_on(comm, observer)?;
+            let reported = (comm.rank() == 0).then(|| report(&outcome));
+            outcome.check()?;
+            reported.transpose()
+        })
+    }
+
+    fn execute_on(
+        &self,
+        comm: &Arc<dyn Comm>,
+        observer: &mut dyn RunObserver,
+    ) -> anyhow::Result<RunOutcome> {
+        let listener = &**self.listener;
+        let mut prepared = None;
+        let Decision { plan, choice, run_dir, study, asked } = decided(&**comm, || {
+            let Prepared { decision, invocation, folder, found } =
+                self.run.prepare(comm.size(), observer, listener)?;
+            prepared = Some((invocation, folder, found));
+            Ok(decision)
+        })?;
+        let (invocation, _folder, found) = match prepared {
+            Some((invocation, folder, found)) => (Some(invocation), Some(folder), found),
+            None => (None, None, None),
+        };
+        let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
+        let trace = self.run.take_trace(&ranks)?;
+        let dataset = dataset::ready(&plan, choice, None, &ranks, self.signals, listener)?;
+        let mut record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
+        record.doubts.extend(study.iter().flat_map(|study| study.doubts.clone()));
+        record.study = study.map(Box::new);
+        record.asked = Some(asked);
+        let results = invocation.map(|invocation| Results { folder: run_dir.clone(), invocation });
+        let mut execution = Execution {
+            ranks: &ranks,
+            record,
+            results: results.as_ref(),
+            observer,
+            listener,
+            signals: self.signals,
+            trace,
+            unsaved: None,
+        };
+        let outcome = execution.run(&plan, dataset.as_ref());
+        outcome.map_err(|error| error.context(execution.kept()))?;
+        let Execution { record, unsaved, .. } = execution;
+        let folder = match &unsaved {
+            Some(unsaved) => unsaved.elsewhere.clone(),
+            None => Some(run_dir.clone()),
+        };
+        Ok(RunOutcome { record, folder, found, unsaved, run_dir })
+    }
+}
+
+impl RunRequest {
+    /// Files of the traces of all processes, in the order of their ranks.
+    fn traces(&self, processes: u32) -> anyhow::Result<Vec<PathBuf>> {
+        let Some(file) = &self.trace else { return Ok(Vec::new()) };
+        let Some(name) = file.to_str().and_then(|text| text.strip_suffix(TRACE_ENDING)) else {
+            return refuse(
+                format!("`--trace {}`: a trace is compressed JSON", file.display()),
+                format!("end its name in `{TRACE_ENDING}`"),
+            );
+        };
+        if processes == 1 {
+            return Ok(vec![file.clone()]);
+        }
+        Ok((0..processes).map(|rank| format!("{name}.{rank}{TRACE_ENDING}").into()).collect())
+    }
+
+    /// Takes the place of this process's trace before anything is made. If one process cannot, none does.
+    fn take_trace(&self, ranks: &Ranks) -> anyhow::Result<Option<NewFile>> {
+        let file = self.traces(ranks.comm.size())?.into_iter().nth(ranks.comm.rank() as usize);
+        let Some(file) = file else { return Ok(None) };
+        let (place, refused) = match place_of_trace(&file) {
+            Ok(place) => (Some(place), None),
+            Err(refused) => (None, Some(refused.into())),
+        };
+        agreed(ranks, refused)?;
+        Ok(place)
+    }
+
+    /// Refuses output files in the folder of the data.
+    fn refuse_outputs_below(&self, data: &Path) -> anyhow::Result<()> {
+        for (option, file) in [("--trace", &self.trace), ("--write-yaml", &self.write_yaml)] {
+            file.as_ref().map_or(Ok(()), |file| refuse_below(file, data, option))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the folder of the results, plans, and finds the dataset.
+    fn prepare(
+        &self,
+        processes: u32,
+        observer: &mut dyn RunObserver,
+        listener: &dyn Listener,
+    ) -> anyhow::Result<Prepared> {
+        for file in self.traces(processes)? {
+            // Before a folder is looked through, and data is generated.
+            drop(place_of_trace(&file)?);
+        }
+        let per_rank = self.launch.accelerators_per_rank;
+        let accelerators = launch::accelerators(processes, self.request.accelerators, per_rank)?;
+        let request = &Request { accelerators, processes: Some(processes), ..self.request.clone() };
+        if request.workload.is_empty() {
+            return self.prepare_found(request, observer, listener);
+        }
+        let resolved = resolve::resolve(request)?;
+        resolved.report_warnings(listener);
+        let root = result_folder::root(self.results.as_deref(), &resolved.workload)?;
+        let mut choice = None;
+        if resolved.workload.dataset_foreign {
+            self.refuse_outputs_below(&resolved.data_root)?;
+        } else if let Some(ours) = choose(&resolved, Files::Generated, listener)? {
+            self.refuse_outputs_below(&ours.folder)?;
+            room::refuse_without(&resolved.plan, &resolved.data_root, request)?;
+            choice = Some(ours);
+        }
+        let folder = self.take_folder(&root, &resolved.plan.model)?;
+        if resolved.workload.dataset_foreign {
+            // The names of the files go into the run's folder.
+            let names = &folder.path.join(NAMES_FILE);
+            choice = choose(&resolved, Files::Foreign { names, probed: None }, listener)?;
+        }
+        self.prepare_in(folder, request, resolved, choice, observer, listener)
+    }
+
+    /// Prepares a run of the files in a folder, without a workload.
+    fn prepare_found(
+        &self,
+        request: &Request,
+        observer: &mut dyn RunObserver,
+        listener: &dyn Listener,
+    ) -> anyhow::Result<Prepared> {
+        let Some(data) = &request.data else {
+            return Err(Refusal::without_hint("which workload?").into());
+        };
+        let root = self.results.as_deref().unwrap_or(Path::new("results"));
+        self.refuse_outputs_below(data)?;
+        refuse_below(self.run_dir.as_deref().unwrap_or(root), data, "--results")?;
+        let folder = self.take_folder(root, &resolve::stem(data))?;
+        let names = &folder.path.join(NAMES_FILE);
+        let (found, resolved) = folder::resolve_found(request, data, names, listener)?;
+        // With other settings the files are looked at again.
+        let is_as_found = !request.overrides.iter().any(|text| text.contains("dataset."));
+        let probed = is_as_found.then_some(found.probed_files);
+        let choice = choose(&resolved, Files::Foreign { names, probed }, listener)?;
+        let prepared = self.prepare_in(folder, request, resolved, choice, observer, listener)?;
+        Ok(Prepared { found: Some(found), ..prepared })
+    }
+
+    /// The run's own folder, below `root`.
+    fn take_folder(&self, root: &Path, model: &str) -> anyhow::Result<RunFolder> {
+        match &self.run_dir {
+            Some(run_dir) => RunFolder::take_new(run_dir),
+            None => {
+                let model = root.join(result_folder::file_name(model));
+                RunFolder::make_in(&model, "`--results`")
+            }
+        }
+    }
+
+    fn prepare_in(
+        &self,
+        folder: RunFolder,
+        request: &Request,
+        resolved: Resolved,
+        choice: Option<Choice>,
+        observer: &mut dyn RunObserver,
+        listener: &dyn Listener,
+    ) -> anyhow::Result<Prepared> {
+        observer.planned(&resolved, request);
+        for key in ineffective_keys_of_user(&resolved.workload, request) {
+            listener.note(format!("note: no effect: {key}"));
+        }
+        let run_dir = folder.path.clone();
+        let Resolved { plan, workload, data_root, .. } = resolved;
+        let study = self.study.as_deref().map(result_folder::read_study_run).transpose()?;
+        if let Some(file) = &self.write_yaml {
+            write_output(file, resolved_yaml(&workload).as_bytes(), None)?;
+        }
+        // Files that Hydra would have written beside the results.
+        let mut typed = vec![format!("workload={}", plan.workload)];
+        typed.extend(request.overrides.iter().cloned());
+        let subfolder = ".hydra";
+        let name = &plan.workload;
+        let hydra = result_folder::hydra_text(&typed, &[], name, &workload, &run_dir, subfolder);
+        let omits_rank_files = plan.accelerators > RANK_FILES_MAX && !self.writes_rank_files;
+        if omits_rank_files {
+            listener.note("note: no result files of each rank; `--rank-files` writes them");
+        }
+        let subfolder = subfolder.into();
+        let invocation = Invocation { subfolder, hydra, omits_rank_files, ..Invocation::default() };
+        let data_root = std::path::absolute(&data_root).unwrap_or(data_root);
+        let asked = AskedData {
+            data_root: data_root.display().to_string(),
+            scale: request.scale,
+            shrink_records: request.shrink_records,
+            foreign: workload.dataset_foreign,
+        };
+        let decision = Decision { plan, choice, run_dir, study, asked };
+        Ok(Prepared { decision, invocation, folder, found: None })
+    }
+}
+
+/// The dataset, if one is read.
+fn choose(
+    resolved: &Resolved,
+    files: Files<'_>,
+    listener: &dyn Listener,
+) -> anyhow::Result<Option<Choice>> {
+    let Resolved { plan, data_root, .. } = resolved;
+    let has_data = !plan.is_checkpoints_alone();
+    has_data.then(|| dataset::choose(plan, data_root, files, listener)).transpose()
+}
+
+fn place_of_trace(file: &Path) -> Result<NewFile, Refusal> {
+    NewFile::create(file).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Refusal::new(
+            format!("`{}` is there already", file.display()),
+            "give `--trace` another name",
+        ),
+        _ => Refusal::new(
+            format!("cannot make `{}`: {error}", file.display()),
+            "name a place in a folder that is there and that you may write, with `--trace`",
+        ),
+    })
+}
+
+/// Refuses a place below a folder of data, or below another dataset of ours, for the file of `option`.
+fn refuse_below(place: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
+    let absolute = std::path::absolute(place)?;
+    let existing = absolute.ancestors().find_map(|folder| folder.canonicalize().ok());
+    let existing = existing.unwrap_or_default();
+    let data = data.canonicalize().ok();
+    let holds_data =
+        |folder: &&Path| Some(*folder) == data.as_deref() || Manifest::own_in(folder).is_some();
+    let Some(folder) = existing.ancestors().find(holds_data) else { return Ok(()) };
+    refuse(
+        format!("`{}` would lie in `{}`, a folder of data", place.display(), folder.display()),
+        format!("name another place with `{option}`"),
+    )
+}

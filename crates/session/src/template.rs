@@ -1,0 +1,143 @@
+//! A workload, or a finished run, that is run again with changed settings: the plan of such a run, and its command.
+
+use crate::request::Request;
+use crate::resolve::{self, Resolved, WorkloadSource};
+use feedrate_measure::record::{AskedData, Record};
+use feedrate_results::load_run;
+use feedrate_results::replan::Replan;
+use feedrate_results::run::Run;
+use feedrate_spec::escape::bash_command;
+use feedrate_spec::plan::{Cache, Plan};
+use feedrate_spec::refusal::refuse;
+use std::path::Path;
+
+/// Prefix of a change of the number of accelerators.
+pub const ACCELERATORS_KEY: &str = "accelerators=";
+
+/// A run whose settings may be changed. Changes are overrides, behind those that it has.
+pub struct RunTemplate {
+    source: WorkloadSource,
+    /// The request for the unchanged run.
+    pub request: Request,
+    /// The unchanged run.
+    pub unchanged: Resolved,
+}
+
+impl RunTemplate {
+    /// The run in `folder` with this record. `request` may name another folder of the datasets.
+    ///
+    /// # Errors
+    /// Its settings cannot be read, or do not reproduce its plan.
+    pub fn from_run(folder: &str, record: &Record, request: &Request) -> anyhow::Result<Self> {
+        let plan = &record.plan;
+        let source = resolve::run_source(folder, plan.workload.clone())?;
+        let mut request = Request {
+            workload: folder.into(),
+            accelerators: Some(plan.accelerators),
+            processes: Some(record.processes.len().max(1) as u32),
+            cache: plan.train.cache,
+            verify: plan.loader.verify,
+            ..request.clone()
+        };
+        if let Some(AskedData { data_root, scale, shrink_records, foreign }) = &record.asked {
+            request.data.get_or_insert_with(|| data_root.into());
+            request.scale = *scale;
+            request.shrink_records = *shrink_records;
+            request.foreign = *foreign;
+        }
+        let template = Self::new(source, request)?;
+        if template.unchanged.plan.dataset != plan.dataset {
+            return refuse(
+                format!("the settings in `{folder}` do not make the plan of its own run again"),
+                "an older feedrate does not tell its `--scale`: run the workload again",
+            );
+        }
+        Ok(template)
+    }
+
+    /// The run in a folder of that name, with its record, else a workload. A page cache that is requested is that of the next runs.
+    ///
+    /// # Errors
+    /// There is neither, or it cannot be planned.
+    pub fn find(request: &Request) -> anyhow::Result<(Self, Option<Record>)> {
+        if !resolve::is_run(&request.workload) {
+            return Ok((Self::from_workload(request)?, None));
+        }
+        let record = load_run(Path::new(&request.workload))?;
+        let mut template = Self::from_run(&request.workload, &record, request)?;
+        if request.cache != Cache::AsIs {
+            template.request.cache = request.cache;
+            template.unchanged = template.resolve(&[])?;
+        }
+        Ok((template, Some(record)))
+    }
+
+    /// A workload, run by one process.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be planned.
+    pub fn from_workload(request: &Request) -> anyhow::Result<Self> {
+        let source = resolve::find(&request.workload)?;
+        Self::new(source, Request { processes: Some(1), ..request.clone() })
+    }
+
+    fn new(source: WorkloadSource, request: Request) -> anyhow::Result<Self> {
+        let unchanged = resolve::resolve_source(&source, &request)?;
+        Ok(RunTemplate { source, request, unchanged })
+    }
+
+    /// Plans a run with a change.
+    ///
+    /// # Errors
+    /// It cannot be planned.
+    pub fn resolve(&self, change: &[String]) -> anyhow::Result<Resolved> {
+        resolve::resolve_source(&self.source, &self.with(change))
+    }
+
+    /// The request for a run with a change.
+    pub fn with(&self, change: &[String]) -> Request {
+        let mut request = self.request.clone();
+        request.overrides.extend(change.iter().cloned());
+        // The option would take precedence over the key.
+        if change.iter().any(|text| text.starts_with(ACCELERATORS_KEY)) {
+            request.accelerators = None;
+        }
+        request
+    }
+
+    /// Refuses a run of several processes: trials have one.
+    ///
+    /// # Errors
+    /// It had several.
+    pub fn refuse_processes(&self) -> anyhow::Result<()> {
+        match self.request.processes {
+            Some(processes) if processes > 1 => refuse(
+                format!(
+                    "the run in `{}` had {processes} processes, and trials have one",
+                    self.request.workload
+                ),
+                "give the workload itself, with as many accelerators: `-n`",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Replan for RunTemplate {
+    fn plan(&self, overrides: &[String]) -> Option<Plan> {
+        Some(self.resolve(overrides).ok()?.plan)
+    }
+
+    fn command(&self, overrides: &[String]) -> String {
+        let mut words = vec!["feedrate".to_string()];
+        words.extend(self.with(overrides).run_arguments());
+        bash_command(&words)
+    }
+}
+
+/// A run of ours that has its record, for changed settings; `None` if its settings do not reproduce its plan.
+pub fn replan(run: &Run) -> Option<Box<dyn Replan>> {
+    let folder = run.path.display().to_string();
+    let request = Request::default();
+    Some(Box::new(RunTemplate::from_run(&folder, run.record.as_ref()?, &request).ok()?))
+}

@@ -1,0 +1,247 @@
+//! The checkpoints of a plan: when, by whom, of what. Kinds that are not built are refused where the plan would reach them.
+
+use super::{Builder, WAIT_MAX_S};
+use crate::plan::state::{Layers, StatePlan, StateType, Transformer, Writers};
+use crate::plan::{CheckpointPlan, CheckpointsAlone, TrainPlan};
+use crate::workload::Framework;
+
+/// Ranks of one copy of a model, and of all copies.
+const RANKS_MAX: u64 = 1 << 16;
+/// Upper limits of a model: its sizes stay far from overflowing.
+const LAYERS_MAX: u64 = 100_000;
+const WIDTH_MAX: u64 = 1 << 24;
+/// Upper limit of a file that is held in memory to be written in one call.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+impl Builder<'_> {
+    /// The checkpoints that this plan reaches.
+    pub(super) fn checkpoint(
+        &mut self,
+        train: &TrainPlan,
+        accelerators: u32,
+    ) -> Option<CheckpointPlan> {
+        let w = self.w;
+        let alone = if self.writes_checkpoints_alone() { Some(self.alone()) } else { None };
+        let reached = alone.is_some() || self.trains() && self.reaches_checkpoint(train);
+        if !w.workflow_checkpoint || !reached {
+            return None;
+        }
+        self.contradicting_checkpoints();
+        if alone.is_none() {
+            self.only_alone();
+        }
+        self.file_sizes();
+        let state = self.state(u64::from(accelerators))?;
+        Some(CheckpointPlan {
+            folder: w.checkpoint_checkpoint_folder.clone(),
+            format: self.checkpoint_format(),
+            after_epoch: w.checkpoint_checkpoint_after_epoch,
+            epochs_between: w.checkpoint_epochs_between_checkpoints,
+            steps_between: w.checkpoint_steps_between_checkpoints,
+            total_bytes: state.total_bytes(),
+            total_files: state.total_files(),
+            rank_bytes_max: state.rank_bytes_max(),
+            state,
+            fsync: w.checkpoint_fsync,
+            ones: !w.checkpoint_randomize_tensor,
+            interface: w.checkpoint_interface,
+            asynchronous: w.checkpoint_asynchronous,
+            keep_last: w.checkpoint_keep_last,
+            alone,
+            read_rank_shift: u64::from(w.checkpoint_recovery_rank_shift),
+        })
+    }
+
+    /// As asked for, else what the framework can load.
+    fn checkpoint_format(&mut self) -> String {
+        let is_model = self.w.checkpoint_file_sizes.is_empty();
+        let own = if is_model && self.w.framework == Framework::Pytorch { "pt" } else { "raw" };
+        let name = self.w.checkpoint_format.clone().unwrap_or_else(|| own.into());
+        if self.catalog.checkpoint(&name).is_none() {
+            let members = self.catalog.checkpoints.iter().copied();
+            self.no_member("checkpoint.format", "checkpoint format", &name, members);
+        }
+        name
+    }
+
+    /// Files that are written in one call fit in memory.
+    fn file_sizes(&mut self) {
+        let wrong =
+            self.w.checkpoint_file_sizes.iter().find(|&&size| size == 0 || size > FILE_BYTES_MAX);
+        if let Some(size) = wrong {
+            let message = format!("a file of `{size}` bytes, written in one call");
+            let hint =
+                "give 1 to 67108864 (64 MiB); what is larger is a model, `model.model_size_bytes`";
+            self.error("checkpoint.file_sizes", message, hint);
+        }
+    }
+
+    fn contradicting_checkpoints(&mut self) {
+        let w = self.w;
+        if w.checkpoint_steps_between_checkpoints == Some(0) {
+            let hint = "give at least one, or -1 for checkpoints by epochs";
+            let key = "checkpoint.steps_between_checkpoints";
+            self.error(key, "a checkpoint every `0` steps".into(), hint);
+        }
+        // DLIO refuses it too.
+        if w.is_given("checkpoint.ksm") && w.checkpoint_randomize_tensor {
+            self.error(
+                "checkpoint.ksm",
+                "merges equal memory, and random tensors have none".into(),
+                "set `checkpoint.randomize_tensor=false`, or leave it out: memory is bounded without",
+            );
+        }
+    }
+
+    /// A run of checkpoints only, as DLIO has it where nothing is trained.
+    fn alone(&mut self) -> CheckpointsAlone {
+        let w = self.w;
+        let writes = w.checkpoint_num_checkpoints_write.unwrap_or(0);
+        let reads = w.checkpoint_num_checkpoints_read.unwrap_or(0);
+        let wait_s = w.checkpoint_time_between_checkpoints.unwrap_or(0.0).max(0.0);
+        if writes == 0 && reads == 0 {
+            let message = "nothing is trained, and no checkpoint is written or read";
+            let hint = "set `checkpoint.num_checkpoints_write` or `checkpoint.num_checkpoints_read`, or `workflow.train=true`";
+            self.error("checkpoint.num_checkpoints_write", message.into(), hint);
+        }
+        if writes > 0 && reads > writes {
+            let message = format!("`{reads}` checkpoints are read, {writes} are written");
+            let hint = "read at most as many as are written, or write none to read those of an earlier run";
+            self.error("checkpoint.num_checkpoints_read", message, hint);
+        }
+        if wait_s > WAIT_MAX_S {
+            let message = format!("a wait of `{wait_s}` seconds before each checkpoint");
+            let hint = format!("give at most {WAIT_MAX_S}");
+            self.error("checkpoint.time_between_checkpoints", message, &hint);
+        }
+        CheckpointsAlone { writes, reads, wait_s }
+    }
+
+    /// Warns of keys that only a run of checkpoints heeds.
+    fn only_alone(&mut self) {
+        for key in [
+            "checkpoint.num_checkpoints_write",
+            "checkpoint.num_checkpoints_read",
+            "checkpoint.time_between_checkpoints",
+            "checkpoint.recovery_rank_shift",
+        ] {
+            self.in_vain(key, "only a run of checkpoints alone (`workflow.train=false`) heeds it");
+        }
+    }
+
+    /// The model's state over the ranks.
+    fn state(&mut self, ranks: u64) -> Option<StatePlan> {
+        let w = self.w;
+        let tensor = u64::from(w.model_parallelism_tensor);
+        let pipeline = u64::from(w.model_parallelism_pipeline);
+        let model_ranks = tensor.saturating_mul(pipeline);
+        let data = self.copies(ranks, model_ranks)?;
+        let transformer = w.model_type.as_deref() == Some("transformer");
+        let layers = self.layers()?;
+        // DLIO names nobody who writes: a model that is split is written by all.
+        let is_split = model_ranks > 1 || w.model_parallelism_zero_stage > 0;
+        let writers = match w.checkpoint_type.as_str() {
+            "rank_zero" if w.is_given("checkpoint.type") || !is_split => Writers::First,
+            "all_ranks" => Writers::All,
+            _ => Writers::Holders,
+        };
+        Some(StatePlan {
+            model_bytes: if transformer { 0 } else { w.model_model_size_bytes },
+            layers,
+            optimization_groups: w.model_optimization_groups.clone(),
+            file_sizes: w.checkpoint_file_sizes.clone(),
+            model_element: self.element_of(
+                !w.model_layer_parameters.is_empty(),
+                "model.model_datatype",
+                w.model_model_datatype,
+            ),
+            optimizer_element: self.element_of(
+                !w.model_optimization_groups.is_empty(),
+                "model.optimizer_datatype",
+                w.model_optimizer_datatype,
+            ),
+            tensor,
+            pipeline,
+            data,
+            zero_stage: w.model_parallelism_zero_stage,
+            writers,
+            ranks,
+            scale: self.options.scale,
+        })
+    }
+
+    /// Sizes that are told are bytes, as in DLIO, where no type is given for them.
+    fn element_of(&self, are_told: bool, key: &str, element: StateType) -> StateType {
+        if are_told && !self.w.is_given(key) { StateType::Int8 } else { element }
+    }
+
+    /// Copies of the model: as many as the ranks make up, or in mode `subset` as are told.
+    fn copies(&mut self, ranks: u64, model_ranks: u64) -> Option<u64> {
+        let told = self.w.model_parallelism_data;
+        let subset = self.w.checkpoint_mode == "subset";
+        let data = match told {
+            Some(data) if subset => data,
+            _ => ranks / model_ranks.max(1),
+        };
+        let all = model_ranks.saturating_mul(data);
+        let problem = if model_ranks == 0 || model_ranks > RANKS_MAX || all > RANKS_MAX {
+            format!("`{model_ranks}` ranks for each of `{data}` copies of the model")
+        } else if data == 0 {
+            format!("a copy of the model needs `{model_ranks}` ranks, there are {ranks}")
+        } else if let Some(told) = told.filter(|&told| !subset && told != data) {
+            format!("`{told}` copies of the model on {ranks} ranks of {model_ranks} each")
+        } else {
+            return Some(data);
+        };
+        self.error(
+            "model.parallelism",
+            problem,
+            "give as many accelerators (`-n`) as tensor × pipeline × data, or set `checkpoint.mode=subset`",
+        );
+        None
+    }
+
+    fn layers(&mut self) -> Option<Layers> {
+        let w = self.w;
+        let count = w.model_num_layers.unwrap_or(0);
+        let widths = [
+            w.model_transformer_vocab_size,
+            w.model_transformer_hidden_size,
+            w.model_transformer_ffn_hidden_size,
+            w.model_transformer_num_kv_heads,
+        ];
+        if count > LAYERS_MAX || widths.iter().any(|&width| width > WIDTH_MAX) {
+            let message = format!("`{count}` layers, or dimensions of `{widths:?}`");
+            let hint = format!("give at most {LAYERS_MAX} layers and dimensions of {WIDTH_MAX}");
+            self.error("model.num_layers", message, &hint);
+            return None;
+        }
+        if count == 0 {
+            return Some(Layers::None);
+        }
+        if !w.model_layer_parameters.is_empty() {
+            return Some(Layers::Alike { count, tensors: w.model_layer_parameters.clone() });
+        }
+        let (hidden_size, heads) =
+            (w.model_transformer_hidden_size, w.model_transformer_num_attention_heads);
+        if heads == 0 {
+            let key = "model.transformer.num_attention_heads";
+            self.error(key, "`0` attention heads".into(), "give at least one");
+            return None;
+        }
+        Some(Layers::Transformer(Transformer {
+            layers: count,
+            vocab_size: w.model_transformer_vocab_size,
+            hidden_size,
+            ffn_hidden_size: w.model_transformer_ffn_hidden_size,
+            kv_size: (hidden_size / heads).saturating_mul(w.model_transformer_num_kv_heads),
+        }))
+    }
+
+    fn reaches_checkpoint(&self, train: &TrainPlan) -> bool {
+        match self.w.checkpoint_steps_between_checkpoints {
+            Some(steps) => steps <= train.steps_in_epoch(1),
+            None => self.w.checkpoint_checkpoint_after_epoch <= train.epochs_run(),
+        }
+    }
+}

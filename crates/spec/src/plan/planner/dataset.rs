@@ -1,0 +1,339 @@
+//! The dataset of a plan: formats, counts, sizes.
+
+use super::{Builder, Context};
+use crate::catalog::Unfit;
+use crate::plan::explain::estimate_with;
+use crate::plan::layout::Layout;
+use crate::plan::{DRAWN_FILES_MAX, DatasetPlan, FILES_MAX, Plan};
+use crate::shape::{Compression, DIMS_MAX, Element, Encoding, Redundancy};
+use crate::units;
+
+/// Positions in an epoch are counted exactly, in floating point too.
+const SAMPLES_MAX: u64 = 1 << 53;
+
+impl Builder<'_> {
+    pub(super) fn dataset(&mut self, accelerators: u32) -> DatasetPlan {
+        let w = self.w;
+        self.format();
+        self.share("--scale", self.options.scale);
+        self.share("--shrink-records", self.options.shrink_records);
+        if !w.dataset_keep_files {
+            let message = "deleting the dataset after the run is not supported yet";
+            self.error(
+                "dataset.keep_files",
+                message.into(),
+                "set it to true, and delete the folder yourself",
+            );
+        }
+        let (files_train, samples_per_file) =
+            self.scaled(w.dataset_num_files_train, w.dataset_num_samples_per_file);
+        let (files_eval, _) = self.scaled(w.dataset_num_files_eval, w.dataset_num_samples_per_file);
+        let grows = if w.dataset_scaling == "weak" { u64::from(accelerators) } else { 1 };
+        let (files_train, files_eval) =
+            (files_train.saturating_mul(grows), files_eval.saturating_mul(grows));
+        self.counts(files_train, files_eval, samples_per_file);
+        let element = self.element();
+        let record_bytes = self.record_bytes(element);
+        DatasetPlan {
+            format: w.dataset_format.clone(),
+            extension: self
+                .catalog
+                .format(&w.dataset_format)
+                .map_or("", |f| f.extension)
+                .to_string(),
+            files_train: files_train.min(FILES_MAX),
+            files_eval: files_eval.min(FILES_MAX),
+            named_train: None,
+            named_eval: None,
+            samples_per_file,
+            subfolders_train: w.dataset_num_subfolders_train,
+            subfolders_eval: w.dataset_num_subfolders_eval,
+            prefix: self.prefix(),
+            record_bytes,
+            record_stdev_bytes: w.dataset_record_length_bytes_stdev * self.options.shrink_records,
+            record_dims: w.dataset_record_dims.clone(),
+            element,
+            encoding: self.encoding(),
+            content_seed: w.dataset_content_seed,
+            redundancy: Redundancy {
+                compressible_percent: w.dataset_compressible_percent,
+                duplicate_percent: w.dataset_duplicate_percent,
+            },
+        }
+    }
+
+    fn counts(&mut self, files_train: u64, files_eval: u64, samples_per_file: u64) {
+        if files_train == 0 && self.trains() {
+            self.error(
+                "dataset.num_files_train",
+                "there is nothing to train on: `0` files".into(),
+                "give at least one file",
+            );
+        }
+        let samples = files_train.saturating_add(files_eval).saturating_mul(samples_per_file);
+        if samples > SAMPLES_MAX && files_train <= FILES_MAX {
+            self.error(
+                "dataset.num_samples_per_file",
+                format!("`{samples_per_file}` samples in each of {files_train} files"),
+                &format!("a dataset can have {SAMPLES_MAX} samples"),
+            );
+        }
+        if files_train.saturating_add(files_eval) > FILES_MAX {
+            self.error(
+                "dataset.num_files_train",
+                format!(
+                    "`{}` files are more than any file system holds",
+                    files_train.saturating_add(files_eval)
+                ),
+                &format!("give at most {FILES_MAX}, or put more samples in each file"),
+            );
+        }
+    }
+
+    /// Whole batches that are kept must fit this machine.
+    pub(super) fn memory(&mut self, plan: &Plan, layout: &Layout, context: Context) {
+        let needed = estimate_with(plan, self.catalog, layout).loader_memory_bytes;
+        let Some(memory) = context.memory_bytes.filter(|&memory| needed > memory as f64) else {
+            return;
+        };
+        let (key, leave) = if plan.loader.in_memory {
+            ("reader.read_type", "`reader.read_type=on_demand`")
+        } else {
+            ("reader.materialize", "`reader.materialize=false`")
+        };
+        self.error(
+            key,
+            format!(
+                "the loaders would keep {}, the machine has {}",
+                units::bytes(needed as u64),
+                units::bytes(memory)
+            ),
+            &format!("use fewer accelerators, threads or samples in a batch, or {leave}"),
+        );
+    }
+
+    /// Names of files begin with it, so it may not lead elsewhere.
+    fn prefix(&mut self) -> String {
+        let prefix = self.w.dataset_file_prefix.clone();
+        if prefix.contains(['/', '\\', '\0']) {
+            let message = format!("`{prefix}` is no start of a file's name");
+            self.error("dataset.file_prefix", message, "leave folders to `dataset.data_folder`");
+        }
+        prefix
+    }
+
+    /// The format's own element type in place of one that its files cannot hold, as in DLIO.
+    fn element(&mut self) -> Element {
+        let asked = self.w.dataset_record_element_type;
+        let elements = self.catalog.format(&self.w.dataset_format).map_or(&[][..], |f| f.elements);
+        let Some(&own) = elements.first() else { return asked };
+        if elements.contains(&asked) {
+            return asked;
+        }
+        let message = format!(
+            "files of format `{}` hold no `{}`: their elements are {}",
+            self.w.dataset_format,
+            asked.name(),
+            own.name()
+        );
+        self.warning("dataset.record_element_type", message, "");
+        own
+    }
+
+    /// Nominal bytes of a sample.
+    fn record_bytes(&mut self, element: Element) -> f64 {
+        let w = self.w;
+        let shrink = self.options.shrink_records;
+        let dims = &w.dataset_record_dims;
+        self.record_dims(dims);
+        let record_bytes = if dims.is_empty() {
+            (w.dataset_record_length_bytes * shrink).max(1.0)
+        } else {
+            dims.iter().map(|&d| d as f64).product::<f64>() * element.bytes() as f64
+        };
+        if record_bytes < element.bytes() as f64 {
+            self.error(
+                "dataset.record_length_bytes",
+                format!(
+                    "a record of `{record_bytes}` bytes holds no element of {}",
+                    element.name()
+                ),
+                "give a longer record",
+            );
+        }
+        record_bytes
+    }
+
+    fn format(&mut self) {
+        let name = self.w.dataset_format.clone();
+        if self.catalog.format(&name).is_none() {
+            let members = self.catalog.formats.iter().map(|format| format.member);
+            self.no_member("dataset.format", "format", &name, members);
+        }
+    }
+
+    fn encoding(&mut self) -> Encoding {
+        let w = self.w;
+        let compression = w.dataset_compression;
+        if let Some(format) = self.catalog.format(&w.dataset_format)
+            && compression != Compression::None
+            && !format.compressions.contains(&compression)
+        {
+            let others: Vec<&str> = format.compressions.iter().map(|c| c.name()).collect();
+            let hint = if others.is_empty() {
+                "leave it out, or use `none`".to_string()
+            } else {
+                format!("use `none` or one of: {}", others.join(", "))
+            };
+            let (format, compression) = (&w.dataset_format, compression.name());
+            let message = format!("format `{format}` has no compression `{compression}`");
+            self.error("dataset.compression", message, &hint);
+        }
+        let mut encoding = Encoding { compression, ..Encoding::default() };
+        if self.heeds("dataset.compression_level") && compression != Compression::None {
+            encoding.compression_level = w.dataset_compression_level;
+        }
+        if self.heeds("dataset.hdf5.chunk_dims") {
+            encoding.chunk_dims.clone_from(&w.dataset_hdf5_chunk_dims);
+        }
+        if self.heeds("dataset.hdf5.max_shape") {
+            encoding.max_shape.clone_from(&w.dataset_hdf5_max_shape);
+        }
+        if self.heeds("dataset.hdf5.num_dset_per_record") {
+            encoding.datasets_per_record = w.dataset_hdf5_num_dset_per_record;
+        }
+        if self.heeds("dataset.row_group_samples") {
+            encoding.row_group_samples = w.dataset_row_group_samples;
+        }
+        encoding
+    }
+
+    /// Whether the format heeds a key of the encoding; a warning where it was given in vain.
+    fn heeds(&mut self, key: &str) -> bool {
+        let Some(format) = self.catalog.format(&self.w.dataset_format) else { return false };
+        let heeds = format.heeds.contains(&key);
+        if !heeds && self.w.is_given(key) {
+            let message = format!("format `{}` takes no notice of it", format.member.name);
+            self.warning(key, message, "");
+        }
+        heeds
+    }
+
+    /// Whether the format takes files of these shapes.
+    fn fits(&mut self, dataset: &DatasetPlan, layout: &Layout) {
+        let Some(format) = self.catalog.format(&dataset.format).copied() else { return };
+        let dims = &dataset.record_dims;
+        if let Some(most) = format.dlio_dims_max
+            && self.options.as_dlio
+            && dims.len() > most
+        {
+            let message = format!(
+                "format `{}` has at most {most} dimensions in DLIO, `{dims:?}` are {}",
+                dataset.format,
+                dims.len()
+            );
+            self.error("dataset.record_dims", message, "give height and width");
+            return;
+        }
+        let mut shapes = layout.shapes(layout.files());
+        let unfit = shapes.find_map(|(shape, _)| (format.unfit)(&shape, &dataset.encoding));
+        if let Some(Unfit { key, message, hint }) = unfit {
+            self.error(key, format!("format `{}`: {message}", dataset.format), &hint);
+        }
+    }
+
+    fn record_dims(&mut self, dims: &[u64]) {
+        if dims.is_empty() {
+            return;
+        }
+        if dims.len() > DIMS_MAX || dims.contains(&0) {
+            self.error(
+                "dataset.record_dims",
+                format!("`{dims:?}` are no dimensions of a sample"),
+                &format!("give 1 to {DIMS_MAX} numbers above 0"),
+            );
+        }
+        if self.w.dataset_record_length_bytes_stdev > 0.0 {
+            self.error(
+                "dataset.record_dims",
+                "`record_dims` and `record_length_bytes_stdev` exclude each other".into(),
+                "fixed dimensions have no deviation: set `dataset.record_length_bytes_stdev` to 0",
+            );
+        }
+        if self.options.shrink_records != 1.0 {
+            self.error(
+                "dataset.record_dims",
+                "`--shrink-records` cannot shrink fixed dimensions".into(),
+                "override `dataset.record_dims` instead",
+            );
+        }
+    }
+
+    fn share(&mut self, flag: &str, share: f64) {
+        if !(share > 0.0 && share <= 1.0) {
+            let message = format!("`{flag} {share}` is no share");
+            self.error("", message, "give a number above 0, at most 1");
+        }
+    }
+
+    fn scaled(&self, files: u64, samples_per_file: u64) -> (u64, u64) {
+        scaled_by(self.options.scale, files, samples_per_file)
+    }
+
+    /// Whether the sizes of the files can be drawn.
+    pub(super) fn can_draw_sizes(&mut self, dataset: &DatasetPlan) -> bool {
+        if dataset.record_stdev_bytes > 0.0
+            && dataset.files_train + dataset.files_eval > DRAWN_FILES_MAX
+        {
+            self.error(
+                "dataset.record_length_bytes_stdev",
+                "sizes of so many files cannot be drawn one by one".into(),
+                &format!("set it to 0, or use at most {DRAWN_FILES_MAX} files"),
+            );
+            return false;
+        }
+        true
+    }
+
+    pub(super) fn sizes(&mut self, dataset: &DatasetPlan, layout: &Layout) {
+        self.fits(dataset, layout);
+        let Some(format) = self.catalog.format(&dataset.format) else { return };
+        let total = layout.sum(layout.files(), |shape| {
+            (format.file_bytes)(shape, &dataset.encoding).max(shape.payload_bytes())
+        });
+        if total >= 1 << 62 {
+            self.error(
+                "dataset.num_files_train",
+                format!("the dataset would be {} bytes", total),
+                "use fewer files, or smaller records",
+            );
+        }
+        if dataset.record_stdev_bytes > dataset.record_bytes {
+            let mean = layout.sum(layout.files(), |shape| shape.payload_bytes()) as f64
+                / (layout.files().max(1) * dataset.samples_per_file.max(1)) as f64;
+            self.warning(
+                "dataset.record_length_bytes_stdev",
+                format!(
+                    "the deviation `{}` is larger than the record: sizes are cut off at one element, their mean is {} instead of {}",
+                    dataset.record_stdev_bytes,
+                    units::bytes(mean as u64),
+                    units::bytes(dataset.record_bytes as u64)
+                ),
+                "scale the deviation with the record",
+            );
+        }
+    }
+}
+
+/// Files first; below one file, the samples of it.
+pub(super) fn scaled_by(scale: f64, files: u64, samples_per_file: u64) -> (u64, u64) {
+    if files == 0 || !(scale > 0.0 && scale < 1.0) {
+        return (files, samples_per_file);
+    }
+    let wanted = files as f64 * scale;
+    if wanted >= 1.0 {
+        (wanted.round() as u64, samples_per_file)
+    } else {
+        (1, ((samples_per_file as f64 * wanted).round() as u64).max(1))
+    }
+}
