@@ -260,13 +260,8 @@ fn staging(staging: &StagingSummary) -> String {
         vec![format!("{} copied into {}", files(staging.files, staging.bytes), staging.folder)];
     words.extend(staging.copy_s.map(|s| format!("{} before training", units::seconds(s))));
     words.extend(staging.bytes_per_second.map(units::bytes_per_second));
-    words.extend(staging.first_read_s.map(|s| format!("{} of workers' time", units::seconds(s))));
     if staging.kept_files > 0 {
         words.push(format!("{} were there", files(staging.kept_files, staging.kept_bytes)));
-    }
-    if staging.original_opens > 0 {
-        let opens = units::counted(staging.original_opens, "open");
-        words.push(format!("{opens} of files that found no room"));
     }
     words.join(" · ")
 }

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::example::simple;
     use crate::record::Process;
-    use feedrate_spec::plan::{StagePlan, StageWhen};
+    use feedrate_spec::plan::StagePlan;
 
     /// Twenty reads of 20 MB in all, which took 10 s, 4 MB of them from the device.
     fn check(change: impl Fn(&mut Record), is_emulated: bool, cached_share: Option<f64>) {
@@ -211,12 +211,8 @@ mod tests {
         check(|r| r.plan.storage.throttle_bytes_per_second = Some(4.1e6), false, Some(0.8));
         let copied = |r: &mut Record| {
             r.plan.storage.throttle_bytes_per_second = Some(4e6);
-            r.plan.stage = Some(StagePlan {
-                folder: "/fast".into(),
-                when: StageWhen::Start,
-                limit_bytes: None,
-                keep: false,
-            });
+            r.plan.stage =
+                Some(StagePlan { folder: "/fast".into(), limit_bytes: None, keep: false });
         };
         check(copied, false, Some(0.8));
         check(|r| r.plan.storage.throttle_latency_s = 0.25, true, None);

@@ -1,7 +1,6 @@
 //! A dataset in memory, its bytes, dentries and inodes: they are dropped or filled in where that is asked for, what is there is
 //! doubted where that is not it, and looking opens few files.
 
-use crate::layers::FirstReads;
 use crate::system;
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_data::walk::{self, Watch};
@@ -46,8 +45,6 @@ pub(crate) struct PageCache {
     layout: Layout,
     /// The bare storage.
     storage: Arc<dyn Storage>,
-    /// Where files are copied as they are read first.
-    first_reads: Option<Arc<FirstReads>>,
     wanted: Cache,
     interrupted: Arc<AtomicBool>,
     /// One process acts, and looks, for its machine.
@@ -120,7 +117,6 @@ impl PageCache {
     pub(crate) fn new(
         layout: Layout,
         storage: Arc<dyn Storage>,
-        first_reads: Option<Arc<FirstReads>>,
         wanted: Cache,
         interrupted: Arc<AtomicBool>,
     ) -> Self {
@@ -134,7 +130,6 @@ impl PageCache {
         PageCache {
             layout,
             storage,
-            first_reads,
             wanted,
             interrupted,
             acts: true,
@@ -184,16 +179,8 @@ impl PageCache {
         let watch = Watch::new(&|_, _| {}, &self.interrupted);
         walk::for_each(self.layout.files(), threads, &watch, String::new, |path, file| {
             self.layout.write_path(file, path);
-            act(self.storage_of(path)?, path)
+            act(&*self.storage, path)
         })
-    }
-
-    /// The storage in which a file is looked at.
-    fn storage_of(&self, path: &str) -> Result<&dyn Storage, StorageError> {
-        match &self.first_reads {
-            Some(first_reads) => first_reads.storage_of(path).map(|storage| &**storage),
-            None => Ok(&*self.storage),
-        }
     }
 
     /// See how many bytes are there when an epoch of this process ends in which so many files were read.
@@ -215,7 +202,7 @@ impl PageCache {
         let looked_at = Cell::new(0);
         let resident_bytes = |path: &str| {
             looked_at.set(looked_at.get() + 1);
-            self.storage_of(path)?.resident_bytes(path)
+            self.storage.resident_bytes(path)
         };
         let bytes = self.sampled(resident_bytes).unwrap_or_default();
         let has_cache = || bytes.is_some() || self.storage.member().has(Ability::PageCache);
@@ -430,7 +417,7 @@ mod tests {
 
     fn cache_of(files_train: u64, storage: &Arc<Logged>, wanted: Cache) -> PageCache {
         let plan = DatasetPlan { files_train, samples_per_file: 1, ..DatasetPlan::default() };
-        PageCache::new(Layout::new(&plan), Arc::clone(storage) as _, None, wanted, Arc::default())
+        PageCache::new(Layout::new(&plan), Arc::clone(storage) as _, wanted, Arc::default())
     }
 
     /// An epoch of one accelerator that read so many files, from the page cache's point of view.

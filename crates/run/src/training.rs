@@ -7,7 +7,6 @@ use crate::checkpoint::{CheckpointDue, Saved, Saver};
 use crate::clock::Clock;
 use crate::comm::{CommError, End};
 use crate::driver::{Epoch, RealDriver, RunError};
-use crate::layers::FirstReads;
 use crate::live::{LivePhase, Signals};
 use crate::page_cache::{Before, PageCache};
 use crate::ranks::Ranks;
@@ -51,8 +50,6 @@ pub struct Session<'a> {
 pub struct Training<'d> {
     /// The bare storage, for eviction and residency.
     pub storage: Arc<dyn Storage>,
-    /// Where files are copied as they are read first: there that of the copies, too.
-    pub first_reads: Option<Arc<FirstReads>>,
     /// Files that were opened already.
     pub preparation: Preparation,
     /// Copies files before the first epoch; `None` where none are to be copied then.
@@ -135,8 +132,7 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
         record: &mut Record,
     ) -> Result<RunOutcome, RunError> {
-        let Training { storage, first_reads, preparation, copying, driver, mut evaluation } =
-            training;
+        let Training { storage, preparation, copying, driver, mut evaluation } = training;
         if let Some(copying) = copying {
             self.copy(copying, record)?;
             if self.is_interrupted() {
@@ -145,7 +141,7 @@ impl Session<'_> {
         }
         let (layout, wanted) = (Layout::new(&self.plan.dataset), self.plan.train.cache);
         let interrupted = Arc::clone(&self.signals.interrupted);
-        let mut cache = PageCache::new(layout, storage, first_reads, wanted, interrupted);
+        let mut cache = PageCache::new(layout, storage, wanted, interrupted);
         (cache.acts, cache.known) = (self.ranks.is_first_of_node(), preparation);
         let cache = Arc::new(Mutex::new(cache));
         for number in 1..=self.plan.train.epochs_run() {

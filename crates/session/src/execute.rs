@@ -173,10 +173,10 @@ impl Execution<'_> {
     }
 
     fn train(&mut self, plan: &Plan, dataset: &OpenDataset, clock: Clock) -> anyhow::Result<()> {
-        let mut staging =
+        let staging =
             Staging::begin(plan, dataset, self.ranks, clock, self.signals, self.listener)?;
-        let outcome = self.train_on(plan, dataset, clock, staging.as_mut());
-        let ended = staging.map_or(Ok(()), |staging| staging.end(&mut self.record));
+        let outcome = self.train_on(plan, dataset, clock, staging.as_ref());
+        let ended = staging.map_or(Ok(()), Staging::end);
         outcome.and(ended)
     }
 
@@ -185,12 +185,11 @@ impl Execution<'_> {
         plan: &Plan,
         dataset: &OpenDataset,
         clock: Clock,
-        mut staging: Option<&mut Staging<'_>>,
+        staging: Option<&Staging<'_>>,
     ) -> anyhow::Result<()> {
         let (ranks, signals) = (self.ranks, self.signals);
         let (own, trusts) = (&ranks.own, dataset.trusts_plan);
-        let read_at = staging.as_deref_mut();
-        let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals, read_at)?;
+        let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals, staging)?;
         let job = ReadJob::new(plan, own.clone(), sharing.storage()?, trusts)?;
         self.record.compute_spins =
             !job.is_one_training() && training::may_spin(ranks, system::idle_cores());
@@ -200,7 +199,7 @@ impl Execution<'_> {
             let job = ReadJob::for_evaluations(plan, own.clone(), sharing.storage()?, trusts)?;
             evaluation = job.map(|job| self.driver(&mut sharing, job, clock)).transpose()?;
         }
-        let reads = Reads { dataset, staging: staging.as_deref() };
+        let reads = Reads { dataset, staging };
         let outcome = self.epochs(plan, reads, clock, &mut training, &mut evaluation);
         if outcome.is_ok() && self.record.complete {
             sharing.completed();
@@ -234,7 +233,7 @@ impl Execution<'_> {
     ) -> anyhow::Result<()> {
         let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
         let work: Vec<_> = work.map(RealDriver::progress).collect();
-        let copying = reads.staging.map_or(Ok(None), Staging::copying)?;
+        let copying = reads.staging.map(Staging::copying).transpose()?;
         let trace = self.begin_trace(clock, reads.file_of())?;
         let outcome = self.measured(
             plan,
@@ -245,7 +244,6 @@ impl Execution<'_> {
             |session, record| {
                 let training = Training {
                     storage: reads.storage(),
-                    first_reads: reads.first_reads(),
                     preparation: reads.preparation(),
                     copying,
                     driver: &mut *training,

@@ -36,7 +36,7 @@ impl<'a> Sharing<'a> {
         ranks: &'a Ranks,
         clock: Clock,
         signals: &'a Signals,
-        staging: Option<&mut Staging>,
+        staging: Option<&Staging>,
     ) -> anyhow::Result<Self> {
         let (rank, size) = (ranks.comm.rank(), ranks.comm.size());
         let LoaderPlan { group_accelerators: group, file_access, .. } = plan.loader;
@@ -44,9 +44,9 @@ impl<'a> Sharing<'a> {
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
         let plan = ranks.storage(&plan.storage, &read_for);
-        let own = (file_access != FileAccess::Mpio).then(|| {
-            let own = layers::emulated(&plan, dataset.storage.clone(), clock, &signals.stop);
-            staging.map_or(Arc::clone(&own), |staging| staging.reads(own))
+        let own = (file_access != FileAccess::Mpio).then(|| match staging {
+            Some(staging) => staging.storage(),
+            None => layers::emulated(&plan, dataset.storage.clone(), clock, &signals.stop),
         });
         let complete = Arc::default();
         Ok(Sharing { dataset, ranks, clock, signals, plan, own, collective, complete })

@@ -8,19 +8,17 @@ use crate::launch::agreed;
 use anyhow::{Context, bail};
 use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::stage::{Reader, Stage, Survey};
-use feedrate_data::storage::{self, ReadStorage, Storage};
+use feedrate_data::storage::{self, Storage};
 use feedrate_data::walk::{FileShare, Watch};
-use feedrate_measure::record::{Record, StagingRecord};
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::RankNode;
-use feedrate_run::layers::{self, FirstReads};
+use feedrate_run::layers;
 use feedrate_run::live::{LivePhase, Signals};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::system;
 use feedrate_run::training::{Copying, Preparation};
 use feedrate_spec::listener::Listener;
-use feedrate_spec::plan::{Cache, Plan, PlanDoubt, StagePlan, StageWhen};
-use feedrate_spec::units;
+use feedrate_spec::plan::{Cache, Plan, StagePlan};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,8 +44,6 @@ pub(crate) struct Staging<'a> {
     /// Kept by the process that takes and removes it for its machine.
     taken: Option<Taken>,
     reader: Reader,
-    /// Where files are copied as they are read first.
-    first_reads: Option<Arc<FirstReads>>,
 }
 
 struct Taken {
@@ -66,8 +62,7 @@ pub(crate) struct Reads<'a> {
 
 /// The folder that is under test: the dataset's, or the one that it is copied to before training.
 pub(crate) fn folder_under_test<'a>(plan: &'a Plan, dataset: &'a Path) -> &'a Path {
-    let stage = plan.stage.as_ref().filter(|stage| stage.when == StageWhen::Start);
-    stage.map_or(dataset, |stage| Path::new(&stage.folder))
+    plan.stage.as_ref().map_or(dataset, |stage| Path::new(&stage.folder))
 }
 
 impl<'a> Staging<'a> {
@@ -87,7 +82,7 @@ impl<'a> Staging<'a> {
         let stage = Stage::new(&plan.dataset, &dataset.folder, place, engine, wanted.limit_bytes);
         let own = stage.map_err(anyhow::Error::from).and_then(|stage| {
             let stage = stage.called_by(Arc::clone(&dataset.storage));
-            let taken = ranks.is_first_of_node().then(|| Taken::new(&stage, wanted)).transpose()?;
+            let taken = ranks.is_first_of_node().then(|| Taken::new(&stage)).transpose()?;
             Ok((stage, taken))
         });
         let own = own.with_context(|| format!("cannot copy the dataset into `{}`", wanted.folder));
@@ -104,12 +99,11 @@ impl<'a> Staging<'a> {
             taken.map_or(Ok(()), |taken| taken.give_back(&stage, listener))?;
             return Err(refused);
         }
-        if ranks.is_first() && listener.redraws_progress() && wanted.when == StageWhen::Start {
+        if ranks.is_first() && listener.redraws_progress() {
             listener.note(format!("copying the dataset into `{}`", stage.folder().display()));
         }
         let reader = stage.reader()?;
         let stage = Arc::new(stage);
-        let first_reads = None;
         Ok(Some(Staging {
             plan,
             wanted,
@@ -122,27 +116,16 @@ impl<'a> Staging<'a> {
             stage,
             taken,
             reader,
-            first_reads,
         }))
     }
 
-    /// The storage that jobs read, where `original` is the dataset at its cost.
-    pub(crate) fn reads(&mut self, original: Arc<dyn ReadStorage>) -> Arc<dyn ReadStorage> {
-        if self.wanted.when == StageWhen::Start {
-            return self.stage.storage().clone();
-        }
-        let bare = Arc::clone(&self.dataset.storage);
-        let (stage, stop) = (Arc::clone(&self.stage), Arc::clone(&self.signals.stop));
-        let first_reads = Arc::new(FirstReads::new(stage, original, bare, self.clock, stop));
-        self.first_reads = Some(Arc::clone(&first_reads));
-        first_reads
+    /// The files of the copy.
+    pub(crate) fn storage(&self) -> Arc<dyn Storage> {
+        Arc::clone(self.stage.storage())
     }
 
     /// The copying of this process's share before training. Threads are as many as read for its accelerators.
-    pub(crate) fn copying(&self) -> anyhow::Result<Option<Copying>> {
-        if self.wanted.when != StageWhen::Start {
-            return Ok(None);
-        }
+    pub(crate) fn copying(&self) -> anyhow::Result<Copying> {
         let Staging { plan, ranks, signals, .. } = *self;
         let bytes: Arc<dyn Storage> = if dataset::serves_samples(plan) {
             Arc::from(storage::open(&plan.storage.kind, &self.dataset.folder)?)
@@ -159,7 +142,7 @@ impl<'a> Staging<'a> {
         let stage = Arc::clone(&self.stage);
         let (live, clock) = (Arc::clone(&signals.live), self.clock);
         let total_bytes = catalog::estimate(plan).file_bytes / share.of;
-        Ok(Some(Copying {
+        Ok(Copying {
             folder: stage.folder().display().to_string(),
             begun_ns: self.begun_ns,
             work: Box::new(move |interrupted| {
@@ -170,19 +153,12 @@ impl<'a> Staging<'a> {
                     stage.copy(&*original, evict.as_deref(), share, threads, &watch)
                 })
             }),
-        }))
+        })
     }
 
-    /// No process reads the copy any more, or will soon not: write down what it cost, and remove it unless it is to stay.
-    pub(crate) fn end(self, record: &mut Record) -> anyhow::Result<()> {
-        let Staging { wanted, ranks, listener, stage, taken, reader, first_reads, .. } = self;
-        let own = first_reads.map(|first_reads| first_reads.told());
-        let parts = if record.complete { ranks.gather(&own)? } else { vec![own] };
-        let all = parts.into_iter().flatten().reduce(|all, part| all.with(&part));
-        if let (Some(all), true) = (all, ranks.is_first()) {
-            record.doubts.extend(partly(&all));
-            record.staging = Some(all);
-        }
+    /// Remove the copy once no process reads it, unless it is to stay.
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        let Staging { wanted, listener, stage, taken, reader, .. } = self;
         drop(reader);
         let Some(taken) = taken else { return Ok(()) };
         let until = Instant::now() + PATIENCE;
@@ -197,15 +173,14 @@ impl<'a> Staging<'a> {
 }
 
 impl Taken {
-    fn new(stage: &Stage, wanted: &StagePlan) -> anyhow::Result<Self> {
+    fn new(stage: &Stage) -> anyhow::Result<Self> {
         let survey = stage.survey()?;
         let place = stage.folder().parent().unwrap_or(stage.folder());
         let room_bytes = system::room_bytes(place);
         let made = (!place.exists()).then(|| place.to_path_buf());
         let boot_id = system::drop_mark().map(|mark| mark.boot_id).unwrap_or_default();
-        let whole = wanted.when == StageWhen::Start;
         let holder = holder_text(LockAccess::Exclusive);
-        let lock = stage.begin(&survey, whole, room_bytes, &boot_id, &holder);
+        let lock = stage.begin(&survey, room_bytes, &boot_id, &holder);
         let lock = lock.inspect_err(|_| remove_made(made.as_deref()))?;
         Ok(Taken { lock, survey, made })
     }
@@ -231,58 +206,28 @@ fn remove_made(folder: Option<&Path>) {
     }
 }
 
-/// Not all samples came from the copy.
-fn partly(staging: &StagingRecord) -> Option<PlanDoubt> {
-    let StagingRecord { folder, original_opens, .. } = staging;
-    let opens = units::counted(*original_opens, "open");
-    (*original_opens > 0).then(|| PlanDoubt {
-        name: "staged".into(),
-        evidence: format!(
-            "samples are read from a copy in `{folder}`; {opens} of files that found no room there went to the dataset"
-        ),
-        advice: "raise `reader.stage_limit` or free space there for a whole copy, or leave `reader.stage` out".into(),
-    })
-}
-
 impl Reads<'_> {
-    /// The files that are read, without what they are made to cost.
+    /// Storage of the files that are read, without emulated cost.
     pub(crate) fn storage(&self) -> Arc<dyn Storage> {
-        match self.staging {
-            Some(staging) if staging.first_reads.is_none() => Arc::clone(staging.stage.storage()),
-            _ => Arc::clone(&self.dataset.storage),
-        }
+        self.staging.map_or_else(|| Arc::clone(&self.dataset.storage), Staging::storage)
     }
 
-    /// Copies files as they are read first; `None` where nothing does.
-    pub(crate) fn first_reads(&self) -> Option<Arc<FirstReads>> {
-        self.staging.and_then(|staging| staging.first_reads.clone())
-    }
-
-    /// Files of them that were opened or made.
+    /// Number of these files that were opened or made.
     pub(crate) fn preparation(&self) -> Preparation {
-        match self.staging {
-            Some(staging) if staging.first_reads.is_none() => {
-                Preparation { opens: 0, opened_files: staging.stage.files_train() }
-            }
-            _ => self.dataset.preparation,
-        }
+        self.staging.map_or(self.dataset.preparation, |staging| Preparation {
+            opens: 0,
+            opened_files: staging.stage.files_train(),
+        })
     }
 
-    /// Tells the file that a path of the storage is read from by now.
+    /// Function from a path of the storage to its file.
     pub(crate) fn file_of(&self) -> impl Fn(&str) -> PathBuf + 'static {
         let (folder, storage) = (self.folder().to_path_buf(), self.storage());
-        let first_reads = self.first_reads();
-        move |path| {
-            let copy = first_reads.as_ref().and_then(|first_reads| first_reads.copy_of(path));
-            copy.unwrap_or_else(|| folder.join(storage.name_of(path)))
-        }
+        move |path| folder.join(storage.name_of(path))
     }
 
-    /// Where they lie.
+    /// Folder of these files.
     pub(crate) fn folder(&self) -> &Path {
-        match self.staging {
-            Some(staging) if staging.first_reads.is_none() => staging.stage.folder(),
-            _ => &self.dataset.folder,
-        }
+        self.staging.map_or(&*self.dataset.folder, |staging| staging.stage.folder())
     }
 }

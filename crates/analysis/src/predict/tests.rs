@@ -399,10 +399,9 @@ fn records_that_tell_nothing_are_refused() {
     case.base.loader.head = Some(feedrate_spec::plan::HeadReads { reads: 50, bytes: 13_312 });
     assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows what a head takes");
     let staged = |plan: &mut Plan| {
-        let (folder, when) = ("/fast".into(), feedrate_spec::plan::StageWhen::Start);
-        let (limit_bytes, keep) = (None, false);
-        let stage = feedrate_spec::plan::StagePlan { folder, when, limit_bytes, keep };
-        plan.stage = Some(stage);
+        let folder = "/fast".into();
+        plan.stage =
+            Some(feedrate_spec::plan::StagePlan { folder, limit_bytes: None, keep: false });
     };
     let mut case = WhatIf::on_plan(2, storage(10.0, None, None), staged);
     case.base.stage = None;

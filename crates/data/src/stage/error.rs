@@ -69,18 +69,16 @@ impl StageError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             StageError::Storage(error) if error.is_full() => {
-                "free space there, point `reader.stage` at another folder, or use `reader.stage_when=first_read`"
+                "free space there, or point `reader.stage` at another folder"
             }
             StageError::Storage(error) => return error.hint(),
             StageError::Dataset(error) => return error.hint(),
             StageError::Strangers { .. } => {
                 "move it elsewhere, or point `reader.stage` at another folder"
             }
-            StageError::Limit { .. } => {
-                "raise `reader.stage_limit`, or use `reader.stage_when=first_read`: what is beyond the limit is read where it lies"
-            }
+            StageError::Limit { .. } => "raise `reader.stage_limit`",
             StageError::NoSpace { .. } => {
-                "free space there, point `reader.stage` at another folder, or use `reader.stage_when=first_read`: what finds no room is read where it lies"
+                "free space there, or point `reader.stage` at another folder"
             }
             StageError::Busy { .. } => {
                 "let it end, or point `reader.stage` at another folder; one that several machines share cannot be used"

@@ -1,17 +1,14 @@
 //! A copy of a dataset in a folder of its own on this machine, which is read instead of it. A manifest there says what it is a copy
 //! of and how long its files are: what has other names or lengths is somebody else's, and stays.
 
-mod claims;
 mod copies;
 mod error;
 mod left;
 #[cfg(test)]
 mod tests;
 
-pub use claims::Reader;
 pub use error::StageError;
 
-use self::claims::{COUNTER, Claim, READERS};
 use self::copies::Copies;
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
@@ -26,16 +23,15 @@ use feedrate_spec::part::part_of;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Name of the manifest in the copy's folder.
 pub const MANIFEST_FILE: &str = "stage.json";
-/// Stretches of it are locked by those who copy or read; it begins with the bytes that are copied, or about to be.
-const CLAIMS_FILE: &str = ".feedrate.stage";
 /// Version of the manifest's own form.
 const VERSION: u32 = 1;
 /// A request of those who copy.
@@ -87,17 +83,9 @@ pub struct Copied {
     pub kept_bytes: u64,
 }
 
-/// The end of a file that was read first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FirstRead {
-    /// So many bytes were copied.
-    Copied(u64),
-    /// Another had copied it.
-    There,
-    /// The limit, or the device, leaves no room for it.
-    NoRoom,
-    /// The run is to stop.
-    Stopped,
+/// A process that reads the copy: a shared lock of its manifest.
+pub struct Reader {
+    _manifest: File,
 }
 
 impl Stage {
@@ -179,20 +167,19 @@ impl Stage {
         Ok(survey)
     }
 
-    /// Take the copy's folder, for one process of the machine: `holder` is told to others. A copy of the same dataset stays there, one of
-    /// another state of it is removed. `room_bytes` is what can be written there; where `whole` is wanted, less is refused.
+    /// Take the copy's folder, for one process of the machine: `holder` is shown to others. A copy of the same dataset stays there, one
+    /// of another state of it is removed. A dataset larger than the limit or than `room_bytes`, the room there, is refused.
     ///
     /// # Errors
     /// See [`StageError`]. Nothing of ours is left then that was not there before.
     pub fn begin(
         &self,
         survey: &Survey,
-        whole: bool,
         room_bytes: Option<u64>,
         boot_id: &str,
         holder: &str,
     ) -> Result<DatasetLock, StageError> {
-        if let Some(limit_bytes) = self.limit_bytes.filter(|&limit| whole && survey.bytes > limit) {
+        if let Some(limit_bytes) = self.limit_bytes.filter(|&limit| survey.bytes > limit) {
             return Err(StageError::Limit { bytes: survey.bytes, limit_bytes });
         }
         let folder = self.folder.clone();
@@ -204,7 +191,7 @@ impl Stage {
             }
         };
         let is_new = self.manifest()?.is_none();
-        match self.take(survey, whole, room_bytes, boot_id) {
+        match self.take(survey, room_bytes, boot_id) {
             Ok(()) => Ok(lock),
             Err(refused) => {
                 if is_new {
@@ -218,7 +205,6 @@ impl Stage {
     fn take(
         &self,
         survey: &Survey,
-        whole: bool,
         room_bytes: Option<u64>,
         boot_id: &str,
     ) -> Result<(), StageError> {
@@ -226,9 +212,7 @@ impl Stage {
         match self.manifest()? {
             None => {
                 // One that was killed may have begun its manifest.
-                let is_own = |name: &str| {
-                    [LOCK_FILE, CLAIMS_FILE].contains(&name) || part_of(name) == Some(MANIFEST_FILE)
-                };
+                let is_own = |name: &str| name == LOCK_FILE || part_of(name) == Some(MANIFEST_FILE);
                 let names = self.storage.list("")?;
                 self.refuse(names.into_iter().filter(|name| !is_own(name)))?;
                 self.copies(None)?.sweep(&*self.storage)?;
@@ -251,7 +235,7 @@ impl Stage {
         }
         let needed_bytes = survey.bytes.saturating_sub(there_bytes);
         match room_bytes {
-            Some(free_bytes) if whole && free_bytes < needed_bytes => {
+            Some(free_bytes) if free_bytes < needed_bytes => {
                 let folder = self.folder.clone();
                 return Err(StageError::NoSpace { folder, needed_bytes, free_bytes });
             }
@@ -261,9 +245,7 @@ impl Stage {
         for folder in self.names()?.folders() {
             self.storage.make_dir(&folder)?;
         }
-        let claims = self.claims()?;
-        let written = claims.write_all_at(&there_bytes.to_le_bytes(), 0);
-        Ok(written.map_err(|error| self.error("write", error))?)
+        Ok(())
     }
 
     fn refuse(&self, strangers: impl IntoIterator<Item = String>) -> Result<(), StageError> {
@@ -333,51 +315,6 @@ impl Stage {
         bytes.map_err(|error| StorageError::new("open", path, error))
     }
 
-    /// Copy a file that nobody has copied, and that has room; processes and threads that want the same one wait. Once `stop` is set it is
-    /// left.
-    ///
-    /// # Errors
-    /// It cannot be read or written.
-    pub fn first_read(
-        &self,
-        original: &dyn ReadStorage,
-        path: &str,
-        stop: &AtomicBool,
-    ) -> Result<FirstRead, StageError> {
-        // Beyond the places that have another meaning.
-        let place = READERS + 1 + (fnv1a_128(path.as_bytes()) as u64 >> 2) as i64;
-        let _mine = self.claim(place, Claim::Alone)?;
-        if self.storage.stat(path)?.is_some() {
-            return Ok(FirstRead::There);
-        }
-        let bytes = self.source_bytes(path)?;
-        if !self.reserve(bytes)? {
-            return Ok(FirstRead::NoRoom);
-        }
-        let mut buffer = Piece::new(REQUEST_BYTES.min(bytes.max(1) as usize));
-        match self.copy_file(original, path, &mut buffer, &|_bytes| stop.load(Relaxed)) {
-            Ok(Some(bytes)) => Ok(FirstRead::Copied(bytes)),
-            Ok(None) => Ok(FirstRead::Stopped),
-            Err(StageError::Storage(error)) if error.is_full() => Ok(FirstRead::NoRoom),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Count `bytes` to those of the copy, if it may have them.
-    fn reserve(&self, bytes: u64) -> Result<bool, StageError> {
-        let Some(limit_bytes) = self.limit_bytes else { return Ok(true) };
-        let claims = self.claim(COUNTER, Claim::Alone)?;
-        let mut word = [0; 8];
-        claims.read_exact_at(&mut word, 0).map_err(|error| self.error("read", error))?;
-        let all_bytes = u64::from_le_bytes(word).saturating_add(bytes);
-        if all_bytes > limit_bytes {
-            return Ok(false);
-        }
-        let written = claims.write_all_at(&all_bytes.to_le_bytes(), 0);
-        written.map_err(|error| self.error("write", error))?;
-        Ok(true)
-    }
-
     /// Its bytes; `None` where `is_over` ended it, which hears of each piece.
     fn copy_file(
         &self,
@@ -428,11 +365,27 @@ impl Stage {
         let mut found = OwnFound::default();
         if let Some(manifest) = self.manifest()? {
             found = remove_files(&self.copies(manifest.files)?, &*self.storage)?;
-            self.storage.remove(CLAIMS_FILE)?;
             self.storage.remove(MANIFEST_FILE)?;
         }
         lock.remove()?;
         Ok(found)
+    }
+
+    /// Mark that this process reads the copy, until the result is dropped.
+    ///
+    /// # Errors
+    /// The manifest of the copy cannot be locked.
+    pub fn reader(&self) -> Result<Reader, StageError> {
+        let path = self.folder.join(MANIFEST_FILE);
+        let manifest = File::open(&path).and_then(|file| file.lock_shared().map(|()| file));
+        let manifest = manifest.map_err(|error| StorageError::new("lock", path, error))?;
+        Ok(Reader { _manifest: manifest })
+    }
+
+    /// Whether a process reads the copy.
+    pub fn is_read(&self) -> bool {
+        let manifest = File::open(self.folder.join(MANIFEST_FILE));
+        manifest.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
     fn names(&self) -> Result<FileNames<'_>, DatasetError> {
@@ -457,12 +410,10 @@ impl Stage {
             files: survey.files.clone(),
         };
         let text = serde_json::to_vec(&manifest);
-        let text = text.map_err(|error| self.error("write", io::Error::other(error)))?;
+        let path = self.folder.join(MANIFEST_FILE);
+        let text =
+            text.map_err(|error| StorageError::new("write", path, io::Error::other(error)))?;
         Ok(write_file(&*self.storage, MANIFEST_FILE, &text)?)
-    }
-
-    fn error(&self, action: &'static str, error: io::Error) -> StorageError {
-        StorageError::new(action, self.folder.join(CLAIMS_FILE), error)
     }
 }
 

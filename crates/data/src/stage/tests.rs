@@ -7,6 +7,7 @@ use feedrate_spec::shape::Encoding;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 
 const FILES: u64 = 6;
@@ -99,8 +100,8 @@ impl Place {
     }
 }
 
-fn begin(stage: &Stage, whole: bool) -> Result<DatasetLock, StageError> {
-    stage.begin(&stage.survey()?, whole, Some(1 << 30), "this boot", "a test")
+fn begin(stage: &Stage) -> Result<DatasetLock, StageError> {
+    stage.begin(&stage.survey()?, Some(1 << 30), "this boot", "a test")
 }
 
 fn copy(stage: &Stage, original: &dyn ReadStorage, share: FileShare) -> Copied {
@@ -113,8 +114,8 @@ fn shares_copy_each_file_once_and_nothing_is_left_but_what_is_not_ours() {
     assert!(format::find("npz").is_some());
     let place = Place::new();
     let (stage, original) = (place.stage(None), place.original());
-    let lock = begin(&stage, true).unwrap();
-    assert!(matches!(begin(&place.stage(None), true), Err(StageError::Busy { .. })));
+    let lock = begin(&stage).unwrap();
+    assert!(matches!(begin(&place.stage(None)), Err(StageError::Busy { .. })));
     for index in 0..2 {
         let copied = copy(&stage, &original, FileShare { index, of: 2 });
         assert_eq!((copied.files, copied.bytes, copied.kept_files), (3, 15_000, 0));
@@ -128,7 +129,7 @@ fn shares_copy_each_file_once_and_nothing_is_left_but_what_is_not_ours() {
     let found = stage.remove(lock).unwrap();
     assert_eq!((found.files, found.strangers.len()), (5, 2), "{found:?}");
     assert_eq!(fs::read(changed).unwrap(), b"mine");
-    assert!(matches!(begin(&stage, true), Err(StageError::Strangers { .. })));
+    assert!(matches!(begin(&stage), Err(StageError::Strangers { .. })));
     assert!(!stage.folder().join(LOCK_FILE).exists());
 }
 
@@ -136,17 +137,17 @@ fn shares_copy_each_file_once_and_nothing_is_left_but_what_is_not_ours() {
 fn what_was_broken_off_is_gone_on_from_unless_the_dataset_or_the_machine_is_another() {
     let place = Place::new();
     let (stage, original) = (place.stage(None), place.original());
-    drop(begin(&stage, true).unwrap());
+    drop(begin(&stage).unwrap());
     copy(&stage, &original, FileShare { index: 0, of: 2 });
     let part = stage.folder().join("train/.img_1_of_6.npz.99-0.part");
     fs::write(&part, "half of it").unwrap();
-    drop(begin(&stage, true).unwrap());
+    drop(begin(&stage).unwrap());
     assert!(!part.exists());
     let copied = copy(&stage, &original, FileShare::ALL);
     assert_eq!((copied.files, copied.kept_files), (3, 3));
     assert_eq!(original.opens.lock().unwrap().len(), FILES as usize);
     let survey = stage.survey().unwrap();
-    let other_boot = |_| stage.begin(&survey, true, None, "another boot", "a test").unwrap();
+    let other_boot = |_| stage.begin(&survey, None, "another boot", "a test").unwrap();
     drop(other_boot(()));
     assert_eq!(place.copied(&stage).len(), 0, "what is not durable may be torn");
     copy(&stage, &original, FileShare::ALL);
@@ -155,7 +156,7 @@ fn what_was_broken_off_is_gone_on_from_unless_the_dataset_or_the_machine_is_anot
     assert_eq!(place.copied(&stage).len(), FILES as usize);
     let newer = fs::File::options().write(true).open(place.path("data").join(&place.paths()[0]));
     newer.unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-    drop(begin(&stage, true).unwrap());
+    drop(begin(&stage).unwrap());
     assert_eq!(place.copied(&stage).len(), 0, "the dataset changed");
 }
 
@@ -164,59 +165,23 @@ fn no_room_is_refused_before_anything_is_written() {
     let place = Place::new();
     let bytes = FILES * FILE_BYTES as u64;
     let limited = place.stage(Some(bytes - 1));
-    assert!(matches!(begin(&limited, true), Err(StageError::Limit { .. })));
+    assert!(matches!(begin(&limited), Err(StageError::Limit { .. })));
     let stage = place.stage(Some(bytes));
     let survey = stage.survey().unwrap();
-    let begun = |whole, room| stage.begin(&survey, whole, Some(room), "this boot", "a test");
+    let begun = |room| stage.begin(&survey, Some(room), "this boot", "a test");
     assert!(matches!(
-        begun(true, bytes - 1),
+        begun(bytes - 1),
         Err(StageError::NoSpace { needed_bytes, .. }) if needed_bytes == bytes
     ));
     assert!(!stage.folder().exists());
-    begun(false, 0).unwrap();
-}
-
-#[test]
-fn files_that_many_open_first_are_copied_once_up_to_the_limit() {
-    let place = Place::new();
-    let original = place.original();
-    let stage = place.stage(Some(4 * FILE_BYTES as u64));
-    let _lock = begin(&stage, false).unwrap();
-    let never = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for path in place.paths() {
-                    stage.first_read(&original, &path, &never).unwrap();
-                }
-            });
-        }
-    });
-    assert_eq!(place.copied(&stage), place.paths()[..4]);
-    assert_eq!(original.opens.lock().unwrap().values().collect::<Vec<_>>(), [&1; 4]);
-    let of = |file: usize| stage.first_read(&original, &place.paths()[file], &never).unwrap();
-    assert_eq!((of(0), of(5)), (FirstRead::There, FirstRead::NoRoom));
-}
-
-#[test]
-fn a_file_that_is_not_whole_has_no_name() {
-    let place = Place::new();
-    let (stage, original) = (place.stage(None), place.original());
-    let _lock = begin(&stage, false).unwrap();
-    let path = &place.paths()[0];
-    let longer = vec![1; 3 * REQUEST_BYTES];
-    fs::write(place.path("data").join(path), longer).unwrap();
-    let stopped = AtomicBool::new(true);
-    assert_eq!(stage.first_read(&original, path, &stopped).unwrap(), FirstRead::Stopped);
-    assert_eq!(fs::read_dir(stage.folder().join("train")).unwrap().count(), 0);
-    assert!(original.bytes.load(Relaxed) <= REQUEST_BYTES as u64, "it ends soon");
+    begun(bytes).unwrap();
 }
 
 #[test]
 fn those_who_read_are_seen_until_they_end() {
     let place = Place::new();
     let stage = place.stage(None);
-    let _lock = begin(&stage, true).unwrap();
+    let _lock = begin(&stage).unwrap();
     assert!(!stage.is_read());
     let readers = [stage.reader().unwrap(), place.stage(None).reader().unwrap()];
     assert!(stage.is_read());
@@ -231,12 +196,12 @@ fn a_manifest_that_was_broken_off_is_ours_and_one_that_is_a_pipe_is_not() {
     fs::create_dir_all(stage.folder()).unwrap();
     let part = stage.folder().join(".stage.json.99-0.part");
     fs::write(&part, "{").unwrap();
-    stage.remove(begin(&stage, true).unwrap()).unwrap();
+    stage.remove(begin(&stage).unwrap()).unwrap();
     assert!(!stage.folder().exists());
     fs::create_dir_all(stage.folder()).unwrap();
     let pipe = stage.folder().join(MANIFEST_FILE);
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    assert!(matches!(begin(&stage, true), Err(StageError::Strangers { .. })));
+    assert!(matches!(begin(&stage), Err(StageError::Strangers { .. })));
     assert!(pipe.exists());
 }
 
@@ -245,7 +210,7 @@ fn a_manifest_that_was_broken_off_is_ours_and_one_that_is_a_pipe_is_not() {
 fn without_lengths_those_of_the_dataset_tell_what_is_ours() {
     let place = Place::new();
     let stage = place.stage(None);
-    let lock = begin(&stage, true).unwrap();
+    let lock = begin(&stage).unwrap();
     copy(&stage, &place.original(), FileShare::ALL);
     let manifest = stage.folder().join(MANIFEST_FILE);
     let mut told: serde_json::Value =

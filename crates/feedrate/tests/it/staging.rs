@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const STAGE: &str = "reader.stage=stage";
-const FIRST_READ: &str = "reader.stage_when=first_read";
 
 /// The record of a run that went well.
 #[track_caller]
@@ -78,32 +77,7 @@ fn a_dataset_is_copied_once_and_read_from_its_copy() {
 }
 
 #[test]
-fn files_are_copied_when_they_are_opened_first() {
-    let test = Test::with(TINY);
-    let more =
-        [STAGE, FIRST_READ, "train.epochs=3", "reader.read_threads=3", "reader.stage_keep=true"];
-    let summary = test.run_json(&more);
-    let originals = data_files(&test.path("data"));
-    let staging = &summary["staging"];
-    assert_eq!(
-        (&staging["files"], &staging["original_opens"]),
-        (&originals.len().into(), &0.into())
-    );
-    assert_eq!(staging["bytes"], bytes_of(&originals));
-    assert!(staging["copy_s"].is_null() && staging["first_read_s"].as_f64().unwrap() > 0.0);
-    let copies = data_files(&test.path("stage"));
-    assert_eq!(copies.len(), originals.len());
-    for (copy, original) in copies.iter().zip(&originals) {
-        assert_eq!(fs::read(copy).unwrap(), fs::read(original).unwrap(), "{}", copy.display());
-    }
-    // A kept copy is used, and goes with the next run that does not keep it.
-    let summary = test.run_json(&[STAGE, FIRST_READ, "train.epochs=1"]);
-    assert_eq!(summary["staging"]["files"], 0);
-    assert_eq!(files(&test.path("stage")), Vec::<PathBuf>::new());
-}
-
-#[test]
-fn what_is_beyond_the_limit_is_refused_before_training_or_read_where_it_lies() {
+fn what_is_beyond_the_limit_is_refused_before_training() {
     let test = Test::with(TINY);
     test.run_json(&["train.epochs=1"]);
     let originals = data_files(&test.path("data"));
@@ -113,12 +87,6 @@ fn what_is_beyond_the_limit_is_refused_before_training_or_read_where_it_lies() {
     assert!(answer.stderr.contains("`reader.stage_limit`"), "{}", answer.stderr);
     assert!(answer.stderr.contains("hint: raise `reader.stage_limit`"), "{}", answer.stderr);
     assert!(!test.path("stage").exists());
-    let summary = test.run_json(&[STAGE, FIRST_READ, &limit, "train.epochs=2"]);
-    assert_eq!(summary["staging"]["files"], 2);
-    assert!(summary["staging"]["original_opens"].as_u64().unwrap() > 0);
-    let doubts = summary["doubts"].as_array().unwrap();
-    let staged = doubts.iter().find(|doubt| doubt["name"] == "staged").unwrap();
-    assert!(staged["evidence"].as_str().unwrap().contains("found no room"), "{staged}");
 }
 
 #[test]
@@ -130,7 +98,7 @@ fn what_cannot_be_copied_is_refused_before_a_run() {
     plan(&["reader.stage=''"]).refuses(2, &["reader.stage", "without a name"]);
     plan(&[STAGE, "reader.file_access=mpio"]).refuses(2, &["reader.stage", "MPI-IO"]);
     let library = ["dataset.format=hdf5", "storage.engine=libhdf5"];
-    plan(&[&library[..], &[STAGE, FIRST_READ]].concat()).refuses(2, &["use `start`"]);
+    plan(&[STAGE, "reader.stage_when=first_read"]).refuses(2, &["reader.stage_when", "hint:"]);
     assert_eq!(plan(&[&library[..], &[STAGE]].concat()).code, 0);
     let alone = plan(&["reader.stage_keep=true"]);
     assert!(alone.code == 0 && alone.stderr.contains("nothing is copied"), "{}", alone.stderr);
@@ -225,19 +193,16 @@ fn datasets_of_others_are_copied_too() {
         fs::remove_file(test.path("theirs/manifest.json")).unwrap();
         fs::remove_file(test.path("theirs/.feedrate.lock")).unwrap();
         let originals = files(&test.path("theirs"));
-        for when in ["reader.stage_when=start", FIRST_READ] {
-            let more =
-                ["--foreign", "--data", "theirs", &format_key, STAGE, when, "train.epochs=2"];
-            let summary = test.run_json(&more);
-            assert_eq!(summary["staging"]["files"], originals.len(), "{format}, {when}");
-            assert!(!test.path("stage").exists());
-        }
+        let more = ["--foreign", "--data", "theirs", &format_key, STAGE, "train.epochs=2"];
+        let summary = test.run_json(&more);
+        assert_eq!(summary["staging"]["files"], originals.len(), "{format}");
+        assert!(!test.path("stage").exists());
         assert_eq!(files(&test.path("theirs")), originals);
     }
 }
 
 #[test]
-fn a_device_without_room_is_refused_before_training_or_holds_what_it_can() {
+fn a_device_without_room_is_refused_before_training() {
     let test = Test::with(TINY);
     let more = ["dataset.record_length_bytes=65536", "train.epochs=1"];
     test.run_json(&more);
@@ -246,12 +211,6 @@ fn a_device_without_room_is_refused_before_training_or_holds_what_it_can() {
     let stage = ["run", "workload.yaml", "reader.stage=small", "--json"];
     let answer = test.feedrate(&[&stage[..], &more].concat());
     answer.refuses(1, &["the copy needs", "has room for", "hint: free space there"]);
-    assert_eq!(files(&test.path("small")), Vec::<PathBuf>::new());
-    let answer = test.feedrate(&[&stage[..], &more, &[FIRST_READ, "--verify"]].concat());
-    assert_eq!(answer.code, 0, "{}", answer.stderr);
-    let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
-    let files_copied = summary["staging"]["files"].as_u64().unwrap();
-    assert!((1..8).contains(&files_copied), "{}", summary["staging"]);
     assert_eq!(files(&test.path("small")), Vec::<PathBuf>::new());
 }
 
@@ -262,22 +221,14 @@ fn ranks_of_a_machine_share_one_copy() {
     let originals = data_files(&test.path("data"));
     let own = env!("CARGO_BIN_EXE_feedrate");
     for (program, first) in LAUNCHERS {
-        for when in ["reader.stage_when=start", FIRST_READ] {
-            let run =
-                [own, "run", "workload.yaml", STAGE, when, "train.epochs=2", "--verify", "--json"];
-            let arguments = [&["60", program], first, &["2"], &run].concat();
-            let answer = Answer::of(&test.program("timeout", &arguments).output().unwrap());
-            assert_eq!(answer.code, 0, "{}", answer.stderr);
-            let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
-            assert_eq!(
-                summary["staging"]["files"],
-                originals.len(),
-                "{when}: {}",
-                summary["staging"]
-            );
-            assert_eq!(summary["staging"]["bytes"], bytes_of(&originals));
-            assert!(!test.path("stage").exists(), "{when}");
-        }
+        let run = [own, "run", "workload.yaml", STAGE, "train.epochs=2", "--verify", "--json"];
+        let arguments = [&["60", program], first, &["2"], &run].concat();
+        let answer = Answer::of(&test.program("timeout", &arguments).output().unwrap());
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!(summary["staging"]["files"], originals.len(), "{}", summary["staging"]);
+        assert_eq!(summary["staging"]["bytes"], bytes_of(&originals));
+        assert!(!test.path("stage").exists());
     }
 }
 

@@ -252,23 +252,6 @@ fn nothing_is_written_among_the_data() {
     }
 }
 
-/// Named as they are read: from where the dataset lies or, once they were copied, from the copy.
-#[test]
-fn files_that_are_copied_when_they_are_read_first_are_named_by_their_copies() {
-    let test = Test::with(WORKLOAD);
-    let stage = format!("reader.stage={}", test.path("copy").display());
-    let more = [&stage, "reader.stage_when=first_read", "reader.stage_keep=true"];
-    test.run_json(&[&more[..], &["--run-dir", "run", "--trace", "t.pfw.gz"]].concat());
-    let all = all_events(&test.path("t.pfw.gz"));
-    let named = all.iter().filter(|event| event["name"] == "FH");
-    let names: Vec<_> = named.map(|event| event["args"]["name"].as_str().unwrap()).collect();
-    let copies = test.path("copy");
-    assert!(names.len() >= 8);
-    for name in names {
-        assert!(Path::new(name).starts_with(&copies) && Path::new(name).exists(), "{name}");
-    }
-}
-
 /// The operations of a trace as strace would have seen them.
 fn as_strace(trace: &Path) -> String {
     let all = all_events(trace);

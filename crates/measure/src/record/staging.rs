@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct StagingRecord {
     /// The copy's folder on the first machine.
     pub folder: String,
-    /// When all was copied before training; `None` where files are copied as they are read first.
+    /// Time of copying, before training; `None` in records of earlier versions that copied during training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_training: Option<StagingSpan>,
     /// Files that were copied.
@@ -19,10 +19,6 @@ pub struct StagingRecord {
     pub kept_files: u64,
     /// Their bytes.
     pub kept_bytes: u64,
-    /// How long workers copied files that they read first, summed; a part of the time of their reads.
-    pub first_read_ns: u64,
-    /// Opens of files that had no room in the copy.
-    pub original_opens: u64,
 }
 
 /// From the start of the run.
@@ -42,13 +38,10 @@ pub struct StagingSummary {
     pub copy_s: Option<f64>,
     /// Copied bytes by that time.
     pub bytes_per_second: Option<f64>,
-    /// Time of workers, summed; `null` where none copied.
-    pub first_read_s: Option<f64>,
     pub files: u64,
     pub bytes: u64,
     pub kept_files: u64,
     pub kept_bytes: u64,
-    pub original_opens: u64,
 }
 
 impl StagingRecord {
@@ -60,8 +53,6 @@ impl StagingRecord {
             bytes: self.bytes + other.bytes,
             kept_files: self.kept_files + other.kept_files,
             kept_bytes: self.kept_bytes + other.kept_bytes,
-            first_read_ns: self.first_read_ns + other.first_read_ns,
-            original_opens: self.original_opens + other.original_opens,
             ..self
         }
     }
@@ -82,12 +73,10 @@ impl StagingSummary {
             folder: record.folder.clone(),
             copy_s,
             bytes_per_second: rate.map(|s| record.bytes as f64 / s),
-            first_read_s: (record.first_read_ns > 0).then(|| record.first_read_ns as f64 / 1e9),
             files: record.files,
             bytes: record.bytes,
             kept_files: record.kept_files,
             kept_bytes: record.kept_bytes,
-            original_opens: record.original_opens,
         }
     }
 
@@ -122,8 +111,5 @@ mod tests {
             None,
             "what it cost is another run's"
         );
-        let first_read = StagingRecord { before_training: None, ..staging };
-        assert_eq!(StagingSummary::new(&first_read).break_even_epochs(2.5, 1.0), None);
-        assert_eq!(StagingSummary::new(&first_read).bytes_per_second, None);
     }
 }

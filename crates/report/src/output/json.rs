@@ -55,7 +55,7 @@ impl Schema {
     /// Raised when a key goes or changes its meaning.
     const fn version(self) -> u64 {
         match self {
-            Schema::CompareLogs | Schema::Diagnose => 3,
+            Schema::CompareLogs | Schema::Diagnose | Schema::Run => 3,
             _ => 2,
         }
     }

@@ -1,15 +1,13 @@
-//! Storages around a storage: of known cost, with other processes behind them, or with copies of files. Each works with any storage and any format.
+//! Storages around a storage: of known cost, or with other processes behind them. Each works with any storage and any format.
 
 mod recorded;
 mod emulated;
 mod once;
 mod collective;
 mod together;
-mod staged;
 
 pub use collective::{Collective, GroupStorages, read_for};
 pub use recorded::Recorded;
-pub use staged::FirstReads;
 pub use together::Together;
 
 use self::emulated::Emulated;

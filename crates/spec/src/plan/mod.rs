@@ -190,22 +190,10 @@ pub struct StoragePlan {
 pub struct StagePlan {
     /// `reader.stage`: the folder that the copy's folder lies in.
     pub folder: String,
-    /// When it is made.
-    pub when: StageWhen,
     /// Bytes of it on a machine, at most.
     pub limit_bytes: Option<u64>,
     /// Whether it stays when the run ends.
     pub keep: bool,
-}
-
-/// When files are copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StageWhen {
-    /// All before training.
-    Start,
-    /// Each when it is read first.
-    FirstRead,
 }
 
 /// How samples are read.
@@ -432,14 +420,12 @@ impl Plan {
             }
     }
 
-    /// The storage that steps read from: of copies made before training nothing is emulated.
+    /// The storage that steps read from. Reads of a copy have no emulated cost.
     pub fn storage_of_steps(&self) -> StoragePlan {
         let StoragePlan { kind, engine, passes_page_cache, .. } = self.storage.clone();
         match &self.stage {
-            Some(stage) if stage.when == StageWhen::Start => {
-                StoragePlan { kind, engine, passes_page_cache, ..StoragePlan::default() }
-            }
-            _ => self.storage.clone(),
+            Some(_) => StoragePlan { kind, engine, passes_page_cache, ..StoragePlan::default() },
+            None => self.storage.clone(),
         }
     }
 

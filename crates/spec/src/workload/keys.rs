@@ -405,9 +405,9 @@ keys! {
         reader_stage: Option<String> = OptionalText, "reader.stage", "null", "",
             "Copy the dataset into a folder of each machine, or with `memory` into its shared memory (`/dev/shm`), and read the copy.";
         reader_stage_when: String = StageMoment, "reader.stage_when", "start", "",
-            "Copy all of it before training (`start`), or each file when it is read first (`first_read`).";
+            "When files are copied: all before training (`start`).";
         reader_stage_limit: Option<u64> = OptionalBytes, "reader.stage_limit", "null", "bytes",
-            "Bytes that a copy may have on each machine: with `start` a larger dataset is refused, with `first_read` the other files are read where they are.";
+            "Bytes that a copy may have on each machine; a larger dataset is refused.";
         reader_stage_keep: bool = Flag, "reader.stage_keep", "false", "",
             "Leave the copy when the run ends, for the next run of the same dataset.";
         reader_collective_size: u32 = Count32, "reader.collective_size", "0", "accelerators",

@@ -286,7 +286,7 @@ choices! {
     ProcessStart: "fork" | "spawn" | "forkserver" | "None" | "null";
     FileAccess: "multi" | "shared" | "same" | "collective" | "broadcast" | "mpio" | "posix";
     Scaling: "strong" | "weak";
-    StageMoment: "start" | "first_read";
+    StageMoment: "start";
     SplitName: "auto" | "shards" | "samples";
     CheckpointType: "rank_zero" | "all_ranks";
     CheckpointMode: "default" | "subset";

@@ -2,7 +2,7 @@
 
 use super::Builder;
 use crate::catalog::{Ability, Member};
-use crate::plan::{Cache, StagePlan, StageWhen, StoragePlan};
+use crate::plan::{Cache, StagePlan, StoragePlan};
 
 /// Name of the memory that all processes of a machine share, and the folder that it is.
 const SHARED_MEMORY: (&str, &str) = ("memory", "/dev/shm");
@@ -45,7 +45,6 @@ impl Builder<'_> {
         if !self.trains() {
             return None;
         }
-        let at_start = self.w.reader_stage_when == "start";
         let kind = &storage.kind;
         if self.catalog.storage(kind).is_some_and(|storage| !storage.has(Ability::InFolder)) {
             let message = format!("storage `{kind}` has no folder of files that could be copied");
@@ -56,11 +55,6 @@ impl Builder<'_> {
                 "MPI-IO reads one file for all machines, and each would have its own copy";
             self.error(KEY, message.into(), "use another `reader.file_access`, or leave it out");
         }
-        let engine = storage.engine.as_deref().and_then(|name| self.catalog.engine(name));
-        if !at_start && engine.is_some_and(|engine| engine.has(Ability::ServesSamples)) {
-            let message = "its engine serves samples, and files are copied byte by byte";
-            self.error("reader.stage_when", message.into(), "use `start`");
-        }
         if folder.is_empty() {
             let hint = "name a folder, or `memory`";
             self.error(KEY, "a folder without a name".into(), hint);
@@ -70,7 +64,6 @@ impl Builder<'_> {
                 (name, memory) if folder == name => memory.into(),
                 _ => folder.clone(),
             },
-            when: if at_start { StageWhen::Start } else { StageWhen::FirstRead },
             limit_bytes: self.w.reader_stage_limit,
             keep: self.w.reader_stage_keep,
         })
