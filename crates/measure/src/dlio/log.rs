@@ -9,34 +9,28 @@ use crate::checkpoints::dlio_four;
 use crate::derived::Derived;
 use crate::metric::{
     AU_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
-    block_au_percent, block_samples_per_second, mean, stdev,
+    block_au_percent, block_samples_per_second,
 };
 use crate::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record};
-use crate::window::{Scope, Window, seconds};
-use feedrate_spec::plan::state::Layers;
+use crate::window::{Scope, Window};
 use feedrate_spec::plan::{CheckpointPlan, Plan, schedule};
 use feedrate_spec::units::MIB;
-use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 
 const RULE: &str = "[METRIC] ==========================================================";
 
-/// As far as the record goes; with the steps of epoch `steps_of` one by one, and with the `folder` of the results to the end.
-pub(super) fn run_log(
-    record: &Record,
-    invocation: &Invocation,
-    steps_of: Option<u32>,
-    folder: Option<&Path>,
-) -> String {
+/// `dlio.log` as far as `record` goes; with the `folder` of the results, to its end.
+pub fn log(record: &Record, invocation: &Invocation, folder: Option<&Path>) -> String {
     let evaluations = Evaluations::new(record, invocation.empty_evaluations);
     let mut log = LogText(String::new());
     start(&mut log, record, invocation);
     for scope in Scope::each(record) {
         if record.plan.is_checkpoints_alone() {
-            checkpoints_alone(&mut log, scope, record.complete);
+            checkpoints(&mut log, scope, CheckpointKind::Save);
+            checkpoints(&mut log, scope, CheckpointKind::Load);
             continue;
         }
-        epoch(&mut log, scope, steps_of == Some(scope.epoch.number));
+        epoch(&mut log, scope);
         if let Some(evaluation) = evaluations.after(scope.epoch.number) {
             evaluation_lines(&mut log, evaluation);
         }
@@ -85,12 +79,8 @@ struct LogText(String);
 
 impl LogText {
     fn output(&mut self, stamp: &str, text: &str) {
-        self.stamped("[OUTPUT]", stamp, text);
-    }
-
-    fn stamped(&mut self, level: &str, stamp: &str, text: &str) {
         let between = if stamp.is_empty() { "" } else { " " };
-        self.line(&format!("{level} {stamp}{between}{text}"));
+        self.line(&format!("[OUTPUT] {stamp}{between}{text}"));
     }
 
     fn line(&mut self, line: &str) {
@@ -175,13 +165,9 @@ fn checkpoint_sizes(log: &mut LogText, at: &str, checkpoint: &CheckpointPlan) {
     ] {
         log.output(at, &format!("{what}: {:.6} GB {subset}", gib(bytes)));
     }
-    if let Layers::Transformer(transformer) = &state.layers {
-        let parameters = transformer.parameters();
-        log.output(at, &format!("Total number of parameters in the model: {parameters}"));
-    }
 }
 
-fn epoch(log: &mut LogText, scope: Scope, tells_steps: bool) {
+fn epoch(log: &mut LogText, scope: Scope) {
     let (epoch, train) = (scope.epoch, &scope.plan.train);
     let number = epoch.number;
     let planned = train.steps_in_epoch(number.max(1));
@@ -192,17 +178,11 @@ fn epoch(log: &mut LogText, scope: Scope, tells_steps: bool) {
     };
     log.output(&epoch.started, &format!("Starting epoch {number}: {steps}"));
     if let Some(first) = epoch.accelerators.first() {
-        let mut steps = 0;
         for (i, (block, window)) in first.blocks.iter().zip(scope.windows(first)).enumerate() {
-            log.output(&stamp(epoch, block.start_ns), &format!("Starting block {}", i + 1));
-            if tells_steps {
-                step_lines(log, scope, i, steps);
-            }
-            steps += block.steps();
-            block_lines(log, scope, i + 1, block, window);
+            block_rates(log, scope, i + 1, block, window);
         }
     }
-    of_kind(log, scope, CheckpointKind::Save);
+    checkpoints(log, scope, CheckpointKind::Save);
     let (end_ns, ended) = end_of(epoch);
     let length_s = duration(epoch.start_ns, end_ns);
     let ending =
@@ -231,27 +211,7 @@ fn empty_evaluation_lines(log: &mut LogText, epoch: &EpochRecord) {
     log.rates(&at, &format!("Epoch {} [Eval]", epoch.number), Some(0.0), Some(0.0));
 }
 
-/// All that are written, then all that are read.
-fn checkpoints_alone(log: &mut LogText, scope: Scope, is_over: bool) {
-    let epoch = scope.epoch;
-    let planned = scope.plan.checkpoint.as_ref().and_then(|plan| plan.alone.as_ref());
-    let (writes, reads) = planned.map_or((0, 0), |alone| (alone.writes, alone.reads));
-    for (kind, what, planned) in
-        [(CheckpointKind::Save, "write", writes), (CheckpointKind::Load, "read", reads)]
-    {
-        let mut of_kind = epoch.checkpoints_of(kind);
-        let first = of_kind.next();
-        let ends = (first, of_kind.next_back().or(first));
-        let (Some(first), Some(last)) = ends else { continue };
-        log.output(&stamp(epoch, first.start_ns), &format!("Checkpointing {what} started"));
-        self::of_kind(log, scope, kind);
-        if is_over || planned <= epoch.checkpoints_of(kind).count() as u64 {
-            log.output(&stamp(epoch, last.end_ns), &format!("Checkpointing {what} finished"));
-        }
-    }
-}
-
-fn of_kind(log: &mut LogText, scope: Scope, kind: CheckpointKind) {
+fn checkpoints(log: &mut LogText, scope: Scope, kind: CheckpointKind) {
     for (i, checkpoint) in scope.epoch.checkpoints_of(kind).enumerate() {
         checkpoint_lines(log, scope, i + 1, checkpoint);
     }
@@ -289,52 +249,13 @@ fn checkpoint_lines(log: &mut LogText, scope: Scope, number: usize, checkpoint: 
     log.output(&stamp(scope.epoch, checkpoint.end_ns), &ended);
 }
 
-/// Lines of each accelerator in each step of block `block`, before which there were `before`. Processing is loading and computing,
-/// as in DLIO's `proc`.
-fn step_lines(log: &mut LogText, scope: Scope, block: usize, before: usize) {
-    let samples = scope.plan.loader.batch_size;
-    let blocks = scope.epoch.accelerators.iter().map(|own| own.blocks.get(block));
-    let blocks: Vec<_> = blocks.enumerate().filter_map(|(rank, own)| Some((rank, own?))).collect();
-    let mut starts_ns: Vec<u64> = blocks.iter().map(|(_, own)| own.start_ns).collect();
-    let most = blocks.iter().map(|(_, own)| own.steps()).max().unwrap_or(0);
-    for i in 0..most {
-        for ((rank, own), start_ns) in blocks.iter().zip(&mut starts_ns) {
-            if own.steps() <= i {
-                continue;
-            }
-            let (load_ns, both_ns) = (own.load_ns[i], own.load_ns[i] + own.compute_ns[i]);
-            let (step, load_s, both_s) = (before + i + 1, seconds(load_ns), seconds(both_ns));
-            let loaded =
-                format!("Rank {rank} step {step}: loaded {samples} samples in {load_s:.4} s");
-            let processed =
-                format!("Rank {rank} step {step} processed {samples} samples in {both_s:.4}s)");
-            log.stamped("[INFO]", &stamp(scope.epoch, *start_ns + load_ns), &loaded);
-            log.stamped("[INFO]", &stamp(scope.epoch, *start_ns + both_ns), &processed);
-            *start_ns += both_ns + own.barrier_ns[i];
-        }
-    }
-}
-
-/// Utilisation is the first accelerator's, throughput its own times their number, as DLIO says it.
-fn block_lines(log: &mut LogText, scope: Scope, number: usize, block: &Block, window: Window) {
-    let ended = stamp(scope.epoch, block.end_ns);
-    let length_s = duration(block.start_ns, block.end_ns);
-    log.output(
-        &ended,
-        &format!("Ending block {number} - {} steps completed in {length_s} s", block.steps()),
-    );
+/// Utilisation of the first accelerator, and its throughput times the number of accelerators, as in DLIO.
+fn block_rates(log: &mut LogText, scope: Scope, number: usize, block: &Block, window: Window) {
     let what = format!("Epoch {} - Block {number} [Training]", scope.epoch.number);
     let rate = block_samples_per_second(scope, window);
     let rate_of_all = rate.map(|rate| rate * f64::from(scope.plan.accelerators));
+    let ended = stamp(scope.epoch, block.end_ns);
     log.rates(&ended, &what, block_au_percent(window), rate_of_all);
-    let computes_s: Vec<f64> = window.computes_ns().iter().map(|&ns| seconds(ns)).collect();
-    if let (Some(mean), Some(stdev)) = (mean(&computes_s), stdev(&computes_s)) {
-        let set = python_dict(&scope.plan.train.compute);
-        log.output(
-            &ended,
-            &format!("{what} Computation time per step (second): {mean:.4}+/-{stdev:.4} (set value: {set})"),
-        );
-    }
 }
 
 /// Local wall-clock time of a moment of an epoch; empty where it is not known.
@@ -406,21 +327,4 @@ fn checkpoint_averages(record: &Record, kind: CheckpointKind) -> [Option<String>
     let [rate, rate_stdev, duration_s, stdev_s] = dlio_four(record, kind);
     [duration_s.zip(stdev_s), rate.zip(rate_stdev)]
         .map(|pair| pair.map(|(mean, stdev)| format!("{mean:.4} ({stdev:.4})")))
-}
-
-/// As Python prints DLIO's `computation_time`.
-fn python_dict(time: &TimeSpec) -> String {
-    match time {
-        TimeSpec::None => "{}".into(),
-        TimeSpec::Constant { mean } => format!("{{'mean': {mean:?}}}"),
-        TimeSpec::Normal { mean, stdev } => format!("{{'mean': {mean:?}, 'stdev': {stdev:?}}}"),
-        TimeSpec::Uniform { min, max } => {
-            format!("{{'type': 'uniform', 'min': {min:?}, 'max': {max:?}}}")
-        }
-        TimeSpec::Gamma { shape, scale } => {
-            format!("{{'type': 'gamma', 'shape': {shape:?}, 'scale': {scale:?}}}")
-        }
-        TimeSpec::Exponential { scale } => format!("{{'type': 'exponential', 'scale': {scale:?}}}"),
-        TimeSpec::Poisson { lam } => format!("{{'type': 'poisson', 'lam': {lam:?}}}"),
-    }
 }

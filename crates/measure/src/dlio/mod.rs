@@ -11,7 +11,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use log::generation_log;
+pub use log::{generation_log, log};
 pub use report::report;
 pub use timestamp::micros;
 
@@ -131,16 +131,6 @@ pub fn write_generation(
     let mut files = vec![(LOG.to_string(), generation_log(processes, invocation).into_bytes())];
     files.extend(hydra_files(invocation));
     write_all_atomically(folder, &files)
-}
-
-/// `dlio.log` as far as `record` goes; with the `folder` of the results, to its end.
-pub fn log(record: &Record, invocation: &Invocation, folder: Option<&Path>) -> String {
-    log::run_log(record, invocation, None, folder)
-}
-
-/// The same as far as `record` goes, with DLIO's `INFO` lines of each step and accelerator of its last epoch.
-pub fn log_with_steps(record: &Record, invocation: &Invocation) -> String {
-    log::run_log(record, invocation, record.epochs.last().map(|epoch| epoch.number), None)
 }
 
 fn hydra_files(invocation: &Invocation) -> Vec<(String, Vec<u8>)> {

@@ -10,15 +10,13 @@ use std::collections::HashMap;
 /// Levels of `DLIO_LOG_LEVEL`; lines below it are left out.
 const LEVELS: &[(&str, u8)] = &[
     ("debug", 10),
-    ("info", INFO),
+    ("info", 20),
     ("warning", WARNING),
     ("warn", WARNING),
     ("", WARNING),
     ("error", 40),
     ("critical", 50),
 ];
-/// DLIO's `INFO` lines.
-const INFO: u8 = 20;
 /// DLIO's `WARNING` lines.
 const WARNING: u8 = 30;
 /// DLIO's `OUTPUT` lines.
@@ -69,14 +67,8 @@ impl<'a> LogLines<'a> {
             level = match line.split(' ').next() {
                 Some("[OUTPUT]") => OUTPUT,
                 Some("[WARNING]") => WARNING,
-                Some("[INFO]") => INFO,
                 _ => level,
             };
-            // Lines of steps are logged once, at the end of their epoch, and are too many to remember.
-            if level == INFO {
-                news.extend((self.level <= level).then_some(line));
-                continue;
-            }
             let seen = seen.entry(line).or_default();
             *seen += 1;
             let reported = self.reported.entry(line.to_string()).or_default();
@@ -97,11 +89,7 @@ pub(super) struct LogObserver<'a, 'l> {
 
 impl RunObserver for LogObserver<'_, '_> {
     fn epoch(&mut self, record: &Record) {
-        self.lines.report(&if self.lines.level <= INFO {
-            dlio::log_with_steps(record, self.invocation)
-        } else {
-            dlio::log(record, self.invocation, None)
-        });
+        self.lines.report(&dlio::log(record, self.invocation, None));
     }
 
     fn checkpoint(&mut self, record: &Record) {
