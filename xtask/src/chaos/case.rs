@@ -100,15 +100,6 @@ impl<'a> Case<'a> {
         ])
     }
 
-    /// Put a pipe, to which nobody writes, in the place of a file of the dataset in `data`, which is there.
-    pub(super) fn hang_a_file(&self) -> Result<PathBuf> {
-        let data = self.files("data").into_iter().find(|path| path.ends_with("img_5_of_8.npz"));
-        let pipe = data.context("there is no data")?;
-        fs::remove_file(&pipe)?;
-        make_pipe(&pipe)?;
-        Ok(pipe)
-    }
-
     pub(super) fn start_feedrate(&self, arguments: &[&str]) -> Result<Running> {
         self.start(self.program("feedrate"), arguments)
     }

@@ -1,11 +1,11 @@
 //! A read that never comes back: who is told to stop leaves.
 
 use super::Class;
-use super::case::{Case, until, workload};
+use super::case::{Case, make_pipe, until, workload};
 use super::child::LEAVES_WITHIN;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rustix::process::Signal;
-use std::fs::File;
+use std::fs::{self, File};
 
 pub(super) static CLASS: Class = Class {
     name: "hung_storage",
@@ -41,7 +41,10 @@ fn run(case: &mut Case) -> Result<u32> {
         None => case.start_dlio_maker("made")?,
     };
     maker.wait()?.with_code(&[0])?;
-    let pipe = case.hang_a_file()?;
+    let data = case.files("data").into_iter().find(|path| path.ends_with("img_5_of_8.npz"));
+    let pipe = data.context("there is no data")?;
+    fs::remove_file(&pipe)?;
+    make_pipe(&pipe)?;
     let writer = if case.random.chance(50) {
         Some(File::options().read(true).write(true).open(&pipe)?)
     } else {

@@ -96,7 +96,7 @@ fn plant_in_datasets(case: &mut Case, below: &str) -> Result<()> {
 
 /// Hit one of them, or two, and wait for the end: the process that was started, the one behind it that does its work, the
 /// supervisors, their runs. Says how many blows of one moment hit any that lived: one or none.
-pub(super) fn hit(case: &mut Case, runner: Running) -> Result<u32> {
+fn hit(case: &mut Case, runner: Running) -> Result<u32> {
     let signal = case.random.pick(&[Signal::KILL, Signal::KILL, Signal::TERM, Signal::INT]);
     let first = vec![runner.pid()];
     let below = |of: &[Pid]| pids(of.iter().flat_map(|pid| children(*pid)).collect());

@@ -12,7 +12,6 @@ mod race_generation;
 mod runs_at_once;
 mod full_disks;
 mod hung_storage;
-mod cut_trials;
 mod lost_ranks;
 mod mutate;
 mod hostile_files;
@@ -29,8 +28,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
@@ -56,14 +54,13 @@ static CLASSES: &[&Class] = &[
     &runs_at_once::CLASS,
     &full_disks::CLASS,
     &hung_storage::CLASS,
-    &cut_trials::CLASS,
     &lost_ranks::CLASS,
     &hostile_files::CLASS,
     &hostile_results::CLASS,
 ];
 
-/// Failures of a class that are told, and kept as folders.
-const TOLD_FAILURES: usize = 20;
+/// Failures of a class whose folders are kept.
+const KEPT_FAILURES: usize = 20;
 /// Set in the process that has mounts of its own.
 const PRIVATE: &str = "FEEDRATE_CHAOS_PRIVATE";
 
@@ -89,14 +86,6 @@ pub(crate) struct Options {
 
 fn names() -> PossibleValuesParser {
     CLASSES.iter().map(|class| class.name).collect::<Vec<_>>().into()
-}
-
-/// How a class fared.
-struct Outcome {
-    class: &'static Class,
-    tried: u64,
-    failures: Vec<(u64, String)>,
-    seconds: f64,
 }
 
 /// `cargo xtask chaos …`.
@@ -151,31 +140,27 @@ fn campaign(options: &Options, programs: &Path) -> Result<()> {
     let is_asked = |class: &Class| {
         options.only.is_empty() || options.only.iter().any(|name| name == class.name)
     };
-    let mut outcomes = Vec::new();
+    let mut failures = 0;
     for class in CLASSES.iter().filter(|class| is_asked(class)) {
-        let outcome = run(class, options, programs, &folder);
-        eprintln!(
-            "{}: {} {}, {} failures, {:.0} s",
-            class.name,
-            outcome.tried,
-            class.what,
-            outcome.failures.len(),
-            outcome.seconds
+        let start = Instant::now();
+        let (tried, failed) = run(class, options, programs, &folder);
+        let Class { name, what, .. } = class;
+        println!(
+            "{name}: {tried} {what}, {failed} failures, {:.0} s",
+            start.elapsed().as_secs_f64()
         );
-        outcomes.push(outcome);
+        failures += failed;
     }
     // Folders of failures stay in it.
     let _ = fs::remove_dir(&folder);
-    print!("{}", table(&outcomes));
-    let failures: usize = outcomes.iter().map(|outcome| outcome.failures.len()).sum();
     if failures > 0 {
-        bail!("{failures} cases failed; what they left lies in {}", folder.display());
+        bail!("{failures} cases failed; what they left is in {}", folder.display());
     }
     Ok(())
 }
 
-fn run(class: &'static Class, options: &Options, programs: &Path, folder: &Path) -> Outcome {
-    let start = Instant::now();
+/// Returns how much was tried, and how many cases failed.
+fn run(class: &Class, options: &Options, programs: &Path, folder: &Path) -> (u64, usize) {
     let count = if options.short { class.short } else { class.cases };
     let seeds = match options.seed {
         Some(seed) => seed..seed + 1,
@@ -183,38 +168,30 @@ fn run(class: &'static Class, options: &Options, programs: &Path, folder: &Path)
     };
     let next = AtomicU64::new(seeds.start);
     let tried = AtomicU64::new(0);
-    let failures = Mutex::new(Vec::new());
+    let failures = AtomicUsize::new(0);
+    let work = || {
+        while let Some(seed) = Some(next.fetch_add(1, Relaxed)).filter(|seed| seeds.contains(seed))
+        {
+            let count = run_case(class, seed, programs, folder).unwrap_or_else(|error| {
+                let name = class.name;
+                eprintln!("{error:#}\n  cargo xtask chaos --only {name} --seed {seed}");
+                if failures.fetch_add(1, Relaxed) >= KEPT_FAILURES {
+                    let _ = fs::remove_dir_all(case_folder(folder, class, seed));
+                }
+                1
+            });
+            tried.fetch_add(count.into(), Relaxed);
+        }
+    };
     thread::scope(|scope| {
         for _ in 0..class.at_once {
-            scope.spawn(|| {
-                while let Some(seed) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| seeds.contains(seed))
-                {
-                    let told = match one(class, seed, programs, folder) {
-                        Ok(count) => {
-                            tried.fetch_add(u64::from(count), Ordering::Relaxed);
-                            continue;
-                        }
-                        Err(error) => format!("{error:#}"),
-                    };
-                    tried.fetch_add(1, Ordering::Relaxed);
-                    let mut failures = failures.lock().unwrap_or_else(|broken| broken.into_inner());
-                    if failures.len() < TOLD_FAILURES {
-                        eprintln!("{} seed {seed}: {told}", class.name);
-                    } else {
-                        let _ = fs::remove_dir_all(case_folder(folder, class, seed));
-                    }
-                    failures.push((seed, told));
-                }
-            });
+            scope.spawn(work);
         }
     });
-    let mut failures = failures.into_inner().unwrap_or_else(|broken| broken.into_inner());
-    failures.sort();
-    Outcome { class, tried: tried.into_inner(), failures, seconds: start.elapsed().as_secs_f64() }
+    (tried.into_inner(), failures.into_inner())
 }
 
-fn one(class: &Class, seed: u64, programs: &Path, folder: &Path) -> Result<u32> {
+fn run_case(class: &Class, seed: u64, programs: &Path, folder: &Path) -> Result<u32> {
     let folder = case_folder(folder, class, seed);
     let mut case = Case::new(seed, folder.clone(), programs)?;
     let tried = (class.run)(&mut case)?;
@@ -226,23 +203,4 @@ fn one(class: &Class, seed: u64, programs: &Path, folder: &Path) -> Result<u32> 
 
 fn case_folder(folder: &Path, class: &Class, seed: u64) -> PathBuf {
     folder.join(format!("{}-{seed}", class.name))
-}
-
-/// The report: a row a class, then each failure with the line that repeats it.
-fn table(outcomes: &[Outcome]) -> String {
-    let mut text =
-        String::from("\n| class | tried | | failures | seconds |\n|---|---|---|---|---|\n");
-    for Outcome { class, tried, failures, seconds } in outcomes {
-        let Class { name, what, .. } = class;
-        text += &format!("| {name} | {tried} | {what} | {} | {seconds:.0} |\n", failures.len());
-    }
-    for Outcome { class, failures, .. } in outcomes {
-        for (seed, told) in failures.iter().take(TOLD_FAILURES) {
-            text += &format!("\n{told}\n  cargo xtask chaos --only {} --seed {seed}\n", class.name);
-        }
-        if TOLD_FAILURES < failures.len() {
-            text += &format!("\nand {} more of {}\n", failures.len() - TOLD_FAILURES, class.name);
-        }
-    }
-    text
 }
