@@ -409,20 +409,6 @@ fn status_tells_of_rows_that_are_marked_and_have_no_result_here() {
 }
 
 #[test]
-fn status_tells_of_results_without_a_summary() {
-    let test = study(STUDY);
-    assert_eq!(run(&test, &["--limit", "1"]).code, 0);
-    let status = || test.feedrate(&["study", "status", "study.csv"]).stdout;
-    assert!(!status().contains("summary.json"), "{}", status());
-    let dir = run_dirs(&test.path("results")).pop().unwrap();
-    fs::remove_file(dir.join("summary.json")).unwrap();
-    let name = dir.file_name().unwrap().to_str().unwrap();
-    for words in ["`summary.json` is missing", name] {
-        assert!(status().contains(words), "no `{words}` in {}", status());
-    }
-}
-
-#[test]
 fn a_run_that_begins_on_a_busy_machine_is_doubted() {
     let test = study("model,processes,run\nworkload.yaml,1,N\n");
     let is_busy = AtomicBool::new(true);

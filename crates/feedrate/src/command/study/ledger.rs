@@ -2,18 +2,13 @@
 
 use super::how::{self, StudyHow};
 use super::machine::{RUN, ThisMachine};
-use feedrate_analysis::answer::AnsweredSummary;
-use feedrate_measure::record::Record;
-use feedrate_measure::summary::Summary;
 use feedrate_results::files::StudyFiles;
-use feedrate_results::load_run;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Attempt, Outcome, RowState, Status, StudySettings, StudyState};
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_study::runner::{Plans, RunnerOptions, due};
 use feedrate_study::select::is_wanted;
-use serde_json::{Value, json};
 use std::path::Path;
 
 /// A study as it stands.
@@ -77,36 +72,6 @@ impl Ledger {
             machine.planned(row, settings).is_ok_and(|of| of.is_whole)
         }))
     }
-
-    /// A row as JSON, with what its run came to.
-    pub(super) fn json_of(&self, index: usize, place: &RowState) -> Value {
-        let row = &self.rows[index];
-        json!({
-            "row": index + 1,
-            "label": self.label(index),
-            "model": row.model,
-            "epochs": row.epochs,
-            "processes": row.accelerators,
-            "overrides": row.settings.iter().map(|setting| setting.text()).collect::<Vec<_>>(),
-            "replicate": row.replicate,
-            "block": row.block,
-            "order": row.order,
-            "status": place.status,
-            "stage": self.stage(place),
-            "reason": place.reason(),
-            "run_dir": place.result().map(|attempt| &attempt.run_dir),
-            "summary": record(place).map(|record| AnsweredSummary::new(&record)),
-        })
-    }
-}
-
-/// Summary of a row's run; `None` where there is no result, or it cannot be read.
-pub(super) fn summary(place: &RowState) -> Option<Summary> {
-    record(place).map(|record| Summary::new(&record))
-}
-
-fn record(place: &RowState) -> Option<Record> {
-    load_run(&place.result()?.run_dir).ok()
 }
 
 /// The rows that `wanted` names.

@@ -10,6 +10,7 @@ mod precision;
 mod dry_run;
 mod new;
 mod run;
+mod row_view;
 mod status;
 mod show;
 

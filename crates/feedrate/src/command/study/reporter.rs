@@ -159,10 +159,7 @@ fn line(event: &RunnerEvent) -> Option<String> {
             format!("{}{label}: failed: {}", at(*place), reason.trim().replace('\n', "\n    "))
         }
         RunnerEvent::RowIsGone { label, run_dir } => {
-            format!(
-                "{label}: its row is no longer in the CSV; the results are in {}",
-                run_dir.display()
-            )
+            format!("{label}: its row left the CSV; the results are in {}", run_dir.display())
         }
         RunnerEvent::Chooser(ChooserEvent::Known { label, silent_runs, .. })
             if *silent_runs > 0 =>

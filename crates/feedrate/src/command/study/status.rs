@@ -1,28 +1,24 @@
 //! `feedrate study status`: how far a study is, by row, by what is varied, by model and processes, and how long it still takes.
 
 use super::how::StudyHow;
-use super::ledger::{Ledger, summary};
+use super::ledger::Ledger;
 use super::precision;
+use super::row_view::RowView;
 use crate::cli::metric;
 use crate::exit::Exit;
 use crate::{messages, text};
 use clap::Args;
 use feedrate_analysis::design::Declared;
 use feedrate_analysis::precision::Until;
-use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
-use feedrate_measure::summary::Summary;
+use feedrate_measure::metric::Metric;
 use feedrate_report::output::Schema;
 use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCounts, orphans};
-use feedrate_results::place::short_label;
 use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
 use feedrate_study::select::in_order;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 
-/// DLIO's summary of a run.
-const SUMMARY_FILE: &str = "summary.json";
 /// Rows that are shown one by one, at most.
 const ROWS_MAX: usize = 60;
 /// Width of a bar.
@@ -65,12 +61,12 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let places = ledger.places();
     let orphans = folders_of(orphans(&ledger.rows, &ledger.state));
     if arguments.json {
-        let rows = places.iter().enumerate().map(|(n, place)| ledger.json_of(n, place));
+        let rows = places.iter().enumerate().map(|(n, place)| RowView::new(&ledger, n, place));
         messages::print_json(Schema::StudyStatus.object(json!({
             "study": ledger.machine.files.csv,
             "overview": overview,
             "left_s": left_s,
-            "rows": rows.collect::<Value>(),
+            "rows": rows.collect::<Vec<_>>(),
             "precision": known.as_ref().map(precision::json),
             "without_a_row": orphans,
         })))?;
@@ -79,7 +75,6 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let mut parts = vec![
         ledger.machine.files.csv.display().to_string(),
         list("Failed, run again with `feedrate study run --retry`:", &failures(&ledger, &places)),
-        list("Done, and `summary.json` is missing; `record.json` has it all:", &unsummed(&places)),
         list("Results whose rows are no longer in the CSV:", &orphans),
         list(
             "Left by a runner that died; the next `study run` looks at them:",
@@ -109,24 +104,15 @@ fn list(about: &str, items: &[String]) -> String {
     if items.is_empty() { String::new() } else { format!("{about}\n  {}", items.join("\n  ")) }
 }
 
-fn has_no_result(place: &RowState) -> bool {
-    place.status == Status::Done && place.attempt.is_none()
-}
-
 fn without_results(places: &[RowState]) -> String {
-    match places.iter().filter(|place| has_no_result(place)).count() {
+    let is_missing = |place: &&RowState| place.status == Status::Done && place.attempt.is_none();
+    match places.iter().filter(is_missing).count() {
         0 => String::new(),
         count => format!(
             "{} marked `Y`, no result here: set back to `N` what is to be run.",
             units::counted(count as u64, "row")
         ),
     }
-}
-
-/// Results that lost the file most others read.
-fn unsummed(places: &[RowState]) -> Vec<String> {
-    let results = places.iter().filter_map(RowState::result);
-    folders_of(results.filter(|of| !of.run_dir.join(SUMMARY_FILE).exists()))
 }
 
 /// `[=====   ] 3 of 12 done, 1 running, 8 pending, about 2 min left`.
@@ -158,47 +144,13 @@ fn bar(counts: &StatusCounts, width: usize) -> String {
 fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> String {
     let order = in_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
-    let rows = order[..shown].iter().map(|&index| {
-        let place = &places[index];
-        let summary = summary(place);
-        let value = |metric: &Metric| {
-            text::known(summary.as_ref().and_then(|of| of.figures.value(metric)), |value| {
-                metric.unit.text(value)
-            })
-        };
-        let took = place.result().and_then(Attempt::checked).map(|of| of.duration_s);
-        let state = if has_no_result(place) { "Y, no result here" } else { ledger.stage(place) };
-        [
-            format!("#{}", index + 1),
-            short_label(&ledger.rows[index], &ledger.rows),
-            state.into(),
-            value(&AU_ALL_STEPS),
-            value(&DELIVERED_WHOLE),
-            text::known(took, units::seconds),
-            doubts(summary.as_ref(), place),
-        ]
-    });
-    let header = ["Row", "Run", "State", "AU all", "Delivered", "Took", "Doubts"];
-    let table = text::table(header, rows);
+    let rows =
+        order[..shown].iter().map(|&index| RowView::new(ledger, index, &places[index]).cells());
+    let table = text::table(RowView::HEADER, rows);
     match order.len() - shown {
         0 => table,
         more => format!("{table}\n and {more} more with `--all`"),
     }
-}
-
-/// But for notes, of which each run of a study has some.
-pub(super) fn doubts(summary: Option<&Summary>, place: &RowState) -> String {
-    let of_run = summary.iter().flat_map(|summary| &summary.doubts);
-    let serious = of_run.filter(|doubt| doubt.severity != Severity::Note).map(|doubt| &doubt.name);
-    let checked = place.result().and_then(Attempt::checked);
-    let around = checked.iter().flat_map(|of| &of.doubts).map(|doubt| &doubt.name);
-    let mut told: Vec<&str> = Vec::new();
-    for name in serious.chain(around) {
-        if !told.contains(&name.as_str()) {
-            told.push(name);
-        }
-    }
-    told.join(", ")
 }
 
 fn factors(factors: &[FactorCounts]) -> String {

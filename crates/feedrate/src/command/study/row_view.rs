@@ -1,0 +1,188 @@
+//! The view of one row of a study that `study status` and `study show` share: what it sets, where it stands, what its run measured.
+
+use super::ledger::Ledger;
+use crate::text;
+use feedrate_analysis::answer::AnsweredSummary;
+use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric};
+use feedrate_results::load_run;
+use feedrate_results::place::{label, short_label};
+use feedrate_results::row::Row;
+use feedrate_results::setting::Setting;
+use feedrate_results::state::{Attempt, Outcome, RowState, Status};
+use feedrate_spec::units;
+use serde::Serialize;
+use std::path::Path;
+
+/// A row, as JSON has it.
+#[derive(Serialize)]
+pub(super) struct RowView<'a> {
+    /// From 1.
+    row: usize,
+    label: String,
+    model: &'a str,
+    epochs: Option<u32>,
+    processes: u32,
+    overrides: Vec<String>,
+    replicate: Option<u32>,
+    block: Option<u32>,
+    order: Option<u32>,
+    status: Status,
+    stage: &'static str,
+    reason: Option<&'a str>,
+    run_dir: Option<&'a Path>,
+    /// `None` where there is no result, or it cannot be read.
+    summary: Option<AnsweredSummary>,
+    /// Every attempt at the row, and at rows that ask for the same; for `study show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<Vec<AttemptView<'a>>>,
+    #[serde(skip)]
+    short_label: String,
+    #[serde(skip)]
+    note: &'a str,
+    #[serde(skip)]
+    attempt: Option<&'a Attempt>,
+}
+
+#[derive(Serialize)]
+struct AttemptView<'a> {
+    attempt: u64,
+    /// Local time of its beginning, after which its folder is named.
+    at: String,
+    outcome: String,
+    superseded: bool,
+    run_dir: &'a Path,
+}
+
+impl<'a> RowView<'a> {
+    /// View the row at `index`, which stands at `place`.
+    pub(super) fn new(ledger: &'a Ledger, index: usize, place: &RowState<'a>) -> Self {
+        let row: &Row = &ledger.rows[index];
+        let attempt = place.result();
+        RowView {
+            row: index + 1,
+            label: label(row, &ledger.rows),
+            model: &row.model,
+            epochs: row.epochs,
+            processes: row.accelerators,
+            overrides: row.settings.iter().map(Setting::text).collect(),
+            replicate: row.replicate,
+            block: row.block,
+            order: row.order,
+            status: place.status,
+            stage: ledger.stage(place),
+            reason: place.reason(),
+            run_dir: attempt.map(|attempt| &*attempt.run_dir),
+            summary: attempt
+                .and_then(|attempt| load_run(&attempt.run_dir).ok())
+                .map(|record| AnsweredSummary::new(&record)),
+            attempts: None,
+            short_label: short_label(row, &ledger.rows),
+            note: &row.note,
+            attempt,
+        }
+    }
+
+    /// Add every attempt.
+    #[must_use]
+    pub(super) fn with_attempts(self, ledger: &'a Ledger) -> Self {
+        let key = ledger.rows[self.row - 1].key();
+        let attempts = ledger.state.attempts.iter().filter(|attempt| attempt.key == key);
+        RowView { attempts: Some(attempts.map(AttemptView::new).collect()), ..self }
+    }
+
+    /// Headings of [`RowView::cells`].
+    pub(super) const HEADER: [&'static str; 7] =
+        ["Row", "Run", "State", "AU all", "Delivered", "Took", "Doubts"];
+
+    /// Cells of a table of rows.
+    pub(super) fn cells(&self) -> [String; 7] {
+        let has_no_result = self.status == Status::Done && self.attempt.is_none();
+        let took_s = self.attempt.and_then(Attempt::checked).map(|checked| checked.duration_s);
+        [
+            format!("#{}", self.row),
+            self.short_label.clone(),
+            if has_no_result { "Y, no result here" } else { self.stage }.into(),
+            self.value(&AU_ALL_STEPS),
+            self.value(&DELIVERED_WHOLE),
+            text::known(took_s, units::seconds),
+            self.doubts(),
+        ]
+    }
+
+    /// All of it, for people.
+    pub(super) fn page(&self) -> String {
+        let settings = self.overrides.join("\n");
+        let mut rows = vec![
+            ("run", format!("#{} {}", self.row, self.label)),
+            ("state", self.status.name().into()),
+            ("sets", if settings.is_empty() { "nothing".into() } else { settings }),
+        ];
+        let places = [("replicate", self.replicate), ("block", self.block), ("order", self.order)];
+        rows.extend(places.iter().filter_map(|(name, value)| Some((*name, (*value)?.to_string()))));
+        rows.extend((!self.note.is_empty()).then(|| ("note", self.note.into())));
+        if let Some(run) = &self.summary {
+            let [all, windowed, sustained] =
+                [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED].map(|metric| self.value(metric));
+            rows.extend([
+                ("AU", format!("all steps {all}, windowed {windowed}, sustained {sustained}")),
+                ("delivered", self.value(&DELIVERED_WHOLE)),
+                ("verdict", run.summary.verdict.name.name().to_string()),
+            ]);
+            let doubts = self.doubts();
+            rows.extend((!doubts.is_empty()).then_some(("doubts", doubts)));
+        }
+        let page = text::rows(&rows);
+        let attempts = self.attempts.iter().flatten().map(|attempt| {
+            let folder = attempt.run_dir.display().to_string();
+            [attempt.attempt.to_string(), attempt.at.clone(), attempt.outcome.clone(), folder]
+        });
+        if attempts.clone().next().is_none() {
+            return page;
+        }
+        let header = ["Attempt", "Began", "Came to", "Folder"];
+        format!("{page}\n\n{}", text::table(header, attempts))
+    }
+
+    fn value(&self, metric: &Metric) -> String {
+        let value = self.summary.as_ref().and_then(|run| run.summary.figures.value(metric));
+        text::known(value, |value| metric.unit.text(value))
+    }
+
+    /// Names of doubts, without notes, of which each run of a study has some.
+    fn doubts(&self) -> String {
+        let of_run = self.summary.iter().flat_map(|run| &run.summary.doubts);
+        let serious = of_run.filter(|doubt| doubt.severity != Severity::Note);
+        let checked = self.attempt.and_then(Attempt::checked);
+        let around = checked.iter().flat_map(|checked| &checked.doubts).map(|doubt| &*doubt.name);
+        let mut names: Vec<&str> = Vec::new();
+        for name in serious.map(|doubt| &*doubt.name).chain(around) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.join(", ")
+    }
+}
+
+impl<'a> AttemptView<'a> {
+    fn new(attempt: &'a Attempt) -> Self {
+        let name = attempt.run_dir.file_name().unwrap_or_default();
+        AttemptView {
+            attempt: attempt.number,
+            at: name.to_string_lossy().into_owned(),
+            outcome: match &attempt.outcome {
+                Outcome::Running => "running, or left by a runner that died".into(),
+                Outcome::Complete(Some(checked)) => {
+                    format!("done in {}", units::seconds(checked.duration_s))
+                }
+                Outcome::Complete(None) => "done".into(),
+                Outcome::Superseded => "done, superseded".into(),
+                Outcome::Failed { reason, .. } => format!("failed: {reason}"),
+                Outcome::BrokenOff => "broken off".into(),
+            },
+            superseded: attempt.outcome == Outcome::Superseded,
+            run_dir: &attempt.run_dir,
+        }
+    }
+}
