@@ -314,8 +314,7 @@ fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
     });
     // Each run takes 20 s; the plans say 10, 20, 40 and 10, and a second for each of two datasets.
     assert_eq!(Vec::from_iter(left), [(1, 4, 82.0), (2, 4, 141.0), (3, 4, 100.0), (4, 4, 10.0)]);
-    let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
-    assert_eq!(report.finished, 0);
+    assert_eq!(study.run(&mut study.env(), RunnerOptions::default()).unwrap().0.finished, 0);
 }
 
 #[test]
@@ -485,12 +484,11 @@ fn what_was_done_and_set_back_meanwhile_is_not_done_again() {
 #[test]
 fn results_that_are_gone_are_not_marked() {
     let study = Study::new(STUDY);
-    let mut env = FakeEnv { calls_left: None, ..study.env() };
-    study.run(&mut env, RunnerOptions { limit: Some(1), ..RunnerOptions::default() }).unwrap();
+    let first = RunnerOptions { limit: Some(1), ..RunnerOptions::default() };
+    study.run(&mut study.env(), first).unwrap();
     study.edit(|_| STUDY.into());
     fs::remove_dir_all(study.folder.path().join("results")).unwrap();
-    let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
-    assert_eq!(report.finished, 4);
+    assert_eq!(study.run(&mut study.env(), RunnerOptions::default()).unwrap().0.finished, 4);
     assert_eq!(study.runs(), ALL);
 }
 
