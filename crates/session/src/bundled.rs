@@ -105,13 +105,13 @@ pub static WORKLOADS: &[Bundled] = bundled![
     "frnn",
 ];
 
-/// That of this name.
+/// The bundled workload of this name.
 pub fn find(name: &str) -> Option<&'static Bundled> {
     WORKLOADS.iter().find(|bundled| bundled.name == name)
 }
 
 impl Bundled {
-    /// As it is called where problems of it are told.
+    /// Name of its file in messages about it.
     pub fn file(&self) -> String {
         format!("{}.yaml", self.name)
     }

@@ -1,4 +1,4 @@
-//! Finds, makes or refuses the dataset of a plan. Datasets of different settings live side by side.
+//! Finds, generates or refuses the dataset of a plan. Datasets with different settings have folders beside each other.
 
 use crate::launch::decided;
 use crate::output::refuse_root;
@@ -29,11 +29,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Size of a dataset from which its generation is announced.
 const ANNOUNCED_BYTES: u64 = 1_000_000_000;
 
-/// A dataset that may be read.
+/// A dataset that is ready to be read.
 pub struct OpenDataset {
-    /// Where it lies.
+    /// Its folder.
     pub folder: PathBuf,
-    /// Its storage, rooted there.
+    /// Its storage, rooted in that folder.
     pub storage: Arc<dyn Storage>,
     /// The files are what the plan says.
     pub trusts_plan: bool,
@@ -43,7 +43,7 @@ pub struct OpenDataset {
     pub preparation: Preparation,
     /// As in [`Choice::found`].
     pub found: Option<DatasetPlan>,
-    /// Held on rank 0 for as long as the dataset is read: whoever would change it waits.
+    /// Held on rank 0 while the dataset is read: a process that would change it waits.
     pub lock: Option<DatasetLock>,
 }
 
@@ -56,9 +56,9 @@ pub enum Files<'n> {
     Checked,
     /// Those that others made, as they are.
     Foreign {
-        /// Place for an index of their names.
+        /// File for the index of their names.
         names: &'n Path,
-        /// All that are wanted are in it already, and so many were opened.
+        /// Number of files that were opened before, if the index is complete already.
         probed: Option<u64>,
     },
 }
@@ -66,23 +66,26 @@ pub enum Files<'n> {
 /// The dataset to be read, decided by rank 0 for all.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Choice {
-    /// Where it lies.
+    /// Its folder.
     pub folder: PathBuf,
-    /// It was not made by feedrate.
+    /// Whether others made it.
     pub foreign: bool,
-    /// Files may be missing.
+    /// Whether files may be missing.
     pub incomplete: bool,
-    /// Then every file is looked at, even where another process says meanwhile that all are there.
+    /// Whether every file is examined, even if another process completes the dataset meanwhile.
     pub check_files: bool,
     /// Files that rank 0 opened to see what they hold.
     pub probed_files: u64,
-    /// Index of the files' names, where they are not those of the plan.
+    /// Index of the files' names, if these are not the plan's.
     pub names: Option<PathBuf>,
-    /// Settings in its manifest, where they are not those of the plan.
+    /// Settings in its manifest, if these are not the plan's.
     pub found: Option<DatasetPlan>,
 }
 
-/// The dataset of `plan` below `root`: found, or to be generated. What is foreign is looked at.
+/// Chooses the dataset of `plan` below `root`: one that exists, or one to be generated. Files of others are examined.
+///
+/// # Errors
+/// The folder holds something else, or files of others do not fit the plan.
 pub fn choose(
     plan: &Plan,
     root: &Path,
@@ -100,7 +103,7 @@ pub fn choose(
     Ok(Choice { folder, incomplete, check_files, ..Choice::default() })
 }
 
-/// The files below `root`, by the names of the plan where they have these, else by their own.
+/// Chooses the files below `root`, by the plan's names if they have these, else by their own.
 fn choose_foreign(
     plan: &Plan,
     root: &Path,
@@ -121,20 +124,20 @@ fn choose_foreign(
         let probed_files = probe(plan, &*storage, root, None, listener)?;
         return Ok(Choice { probed_files, ..chosen });
     }
-    let there = folder::list(&plan.dataset, root, names)?;
-    if plan.dataset.files_train < there[0] {
+    let found = folder::list(&plan.dataset, root, names)?;
+    if plan.dataset.files_train < found[0] {
         let wanted = plan.dataset.files_train;
         return refuse(
-            format!("the plan wants {wanted} of {} files in `{}`", there[0], root.display()),
-            format!("set `dataset.num_files_train={}`, or give a folder of those alone", there[0]),
+            format!("the plan wants {wanted} of {} files in `{}`", found[0], root.display()),
+            format!("set `dataset.num_files_train={}`, or give a folder of those alone", found[0]),
         );
     }
     let files = open(plan, root, Some(names), None)?;
-    let probed_files = probe(plan, &*files, root, Some(there), listener)?;
+    let probed_files = probe(plan, &*files, root, Some(found), listener)?;
     Ok(Choice { probed_files, names: Some(names.into()), ..chosen })
 }
 
-/// The plan's storage, rooted at `folder`; its files by the index `names` where they have other names than the plan's.
+/// The plan's storage, rooted at `folder`, with the index of the files' names if these are not the plan's.
 fn open(
     plan: &Plan,
     folder: &Path,
@@ -147,7 +150,7 @@ fn open(
     Ok(Box::new(NamedFiles::new(files, FileIndex::open(names)?, &plan.dataset)))
 }
 
-/// Refuse ways of reading that files of others cannot be read in.
+/// Refuses ways of reading that need files of ours.
 fn refuse_unreadable(plan: &Plan) -> anyhow::Result<()> {
     if serves_samples(plan) {
         let engine = plan.storage.engine.as_deref().unwrap_or_default();
@@ -174,20 +177,24 @@ fn refuse_unreadable(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuse files that are not what `plan` wants, where `there` are so many to train and to evaluate on, or as many as the folder has
-/// of the plan's names. Returns how many were opened.
+/// Examines files of others. `counts` is the number of files to train and to evaluate on; `None` counts the files with the plan's names.
+/// Returns the number of files that were opened.
+///
+/// # Errors
+/// The files do not fit the plan.
 pub fn probe(
     plan: &Plan,
     storage: &dyn Storage,
     folder: &Path,
-    there: Option<[u64; 2]>,
+    counts: Option<[u64; 2]>,
     listener: &dyn Listener,
 ) -> anyhow::Result<u64> {
     refuse_unreadable(plan)?;
     let layout = Layout::new(&plan.dataset);
     let dataset = &plan.dataset;
-    let there = there.map_or_else(|| generate::files_there(storage, dataset, &layout), Ok);
-    let probe = there.and_then(|there| generate::probe_foreign(storage, dataset, &layout, there));
+    let counts = counts.map_or_else(|| generate::files_there(storage, dataset, &layout), Ok);
+    let probe =
+        counts.and_then(|counts| generate::probe_foreign(storage, dataset, &layout, counts));
     let probe = probe.with_context(|| {
         format!("the files in `{}` are not what the plan wants", folder.display())
     })?;
@@ -197,8 +204,11 @@ pub fn probe(
     Ok(probe.files.len() as u64)
 }
 
-/// The dataset of `plan` that was chosen, generated where it is not whole, each process its share. `lock` is what rank 0 has of it
-/// already: to change it where it is incomplete, else to read it.
+/// Prepares the dataset that was chosen: generates what is missing, each process a share. `lock` is the lock that rank 0 holds already:
+/// exclusive if the dataset is incomplete, else shared.
+///
+/// # Errors
+/// The dataset cannot be generated, or the user interrupted it.
 pub fn ready(
     plan: &Plan,
     choice: Option<Choice>,
@@ -236,11 +246,11 @@ pub fn ready(
         })?;
         next = Some(match access {
             LockAccess::Shared if is_whole => break,
-            // Another has replaced or removed it before the lock came.
+            // Another process replaced or removed it before this one had the lock.
             LockAccess::Shared => LockAccess::Exclusive,
             LockAccess::Exclusive => {
                 if choice.check_files || !is_whole {
-                    // The bytes of files, which not every engine reads.
+                    // By the default engine: some engines do not read bytes.
                     generated = generate(&*storage::open(&plan.storage.kind, folder)?)?;
                 }
                 LockAccess::Shared
@@ -248,7 +258,7 @@ pub fn ready(
         });
         lock = None;
     }
-    // Not before the lock, for the folder may have been another's until then.
+    // After the lock: until then the folder may have belonged to another process.
     let names = choice.names.as_deref();
     let storage: Arc<dyn Storage> = Arc::from(open(plan, folder, names, engine_of(plan))?);
     if choice.incomplete && !is_in_folder(plan) {
@@ -260,7 +270,7 @@ pub fn ready(
     Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, found, lock }))
 }
 
-/// Files that were probed, and those that the manifest says this machine made since its last drop of dentries and inodes.
+/// Counts the files that were opened, and those that this machine generated since its dentries and inodes were last dropped.
 fn preparation(plan: &Plan, choice: &Choice, ranks: &Ranks) -> anyhow::Result<Preparation> {
     if choice.foreign {
         let probed = if ranks.is_first() { choice.probed_files } else { 0 };
@@ -268,14 +278,17 @@ fn preparation(plan: &Plan, choice: &Choice, ranks: &Ranks) -> anyhow::Result<Pr
     }
     let storage = storage::open(&plan.storage.kind, &choice.folder)?;
     let manifest = if needs_files(plan, &*storage) { Manifest::read(&*storage)? } else { None };
-    let own = system::drop_mark();
+    let mark = system::drop_mark();
     let made_on = manifest.into_iter().flat_map(|manifest| manifest.made_on);
-    let here = made_on.filter(|made| own.as_ref() == Some(&made.mark)).map(|made| made.files);
-    let opened_files = here.sum::<u64>().saturating_sub(plan.dataset.files_eval);
+    let files = made_on.filter(|made| mark.as_ref() == Some(&made.mark)).map(|made| made.files);
+    let opened_files = files.sum::<u64>().saturating_sub(plan.dataset.files_eval);
     Ok(Preparation { opens: 0, opened_files })
 }
 
-/// The lock of what lies in `folder`; `None` where there are no locks, or no files, and for reading what is not ours.
+/// The lock of the dataset in `folder`; `None` without locks or files, and for reading files of others.
+///
+/// # Errors
+/// The folder holds files of others and is to be changed, or the user interrupted the wait.
 pub fn lock_for(
     plan: &Plan,
     folder: &Path,
@@ -293,7 +306,7 @@ pub fn lock_for(
         return Ok(None);
     }
     if access == LockAccess::Exclusive && !folder.join(LOCK_FILE).exists() {
-        // Nothing is written into a folder of others, not even a lock's file.
+        // Nothing is written into a folder of others, not even a lock file.
         let storage = storage::open(&plan.storage.kind, folder)?;
         let layout = Layout::new(&plan.dataset);
         let generation = Generation::new(&plan.dataset, &layout, &*storage)?;
@@ -302,7 +315,7 @@ pub fn lock_for(
             look,
             Err(DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. })
         );
-        // If there is a lock now, another maker began meanwhile; the holder of the lock looks again.
+        // A lock that exists now is of another generator; the holder of the lock examines the folder again.
         if is_refused && !folder.join(LOCK_FILE).exists() {
             look.with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
         }
@@ -322,7 +335,7 @@ fn make(
         return Ok(Generated::default());
     };
     let comm = &*ranks.comm;
-    // What is not in a folder each process has for itself.
+    // Each process has its own storage if that is not a folder.
     let shares = ranks.are_many() && is_in_folder(plan);
     let prepare = || Ok(generation.prepare()?);
     let (begun, share) = if shares {
@@ -360,7 +373,7 @@ fn make(
     Ok(made)
 }
 
-/// Files that the processes of each machine made together.
+/// Number of files that the processes of each machine generated.
 fn made_on(all: Vec<(Generated, Option<DropMark>)>) -> Vec<MadeOn> {
     let mut machines: Vec<MadeOn> = Vec::new();
     for (made, mark) in all {
@@ -374,7 +387,7 @@ fn made_on(all: Vec<(Generated, Option<DropMark>)>) -> Vec<MadeOn> {
     machines
 }
 
-/// Whether datasets lie in folders, side by side.
+/// Whether the plan's storage keeps datasets in folders.
 pub fn is_in_folder(plan: &Plan) -> bool {
     storage_has(plan, Ability::InFolder)
 }
@@ -389,12 +402,12 @@ pub fn engine_of(plan: &Plan) -> Option<&'static dyn engine::Engine> {
     plan.storage.engine.as_deref().and_then(engine::find)
 }
 
-/// Whether the engine reads samples, not the bytes of files.
+/// Whether the engine serves samples instead of bytes.
 pub fn serves_samples(plan: &Plan) -> bool {
     engine_of(plan).is_some_and(|engine| engine.member().has(Ability::ServesSamples))
 }
 
-/// Whether anything lies on a storage at all.
+/// Whether the dataset has files.
 pub fn needs_files(plan: &Plan, storage: &dyn Storage) -> bool {
     let format = feedrate_data::format::find(&plan.dataset.format);
     storage.member().has(Ability::KeepsBytes)
@@ -407,7 +420,10 @@ fn is_complete(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<bool> {
     }))
 }
 
-/// The folder of the dataset: the root itself where a manifest lies there, or one beside others named by its settings.
+/// The folder of the dataset: `root` itself if it has a manifest, else a folder in it that is named by the settings.
+///
+/// # Errors
+/// `root` holds something else.
 pub fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
     if !is_in_folder(plan) {
         return Ok(root.to_path_buf());
@@ -419,11 +435,12 @@ pub fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
         );
     }
     refuse_root(root, "`--data` (or `dataset.data_folder`)")?;
-    if let Ok(here) = storage::open(&plan.storage.kind, root)
+    if let Ok(storage) = storage::open(&plan.storage.kind, root)
         && root.join(manifest::FILE_NAME).exists()
     {
-        let manifest = Manifest::read(&*here)?;
-        let differences = manifest.map_or_else(Vec::new, |of| of.differences(&plan.dataset));
+        let manifest = Manifest::read(&*storage)?;
+        let differences =
+            manifest.map_or_else(Vec::new, |manifest| manifest.differences(&plan.dataset));
         if !differences.is_empty() {
             let (root, differences) = (root.display(), differences.join("\n  "));
             return refuse(

@@ -1,4 +1,4 @@
-//! A run from its dataset to its record, in each of its processes, whatever the command that wants it.
+//! Executes a planned run, from its dataset to its record, in each of its processes.
 
 use crate::dataset::OpenDataset;
 use crate::failure::rank_error;
@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// The results are rewritten while the run goes, but not more often than this.
+/// Minimum interval between saves of the results during a run.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 
 /// Observes a run on rank 0.
@@ -45,31 +45,31 @@ pub trait RunObserver {
     fn checkpoint(&mut self, record: &Record);
 }
 
-/// A run on its way to its results.
+/// A run that is being executed.
 pub struct Execution<'a> {
     /// The processes.
     pub ranks: &'a Ranks,
-    /// Measurements so far: on rank 0 of all ranks, elsewhere of this one.
+    /// Measurements so far: of all ranks on rank 0, elsewhere of this rank.
     pub record: Record,
-    /// Where it goes; `None` where another process keeps it.
+    /// Where the record is saved; `None` on other ranks than the first.
     pub results: Option<&'a Results>,
     /// Is called when an epoch or a checkpoint is over.
     pub observer: &'a mut dyn RunObserver,
     /// Receives messages, and on rank 0 the progress.
     pub listener: &'a dyn Listener,
-    /// The user's wishes, and what they may look at.
+    /// The user's signals, and the state that is shown.
     pub signals: &'a Signals,
-    /// Where the trace of this process goes, until it begins; `None` where none is wanted.
+    /// File of this process's trace, until it is begun.
     pub trace: Option<NewFile>,
-    /// After the run, where its results are not where they belong.
+    /// Set after the run if its results could not be saved.
     pub unsaved: Option<Unsaved>,
 }
 
-/// Results that could not be written where they belong.
+/// Results that could not be saved in their folder.
 pub struct Unsaved {
     /// The reason.
     pub error: anyhow::Error,
-    /// Folder for temporary files that has all of them; `None` where they could not be written there either.
+    /// Temporary folder that has them; `None` if that failed too.
     pub elsewhere: Option<PathBuf>,
 }
 
@@ -83,12 +83,12 @@ impl From<Unsaved> for anyhow::Error {
 }
 
 impl Execution<'_> {
-    /// Write the record as it is.
+    /// Saves the record as it is.
     fn save(&self) -> anyhow::Result<()> {
         self.results.map_or(Ok(()), |results| results.save(&self.record))
     }
 
-    /// Train on `dataset`, or without one write checkpoints; then write down what came of it.
+    /// Trains on `dataset`, or without one writes checkpoints, and saves the results.
     ///
     /// # Errors
     /// The run failed.
@@ -117,7 +117,7 @@ impl Execution<'_> {
         outcome
     }
 
-    /// Write the results of a run that nobody will repeat by itself, as a study does, into the folder for temporary files.
+    /// Saves the results into a temporary folder. A study repeats its runs, so theirs are not.
     fn rescued(&self) -> Option<PathBuf> {
         if self.record.study.is_some() {
             return None;
@@ -128,7 +128,7 @@ impl Execution<'_> {
         elsewhere.save(&self.record).ok().map(|()| elsewhere.folder)
     }
 
-    /// Words on the results of a run that failed.
+    /// Says where the results of a failed run are.
     pub fn kept(&self) -> String {
         let Some(results) = self.results else { return "the run failed".into() };
         let there = Some(&results.folder);
@@ -142,7 +142,7 @@ impl Execution<'_> {
         }
     }
 
-    /// All processes tell of themselves and their machines, and set their clocks alike.
+    /// Collects the facts of all processes and machines, and synchronises their clocks.
     fn meet(&mut self) -> anyhow::Result<Clock> {
         let mut clock = Clock::new();
         self.record.processes = self.ranks.processes(&mut clock)?;
@@ -161,7 +161,7 @@ impl Execution<'_> {
         Ok(clock)
     }
 
-    /// Take the folder of the run's checkpoints, where nothing of others may be in their way.
+    /// Locks the folder of the checkpoints, and refuses one with files of others.
     fn take_checkpoints(&self, plan: &Plan) -> anyhow::Result<Option<DatasetLock>> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(None) };
         let mut lock = None;
@@ -222,7 +222,7 @@ impl Execution<'_> {
         Ok(RealDriver::new(job, groups, clock, comm, signals, options)?)
     }
 
-    /// Epoch after epoch, until the end or until something breaks.
+    /// Runs all epochs.
     fn epochs(
         &mut self,
         plan: &Plan,
@@ -259,7 +259,7 @@ impl Execution<'_> {
         outcome.map_err(|error| named(error, &*storage))
     }
 
-    /// A run of checkpoints only.
+    /// Runs checkpoints without training.
     fn write_checkpoints(&mut self, plan: &Plan, clock: Clock) -> anyhow::Result<()> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
         let trace = self.begin_trace(clock, |path| path.into())?;
@@ -275,7 +275,7 @@ impl Execution<'_> {
         outcome
     }
 
-    /// Begin this process's trace, where one is wanted. `name_of` tells the file of a path of the storage.
+    /// Begins this process's trace, if there is one. `name_of` maps a path of the storage to its file.
     fn begin_trace(
         &mut self,
         clock: Clock,
@@ -292,7 +292,7 @@ impl Execution<'_> {
         Ok(Some(TraceFile::begin(place, origin)))
     }
 
-    /// A trace that cannot be written takes nothing away from what was measured.
+    /// Ends the trace. A trace that cannot be written is a warning: the measurements are unaffected.
     fn end_trace(&self, trace: TraceFile) {
         let file = trace.file().to_path_buf();
         let file = file.display();
@@ -305,7 +305,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Do `act`, which `work` is a part of, with what the machine does meanwhile, and save and tell what there is of it.
+    /// Runs `act` with the timeline, disk statistics and progress line around it, and saves the results at intervals.
     fn measured(
         &mut self,
         plan: &Plan,
@@ -369,7 +369,7 @@ impl Execution<'_> {
         Ok(outcome?)
     }
 
-    /// Begin to watch disks and processors, where that is asked for.
+    /// Starts the disk and processor statistics, if the plan has them.
     fn iostat(&self, plan: &Plan) -> anyhow::Result<Option<Iostat>> {
         let (Some(devices), Some(results)) = (&plan.iostat_devices, self.results) else {
             return Ok(None);
@@ -380,7 +380,7 @@ impl Execution<'_> {
     }
 }
 
-/// An error of a file, with the name that the file has.
+/// Replaces the plan's name of a file in an error by its real name.
 fn named(mut error: anyhow::Error, storage: &dyn Storage) -> anyhow::Error {
     if let Some(RunError::Read(ReadError::Format { path, .. })) = error.downcast_mut() {
         *path = storage.name_of(path);
@@ -388,18 +388,18 @@ fn named(mut error: anyhow::Error, storage: &dyn Storage) -> anyhow::Error {
     error
 }
 
-/// Whether the ranks' work ended because one was told to stop, and nothing else went wrong.
+/// Whether the work ended only because a rank was interrupted.
 fn is_interruption(lost: Option<&CommError>, outcome: &anyhow::Result<()>) -> bool {
-    let own = outcome.as_ref().err();
-    match (lost, own) {
-        (Some(lost), own) => {
-            lost.is_interruption() && own.is_none_or(|own| rank_error(own).is_some())
+    let error = outcome.as_ref().err();
+    match lost {
+        Some(lost) => {
+            lost.is_interruption() && error.is_none_or(|error| rank_error(error).is_some())
         }
-        (None, own) => own.and_then(rank_error).is_some_and(CommError::is_interruption),
+        None => error.and_then(rank_error).is_some_and(CommError::is_interruption),
     }
 }
 
-/// Keeps the results of what was, while the run goes on.
+/// Saves the results at intervals while the run goes on.
 struct Keeper<'a> {
     results: Option<&'a Results>,
     listener: &'a dyn Listener,
@@ -420,14 +420,14 @@ impl<'a> Keeper<'a> {
         if let Err(error) = results.save(record) {
             self.listener.important(format!("warning: {error:#}"));
         }
-        // Of many accelerators there is much to write: it must stay a small part of the run.
+        // Results of many accelerators take long to write: keep it a small part of the run.
         self.next_save = Instant::now() + SAVE_EVERY.max(20 * begun.elapsed());
     }
 }
 
-/// The record of a run that begins.
+/// The record of a run that is about to begin.
 pub fn new_record(plan: &Plan, dataset: Option<&OpenDataset>, results: Option<&Path>) -> Record {
-    // Under test is the dataset's folder, or the checkpoints' where there is none.
+    // The folder under test is the dataset's, or without a dataset that of the checkpoints.
     let checkpoints = plan.checkpoint.as_ref().map(|checkpoint| Path::new(&checkpoint.folder));
     let folder =
         dataset.map_or(checkpoints, |dataset| Some(folder_under_test(plan, &dataset.folder)));

@@ -130,7 +130,10 @@ fn leave_short(
     Ok(found)
 }
 
-/// Look at all that lies below `folder`. The names of the files that can be trained on go into the file `names`.
+/// Examines the files below `folder`. Writes the names of those to train on into the file `names`.
+///
+/// # Errors
+/// The folder holds no files that can be read, or datasets of ours.
 pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     if !folder.is_dir() {
         return refuse(
@@ -149,7 +152,7 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
         );
     };
     let (format, taken, found) = match look(listing.take(format)?, format, folder, names) {
-        // Text of another kind, as its name alone has told.
+        // Text of another kind: the format was chosen by the file's name only.
         Err(error) if format.member().has(Ability::Undescribed) && is_of_files(&error) => {
             let plain = format::plain();
             look(listing::list(folder, names)?.take(plain)?, plain, folder, names)?
@@ -348,7 +351,7 @@ impl FoundFolder {
             self.files,
             self.samples_per_file,
         );
-        // Of pictures the plan's bytes are those of the pixels.
+        // The plan's bytes of a picture are those of its pixels.
         let is_plain = self.dims_are_even && !self.has(Ability::HoldsFiles);
         let is_dims = is_plain || self.has(Ability::EstimatedSize);
         match &self.dims {

@@ -1,4 +1,4 @@
-//! Places that users name for what is written: never over something of theirs.
+//! Output files that users name: existing files are not overwritten.
 
 use feedrate_spec::refusal::{Refusal, refuse};
 
@@ -12,18 +12,24 @@ pub fn is_root(folder: &Path) -> bool {
     folder.canonicalize().is_ok_and(|folder| folder.parent().is_none())
 }
 
-/// Refuse to write into the root of the file system, which `asked` has named.
-pub fn refuse_root(folder: &Path, asked: &str) -> Result<(), Refusal> {
+/// Refuses to write into the root of the file system. `named_by` is the option that named it.
+///
+/// # Errors
+/// It is the root.
+pub fn refuse_root(folder: &Path, named_by: &str) -> Result<(), Refusal> {
     if is_root(folder) {
         return refuse(
             format!("`{}` is the root of the file system", folder.display()),
-            format!("name a folder in it with {asked}"),
+            format!("name a folder in it with {named_by}"),
         );
     }
     Ok(())
 }
 
-/// Refuse a file that is there, unless it may be replaced. `force` is the command's `--force`, where it has one.
+/// Refuses a file that exists, unless `force` allows to replace it; `None` for a command without `--force`.
+///
+/// # Errors
+/// It exists.
 pub fn refuse_there(file: &Path, force: Option<bool>) -> Result<(), Refusal> {
     if force == Some(true) || file.symlink_metadata().is_err() || is_device(file) {
         return Ok(());
@@ -35,8 +41,10 @@ pub fn refuse_there(file: &Path, force: Option<bool>) -> Result<(), Refusal> {
     refuse(format!("`{}` is there already", file.display()), hint)
 }
 
-/// Write a file that the user wants, whole or not at all. One that is there already is replaced where `force` says so, and may
-/// stay where it says the same.
+/// Writes a file of the user's choice as a whole. An existing file is replaced if `force` says so; one with the same bytes stays.
+///
+/// # Errors
+/// It exists, or cannot be written.
 pub fn write_output(file: &Path, bytes: &[u8], force: Option<bool>) -> anyhow::Result<()> {
     if is_device(file) {
         fs::write(file, bytes).map_err(|source| StorageError::new("write", file, source))?;
@@ -47,7 +55,7 @@ pub fn write_output(file: &Path, bytes: &[u8], force: Option<bool>) -> anyhow::R
     Ok(())
 }
 
-/// Whether it is there and is written to, never replaced: a pipe, a terminal, `/dev/null`.
+/// Whether it exists and is no regular file, as a pipe, a terminal or `/dev/null`: it is written to and never replaced.
 fn is_device(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

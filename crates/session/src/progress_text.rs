@@ -68,11 +68,11 @@ impl LiveRun {
     /// `epoch 1/10 step 3/100`.
     fn place(&self) -> String {
         let live = &self.live;
-        let what = if live.phase() == LivePhase::Evaluates { "evaluation" } else { "step" };
+        let unit = if live.phase() == LivePhase::Evaluates { "evaluation" } else { "step" };
         let step = live.step.load(Relaxed);
         let steps = live.steps.load(Relaxed);
         format!(
-            "epoch {}/{} {what} {step}/{steps}",
+            "epoch {}/{} {unit} {step}/{steps}",
             live.epoch.load(Relaxed),
             self.plan.epochs_run()
         )
@@ -147,8 +147,8 @@ fn left(done: u64, total: u64, elapsed_s: f64) -> String {
 
 /// Rounded to seconds, or above two minutes to minutes.
 pub fn rough_seconds(seconds: f64) -> String {
-    let whole = if seconds < 120.0 { 1.0 } else { 60.0 };
-    units::seconds((seconds / whole).round() * whole)
+    let step_s = if seconds < 120.0 { 1.0 } else { 60.0 };
+    units::seconds((seconds / step_s).round() * step_s)
 }
 
 /// The time in whole seconds.
@@ -158,8 +158,8 @@ pub fn whole_seconds(elapsed: Duration) -> String {
 
 /// Joins the parts that are not empty.
 pub fn join<const N: usize>(parts: [String; N]) -> String {
-    let there: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    there.join(SEPARATOR)
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(SEPARATOR)
 }
 
 #[cfg(test)]

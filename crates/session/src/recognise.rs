@@ -10,9 +10,12 @@ use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
-/// Refuse what lies at `path` where it is known to be no workload and no run.
+/// Refuses a path that is known to be something else than a workload or a run.
+///
+/// # Errors
+/// What it is, and the command that reads it.
 pub fn refuse_other(path: &Path) -> Result<(), Refusal> {
-    let known = if path.is_dir() { of_folder(path) } else { of_file(path) };
+    let known = if path.is_dir() { recognise_folder(path) } else { recognise_file(path) };
     match known {
         Some((what, hint)) => refuse(format!("`{}` is {what}", path.display()), hint),
         None => Ok(()),
@@ -32,7 +35,7 @@ fn is_result(name: &str) -> bool {
     ["summary.json", "dlio.log"].contains(&name) || ends.iter().any(|end| name.ends_with(end))
 }
 
-fn of_folder(path: &Path) -> Option<(String, String)> {
+fn recognise_folder(path: &Path) -> Option<(String, String)> {
     let folder = bash_word(&path.display().to_string());
     let names = path.read_dir().into_iter().flatten().flatten();
     let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -68,7 +71,7 @@ fn of_folder(path: &Path) -> Option<(String, String)> {
     Some(("a folder, and holds no result".into(), hint))
 }
 
-fn of_file(path: &Path) -> Option<(String, String)> {
+fn recognise_file(path: &Path) -> Option<(String, String)> {
     let name = path.file_name()?.to_str()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -84,7 +87,7 @@ fn of_file(path: &Path) -> Option<(String, String)> {
         return Some(("a result file of DLIO".into(), hint));
     }
     if name.ends_with(".json") {
-        return of_json(path);
+        return recognise_json(path);
     }
     is_binary(path).then(|| {
         let hint = format!("`feedrate run --data {}` trains on such files", folder.display());
@@ -93,7 +96,7 @@ fn of_file(path: &Path) -> Option<(String, String)> {
 }
 
 /// An object that a command printed with `--json`.
-fn of_json(path: &Path) -> Option<(String, String)> {
+fn recognise_json(path: &Path) -> Option<(String, String)> {
     let object: Value = serde_json::from_str(&read_text_bounded(path).ok()?).ok()?;
     let schema = object.get("schema")?.as_str()?.split('/').next()?;
     object.get("feedrate")?;

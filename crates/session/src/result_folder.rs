@@ -24,7 +24,7 @@ pub fn wall(time: SystemTime) -> String {
     }
 }
 
-/// The same of this moment.
+/// The current time in that form.
 pub fn wall_now() -> String {
     wall(SystemTime::now())
 }
@@ -38,13 +38,16 @@ pub fn iostat_now() -> String {
 pub struct Results {
     /// The run's own folder.
     pub folder: PathBuf,
-    /// How the run was asked for.
+    /// The command line and settings that DLIO's files show.
     pub invocation: Invocation,
 }
 
 impl Results {
-    /// Write the record and what DLIO would have written beside it. A complete record says that all beside it is whole, so it comes
-    /// last; one that is not comes first, for without it the others read as DLIO's.
+    /// Writes the record, and beside it the files that DLIO would have written. A complete record comes last, since it vouches for the other
+    /// files; an incomplete one comes first, since without it they would read as DLIO's.
+    ///
+    /// # Errors
+    /// A file cannot be written.
     pub fn save(&self, record: &Record) -> anyhow::Result<()> {
         let write_record = || file::write(&self.folder, record);
         let write_others =
@@ -58,10 +61,13 @@ impl Results {
     }
 }
 
-/// Where the results of runs go: what is asked for, the workload's own, or `results`.
-pub fn root(asked: Option<&Path>, workload: &Workload) -> Result<PathBuf, Refusal> {
-    let own = workload.output_folder.as_ref().map(Path::new);
-    let root = asked.or(own).unwrap_or(Path::new("results"));
+/// Folder of all results: the requested one, the workload's, or `results`.
+///
+/// # Errors
+/// It is the root of the file system.
+pub fn root(requested: Option<&Path>, workload: &Workload) -> Result<PathBuf, Refusal> {
+    let workloads = workload.output_folder.as_ref().map(Path::new);
+    let root = requested.or(workloads).unwrap_or(Path::new("results"));
     refuse_root(root, "`--results` (or `output.folder`)")?;
     Ok(root.to_path_buf())
 }
@@ -118,12 +124,18 @@ pub fn stamp() -> String {
     Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
 }
 
-/// Make a folder named by what it is and the time, in a second of its own or numbered.
-pub fn make_folder(parent: &Path, what: &str) -> anyhow::Result<PathBuf> {
-    make_new(&parent.join(format!("{what}{}", stamp())))
+/// Makes a folder that is named by a prefix and the time, with a number if that exists.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make_folder(parent: &Path, prefix: &str) -> anyhow::Result<PathBuf> {
+    make_new(&parent.join(format!("{prefix}{}", stamp())))
 }
 
-/// Make `folder`, or where it is there already, one of that name with a number.
+/// Makes `folder`, or if it exists one of that name with a number.
+///
+/// # Errors
+/// It cannot be made.
 pub fn make_new(folder: &Path) -> anyhow::Result<PathBuf> {
     let parent = folder.parent().unwrap_or(folder);
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -132,13 +144,13 @@ pub fn make_new(folder: &Path) -> anyhow::Result<PathBuf> {
         .context("no folder for the results")
 }
 
-/// A folder that one run writes its results to; nobody else does before it is dropped.
+/// The result folder of a run. It is locked until this is dropped.
 pub struct RunFolder {
     /// Where.
     pub path: PathBuf,
-    /// Folders that were made for it, itself first: with nothing in them they go again.
+    /// Folders that were made for it, itself first. Empty ones are removed again.
     made: Vec<PathBuf>,
-    /// Nobody had left results in it.
+    /// Whether it held no results.
     is_new: bool,
     _lock: Option<File>,
 }
@@ -163,27 +175,33 @@ fn missing_folders(path: &Path) -> Vec<PathBuf> {
 
 impl RunFolder {
     /// Make one in `parent`, named by the time.
-    pub fn make_in(parent: &Path, asked: &str) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn make_in(parent: &Path, named_by: &str) -> anyhow::Result<Self> {
         let missing = missing_folders(parent);
-        let mut folder = Self::take(make_folder(parent, "")?, asked)?;
+        let mut folder = Self::take(make_folder(parent, "")?, named_by)?;
         folder.made = [vec![folder.path.clone()], missing].concat();
         folder.is_new = true;
         Ok(folder)
     }
 
-    /// Take a folder that the user named by `asked`.
-    pub fn take(path: PathBuf, asked: &str) -> anyhow::Result<Self> {
+    /// Takes a folder that the option `named_by` named.
+    ///
+    /// # Errors
+    /// Another run has it, or it cannot be made.
+    pub fn take(path: PathBuf, named_by: &str) -> anyhow::Result<Self> {
         let made = missing_folders(&path);
         fs::create_dir_all(&path).map_err(|source| StorageError::new("make", &path, source))?;
-        refuse_root(&path, asked)?;
+        refuse_root(&path, named_by)?;
         let folder =
             File::open(&path).map_err(|source| StorageError::new("open", &path, source))?;
         match folder.try_lock() {
             Err(TryLockError::WouldBlock) => refuse(
                 format!("another run is writing its results to `{}`", path.display()),
-                format!("give each run a folder of its own with {asked}"),
+                format!("give each run a folder of its own with {named_by}"),
             ),
-            // Where there are no such locks, nobody is kept away.
+            // Without such locks other runs are not kept out.
             locked => {
                 let lock = locked.is_ok().then_some(folder);
                 Ok(RunFolder { path, made, is_new: false, _lock: lock })
@@ -191,7 +209,10 @@ impl RunFolder {
         }
     }
 
-    /// Take a folder that holds no results.
+    /// Takes a folder that holds no results.
+    ///
+    /// # Errors
+    /// It holds some, or another run has it.
     pub fn take_new(path: &Path) -> anyhow::Result<Self> {
         let mut folder = Self::take(path.to_path_buf(), "`--run-dir`")?;
         if let Some(name) = left_by_another(path) {
@@ -207,20 +228,26 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Take a folder, and put aside what other runs have left there, with their Hydra's folder of the name `hydra`. Says where that is.
+    /// Takes a folder, and moves results of other runs in it aside, with their Hydra folder `hydra`. Returns where these are now.
+    ///
+    /// # Errors
+    /// Another run has it, or the results cannot be moved.
     pub fn take_over(
         path: PathBuf,
-        asked: &str,
+        named_by: &str,
         hydra: &str,
     ) -> anyhow::Result<(Self, Option<PathBuf>)> {
-        let folder = Self::take(path, asked)?;
+        let folder = Self::take(path, named_by)?;
         let aside = put_results_aside(&folder.path, &stamp(), hydra)
             .map_err(|source| StorageError::new("move the results in", &folder.path, source))?;
         Ok((folder, aside))
     }
 }
 
-/// Read a study's description of its run.
+/// Reads a study's description of its run.
+///
+/// # Errors
+/// It cannot be read.
 pub fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
     let text = fs::read(file).map_err(|source| StorageError::new("read", file, source))?;
     serde_json::from_slice(&text)

@@ -73,7 +73,7 @@ pub fn to_generate_bytes(plan: &Plan, root: &Path) -> u64 {
     catalog::estimate(plan).file_bytes
 }
 
-/// Bytes that are free where datasets of `plan` lie.
+/// Free bytes on the storage of the datasets.
 pub fn free_bytes(plan: &Plan, root: &Path) -> Option<u64> {
     if dataset::is_in_folder(plan) {
         return Some(system::mount_of(root)?.free_bytes);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Release;
 
-/// State of one process. Every process makes one, and asks it for the same things in the same order.
+/// State of one process. All processes make one and call its methods in the same order.
 pub(crate) struct Sharing<'a> {
     dataset: &'a OpenDataset,
     ranks: &'a Ranks,
@@ -78,12 +78,12 @@ impl<'a> Sharing<'a> {
         }
     }
 
-    /// All processes have read all they wanted: what is closed from here on is closed by all.
+    /// All processes have finished reading, and close their files together from now on.
     pub(crate) fn completed(&self) {
         self.complete.store(true, Release);
     }
 
-    /// Nobody reads any more. Waits for those that this process reads for, if the run is complete.
+    /// Ends reading. If the run is complete, waits for the processes that this one reads for.
     pub(crate) fn end(self, is_complete: bool) -> anyhow::Result<()> {
         match self.collective {
             Some(collective) if is_complete => Ok(collective.finish()?),

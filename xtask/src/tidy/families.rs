@@ -103,7 +103,15 @@ pub(super) static NAMES_NOT_COMPARED: Check = Check {
                 let is_strange = families.is_some_and(|families| {
                     families.iter().all(|folder| !file.path.starts_with(folder))
                 });
-                if is_strange && is_compared(tokens, i) {
+                let has_other_meaning = OTHER_MEANINGS
+                    .iter()
+                    .any(|(path, literal, _)| *path == file.path && *literal == token.literal);
+                let is_looked_up = is_strange && !has_other_meaning;
+                let constant = if is_looked_up { constant_of(tokens, i) } else { None };
+                let is_const_compared = constant.is_some_and(|name| {
+                    (0..tokens.len()).any(|i| tokens[i].text == name && is_compared_name(tokens, i))
+                });
+                if is_strange && (is_compared(tokens, i) || is_const_compared) {
                     findings.push(Violation::new(
                         &file.path,
                         token.line,
@@ -146,6 +154,37 @@ fn is_compared(tokens: &[RustToken], i: usize) -> bool {
         [&["\"", "!", "="], &["\"", "=", "="], &["\"", "=", ">"], &["\"", "|", "\""]];
     let is_behind = i >= 2 && behind.iter().any(|marks| reads(tokens, i - 2, marks));
     is_behind || before.iter().any(|marks| reads(tokens, i, marks))
+}
+
+/// Constants that are compared and name something else, or a member until its family has an ability: (file, literal, meaning).
+const OTHER_MEANINGS: &[(&str, &str, &str)] = &[
+    ("crates/feedrate/src/command/plot.rs", "\"png\"", "the ending of a picture"),
+    ("crates/feedrate/src/command/slurm/study.rs", "\"srun\"", "the launcher of a job's steps"),
+    ("crates/results/src/index/mod.rs", "\"too_few_steps\"", "a doubt about loaders"),
+    ("crates/results/src/index/mod.rs", "\"window_shorter_than_stock\"", "a doubt about loaders"),
+    ("crates/results/src/logs/strace/mod.rs", "\"mmap\"", "a system call"),
+    ("crates/run/src/comm/mpi/library.rs", "\"mpirun\"", "a program"),
+];
+
+/// The constant whose value holds the literal at `i`.
+fn constant_of(tokens: &[RustToken], i: usize) -> Option<&str> {
+    // The length of an array, `[&str; 2]`, ends no item.
+    let is_end = |at: usize| match tokens[at].text.as_str() {
+        ";" => !reads(tokens, at + 2, &["]"]),
+        text => text == "}",
+    };
+    let mut before = (0..i).rev().take_while(|&at| !is_end(at));
+    let at = before.find(|&at| matches!(tokens[at].text.as_str(), "const" | "static"))?;
+    reads(tokens, at + 2, &[":"]).then(|| tokens[at + 1].text.as_str())
+}
+
+/// Whether the name at `i` stands beside `==` or `!=`, is a pattern, or looks for a value (`.contains`).
+fn is_compared_name(tokens: &[RustToken], i: usize) -> bool {
+    let behind: [&[&str]; 4] = [&["=", "="], &["!", "="], &["=", "=", "&"], &["!", "=", "&"]];
+    let before: [&[&str]; 4] = [&["!", "="], &["=", "="], &["=", ">"], &[".", "contains", "("]];
+    let is_behind =
+        behind.iter().any(|marks| i >= marks.len() && reads(tokens, i - marks.len(), marks));
+    is_behind || before.iter().any(|marks| reads(tokens, i + 1, marks))
 }
 
 /// Where one of the two may name the other: (file, why).

@@ -150,6 +150,20 @@ fn planted_comparisons_of_names_are_found() {
 }
 
 #[test]
+fn planted_constants_of_names_are_found() {
+    let constants = "const A: &str = \"npz\";\nconst B: [&str; 2] = [\"npz\", \"x\"];\nconst C: &str = \"npz\";\n\
+                     fn f(x: &str) -> bool { x == A || B.contains(&x) || x != format!(\"a={C}\") }\n";
+    finds(
+        &families::NAMES_NOT_COMPARED,
+        &[
+            ("crates/data/src/format/npz.rs", "static X: Row = Row { name: \"npz\" };"),
+            ("crates/run/src/x.rs", constants),
+        ],
+        &["crates/run/src/x.rs:1: compares \"npz\"", "crates/run/src/x.rs:2: compares \"npz\""],
+    );
+}
+
+#[test]
 fn planted_imports_of_later_siblings_are_found() {
     let uses = "use super::b;\nuse crate::c::d::x;\nuse super::c::d;\nuse super::b::y;\nuse super::c;\nuse super::d::w;\n";
     finds(

@@ -2,15 +2,15 @@
 //! as a whole for each.
 
 use super::case::{ReadLimit, TINY_BYTES};
-use super::{Case, Cost, Proposal, Risk, Rule};
+use super::{Case, Cost, Proposal, Risk, Rule, format_setting};
 use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::shape::Compression;
 
-/// Samples as they lie in memory, each to be read alone.
-const FORMAT: &str = "hdf5";
+/// Uncompressed binary samples that can be read one by one. Without effect on a dataset of that format, and then not proposed.
+const BINARY: &str = "dataset.format=hdf5";
 /// Numbers as text take several bytes to one.
 const TEXT_BYTES_MIN: f64 = 1.5;
 /// Bytes read to one of samples, from which on reading fewer is worth other files.
@@ -28,9 +28,6 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    if case.plan().dataset.format == FORMAT && !is_compressed(case) {
-        return None;
-    }
     case.lost_s(&[WaitCause::Decode]).map_or_else(
         || fewer_bytes(case, case.lost_s(&[WaitCause::Read])?),
         |lost_s| decoded_sooner(case, lost_s),
@@ -51,15 +48,14 @@ fn fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
     let read_bytes = amplification * case.sample_bytes();
     let are_reads = matches!(case.read_limit(), ReadLimit::Latency | ReadLimit::Places);
     let are_bytes = !are_reads || TINY_BYTES <= read_bytes;
-    (dataset.format != FORMAT && !is_chunked && are_bytes && AMPLIFICATION_MIN <= amplification)
-        .then(|| {
-            let evidence = Facts::new()
-                .with("amplification", amplification)
-                .with("format", dataset.format.as_str());
-            let lost_s = lost_s * (1.0 - 1.0 / amplification);
-            let proposal = RULE.proposal(&[format!("dataset.format={FORMAT}")], lost_s, evidence);
-            Proposal { cost: Cost::Dataset, ..proposal }
-        })
+    (!is_chunked && are_bytes && AMPLIFICATION_MIN <= amplification).then(|| {
+        let evidence = Facts::new()
+            .with("amplification", amplification)
+            .with("format", dataset.format.as_str());
+        let lost_s = lost_s * (1.0 - 1.0 / amplification);
+        let proposal = RULE.proposal(&[BINARY.to_string()], lost_s, evidence);
+        Proposal { cost: Cost::Dataset, ..proposal }
+    })
 }
 
 fn decoded_sooner(case: &Case, lost_s: f64) -> Option<Proposal> {
@@ -73,10 +69,11 @@ fn decoded_sooner(case: &Case, lost_s: f64) -> Option<Proposal> {
     if !is_formats {
         return None;
     }
-    let overrides = if is_compressed(case) && (!is_text || plan.dataset.format == FORMAT) {
+    let is_binary = format_setting(plan) == BINARY;
+    let overrides = if is_compressed(case) && (!is_text || is_binary) {
         ["dataset.compression=none".to_string()]
     } else {
-        [format!("dataset.format={FORMAT}")]
+        [BINARY.to_string()]
     };
     let evidence = Facts::new()
         .with_known("amplification", amplification)

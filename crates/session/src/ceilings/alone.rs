@@ -38,8 +38,8 @@ impl Part<'_> {
         if !rate.is_finite() {
             return Ok(Ceiling::not_measured(Rung::Decode, NotMeasured::NothingDecoded));
         }
-        let own = self.measured(Rung::Decode, Some(rate), passes.ns, self.workers());
-        Ok(Ceiling { own_per_second: (decode_s > 0.0).then(|| 1.0 / decode_s), ..own })
+        let ceiling = self.measured(Rung::Decode, Some(rate), passes.ns, self.workers());
+        Ok(Ceiling { own_per_second: (decode_s > 0.0).then(|| 1.0 / decode_s), ..ceiling })
     }
 
     /// Workers that compute for it, and the training's process, which takes batches over between two steps.
@@ -48,7 +48,8 @@ impl Part<'_> {
         let passes = self.alone(client.cloned())?;
         let (io, workers) = (&passes.io, self.plan.loader.workers);
         let batch = self.plan.loader.batch_size as f64;
-        let each_s = |ns: u64, of: u64| if ns == 0 { 0.0 } else { ns as f64 / 1e9 / of as f64 };
+        let each_s =
+            |ns: u64, count: u64| if ns == 0 { 0.0 } else { ns as f64 / 1e9 / count as f64 };
         let start_s = self.start_of_step_s;
         let times = ClientTimes {
             worker_batch_s: batch * each_s(io.client_burnt_ns + io.client_own_ns, io.samples),
@@ -67,9 +68,9 @@ impl Part<'_> {
         }
         let rate = batch * accelerators / step_s;
         let is_of_workers = compute_s + times.receive_batch_s < step_s;
-        let own = self.measured(name, Some(rate), passes.ns, self.workers());
+        let ceiling = self.measured(name, Some(rate), passes.ns, self.workers());
         let of_core = batch / times.worker_batch_s;
-        Ok(Ceiling { own_per_second: is_of_workers.then_some(of_core), ..own })
+        Ok(Ceiling { own_per_second: is_of_workers.then_some(of_core), ..ceiling })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Measures ceilings: runs of the workload with one part replaced, and plain reads and opens of its files. Nothing of it is kept as a run.
+//! Measures ceilings: runs of the workload with one part replaced, and plain reads and opens of its files. The runs are not kept.
 
 mod passes;
 mod alone;
@@ -26,13 +26,13 @@ use std::time::{Duration, Instant};
 
 /// Bytes that a worker reads of a file one after another, where samples are not shuffled.
 const STRETCH_BYTES: u64 = 16 << 20;
-/// The part of the dataset that is read has so many bytes, so many files and so many steps.
+/// Size of the part of the dataset that is read: bytes, most files and fewest steps.
 const PART_BYTES: f64 = 512e6;
 const PART_FILES_MAX: u64 = 2048;
 const PART_STEPS_MIN: u64 = 4;
 /// Files that plain reads hold open.
 const OPEN_FILES_MAX: usize = 512;
-/// Files that are looked at to see whether they left the page cache.
+/// Number of files that are checked for leaving the page cache.
 const LOOKED_AT_MAX: usize = 64;
 /// Share of the files that may still be there.
 const RESIDENT_SHARE_MAX: f64 = 0.05;
@@ -54,9 +54,9 @@ pub struct Part<'a> {
     /// Mean work of `reader.preprocess_time` on a sample.
     preprocess_s: f64,
     dataset: &'a OpenDataset,
-    /// Cost of a sample; `None` before a run has told it, and where none does.
+    /// Cost of a sample; `None` before a run has measured it.
     pub per_sample: Option<PerSample>,
-    /// Empty where nothing lies on a storage.
+    /// The files of the part; empty if the dataset has none.
     pub files: Vec<PlainFile>,
     signals: &'a Signals,
     limit: Duration,
@@ -78,33 +78,33 @@ impl<'a> Part<'a> {
         limit: Duration,
         listener: &'a dyn Listener,
     ) -> anyhow::Result<Self> {
-        let mut own = plan.clone();
-        (own.checkpoint, own.evaluation, own.iostat_devices) = (None, None, None);
-        own.stage = None;
-        (own.timeline, own.loader.in_memory) = (false, false);
-        own.train.epochs = 1;
-        (own.train.total_steps, own.train.on_devices) = (None, None);
-        own.train.compute = TimeSpec::None;
+        let mut part = plan.clone();
+        (part.checkpoint, part.evaluation, part.iostat_devices) = (None, None, None);
+        part.stage = None;
+        (part.timeline, part.loader.in_memory) = (false, false);
+        part.train.epochs = 1;
+        (part.train.total_steps, part.train.on_devices) = (None, None);
+        part.train.compute = TimeSpec::None;
         // An epoch of the part is short.
-        own.loader.client =
-            own.loader.client.map(|client| ClientPlan { start_per_epoch_s: 0.0, ..client });
+        part.loader.client =
+            part.loader.client.map(|client| ClientPlan { start_per_epoch_s: 0.0, ..client });
         let all = plan.dataset.files_train.max(1);
         let estimate = catalog::estimate(plan);
         let file_bytes = (estimate.file_bytes / estimate.files.max(1)).max(1) as f64;
-        // Of the first files none is read again.
-        own.loader.reread_share = 0.0;
-        let once = schedule::steps_of_training(&plan.dataset, &own.loader, plan.accelerators);
+        // No file of the part is read twice.
+        part.loader.reread_share = 0.0;
+        let once = schedule::steps_of_training(&plan.dataset, &part.loader, plan.accelerators);
         let steps = plan.train.steps_per_epoch.min(once).max(1);
         let for_steps = (PART_STEPS_MIN.saturating_mul(all)).div_ceil(steps);
         let for_bytes = ((PART_BYTES / file_bytes) as u64).min(PART_FILES_MAX);
         let files = for_bytes.max(for_steps).clamp(1, all);
-        own.dataset.named_train.get_or_insert(all);
-        own.dataset.files_train = files;
+        part.dataset.named_train.get_or_insert(all);
+        part.dataset.files_train = files;
         let share = u128::from(steps) * u128::from(files) / u128::from(all);
-        own.train.steps_per_epoch = share.max(1) as u64;
+        part.train.steps_per_epoch = share.max(1) as u64;
         let mut lengths = Vec::new();
         if needs_files(plan, &*dataset.storage) {
-            let layout = Layout::new(&own.dataset);
+            let layout = Layout::new(&part.dataset);
             for file in 0..files {
                 let mut path = String::new();
                 layout.write_path(file, &mut path);
@@ -117,10 +117,10 @@ impl<'a> Part<'a> {
         Ok(Part {
             compute_s: plan.train.slowest_compute_s(),
             start_of_step_s: plan.loader.start_s() / plan.train.steps_per_epoch.max(1) as f64,
-            preprocess_s: own.loader.preprocess.mean_s(),
-            is_emulated: emulates_reads(&own.storage),
+            preprocess_s: part.loader.preprocess.mean_s(),
+            is_emulated: emulates_reads(&part.storage),
             drops_metadata: false,
-            plan: own,
+            plan: part,
             dataset,
             per_sample: None,
             files: lengths,
@@ -192,8 +192,8 @@ impl<'a> Part<'a> {
             return Ok(Ceiling::not_measured(name, NotMeasured::TooSlow));
         };
         let is_device = matches!(read_from, ReadFrom::Direct | ReadFrom::Cold);
-        let samples = self.per_sample.map(|of| {
-            rate / if is_device && !self.is_emulated { of.device_bytes } else { of.bytes }
+        let samples = self.per_sample.map(|sample| {
+            rate / if is_device && !self.is_emulated { sample.device_bytes } else { sample.bytes }
         });
         Ok(Ceiling {
             bytes_per_second: Some(rate),
@@ -218,10 +218,11 @@ impl<'a> Part<'a> {
         let Some(rate) = per_second(sum.count as f64, sum.ns) else {
             return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::TooSlow));
         };
-        let samples = self.per_sample.filter(|of| of.opens > 0.0).map(|of| rate / of.opens);
-        let own = self.measured(Rung::Opens, samples, sum.ns, in_flight);
+        let samples =
+            self.per_sample.filter(|sample| sample.opens > 0.0).map(|sample| rate / sample.opens);
+        let ceiling = self.measured(Rung::Opens, samples, sum.ns, in_flight);
         let read_from = is_cold.then_some(ReadFrom::Cold);
-        Ok(Ceiling { own_per_second: Some(rate), read_from, ..own })
+        Ok(Ceiling { own_per_second: Some(rate), read_from, ..ceiling })
     }
 
     /// Runs of `plan`, one after another until time is over, each from a page cache as `cache` says.
@@ -286,7 +287,8 @@ impl<'a> Part<'a> {
         ns: u64,
         in_flight: u32,
     ) -> Ceiling {
-        let bytes = samples_per_second.zip(self.per_sample).map(|of| of.0 * of.1.bytes);
+        let bytes =
+            samples_per_second.zip(self.per_sample).map(|(rate, sample)| rate * sample.bytes);
         Ceiling {
             name,
             samples_per_second,
@@ -309,7 +311,8 @@ impl<'a> Part<'a> {
     /// A storage whose engine reads bytes, the plan's own where it does.
     fn bytes_of_files(&self) -> anyhow::Result<Arc<dyn Storage>> {
         let engine = engine_of(&self.plan.storage);
-        let serves_samples = engine.is_some_and(|of| of.member().has(Ability::ServesSamples));
+        let serves_samples =
+            engine.is_some_and(|engine| engine.member().has(Ability::ServesSamples));
         if !serves_samples {
             return Ok(Arc::clone(&self.dataset.storage));
         }
@@ -332,12 +335,14 @@ impl<'a> Part<'a> {
     /// Whether they are known to leave it.
     fn is_emptied(&self) -> anyhow::Result<bool> {
         self.evict()?;
-        let (mut resident, mut bytes) = (0, 0);
+        let mut resident = 0;
+        let mut bytes = 0;
         for file in self.files.iter().take(LOOKED_AT_MAX) {
-            let Some(own) = self.dataset.storage.resident_bytes(&file.path)? else {
+            let Some(of_file) = self.dataset.storage.resident_bytes(&file.path)? else {
                 return Ok(false);
             };
-            (resident, bytes) = (resident + own, bytes + file.bytes);
+            resident += of_file;
+            bytes += file.bytes;
         }
         Ok(resident as f64 <= RESIDENT_SHARE_MAX * bytes as f64)
     }

@@ -1,4 +1,4 @@
-//! Runs that nobody keeps: each computes nothing, ends when its time is over, and leaves its numbers.
+//! Short runs for measurements: each computes nothing, ends when its time is over, and is not kept.
 
 use crate::dataset::OpenDataset;
 use crate::execute::{self, Execution, RunObserver};
@@ -77,7 +77,7 @@ impl Passes {
 
     pub(super) fn per_sample(&self) -> Option<PerSample> {
         let IoCounters { opens, reads, read_bytes, samples, .. } = self.io;
-        // Not every file system tells of its device.
+        // Some file systems do not report the bytes of their device.
         let device_bytes = Some(self.device_bytes).filter(|bytes| *bytes > 0).unwrap_or(read_bytes);
         let device_bytes = device_bytes.min(read_bytes);
         let is_known = samples > 0 && reads > 0 && read_bytes > 0;
@@ -98,7 +98,7 @@ pub(super) fn run(
     signals: &Signals,
     listener: &dyn Listener,
 ) -> anyhow::Result<(Record, Duration)> {
-    let own = Signals { leave: Arc::clone(&signals.leave), ..Signals::default() };
+    let run_signals = Signals { leave: Arc::clone(&signals.leave), ..Signals::default() };
     let ranks = Ranks::alone(plan.accelerators);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -107,14 +107,14 @@ pub(super) fn run(
             // Until the last sample that counts is there: workers go on until they are stopped.
             while !is_over.load(Relaxed) {
                 std::thread::sleep(LOOK);
-                if own.live.steps.load(Relaxed) == 0 {
+                if run_signals.live.steps.load(Relaxed) == 0 {
                     continue;
                 }
                 let elapsed = begun.get_or_insert_with(Instant::now).elapsed();
-                let most = if own.live.step.load(Relaxed) > 0 { limit } else { patience };
+                let most = if run_signals.live.step.load(Relaxed) > 0 { limit } else { patience };
                 let is_late = most <= elapsed;
                 let wanted = is_late || signals.interrupted.load(Relaxed);
-                own.interrupted.fetch_or(wanted, Relaxed);
+                run_signals.interrupted.fetch_or(wanted, Relaxed);
             }
             begun.map_or(Duration::ZERO, |begun: Instant| begun.elapsed())
         };
@@ -126,7 +126,7 @@ pub(super) fn run(
             results: None,
             observer: &mut NoObserver,
             listener: &WithoutProgress(listener),
-            signals: &own,
+            signals: &run_signals,
             trace: None,
             unsaved: None,
         };

@@ -231,28 +231,28 @@ mod tests {
 
     #[test]
     fn a_folder_is_named_as_dlio_names_it() {
-        let own = composed("unet3d_h100", &[]).unwrap();
-        let path = own.run_dir.display().to_string();
+        let found = composed("unet3d_h100", &[]).unwrap();
+        let path = found.run_dir.display().to_string();
         let shape: String =
             path.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert_eq!(shape, "./hydra_log/unet0d/0000-00-00-00-00-00");
-        let own = composed(
+        let found = composed(
             "default",
             &["++hydra.run.dir=/r/${workload.model.name}/x", "++hydra.output_subdir=dlio_config"],
         );
-        let own = own.unwrap();
-        assert_eq!(own.run_dir, PathBuf::from("/r/default/x"));
-        assert!(!own.is_stamped);
-        assert_eq!(own.subfolder, "dlio_config");
+        let found = found.unwrap();
+        assert_eq!(found.run_dir, PathBuf::from("/r/default/x"));
+        assert!(!found.is_stamped);
+        assert_eq!(found.subfolder, "dlio_config");
         assert!(composed("default", &["++hydra.run.dir=${nonsense}"]).is_err());
     }
 
     #[test]
     fn overrides_are_kept_as_typed() {
         let request = request("unet3d_h100", &["++workload.train.epochs=2", "++hydra.run.dir=r"]);
-        let own = compose(&request, |_| None).unwrap().hydra_text(&request);
-        assert_eq!(own.overrides, "- workload=unet3d_h100\n- ++workload.train.epochs=2\n");
-        assert!(own.config.contains("\n    epochs: 2\n"), "{}", own.config);
+        let found = compose(&request, |_| None).unwrap().hydra_text(&request);
+        assert_eq!(found.overrides, "- workload=unet3d_h100\n- ++workload.train.epochs=2\n");
+        assert!(found.config.contains("\n    epochs: 2\n"), "{}", found.config);
     }
 
     #[test]
@@ -264,16 +264,16 @@ mod tests {
             let yaml = format!("model:\n  name: theirs_{name}\n");
             std::fs::write(dir.join(format!("{name}.yaml")), yaml).unwrap();
         }
-        let of = |name: &str| {
+        let search = |name: &str| {
             let config_dir = Some(folder.path().to_path_buf());
-            let own = compose(&DlioRequest { config_dir, ..request(name, &[]) }, |_| None);
-            own.map(|own| (own.workload.model_name.clone(), own.warnings.len()))
+            let found = compose(&DlioRequest { config_dir, ..request(name, &[]) }, |_| None);
+            found.map(|found| (found.workload.model_name.clone(), found.warnings.len()))
         };
-        assert_eq!(of("mine").unwrap().0, "theirs_mine");
-        assert_eq!(of("unet3d_h100_custom").unwrap(), ("theirs_unet3d_h100_custom".into(), 0));
-        assert_eq!(of("unet3d_h100").unwrap().0, "unet3d");
-        assert!(of("unet3d_h100").unwrap().1 > 0, "the user is told");
-        assert!(of("min").unwrap_err().to_string().contains("Could not find 'workload/min'"));
+        assert_eq!(search("mine").unwrap().0, "theirs_mine");
+        assert_eq!(search("unet3d_h100_custom").unwrap(), ("theirs_unet3d_h100_custom".into(), 0));
+        assert_eq!(search("unet3d_h100").unwrap().0, "unet3d");
+        assert!(search("unet3d_h100").unwrap().1 > 0, "the user is error");
+        assert!(search("min").unwrap_err().to_string().contains("Could not find 'workload/min'"));
     }
 
     #[test]
@@ -282,15 +282,15 @@ mod tests {
         let dir = folder.path().join("workload");
         std::fs::create_dir(&dir).unwrap();
         std::fs::write(dir.join("unet3d_h100.yaml"), "model: {name: theirs}\n").unwrap();
-        let of = |name: &str| {
+        let search = |name: &str| {
             let config_path = Some(folder.path().to_path_buf());
             compose(&DlioRequest { config_path, ..request(name, &[]) }, |_| None)
         };
-        let own = of("unet3d_h100").unwrap();
-        assert_eq!((own.workload.model_name.as_str(), own.warnings.len()), ("theirs", 0));
-        let told = of("unet3d_a100").err().unwrap().to_string();
-        assert!(told.contains("Could not find 'workload/unet3d_a100' in `/"), "{told}");
-        let refused = of("nothing_like_it").err().unwrap();
+        let found = search("unet3d_h100").unwrap();
+        assert_eq!((found.workload.model_name.as_str(), found.warnings.len()), ("theirs", 0));
+        let error = search("unet3d_a100").err().unwrap().to_string();
+        assert!(error.contains("Could not find 'workload/unet3d_a100' in `/"), "{error}");
+        let refused = search("nothing_like_it").err().unwrap();
         let hint = refused.downcast_ref::<Refusal>().unwrap().hint.clone().unwrap();
         assert!(hint.contains("without `--config-path`"), "{hint}");
     }
@@ -298,8 +298,8 @@ mod tests {
     #[test]
     fn a_plain_override_needs_its_key() {
         assert!(composed("unet3d_h100", &["workload.train.epochs=2"]).is_ok());
-        let told = composed("unet3d_h100", &["workload.train.nonsense=2"]).err().unwrap();
-        assert!(told.to_string().contains("++workload.train.nonsense=2"), "{told}");
+        let error = composed("unet3d_h100", &["workload.train.nonsense=2"]).err().unwrap();
+        assert!(error.to_string().contains("++workload.train.nonsense=2"), "{error}");
         assert!(composed("unet3d_h100", &["+workload.train.epochs=2"]).is_err());
     }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 /// The doubt of a dataset that is used in part.
 pub(super) const SUBSET: &str = "dataset_subset";
 
-/// Lock what lies in `root`, and evaluate nothing where there are no files for it.
+/// Locks the dataset in `root`, and leaves evaluations out of the plan if there are no files for them.
 pub(super) fn begin_reading(
     plan: &mut Plan,
     root: &Path,
@@ -41,8 +41,7 @@ pub(super) fn begin_reading(
     Ok(())
 }
 
-/// The files in `root` to train on; what is not as `plan` wants it is refused. May leave evaluation files that nobody reads out
-/// of the plan.
+/// Chooses the files in `root` to train on; files that do not fit the plan are refused. May leave unused evaluation files out of the plan.
 pub(super) fn found(
     plan: &mut Plan,
     root: &Path,
@@ -55,7 +54,7 @@ pub(super) fn found(
         return Ok(Choice { folder, ..Choice::default() });
     }
     let manifest = match Manifest::read(&*storage) {
-        // Somebody else's file of that name says nothing of the others.
+        // A file of that name by another program does not describe the dataset.
         Err(DatasetError::Strangers { .. }) => None,
         read => read?,
     };
@@ -159,7 +158,7 @@ pub(super) fn made(
     Ok(Choice { folder, incomplete, check_files: incomplete, ..Choice::default() })
 }
 
-/// Remove the dataset of other settings that lies in the place of that of `plan`.
+/// Removes a dataset with other settings from the folder of the plan's.
 pub(super) fn remove_other(plan: &Plan, root: &Path) -> anyhow::Result<()> {
     let Some(older) = other(plan, root)? else { return Ok(()) };
     removal::remove(&older, &*storage::open(&plan.storage.kind, root)?)

@@ -243,7 +243,7 @@ fn writes_alone(workload: &Workload) -> bool {
     workload.workflow_checkpoint && counts.iter().any(|count| count.is_some_and(|count| count > 0))
 }
 
-/// Evaluations that the workload asks for, and `plan` has no files for.
+/// Evaluations of the workload for which the plan has no files.
 fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluations> {
     let is_empty = plan.evaluation.is_none() && !plan.is_checkpoints_alone();
     (workload.workflow_evaluation && is_empty).then(|| EmptyEvaluations {

@@ -1,4 +1,4 @@
-//! The workload that does what the job of a log did, and what of it the log did not tell.
+//! Makes a workload that emulates the job of a log, and lists what had to be assumed.
 
 use crate::catalog::{catalog, estimate};
 use crate::folder::FoundFolder;
@@ -13,7 +13,7 @@ use feedrate_spec::units;
 use feedrate_spec::workload::yaml_text;
 use serde::Serialize;
 
-/// Names that files of a format have beside its own.
+/// Other extensions of formats.
 const OTHER_NAMES: [(&str, &str); 6] = [
     ("jpg", "jpeg"),
     ("h5", "hdf5"),
@@ -22,25 +22,23 @@ const OTHER_NAMES: [(&str, &str); 6] = [
     ("tsv", "csv"),
     ("jsonl", "json"),
 ];
-/// Formats whose files are samples, whatever part of them a call reads.
-const WHOLE: [&str; 4] = ["npz", "npy", "jpeg", "png"];
-/// Files of no format that is known are emulated as these.
+/// Format for files of unknown formats.
 const PLAIN: &str = "raw";
-/// The longest read that a workload can ask for.
+/// Largest `reader.transfer_size`.
 const TRANSFER_MAX: u64 = 64 << 20;
-/// Reads that follow each other right at the end are a stream.
+/// Share of reads that begin at the end of the one before, from which on they are a stream.
 const STREAM_SHARE: f64 = 0.5;
-/// Reads of which so many go forward are in order.
+/// Share of reads that go forward, from which on they are in order.
 const IN_ORDER: f64 = 0.9;
-/// How often the length of samples is mended, so that files are as long as those of the log.
-const LENGTH_MENDED: usize = 2;
+/// Number of corrections of the samples' length, so that files are as long as those of the log.
+const LENGTH_CORRECTIONS: usize = 2;
 
 /// A workload made of a log.
 #[derive(Clone, Debug, Serialize)]
 pub struct Emulation {
     /// The workload.
     pub yaml: String,
-    /// Each value that the log does not tell, and what is taken instead.
+    /// Each value that is not in the log, and what is assumed.
     pub assumed: Vec<String>,
 }
 
@@ -80,7 +78,7 @@ fn generated(
     let file_bytes = unique.map_or(log.job.file_bytes, |all| all as f64 / log.job.files as f64);
     let samples = samples(&log.job, file_bytes, format, is_stream, assumed);
     let mut length = log.job.file_bytes / samples.per_file as f64;
-    for _ in 0..LENGTH_MENDED {
+    for _ in 0..LENGTH_CORRECTIONS {
         let dataset = dataset(name, &log.job, format, &samples, length);
         let yaml = workload(name, log, &dataset, &samples, is_stream, &mut Vec::new());
         let source = WorkloadSource { name: name.into(), file: format!("{name}.yaml"), yaml };
@@ -124,7 +122,8 @@ fn samples(
     assumed: &mut Vec<String>,
 ) -> LogSamples {
     let entry = catalog().format(format).map(|entry| entry.member);
-    let has_many = !WHOLE.contains(&format) && (format != PLAIN || !is_stream);
+    let has = |ability| entry.is_none_or(|format| format.has(ability));
+    let has_many = has(Ability::KeepsOpen) && !(has(Ability::NeedsPlan) && is_stream);
     let batch_files = job.batch.and_then(|batch| batch.files);
     if !has_many || batch_files.is_some() {
         let batch = batch_files.unwrap_or_else(|| {
@@ -222,7 +221,7 @@ fn workload(
     let job = &log.job;
     let all = samples.files * samples.per_file;
     let are_same = job.ranks_each >= Some(job.ranks as f64);
-    // Of fewer samples than ranks some ranks would have none.
+    // With fewer samples than ranks, some ranks would have none.
     let ranks = if are_same { job.ranks } else { job.ranks.clamp(1, all.max(1)) };
     if ranks < job.ranks {
         assumed

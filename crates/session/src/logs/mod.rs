@@ -1,4 +1,5 @@
-//! Logs of other programs' I/O: finds their files, and hands their texts, or what programs print of them, to whoever knows the kind.
+//! Reads logs of other programs' I/O: finds their files, and passes their text, or what a program prints of them, to the reader of their
+//! kind.
 
 mod emulation;
 
@@ -13,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
-/// Bytes of a log by which its kind is told.
+/// Bytes of a log from which its kind is recognised.
 const HEAD_BYTES: u64 = 64 << 10;
 /// Files of one log.
 const FILES_MAX: usize = 1000;
-/// Words of a program on what went wrong.
-const WORDS_BYTES: u64 = 4 << 10;
+/// Bytes of a program's messages that are kept.
+const MESSAGES_BYTES: u64 = 4 << 10;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Read a log: a file, a folder of several, or the name that the files of `strace -ff` begin with.
@@ -46,9 +47,9 @@ pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
             let parts: io::Result<Vec<LogPart>> = files.iter().map(|file| part(file)).collect();
             parts.map_err(LogError::from).and_then(|parts| kind.import(parts))
         }
-        Input::Programs(programs) => return of_programs(kind, programs, &files),
+        Input::Programs(programs) => return read_by_programs(kind, programs, &files),
     };
-    read.map_err(|error| told(path, &error))
+    read.map_err(|error| refusal(path, &error))
 }
 
 /// Whether it is a log, and no result.
@@ -56,7 +57,7 @@ pub fn is_log(path: &Path) -> bool {
     files_of(path).first().and_then(|file| kind_of_file(file)).is_some()
 }
 
-fn told(path: &Path, error: &LogError) -> anyhow::Error {
+fn refusal(path: &Path, error: &LogError) -> anyhow::Error {
     Refusal::new(format!("`{}`: {error}", path.display()), error.hint()).into()
 }
 
@@ -95,7 +96,7 @@ fn files_of(path: &Path) -> Vec<PathBuf> {
 
 fn kind_of_file(file: &Path) -> Option<&'static LogKind> {
     let mut head = Vec::new();
-    // Of a damaged file what can be read of its beginning will do.
+    // The readable beginning of a damaged file suffices.
     let _ = text_of(file).ok()?.take(HEAD_BYTES).read_to_end(&mut head);
     kind_of(&file.file_name()?.to_string_lossy(), &String::from_utf8_lossy(&head))
 }
@@ -136,8 +137,8 @@ impl Printer {
         let words = std::thread::spawn(move || {
             let mut first = String::new();
             if let Some(words) = &mut words {
-                // What it cannot say is not said.
-                let _ = words.take(WORDS_BYTES).read_to_string(&mut first);
+                // A failure only loses the messages.
+                let _ = words.take(MESSAGES_BYTES).read_to_string(&mut first);
                 let _ = io::copy(words, &mut io::sink());
             }
             first
@@ -159,16 +160,16 @@ impl Printer {
     }
 }
 
-fn of_programs(
+fn read_by_programs(
     kind: &LogKind,
     programs: &[&str],
     files: &[PathBuf],
 ) -> anyhow::Result<ImportedLog> {
     let mut printers = Vec::new();
     for file in files {
-        let own = programs.iter().map(|program| Printer::start(program, &[], file));
-        match own.collect::<io::Result<Vec<Printer>>>() {
-            Ok(own) => printers.extend(own),
+        let started = programs.iter().map(|program| Printer::start(program, &[], file));
+        match started.collect::<io::Result<Vec<Printer>>>() {
+            Ok(started) => printers.extend(started),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let python = Printer::start("python3", &["-c", DARSHAN_SCRIPT], file);
                 printers.push(python.map_err(|_| absent(kind, programs))?);
@@ -183,7 +184,7 @@ fn of_programs(
     match failed.first() {
         Some(word) if word.contains("No module named 'darshan'") => Err(absent(kind, programs)),
         Some(word) => refuse(format!("`{}`: {word}", path.display()), "give a log that is whole"),
-        None => imported.map_err(|error| told(path, &error)),
+        None => imported.map_err(|error| refusal(path, &error)),
     }
 }
 
