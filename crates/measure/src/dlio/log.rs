@@ -9,12 +9,13 @@ use crate::checkpoints::dlio_four;
 use crate::derived::Derived;
 use crate::metric::{
     AU_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
-    block_au_percent, block_samples_per_second,
+    block_au_percent, block_samples_per_second, mean, stdev,
 };
 use crate::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record};
-use crate::window::{Scope, Window};
+use crate::window::{Scope, Window, seconds};
 use feedrate_spec::plan::{CheckpointPlan, Plan, schedule};
 use feedrate_spec::units::MIB;
+use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 
 const RULE: &str = "[METRIC] ==========================================================";
@@ -179,7 +180,8 @@ fn epoch(log: &mut LogText, scope: Scope) {
     log.output(&epoch.started, &format!("Starting epoch {number}: {steps}"));
     if let Some(first) = epoch.accelerators.first() {
         for (i, (block, window)) in first.blocks.iter().zip(scope.windows(first)).enumerate() {
-            block_rates(log, scope, i + 1, block, window);
+            log.output(&stamp(epoch, block.start_ns), &format!("Starting block {}", i + 1));
+            block_lines(log, scope, i + 1, block, window);
         }
     }
     checkpoints(log, scope, CheckpointKind::Save);
@@ -250,12 +252,25 @@ fn checkpoint_lines(log: &mut LogText, scope: Scope, number: usize, checkpoint: 
 }
 
 /// Utilisation of the first accelerator, and its throughput times the number of accelerators, as in DLIO.
-fn block_rates(log: &mut LogText, scope: Scope, number: usize, block: &Block, window: Window) {
+fn block_lines(log: &mut LogText, scope: Scope, number: usize, block: &Block, window: Window) {
+    let ended = stamp(scope.epoch, block.end_ns);
+    let length_s = duration(block.start_ns, block.end_ns);
+    log.output(
+        &ended,
+        &format!("Ending block {number} - {} steps completed in {length_s} s", block.steps()),
+    );
     let what = format!("Epoch {} - Block {number} [Training]", scope.epoch.number);
     let rate = block_samples_per_second(scope, window);
     let rate_of_all = rate.map(|rate| rate * f64::from(scope.plan.accelerators));
-    let ended = stamp(scope.epoch, block.end_ns);
     log.rates(&ended, &what, block_au_percent(window), rate_of_all);
+    let computes_s: Vec<f64> = window.computes_ns().iter().map(|&ns| seconds(ns)).collect();
+    if let (Some(mean), Some(stdev)) = (mean(&computes_s), stdev(&computes_s)) {
+        let set = python_dict(&scope.plan.train.compute);
+        log.output(
+            &ended,
+            &format!("{what} Computation time per step (second): {mean:.4}+/-{stdev:.4} (set value: {set})"),
+        );
+    }
 }
 
 /// Local wall-clock time of a moment of an epoch; empty where it is not known.
@@ -327,4 +342,21 @@ fn checkpoint_averages(record: &Record, kind: CheckpointKind) -> [Option<String>
     let [rate, rate_stdev, duration_s, stdev_s] = dlio_four(record, kind);
     [duration_s.zip(stdev_s), rate.zip(rate_stdev)]
         .map(|pair| pair.map(|(mean, stdev)| format!("{mean:.4} ({stdev:.4})")))
+}
+
+/// As Python prints DLIO's `computation_time`.
+fn python_dict(time: &TimeSpec) -> String {
+    match time {
+        TimeSpec::None => "{}".into(),
+        TimeSpec::Constant { mean } => format!("{{'mean': {mean:?}}}"),
+        TimeSpec::Normal { mean, stdev } => format!("{{'mean': {mean:?}, 'stdev': {stdev:?}}}"),
+        TimeSpec::Uniform { min, max } => {
+            format!("{{'type': 'uniform', 'min': {min:?}, 'max': {max:?}}}")
+        }
+        TimeSpec::Gamma { shape, scale } => {
+            format!("{{'type': 'gamma', 'shape': {shape:?}, 'scale': {scale:?}}}")
+        }
+        TimeSpec::Exponential { scale } => format!("{{'type': 'exponential', 'scale': {scale:?}}}"),
+        TimeSpec::Poisson { lam } => format!("{{'type': 'poisson', 'lam': {lam:?}}}"),
+    }
 }

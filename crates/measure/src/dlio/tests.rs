@@ -219,14 +219,23 @@ fn dlio_log() {
     [WARNING] The amount of dataset is smaller than the host memory; data might be cached after the first epoch. Increase the size of dataset to eliminate the caching effect!!!
     [OUTPUT] 2026-11-21T23:59:59.000000 Max steps per epoch: 5 = 1 * 10 / 1 / 2 (samples per file * num files / batch size / comm size)
     [OUTPUT] 2026-11-21T23:59:59.500000 Starting epoch 1: 5 steps expected
+    [OUTPUT] 2026-11-21T23:59:59.500000 Starting block 1
+    [OUTPUT] 2026-11-22T00:00:06.000000 Ending block 1 - 3 steps completed in 6.50 s
     [OUTPUT] 2026-11-22T00:00:06.000000 Epoch 1 - Block 1 [Training] Accelerator Utilization [AU] (%): 50.0000
     [OUTPUT] 2026-11-22T00:00:06.000000 Epoch 1 - Block 1 [Training] Throughput (samples/second): 2.0000
+    [OUTPUT] 2026-11-22T00:00:06.000000 Epoch 1 - Block 1 [Training] Computation time per step (second): 0.5000+/-0.0000 (set value: {'mean': 0.5})
+    [OUTPUT] 2026-11-22T00:00:07.000000 Starting block 2
+    [OUTPUT] 2026-11-22T00:00:08.500000 Ending block 2 - 2 steps completed in 1.50 s
     [OUTPUT] 2026-11-22T00:00:08.500000 Epoch 1 - Block 2 [Training] Accelerator Utilization [AU] (%): 66.6667
     [OUTPUT] 2026-11-22T00:00:08.500000 Epoch 1 - Block 2 [Training] Throughput (samples/second): 2.6667
+    [OUTPUT] 2026-11-22T00:00:08.500000 Epoch 1 - Block 2 [Training] Computation time per step (second): 0.5000+/-0.0000 (set value: {'mean': 0.5})
     [OUTPUT] 2026-11-22T00:00:09.500000 Ending epoch 1 - 5 steps completed in 9.00 s
     [OUTPUT] 2026-11-21T23:59:59.500000 Starting epoch 2: 5 steps expected
+    [OUTPUT] 2026-11-21T23:59:59.500000 Starting block 1
+    [OUTPUT] 2026-11-22T00:00:07.500000 Ending block 1 - 5 steps completed in 8.00 s
     [OUTPUT] 2026-11-22T00:00:07.500000 Epoch 2 - Block 1 [Training] Accelerator Utilization [AU] (%): 57.1429
     [OUTPUT] 2026-11-22T00:00:07.500000 Epoch 2 - Block 1 [Training] Throughput (samples/second): 2.2857
+    [OUTPUT] 2026-11-22T00:00:07.500000 Epoch 2 - Block 1 [Training] Computation time per step (second): 0.5000+/-0.0000 (set value: {'mean': 0.5})
     [OUTPUT] 2026-11-22T00:00:09.500000 Ending epoch 2 - 5 steps completed in 8.00 s
     [OUTPUT] 2026-11-22T00:00:10.000000 Saved outputs in DIR
     [OUTPUT] Averaged metric over all steps/epochs
