@@ -3,12 +3,12 @@
 mod passes;
 mod alone;
 mod slices;
+mod measure;
+
+pub use measure::{DiagnosisRequest, MeasuredCeilings, SavedDiagnosis};
 
 use crate::catalog;
 use crate::dataset::{OpenDataset, needs_files};
-pub use passes::PerSample;
-use passes::{Passes, run};
-
 use feedrate_data::storage::engine::{self, Engine};
 use feedrate_data::storage::{self, ReadStorage, Storage};
 use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung};
@@ -20,6 +20,7 @@ use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{Cache, ClientPlan, Plan, StoragePlan, schedule};
 use feedrate_spec::workload::{Shuffle, TimeSpec};
+use passes::{Passes, PerSample, run};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -44,34 +45,34 @@ const PATIENCE: u32 = 4;
 const EPOCHS: u32 = 1000;
 
 /// The first files of a dataset, of which ceilings are measured.
-pub struct Part<'a> {
+struct Part<'a> {
     /// A run of one epoch of them that computes nothing.
     plan: Plan,
     /// Computed in a step of the slowest accelerator, for whom all wait.
-    pub compute_s: f64,
+    compute_s: f64,
     /// Share of a step in starting an epoch's workers.
     start_of_step_s: f64,
     /// Mean work of `reader.preprocess_time` on a sample.
     preprocess_s: f64,
     dataset: &'a OpenDataset,
     /// Cost of a sample; `None` before a run has measured it.
-    pub per_sample: Option<PerSample>,
+    per_sample: Option<PerSample>,
     /// The files of the part; empty if the dataset has none.
-    pub files: Vec<PlainFile>,
+    files: Vec<PlainFile>,
     signals: &'a Signals,
     limit: Duration,
     listener: &'a dyn Listener,
     /// Cores that may decode.
-    pub cores: u32,
+    cores: u32,
     /// Throttle or delays stand for the storage in reads.
     is_emulated: bool,
     /// Dentries and inodes go with the page cache.
-    pub drops_metadata: bool,
+    drops_metadata: bool,
 }
 
 impl<'a> Part<'a> {
     /// The first files of the dataset of `plan`; each ceiling is measured for `limit`.
-    pub fn new(
+    fn new(
         plan: &Plan,
         dataset: &'a OpenDataset,
         signals: &'a Signals,
@@ -150,7 +151,7 @@ impl<'a> Part<'a> {
     }
 
     /// Whether the user interrupted the measurement.
-    pub fn is_interrupted(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.signals.interrupted.load(Relaxed)
     }
 

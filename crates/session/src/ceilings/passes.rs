@@ -34,15 +34,15 @@ pub(super) struct Passes {
 
 /// Cost of a sample in operations.
 #[derive(Clone, Copy, Debug)]
-pub struct PerSample {
+pub(super) struct PerSample {
     /// Bytes.
-    pub bytes: f64,
+    pub(super) bytes: f64,
     /// Fewer, where the page cache gives some of them again.
-    pub device_bytes: f64,
+    pub(super) device_bytes: f64,
     /// Opens.
-    pub opens: f64,
+    pub(super) opens: f64,
     /// Bytes of a read, on average.
-    pub request_bytes: f64,
+    pub(super) request_bytes: f64,
 }
 
 impl Passes {

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 impl Part<'_> {
     /// All ceilings, in their order. After an interrupt the remaining parts have no figures.
-    pub fn all(&mut self) -> anyhow::Result<Vec<Ceiling>> {
+    pub(super) fn all(&mut self) -> anyhow::Result<Vec<Ceiling>> {
         let has_client = self.plan.loader.client.is_some();
         let parts = Rung::ALL.into_iter().filter(|part| *part != Rung::Client || has_client);
         let parts: Vec<Rung> = parts.collect();

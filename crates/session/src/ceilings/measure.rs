@@ -1,0 +1,187 @@
+//! Carries out a diagnosis: resolves the workload, prepares its dataset, measures the ceilings and saves the result.
+
+use super::{Part, SLICES};
+use crate::dataset::{self, Files};
+use crate::execute::Unsaved;
+use crate::folder;
+use crate::output::{refuse_there, write_output};
+use crate::request::Request;
+use crate::resolve::Resolved;
+use crate::result_folder;
+use anyhow::Context;
+use feedrate_measure::record::file::{NAMES_FILE, write_atomically};
+use feedrate_results::diagnosis::{
+    Ceiling, DIAGNOSIS_FILE, DIAGNOSIS_FOLDER, Diagnosis, Rung, largest_drop,
+};
+use feedrate_run::live::Signals;
+use feedrate_run::ranks::Ranks;
+use feedrate_run::system;
+use feedrate_spec::listener::Listener;
+use feedrate_spec::plan::Plan;
+use feedrate_spec::refusal::{Refusal, refuse};
+use feedrate_spec::units;
+use feedrate_spec::workload::{Workload, resolved_yaml};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Least time for a slice of a ceiling.
+const SLICE_MIN: Duration = Duration::from_millis(10);
+
+/// A request to measure the ceilings of a workload.
+pub struct DiagnosisRequest {
+    /// The workload and its data.
+    pub request: Request,
+    /// Time for all measurements together.
+    pub budget_s: f64,
+    /// Drop dentries and inodes of the machine before files are opened.
+    pub drops_metadata: bool,
+    /// Folder of all results.
+    pub results: Option<PathBuf>,
+    /// File for the workload with every override.
+    pub write_yaml: Option<PathBuf>,
+}
+
+/// Ceilings that were measured.
+pub struct MeasuredCeilings {
+    /// The workload.
+    pub workload: Workload,
+    /// Its plan.
+    pub plan: Plan,
+    /// The ceilings. An interrupted diagnosis has no largest drop.
+    pub diagnosis: Diagnosis,
+    /// Whether the user interrupted the measurement.
+    pub is_interrupted: bool,
+}
+
+/// Where a diagnosis was saved.
+pub struct SavedDiagnosis {
+    /// Its folder; `None` if it could not be saved at all.
+    pub folder: Option<PathBuf>,
+    /// Set if it is not in the folder of the results.
+    pub unsaved: Option<Unsaved>,
+}
+
+impl DiagnosisRequest {
+    /// Measures the ceilings.
+    ///
+    /// # Errors
+    /// The workload has no dataset, or the dataset cannot be prepared or read.
+    pub fn measure(
+        &self,
+        signals: &Signals,
+        listener: &dyn Listener,
+    ) -> anyhow::Result<MeasuredCeilings> {
+        let limit = self.limit()?;
+        if let Some(file) = &self.write_yaml {
+            refuse_there(file, None)?;
+        }
+        let Resolved { plan, workload, data_root, .. } = folder::resolve(&self.request, listener)?;
+        if plan.is_checkpoints_alone() {
+            return refuse(
+                "the workload reads no dataset",
+                "`feedrate run` measures its checkpoints",
+            );
+        }
+        if let Some(file) = &self.write_yaml {
+            write_output(file, resolved_yaml(&workload).as_bytes(), None)?;
+        }
+        system::raise_open_files();
+        let names = tempfile::tempdir()?;
+        let foreign = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
+        let files = if workload.dataset_foreign { foreign } else { Files::Generated };
+        let choice = dataset::choose(&plan, &data_root, files, listener)?;
+        let ranks = Ranks::alone(plan.accelerators);
+        let dataset = dataset::ready(&plan, Some(choice), None, &ranks, signals, listener)?;
+        let dataset = dataset.context("the workload reads no dataset")?;
+        let started = result_folder::wall_now();
+        let begun = Instant::now();
+        let mut part = Part::new(&plan, &dataset, signals, limit, listener)?;
+        part.drops_metadata = self.drops_metadata;
+        let ceilings = part.all()?;
+        let is_interrupted = part.is_interrupted();
+        let took_s = begun.elapsed().as_secs_f64();
+        let mut diagnosis = diagnosis(&plan, &part, ceilings, started, took_s);
+        if is_interrupted {
+            // A part that was not measured may lose more.
+            diagnosis.largest_drop = None;
+        }
+        Ok(MeasuredCeilings { workload, plan, diagnosis, is_interrupted })
+    }
+
+    /// Time for each ceiling.
+    fn limit(&self) -> Result<Duration, Refusal> {
+        let limit = Duration::try_from_secs_f64(self.budget_s / Rung::ALL.len() as f64);
+        match limit.ok().filter(|limit| *limit >= SLICE_MIN * SLICES as u32) {
+            Some(limit) => Ok(limit),
+            None => refuse(
+                format!(
+                    "a `--budget` of {} is no time to measure in",
+                    units::seconds(self.budget_s)
+                ),
+                "each ceiling needs a moment: `30s`, `1m`",
+            ),
+        }
+    }
+
+    /// Saves a diagnosis with its picture into a new folder of the results, else into a temporary folder.
+    ///
+    /// # Errors
+    /// The folder of the results is the root of the file system.
+    pub fn save(
+        &self,
+        measured: &MeasuredCeilings,
+        picture: Option<&str>,
+    ) -> anyhow::Result<SavedDiagnosis> {
+        let root = result_folder::root(self.results.as_deref(), &measured.workload)?;
+        let model = root.join(result_folder::file_name(&measured.plan.model));
+        let text = serde_json::to_string(&measured.diagnosis)?;
+        Ok(match save_in(&model, &text, picture) {
+            Ok(folder) => SavedDiagnosis { folder: Some(folder), unsaved: None },
+            Err(error) => {
+                let elsewhere = save_in(&std::env::temp_dir(), &text, picture).ok();
+                let unsaved = Some(Unsaved { error, elsewhere: elsewhere.clone() });
+                SavedDiagnosis { folder: elsewhere, unsaved }
+            }
+        })
+    }
+}
+
+fn save_in(parent: &Path, text: &str, picture: Option<&str>) -> anyhow::Result<PathBuf> {
+    let folder = result_folder::make_folder(parent, DIAGNOSIS_FOLDER)?;
+    if let Some(svg) = picture {
+        write_atomically(&folder.join("ceilings.svg"), svg.as_bytes())?;
+    }
+    write_atomically(&folder.join(DIAGNOSIS_FILE), text.as_bytes())?;
+    Ok(folder)
+}
+
+fn diagnosis(
+    plan: &Plan,
+    part: &Part<'_>,
+    ceilings: Vec<Ceiling>,
+    started: String,
+    took_s: f64,
+) -> Diagnosis {
+    let sample = part.per_sample;
+    let step_samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
+    let needed = (part.compute_s > 0.0).then(|| step_samples / part.compute_s);
+    Diagnosis {
+        workload: plan.workload.clone(),
+        accelerators: plan.accelerators,
+        needed_samples_per_second: needed,
+        needed_bytes_per_second: needed.zip(sample).map(|(rate, sample)| rate * sample.bytes),
+        largest_drop: largest_drop(&ceilings, needed),
+        ceilings,
+        bytes_per_sample: sample.map(|sample| sample.bytes),
+        device_bytes_per_sample: sample.map(|sample| sample.device_bytes),
+        opens_per_sample: sample.map(|sample| sample.opens),
+        files: part.files.len() as u64,
+        file_bytes: part.files.iter().map(|file| file.bytes).sum(),
+        cores: part.cores,
+        took_s,
+        started,
+        dataset: plan.dataset.clone(),
+        storage: plan.storage.clone(),
+        loader: plan.loader.clone(),
+    }
+}
