@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Changed runs predicted by `feedrate whatif` from the record of another, and then really run: prints a table and how far they
+"""Changed runs predicted by `feedrate advise --set` from the record of another, and then really run: prints a table and how far they
 are apart, exits 1 where a target is missed.
 
 Each storage is emulated, or a disk slowed by a blkio cgroup where the kernel lets us. Predictions are made twice: from the record as
@@ -32,7 +32,7 @@ DECODE = "reader.preprocess_time={}".format
 # Keys of an emulated storage, as if there were none.
 NOTHING = [RATE("null"), LATENCY(0), PLACES("null"), OPENS(0)]
 
-# Name: the baseline, then each change: as `whatif` is asked, and as it is run where that differs.
+# Name: the baseline, then each change: as it is predicted, and as it is run where that differs.
 CASES = {
     "throttled": (
         [RATE(13e6), THREADS(4)],
@@ -148,13 +148,13 @@ class Runs:
         return self.feedrate("run", WORKLOADS / "predict.yaml", *overrides, "--data", self.folder / "data",
                              "--results", self.folder / "results", "--quiet")
 
-    def whatif(self, run, changes):
-        """A prediction; `None` where the record does not tell."""
+    def predict(self, run, changes):
+        """A prediction; `None` where the record has no evidence."""
         try:
-            told = self.feedrate("whatif", run, *changes)["whatif"][0]
+            row = self.feedrate("advise", run, "--set", *changes)["whatif"][0]
         except subprocess.CalledProcessError:
             return None
-        return None if told["au_percent"] is None else (told["au_percent"], *told["interval"])
+        return None if row["au_percent"] is None else (row["au_percent"], *row["interval"])
 
     def feedrate(self, *words):
         argv = [self.binary, *words, "--json"]
@@ -228,8 +228,8 @@ def predicted(runs, name, baseline, changes):
     rows = []
     for change in changes:
         asked, really = change[0], change[-1]
-        known = runs.whatif(base["run_dir"], [asked])
-        unknown = runs.whatif(blind, [*nothing, asked])
+        known = runs.predict(base["run_dir"], [asked])
+        unknown = runs.predict(blind, [*nothing, asked])
         au = runs.run([*baseline, really])["au"]["all_steps_percent"]
         row = (name, asked, au, known, unknown, base["au"]["all_steps_percent"])
         print(line(row), file=sys.stderr, flush=True)
@@ -240,8 +240,8 @@ def predicted(runs, name, baseline, changes):
 def line(row):
     name, asked, au, known, unknown, base = row
     cells = [name, f"`{asked}`", f"{base:.1f} %", f"{au:.1f} %"]
-    for told in (known, unknown):
-        cells.append("not told" if told is None else f"{told[0]:.1f} % [{told[1]:.1f}, {told[2]:.1f}]")
+    for prediction in (known, unknown):
+        cells.append("unknown" if prediction is None else "{:.1f} % [{:.1f}, {:.1f}]".format(*prediction))
     return "| " + " | ".join(cells) + " |"
 
 
@@ -251,14 +251,14 @@ def table(rows):
 
 
 def verdict(rows, at, label):
-    told = [(row[2], *row[at]) for row in rows if row[at] is not None]
-    errors = [abs(au - predicted) for au, predicted, _, _ in told]
-    covered = sum(low <= au <= high for au, _, low, high in told)
+    predicted = [(row[2], *row[at]) for row in rows if row[at] is not None]
+    errors = [abs(au - estimate) for au, estimate, _, _ in predicted]
+    covered = sum(low <= au <= high for au, _, low, high in predicted)
     median = statistics.median(errors)
     near = sum(error <= NEAR for error in errors) / len(errors)
-    print(f"\n{label}: {len(told)} of {len(rows)} told; median error {median:.1f} points; {100 * near:.0f} % within {NEAR:.0f}; "
-          f"the interval covers {covered} of {len(told)}")
-    return median <= MEDIAN_MAX and near >= NEAR_SHARE_MIN and covered >= COVERED_SHARE_MIN * len(told)
+    print(f"\n{label}: {len(predicted)} of {len(rows)} predicted; median error {median:.1f} points; {100 * near:.0f} % within {NEAR:.0f}; "
+          f"the interval covers {covered} of {len(predicted)}")
+    return median <= MEDIAN_MAX and near >= NEAR_SHARE_MIN and covered >= COVERED_SHARE_MIN * len(predicted)
 
 
 def parse_arguments():

@@ -79,19 +79,32 @@ const COMMANDS: &[(&[&str], &str)] = &[
 const FORMER: &[(&str, &str)] = &[
     ("verify", "feedrate generate --verify"),
     ("describe", "feedrate list"),
+    ("whatif", "feedrate advise"),
     ("postprocess", "dlio_postprocessor --output-folder"),
 ];
 
 /// The line that replaces one with a former name of a command, such as `study show`, with the same arguments.
 fn replacement(name: &str, words: &[String]) -> Option<String> {
     let (_, new) = FORMER.iter().find(|(former, _)| *former == name)?;
+    let (program, command) = new.split_once(' ')?;
     let name: Vec<&str> = name.split(' ').collect();
     let end = 1 + words.iter().position(|word| Some(&word.as_str()) == name.last())?;
-    let mut line: Vec<String> = new.split(' ').map(str::to_string).collect();
-    let options = words[1..end].iter().filter(|word| !name.contains(&word.as_str()));
-    let is_ours = line[0] == "feedrate";
-    let arguments = words[end..].iter().take(if is_ours { usize::MAX } else { 1 });
-    line.extend(options.chain(arguments).cloned());
+    let mut arguments = words[end..].to_vec();
+    let mut line = vec![program.to_string()];
+    if program == "feedrate" {
+        line.extend(words[1..end - 1].iter().filter(|word| **word != name[0]).cloned());
+    } else {
+        arguments.truncate(1);
+    }
+    line.extend(command.split(' ').map(str::to_string));
+    // The first word of `whatif` is a run, whose path may have a `=` too.
+    let mut positional = (0..arguments.len()).filter(|&at| !arguments[at].starts_with('-')).skip(1);
+    if name == ["whatif"]
+        && let Some(at) = positional.find(|&at| arguments[at].contains('='))
+    {
+        arguments.insert(at, "--set".into());
+    }
+    line.extend(arguments);
     Some(bash_command(&line))
 }
 
@@ -352,8 +365,11 @@ mod tests {
             ("quickstart -n 2", "`feedrate run quickstart -n 2` runs it"),
             ("workload=unet3d_h100 -n 2", "`feedrate run workload=unet3d_h100 -n 2`"),
             ("zzzzzz", "`feedrate --help` lists its commands"),
-            ("-q verify w --data d", "`feedrate generate --verify -q w --data d`"),
+            ("-q verify w --data d", "`feedrate -q generate --verify w --data d`"),
+            ("help verify", "`feedrate help generate --verify`"),
             ("describe doubts 'a b'", "`feedrate list doubts"),
+            ("whatif r=1 a=1 b=2 -n 4", "`feedrate advise r=1 --set a=1 b=2 -n 4`"),
+            ("whatif r --table", "`feedrate advise r --table`"),
             ("postprocess r -o -", "`dlio_postprocessor --output-folder r`"),
         ] {
             check(&format!("feedrate {line}"), "`feedrate` has no command", hint);

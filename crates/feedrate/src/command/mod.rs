@@ -10,7 +10,6 @@ mod import;
 mod scale;
 mod diagnose;
 mod show;
-mod whatif;
 mod tune;
 mod advise;
 mod groups;
@@ -70,7 +69,7 @@ const FIRST: [&str; 6] = ["run", "scale", "plan", "advise", "study", "report"];
 /// All other commands, by heading.
 const OTHERS: [(&str, &[&str]); 3] = [
     ("Measure", &["diagnose", "generate", "scan", "import", "calibrate", "tune"]),
-    ("Results", &["show", "analyze", "compare", "plot", "whatif"]),
+    ("Results", &["show", "analyze", "compare", "plot"]),
     ("Other", &["list", "system", "slurm", "clean"]),
 ];
 
@@ -85,7 +84,7 @@ enum Command {
     Diagnose(diagnose::DiagnoseArguments),
     /// Find the cheapest reader settings that are as good as the best.
     Tune(tune::TuneArguments),
-    /// Say what would help, the best first, with evidence and prediction.
+    /// Say what would help, the best first, or what a change would bring.
     Advise(advise::AdviseArguments),
     /// Show what would run: required rate, files, bytes, MLPerf's rules.
     #[command(after_help = "\
@@ -115,8 +114,6 @@ Examples:
     Report(report::ReportArguments),
     /// Draw a plot of runs or of a study, as SVG or PNG.
     Plot(plot::PlotArguments),
-    /// Predict from the record of a run what a change would bring.
-    Whatif(whatif::WhatifArguments),
     /// List workloads, formats, keys, metrics, doubts and more, or explain one.
     List(list::ListArguments),
     /// Show this machine: processors, memory, storage, GPUs.
@@ -229,7 +226,6 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Import(a) => import::import(a),
         Command::Plan(a) => plan::plan(a),
         Command::Show(a) => show::show(a),
-        Command::Whatif(a) => whatif::whatif(a),
         Command::Tune(a) => tune::tune(a),
         Command::Advise(a) => advise::advise(a),
         Command::Analyze(a) => analyze::analyze(a),

@@ -194,7 +194,7 @@ const PRINTED_BY: [(&str, &str); 28] = [
     ("advise", "feedrate advise results/quickstart/RUN --json"),
     ("trials", "feedrate advise quickstart --try --json"),
     ("tune", "feedrate tune quickstart --json"),
-    ("whatif", "feedrate whatif results/quickstart/RUN reader.read_threads=4 --json"),
+    ("whatif", "feedrate advise results/quickstart/RUN --set reader.read_threads=4 --json"),
     ("analyze", "feedrate analyze results --json"),
     ("compare", "feedrate compare results/nfs results/lustre --json"),
     ("compare_logs", "feedrate compare results/quickstart/RUN job.strace --json"),

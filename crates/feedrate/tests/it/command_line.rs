@@ -34,13 +34,13 @@ fn the_help_of_the_program_fits_on_a_screen() {
       run      Run a workload and say whether the storage kept up
       scale    Find how many accelerators the storage feeds, and what limits it
       plan     Show what would run: required rate, files, bytes, MLPerf's rules
-      advise   Say what would help, the best first, with evidence and prediction
+      advise   Say what would help, the best first, or what a change would bring
       study    Make a study, many runs of one design, and run it
       report   Write a report of results: a page, a document or tables
 
     More commands:
       Measure  diagnose, generate, scan, import, calibrate, tune
-      Results  show, analyze, compare, plot, whatif
+      Results  show, analyze, compare, plot
       Other    list, system, slurm, clean
 
     Examples:

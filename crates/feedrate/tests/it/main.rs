@@ -26,7 +26,7 @@ mod folder;
 /// Logs of other programs' I/O.
 mod import;
 /// Changed runs, predicted.
-mod whatif;
+mod predict;
 /// Changed runs, tried.
 mod trials;
 /// What happens to datasets.

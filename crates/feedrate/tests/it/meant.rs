@@ -117,7 +117,7 @@ fn names_that_are_not_utf_8_are_opened_or_refused() {
     let json: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!(json["run_dir"], "$'r\\xffn'", "opened again in bash");
     assert_eq!(answer(&["analyze"]).status.code(), Some(0));
-    for words in [&["run"][..], &["whatif"], &["advise"], &["show", "--nothing"], &[]] {
+    for words in [&["run"][..], &["advise", "--table"], &["advise"], &["show", "--nothing"], &[]] {
         let refused = answer(words);
         let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(2), "{words:?}: {stderr}");

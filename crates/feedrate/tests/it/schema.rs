@@ -63,7 +63,7 @@ fn what_commands_print_is_as_their_schemas_say() {
         ("report", &["report", "a"]),
         ("plot", &["plot", "stall", "a"]),
         ("advise", &["advise", &first]),
-        ("whatif", &["whatif", of_memory, "reader.read_threads=4"]),
+        ("whatif", &["advise", of_memory, "--set", "reader.read_threads=4"]),
         ("list", &["list", "formats"]),
         ("list", &["list", "format"]),
         ("describe", &["list", "formats", "npz"]),

@@ -11,17 +11,17 @@ fn completions_know_the_commands_and_bash_takes_them() {
         let answer = test.feedrate(&["completions", shell]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         assert!(
-            ["whatif", "write-yaml", "color", "verbose"]
+            ["analyze", "write-yaml", "color", "verbose"]
                 .iter()
                 .all(|word| answer.stdout.contains(word)),
             "{shell}"
         );
     }
     let script = test.feedrate(&["completions", "bash"]).stdout;
-    let asks = "COMP_WORDS=(feedrate wha); COMP_CWORD=1; _feedrate feedrate wha feedrate; \
+    let asks = "COMP_WORDS=(feedrate analy); COMP_CWORD=1; _feedrate feedrate analy feedrate; \
                 echo \"${COMPREPLY[@]}\"";
     let output = Command::new("bash").args(["-c", &format!("{script}\n{asks}")]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "whatif\n", "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "analyze\n", "{output:?}");
 }
 
 #[test]

@@ -87,9 +87,8 @@ fn what_watching_does_not_know_is_said_of_no_run() {
     assert_eq!(json.get("access"), None);
 
     let run = folder(&test, "starved");
-    let whatif = test.feedrate(&["whatif", &run, "-n", "4"]);
-    assert_eq!(whatif.code, 2);
-    assert!(whatif.stderr.contains("a loop was watched") && whatif.stderr.contains("hint: a run"));
+    let predicted = test.feedrate(&["advise", &run, "--table", "-n", "4"]);
+    predicted.refuses(2, &["a loop was watched", "hint: a run"]);
     let advice = test.feedrate(&["advise", &run]);
     assert_eq!(advice.code, 0, "{}", advice.stderr);
     assert!(advice.stdout.contains("Nothing is advised: a loop was watched"), "{}", advice.stdout);

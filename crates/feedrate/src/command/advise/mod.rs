@@ -1,5 +1,6 @@
 //! `feedrate advise`: what would help a run, the best first, each with its evidence, what it is predicted to bring, and a command.
 
+mod predict;
 mod try_out;
 
 use crate::cli::{CacheArguments, DataArguments, OUTPUT};
@@ -25,6 +26,7 @@ use feedrate_session::request::Request;
 use feedrate_session::resolve;
 use feedrate_session::template::RunTemplate;
 use feedrate_spec::refusal::refuse;
+use predict::{PredictArguments, Predictor, refusal_of_watched};
 use serde_json::{Value, json};
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -40,7 +42,7 @@ Given the folder of a run, or one above several, of which it takes the newest, i
 
 Examples:
   feedrate advise results/unet3d/RUN
-  feedrate advise imagenet_cnn -n 4 --scale 0.01 --cold
+  feedrate advise results/unet3d/RUN --set storage.bandwidth=2x -n 64
   feedrate advise my.yaml --try --also reader.prefetch_size=16
 
 Exit codes: 0 done; 1 a run failed; 2 bad usage or workload; 4 tried, and something is not decided; 130 interrupted, with the table so far.")]
@@ -52,6 +54,8 @@ pub(super) struct AdviseArguments {
     results: Option<PathBuf>,
     #[command(flatten)]
     cache: CacheArguments,
+    #[command(flatten)]
+    predict: PredictArguments,
     /// Run the workload and each change in turn until it is decided what each brings, then the best two together.
     #[arg(long = "try", help_heading = TRIALS)]
     try_out: bool,
@@ -75,17 +79,21 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let data = &newest(Request { cache, ..arguments.data.request() });
     let json = arguments.data.json;
     let run = resolve::is_run(&data.workload).then(|| load_run(Path::new(&data.workload)));
+    let predict = &arguments.predict;
+    let mut accelerators = None;
     if let Some(record) = run.transpose()? {
-        if !data.overrides.is_empty() || data.accelerators.is_some() {
+        accelerators = data.accelerators;
+        if !data.overrides.is_empty() || accelerators.is_some() && !predict.are_given() {
             let folder = &data.workload;
             let message = format!("the run in `{folder}` is over, and is advised as it was");
-            return refuse(
-                message,
-                "`feedrate whatif` predicts changes; `feedrate run` makes them",
-            );
+            return refuse(message, "`--set KEY=VALUE` predicts a change; `feedrate run` makes it");
         }
-        if record.watched.is_some() {
-            return tell_of_watched(data, json, &record);
+        match record.watched {
+            Some(_) if predict.are_given() => {
+                return Err(refusal_of_watched(&data.workload).into());
+            }
+            Some(_) => return tell_of_watched(data, json, &record),
+            None => {}
         }
     }
     let budget_s = arguments.budget;
@@ -96,6 +104,10 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         Some(record) => (data.workload.clone(), record),
         None => baseline(arguments, &of, &signals)?,
     };
+    if predict.are_given() {
+        let predictor = Predictor { run_dir: &run_dir, record: &record, template: &of };
+        return predictor.predict(predict, accelerators, json);
+    }
     let answered = AnsweredSummary::new(&record);
     let derived = Derived::new(&record);
     let opening = words::opening(&answered.answer, &derived);

@@ -1,4 +1,4 @@
-//! `feedrate whatif`: a changed run, predicted from the record of another.
+//! `feedrate advise --set`: a changed run, predicted from the record of another.
 
 use crate::harness::Test;
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn a_change_is_predicted_from_the_record_and_its_plan_is_that_of_a_run() {
     let test = Test::with(LATENCY);
     let run = test.run_json(&["--quiet", "--scale", "0.5", "-n", "2"]);
     let run_dir = run["run_dir"].as_str().unwrap();
-    let answer = test.feedrate(&["whatif", run_dir, "reader.read_threads=4", "--json"]);
+    let answer = test.feedrate(&["advise", run_dir, "--set", "reader.read_threads=4", "--json"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let report: Value = serde_json::from_str(&answer.stdout).unwrap();
     let asked = &report["whatif"][0];
@@ -51,7 +51,7 @@ fn a_change_is_predicted_from_the_record_and_its_plan_is_that_of_a_run() {
     assert_eq!(plan["plan"]["workload"], "workload");
     assert_eq!(plan["plan"]["dataset"]["files_train"], 128);
 
-    let table = test.feedrate(&["whatif", run_dir, "--table"]);
+    let table = test.feedrate(&["advise", run_dir, "--table"]);
     assert_eq!(table.code, 0, "{}", table.stderr);
     let rows =
         ["storage.latency=0.5x", "reader.read_threads=2", "accelerators=16", "all from memory"];
@@ -67,23 +67,25 @@ fn what_the_record_cannot_tell_is_refused_with_the_run_that_would() {
     let run = test.run_json(&["--quiet"]);
     let run_dir = run["run_dir"].as_str().unwrap();
     for (arguments, says) in [
-        (&["dataset.format=npz"][..], "hint: a run with this change would tell"),
-        (&["storage.latency=3y"], "`storage.latency=3y` is no change of `storage.latency`"),
-        (&["storage.latency=0.002"], "it has no unit: write `0.002s`, or `0.002ms`"),
-        (&["decode.time=1"], "it has no unit: write `1s`, or `1ms`"),
-        (&["storage.bandwidth=400"], "it has no unit: write `400MB/s`, or `400B/s`"),
-        (&["reader.read_thread=4"], "did you mean `reader.read_threads`"),
-        (&["-n", "1000"], "share 256 samples"),
+        (&["--set", "dataset.format=npz"][..], "hint: a run with this change would tell"),
+        (
+            &["--set", "storage.latency=3y"],
+            "`storage.latency=3y` is no change of `storage.latency`",
+        ),
+        (&["--set", "storage.latency=0.002"], "it has no unit: write `0.002s`, or `0.002ms`"),
+        (&["--set", "decode.time=1"], "it has no unit: write `1s`, or `1ms`"),
+        (&["--set", "storage.bandwidth=400"], "it has no unit: write `400MB/s`, or `400B/s`"),
+        (&["--set", "reader.read_thread=4"], "did you mean `reader.read_threads`"),
+        (&["--table", "-n", "1000"], "share 256 samples"),
     ] {
-        let answer = test.feedrate(&[&["whatif", run_dir], arguments].concat());
+        let answer = test.feedrate(&[&["advise", run_dir], arguments].concat());
         assert_eq!(answer.code, 2, "{}", answer.stdout);
         assert!(answer.stderr.contains(says), "{says}: {}", answer.stderr);
     }
-    let answer = test.feedrate(&["whatif", "nowhere"]);
-    assert!(answer.code == 2 && answer.stderr.contains("is not the folder of a run"));
+    test.feedrate(&["advise", "nowhere", "--table"]).refuses(2, &["no bundled workload"]);
     // A run that computes nothing has no utilisation to be changed.
     let run = test.run_json(&["--quiet", "train.computation_time=0"]);
-    let answer = test.feedrate(&["whatif", run["run_dir"].as_str().unwrap(), "--table"]);
+    let answer = test.feedrate(&["advise", run["run_dir"].as_str().unwrap(), "--table"]);
     assert!(answer.code == 2 && answer.stderr.contains("computation_time"), "{}", answer.stderr);
 }
 
@@ -93,7 +95,7 @@ fn a_change_of_what_does_not_bind_names_what_does() {
     let test = Test::with(LATENCY);
     let run = test.run_json(&["--quiet", "--scale", "0.5"]);
     let folder = "results";
-    let vain = test.feedrate(&["whatif", folder, "storage.bandwidth=1TB/s"]);
+    let vain = test.feedrate(&["advise", folder, "--set", "storage.bandwidth=1TB/s"]);
     let binds = |text: &str| {
         let at = text.find("this would change it: ").unwrap_or_else(|| panic!("{text}"));
         text[at..].contains("storage.latency=0.5x (")
@@ -101,10 +103,10 @@ fn a_change_of_what_does_not_bind_names_what_does() {
     };
     assert!(vain.code == 0 && binds(&vain.stdout), "{vain:?}");
     assert!(vain.stderr.contains(run["run_dir"].as_str().unwrap()), "the newest run: {vain:?}");
-    let unseen = test.feedrate(&["whatif", folder, "storage.bandwidth=2x"]);
+    let unseen = test.feedrate(&["advise", folder, "--set", "storage.bandwidth=2x"]);
     assert!(unseen.code == 2 && binds(&unseen.stderr), "{unseen:?}");
-    for helps in [&["storage.latency=0.5x"][..], &["-n", "8"]] {
-        let told = test.feedrate(&[&["whatif", folder], helps].concat());
+    for helps in [&["--set", "storage.latency=0.5x"][..], &["--table", "-n", "8"]] {
+        let told = test.feedrate(&[&["advise", folder], helps].concat());
         assert!(told.code == 0 && !told.stdout.contains("has no effect"), "{told:?}");
     }
 }
@@ -117,7 +119,7 @@ fn settings_of_a_run_that_are_a_pipe_are_not_waited_for() {
     let settings = test.path(run_dir).join(".hydra/config.yaml");
     std::fs::remove_file(&settings).unwrap();
     assert!(Command::new("mkfifo").arg(&settings).status().unwrap().success());
-    let refused = test.feedrate(&["whatif", run_dir, "reader.read_threads=4"]);
+    let refused = test.feedrate(&["advise", run_dir, "--set", "reader.read_threads=4"]);
     refused.refuses(2, &["cannot read the workload of the run", "it is no file", "hint:"]);
     assert_eq!(test.feedrate(&["report", run_dir, "--json"]).code, 0);
 }
