@@ -80,6 +80,7 @@ const FORMER: &[(&str, &str)] = &[
     ("verify", "feedrate generate --verify"),
     ("describe", "feedrate list"),
     ("whatif", "feedrate advise"),
+    ("study slurm", "feedrate slurm"),
     ("postprocess", "dlio_postprocessor --output-folder"),
 ];
 
@@ -374,6 +375,11 @@ mod tests {
         ] {
             check(&format!("feedrate {line}"), "`feedrate` has no command", hint);
         }
+        check(
+            "feedrate study slurm s.csv --time 9",
+            "`feedrate study` has no",
+            "`feedrate slurm s.csv",
+        );
         check("feedrate study statuss x", "`feedrate study` has no", "`feedrate study status`");
     }
 

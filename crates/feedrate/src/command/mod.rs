@@ -118,8 +118,8 @@ Examples:
     List(list::ListArguments),
     /// Show this machine: processors, memory, storage, GPUs.
     System(system::SystemArguments),
-    /// Write a Slurm batch script that generates and runs a workload.
-    Slurm(slurm::SlurmArguments),
+    /// Write a Slurm batch script that runs a workload or a study.
+    Slurm(Box<slurm::SlurmArguments>),
     /// Show what feedrate left in folders, and remove it on request.
     Clean(clean::CleanArguments),
     /// Print the JSON Schema of what `--json` prints.
@@ -237,7 +237,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::List(a) => list::list(a),
         Command::System(a) => system::system(a),
         Command::Slurm(a) => slurm::slurm(a, innermost(matches)),
-        Command::Study(a) => study::study(a, innermost(matches)),
+        Command::Study(a) => study::study(a),
         Command::Clean(a) => clean::clean(a),
         Command::Schema(a) => schema::schema(a),
         Command::Completions(a) => shell::completions(a, Arguments::program()),

@@ -204,6 +204,7 @@ fn what_a_script_cannot_hold_is_refused() {
     check(&["workload.yaml", "--dlio", "--scale=0.5"], &["--scale", "leave"]);
     check(&["./unet3d_h100.yaml", "--dlio"], &["its own workload", "another name"]);
     check(&["workload.yaml", "reader.batch_size=0"], &["batch_size"]);
+    check(&["workload.yaml", "--retry"], &["`--retry` is for the job of a study"]);
 }
 
 pub(crate) const STUDY: &str = "\
@@ -218,7 +219,7 @@ fn a_job_of_a_study() {
     let test = Test::with(TINY);
     test.write("my study.csv", STUDY);
     let study = |more: &[&str]| {
-        let answer = test.feedrate(&[&["study", "slurm", "my study.csv"], more].concat());
+        let answer = test.feedrate(&[&["slurm", "my study.csv"], more].concat());
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         is_sound_bash(&answer.stdout);
         answer.stdout
@@ -266,9 +267,12 @@ fn a_job_of_a_study() {
         (&["--time=0"], &["`--time 0`", "no run could begin"]),
         (&["--time=10"], &["needs `2` processes", "--tasks-per-node"]),
         (&["--time=10", "--launch=rsh"], &["'rsh' for '--launch", "srun"]),
-        (&[], &["--time"]),
+        (&[], &["needs `--time`", "`feedrate study run 'my study.csv' --dry-run`"]),
+        (&["--time=10", "--dlio"], &["takes no `--dlio`"]),
+        (&["--time=10", "-n=2"], &["takes no `--accelerators`"]),
+        (&["--time=10", "train.epochs=2"], &["takes no `train.epochs=2`"]),
     ] {
-        let answer = test.feedrate(&[&["study", "slurm", "my study.csv"], more].concat());
+        let answer = test.feedrate(&[&["slurm", "my study.csv"], more].concat());
         answer.refuses(2, words);
     }
 }

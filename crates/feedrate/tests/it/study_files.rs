@@ -95,7 +95,7 @@ fn a_workload_beside_the_csv_goes_before_the_bundled_one_of_its_name() {
     let study = |command: &str, more: &[&str]| {
         test.feedrate(&[&["study", command, "mine/study.csv"], more].concat())
     };
-    is_noted(&study("slurm", &["--time", "1:00:00"]));
+    is_noted(&test.feedrate(&["slurm", "mine/study.csv", "--time", "1:00:00"]));
     let plan = study("run", &["--dry-run"]);
     is_noted(&plan);
     assert!(plan.stdout.contains("generate 3"), "16 files of 20 kB: {}", plan.stdout);

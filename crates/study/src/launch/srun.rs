@@ -17,7 +17,7 @@ fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
     if (job.variable)("SLURM_JOB_ID").is_none() {
         return Err(LaunchError {
             message: "launch `srun` starts steps of a Slurm job, and this is not inside of one".into(),
-            hint: "start the study in a job (`feedrate study slurm`, `salloc`), or choose launch `sbatch`".into(),
+            hint: "start the study in a job (`feedrate slurm STUDY.csv`, `salloc`), or choose launch `sbatch`".into(),
         });
     }
     let name = bash_word(job.name);

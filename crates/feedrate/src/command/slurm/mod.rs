@@ -1,17 +1,15 @@
-//! `feedrate slurm`: a batch script that generates and runs a workload. Asks Slurm nothing: the script is for another machine.
+//! `feedrate slurm`: a batch script that runs a workload or a study. Calls no program of Slurm: the script is for another machine.
 
 mod script;
 mod study;
 
-pub(super) use study::{StudySlurmArguments, study};
-
-use super::generate::GenerateArguments;
 use super::run::RunArguments;
-use crate::cli::{LaunchArguments, given};
+use super::study::StudyStart;
+use crate::cli::{DataArguments, LaunchArguments, given};
 use crate::exit::Exit;
 use crate::messages::write_or_print;
 use crate::progress::TERMINAL;
-use clap::{ArgMatches, Args, ValueEnum};
+use clap::{Arg, ArgMatches, Args, ValueEnum};
 use feedrate_results::place::model_name;
 use feedrate_session::dlio::hides;
 use feedrate_session::request::Request;
@@ -33,34 +31,59 @@ const MARGIN_S: f64 = 600.0;
 /// Heading of the options of a job.
 const JOB: &str = "Job";
 
-/// `feedrate slurm`. What it shares with `run` is handed on to the job.
+/// `feedrate slurm`. What it shares with `run` and `study run` is handed on to the job.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
 Examples:
-  feedrate slurm unet3d_h100 --nodes 4 --tasks-per-node 8 -o job.sh")]
+  feedrate slurm unet3d_h100 --nodes 4 --tasks-per-node 8 -o job.sh
+  feedrate slurm study.csv --time 8:00:00 --nodes 4 -o job.sh",
+    mut_args(with_study)
+)]
 pub(crate) struct SlurmArguments {
     #[command(flatten)]
     run: RunArguments,
     #[command(flatten)]
     batch: BatchArguments,
-    /// Run `dlio_benchmark` instead of `feedrate`.
-    #[arg(long, help_heading = JOB)]
-    dlio: bool,
-    /// Time limit, as Slurm writes it [default: twice the estimate of the plan, and ten minutes].
-    #[arg(long, help_heading = JOB, value_name = "TIME")]
-    time: Option<String>,
-    /// Storage rate of all nodes together, for that estimate.
-    #[arg(long, help_heading = JOB, value_name = "RATE", value_parser = rate, default_value = "500MB/s")]
-    storage_rate: f64,
-    /// Launcher of the processes.
-    #[arg(long, help_heading = JOB, value_enum, default_value_t = SlurmLauncher::Srun)]
-    launcher: SlurmLauncher,
-    /// Repeat the job so often, one after another, as an array.
-    #[arg(long, help_heading = JOB, value_name = "N")]
-    array: Option<NonZeroU32>,
+    #[command(flatten)]
+    workload_job: WorkloadJobArguments,
+    #[command(flatten)]
+    study_job: StudyJobArguments,
 }
 
-/// Options for Slurm, whatever runs in the job.
+/// Names the study too where a workload can be given.
+fn with_study(argument: Arg) -> Arg {
+    let is_workload = argument.get_id() == "workload";
+    if is_workload { argument.value_name("WORKLOAD|STUDY.csv") } else { argument }
+}
+
+/// Options of the job of a workload.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Job of a workload")]
+struct WorkloadJobArguments {
+    /// Run `dlio_benchmark` instead of `feedrate`.
+    #[arg(long)]
+    dlio: bool,
+    /// Storage rate of all nodes together, for the estimate of the time.
+    #[arg(long, value_name = "RATE", value_parser = rate, default_value = "500MB/s")]
+    storage_rate: f64,
+    /// Launcher of the processes.
+    #[arg(long, value_enum, default_value_t = SlurmLauncher::Srun)]
+    launcher: SlurmLauncher,
+}
+
+/// Options of the job of a study.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Job of a study")]
+struct StudyJobArguments {
+    /// Run again what failed.
+    #[arg(long)]
+    retry: bool,
+    #[command(flatten)]
+    start: StudyStart,
+}
+
+/// Options for Slurm, of any job.
 #[derive(Debug, Args)]
 #[command(next_help_heading = JOB)]
 pub(super) struct BatchArguments {
@@ -79,6 +102,12 @@ pub(super) struct BatchArguments {
     /// Nodes.
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     nodes: NonZeroU32,
+    /// Time limit, as Slurm writes it [default: of a workload, twice the estimate of its plan and ten minutes].
+    #[arg(long, value_name = "TIME")]
+    time: Option<String>,
+    /// Submit the job this often, one after another, as an array; of a study, each makes one run.
+    #[arg(long, value_name = "N")]
+    array: Option<NonZeroU32>,
     /// Processes on each node.
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     tasks_per_node: NonZeroU32,
@@ -139,9 +168,18 @@ pub(super) enum SlurmMpi {
     Pmix,
 }
 
-/// Write the script. What of it is for the commands in the job, `matches` tell.
+/// Write the script. Options for the commands in the job are taken from `matches`.
 pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let SlurmArguments { run, batch, .. } = arguments;
+    let SlurmArguments { run, batch, workload_job, .. } = arguments;
+    if Path::new(&run.data.workload).extension().is_some_and(|extension| extension == "csv") {
+        return study::slurm(arguments, matches);
+    }
+    if let Some((option, _)) = given::<StudyJobArguments>(matches).first() {
+        return refuse(
+            format!("`{option}` is for the job of a study"),
+            "name the CSV of the study, or leave it out",
+        );
+    }
     if run.run_dir.is_some() || run.study.is_some() {
         return refuse(
             "`--run-dir` is of one run, and a job may be started several times",
@@ -149,12 +187,12 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         );
     }
     let tasks = batch.tasks()?;
-    if arguments.dlio {
+    if workload_job.dlio {
         refuse_unknown_to_dlio(&run.data.workload, matches)?;
     }
     let per_rank = run.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(tasks, run.data.accelerators, per_rank)?;
-    let accelerators = if arguments.dlio { accelerators.or(Some(tasks)) } else { accelerators };
+    let accelerators = if workload_job.dlio { accelerators.or(Some(tasks)) } else { accelerators };
     let request = Request { accelerators, ..run.request(tasks) };
     let resolved = resolve(&request)?;
     resolved.report_warnings(&TERMINAL);
@@ -165,10 +203,10 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
     };
     let root = result_folder::root(run.results.as_deref(), &resolved.workload)?;
     let mut lines = vec![
-        launch_function(batch, arguments.launcher, tasks),
+        launch_function(batch, workload_job.launcher, tasks),
         results_folder(&bash_word(&root.display().to_string())),
     ];
-    if arguments.dlio {
+    if workload_job.dlio {
         lines.extend(of_dlio(arguments, &resolved, matches));
     } else {
         lines.extend(of_feedrate(arguments, &resolved, matches));
@@ -177,7 +215,7 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         batch,
         name: &resolved.plan.workload,
         time: &time,
-        array: arguments.array,
+        array: batch.array,
         about: vec![
             format!(
                 "Runs the workload {} with {} in {processes}, written by feedrate {}: `sbatch THIS_FILE`.",
@@ -188,7 +226,7 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
             about_time,
         ],
         requeued: "A job that is requeued goes on in its output file, finds the files that it made, and puts its results beside the earlier ones.",
-        is_script_told: arguments.launcher == SlurmLauncher::Mpirun,
+        is_script_told: workload_job.launcher == SlurmLauncher::Mpirun,
         lines,
     })
 }
@@ -238,11 +276,11 @@ fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), Re
 
 /// The time limit, and where it comes from.
 fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<(String, String), Refusal> {
-    if let Some(limit) = &arguments.time {
+    if let Some(limit) = &arguments.batch.time {
         seconds_of(limit)?;
         return Ok((limit.clone(), "The time limit was given.".into()));
     }
-    let rate = arguments.storage_rate;
+    let rate = arguments.workload_job.storage_rate;
     let estimate = catalog::estimate(&resolved.plan);
     let mut duration = plan::duration(&resolved.plan, &estimate, rate);
     if !generates(resolved) {
@@ -325,7 +363,8 @@ fn of_feedrate(
     resolved: &Resolved,
     matches: &ArgMatches,
 ) -> Vec<String> {
-    let both = given::<GenerateArguments>(matches);
+    let mut both = given::<DataArguments>(matches);
+    both.extend(given::<LaunchArguments>(matches));
     let mut of_run = given::<RunArguments>(matches);
     of_run.retain(|option| !both.contains(option) && option.0 != "--results");
     let mut common = vec![workload_word(arguments)];

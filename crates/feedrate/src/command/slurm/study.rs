@@ -1,58 +1,48 @@
-//! `feedrate study slurm`: a batch script that runs a study, or goes on with it. Asks Slurm nothing.
+//! The job of a study, which runs what is pending in it.
 
 use super::script::Job;
-use super::{BatchArguments, seconds_of, words};
+use super::{SlurmArguments, WorkloadJobArguments, seconds_of, words};
 use crate::cli::{given, name_of};
-use crate::command::study::{StudyHow, StudyRunArguments, note_own_workloads};
+use crate::command::run::RunArguments;
+use crate::command::study::{StudyHow, note_own_workloads};
 use crate::exit::Exit;
-use clap::{ArgMatches, Args};
+use clap::ArgMatches;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::state::StudyState;
+use feedrate_spec::escape::bash_command;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
-use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// The way that uses all that Slurm gives the job.
 const LAUNCH: &str = "srun";
 /// A run that is begun may take a little longer than was thought, and still writes down what it measured.
 const SPARE_S: u64 = 120;
 
-/// `feedrate study slurm`. What it shares with `study run` is handed on to the job.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  feedrate study slurm study.csv --time 8:00:00 --nodes 4 -o job.sh")]
-pub(crate) struct StudySlurmArguments {
-    /// The study's CSV.
-    study: PathBuf,
-    /// Time limit, as Slurm writes it; `feedrate study run --dry-run` tells what the study takes.
-    #[arg(long, value_name = "TIME")]
-    time: String,
-    /// Submit so many jobs, one after another, as an array; each makes one run.
-    #[arg(long, value_name = "N")]
-    array: Option<NonZeroU32>,
-    /// Run again what failed.
-    #[arg(long)]
-    retry: bool,
-    #[command(flatten)]
-    batch: BatchArguments,
-    #[command(flatten)]
-    how: StudyHow,
-}
-
-/// Write the script. What of it is for `study run`, `matches` tell.
-pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let StudySlurmArguments { study, time, batch, .. } = arguments;
-    let launch = arguments.how.launch.as_deref().unwrap_or(LAUNCH);
+/// Write the script. Options for `study run` are taken from `matches`.
+pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let SlurmArguments { run, batch, study_job, .. } = arguments;
+    let study = Path::new(&run.data.workload);
+    let mut handed_on = given::<StudyHow>(matches);
+    refuse_unknown(&handed_on, &run.data.overrides, matches)?;
+    let Some(time) = &batch.time else {
+        return refuse(
+            "the job of a study needs `--time`",
+            format!(
+                "`{}` estimates it",
+                bash_command(&["feedrate", "study", "run", &run.data.workload, "--dry-run"])
+            ),
+        );
+    };
+    let launch = study_job.start.launch.as_deref().unwrap_or(LAUNCH);
     let files = StudyFiles::new(study)?;
     let table = files.table()?;
     note_own_workloads(table.rows().map(|row| &*row.model), &files.csv);
     let launching = StudyState::read(&files)?.settings.map(|settings| settings.launching);
-    arguments.how.refuse_untrusted(&launching.unwrap_or_default(), &files.hooks()?)?;
+    study_job.start.refuse_untrusted(&launching.unwrap_or_default(), &files.hooks()?)?;
     let budget_s = budget_s(time)?;
     let tasks = batch.tasks()?;
-    let per_rank = arguments.how.accelerators_per_rank.unwrap_or(1).max(1);
+    let per_rank = run.launch.accelerators_per_rank.unwrap_or(1).max(1);
     let needed = table.rows().map(|row| row.accelerators.div_ceil(per_rank)).max().unwrap_or(0);
     if launch == LAUNCH && tasks < needed {
         return refuse(
@@ -69,14 +59,14 @@ pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> an
             ));
         }
     }
-    let mut handed_on = given::<StudyRunArguments>(matches);
     handed_on.retain(|option| option.0 != "--launch");
     let mut all = vec![batch.file_word(study), format!("--launch {launch}")];
     all.extend(words(&handed_on, '='));
-    all.extend(arguments.array.map(|_| "--limit 1".into()));
+    all.extend(study_job.retry.then(|| "--retry".into()));
+    all.extend(batch.array.map(|_| "--limit 1".into()));
     all.push(format!("--time-budget {budget_s}s"));
     lines.push(format!("exec \"${{FEEDRATE:-feedrate}}\" study run {}", all.join(" ")));
-    let what_it_does = match arguments.array {
+    let what_it_does = match batch.array {
         Some(_) => "Each job of the array makes the next pending run, if that ends in time.",
         None => "It begins no run that would not end in time; submit it again for what is left.",
     };
@@ -84,7 +74,7 @@ pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> an
         batch,
         name: &study.file_stem().unwrap_or_default().to_string_lossy(),
         time,
-        array: arguments.array,
+        array: batch.array,
         about: vec![
             format!(
                 "Runs the study {}, written by feedrate {}: `sbatch THIS_FILE`.",
@@ -97,6 +87,24 @@ pub(crate) fn study(arguments: &StudySlurmArguments, matches: &ArgMatches) -> an
         is_script_told: true,
         lines,
     })
+}
+
+/// Refuse settings and options that `study run` does not have, other than those `known`.
+fn refuse_unknown(
+    known: &[(String, Option<String>)],
+    settings: &[String],
+    matches: &ArgMatches,
+) -> Result<(), Refusal> {
+    let mut options = given::<RunArguments>(matches);
+    options.extend(given::<WorkloadJobArguments>(matches));
+    let unknown = options.iter().find(|option| !known.contains(option)).map(|(name, _)| name);
+    match settings.first().or(unknown) {
+        None => Ok(()),
+        Some(word) => refuse(
+            format!("the job of a study takes no `{word}`"),
+            "leave it out: the rows of the study set what runs",
+        ),
+    }
 }
 
 /// Time of the job that runs may take.

@@ -37,6 +37,17 @@ pub(in crate::command) struct StudyHow {
     /// Use this share of each sample's bytes. It changes the workload, so results are doubted [default: 1].
     #[arg(long, value_name = "F", value_parser = share)]
     shrink_records: Option<f64>,
+    /// Emulated accelerators in each process that a launcher starts [default: 1].
+    #[arg(long, value_name = "K")]
+    accelerators_per_rank: Option<u32>,
+    #[command(flatten)]
+    pub(in crate::command) start: StudyStart,
+}
+
+/// How the runs of a study are started, by options that `feedrate run` does not have.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "How to make the runs, all of a study in the same way")]
+pub(in crate::command) struct StudyStart {
     /// Page cache before each run, for rows that say nothing else [default: as-is].
     #[arg(long, value_parser = CACHES.map(|(name, help)| PossibleValue::new(name).help(help)))]
     cache: Option<String>,
@@ -49,15 +60,12 @@ pub(in crate::command) struct StudyHow {
     /// Further argument of the launcher. May be repeated.
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     launcher_argument: Vec<String>,
-    /// Emulated accelerators in each process that a launcher starts [default: 1].
-    #[arg(long, value_name = "K")]
-    pub(in crate::command) accelerators_per_rank: Option<u32>,
     /// Run the commands that come with the study: hooks of its CSV, and the prologue and launcher arguments of its earlier runs.
     #[arg(long)]
     trust: bool,
 }
 
-impl StudyHow {
+impl StudyStart {
     /// Refuse a study with commands that were not given on this command line: it may come from others.
     pub(in crate::command) fn refuse_untrusted(
         &self,
@@ -120,11 +128,15 @@ pub(super) fn settings(
     changes.take("--data", how.data.as_ref().map(absolute).map(Some), &mut settings.data);
     changes.take("--scale", how.scale, &mut settings.scale);
     changes.take("--shrink-records", how.shrink_records, &mut settings.shrink_records);
-    changes.take("--cache", how.cache.clone(), &mut settings.cache);
+    changes.take("--cache", how.start.cache.clone(), &mut settings.cache);
     let launching = &mut settings.launching;
-    changes.take("--launch", how.launch.clone(), &mut launching.launch);
-    changes.take("--prologue", given(&how.prologue), &mut launching.prologue);
-    changes.take("--launcher-argument", given(&how.launcher_argument), &mut launching.arguments);
+    changes.take("--launch", how.start.launch.clone(), &mut launching.launch);
+    changes.take("--prologue", given(&how.start.prologue), &mut launching.prologue);
+    changes.take(
+        "--launcher-argument",
+        given(&how.start.launcher_argument),
+        &mut launching.arguments,
+    );
     let per_rank = how.accelerators_per_rank.map(Some);
     changes.take("--accelerators-per-rank", per_rank, &mut launching.accelerators_per_rank);
     refuse_root(&settings.results, "`--results`")?;

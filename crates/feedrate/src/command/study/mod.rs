@@ -14,13 +14,11 @@ mod row_view;
 mod status;
 mod show;
 
-pub(super) use how::StudyHow;
+pub(super) use how::{StudyHow, StudyStart};
 pub(super) use row::note_own_workloads;
-pub(super) use run::StudyRunArguments;
 
-use super::slurm;
 use crate::exit::Exit;
-use clap::{ArgMatches, Subcommand};
+use clap::Subcommand;
 use feedrate_results::files::FilesError;
 use feedrate_spec::refusal::Refusal;
 use feedrate_study::runner::RunnerError;
@@ -31,9 +29,7 @@ pub(super) enum StudyCommand {
     /// Write the runs of an experimental design as CSV.
     New(new::StudyNewArguments),
     /// Run what is pending in a study.
-    Run(StudyRunArguments),
-    /// Write a Slurm batch script that runs a study.
-    Slurm(slurm::StudySlurmArguments),
+    Run(run::StudyRunArguments),
     /// Show how far a study is.
     Status(status::StudyStatusArguments),
     /// Show single runs of a study, with every attempt.
@@ -41,11 +37,10 @@ pub(super) enum StudyCommand {
 }
 
 /// Do what was asked.
-pub(super) fn study(command: &StudyCommand, matches: &ArgMatches) -> anyhow::Result<Exit> {
+pub(super) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
     let done = match command {
         StudyCommand::New(a) => new::new(a),
         StudyCommand::Run(a) => run::run(a),
-        StudyCommand::Slurm(a) => slurm::study(a, matches),
         StudyCommand::Status(a) => status::status(a),
         StudyCommand::Show(a) => show::show(a),
     };

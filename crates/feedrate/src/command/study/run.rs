@@ -1,7 +1,7 @@
 //! `feedrate study run`: what is pending, one run after another.
 
 use super::dry_run::dry_run;
-use super::how::{self, StudyHow};
+use super::how::{self, StudyHow, StudyStart};
 use super::ledger::{Ledger, found};
 use super::machine::ThisMachine;
 use super::precision::until;
@@ -93,9 +93,9 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let lock = lock(&files)?;
     let state = StudyState::open(&files, &lock)?;
     let settings = how::settings(&arguments.how, &files.csv, &state)?;
-    arguments.how.refuse_untrusted(&settings.launching, &machine.hooks)?;
+    arguments.how.start.refuse_untrusted(&settings.launching, &machine.hooks)?;
     let next_trusts =
-        !StudyHow::default().commands_of_study(&settings.launching, &machine.hooks).is_empty();
+        !StudyStart::default().commands_of_study(&settings.launching, &machine.hooks).is_empty();
     how::enter(&settings)?;
     if !machine.wait_for_earlier(state.settings.as_ref())? {
         return Ok(Exit::Interrupted);

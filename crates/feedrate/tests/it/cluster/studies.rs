@@ -15,7 +15,7 @@ fn cluster() -> Cluster {
 /// Submit a job of the study.
 #[track_caller]
 fn submit(cluster: &Cluster, more: &[&str]) -> String {
-    let words = ["study", "slurm", "study.csv", "--time=10", "-o", "study.sh", "--force"];
+    let words = ["slurm", "study.csv", "--time=10", "-o", "study.sh", "--force"];
     let written = cluster.test.feedrate(&[&words[..], more].concat());
     assert_eq!(written.code, 0, "{}", written.stderr);
     let submitted = cluster.slurm("sbatch", &["--parsable", "--output=%A_%a.out", "study.sh"]);
