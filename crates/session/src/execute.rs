@@ -93,7 +93,8 @@ impl Execution<'_> {
     /// # Errors
     /// The run failed.
     pub fn run(&mut self, plan: &Plan, dataset: Option<&OpenDataset>) -> anyhow::Result<()> {
-        let outcome = self.save().and_then(|()| {
+        let begun = self.results.map_or(Ok(()), |results| results.begin(&self.record));
+        let outcome = begun.and_then(|()| {
             let clock = self.meet()?;
             let _lock = self.take_checkpoints(plan)?;
             match dataset {

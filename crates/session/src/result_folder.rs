@@ -5,7 +5,7 @@ use anyhow::Context;
 use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
-use feedrate_measure::record::file::NAMES_FILE;
+use feedrate_measure::record::file::{NAMES_FILE, NewFiles, RecordFileError};
 use feedrate_measure::record::{Record, StudyRun, file};
 use feedrate_results::leftovers::{left_by_another, put_results_aside};
 use feedrate_results::place::make_run_dir;
@@ -34,6 +34,8 @@ pub fn iostat_now() -> String {
     Zoned::now().strftime("%m/%d/%y %H:%M:%S").to_string()
 }
 
+const CANNOT_WRITE: &str = "cannot write the results";
+
 /// Where the results of a run go.
 pub struct Results {
     /// The run's own folder.
@@ -43,21 +45,42 @@ pub struct Results {
 }
 
 impl Results {
-    /// Writes the record, and beside it the files that DLIO would have written. A complete record comes last, since it vouches for the other
-    /// files; an incomplete one comes first, since without it they would read as DLIO's.
+    /// Writes the record alone, when a run begins.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn begin(&self, record: &Record) -> anyhow::Result<()> {
+        file::write(&self.folder, record).context(CANNOT_WRITE)
+    }
+
+    /// Writes the record, and beside it the files that DLIO would have written.
     ///
     /// # Errors
     /// A file cannot be written.
     pub fn save(&self, record: &Record) -> anyhow::Result<()> {
-        let write_record = || file::write(&self.folder, record);
-        let write_others =
-            || dlio::write(&self.folder, record, &self.invocation, plot_data::files(record));
-        let written = if record.complete {
-            write_others().and_then(|()| write_record())
-        } else {
-            write_record().and_then(|()| write_others())
-        };
-        written.context("cannot write the results")
+        let written = self.write(record);
+        if written.is_err() && !record.complete {
+            // Without the files beside it, it may find room.
+            let _ = file::write(&self.folder, record);
+        }
+        written.context(CANNOT_WRITE)
+    }
+
+    /// A complete record gets its name last, since it vouches for the other files; an incomplete one gets it first, since without it they
+    /// would read as DLIO's.
+    fn write(&self, record: &Record) -> Result<(), RecordFileError> {
+        let mut files = NewFiles::new(&self.folder);
+        if !record.complete {
+            file::write_to(&mut files, record)?;
+        }
+        for (name, bytes) in plot_data::files(record) {
+            files.write(&name, &bytes)?;
+        }
+        dlio::write(&mut files, record, &self.invocation)?;
+        if record.complete {
+            file::write_to(&mut files, record)?;
+        }
+        files.publish()
     }
 }
 

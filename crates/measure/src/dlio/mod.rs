@@ -17,7 +17,7 @@ pub use timestamp::micros;
 
 use crate::derived::Derived;
 use crate::record::Record;
-use crate::record::file::{RecordFileError, make_folder, write_all_atomically};
+use crate::record::file::{NewFiles, RecordFileError, make_folder};
 use crate::window::Scope;
 use serde::Serialize;
 use serde_json::Value;
@@ -81,41 +81,30 @@ pub fn file_names(record: &Record) -> impl Iterator<Item = String> {
     ranks.chain([SUMMARY, LOG].into_iter().chain(profile).map(str::to_string))
 }
 
-/// Files kept in memory before they are written; thousands of accelerators have as many thousand.
-const FILES_AT_ONCE: usize = 128;
-
-/// Write all of DLIO's files into a run's folder, and those given `beside` them: one wait for the disk serves for all. An accelerator
-/// is one of DLIO's ranks.
+/// Write all of DLIO's files of a run among `files`. An accelerator is one of DLIO's ranks.
 ///
 /// # Errors
 /// A file cannot be written.
 pub fn write(
-    folder: &Path,
+    files: &mut NewFiles,
     record: &Record,
     invocation: &Invocation,
-    beside: Vec<(String, Vec<u8>)>,
 ) -> Result<(), RecordFileError> {
-    make_folder(&folder.join(&invocation.subfolder))?;
     let derived = Derived::new(record);
     let evaluations = Evaluations::new(record, invocation.empty_evaluations);
-    let mut files = beside;
     let ranks = if invocation.omits_rank_files { 0 } else { record.plan.accelerators as usize };
     for rank in 0..ranks {
         let output = output::output_json(&derived, &evaluations, rank);
         let stats = epoch_stats::epoch_stats_json(record, &evaluations, rank);
-        files.extend(
-            rank_names(rank).into_iter().zip([output, stats]).map(|(n, v)| python_json(n, &v)),
-        );
-        if FILES_AT_ONCE <= files.len() {
-            write_all_atomically(folder, &files)?;
-            files.clear();
+        for (name, value) in rank_names(rank).iter().zip([output, stats]) {
+            files.write(name, &python_json(&value))?;
         }
     }
     let summary = summary::summary_json(&derived, &evaluations);
-    files.push(python_json(SUMMARY, &summary));
-    files.push((LOG.into(), log(record, invocation, Some(folder)).into_bytes()));
-    files.extend(hydra_files(invocation));
-    write_all_atomically(folder, &files)
+    files.write(SUMMARY, &python_json(&summary))?;
+    let log = log(record, invocation, Some(files.folder()));
+    files.write(LOG, log.as_bytes())?;
+    write_hydra(files, invocation)
 }
 
 /// Write what a run leaves that only makes data.
@@ -127,21 +116,22 @@ pub fn write_generation(
     processes: u32,
     invocation: &Invocation,
 ) -> Result<(), RecordFileError> {
-    make_folder(&folder.join(&invocation.subfolder))?;
-    let mut files = vec![(LOG.to_string(), generation_log(processes, invocation).into_bytes())];
-    files.extend(hydra_files(invocation));
-    write_all_atomically(folder, &files)
+    let mut files = NewFiles::new(folder);
+    files.write(LOG, generation_log(processes, invocation).as_bytes())?;
+    write_hydra(&mut files, invocation)?;
+    files.publish()
 }
 
-fn hydra_files(invocation: &Invocation) -> Vec<(String, Vec<u8>)> {
-    if invocation.subfolder.is_empty() {
-        return Vec::new();
+fn write_hydra(files: &mut NewFiles, invocation: &Invocation) -> Result<(), RecordFileError> {
+    let Invocation { subfolder, hydra: HydraText { config, overrides, hydra }, .. } = invocation;
+    if subfolder.is_empty() {
+        return Ok(());
     }
-    let HydraText { config, overrides, hydra } = &invocation.hydra;
-    let files = HYDRA_FILES.iter().zip([config, overrides, hydra]);
-    files
-        .map(|(name, text)| (format!("{}/{name}", invocation.subfolder), text.clone().into()))
-        .collect()
+    make_folder(&files.folder().join(subfolder))?;
+    for (name, text) in HYDRA_FILES.iter().zip([config, overrides, hydra]) {
+        files.write(&format!("{subfolder}/{name}"), text.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// The evaluations of a run.
@@ -180,10 +170,10 @@ fn known(object: impl Into<Value>) -> Value {
 }
 
 /// A file as Python's `json.dump(…, indent=4)` writes it.
-fn python_json(name: impl Into<String>, value: &Value) -> (String, Vec<u8>) {
+fn python_json(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
     value.serialize(&mut serializer).unwrap_or_else(|_| unreachable!("keys are text"));
-    (name.into(), bytes)
+    bytes
 }

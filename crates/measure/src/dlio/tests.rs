@@ -6,6 +6,12 @@ use crate::record::RankCheckpoint;
 use feedrate_spec::plan::PlanDoubt;
 use std::fs;
 
+fn write_into(folder: &Path, record: &Record, invocation: &Invocation) {
+    let mut files = NewFiles::new(folder);
+    write(&mut files, record, invocation).unwrap();
+    files.publish().unwrap();
+}
+
 /// Two accelerators, two epochs; the first has two blocks with a pause of a second between.
 fn example() -> Record {
     let first = [(4000, 500, 0, 1_000_000), (500, 500, 0, 1_000_000), (0, 500, 500, 1_000_000)];
@@ -30,7 +36,7 @@ fn hydra() -> Invocation {
 
 fn written(record: &Record) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), record, &hydra(), vec![]).unwrap();
+    write_into(folder.path(), record, &hydra());
     folder
 }
 
@@ -38,7 +44,7 @@ fn written(record: &Record) -> tempfile::TempDir {
 fn files_of_ranks_can_be_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let invocation = Invocation { omits_rank_files: true, ..hydra() };
-    write(folder.path(), &example(), &invocation, vec![]).unwrap();
+    write_into(folder.path(), &example(), &invocation);
     let mut names: Vec<String> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

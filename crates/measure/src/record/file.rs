@@ -1,13 +1,16 @@
 //! `record.json`, and how result files get onto the disk: whole and synced, or not at all.
 
+mod new_files;
+
+pub use new_files::NewFiles;
+
 use super::{Block, RECORD_VERSION, Record};
 use feedrate_spec::escape;
 use feedrate_spec::part::{create_part, part_of};
 use feedrate_spec::plan::RECORDED_STEPS_MAX;
 use serde::Deserialize;
-use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// The name of the record in a run's folder.
@@ -63,9 +66,18 @@ impl RecordFileError {
 /// # Errors
 /// It cannot be written; what was there before is still there.
 pub fn write(folder: &Path, record: &Record) -> Result<(), RecordFileError> {
-    let path = folder.join(RECORD_FILE);
+    let mut files = NewFiles::new(folder);
+    write_to(&mut files, record)?;
+    files.publish()
+}
+
+/// Write `record.json` among other files.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_to(files: &mut NewFiles, record: &Record) -> Result<(), RecordFileError> {
     let bytes = serde_json::to_vec(record).unwrap_or_else(|_| unreachable!("keys are text"));
-    write_atomically(&path, &bytes)
+    files.write(RECORD_FILE, &bytes)
 }
 
 /// Read a record: its file, or the folder of its run.
@@ -141,31 +153,10 @@ fn refuse_longer(bytes: u64, bytes_max: u64) -> io::Result<()> {
 /// # Errors
 /// It cannot be written; what was there before is still there.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordFileError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let folder = path.parent().unwrap_or(Path::new(""));
-    write_all_atomically(folder, &[(name, bytes.to_vec())])
-}
-
-/// The same for many files below a folder: all are written, then all synced, then all named, so that one wait for the disk
-/// serves for most of them. Names may hold folders that exist.
-///
-/// # Errors
-/// The first that cannot be written; none has its name then.
-pub fn write_all_atomically(
-    folder: &Path,
-    files: &[(String, Vec<u8>)],
-) -> Result<(), RecordFileError> {
-    let paths: Vec<PathBuf> = files.iter().map(|(name, _)| folder.join(name)).collect();
-    let mut parts = Vec::with_capacity(paths.len());
-    let written = write_parts(files, &paths, &mut parts);
-    let result = written.and_then(|()| name_parts(&parts, &paths));
-    if result.is_err() {
-        for part in &parts {
-            // One that has its name already is not there any more; the first error is the one to tell.
-            let _ = fs::remove_file(part);
-        }
-    }
-    result
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut files = NewFiles::new(path.parent().unwrap_or(Path::new("")));
+    files.write(&name, bytes)?;
+    files.publish()
 }
 
 /// Create the file under which `path` is written until it is whole, and which nobody else writes to.
@@ -189,72 +180,6 @@ pub fn remove_parts_of(path: &Path) {
             let _ = fs::remove_file(entry.path());
         }
     }
-}
-
-/// Threads that sync files.
-const SYNC_THREADS: usize = 8;
-/// Open files wait for their sync in groups of this size, well below the usual limit of descriptors.
-const OPEN_FILES_MAX: usize = 256;
-
-fn write_parts(
-    files: &[(String, Vec<u8>)],
-    paths: &[PathBuf],
-    parts: &mut Vec<PathBuf>,
-) -> Result<(), RecordFileError> {
-    for (files, paths) in files.chunks(OPEN_FILES_MAX).zip(paths.chunks(OPEN_FILES_MAX)) {
-        let mut open = Vec::with_capacity(paths.len());
-        for ((_, bytes), path) in files.iter().zip(paths) {
-            let failed = |source| io_error("write", path, source);
-            let (mut file, part) = create_part_of(path).map_err(failed)?;
-            parts.push(part);
-            file.write_all(bytes).map_err(failed)?;
-            open.push(file);
-        }
-        sync_all(&open, paths)?;
-    }
-    Ok(())
-}
-
-/// Syncs that wait at the same time share a commit of the file system's journal; one after another each waits for its own.
-fn sync_all(open: &[File], paths: &[PathBuf]) -> Result<(), RecordFileError> {
-    let share = open.len().div_ceil(SYNC_THREADS).max(1);
-    std::thread::scope(|scope| {
-        let shares = open.chunks(share).zip(paths.chunks(share));
-        let mut shares = shares.map(|(open, paths)| move || sync_each(open, paths));
-        let own = shares.next();
-        let others: Vec<_> = shares
-            .map(|share| {
-                // Where no further thread can be had, this one does its share.
-                let thread = std::thread::Builder::new().spawn_scoped(scope, share);
-                thread.map_err(|_| share)
-            })
-            .collect();
-        let result = own.map_or(Ok(()), |share| share());
-        others.into_iter().fold(result, |result, other| {
-            result.and(match other {
-                Ok(other) => other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                Err(share) => share(),
-            })
-        })
-    })
-}
-
-fn sync_each(open: &[File], paths: &[PathBuf]) -> Result<(), RecordFileError> {
-    for (file, path) in open.iter().zip(paths) {
-        file.sync_data().map_err(|source| io_error("sync", path, source))?;
-    }
-    Ok(())
-}
-
-fn name_parts(parts: &[PathBuf], paths: &[PathBuf]) -> Result<(), RecordFileError> {
-    for (part, path) in parts.iter().zip(paths) {
-        fs::rename(part, path).map_err(|source| io_error("write", path, source))?;
-    }
-    let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
-    for folder in folders {
-        sync_folder(folder).map_err(|source| io_error("sync", folder, source))?;
-    }
-    Ok(())
 }
 
 /// Make names in a folder last. Some file systems cannot sync a folder; the files are whole there all the same.
@@ -458,10 +383,14 @@ mod tests {
     #[test]
     fn a_failed_write_leaves_nothing_and_keeps_what_was_there() {
         let folder = tempfile::tempdir().unwrap();
-        let files =
-            |b: &str| vec![("a".to_string(), b"one".to_vec()), (b.to_string(), b"two".to_vec())];
-        write_all_atomically(folder.path(), &files("b")).unwrap();
-        let error = write_all_atomically(folder.path(), &files("no/such")).unwrap_err();
+        let publish = |second: &str| {
+            let mut files = NewFiles::new(folder.path());
+            files.write("a", b"one")?;
+            files.write(second, b"two")?;
+            files.publish()
+        };
+        publish("b").unwrap();
+        let error = publish("no/such").unwrap_err();
         assert!(error.to_string().starts_with("cannot write `"), "{error}");
         assert_eq!(names(folder.path()), ["a", "b"]);
         assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"one");
@@ -470,8 +399,9 @@ mod tests {
     #[test]
     fn more_files_than_may_be_open() {
         let folder = tempfile::tempdir().unwrap();
-        let files: Vec<(String, Vec<u8>)> = (0..600).map(|i| (i.to_string(), vec![1; i])).collect();
-        write_all_atomically(folder.path(), &files).unwrap();
+        let mut files = NewFiles::new(folder.path());
+        (0..600).for_each(|i| files.write(&i.to_string(), &vec![1; i]).unwrap());
+        files.publish().unwrap();
         assert_eq!(names(folder.path()).len(), 600);
         assert_eq!(fs::read(folder.path().join("599")).unwrap().len(), 599);
     }

@@ -368,7 +368,8 @@ pub struct HostEpoch {
     pub process_cpu_ns: Option<u64>,
     /// Busy share of all cores, 0 to 1.
     pub cpu_busy_share: Option<f64>,
-    /// The process of somebody else that used most CPU time; `None` of old records, and where none used any.
+    /// The process outside the run that used most CPU time. `None` in old records, in epochs of less than 0.2 s, and where the CPUs were
+    /// busy for less than half the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_other: Option<OtherProcess>,
     /// Nanoseconds the wall clock moved against the monotonic clock.

@@ -132,7 +132,9 @@ fn added_keys_are_in_dlios_summary() {
     let record = simple(&[(1000, 1000, 0, 1_000_000); 40]);
     let folder = tempfile::tempdir().unwrap();
     let invocation = crate::dlio::Invocation::default();
-    crate::dlio::write(folder.path(), &record, &invocation, vec![]).unwrap();
+    let mut files = crate::record::file::NewFiles::new(folder.path());
+    crate::dlio::write(&mut files, &record, &invocation).unwrap();
+    files.publish().unwrap();
     let text = std::fs::read_to_string(folder.path().join("summary.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let mut added = 0;

@@ -1,0 +1,118 @@
+//! Several files that appear together, after one wait for the disk.
+
+use super::{RecordFileError, create_part_of, io_error, sync_folder};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Threads that sync files.
+const SYNC_THREADS: usize = 8;
+/// Open files wait for their sync in groups of this size, well below the usual limit of descriptors.
+const OPEN_FILES_MAX: usize = 256;
+
+/// Files below a folder that appear together. Each is written under another name; once all are synced, all get their names.
+/// Dropped without [`NewFiles::publish`], nothing of them is left.
+pub struct NewFiles {
+    folder: PathBuf,
+    /// In the order in which they get their names.
+    written: Vec<WrittenFile>,
+    /// Those that are not synced yet, the last of `written`.
+    unsynced: Vec<File>,
+}
+
+struct WrittenFile {
+    path: PathBuf,
+    part: PathBuf,
+}
+
+impl NewFiles {
+    /// No files yet.
+    pub fn new(folder: &Path) -> Self {
+        NewFiles { folder: folder.into(), written: Vec::new(), unsynced: Vec::new() }
+    }
+
+    /// Where they go.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Write one, which replaces a file of that name. `name` may hold folders that exist.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), RecordFileError> {
+        let path = self.folder.join(name);
+        let created = create_part_of(&path).map_err(|source| io_error("write", &path, source));
+        let (mut file, part) = created?;
+        if let Err(source) = file.write_all(bytes) {
+            let _ = fs::remove_file(&part);
+            return Err(io_error("write", &path, source));
+        }
+        self.written.push(WrittenFile { path, part });
+        self.unsynced.push(file);
+        if self.unsynced.len() < OPEN_FILES_MAX { Ok(()) } else { self.sync() }
+    }
+
+    /// Sync what is not synced yet, and give all files their names in the order in which they were written.
+    ///
+    /// # Errors
+    /// The first that fails; if it is a sync, no file has its name.
+    pub fn publish(mut self) -> Result<(), RecordFileError> {
+        self.sync()?;
+        for WrittenFile { path, part } in &self.written {
+            fs::rename(part, path).map_err(|source| io_error("write", path, source))?;
+        }
+        let written = std::mem::take(&mut self.written);
+        let folders: BTreeSet<&Path> =
+            written.iter().filter_map(|file| file.path.parent()).collect();
+        for folder in folders {
+            sync_folder(folder).map_err(|source| io_error("sync", folder, source))?;
+        }
+        Ok(())
+    }
+
+    /// Syncs that wait at the same time share a commit of the file system's journal; one after another each waits for its own.
+    fn sync(&mut self) -> Result<(), RecordFileError> {
+        let unsynced = std::mem::take(&mut self.unsynced);
+        let written = &self.written[self.written.len() - unsynced.len()..];
+        let files: Vec<(File, &Path)> =
+            unsynced.into_iter().zip(written.iter().map(|file| &*file.path)).collect();
+        let mut shares = files.chunks(files.len().div_ceil(SYNC_THREADS).max(1));
+        let first = shares.next().unwrap_or_default();
+        std::thread::scope(|scope| {
+            let others: Vec<_> = shares
+                .map(|share| {
+                    let thread = std::thread::Builder::new();
+                    thread.spawn_scoped(scope, || sync_each(share)).map_err(|_| share)
+                })
+                .collect();
+            let result = sync_each(first);
+            others.into_iter().fold(result, |result, other| {
+                result.and(match other {
+                    Ok(thread) => {
+                        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    }
+                    // The thread could not be started.
+                    Err(share) => sync_each(share),
+                })
+            })
+        })
+    }
+}
+
+impl Drop for NewFiles {
+    fn drop(&mut self) {
+        for file in &self.written {
+            // One that has its name already is not there any more.
+            let _ = fs::remove_file(&file.part);
+        }
+    }
+}
+
+fn sync_each(files: &[(File, &Path)]) -> Result<(), RecordFileError> {
+    for (file, path) in files {
+        file.sync_data().map_err(|source| io_error("sync", path, source))?;
+    }
+    Ok(())
+}
