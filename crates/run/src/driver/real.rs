@@ -39,6 +39,11 @@ const LOOK_NS: u64 = 100_000_000;
 const GRACE_NS: u64 = 3_000_000_000;
 /// The same of a read that other processes have to take part in, which they may not do any more.
 const GRACE_TOGETHER_NS: u64 = 200_000_000;
+/// Between two looks at whether all workers have started.
+const START_LOOK: Duration = Duration::from_millis(10);
+/// Shortest and longest time between two looks at whether a worker has ended.
+const END_LOOK_MIN: Duration = Duration::from_micros(20);
+const END_LOOK_MAX: Duration = Duration::from_millis(1);
 /// A worker needs a few kilobytes; formats keep their buffers on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -163,6 +168,10 @@ impl RealDriver {
                 thread.map_err(|source| RunError::Thread { worker: place, workers, source })?;
             let _ = self.shared.workers[place].thread.set(thread.thread().clone());
             self.threads.push(thread);
+        }
+        // Starting thousands of threads takes longer than a step: none of it may be counted as waiting for data.
+        while (self.shared.started.load(SeqCst) as usize) < workers && !self.is_stopped() {
+            std::thread::park_timeout(START_LOOK);
         }
         Ok(())
     }
@@ -364,12 +373,14 @@ impl RealDriver {
         let together = self.shared.job.plan.loader.file_access == FileAccess::Mpio;
         let grace_ns = if together { GRACE_TOGETHER_NS } else { GRACE_NS };
         let deadline_ns = self.shared.clock.now_ns() + grace_ns;
+        let mut pause = END_LOOK_MIN;
         for (place, thread) in self.threads.drain(..).enumerate() {
             while !thread.is_finished()
                 && self.shared.clock.now_ns() < deadline_ns
                 && !self.signals.leave.load(Relaxed)
             {
-                std::thread::park_timeout(Duration::from_millis(1));
+                std::thread::park_timeout(pause);
+                pause = (2 * pause).min(END_LOOK_MAX);
             }
             if thread.is_finished() {
                 // A worker that panicked has told its story on stderr; the run has failed or is over.

@@ -37,6 +37,8 @@ pub(super) struct Shared {
     pub(super) queues: Vec<Queue>,
     pub(super) workers: Vec<WorkerHandle>,
     pub(super) stop: Arc<AtomicBool>,
+    /// Workers that wait for their first work, or have failed.
+    pub(super) started: AtomicU32,
     pub(super) flush_wanted: AtomicU32,
     pub(super) flushed: AtomicU32,
     /// Accelerators whose missing batch is whole.
@@ -106,6 +108,7 @@ impl Shared {
             own: own.collect(),
             groups,
             stop,
+            started: AtomicU32::new(0),
             flush_wanted: AtomicU32::new(0),
             flushed: AtomicU32::new(0),
             conductor: std::thread::current(),
@@ -183,6 +186,13 @@ impl Shared {
 
     pub(super) fn fail_device(&self, problem: String) {
         self.fail(self.device_error(problem));
+    }
+
+    /// A worker is ready for its first work.
+    pub(super) fn started_one(&self) {
+        if self.started.fetch_add(1, SeqCst) + 1 == self.workers.len() as u32 {
+            self.conductor.unpark();
+        }
     }
 
     pub(super) fn flushed_one(&self) {

@@ -25,6 +25,8 @@ use std::sync::{Arc, PoisonError};
 
 /// Looks for work so often, giving the core away in between, before it goes to sleep.
 const YIELDS_BEFORE_SLEEP: u32 = 4;
+/// Among more workers than these, giving the core away costs more than sleeping.
+const YIELDING_WORKERS_MAX: usize = 64;
 /// A worker's memory to begin with, at most; it grows with the reads.
 const BUFFER_BYTES_MAX: usize = 64 << 20;
 
@@ -52,7 +54,9 @@ pub(super) struct Worker<'s> {
     scratch: Vec<u8>,
     flushed: u32,
     announced: bool,
+    /// Looks for work since the last that was found.
     yields: u32,
+    is_started: bool,
 }
 
 /// An accelerator that a worker reads for. More than one where one reads for a group.
@@ -89,6 +93,7 @@ impl<'s> Worker<'s> {
             flushed: 0,
             announced: false,
             yields: 0,
+            is_started: false,
         })
     }
 
@@ -358,7 +363,7 @@ impl<'s> Worker<'s> {
             return true;
         }
         // A batch is often taken, and the next opened, within the time that sleeping and waking would take.
-        if self.yields < YIELDS_BEFORE_SLEEP {
+        if self.yields < YIELDS_BEFORE_SLEEP && self.shared.workers.len() <= YIELDING_WORKERS_MAX {
             self.yields += 1;
             std::thread::yield_now();
             return false;
@@ -369,6 +374,10 @@ impl<'s> Worker<'s> {
             self.announce(false);
         } else {
             self.announce(true);
+            if !self.is_started {
+                self.is_started = true;
+                self.shared.started_one();
+            }
         }
         false
     }
