@@ -100,6 +100,9 @@ fn attempt(
 
 /// On some mounts a lock is known to its own machine only.
 fn warn_of_mount(folder: &Path, access: LockAccess, listener: &dyn Listener) {
+    if access != LockAccess::Exclusive {
+        return;
+    }
     let mount = system::mount_of(folder);
     if let Some(option) = mount.as_ref().and_then(system::own_locks) {
         let why = format!("is locked for this machine alone (`{option}`)");
@@ -119,7 +122,7 @@ fn warn(folder: &Path, access: LockAccess, why: &str, listener: &dyn Listener) {
 
 /// Describes this process to those who wait for it.
 pub fn holder_text(access: LockAccess) -> String {
-    let host = system::system(None, None).hostname;
+    let host = system::hostname();
     let (process, now) = (std::process::id(), result_folder::wall_now());
     let since = now.split('.').next().unwrap_or_default();
     match access {

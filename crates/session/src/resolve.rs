@@ -141,7 +141,7 @@ pub fn plan_of(workload: &Workload, options: &PlanOptions) -> Result<(Plan, Prob
     let checkpoints = Path::new(&workload.checkpoint_checkpoint_folder);
     let context = Context {
         memory_bytes: system::memory_bytes(),
-        checkpoint_free_bytes: system::mount_of(checkpoints).map(|mount| mount.free_bytes),
+        checkpoint_free_bytes: system::free_bytes(checkpoints),
         devices: devices.as_ref().map(|known| known.as_ref().copied().map_err(String::as_str)),
         entropy: entropy(),
     };

@@ -76,7 +76,7 @@ pub fn to_generate_bytes(plan: &Plan, root: &Path) -> u64 {
 /// Free bytes on the storage of the datasets.
 pub fn free_bytes(plan: &Plan, root: &Path) -> Option<u64> {
     if dataset::is_in_folder(plan) {
-        return Some(system::mount_of(root)?.free_bytes);
+        return system::free_bytes(root);
     }
     storage::open(&plan.storage.kind, root).ok()?.free_bytes().ok()?
 }

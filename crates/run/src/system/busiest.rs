@@ -1,15 +1,53 @@
-//! The process that used most processor time beside this one. What may not be looked at is left out.
+//! The process that used most processor time beside this one. Processes that may not be looked at are left out.
 
 use feedrate_measure::record::OtherProcess;
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Looking at all processes takes milliseconds. It begins this long after the start, so that short work is not held up by it.
+const DELAY: Duration = Duration::from_millis(200);
+/// Share of all processors from which on a busy machine may be disturbed.
+const BUSY_SHARE_MIN: f64 = 0.5;
+
+/// Watches the other processes on a thread of its own until [`BusiestWatch::finish`].
+pub(super) struct BusiestWatch {
+    /// Hanging up ends the delay.
+    running: mpsc::Sender<()>,
+    /// Ends with the first look, unless it was over before.
+    first: JoinHandle<Option<ProcessTimes>>,
+}
+
+impl BusiestWatch {
+    /// `None` where no thread could be started.
+    pub(super) fn start() -> Option<Self> {
+        let (running, over) = mpsc::channel();
+        let look = move || {
+            let is_over = over.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout);
+            (!is_over).then(ProcessTimes::now)
+        };
+        let first = Builder::new().name("processes".into()).spawn(look).ok()?;
+        Some(BusiestWatch { running, first })
+    }
+
+    /// The process that used most processor time since the first look. `None` where none used any, after less than the delay, and where
+    /// the processors were busy for less than half the time.
+    pub(super) fn finish(self, cpu_busy_share: Option<f64>) -> Option<OtherProcess> {
+        drop(self.running);
+        let first = self.first.join().ok()??;
+        let is_disturbed = cpu_busy_share.is_none_or(|share| BUSY_SHARE_MIN <= share);
+        if is_disturbed { ProcessTimes::now().busiest_since(&first) } else { None }
+    }
+}
 
 /// Processor time of each process, in ticks of the kernel, and its name.
-pub(super) struct ProcessTimes(BTreeMap<u32, (String, u64)>);
+struct ProcessTimes(BTreeMap<u32, (String, u64)>);
 
 impl ProcessTimes {
     /// Look at all but this process.
-    pub(super) fn now() -> Self {
+    fn now() -> Self {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let others = ids.filter(|id| *id != std::process::id());
@@ -20,14 +58,14 @@ impl ProcessTimes {
         ProcessTimes(times.collect())
     }
 
-    /// That which used most since `before`; `None` where none used any.
-    pub(super) fn busiest_since(&self, before: &ProcessTimes) -> Option<OtherProcess> {
+    /// The one that used most since `before`; `None` where none used any.
+    fn busiest_since(&self, before: &ProcessTimes) -> Option<OtherProcess> {
         let used = self.0.iter().map(|(id, (name, ticks))| {
             // A number that was given to another process since has used less.
-            let were = before.0.get(id).map_or(0, |of| of.1);
-            (ticks.checked_sub(were).unwrap_or(*ticks), id, name)
+            let ticks_before = before.0.get(id).map_or(0, |(_, ticks)| *ticks);
+            (ticks.checked_sub(ticks_before).unwrap_or(*ticks), id, name)
         });
-        let (ticks, id, name) = used.max().filter(|of| of.0 > 0)?;
+        let (ticks, id, name) = used.max().filter(|(ticks, ..)| *ticks > 0)?;
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
         Some(OtherProcess { id: *id, name: name.clone(), cpu_ns: ticks * tick_ns })
     }
@@ -55,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_used_most_since_is_named() {
+    fn the_process_that_used_most_is_named() {
         let times = |all: [(u32, u64); 3]| {
             ProcessTimes(all.map(|(id, ticks)| (id, (format!("p{id}"), ticks))).into())
         };
@@ -65,5 +103,11 @@ mod tests {
         assert_eq!((busiest.id, busiest.name.as_str()), (2, "p2"));
         assert!(0 < busiest.cpu_ns);
         assert_eq!(before.busiest_since(&before), None);
+    }
+
+    #[test]
+    fn a_short_watch_looks_at_nothing() {
+        let watch = BusiestWatch::start().unwrap();
+        assert_eq!(watch.finish(None), None);
     }
 }

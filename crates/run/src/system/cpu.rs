@@ -3,7 +3,7 @@
 use super::mount::read_line;
 use feedrate_spec::units::counted;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::Path;
 
 /// Sockets and cores, as far as they are known.
@@ -20,7 +20,14 @@ impl CpuTopology {
         let number =
             |cpu: &Path, name| read_line(&cpu.join("topology").join(name))?.parse::<u32>().ok();
         let (mut sockets, mut cores) = (BTreeSet::new(), BTreeSet::new());
-        for entry in entries {
+        let is_cpu = |entry: &DirEntry| {
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.strip_prefix("cpu")?.parse::<u32>().ok())
+                .is_some()
+        };
+        for entry in entries.filter(is_cpu) {
             let cpu = entry.path();
             // Some machines call theirs -1, which is no number of a socket.
             let Some(socket) = number(&cpu, "physical_package_id") else { continue };

@@ -23,7 +23,7 @@ pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
     let networks = networks(Path::new("/sys/class/net"));
     let topology = CpuTopology::read(Path::new("/sys/devices/system/cpu"));
     System {
-        hostname: uname.nodename().to_string_lossy().into_owned(),
+        hostname: hostname(),
         components: components(&cpuinfo, topology, memory_bytes, &networks, data_mount.as_ref()),
         cpus: cpus(),
         cpus_online: cpus_online(),
@@ -38,6 +38,11 @@ pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
         data_mount,
         results_mount: results.and_then(mount_of),
     }
+}
+
+/// The name of this machine.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// `MemTotal`.

@@ -21,6 +21,12 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
     Some(mount)
 }
 
+/// Bytes that can be written to `path`, or to the nearest folder above it that exists.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let space = rustix::fs::statvfs(existing(path)?).ok()?;
+    Some(space.f_bavail.saturating_mul(space.f_frsize))
+}
+
 /// The type of the file system of `path`, or of the nearest folder above it that exists.
 pub fn file_system_of(path: &Path) -> Option<String> {
     Some(mount_above(&existing(path)?)?.file_system)

@@ -1,6 +1,6 @@
 //! The machine during an epoch: device bytes, CPU time, page cache, clock.
 
-use super::busiest::ProcessTimes;
+use super::busiest::BusiestWatch;
 use super::facts::meminfo;
 use super::proc::{DeviceReads, Proc, Totals};
 use crate::clock::Clock;
@@ -13,7 +13,7 @@ const CLOCK_STEP_MIN_NS: u64 = 1_000_000;
 pub struct Sampler {
     proc: Proc,
     at_start: Totals,
-    others: ProcessTimes,
+    others: Option<BusiestWatch>,
     meminfo: Vec<(String, String)>,
     clock: Clock,
     clock_step_ns: i64,
@@ -24,7 +24,7 @@ impl Sampler {
     pub fn start(device: Option<&str>, device_reads: DeviceReads, clock: Clock) -> Self {
         let mut proc = Proc::open(device, device_reads);
         Sampler {
-            others: ProcessTimes::now(),
+            others: BusiestWatch::start(),
             at_start: proc.totals(),
             proc,
             meminfo: meminfo(),
@@ -37,6 +37,7 @@ impl Sampler {
     pub fn finish(mut self) -> HostEpoch {
         let added = self.proc.totals().since(self.at_start);
         let step_ns = self.clock.wall_step_ns() - self.clock_step_ns;
+        let cpu_busy_share = added.cpu_busy_share();
         let is_stepped = step_ns.unsigned_abs() >= CLOCK_STEP_MIN_NS;
         HostEpoch {
             process_device_read_bytes: added.counts.process_device_read_bytes,
@@ -44,8 +45,8 @@ impl Sampler {
             device_reads: added.device_reads,
             device_write_bytes: added.counts.device_written_bytes,
             process_cpu_ns: added.counts.process_cpu_ns,
-            cpu_busy_share: added.cpu_busy_share(),
-            busiest_other: ProcessTimes::now().busiest_since(&self.others),
+            cpu_busy_share,
+            busiest_other: self.others.and_then(|others| others.finish(cpu_busy_share)),
             clock_step_ns: Some(if is_stepped { step_ns } else { 0 }),
             meminfo: self.meminfo,
             ..HostEpoch::default()
