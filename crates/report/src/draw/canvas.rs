@@ -1,5 +1,6 @@
-//! SVG as it is drawn: lines, areas and text, in points from the top left. Text stays text; nothing is fetched from elsewhere.
+//! Shapes as they are drawn: lines, areas and text, in points from the top left. In SVG text stays text; nothing is fetched from elsewhere.
 
+use super::Drawing;
 use super::font::{self, FAMILIES};
 use super::theme::{Colour, Palette};
 use feedrate_spec::escape;
@@ -18,6 +19,26 @@ pub(super) struct Canvas {
     /// Points of text.
     pub(super) size: f64,
     svg: String,
+    shapes: Vec<Shape>,
+}
+
+/// A shape, without the group and the hint that it has in SVG.
+#[derive(Clone, Debug)]
+pub(super) enum Shape {
+    Outline { points: Vec<At>, is_closed: bool, paint: Paint },
+    Circle { centre: At, radius: f64, paint: Paint },
+    Text(Text),
+}
+
+/// A line of text, turned clockwise around its anchor.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    pub(super) at: At,
+    pub(super) anchor: Anchor,
+    pub(super) text: String,
+    pub(super) size: f64,
+    pub(super) colour: Colour,
+    pub(super) degrees: f64,
 }
 
 /// The part of a text that lies at its place.
@@ -44,6 +65,11 @@ impl Area {
 
     pub(super) fn height(&self) -> f64 {
         self.bottom - self.top
+    }
+
+    fn corners(&self) -> [At; 4] {
+        let Area { left, top, right, bottom } = *self;
+        [(left, top), (right, top), (right, bottom), (left, bottom)]
     }
 }
 
@@ -80,7 +106,7 @@ impl Paint {
 
 impl Canvas {
     pub(super) fn new(palette: &'static Palette, size: f64) -> Self {
-        Canvas { palette, size, svg: String::new() }
+        Canvas { palette, size, svg: String::new(), shapes: Vec::new() }
     }
 
     /// Width of a text.
@@ -107,6 +133,14 @@ impl Canvas {
     }
 
     fn any_text(&mut self, at: At, anchor: Anchor, text: &str, colour: Colour, degrees: f64) {
+        self.shapes.push(Shape::Text(Text {
+            at,
+            anchor,
+            text: escape::one_line(text).into(),
+            size: self.size,
+            colour,
+            degrees,
+        }));
         let (x, y) = (number(at.0), number(at.1));
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -131,21 +165,27 @@ impl Canvas {
     }
 
     pub(super) fn line(&mut self, points: &[At], stroke: Stroke) {
-        self.shape("polyline", &corners(points), Paint { fill: None, stroke: Some(stroke) }, "");
+        let paint = Paint { fill: None, stroke: Some(stroke) };
+        self.shapes.push(Shape::Outline { points: points.into(), is_closed: false, paint });
+        self.shape("polyline", &corners(points), paint, "");
     }
 
     /// `hint`: shown when it is pointed at; empty has none.
     pub(super) fn polygon(&mut self, points: &[At], paint: Paint, hint: &str) {
+        self.shapes.push(Shape::Outline { points: points.into(), is_closed: true, paint });
         self.shape("polygon", &corners(points), paint, hint);
     }
 
     pub(super) fn rectangle(&mut self, area: Area, fill: Colour, hint: &str) {
         let [x, y, width, height] = [area.left, area.top, area.width(), area.height()].map(number);
         let place = format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"");
-        self.shape("rect", &place, Paint::fill(fill), hint);
+        let (points, paint) = (area.corners().into(), Paint::fill(fill));
+        self.shapes.push(Shape::Outline { points, is_closed: true, paint });
+        self.shape("rect", &place, paint, hint);
     }
 
     pub(super) fn circle(&mut self, centre: At, radius: f64, paint: Paint, hint: &str) {
+        self.shapes.push(Shape::Circle { centre, radius, paint });
         let [x, y, radius] = [centre.0, centre.1, radius].map(number);
         self.shape("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), paint, hint);
     }
@@ -179,17 +219,19 @@ impl Canvas {
         self.push("</g>");
     }
 
-    /// The whole file, of so many points.
-    pub(super) fn finish(self, title: &str, caption: &str, size: At) -> String {
+    /// The whole picture, `size` points wide and high.
+    pub(super) fn finish(self, title: &str, caption: &str, size: At) -> Drawing {
         let [width, height] = [size.0, size.1].map(number);
-        format!(
+        let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}pt\" height=\"{height}pt\" viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"{FAMILIES}\">\n\
              <title>{}</title>\n<desc>{}</desc>\n<rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n{}</svg>\n",
             escaped(title),
             escaped(caption),
             hex(self.palette.background),
             self.svg
-        )
+        );
+        let size_in = (size.0 / PT_PER_IN, size.1 / PT_PER_IN);
+        Drawing { svg, size_in, background: self.palette.background, shapes: self.shapes }
     }
 
     fn push(&mut self, line: impl Display) {

@@ -1,9 +1,9 @@
-//! Widths of text, and texts made to fit them: Liberation Sans, whose widths are those of Arial and Helvetica. Draws nothing.
+//! Widths of text, and texts made to fit them: Liberation Sans, whose widths are those of Arial and Helvetica.
 
 use ttf_parser::Face;
 
 /// Under the SIL Open Font License, which lies beside it.
-pub(super) static SANS: &[u8] = include_bytes!("font/LiberationSans-Regular.ttf");
+static SANS: &[u8] = include_bytes!("font/LiberationSans-Regular.ttf");
 
 /// Fonts that an SVG asks for, which have the same widths.
 pub(super) const FAMILIES: &str = "Liberation Sans, Arial, Helvetica, Arimo, sans-serif";
@@ -79,11 +79,12 @@ pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
 }
 
 /// `None` cannot be: a test reads it.
-fn face() -> Option<Face<'static>> {
+pub(super) fn face() -> Option<Face<'static>> {
     Face::parse(SANS, 0).ok()
 }
 
-fn advance(face: &Face<'_>, c: char) -> f64 {
+/// Width of a character in units of the font.
+pub(super) fn advance(face: &Face<'_>, c: char) -> f64 {
     f64::from(face.glyph_hor_advance(face.glyph_index(c).unwrap_or_default()).unwrap_or(0))
 }
 

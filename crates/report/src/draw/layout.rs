@@ -28,8 +28,7 @@ pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
     let fitting = ((width - 2.0 * EDGE) / (NARROWEST * canvas.size)) as usize;
     let grid = Grid { figure, columns: columns.min(fitting.max(1)), width };
     let height = grid.draw(&mut canvas) + EDGE;
-    let svg = canvas.finish(&figure.title, &figure.caption, (width, height));
-    Drawing { svg, size_in: (width / PT_PER_IN, height / PT_PER_IN) }
+    canvas.finish(&figure.title, &figure.caption, (width, height))
 }
 
 /// Whether names of its rows take too much of a column of a paper, or its columns are too many for it.

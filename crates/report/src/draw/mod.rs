@@ -1,6 +1,6 @@
 //! Figures as SVG and PNG: axes, marks, labels, in sizes that print. Knows nothing of runs; reads nothing but its own font.
 //!
-//! A [`figure::Figure`] says what is shown; [`draw`] decides where it comes to lie, and writes it as SVG. A PNG is drawn from the same SVG.
+//! A [`figure::Figure`] says what is shown; [`draw`] decides where it comes to lie, and writes it as SVG. A PNG is drawn from the same shapes.
 
 pub mod figure;
 mod font;
@@ -21,7 +21,9 @@ pub use panel::{is_cut, stand_aside};
 pub use png::PngError;
 pub use theme::Theme;
 
+use canvas::Shape;
 use figure::Figure;
+use theme::Colour;
 
 /// How a figure looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +54,9 @@ pub struct Drawing {
     pub svg: String,
     /// Width and height.
     pub size_in: (f64, f64),
+    background: Colour,
+    /// From the lowest to the topmost.
+    shapes: Vec<Shape>,
 }
 
 /// Give everything its place.
@@ -65,6 +70,6 @@ impl Drawing {
     /// # Errors
     /// It is too large for a picture.
     pub fn png(&self, dpi: f64) -> Result<Vec<u8>, PngError> {
-        png::write(&self.svg, self.size_in, dpi)
+        png::write(self, dpi)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::json;
 use feedrate_spec::escape;
+use feedrate_spec::workload::json_from_yaml;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -174,13 +175,8 @@ pub fn same_text(text: &str) -> String {
 }
 
 fn from_yaml(text: &str) -> Result<Value, String> {
-    // `off` is a word of shuffles.
-    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    let found: Result<Value, _> = serde_saphyr::from_str_with_options(text, options);
-    let found = found.map_err(|error| {
-        let told = error.to_string();
-        format!("it is no YAML: {}", told.lines().next().unwrap_or_default())
-    })?;
+    let found = json_from_yaml("config.yaml", text);
+    let found = found.map_err(|problem| format!("it is no YAML: {problem}"))?;
     // Its texts without control characters.
     let json = serde_json::to_vec(&found).map_err(|error| error.to_string())?;
     serde_json::from_slice(&escape::json_texts(&json)).map_err(|error| error.to_string())

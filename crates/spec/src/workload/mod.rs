@@ -26,3 +26,4 @@ pub(crate) use value::FOLDERS_MAX;
 pub use value::{Framework, Shuffle, WriteInterface};
 pub use words::with_whole_key;
 pub use write::{given_values, resolved_yaml, yaml_at, yaml_text};
+pub use yaml::json_from_yaml;

@@ -1,9 +1,11 @@
 //! YAML text to a tree: one document, a map at its root, each key once. Expansion is bounded: a text whose
 //! aliases would blow up is an error, never memory.
 
+use super::scalar::{Plain, resolve};
 use super::tree::{Content, DEPTH_MAX, Entry, Node, brief, text_weight};
 use crate::problem::{Place, Problem};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
+use serde_json::{Number, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -23,6 +25,33 @@ pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
         return Err(builder.problem(Marker::new(0, 1, 0), message));
     }
     builder.document()
+}
+
+/// The values of `yaml`, a config that another program wrote, as JSON. Only `true` and `false` are truths: DLIO uses `off` as a word.
+///
+/// # Errors
+/// It is no YAML, its root is no map, or it has a tag or is too large.
+pub fn json_from_yaml(name: &str, yaml: &str) -> Result<Value, Problem> {
+    from_yaml(name, yaml).map(|root| json(&root.content))
+}
+
+fn json(content: &Content) -> Value {
+    match content {
+        Content::Scalar { text, quoted: true } => text.as_str().into(),
+        Content::Scalar { text, quoted: false } => match resolve(text) {
+            Plain::Null => Value::Null,
+            Plain::Bool(truth) if text.eq_ignore_ascii_case(&truth.to_string()) => truth.into(),
+            Plain::Int(number) => {
+                Number::from_i128(number).map_or_else(|| (number as f64).into(), Value::Number)
+            }
+            Plain::Float(number) if number.is_finite() => number.into(),
+            Plain::Bool(_) | Plain::Float(_) | Plain::Text => text.as_str().into(),
+        },
+        Content::List(items) => items.iter().map(|item| json(&item.content)).collect(),
+        Content::Map(entries) => {
+            entries.iter().map(|entry| (entry.key.clone(), json(&entry.value.content))).collect()
+        }
+    }
 }
 
 struct TreeBuilder<'a> {
