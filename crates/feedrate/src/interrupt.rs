@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM as flags that work looks at: the first says stop; the second, or some seconds without an end, that nothing
-//! which hangs is waited for any more. Who does not end then is ended.
+//! Ctrl-C and SIGTERM. The first sets a flag that the work checks; the second, or some seconds without an end, stops waiting for operations
+//! that hang. A process that does not end then is ended.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -11,24 +11,24 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Signals by which users ask for an end.
-const WISHES: &[i32] = &[libc::SIGINT, libc::SIGTERM];
-/// A launcher passes on what the terminal has sent already: what comes this soon is the same request.
+/// Signals that end the work.
+const END_SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM];
+/// A launcher passes on signals that the terminal has sent too: a second one within this time is the same request.
 const SAME: Duration = Duration::from_secs(1);
 /// Time that an operation of a storage may take after the first request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Further time to write down what was measured, and then for each process that waits for that one.
+/// Further time to save what was measured, and then for each process that waits for that one.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const LAST_WORDS_BEHIND: Duration = Duration::from_secs(1);
-/// Between two looks.
+/// Interval between checks for signals.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The user's wishes to this process, from now on.
+/// Listens to signals from now on.
 pub(crate) fn signals() -> Signals {
     signals_until(LAST_WORDS)
 }
 
-/// The same to a process whose work is in another, which has its own last words.
+/// The same in a process whose work is done by another, which saves its own results.
 pub(crate) fn signals_of_runner() -> Signals {
     signals_until(LAST_WORDS + LAST_WORDS_BEHIND)
 }
@@ -39,10 +39,11 @@ fn signals_until(last_words: Duration) -> Signals {
     listen(
         Arc::clone(&interrupted),
         move |_| interrupted.store(true, Relaxed),
-        move |is_told| {
+        move |is_signalled| {
             leave.store(true, Relaxed);
             thread::sleep(last_words);
-            let why = if is_told { "interrupted" } else { "the work of other ranks has ended" };
+            let why =
+                if is_signalled { "interrupted" } else { "the work of other ranks has ended" };
             match hung::waiting_now() {
                 Some(waiting) => messages::say(format!("error: {why}, {waiting}")),
                 None => messages::say(format!("error: {why}")),
@@ -52,36 +53,37 @@ fn signals_until(last_words: Duration) -> Signals {
     signals
 }
 
-/// Hand on what this process is told; it ends somewhat later than who is told so has to.
+/// Passes signals on to another process, and ends somewhat later than that one must.
 pub(crate) fn pass_on(hand_on: impl Fn(i32) + Send + 'static) {
     let wanted = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&wanted);
+    let set_wanted = Arc::clone(&wanted);
     listen(
         wanted,
         move |signal| {
-            told.store(true, Relaxed);
+            set_wanted.store(true, Relaxed);
             hand_on(signal);
         },
         |_| thread::sleep(LAST_WORDS + 2 * LAST_WORDS_BEHIND),
     );
 }
 
-/// Call `on_signal` with each signal, and `leave` when it is time to, with whether there was a signal; then end the process. `wanted`
-/// may be set by others too.
+/// Calls `on_signal` with each signal, and `leave` with whether there was one when the process must end; then ends it. `wanted` may be set
+/// elsewhere too.
 fn listen(
     wanted: Arc<AtomicBool>,
     on_signal: impl Fn(i32) + Send + 'static,
     leave: impl FnOnce(bool) + Send + 'static,
 ) {
-    let set = set_of(WISHES);
+    let set = set_of(END_SIGNALS);
     mask(libc::SIG_BLOCK, &set);
     let (runs, is_running) = mpsc::channel();
     let listener = thread::Builder::new().name("signals".into()).spawn(move || {
         drop(runs);
-        let (mut first, mut is_told): (Option<Instant>, bool) = (None, false);
+        let mut first: Option<Instant> = None;
+        let mut is_signalled = false;
         loop {
             let came = next(&set);
-            is_told |= came.is_some();
+            is_signalled |= came.is_some();
             came.iter().for_each(|signal| on_signal(*signal));
             if wanted.load(Relaxed) {
                 let since = first.get_or_insert_with(Instant::now).elapsed();
@@ -90,31 +92,30 @@ fn listen(
                 }
             }
         }
-        leave(is_told);
-        let code = if is_told { Exit::Interrupted } else { Exit::Failed };
+        leave(is_signalled);
+        let code = if is_signalled { Exit::Interrupted } else { Exit::Failed };
         #[expect(clippy::exit, reason = "who interrupts twice waits for nothing")]
         std::process::exit(code as i32);
     });
-    // A thread maps memory as it starts. It must have: the libraries of MPI that are opened next patch the calls for it while they run.
+    // A thread maps memory as it starts. Wait for that: MPI libraries, which are opened next, patch the calls for it while they run.
     let _: Result<(), _> = is_running.recv();
     if listener.is_err() {
-        // Signals then do what they do by themselves.
+        // Without the thread, signals have their default action.
         mask(libc::SIG_UNBLOCK, &set);
     }
 }
 
-/// Hear what whoever started this process, and listens itself, leaves to another thread: a process inherits it.
+/// Receives signals that the parent process blocked: a process inherits what is blocked.
 pub(crate) fn hear() {
-    mask(libc::SIG_UNBLOCK, &set_of(WISHES));
+    mask(libc::SIG_UNBLOCK, &set_of(END_SIGNALS));
 }
 
-/// Leave signals to other threads than this one, as those do that are started once this process listens: the kernel would else give
-/// it the signal, which ends the process.
+/// Leaves signals to other threads than this one. Otherwise the kernel may deliver a signal to it, which ends the process.
 pub(crate) fn leave_to_others() {
-    mask(libc::SIG_BLOCK, &set_of(WISHES));
+    mask(libc::SIG_BLOCK, &set_of(END_SIGNALS));
 }
 
-/// End as a process does that does nothing about `signal`.
+/// Ends as a process does that does not handle `signal`.
 pub(crate) fn end_by(signal: i32) {
     mask(libc::SIG_UNBLOCK, &set_of(&[signal]));
     // SAFETY: a number.
@@ -141,8 +142,8 @@ pub(crate) fn survive_file_size_limit() {
     let _ = unsafe { libc::signal(libc::SIGXFSZ, do_nothing as *const () as libc::sighandler_t) };
 }
 
-/// Change the signals that this thread, and those it starts, leave to others. The kernel may give a signal to any thread that does
-/// not, also to one that hangs: nobody would hear of it.
+/// Changes the signals that this thread, and those it starts, leave to others. The kernel may deliver a signal to any other thread, also to
+/// one that hangs, where it would be lost.
 fn mask(how: i32, set: &libc::sigset_t) {
     // SAFETY: the set is whole, and the one before is not asked for.
     let _ = unsafe { libc::pthread_sigmask(how, set, std::ptr::null_mut()) };
