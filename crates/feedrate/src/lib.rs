@@ -3,7 +3,7 @@
 //! Only this crate prints, reads arguments and the environment, and exits.
 
 mod exit;
-mod text;
+pub(crate) use feedrate_report::text;
 mod messages;
 mod interrupt;
 mod progress;

@@ -4,7 +4,9 @@
 use crate::exit::Exit;
 use crate::text;
 use anstream::{AutoStream, ColorChoice};
+use feedrate_report::document::Document;
 use feedrate_report::output::JsonObject;
+use feedrate_report::output::terminal::{self, Screen};
 use feedrate_session::failure::{self, AlreadyReported};
 use feedrate_session::output::write_output;
 use feedrate_spec::escape;
@@ -156,6 +158,18 @@ pub(crate) fn print_screen(text: &str, last: &str) -> Result<(), StdoutError> {
         &as_wide_as_the_terminal(last),
         rows(),
     ))
+}
+
+/// A document. Without folded parts it is no longer than the screen, but for `is_whole`.
+pub(crate) fn print_document(document: &Document, is_whole: bool) -> Result<(), StdoutError> {
+    let (page, last) = terminal::write(document, Screen { columns: page_width(), is_whole });
+    if last.is_empty() {
+        print_page(&page)
+    } else if is_whole {
+        print_page(&format!("{page}\n\n{last}"))
+    } else {
+        print_screen(&page, &last)
+    }
 }
 
 /// The same in full. Where a terminal has too few rows for it, the answer that it begins with also ends it.

@@ -1,7 +1,7 @@
 //! The figures of a report: every plot that its runs have enough for and that says something which no figure before it says, drawn on a light and a dark
 //! ground.
 
-use crate::draw::figure::{Axes, Axis, Figure, Layer, Panel, PanelContent, Scale};
+use crate::draw::figure::{Axis, Figure, Layer, Panel, Scale};
 use crate::draw::{Drawing, Look, Theme, draw};
 use crate::number::significant;
 use crate::plot::data::Data;
@@ -64,10 +64,11 @@ fn aspect(drawing: &Drawing) -> f64 {
 
 /// The reason for which nobody learns anything from a figure: a plot of one point, bars of one kind, values that stand in one before it.
 fn says_nothing(drawn: &Figure, before: &[(String, Figure)]) -> Option<String> {
-    let bars = drawn.panels.iter().flat_map(Panel::layers).filter_map(|layer| match layer {
-        Layer::Bars(bars) => Some(&bars.label),
-        _ => None,
-    });
+    let bars =
+        drawn.panels.iter().flat_map(|panel| &panel.axes.layers).filter_map(|layer| match layer {
+            Layer::Bars(bars) => Some(&bars.label),
+            _ => None,
+        });
     if let [label] = bars.collect::<Vec<_>>()[..] {
         return Some(format!("all are {label}"));
     }
@@ -89,15 +90,14 @@ fn shows(figure: &Figure, own: &Points) -> bool {
 
 /// Whether the points of each series of a panel stand above one another, so that none compares two places.
 fn is_of_one_place(panel: &Panel) -> bool {
-    let is_bare = matches!(panel.content, PanelContent::Axes(_))
-        && !panel.layers().iter().any(|layer| matches!(layer, Layer::Bars(_)));
+    let is_bare = !panel.axes.layers.iter().any(|layer| matches!(layer, Layer::Bars(_)));
     let mut series = panel.all_series().map(|series| &series.points);
     is_bare && series.all(|points| points.iter().all(|point| point.x == points[0].x))
 }
 
 /// The values of a panel under the name of their axis, in order; `None` of one that shows other things than points.
 fn points(panel: &Panel) -> Option<Points<'_>> {
-    let axes = panel.axes()?;
+    let axes = &panel.axes;
     let is_points = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule(_));
     let mut values: Vec<String> = panel.points().map(|point| format!("{:.9e}", point.y)).collect();
     values.sort_unstable();
@@ -109,7 +109,7 @@ fn points(panel: &Panel) -> Option<Points<'_>> {
 fn series(drawn: &Figure) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for panel in &drawn.panels {
-        for label in panel.layers().iter().filter_map(Layer::label) {
+        for label in panel.axes.layers.iter().filter_map(Layer::label) {
             let name = panel.series_name(label);
             if !name.is_empty() && !names.contains(&name) {
                 names.push(name);
@@ -124,14 +124,15 @@ const VALUES_MAX: usize = 400;
 
 /// Each mark, under the names of the axes. Columns that nothing stands in are left out.
 fn values(drawn: &Figure) -> ReportTable {
-    let axes = || drawn.panels.iter().filter_map(Panel::axes);
+    let axes = || drawn.panels.iter().map(|panel| &panel.axes);
     let [x, y] =
         [common_label(axes().map(|axes| &axes.x)), common_label(axes().map(|axes| &axes.y))];
     let every = drawn.points().count().div_ceil(VALUES_MAX).max(1);
     let mut rows = Vec::new();
     for panel in &drawn.panels {
         let mut name: Vec<String> = panel.title.iter().cloned().collect();
-        if let (Some(axes), true) = (panel.axes(), x.is_none() || y.is_none()) {
+        if x.is_none() || y.is_none() {
+            let axes = &panel.axes;
             let labels = [axes.y.label.as_str(), axes.x.label.as_str()];
             let labels: Vec<&str> = labels.into_iter().filter(|label| !label.is_empty()).collect();
             name.push(labels.join(" by "));
@@ -161,49 +162,29 @@ fn common_label<'a>(axes: impl Iterator<Item = &'a Axis>) -> Option<&'a str> {
 
 /// Series, place, value, interval and number of runs of each mark.
 fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
+    let (x, y) = (&panel.axes.x, &panel.axes.y);
     let mut marks = Vec::new();
-    match &panel.content {
-        PanelContent::Axes(Axes { x, y, layers, .. }) => {
-            for layer in layers {
-                let name = panel.series_name(layer.label().unwrap_or_default());
-                match layer {
-                    Layer::Series(series) => {
-                        for point in series.points.iter().step_by(every) {
-                            let interval = point.low.zip(point.high).map(|(low, high)| {
-                                format!("{} to {}", significant(Some(low)), significant(Some(high)))
-                            });
-                            let runs = point.runs.map(|runs| runs.to_string());
-                            let [interval, runs] = [interval, runs].map(Option::unwrap_or_default);
-                            marks.push([
-                                name.clone(),
-                                at(x, point.x),
-                                at(y, point.y),
-                                interval,
-                                runs,
-                            ]);
-                        }
-                    }
-                    Layer::Bars(bars) => marks.extend(bars.bars.iter().map(|bar| {
-                        mark(&name, significant(Some(bar.to - bar.from)), at(y, bar.at))
-                    })),
-                    Layer::Span(_) | Layer::Rule(_) => {}
-                }
+    for layer in &panel.axes.layers {
+        let name = panel.series_name(layer.label().unwrap_or_default());
+        match layer {
+            Layer::Series(series) => {
+                marks.extend(series.points.iter().step_by(every).map(|point| {
+                    let interval = point.low.zip(point.high).map(|(low, high)| {
+                        format!("{} to {}", significant(Some(low)), significant(Some(high)))
+                    });
+                    let runs = point.runs.map_or(String::new(), |runs| runs.to_string());
+                    let interval = interval.unwrap_or_default();
+                    [name.clone(), at(x, point.x), at(y, point.y), interval, runs]
+                }));
             }
-        }
-        PanelContent::Matrix(matrix) => {
-            for (name, cells) in matrix.rows.iter().zip(&matrix.cells) {
-                let cells = matrix.columns.iter().zip(cells);
-                let known = cells.filter_map(|(column, cell)| Some((column, cell.as_ref()?)));
-                marks.extend(known.map(|(at, cell)| mark(name, at.clone(), cell.text.clone())));
-            }
+            Layer::Bars(bars) => marks.extend(bars.bars.iter().map(|bar| {
+                let length = significant(Some(bar.to - bar.from));
+                [name.clone(), length, at(y, bar.at), String::new(), String::new()]
+            })),
+            Layer::Span(_) | Layer::Rule(_) => {}
         }
     }
     marks
-}
-
-/// Without interval and runs.
-fn mark(series: &str, x: String, y: String) -> [String; 5] {
-    [series.into(), x, y, String::new(), String::new()]
 }
 
 /// A value of an axis; of categories its name.
@@ -220,10 +201,10 @@ fn at(axis: &Axis, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::figure::{AxisRange, Bar, Bars, Point, Style, Tone};
+    use crate::draw::figure::{Axes, AxisRange, Bar, Bars, Point, Style, Tone};
 
-    fn figure(content: PanelContent) -> Figure {
-        let panels = vec![Panel { title: None, series_of: None, content }];
+    fn figure(axes: Axes) -> Figure {
+        let panels = vec![Panel::from_axes(None, axes)];
         Figure { title: String::new(), caption: String::new(), panels, columns: 1 }
     }
 
@@ -231,7 +212,7 @@ mod tests {
         let points = points.iter().map(|&(x, y)| Point::at(x, y)).collect();
         let layers = vec![Layer::series("", Tone::Hue(0), Style::Marks, points)];
         let [x, y] = [x_label, "AU"].map(|label| Axis::linear(label, AxisRange::FromZero));
-        figure(PanelContent::Axes(Axes { x, y, layers, aspect: 0.6 }))
+        figure(Axes { x, y, layers, aspect: 0.6 })
     }
 
     fn bars(labels: &[&str]) -> Figure {
@@ -242,7 +223,7 @@ mod tests {
         let layers = labels.iter().enumerate().map(layer).collect();
         let x = Axis::linear("Rows (runs)", AxisRange::FromZero);
         let y = Axis::categories("", vec!["all".into()]);
-        figure(PanelContent::Axes(Axes { x, y, layers, aspect: 1.0 }))
+        figure(Axes { x, y, layers, aspect: 1.0 })
     }
 
     #[test]

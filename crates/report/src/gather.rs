@@ -6,7 +6,7 @@ use crate::ceilings;
 use crate::comparison::comparison;
 use crate::figures::figures;
 use crate::methods;
-use crate::opening::{DO_NOT_USE, OF_ONE_SOURCE, Room, opening};
+use crate::opening::{DO_NOT_USE, OF_ONE_SOURCE, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{
@@ -23,6 +23,7 @@ use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::files::StudyFiles;
+use feedrate_results::groups::{CheckpointGroup, checkpoint_groups};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::{Overview, StatusCounts};
@@ -56,7 +57,7 @@ pub fn of_results(
     found.data.overview = overview(paths)?;
     let (figures, not_drawn) = figures(&found.data, figure_use);
     let overview = found.data.overview.clone();
-    let mut report = concluded(found, paths, from, replan, Room::Page);
+    let mut report = concluded(found, paths, from, replan);
     report.comparison = comparison(paths, threads);
     let compared = report.comparison.as_ref().map(|of| line("Compared", of.says.clone()));
     if compared.is_some() {
@@ -88,7 +89,7 @@ fn not_run(of: &Overview) -> Option<FindingFigure> {
 /// # Errors
 /// The CSV of their study cannot be read.
 pub fn of_index(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError> {
-    Ok(concluded(FoundRuns::new(index, paths)?, paths, None, NO_CHANGES, Room::Screen))
+    Ok(concluded(FoundRuns::new(index, paths)?, paths, None, NO_CHANGES))
 }
 
 fn concluded(
@@ -96,9 +97,8 @@ fn concluded(
     paths: &[PathBuf],
     from: Option<&Path>,
     replan: ReplanOf<'_>,
-    room: Room,
 ) -> Report {
-    let FoundRuns { data, others, left_out, order } = found;
+    let FoundRuns { data, others, checkpoints, left_out, order } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
     let (designs, searches, diagnoses) = (data.designs, data.searches, data.diagnoses);
     let results = data.runs.into_iter().zip(levels);
@@ -133,6 +133,7 @@ fn concluded(
         findings: told(&runs, &designs, &results),
         recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
+        checkpoints,
         left_out,
         methods: methods::methods(&used, &made, &sources, order.as_deref()),
         setups: methods::setups(&used),
@@ -145,7 +146,7 @@ fn concluded(
     answered.extend(trials.iter().map(|of| {
         line("Advice", format!("{}: {}", of.workload, words::trials::tried(of).join("; ")))
     }));
-    report.opening = opening(&report, answered, room);
+    report.opening = opening(&report, answered);
     let ceilings = diagnoses.iter().map(|of| format!("{}: {}", of.workload, ceilings::answer(of)));
     report.opening.splice(0..0, ceilings.map(|says| line("Ceilings", says)));
     report
@@ -189,6 +190,7 @@ struct FoundRuns {
     /// several, source.
     data: Data,
     others: Vec<Run>,
+    checkpoints: Vec<CheckpointGroup>,
     /// Folders that cannot be read.
     left_out: Vec<LeftOut>,
     /// How a study's CSV orders its rows, in its own words.
@@ -230,6 +232,7 @@ impl FoundRuns {
             run.settings
                 .extend(more.into_iter().filter_map(|(key, value)| Some((key.into(), value?))));
         }
+        let checkpoints = checkpoint_groups(&all);
         let (runs, others): (Vec<Run>, Vec<Run>) = all.into_iter().partition(Run::has_result);
         let settings: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
         // Words of a study's CSV about factors.
@@ -254,6 +257,7 @@ impl FoundRuns {
                 folders,
             },
             others,
+            checkpoints,
             left_out,
             order: declared.order,
         })

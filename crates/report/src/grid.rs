@@ -4,23 +4,32 @@ use crate::experiment::{EpochMiddles, ReportedExperiment, SaveMiddles, experimen
 use crate::number::{UNKNOWN, level, megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
-use crate::words::answer::passes;
+use crate::words::answer::{counted, passes};
 use feedrate_analysis::design::{PROCESSES, SOURCE};
 use feedrate_analysis::estimate::Middle;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, SAMPLES_WHOLE,
 };
-use feedrate_results::groups::Passes;
-use feedrate_results::run::Submission;
+use feedrate_measure::stats::mean;
+use feedrate_results::groups::{CheckpointGroup, Passes, first_step_units};
+use feedrate_results::import::Bound;
+use feedrate_results::run::{Run, Submission};
 use std::collections::{BTreeSet, HashMap};
 
-/// All runs.
+/// All runs, one a row.
 pub(super) fn table_of_runs(report: &Report) -> ReportTable {
-    let mut table = ReportTable::new(
-        "One row a run. Its number leads to its record, a doubt to what was seen. Runs that are not used are grey.",
-    );
     let runs: Vec<&ReportedRun> = report.runs.iter().collect();
-    if runs.iter().any(|one| one.unused().is_some()) {
+    let mut table = ReportTable::new("One row a run. Its number links to its record.");
+    table.is_of_runs = true;
+    table.muted = (0..runs.len()).filter(|&at| runs[at].unused().is_some()).collect();
+    let numbers = runs.iter().enumerate().map(|(at, one)| {
+        let number = TableCell::from(Some(at as u64 + 1));
+        let link = one.link.iter().map(|link| (number.text.clone(), link.clone()));
+        TableCell { links: link.collect(), ..number }
+    });
+    table.add("Run", ColumnKind::Number, numbers);
+    if !table.muted.is_empty() {
+        table.title += " Those that are not used are grey.";
         let why = runs.iter().map(|one| one.unused().unwrap_or_default());
         table.add("Not used", ColumnKind::Text, why);
     }
@@ -44,7 +53,42 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     let samples = measured(&SAMPLES_WHOLE).map(|rate| TableCell::written(rate, significant));
     table.add("Samples/s", ColumnKind::Rate, samples);
     table.add("Epochs", ColumnKind::Number, runs.iter().map(|one| Some(one.run.epochs)));
+    table.add("Doubts", ColumnKind::Text, runs.iter().map(|one| doubts_of(report, one)));
+    let folders = runs.iter().map(|one| one.run.path.display().to_string());
+    table.add("Folder", ColumnKind::Text, folders);
     table
+}
+
+/// The number of doubts of a run, each linked to its evidence.
+fn doubts_of(report: &Report, one: &ReportedRun) -> TableCell {
+    let links = one.doubts().into_iter().filter_map(|name| {
+        let at = report.doubts.iter().position(|doubt| doubt.name == name)?;
+        Some((name.to_string(), format!("#{}", report.doubt_id(at))))
+    });
+    let value = Some(one.run.doubts.len() as f64);
+    TableCell { text: counted(&one.run.doubts), value, links: links.collect() }
+}
+
+/// Checkpoints as files of others report them.
+pub(super) fn table_of_checkpoints(report: &Report) -> ReportTable {
+    let mut table = ReportTable::new("Checkpoints as reported, means of their runs.");
+    let groups = &report.checkpoints;
+    let system = |group: &CheckpointGroup| {
+        group.submission.as_ref().map_or(String::new(), Submission::to_string)
+    };
+    table.add("System", ColumnKind::Text, groups.iter().map(system));
+    table.add("Workload", ColumnKind::Text, groups.iter().map(|group| &group.workload));
+    let accelerators = groups.iter().map(|group| group.accelerators.map(u64::from));
+    table.add("Processes", ColumnKind::Number, accelerators);
+    table.add("n", ColumnKind::Number, groups.iter().map(|group| Some(group.runs.len() as u64)));
+    let mut add = |name: &str, value: fn(&CheckpointGroup) -> Option<f64>| {
+        let cells = groups.iter().map(|group| TableCell::written(value(group), megabytes));
+        table.add(name, ColumnKind::Number, cells);
+    };
+    add("Size (MB)", |group| group.bytes);
+    add("Written (MB/s)", |group| group.written_bytes_per_second);
+    add("Read (MB/s)", |group| group.read_bytes_per_second);
+    table.without_empty_columns()
 }
 
 /// Epochs that have columns of their own, at most: the first half and the last.
@@ -101,17 +145,18 @@ fn around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> Report
     let saves: Vec<SaveMiddles> = saving.iter().filter_map(|one| one.saves).collect();
     let counts = saves.iter().map(|of| Some(of.count as u64));
     table.add("Checkpoints", ColumnKind::Number, counts);
-    let mut add = |name: &str, text: fn(Option<f64>) -> String, of: fn(&SaveMiddles) -> Middle| {
-        let cells = saves.iter().map(|one| cell(&of(one), text));
-        table.add(name, ColumnKind::Number, cells);
+    use ColumnKind::{Number, Rate, Utilisation};
+    let mut add = |name: &str, kind: ColumnKind, value: fn(&SaveMiddles) -> Middle| {
+        let text = if kind == Utilisation { percent } else { significant };
+        table.add(name, kind, saves.iter().map(|one| cell(&value(one), text)));
     };
-    add("Duration (s)", significant, |of| of.duration_s);
-    add("AU before (%)", percent, |of| of.before.au_percent);
-    add("AU during (%)", percent, |of| of.during.au_percent);
-    add("AU after (%)", percent, |of| of.after.au_percent);
-    add("Samples/s before", significant, |of| of.before.samples_per_second);
-    add("Samples/s during", significant, |of| of.during.samples_per_second);
-    add("Samples/s after", significant, |of| of.after.samples_per_second);
+    add("Duration (s)", Number, |save| save.duration_s);
+    add("AU before (%)", Utilisation, |save| save.before.au_percent);
+    add("AU during (%)", Utilisation, |save| save.during.au_percent);
+    add("AU after (%)", Utilisation, |save| save.after.au_percent);
+    add("Samples/s before", Rate, |save| save.before.samples_per_second);
+    add("Samples/s during", Rate, |save| save.during.samples_per_second);
+    add("Samples/s after", Rate, |save| save.after.samples_per_second);
     table
 }
 
@@ -132,39 +177,76 @@ fn table_of(report: &Report, of: &[&ReportedExperiment], title: String) -> Repor
     table
 }
 
-/// All experiments.
+/// All experiments, with the bar that their runs are held to.
 pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     let all = experiments(report);
+    let runs_of = |one: &ReportedExperiment| {
+        Vec::from_iter(one.runs.iter().map(|&run| &report.runs[run].run))
+    };
     let mut table = table_of(report, &all.iter().collect::<Vec<_>>(), MEANS.into());
-    let kind = ColumnKind::Utilisation;
-    let all_steps = all.iter().map(|one| cell(&one.au_all_steps_percent, percent));
-    table.add("AU all steps (%)", kind, all_steps);
+    let all_steps = all.iter().map(|one| {
+        let bound = runs_of(one).iter().find_map(|run| run.bound);
+        bounded(cell(&one.au_all_steps_percent, percent), bound)
+    });
+    table.add("AU all steps (%)", ColumnKind::Utilisation, all_steps);
     let windowed = all.iter().map(|one| cell(&one.au_windowed_percent, percent));
-    table.add("AU windowed (%)", kind, windowed);
-    let bar = |one: &ReportedExperiment| report.runs[one.runs[0]].run.bar_percent;
-    if all.iter().any(|one| bar(one).is_some()) {
-        let bars: Vec<TableCell> = all.iter().map(|one| TableCell::number(bar(one))).collect();
-        if bars.iter().all(|one| *one == bars[0]) {
+    table.add("AU windowed (%)", ColumnKind::Utilisation, windowed);
+    if has_sustained(report) {
+        let sustained = all.iter().map(|one| cell(&one.au_sustained_percent, percent));
+        table.add("AU sustained (%)", ColumnKind::Utilisation, sustained);
+    }
+    let reported = all.iter().map(|one| {
+        let values = runs_of(one).into_iter().map(Run::reported_au_percent);
+        values.collect::<Option<Vec<f64>>>().and_then(|values| mean(&values))
+    });
+    let windowed = all.iter().map(|one| one.au_windowed_percent.estimate);
+    let is_misreported = reported
+        .clone()
+        .zip(windowed)
+        .any(|(reported, own)| reported.is_some() && percent(reported) != percent(own));
+    if is_misreported {
+        add_au(&mut table, "AU reported (%)", reported);
+    }
+    let bars = all.iter().map(|one| TableCell::number(report.runs[one.runs[0]].run.bar_percent));
+    let bars: Vec<TableCell> = bars.collect();
+    if bars.iter().any(|bar| bar.value.is_some()) {
+        if bars.iter().all(|bar| *bar == bars[0]) {
             table.title += &format!(" The bar is {} % AU.", bars[0].text);
         } else {
             table.add("Bar (%)", ColumnKind::Number, bars);
         }
-        let runs = |one: &ReportedExperiment| {
-            let runs = one.runs.iter().map(|&run| &report.runs[run].run);
-            passes(Passes::over_all_steps(runs))
-        };
-        table.add("Reach it, all steps", ColumnKind::Text, all.iter().map(runs));
+        let runs = || all.iter().map(|one| runs_of(one).into_iter());
+        let over_all: Vec<String> =
+            runs().map(|runs| passes(Passes::over_all_steps(runs))).collect();
+        let as_reported: Vec<String> =
+            runs().map(|runs| passes(Passes::as_reported(runs))).collect();
+        let differ = over_all != as_reported;
+        table.add("Reach it, all steps", ColumnKind::Text, over_all);
+        if differ {
+            table.add("Reach it, as reported", ColumnKind::Text, as_reported);
+        }
     }
-    if has_sustained(report) {
-        let sustained = all.iter().map(|one| cell(&one.au_sustained_percent, percent));
-        table.add("AU sustained (%)", kind, sustained);
-    }
+    let first_step = all.iter().map(|one| {
+        let units: Vec<f64> = runs_of(one).into_iter().filter_map(first_step_units).collect();
+        TableCell::written(mean(&units), percent)
+    });
+    table.add("First step (× threads × compute)", ColumnKind::Number, first_step);
     let read = all.iter().map(|one| rate(cell(&one.bytes_per_second, megabytes), one.is_estimated));
     let firsts: Vec<&ReportedRun> = all.iter().map(|one| &report.runs[one.runs[0]]).collect();
     table.add(read_heading(&firsts), ColumnKind::Rate, read);
     let samples = all.iter().map(|one| cell(&one.samples_per_second, significant));
     table.add("Samples/s", ColumnKind::Rate, samples);
-    table
+    table.without_empty_columns()
+}
+
+/// A value that is only a bound is marked as one.
+fn bounded(cell: TableCell, bound: Option<Bound>) -> TableCell {
+    let mark = match bound {
+        None => return cell,
+        Some(Bound::AtMost) => "≤",
+        Some(Bound::AtLeast) => "≥",
+    };
+    TableCell { text: format!("{mark} {}", cell.text), ..cell }
 }
 
 /// Settings that these runs differ in, a column each; an experiment has those of its first run. What is the same of all stands above the table.

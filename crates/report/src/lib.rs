@@ -2,6 +2,7 @@
 
 mod number;
 pub mod table;
+pub mod text;
 pub mod draw;
 pub mod ceilings;
 pub mod report;
@@ -14,7 +15,8 @@ mod figures;
 mod told;
 mod advice;
 mod comparison;
-pub mod opening;
+mod opening;
+pub mod document;
 pub mod gather;
 pub mod output;
 #[cfg(test)]

@@ -14,39 +14,59 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Runs<'r, 'a> = &'r [&'a ReportedRun];
 
-/// All of it; `runs` in the order they were started, of `sources`. `made` are all that trained, be it such that must not be used: they were run too.
+/// Runs of a report, as a method describes them.
+struct Described<'r, 'a> {
+    /// Those that are used, in the order they were started.
+    used: Runs<'r, 'a>,
+    /// All that trained, used or not.
+    trained: Runs<'r, 'a>,
+    sources: &'r [Source],
+    /// The order that the study's CSV declares.
+    declared_order: Option<&'r str>,
+}
+
+/// A name, and the sentences under it; `None` where there is nothing to say.
+type MethodRow = (&'static str, fn(&Described) -> Option<String>);
+
+/// In the order of reading.
+const METHODS: [MethodRow; 10] = [
+    ("Runs", |runs| Some(whole(runs.used))),
+    ("Varied", |runs| of_each_workload(runs.used, varied)),
+    ("Overridden", |runs| of_each_workload(runs.used, overridden)),
+    ("Where", |runs| of_each_source(runs.used, runs.sources, place)),
+    ("Emulated", |runs| of_each_source(runs.used, runs.sources, emulated)),
+    ("Design", |runs| of_each_source(runs.trained, runs.sources, design)),
+    ("Order", |runs| {
+        let declared = runs.declared_order.map(|order| format!("By the study's CSV: {order}."));
+        let ordered = of_each_source(runs.trained, runs.sources, order);
+        joined(declared.into_iter().chain(ordered), " ")
+    }),
+    ("Seeds", |runs| seeds(runs.used)),
+    ("Page cache", |runs| of_each_source(runs.used, runs.sources, cache)),
+    ("Numbers", |runs| Some(numbers(runs.used))),
+];
+
+/// How the used runs were made. `trained` are all that trained, used or not; `order` is what the study's CSV declares.
 pub(super) fn methods(
-    runs: Runs,
-    made: Runs,
+    used: Runs,
+    trained: Runs,
     sources: &[Source],
-    declared: Option<&str>,
+    declared_order: Option<&str>,
 ) -> Vec<Method> {
-    if runs.is_empty() {
+    if used.is_empty() {
         return Vec::new();
     }
-    let planned = declared.map(|of| format!("By the study's CSV: {of}."));
-    let ordered: Vec<String> =
-        planned.into_iter().chain(of_each_source(made, sources, order)).collect();
-    let ordered = (!ordered.is_empty()).then(|| ordered.join(" "));
-    let said = [
-        ("Runs", Some(whole(runs))),
-        ("Varied", of_each_workload(runs, varied)),
-        ("Overridden", of_each_workload(runs, overridden)),
-        ("Where", of_each_source(runs, sources, place)),
-        ("Emulated", of_each_source(runs, sources, emulated)),
-        ("Design", of_each_source(made, sources, design)),
-        ("Order", ordered),
-        ("Seeds", seeds(runs)),
-        ("Page cache", of_each_source(runs, sources, cache)),
-        ("Checkpoints", of_each_workload(runs, checkpoints)),
-        ("Numbers", Some(numbers(runs))),
-    ];
-    let mut methods = Vec::new();
-    for (name, says) in said {
-        methods.extend(says.map(|says| Method { name: name.into(), says, commands: Vec::new() }));
-    }
-    methods.push(again(runs));
-    methods
+    let runs = Described { used, trained, sources, declared_order };
+    let rows = METHODS.iter().filter_map(|(name, says)| {
+        Some(Method { name: (*name).into(), says: says(&runs)?, commands: Vec::new() })
+    });
+    rows.chain([again(used)]).collect()
+}
+
+/// `None` where there is nothing to join.
+fn joined(parts: impl IntoIterator<Item = String>, between: &str) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().collect();
+    (!parts.is_empty()).then(|| parts.join(between))
 }
 
 fn is_own(one: &ReportedRun) -> bool {
@@ -76,15 +96,13 @@ fn of_each_source(
     if found.len() == count && found.iter().all(|(_, says)| says == first) {
         return Some(first.clone());
     }
-    let named = found.iter().map(|(path, says)| format!("Of `{path}`: {says}"));
-    Some(named.collect::<Vec<_>>().join(" "))
+    joined(found.iter().map(|(path, says)| format!("Of `{path}`: {says}")), " ")
 }
 
 /// A sentence about each workload.
 fn of_each_workload(runs: Runs, says: fn(&str, Runs) -> Option<String>) -> Option<String> {
     let parts = by_workload(runs).into_iter();
-    let parts: Vec<String> = parts.filter_map(|(workload, runs)| says(workload, &runs)).collect();
-    (!parts.is_empty()).then(|| parts.join(" "))
+    joined(parts.filter_map(|(workload, runs)| says(workload, &runs)), " ")
 }
 
 fn whole(runs: Runs) -> String {
@@ -102,10 +120,9 @@ fn whole(runs: Runs) -> String {
 /// Settings that differ between runs of a workload.
 fn varied(workload: &str, runs: Runs) -> Option<String> {
     let several = values(runs).into_iter().filter(|(_, values)| 1 < values.len());
-    let several: Vec<String> =
-        several.map(|(key, values)| format!("`{key}`: {}", quoted(values))).collect();
-    let several = several.join("; ");
-    (!several.is_empty()).then(|| format!("Of `{workload}` these differ between runs: {several}."))
+    let several =
+        joined(several.map(|(key, values)| format!("`{key}`: {}", quoted(values))), "; ")?;
+    Some(format!("Of `{workload}` these differ between runs: {several}."))
 }
 
 /// Overrides that all runs of a workload share.
@@ -118,31 +135,23 @@ fn overridden(workload: &str, runs: Runs) -> Option<String> {
 }
 
 fn place(runs: Runs) -> Option<String> {
-    let mut parts = Vec::new();
-    for key in ["machine", "kernel", "file system", "device", "program"] {
-        let values: BTreeSet<&str> =
-            runs.iter().filter_map(|one| one.run.place.get(key)).map(String::as_str).collect();
-        if !values.is_empty() {
-            parts.push(format!("{key} {}", quoted(values)));
-        }
-    }
-    let memory: BTreeSet<u64> = runs.iter().filter_map(|one| one.run.memory_bytes).collect();
-    if !memory.is_empty() {
-        let sizes: Vec<String> = memory.into_iter().map(units::bytes).collect();
-        parts.push(format!("memory {}", sizes.join(", ")));
-    }
-    let mut says = Vec::new();
-    if !parts.is_empty() {
-        says.push(format!("On {}.", parts.join(", ")));
-    }
+    let facts = ["machine", "kernel", "file system", "device", "program"].map(|key| {
+        let values = runs.iter().filter_map(|one| one.run.place.get(key)).map(String::as_str);
+        let values = quoted(values.collect::<BTreeSet<_>>());
+        (!values.is_empty()).then(|| format!("{key} {values}"))
+    });
+    let sizes: BTreeSet<u64> = runs.iter().filter_map(|one| one.run.memory_bytes).collect();
+    let memory = joined(sizes.into_iter().map(units::bytes), ", ");
+    let memory = memory.map(|sizes| format!("memory {sizes}"));
+    let facts = joined(facts.into_iter().flatten().chain(memory), ", ");
     let known = runs.iter().filter(|one| one.run.place.contains_key("file system")).count();
-    if known == 0 {
-        says.push("The file system is not known: no file of these results tells it.".into());
-    } else if known < runs.len() {
-        let others = counted((runs.len() - known) as u64, "run");
-        says.push(format!("Of {others} the file system is not known."));
-    }
-    Some(says.join(" "))
+    let unknown = counted((runs.len() - known) as u64, "run");
+    let unknown = match known {
+        0 => Some("The file system is unknown: these results do not name it.".to_string()),
+        known if known < runs.len() => Some(format!("The file system of {unknown} is unknown.")),
+        _ => None,
+    };
+    joined(facts.map(|facts| format!("On {facts}.")).into_iter().chain(unknown), " ")
 }
 
 const BYTES_PER_SECOND: &str = "bytes/s";
@@ -222,45 +231,11 @@ fn emulated(runs: Runs) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Storage was emulated: {}. {so}", parts.join(", ")))
 }
 
-/// Everything that was asked of checkpoints, and what is nothing or off left out.
-fn checkpoints(workload: &str, runs: Runs) -> Option<String> {
-    /// Words for something that is not asked for.
-    const OFF: [&str; 4] = ["false", "False", "null", "none"];
-    let keys = ["checkpoint", "workflow.checkpoint"];
-    let mut known = Vec::new();
-    for (key, values) in values(runs) {
-        let is_checkpoint = keys.contains(&key) || key.starts_with("checkpoint.");
-        if is_checkpoint && !values.iter().all(|value| OFF.contains(value)) {
-            known.push(format!("`{}` {}", own_key(key, runs), quoted(values)));
-        }
-    }
-    let schedules = schedules(runs);
-    if !schedules.is_empty() {
-        known.insert(0, schedules.join(" or "));
-    }
-    match known.as_slice() {
-        [] if runs.iter().all(|run| is_own(run)) => None,
-        [] => Some(format!(
-            "Of `{workload}` no setting of checkpoints is known, or none was asked for."
-        )),
-        known => Some(format!("Of `{workload}`: {}.", known.join(", "))),
-    }
-}
-
 /// When checkpoints were written, of all that differ.
 fn schedules(runs: Runs) -> Vec<String> {
     let all: BTreeSet<String> =
         runs.iter().filter_map(|one| one.run.checkpoints.as_ref()).map(schedule).collect();
     all.into_iter().collect()
-}
-
-/// DLIO's key, where all runs are of DLIO.
-fn own_key<'a>(key: &'a str, runs: Runs) -> &'a str {
-    if runs.iter().any(|run| is_own(run)) {
-        return key;
-    }
-    let row = ROWS.iter().find(|(_, plan, dlio)| *plan == key && !dlio.is_empty());
-    row.map_or(key, |(.., dlio)| dlio)
 }
 
 fn design(runs: Runs) -> Option<String> {
@@ -361,59 +336,70 @@ fn numbers(runs: Runs) -> String {
 }
 
 fn again(runs: Runs) -> Method {
+    let (of_feedrate, others): (Vec<&ReportedRun>, Vec<_>) =
+        runs.iter().copied().partition(|one| is_own(one));
     let mut commands = Vec::new();
-    for one in runs.iter().filter(|one| is_own(one)) {
-        let cache = one.run.settings.get("train.cache").map(String::as_str);
-        let cache = cache.filter(|cache| ["cold", "warm"].contains(cache));
+    for one in &of_feedrate {
+        let setting = |key: &str| one.run.settings.get(key).map(String::as_str);
+        let cache = setting("train.cache").filter(|cache| ["cold", "warm"].contains(cache));
+        let cache = |option: &str| cache.map_or(String::new(), |cache| format!(" {option}{cache}"));
         let command = match &one.run.study {
             Some(study) => {
-                let cache = cache.map_or(String::new(), |cache| format!(" --cache {cache}"));
-                format!("feedrate study run {}{cache}", bash_word(&study.study))
+                format!("feedrate study run {}{}", bash_word(&study.study), cache("--cache "))
             }
             None => {
-                let accelerators = one.run.settings.get("accelerators").map_or("1", String::as_str);
-                let cache = cache.map_or(String::new(), |cache| format!(" --{cache}"));
-                format!("feedrate run {} -n {accelerators}{cache}", bash_word(&one.run.workload))
+                let accelerators = setting("accelerators").unwrap_or("1");
+                let workload = bash_word(&one.run.workload);
+                format!("feedrate run {workload} -n {accelerators}{}", cache("--"))
             }
         };
         if !commands.contains(&command) {
             commands.push(command);
         }
     }
-    let mut says = Vec::new();
-    if runs.iter().any(|run| is_own(run) && run.run.study.is_none()) {
-        says.push("All settings of a run are in its record under `plan`; these commands name the workload only.");
-    } else if runs.iter().any(|run| is_own(run)) {
-        says.push("All settings of a run are in its record, under `plan` and `study`.");
-    }
-    if !runs.iter().all(|run| is_own(run)) {
-        says.push("What runs of DLIO were asked for is in the folder that Hydra left in theirs (`.hydra` or `dlio_config`).");
-    }
-    Method { name: "Again".into(), says: says.join(" "), commands }
+    let is_of_study = of_feedrate.iter().all(|one| one.run.study.is_some());
+    let settings = if is_of_study {
+        "All settings of a run are in its record, under `plan` and `study`."
+    } else {
+        "All settings of a run are in its record under `plan`; these commands name the workload only."
+    };
+    let configs = "The settings of DLIO's runs are in the folder that Hydra left in theirs (`.hydra` or `dlio_config`).";
+    let says = [(settings, of_feedrate.is_empty()), (configs, others.is_empty())];
+    let says = says.into_iter().filter(|(_, has_none)| !has_none).map(|(says, _)| says.to_string());
+    Method { name: "Again".into(), says: joined(says, " ").unwrap_or_default(), commands }
 }
 
 /// The rows that say when checkpoints are written, not in which format or whether.
 const CHECKPOINTS: &str = "Checkpoints";
+
+/// Values of settings of checkpoints that are not configured.
+const OFF: [&str; 4] = ["false", "False", "null", "none"];
 
 /// The settings of each workload, one column each.
 pub(super) fn configuration(runs: Runs) -> ReportTable {
     let workloads = by_workload(runs);
     let known: Vec<BTreeMap<&str, Vec<&str>>> =
         workloads.values().map(|runs| values(runs)).collect();
-    let mut rows = Vec::new();
-    for (name, key, ..) in ROWS {
-        let cells = known.iter().zip(workloads.values()).map(|(of, runs)| {
-            let Some(values) = of.get(key) else { return String::new() };
-            let schedules = if *name == CHECKPOINTS { schedules(runs) } else { Vec::new() };
+    let is_other = |(key, values): &(&&str, &Vec<&str>)| {
+        let is_on = values.iter().any(|value| !OFF.contains(value));
+        key.starts_with("checkpoint.") && is_on && ROWS.iter().all(|(_, known, _)| known != *key)
+    };
+    let others = known.iter().flatten().filter(is_other).map(|(key, _)| *key);
+    let others: BTreeSet<&str> = others.collect();
+    let rows = ROWS.iter().map(|(name, key, _)| (*name, *key));
+    let rows = rows.chain(others.into_iter().map(|key| (key, key))).filter_map(|(name, key)| {
+        let cells = known.iter().zip(workloads.values()).map(|(settings, runs)| {
+            let Some(values) = settings.get(key) else { return String::new() };
+            let schedules = if name == CHECKPOINTS { schedules(runs) } else { Vec::new() };
             if schedules.is_empty() { values.join(", ") } else { schedules.join(" or ") }
         });
         let cells: Vec<String> = cells.collect();
-        // A throttle or delay of nothing is none.
-        let is_emulated = EMULATED.iter().any(|(of, ..)| of == key);
-        if cells.iter().any(|cell| !(cell.is_empty() || is_emulated && is_zero(cell))) {
-            rows.push(std::iter::once((*name).to_string()).chain(cells).collect());
-        }
-    }
+        // A throttle or delay of 0 is none.
+        let is_emulated = EMULATED.iter().any(|(emulated, ..)| *emulated == key);
+        let is_known = |cell: &String| !(cell.is_empty() || is_emulated && is_zero(cell));
+        let row = std::iter::once(name.to_string()).chain(cells.iter().cloned()).collect();
+        cells.iter().any(is_known).then_some(row)
+    });
     let columns = std::iter::once("Setting").chain(workloads.keys().copied());
     ReportTable::from_text("Workflow configuration", columns, rows)
 }

@@ -19,26 +19,10 @@ use feedrate_results::groups::{Passes, passes_as_reported_alone};
 use feedrate_results::run::{Reason, Run};
 use feedrate_spec::units::counted;
 
-/// Findings that are told unasked.
-pub const FINDINGS_MAX: usize = 10;
 /// Runs that are named one by one.
 const NAMED_MAX: usize = 3;
 /// Points by which reported utilisation is another than that of all steps.
 const ARTEFACT_POINTS: f64 = 5.0;
-
-/// How much room there is.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Room {
-    /// A terminal's screen.
-    Screen,
-    /// A page, which also has the best of the tested configurations with what it costs, and what changes while runs last.
-    Page,
-}
-
-/// Lines that stand below the pictures of a page.
-pub(super) const BELOW: &[&str] = &[OVER_TIME];
-/// Lines that a page says elsewhere: as its first finding, and in numbers beside its heading.
-pub(super) const ELSEWHERE: &[&str] = &[HOLDS, MORE];
 
 /// Lines that tell little of two sources together.
 pub(super) const OF_ONE_SOURCE: [&str; 3] = [RATES, HOLDS_FOR, BEST];
@@ -47,35 +31,22 @@ const RATES: &str = "Rates";
 const HOLDS_FOR: &str = "Holds for";
 const BEST: &str = "Best";
 pub(super) const DO_NOT_USE: &str = "Do not use";
-const ARTEFACTS: &str = "Artefacts";
-const HOLDS: &str = "Holds";
-const OVER_TIME: &str = "Over time";
-const MORE: &str = "More";
 
 /// `answered`: by a search or trials, whose runs have no common answer of their own.
-pub(super) fn opening(
-    report: &Report,
-    answered: Vec<FindingFigure>,
-    room: Room,
-) -> Vec<FindingFigure> {
+pub(super) fn opening(report: &Report, answered: Vec<FindingFigure>) -> Vec<FindingFigure> {
     let is_open = answered.is_empty();
     let [answer, rates] = if is_open { answers(report) } else { [None, None] };
-    let [holds_for, best, over_time] = match room {
-        Room::Page if is_open => [holds_for(report), best(report), over_time(report)],
-        _ => [None, None, None],
-    };
     let lines = [
         ("Answer", answer),
         (RATES, rates),
-        (HOLDS_FOR, holds_for),
-        (BEST, best),
+        (HOLDS_FOR, holds_for(report).filter(|_| is_open)),
+        (BEST, best(report).filter(|_| is_open)),
         (DO_NOT_USE, Some(unusable(report))),
-        (ARTEFACTS, artefacts(report, room)),
+        ("Artefacts", artefacts(report)),
         (words::mlperf::NAME, mlperf(report)),
-        (HOLDS, Some(holds(report))),
-        (OVER_TIME, over_time),
+        ("Holds", Some(holds(report))),
+        ("Over time", over_time(report).filter(|_| is_open)),
         ("To do", Some(to_do(report))),
-        (MORE, Some(more(report))),
     ];
     let lines = lines.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
     answered.into_iter().chain(lines.map(|(name, value)| FindingFigure { name, value })).collect()
@@ -213,56 +184,39 @@ fn warnings(run: &Run) -> Vec<&str> {
     warnings.map(|doubt| doubt.name.as_str()).collect()
 }
 
-/// Numbers that look better than they are. A page has no room for saying that there are none.
-fn artefacts(report: &Report, room: Room) -> Option<String> {
+/// Numbers that look better than they are.
+fn artefacts(report: &Report) -> Option<String> {
     let both = report.used().filter_map(|one| {
         Some((one, one.run.reported_au_percent()?, one.run.metric(&AU_ALL_STEPS)?))
     });
     let both: Vec<(&ReportedRun, f64, f64)> = both.collect();
     let all = counted(both.len() as u64, "run");
-    let alone: Vec<_> = both.iter().filter(|of| passes_as_reported_alone(&of.0.run)).collect();
+    let alone: Vec<_> =
+        both.iter().filter(|(one, ..)| passes_as_reported_alone(&one.run)).collect();
     let apart = both.iter().map(|(_, reported, whole)| (reported - whole).abs());
     let far = apart.filter(|points| ARTEFACT_POINTS <= *points).count();
     let worst = both.iter().max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
-    // Of several runs a page has the names in its tables.
-    let named = |one: &ReportedRun, count: usize| match room {
-        Room::Page if 1 < count => String::new(),
-        _ => format!(" (`{}`)", one.run.short_path()),
-    };
     let mut parts = Vec::new();
     if let Some((one, reported, whole)) = alone.first() {
         let (count, bar) = (alone.len(), one.run.bar_percent.unwrap_or_default());
         let reach = if count == 1 { "reaches" } else { "reach" };
         parts.push(format!(
-            "{count} of {all} {reach} the bar as reported and not over all steps: {reported:.1} % and {whole:.1} % of {bar} %{}",
-            named(one, count)
+            "{count} of {all} {reach} the bar as reported and not over all steps: {reported:.1} % and {whole:.1} % of {bar} % (`{}`)",
+            one.run.short_path()
         ));
     }
-    if let Some((one, reported, whole)) = worst
-        && 0 < far
-    {
-        parts.push(match both.len() {
-            1 => format!(
-                "the AU reported is not that of all steps: {reported:.1} % for {whole:.1} %"
-            ),
-            _ => format!(
-                "the AU reported of {far} of {all} is not that of all their steps: at worst {reported:.1} % for {whole:.1} %{}",
-                named(one, far)
-            ),
-        });
+    if let Some((one, reported, whole)) = worst.filter(|_| 0 < far) {
+        parts.push(format!(
+            "the AU reported of {far} of {all} is not that of all their steps: at worst {reported:.1} % for {whole:.1} % (`{}`)",
+            one.run.short_path()
+        ));
     }
-    let mut found = (1..).zip(&report.findings);
-    let found =
-        found.find(|of| matches!(of.1.kind, FindingKind::Artefact | FindingKind::Superlinear));
-    parts.extend(found.map(|(number, one)| match room {
-        Room::Screen => one.says.clone(),
-        Room::Page => format!("see finding {number}"),
-    }));
-    match room {
-        _ if !parts.is_empty() => Some(parts.join("; ")),
-        Room::Screen => Some("none was seen".into()),
-        Room::Page => None,
-    }
+    let is_artefact = |finding: &FindingText| {
+        matches!(finding.kind, FindingKind::Artefact | FindingKind::Superlinear)
+    };
+    let found = report.findings.iter().position(is_artefact);
+    parts.extend(found.map(|at| format!("see finding {}", at + 1)));
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn holds(report: &Report) -> String {
@@ -316,9 +270,9 @@ fn why_nothing(report: &Report) -> String {
 }
 
 /// Between steps that are named in one line.
-pub const STEP: &str = "; then ";
+pub(super) const STEP: &str = "; then ";
 /// Next steps that are named, the most important first.
-const STEPS_MAX: usize = 3;
+pub(super) const STEPS_MAX: usize = 3;
 
 fn to_do(report: &Report) -> String {
     let serious = report.doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
@@ -350,12 +304,6 @@ fn to_do(report: &Report) -> String {
             heads.collect::<Vec<_>>().join(STEP)
         }
     }
-}
-
-fn more(report: &Report) -> String {
-    let findings = counted(report.findings.len() as u64, "finding");
-    let doubts = counted(report.doubts.len() as u64, "doubt");
-    format!("{findings}, {doubts} in {}", counted(report.doubted_runs() as u64, "run"))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use feedrate_measure::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, Metric,
     NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, Value,
 };
+use feedrate_results::groups::CheckpointGroup;
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{OtherNumber, Run};
 use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
@@ -46,6 +47,9 @@ pub struct Report {
     pub not_drawn: Vec<NotDrawn>,
     /// In the order they were started.
     pub runs: Vec<ReportedRun>,
+    /// Runs that wrote or read checkpoints and trained nothing.
+    #[serde(skip)]
+    pub checkpoints: Vec<CheckpointGroup>,
     /// Folders that are not used.
     pub left_out: Vec<LeftOut>,
     /// How the runs were made.
@@ -265,6 +269,9 @@ pub struct ReportFigure {
     pub series: Vec<String>,
     /// The numbers behind it.
     pub values: ReportTable,
+    /// Draws it into a file.
+    #[serde(skip)]
+    pub command: String,
 }
 
 /// A figure that is not there.

@@ -12,6 +12,12 @@ pub struct ReportTable {
     pub columns: Vec<TableColumn>,
     /// As long as `columns` each.
     pub rows: Vec<Vec<TableCell>>,
+    /// Whether its rows are the runs of a report, which others link to.
+    #[serde(skip)]
+    pub is_of_runs: bool,
+    /// Rows that count for nothing, by their index.
+    #[serde(skip)]
+    pub muted: Vec<usize>,
 }
 
 /// The heading of a column, with the unit.
@@ -48,6 +54,9 @@ pub struct TableCell {
     /// For programs, in full; sorted and shaded by.
     #[serde(skip)]
     pub value: Option<f64>,
+    /// Names with the address that each leads to.
+    #[serde(skip)]
+    pub links: Vec<(String, String)>,
 }
 
 impl ReportTable {
@@ -66,7 +75,12 @@ impl ReportTable {
             .into_iter()
             .map(|name| TableColumn { name: name.into(), kind: ColumnKind::Text });
         let rows = rows.into_iter().map(|row| row.into_iter().map(TableCell::from).collect());
-        ReportTable { title: title.into(), columns: columns.collect(), rows: rows.collect() }
+        ReportTable {
+            title: title.into(),
+            columns: columns.collect(),
+            rows: rows.collect(),
+            ..ReportTable::default()
+        }
     }
 
     /// Add a column; the first one makes the rows.
@@ -94,7 +108,7 @@ impl ReportTable {
     /// Leave out columns that nothing stands in.
     pub fn without_empty_columns(mut self) -> Self {
         for at in (0..self.columns.len()).rev() {
-            if self.rows.iter().all(|row| row[at].text.is_empty()) {
+            if self.rows.iter().all(|row| ["", UNKNOWN].contains(&row[at].text.as_str())) {
                 self.columns.remove(at);
                 self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
             }
@@ -107,12 +121,16 @@ impl TableCell {
     /// A number, written in full; nothing where it is not known.
     pub fn number(value: Option<f64>) -> Self {
         let value = value.filter(|value| value.is_finite());
-        TableCell { text: value.map_or(String::new(), |value| value.to_string()), value }
+        TableCell {
+            text: value.map_or(String::new(), |value| value.to_string()),
+            value,
+            ..TableCell::default()
+        }
     }
 
     /// A number as `text` writes it.
     pub fn written(value: Option<f64>, text: impl Fn(Option<f64>) -> String) -> Self {
-        TableCell { text: text(value), value }
+        TableCell { text: text(value), value, ..TableCell::default() }
     }
 
     /// `95.0 [94.1, 95.9]`, `95.0` without ends, a dash where nothing is known.
@@ -122,19 +140,19 @@ impl TableCell {
         text: impl Fn(f64) -> String,
     ) -> Self {
         let written = value.map(|middle| with_ends(middle, ends, text));
-        TableCell { text: written.unwrap_or_else(|| UNKNOWN.into()), value }
+        TableCell { text: written.unwrap_or_else(|| UNKNOWN.into()), value, ..TableCell::default() }
     }
 
     /// A level of a factor: a number where it is one, so that 2 sorts before 10.
     pub fn level(text: &str) -> Self {
         let value = text.parse().ok().filter(|value: &f64| value.is_finite());
-        TableCell { text: text.into(), value }
+        TableCell { text: text.into(), value, ..TableCell::default() }
     }
 }
 
 impl From<String> for TableCell {
     fn from(text: String) -> Self {
-        TableCell { text, value: None }
+        TableCell { text, ..TableCell::default() }
     }
 }
 
@@ -154,6 +172,6 @@ impl From<&String> for TableCell {
 impl From<Option<u64>> for TableCell {
     fn from(count: Option<u64>) -> Self {
         let text = count.map_or(UNKNOWN.into(), |count| count.to_string());
-        TableCell { text, value: count.map(|count| count as f64) }
+        TableCell { text, value: count.map(|count| count as f64), ..TableCell::default() }
     }
 }

@@ -52,6 +52,11 @@ impl Passes {
         Self::count(runs, reaches_over_all_steps)
     }
 
+    /// By the AU that the runs report.
+    pub fn as_reported<'a>(runs: impl Iterator<Item = &'a Run>) -> Self {
+        Self::count(runs, reaches_as_reported)
+    }
+
     fn count<'a>(runs: impl Iterator<Item = &'a Run>, reaches: Reaches) -> Self {
         let mut passes = Passes::default();
         for run in runs {
@@ -160,7 +165,7 @@ fn group(runs: &[Run], members: &[usize]) -> ResultGroup {
         reported_percent: of(&Run::reported_au_percent),
         all_steps_percent: of(&|run| run.metric(&AU_ALL_STEPS)),
         bound: used.iter().find_map(|&index| runs[index].bound),
-        passes_reported: Passes::count(used.iter().map(|&index| &runs[index]), reaches_as_reported),
+        passes_reported: Passes::as_reported(used.iter().map(|&index| &runs[index])),
         passes_all_steps: Passes::over_all_steps(used.iter().map(|&index| &runs[index])),
         first_step_s: of(&|run| run.step_times.first_step_s),
         first_step_units: of(&first_step_units),
@@ -183,7 +188,8 @@ fn reaches_over_all_steps(run: &Run) -> Option<bool> {
     is_told.then_some(reaches)
 }
 
-fn first_step_units(run: &Run) -> Option<f64> {
+/// Duration of the first step in units of reading threads × compute of a step: what the threads can read ahead while one step computes.
+pub fn first_step_units(run: &Run) -> Option<f64> {
     let compute_s = run.step_times.compute_s_per_step.filter(|s| 0.0 < *s)?;
     let threads = run.read_threads.filter(|threads| 0 < *threads)?;
     Some(run.step_times.first_step_s? / (f64::from(threads) * compute_s))

@@ -12,7 +12,9 @@ use feedrate_analysis::precision;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::Provenance;
 use feedrate_measure::metric::{Metric, Unit};
+use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
+use feedrate_report::report::FindingFigure;
 use feedrate_report::words::comparison::{note, percent, verdict};
 use feedrate_report::words::number::{chance, with_ends};
 use feedrate_results::index::LeftOut;
@@ -126,7 +128,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         }
         messages::print_json(Schema::Compare.object(object))?;
     } else {
-        messages::print_page(&page(arguments, &found, question))?;
+        messages::print_document(&document(arguments, &found, question), true)?;
     }
     let otherwise = if found.is_open() { Exit::Undecided } else { Exit::Unmet };
     Ok(if found.is_met() { Exit::Fine } else { otherwise })
@@ -156,41 +158,43 @@ fn asked(question: Question) -> String {
     format!("{words} {}", percent(margin))
 }
 
-fn page(arguments: &CompareArguments, found: &Comparison, question: Question) -> String {
-    let mut head =
-        vec![format!("A  {}", arguments.a.display()), format!("B  {}", arguments.b.display())];
-    head.extend(found.differs_in.iter().map(differing));
-    head.extend(found.notes.iter().map(|of| format!("Note: {}", note(of))));
+fn document(arguments: &CompareArguments, found: &Comparison, question: Question) -> Document {
+    let fact = |name: &str, value: String| FindingFigure { name: name.into(), value };
+    let sides = [("A", &arguments.a), ("B", &arguments.b)];
+    let mut head = Vec::from(sides.map(|(name, path)| fact(name, path.display().to_string())));
+    head.extend(found.differs_in.iter().map(differing).map(|says| fact("Differs in", says)));
+    head.extend(found.notes.iter().map(|of| fact("Note", note(of))));
     for (name, left_out) in [("A", &found.left_out_of_a), ("B", &found.left_out_of_b)] {
         head.extend(left_out.iter().map(|LeftOut { path, why }| {
-            format!("Left out of {name}: `{}`: {why}", path.display())
+            fact(&format!("Left out of {name}"), format!("`{}`: {why}", path.display()))
         }));
     }
     for (name, doubts) in [("A", &found.doubts_of_a), ("B", &found.doubts_of_b)] {
-        head.extend(doubts_of(doubts).map(|says| format!("Doubts of {name}: {says}")));
+        head.extend(doubts_of(doubts).map(|says| fact(&format!("Doubts of {name}"), says)));
     }
-    let mut parts = vec![head.join("\n")];
-    let mut experiment = "";
-    for finding in &found.findings {
-        let heading = (experiment != finding.experiment).then_some(finding.experiment.as_str());
-        experiment = &finding.experiment;
-        parts.push(block(heading, finding));
+    let mut blocks = vec![Block::Facts(head)];
+    for experiment in found.findings.chunk_by(|a, b| a.experiment == b.experiment) {
+        blocks.push(Block::Heading(experiment[0].experiment.clone()));
+        blocks.extend(experiment.iter().map(|finding| Block::Facts(response(finding))));
     }
+    let mut sentences = Vec::new();
     for (name, only) in [("A", &found.only_in_a), ("B", &found.only_in_b)] {
-        parts.extend((!only.is_empty()).then(|| format!("Only in {name}: {}", only.join("; "))));
+        sentences
+            .extend((!only.is_empty()).then(|| format!("Only in {name}: {}", only.join("; "))));
     }
-    if found.findings.is_empty() && found.only_in_a.is_empty() && found.only_in_b.is_empty() {
-        parts.push("Nothing was compared: neither has a run that may be used.".into());
+    if found.findings.is_empty() && sentences.is_empty() {
+        sentences.push("Nothing was compared: neither has a run that may be used.".into());
     }
     let tested = found.findings.iter().filter(|finding| finding.p.is_some());
     if 1 < tested.map(|finding| &finding.experiment).collect::<BTreeSet<_>>().len() {
-        parts.push(
+        sentences.push(
             "Each p is corrected for the number of experiments (Holm); intervals are not.".into(),
         );
     }
     let verdict = if found.is_met() { "shown" } else { "not shown" };
-    parts.push(format!("Asked: {}: {verdict}", asked(question)));
-    parts.join("\n\n")
+    sentences.push(format!("Question: {}: {verdict}", asked(question)));
+    blocks.extend(sentences.into_iter().map(Block::Sentence));
+    Document::from(blocks)
 }
 
 /// Each that is more than a note, and the number of notes; `None` without any.
@@ -210,25 +214,26 @@ fn doubts_of(doubts: &[SideDoubt]) -> Option<String> {
 
 fn differing(one: &Differing) -> String {
     let [a, b] = [&one.a, &one.b].map(|value| value.as_deref().unwrap_or("none"));
-    format!("Differs in {}: `{a}` in A, `{b}` in B", one.setting)
+    format!("{}: `{a}` in A, `{b}` in B", one.setting)
 }
 
-fn block(heading: Option<&str>, finding: &ComparedResponse) -> String {
+/// The values of a response on either side, and how far they are apart.
+fn response(finding: &ComparedResponse) -> Vec<FindingFigure> {
     let unit = Metric::find(finding.response).map_or(Unit::Percent, |response| response.unit);
-    let mut lines: Vec<String> = heading.map(str::to_string).into_iter().collect();
-    lines.push(format!("  {}: {}", finding.response, verdict(finding)));
-    lines.push(format!("    A      {}", side(unit, &finding.a)));
-    lines.push(format!("    B      {}", side(unit, &finding.b)));
     let p = finding.p.map_or(String::new(), |p| format!(", {}", chance(p, 1)));
-    let is_percent = unit == Unit::Percent;
     let [of_difference, of_ratio] =
-        if is_percent { [p, String::new()] } else { [String::new(), p] };
-    let difference = with_interval(finding.difference, |v| apart(unit, v));
-    lines.push(format!("    B - A  {difference}{of_difference}"));
-    let ratio =
-        finding.ratio.map_or("-".into(), |ratio| with_interval(ratio, |v| format!("{v:.4}")));
-    lines.push(format!("    B / A  {ratio}{of_ratio}"));
-    lines.join("\n")
+        if unit == Unit::Percent { [p, String::new()] } else { [String::new(), p] };
+    let difference = with_interval(finding.difference, |value| apart(unit, value));
+    let ratio = finding.ratio;
+    let ratio = ratio.map_or("-".into(), |ratio| with_interval(ratio, |v| format!("{v:.4}")));
+    let rows = [
+        (finding.response, verdict(finding)),
+        ("  A", side(unit, &finding.a)),
+        ("  B", side(unit, &finding.b)),
+        ("  B - A", difference + &of_difference),
+        ("  B / A", ratio + &of_ratio),
+    ];
+    rows.map(|(name, value)| FindingFigure { name: name.into(), value }).into()
 }
 
 fn side(unit: Unit, side: &Side) -> String {

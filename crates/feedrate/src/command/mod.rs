@@ -12,7 +12,6 @@ mod diagnose;
 mod show;
 mod tune;
 mod advise;
-mod groups;
 mod analyze;
 mod compare_logs;
 mod compare;

@@ -120,7 +120,7 @@ fn a_report_of_one_run_opens_with_its_answer() {
     );
     assert_eq!(test.feedrate(&["report", "results", "-o", "page.html"]).code, 0);
     let page = std::fs::read_to_string(test.path("page.html")).unwrap();
-    let [answer, rest] = ["id=\"answer\"", "class=\"opening\""].map(|of| page.find(of).unwrap());
+    let [answer, rest] = ["id=\"answer\"", "class=\"facts\""].map(|of| page.find(of).unwrap());
     assert!(answer < rest && page[answer..rest].contains(first), "{page}");
 }
 

@@ -120,25 +120,17 @@ impl Canvas {
     }
 
     pub(super) fn text(&mut self, at: At, anchor: Anchor, text: &str) {
-        self.any_text(at, anchor, text, self.palette.text, 0.0);
-    }
-
-    pub(super) fn coloured(&mut self, at: At, anchor: Anchor, text: &str, colour: Colour) {
-        self.any_text(at, anchor, text, colour, 0.0);
+        self.turned(at, anchor, text, 0.0);
     }
 
     /// Turned clockwise around its anchor.
     pub(super) fn turned(&mut self, at: At, anchor: Anchor, text: &str, degrees: f64) {
-        self.any_text(at, anchor, text, self.palette.text, degrees);
-    }
-
-    fn any_text(&mut self, at: At, anchor: Anchor, text: &str, colour: Colour, degrees: f64) {
         self.shapes.push(Shape::Text(Text {
             at,
             anchor,
             text: escape::one_line(text).into(),
             size: self.size,
-            colour,
+            colour: self.palette.text,
             degrees,
         }));
         let (x, y) = (number(at.0), number(at.1));
@@ -150,7 +142,7 @@ impl Canvas {
         let mut attributes = format!(
             "x=\"{x}\" y=\"{y}\" font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"",
             number(self.size),
-            hex(colour)
+            hex(self.palette.text)
         );
         // A reader without these fonts has a wider one, in which names would run over each other and out of the picture.
         let width = self.width(text);

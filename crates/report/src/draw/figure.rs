@@ -1,4 +1,4 @@
-//! Data of a figure: panels with axes, points, bars, spans, slices, cells. Says nothing of places or colours.
+//! Data of a figure: panels with axes, points, bars and spans. Says nothing of places or colours.
 
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -27,21 +27,12 @@ pub struct Panel {
     pub series_of: Option<String>,
     /// Shown in it.
     #[serde(flatten)]
-    pub content: PanelContent,
-}
-
-/// The inside of a panel.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum PanelContent {
-    /// Marks between two axes.
-    Axes(Axes),
-    /// Cells by row and column.
-    Matrix(Matrix),
+    pub axes: Axes,
 }
 
 /// Marks between two axes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename = "axes")]
 pub struct Axes {
     /// To the right.
     pub x: Axis,
@@ -233,32 +224,6 @@ pub struct ShadedSpan {
     pub tone: Tone,
 }
 
-/// Cells by row and column.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Matrix {
-    /// Under the columns.
-    pub x_label: String,
-    /// Beside the rows.
-    pub y_label: String,
-    /// From the left.
-    pub columns: Vec<String>,
-    /// From the top.
-    pub rows: Vec<String>,
-    /// By row; `None` where there is nothing.
-    pub cells: Vec<Vec<Option<MatrixCell>>>,
-}
-
-/// A cell.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MatrixCell {
-    /// In it.
-    pub text: String,
-    /// How strong its colour is, 0 to 1.
-    pub strength: f64,
-    /// Its colour.
-    pub tone: Tone,
-}
-
 /// A colour by what it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -347,7 +312,7 @@ impl Figure {
             let is_series = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule(_));
             let places: BTreeSet<_> =
                 panel.points().map(|point| (point.x.to_bits(), point.y.to_bits())).collect();
-            panel.axes().is_some() && panel.layers().iter().all(is_series) && places.len() < 2
+            panel.axes.layers.iter().all(is_series) && places.len() < 2
         })
     }
 
@@ -366,7 +331,7 @@ pub fn has_single_among_several(panels: &[Panel]) -> bool {
 impl Panel {
     /// A panel with axes.
     pub fn from_axes(title: Option<String>, axes: Axes) -> Self {
-        Panel { title, series_of: None, content: PanelContent::Axes(axes) }
+        Panel { title, series_of: None, axes }
     }
 
     /// A series' name where the panel's title does not stand beside it: `format npz`.
@@ -377,22 +342,9 @@ impl Panel {
         }
     }
 
-    /// Its axes, if it has any.
-    pub fn axes(&self) -> Option<&Axes> {
-        match &self.content {
-            PanelContent::Axes(axes) => Some(axes),
-            PanelContent::Matrix(_) => None,
-        }
-    }
-
-    /// Layers between its axes.
-    pub fn layers(&self) -> &[Layer] {
-        self.axes().map_or(&[], |axes| &axes.layers)
-    }
-
     /// Those of its layers that are points.
     pub fn all_series(&self) -> impl Iterator<Item = &Series> {
-        self.layers().iter().filter_map(|layer| match layer {
+        self.axes.layers.iter().filter_map(|layer| match layer {
             Layer::Series(series) => Some(series),
             Layer::Bars(_) | Layer::Span(_) | Layer::Rule(_) => None,
         })

@@ -26,7 +26,7 @@ enum Sign {
 /// Named series of a panel.
 pub(super) fn entries(panel: &Panel) -> Vec<KeyEntry> {
     let mut entries: Vec<KeyEntry> = Vec::new();
-    for layer in panel.layers() {
+    for layer in &panel.axes.layers {
         let (name, tone, sign) = match layer {
             Layer::Series(series) => (&series.label, series.tone, Sign::Line(series.style)),
             Layer::Bars(bars) => (&bars.label, bars.tone, Sign::Area),

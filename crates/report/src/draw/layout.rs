@@ -1,10 +1,10 @@
 //! Where panels lie: a grid whose axes line up, with the key above all of them or above each.
 
 use super::canvas::{Anchor, Area, Canvas, PT_PER_IN};
-use super::figure::{Axes, Axis, Figure, Panel, PanelContent, Scale, has_single_among_several};
+use super::figure::{Figure, Panel, Scale, has_single_among_several};
 use super::layers::Placed;
 use super::panel::{CATEGORIES, FittedPanel, LINE, Labels, Margins, TITLE_OVER};
-use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key, matrix};
+use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key};
 
 /// Around everything.
 const EDGE: f64 = 4.0;
@@ -14,8 +14,6 @@ const BETWEEN: f64 = 9.0;
 const BELOW: f64 = 12.0;
 /// Width of the narrowest panel, in sizes of text.
 const NARROWEST: f64 = 14.5;
-/// Columns of a matrix that a column of a paper has room for.
-const MATRIX_COLUMNS: usize = 8;
 
 /// Give everything its place.
 pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
@@ -31,20 +29,15 @@ pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
     canvas.finish(&figure.title, &figure.caption, (width, height))
 }
 
-/// Whether names of its rows take too much of a column of a paper, or its columns are too many for it.
+/// Whether names of its rows take too much of a column of a paper.
 fn needs_page(panel: &Panel, canvas: &Canvas) -> bool {
-    match &panel.content {
-        PanelContent::Axes(Axes { y: Axis { scale: Scale::Categories(names), .. }, .. }) => {
-            names.iter().any(|name| canvas.width(name) > CATEGORIES * COLUMN_IN * PT_PER_IN)
-        }
-        PanelContent::Matrix(matrix) => MATRIX_COLUMNS < matrix.columns.len(),
-        PanelContent::Axes(_) => false,
-    }
+    let Scale::Categories(names) = &panel.axes.y.scale else { return false };
+    names.iter().any(|name| canvas.width(name) > CATEGORIES * COLUMN_IN * PT_PER_IN)
 }
 
 /// Height of the axes beside which the title of y is whole.
 fn title_height(slot: &Slot, canvas: &Canvas) -> f64 {
-    let title = slot.fitted.as_ref().filter(|of| !of.is_list()).and_then(FittedPanel::y_title);
+    let title = if slot.fitted.is_list() { None } else { slot.fitted.y_title() };
     title.map_or(0.0, |title| canvas.width(title) - TITLE_OVER * canvas.size)
 }
 
@@ -57,8 +50,7 @@ struct Grid<'a> {
 /// A panel of a row.
 struct Slot<'a> {
     panel: &'a Panel,
-    /// `None` of one without axes.
-    fitted: Option<FittedPanel<'a>>,
+    fitted: FittedPanel<'a>,
     margins: Margins,
 }
 
@@ -84,7 +76,7 @@ impl Grid<'_> {
         let columns = self.columns(&rows);
         for row in &rows {
             let titles = row.iter().zip(&columns).map(|(slot, column)| {
-                let width = self.right(slot, column) - column.left - 2.0;
+                let width = column.right - column.margin_right - column.left - 2.0;
                 let title = slot.panel.title.as_deref();
                 title.map_or(Vec::new(), |title| font::wrapped(title, canvas.size, width))
             });
@@ -120,47 +112,36 @@ impl Grid<'_> {
         self.width - 2.0 * EDGE - BETWEEN * (self.columns - 1) as f64
     }
 
-    /// Panels by row; a matrix has one of its own.
+    /// Panels by row.
     fn rows(&self, canvas: &Canvas) -> Vec<Vec<Slot<'_>>> {
-        let mut rows: Vec<Vec<&Panel>> = Vec::new();
-        let is_wide = |panel: &Panel| matches!(panel.content, PanelContent::Matrix(_));
-        for panel in &self.figure.panels {
-            match rows.last_mut() {
-                Some(row) if row.len() < self.columns && !is_wide(panel) && !is_wide(row[0]) => {
-                    row.push(panel);
-                }
-                _ => rows.push(vec![panel]),
-            }
-        }
+        let rows: Vec<&[Panel]> = self.figure.panels.chunks(self.columns).collect();
         let width = self.shared_width() / self.columns as f64;
-        let mut slots = Vec::new();
-        for (number, row) in rows.iter().enumerate() {
-            let mut own = Vec::new();
-            for (column, &panel) in row.iter().enumerate() {
-                let before = column.checked_sub(1).map(|before| row[before]);
-                let below = rows.get(number + 1).and_then(|row| row.get(column)).copied();
-                let labels = self.labels(panel, before, below);
-                let fitted = FittedPanel::new(panel, canvas, width, labels);
-                let margins = fitted.as_ref().map(|fitted| fitted.margins(canvas));
-                own.push(Slot { panel, fitted, margins: margins.unwrap_or_default() });
-            }
-            slots.push(own);
-        }
-        slots
+        let slot = |number: usize, column: usize| {
+            let panel = &rows[number][column];
+            let before = column.checked_sub(1).map(|before| &rows[number][before]);
+            let below = rows.get(number + 1).and_then(|row| row.get(column));
+            let labels = self.labels(panel, before, below);
+            let fitted = FittedPanel::new(panel, canvas, width, labels);
+            Slot { panel, margins: fitted.margins(canvas), fitted }
+        };
+        let row = |number: usize| {
+            Vec::from_iter((0..rows[number].len()).map(|column| slot(number, column)))
+        };
+        (0..rows.len()).map(row).collect()
     }
 
     /// The labels that a panel has itself, as no neighbour says the same.
     fn labels(&self, panel: &Panel, before: Option<&Panel>, below: Option<&Panel>) -> Labels {
         let hollow_singles = has_single_among_several(&self.figure.panels);
         let mut labels = Labels { x_title: true, y_title: true, categories: true, hollow_singles };
-        let Some(own) = panel.axes() else { return labels };
-        if let Some(below) = below.and_then(Panel::axes) {
-            labels.x_title = below.x.label != own.x.label;
+        let axes = &panel.axes;
+        if let Some(below) = below {
+            labels.x_title = below.axes.x.label != axes.x.label;
         }
-        if let Some(before) = before.and_then(Panel::axes) {
-            labels.y_title = before.y.label != own.y.label;
-            let is_list = matches!(own.y.scale, Scale::Categories(_));
-            labels.categories = !is_list || before.y.scale != own.y.scale;
+        if let Some(before) = before {
+            labels.y_title = before.axes.y.label != axes.y.label;
+            let is_list = matches!(axes.y.scale, Scale::Categories(_));
+            labels.categories = !is_list || before.axes.y.scale != axes.y.scale;
         }
         labels
     }
@@ -183,15 +164,6 @@ impl Grid<'_> {
         columns
     }
 
-    /// Where a panel ends to the right, without its margin.
-    fn right(&self, slot: &Slot<'_>, column: &GridColumn) -> f64 {
-        match (&slot.panel.content, &slot.fitted) {
-            (PanelContent::Matrix(_), _) => self.width - EDGE,
-            (_, Some(_)) => column.right - column.margin_right,
-            (_, None) => column.right,
-        }
-    }
-
     /// Returns where the panel ends, with what is below. `least`: the height of the row's axes, where they have no rows of names.
     fn panel(
         &self,
@@ -201,21 +173,13 @@ impl Grid<'_> {
         least: f64,
         canvas: &mut Canvas,
     ) -> f64 {
-        let right = self.right(slot, column);
-        let mut area = Area { left: column.left, right, top, bottom: top };
-        match (&slot.panel.content, &slot.fitted) {
-            (PanelContent::Matrix(matrix), _) => {
-                area.bottom = matrix::draw(matrix, area, canvas);
-            }
-            (PanelContent::Axes(_), Some(fitted)) => {
-                area.left += column.margin_left;
-                let least = if fitted.is_list() { 0.0 } else { least };
-                area.bottom += fitted.height(canvas.size, area.width()).max(least);
-                let page = [EDGE, self.width - EDGE];
-                Placed { fitted, area }.draw(column.left, page, canvas);
-            }
-            (PanelContent::Axes(_), None) => {}
-        }
+        let fitted = &slot.fitted;
+        let (left, right) = (column.left + column.margin_left, column.right - column.margin_right);
+        let mut area = Area { left, right, top, bottom: top };
+        let least = if fitted.is_list() { 0.0 } else { least };
+        area.bottom += fitted.height(canvas.size, area.width()).max(least);
+        let page = [EDGE, self.width - EDGE];
+        Placed { fitted, area }.draw(column.left, page, canvas);
         area.bottom + slot.margins.bottom
     }
 }

@@ -10,7 +10,6 @@ mod axis;
 mod marks;
 mod panel;
 mod layers;
-mod matrix;
 mod key;
 mod layout;
 mod png;

@@ -55,14 +55,9 @@ pub(super) struct FittedPanel<'a> {
 }
 
 impl<'a> FittedPanel<'a> {
-    /// `width`: of the panel with its margins. `None` of one without axes.
-    pub(super) fn new(
-        panel: &'a Panel,
-        canvas: &Canvas,
-        width: f64,
-        labels: Labels,
-    ) -> Option<Self> {
-        let (axes, size) = (panel.axes()?, canvas.size);
+    /// `width`: of the panel with its margins.
+    pub(super) fn new(panel: &'a Panel, canvas: &Canvas, width: f64, labels: Labels) -> Self {
+        let (axes, size) = (&panel.axes, canvas.size);
         let x_target = (width / (5.0 * size)).clamp(2.0, 9.0);
         let x = Fitted::new(&axes.x, &extents(axes, Spread::X), x_target);
         let y = Fitted::new(&axes.y, &extents(axes, Spread::Y), UPRIGHT_TICKS);
@@ -83,7 +78,7 @@ impl<'a> FittedPanel<'a> {
             let slot = 0.75 * width / names.len().max(1) as f64;
             slanted = x_ticks.iter().any(|tick| canvas.width(&tick.label) + 3.0 > slot);
         }
-        Some(FittedPanel { panel, axes, x, y, x_ticks, y_ticks, lines, slanted, labels })
+        FittedPanel { panel, axes, x, y, x_ticks, y_ticks, lines, slanted, labels }
     }
 
     pub(super) fn margins(&self, canvas: &Canvas) -> Margins {

@@ -149,10 +149,9 @@ fn names_stand_above() {
 #[test]
 fn a_level_is_named_and_drawn_as_in_its_key() {
     let mut figure = figure(&["a"], &[(0.0, 1.0), (1.0, 5.0)]);
-    if let PanelContent::Axes(axes) = &mut figure.panels[0].content {
-        for (label, line) in [("asked for", RuleLine::Broken), ("baseline", RuleLine::Dotted)] {
-            axes.layers.push(Layer::Rule(Rule { label: label.into(), at: 3.0, line }));
-        }
+    let axes = &mut figure.panels[0].axes;
+    for (label, line) in [("asked for", RuleLine::Broken), ("baseline", RuleLine::Dotted)] {
+        axes.layers.push(Layer::Rule(Rule { label: label.into(), at: 3.0, line }));
     }
     let drawing = draw(&figure, &Look::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
@@ -195,7 +194,7 @@ fn marks_of_good_and_bad_differ_in_shape() {
 #[test]
 fn between_numbers_marks_are_moved_only_to_show_intervals() {
     let mut drawn = figure(&["a", "b"], &[(0.0, 1.0), (1.0, 5.0)]);
-    let PanelContent::Axes(axes) = &mut drawn.panels[0].content else { panic!() };
+    let axes = &mut drawn.panels[0].axes;
     assert!(!stand_aside(axes));
     let Layer::Series(series) = &mut axes.layers[0] else { panic!() };
     (series.points[0].low, series.points[0].high) = (Some(0.5), Some(1.5));
@@ -205,9 +204,7 @@ fn between_numbers_marks_are_moved_only_to_show_intervals() {
 #[test]
 fn an_interval_that_is_cut_off_ends_in_an_arrow() {
     let mut wild = figure(&["a"], &[(0.0, 10.0)]);
-    if let PanelContent::Axes(axes) = &mut wild.panels[0].content
-        && let Layer::Series(series) = &mut axes.layers[0]
-    {
+    if let Layer::Series(series) = &mut wild.panels[0].axes.layers[0] {
         (series.points[0].low, series.points[0].high) = (Some(-500.0), Some(500.0));
     }
     let drawing = draw(&wild, &Look::default());
@@ -268,40 +265,8 @@ fn text_has_its_width_in_any_font() {
 }
 
 #[test]
-fn the_name_of_a_low_matrix_lies_in_no_other() {
-    let cell = MatrixCell { text: "1/1".into(), strength: 0.5, tone: Tone::Good };
-    let matrix = Matrix {
-        x_label: "Processes (emulated accelerators)".into(),
-        y_label: "Model".into(),
-        columns: vec!["1".into()],
-        rows: vec!["a model".into()],
-        cells: vec![vec![Some(cell)]],
-    };
-    let panel = Panel {
-        title: Some("Rows done of all".into()),
-        series_of: None,
-        content: PanelContent::Matrix(matrix),
-    };
-    let figure = Figure { panels: vec![panel], ..figure(&[], &[]) };
-    for width_in in [None, Some(2.5)] {
-        let look = Look { width_in, ..Look::default() };
-        assert_eq!(draw(&figure, &look).problems(), Vec::<String>::new());
-    }
-}
-
-#[test]
 fn a_figure_is_drawn_however_little_room_it_has() {
-    let cell = MatrixCell { text: "12/12".into(), strength: 0.5, tone: Tone::Good };
-    let matrix = Matrix {
-        x_label: "Processes".into(),
-        y_label: "Model".into(),
-        columns: (0..200).map(|i| i.to_string()).collect(),
-        rows: vec!["a model".into(); 2],
-        cells: vec![vec![Some(cell); 200]; 2],
-    };
-    let panel = Panel { title: None, series_of: None, content: PanelContent::Matrix(matrix) };
-    let matrix = Figure { panels: vec![panel], ..figure(&[], &[]) };
-    for drawn in [matrix, figure(&["a long name of a series"], &[(0.0, 1.0)])] {
+    for drawn in [figure(&["a long name of a series"], &[(0.0, 1.0)]), figure(&[], &[])] {
         for width_in in [0.0, 0.1, 1.5, 7.0] {
             let look = Look { width_in: Some(width_in), font_pt: 48.0, theme: Theme::Light };
             assert!(draw(&drawn, &look).size_in.1.is_finite(), "{width_in}");
@@ -315,7 +280,7 @@ fn numbers_next_to_zero_and_infinity_end_no_differently() {
     for scale in [Scale::Linear, Scale::Log10] {
         for ends in [[least, 2.0 * least], [-least, least], [1.0, most], [-most, most]] {
             let mut drawn = figure(&["a"], &[(0.0, ends[0]), (1.0, ends[1])]);
-            let PanelContent::Axes(axes) = &mut drawn.panels[0].content else { panic!() };
+            let axes = &mut drawn.panels[0].axes;
             axes.y = Axis::new("Rate", scale.clone(), AxisRange::Tight);
             draw(&drawn, &Look::default());
         }

@@ -99,10 +99,3 @@ pub(super) fn mixed(colour: Colour, under: Colour, share: f64) -> Colour {
         (under + share * (over - under)).round() as u8
     })
 }
-
-/// Black or white, whichever is read better on `colour`: by relative luminance (WCAG 2).
-pub(super) fn readable_on(colour: Colour) -> Colour {
-    let [red, green, blue] = colour.map(|part| (f64::from(part) / 255.0).powf(2.2));
-    let luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-    if luminance > 0.18 { [0; 3] } else { [255; 3] }
-}

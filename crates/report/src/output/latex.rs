@@ -1,50 +1,31 @@
 //! Tables for a paper: LaTeX with booktabs, to be `\input`. Text is escaped; units stay as they are.
 
 use super::ReportOutput;
-use super::words::written;
-use crate::advice;
-use crate::grid::{table_of_experiments, tables_over_time};
-use crate::report::{FigureUse, Report};
+use crate::document::{Block, Document};
+use crate::report::FigureUse;
 use crate::table::{ColumnKind, ReportTable};
 
 pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "latex",
     extension: "tex",
-    summary: "Findings and tables for a paper, by booktabs; to be \\input.",
+    summary: "Tables for a paper, by booktabs; to be \\input.",
     figures: FigureUse::Nothing,
-    write,
+    write: |report| write(&report.document(FigureUse::Nothing)),
 };
 
-fn write(report: &Report) -> String {
+fn write(document: &Document) -> String {
     let mut parts =
         vec!["% Needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}.".to_string()];
-    if !report.findings.is_empty() {
-        let mut items = String::new();
-        for of in &report.findings {
-            items += &format!("  \\item {} ({})\n", sentence(&of.says), of.support.text());
+    for section in &document.sections {
+        let tables = section.blocks.iter().filter_map(|block| match block {
+            // A line for each run is no table of a paper.
+            Block::Table(table) if !table.is_of_runs => Some(table),
+            _ => None,
+        });
+        for (number, of_section) in (1..).zip(tables) {
+            let number = if number == 1 { String::new() } else { number.to_string() };
+            parts.push(table(of_section, &format!("tab:{}{number}", section.id())));
         }
-        parts.push(format!("\\begin{{enumerate}}\n{items}\\end{{enumerate}}"));
-    }
-    for of in &report.recommendations {
-        let says: Vec<String> = of.says.iter().map(|says| sentence(says)).collect();
-        parts.push(format!("Best tested, {}: {}.", sentence(&of.heading()), says.join("; ")));
-    }
-    for (number, of) in (1..).zip(&report.advice) {
-        parts.push(table(&advice::table(of), &format!("tab:advice{number}")));
-    }
-    let experiments = ReportTable {
-        title: "Utilisation (AU) and throughput: means of n runs (of rates geometric) with 95 % intervals.".into(),
-        ..table_of_experiments(report)
-    };
-    parts.push(table(&experiments, "tab:experiments"));
-    for (number, of) in (1..).zip(&tables_over_time(report)) {
-        parts.push(table(of, &format!("tab:time{number}")));
-    }
-    for (number, of) in (1..).zip(&report.setups) {
-        parts.push(table(of, &format!("tab:setup{number}")));
-    }
-    if !report.configuration.rows.is_empty() {
-        parts.push(table(&report.configuration, "tab:configuration"));
     }
     parts.join("\n\n") + "\n"
 }
@@ -68,10 +49,6 @@ fn table(table: &ReportTable, label: &str) -> String {
         "\\begin{{{environment}}}\n{size}  \\centering\n  \\caption{{{caption}}}\n  \\label{{{label}}}\n  \\begin{{tabular}}{{{sides}}}\n    \\toprule\n\
          {heading}    \\midrule\n{rows}    \\bottomrule\n  \\end{{tabular}}\n\\end{{{environment}}}"
     )
-}
-
-fn sentence(text: &str) -> String {
-    written(text, plain, |name| format!("\\texttt{{{}}}", plain(name)))
 }
 
 /// Text that TeX reads as nothing but text. A bracket after `\\` would be an argument, so it stands in braces.

@@ -8,12 +8,13 @@ mod markdown;
 mod csv;
 mod latex;
 mod json;
-mod words;
+pub mod terminal;
 #[cfg(test)]
 mod tests;
 
 pub use json::{JsonObject, Schema};
 
+use crate::document::{Detail, run_number};
 use crate::report::{FigureUse, Report};
 use feedrate_spec::escape;
 use std::path::Path;
@@ -60,4 +61,35 @@ pub fn find(name: &str) -> Option<&'static ReportOutput> {
 pub fn for_file(path: &Path) -> Option<&'static ReportOutput> {
     let extension = path.extension()?.to_str()?;
     OUTPUTS.iter().copied().find(|output| output.extension.eq_ignore_ascii_case(extension))
+}
+
+/// A stretch of a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stretch<'a> {
+    Plain(&'a str),
+    /// A key, a name, a command: what stands in backticks.
+    Name(&'a str),
+}
+
+/// A sentence in stretches. A backtick without a partner is itself.
+fn stretches(sentence: &str) -> Vec<Stretch<'_>> {
+    let mut stretches = Vec::new();
+    let mut rest = sentence;
+    while let Some((before, (name, after))) =
+        rest.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
+    {
+        stretches.extend([Stretch::Plain(before), Stretch::Name(name)]);
+        rest = after;
+    }
+    stretches.push(Stretch::Plain(rest));
+    stretches.retain(|stretch| *stretch != Stretch::Plain(""));
+    stretches
+}
+
+/// The begin of a detail in text: `run 1, run 2: `; empty where it has neither a name nor runs.
+fn head_of(detail: &Detail) -> String {
+    let runs = detail.runs.iter().map(|&run| run_number(run)).collect::<Vec<_>>().join(", ");
+    let parts = [detail.name.as_str(), &runs];
+    let head = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    if head.is_empty() || detail.text.is_empty() { head } else { head + ": " }
 }

@@ -111,6 +111,7 @@ fn report(name: &str) -> Report {
         }],
         not_drawn: vec![NotDrawn { name: name.into(), why: name.into(), hint: name.into() }],
         runs: runs(name),
+        checkpoints: Vec::new(),
         left_out: vec![LeftOut { path: name.into(), why: name.into() }],
         methods: vec![Method {
             name: name.into(),
@@ -291,5 +292,18 @@ fn an_output_has_the_figures_that_it_shows_and_no_others() {
         assert_eq!(has_pictures, output.figures == FigureUse::Pictures, "{}", output.name);
         assert_eq!(has_any, output.figures != FigureUse::Nothing, "{}", output.name);
         assert_eq!(output.text(&own), output.text(&all), "{}", output.name);
+    }
+}
+
+#[test]
+fn names_in_backticks_are_split_from_text() {
+    use Stretch::{Name, Plain};
+    for (sentence, expected) in [
+        ("`a` is `b c`.", vec![Name("a"), Plain(" is "), Name("b c"), Plain(".")]),
+        ("no name", vec![Plain("no name")]),
+        ("one ` alone", vec![Plain("one ` alone")]),
+        ("", vec![]),
+    ] {
+        assert_eq!(stretches(sentence), expected);
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn intervals(panels: &[Panel], means: &str) -> String {
 
 /// Explains what of its drawing does not explain itself; empty where all does. Begins with a blank.
 pub(super) fn look(figure: &Figure) -> String {
-    let axes: Vec<&Axes> = figure.panels.iter().filter_map(Panel::axes).collect();
+    let axes: Vec<&Axes> = figure.panels.iter().map(|panel| &panel.axes).collect();
     let mut told = String::new();
     if axes.iter().any(|axes| is_cut(axes)) {
         told.push_str(" An interval that ends in an arrow goes on beyond the axis.");

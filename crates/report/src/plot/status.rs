@@ -1,11 +1,9 @@
-//! How far a study is, or the runs of folders are: all, and those of each level of what varies, as bars; models against processes where both vary.
+//! How far a study is, or the runs of folders are: all, and those of each level of what varies, as bars.
 
 use super::block::level_named;
 use super::data::{Data, FolderRun, FolderState};
 use super::{Missing, Needs, Plot};
-use crate::draw::figure::{
-    Axes, Axis, AxisRange, Figure, Layer, Matrix, MatrixCell, Panel, PanelContent, Tone,
-};
+use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Tone};
 use feedrate_results::overview::{Overview, StatusCounts};
 use feedrate_spec::units;
 use std::collections::BTreeMap;
@@ -13,7 +11,7 @@ use std::collections::BTreeMap;
 pub(super) static PLOT: Plot = Plot {
     name: "status",
     aliases: &[],
-    summary: "How far a study is, or what folders hold: done, pending, partial and failed, of all and by what varies; models against processes where both vary",
+    summary: "How far a study is, or what folders hold: done, pending, partial and failed, of all and by what varies",
     needs: Needs::Progress,
     responses: &[],
     make: |data, _| figure(data),
@@ -39,14 +37,8 @@ pub(super) const OF_FOLDERS: States = [
 /// There is nothing to be done of it.
 const NO_TRAINING: &str = "no training";
 
-/// States in which something went wrong.
-const WRONG: [&str; 2] = ["failed", "partial"];
-
 /// More levels than this of one factor, or of all, are too many for bars.
 const LEVELS_MAX: usize = 40;
-
-/// More columns than this, each a number of processes, have no readable names on a page.
-const COLUMNS_MAX: usize = 20;
 
 /// How many are in each of the states.
 type Counts = [usize; 4];
@@ -164,13 +156,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     if !left_out.is_empty() {
         caption += &format!(" Levels too many for bars: {}.", left_out.join(", "));
     }
-    let mut panels = vec![bars];
-    match matrix(&of) {
-        Ok(matrix) => panels.extend(matrix),
-        Err(Missing { message, hint }) => {
-            caption += &format!(" Models against processes are not drawn: {message}; {hint}.");
-        }
-    }
+    let panels = vec![bars];
     Ok(Figure { title: title.into(), caption, panels, columns: 1 })
 }
 
@@ -193,51 +179,4 @@ fn bars(of: &Counted<'_>) -> (Panel, Vec<String>) {
     let x = Axis::linear(unit, AxisRange::FromZero);
     let y = Axis::categories("", names);
     (Panel::from_axes(Some(of.told()), Axes { x, y, layers, aspect: 1.0 }), left_out)
-}
-
-/// Where both models and processes vary: each cell says how many are done; its colour how large a share, or that something went wrong.
-fn matrix(of: &Counted<'_>) -> Result<Option<Panel>, Missing> {
-    let mut processes: Vec<Option<u32>> = of.cells.iter().map(|cell| cell.1).collect();
-    processes.sort_unstable_by_key(|count| (count.is_none(), *count));
-    processes.dedup();
-    let mut models: Vec<&str> = Vec::new();
-    for (model, ..) in &of.cells {
-        if !models.contains(model) {
-            models.push(model);
-        }
-    }
-    if models.len() < 2 || processes.len() < 2 {
-        return Ok(None);
-    }
-    let count = processes.len();
-    if COLUMNS_MAX < count {
-        return Err(Missing::new(
-            format!("{count} numbers of processes are more than {COLUMNS_MAX} columns"),
-            "give folders that hold fewer",
-        ));
-    }
-    let mut cells = vec![vec![None; processes.len()]; models.len()];
-    for (model, count, counts) in &of.cells {
-        let row = models.iter().position(|of| of == model);
-        let column = processes.iter().position(|of| of == count);
-        let (done, all) = (counts[0], of.to_do(*counts));
-        if let (Some(row), Some(column), 1..) = (row, column, all) {
-            let mut states = of.states.iter().zip(counts);
-            let is_wrong = states.any(|(state, count)| WRONG.contains(&state.0) && *count > 0);
-            let share = 0.08 + 0.72 * done as f64 / all as f64;
-            let (tone, strength) = if is_wrong { (Tone::Bad, 0.5) } else { (Tone::Good, share) };
-            cells[row][column] = Some(MatrixCell { text: format!("{done}/{all}"), strength, tone });
-        }
-    }
-    let columns = processes.iter();
-    let columns = columns.map(|n| n.map_or("not known".into(), |count| count.to_string()));
-    let matrix = Matrix {
-        x_label: super::block::PROCESSES_LABEL.into(),
-        y_label: "Model".into(),
-        columns: columns.collect(),
-        cells,
-        rows: models.iter().map(|model| model.to_string()).collect(),
-    };
-    let title = Some(format!("{} done of all", if of.what == "rows" { "Rows" } else { "Folders" }));
-    Ok(Some(Panel { title, series_of: None, content: PanelContent::Matrix(matrix) }))
 }

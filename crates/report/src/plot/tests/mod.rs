@@ -108,15 +108,7 @@ fn axes_have_their_units() {
             ],
         ),
         ("latency", vec!["Read call (ms)", "Open call (ms)", "Calls, cumulative (%)"]),
-        (
-            "status",
-            vec![
-                "Rows (runs)",
-                "Processes (emulated accelerators)",
-                "3/7",
-                "18 of 42 rows done, 6 running, 12 pending, 6 failed",
-            ],
-        ),
+        ("status", vec!["Rows (runs)", "18 of 42 rows done, 6 running, 12 pending, 6 failed"]),
     ] {
         let plot = find(name).unwrap();
         let text = text_of(&drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default()).svg);
@@ -143,7 +135,7 @@ fn levels_of_a_factor_are_drawn_for_any_response() {
     let data = drawn_from(one_at_a_time());
     let levels = find("factor_levels").unwrap();
     let figure = levels.figure(&data, Some(&LOAD_S)).unwrap();
-    let labels = figure.panels.iter().map(|panel| panel.axes().unwrap().y.label.as_str());
+    let labels = figure.panels.iter().map(|panel| panel.axes.y.label.as_str());
     assert_eq!(labels.collect::<Vec<_>>(), ["time waiting for data (s)"; 2]);
     assert!(figure.title.ends_with(" by level of each factor"), "{}", figure.title);
     let missing = levels.figure(&data, Some(&STALL_SKEW)).unwrap_err();
@@ -343,8 +335,7 @@ fn folders_show_how_far_their_runs_came() {
     let caption = figure(find("status").unwrap(), &data).unwrap().caption;
     let told = "2 of 4 folders done, 1 partial, 1 failed, 1 no training";
     assert!(caption.starts_with(told), "{caption}");
-    let named = ["all", "a", "b", "4 processes", "processes not known", "1/2", "0/1", "not known"];
-    for words in named {
+    for words in ["all", "a", "b", "4 processes", "processes not known"] {
         assert!(text.lines().any(|line| line == words), "{words}: {text}");
     }
 }
@@ -374,10 +365,6 @@ fn many_accelerator_counts_are_drawn_or_refused_with_a_reason() {
             }
         }
         let status = find("status").unwrap();
-        let Figure { caption, panels, .. } = figure(status, &data).unwrap();
-        assert_eq!(panels.len() == 2, count == 20, "{caption}");
-        let reason = format!("{count} numbers of processes are more than 20 columns");
-        assert_eq!(caption.contains(&reason), count != 20, "{caption}");
         drawn(status, &data, &Look::default());
     }
 }

@@ -1,7 +1,7 @@
 //! Texts of pictures and captions: names, what marks and axes are, what was held and left out.
 
 use super::made_up::{drawn_from, one_at_a_time, run, set};
-use crate::draw::figure::{PanelContent, Scale};
+use crate::draw::figure::Scale;
 use crate::draw::{Look, draw};
 use crate::plot::*;
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Provenance, SAMPLES_WHOLE};
@@ -82,7 +82,7 @@ fn the_axis_of_processes_is_even_where_its_names_have_room() {
     for (most, is_even) in [(16.0, true), (32.0, false)] {
         let numbers = [1.0, 2.0, 4.0, most];
         let (figure, _) = of("au_processes", numbers.map(|n| setting(n, 1.0, "npz")).to_vec());
-        let PanelContent::Axes(axes) = &figure.panels[0].content else { panic!() };
+        let axes = &figure.panels[0].axes;
         assert_eq!(matches!(axes.x.scale, Scale::LinearAt(_)), is_even);
         let told = figure.caption.ends_with("Logarithmic axis: Processes.");
         assert_eq!(told, !is_even, "{}", figure.caption);
@@ -176,10 +176,10 @@ fn rates_of_bytes_have_one_unit_whatever_their_size() {
         let runs = [1.0, 2.0].map(|processes| run("a", (processes, 1.0, "npz"), 50.0, rate));
         let data = drawn_from(runs.to_vec());
         let figure = find("scaling").unwrap().figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
-        assert_eq!(figure.panels[0].axes().unwrap().y.label, "Throughput (MB/s)");
+        assert_eq!(figure.panels[0].axes.y.label, "Throughput (MB/s)");
         assert!(figure.points().any(|point| (point.y - rate / 1e6).abs() < 1e-9), "{figure:?}");
         let (figure, _) = of("phases", runs.to_vec());
-        let labels = figure.panels.iter().filter_map(|panel| Some(panel.axes()?.x.label.as_str()));
+        let labels = figure.panels.iter().map(|panel| panel.axes.x.label.as_str());
         let of_bytes: Vec<&str> = labels.filter(|label| label.contains("B/s")).collect();
         assert_eq!(of_bytes, ["Read (MB/s)", "Written (MB/s)"]);
     }
@@ -217,7 +217,7 @@ fn rates_of_bytes_that_were_not_counted_are_called_estimated() {
         for name in ["throughput_processes", "scaling", "factor_levels"] {
             let data = drawn_from(runs.clone());
             let figure = find(name).unwrap().figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
-            let axes = figure.panels[0].axes().unwrap();
+            let axes = &figure.panels[0].axes;
             assert_eq!(axes.y.label, label, "{name}");
             assert!(figure.caption.contains("are estimated"), "{name}: {}", figure.caption);
         }

@@ -1,12 +1,13 @@
-//! Text for the terminal: rows of a name and a value, tables without lines, values that may not be known, lines that fit, colours.
+//! Text for a terminal: rows of a name and a value, tables without lines, values that may not be known, lines that fit, colours.
 
+use crate::table::{ColumnKind, ReportTable, TableColumn};
 use anstyle::{AnsiColor, Reset, Style};
 use comfy_table::{CellAlignment, Row, Table, presets};
 use feedrate_analysis::answer::AnswerKind;
 use feedrate_measure::doubt::Severity;
 
 /// Rows under one another; values start in one column, further lines of a value are indented to it.
-pub(crate) fn rows(rows: &[(&str, String)]) -> String {
+pub fn rows(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(32);
     let lines: Vec<String> = rows
         .iter()
@@ -19,15 +20,12 @@ pub(crate) fn rows(rows: &[(&str, String)]) -> String {
 }
 
 /// A table without lines, and without the blanks that fill them up.
-pub(crate) fn table<R: Into<Row>>(
-    header: impl Into<Row>,
-    rows: impl IntoIterator<Item = R>,
-) -> String {
+pub fn table<R: Into<Row>>(header: impl Into<Row>, rows: impl IntoIterator<Item = R>) -> String {
     table_of_numbers(header, rows, &[])
 }
 
 /// The same with these columns set to the right.
-pub(crate) fn table_of_numbers<R: Into<Row>>(
+pub fn table_of_numbers<R: Into<Row>>(
     header: impl Into<Row>,
     rows: impl IntoIterator<Item = R>,
     numbers: &[usize],
@@ -42,8 +40,62 @@ pub(crate) fn table_of_numbers<R: Into<Row>>(
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
+/// Characters of a heading or a text in a cell, about; longer ones go on in further lines.
+const CELL_COLUMNS: [usize; 2] = [12, 40];
+
+/// A table in lines of `columns` characters. What does not fit goes on below, beside the columns that name the rows.
+pub fn of_table(table: &ReportTable, columns: Option<usize>) -> String {
+    let [heading_columns, text_columns] = CELL_COLUMNS.map(|most| columns.map(|_| most));
+    let cells = |at: usize| {
+        let column = &table.columns[at];
+        let widest = table.rows.iter().map(|row| row[at].text.chars().count()).max().unwrap_or(0);
+        let heading = wrapped(&column.name, heading_columns.map(|most| most.max(widest)));
+        let texts = table.rows.iter().map(|row| wrapped(&row[at].text, text_columns));
+        Vec::from_iter([heading].into_iter().chain(texts))
+    };
+    let mut all: Vec<Vec<String>> = (0..table.columns.len()).map(cells).collect();
+    // A blank on either side of each.
+    let width = |cells: &Vec<String>| {
+        let lines = cells.iter().flat_map(|cell| cell.lines());
+        lines.map(|line| line.chars().count()).max().unwrap_or(0) + 2
+    };
+    let is_measured =
+        |column: &TableColumn| matches!(column.kind, ColumnKind::Utilisation | ColumnKind::Rate);
+    let mut kinds: Vec<ColumnKind> = table.columns.iter().map(|column| column.kind).collect();
+    let mut names = table.columns.iter().position(is_measured).unwrap_or(1).min(all.len());
+    let widths = |all: &[Vec<String>]| all.iter().map(width).sum::<usize>();
+    let is_wide = columns.is_some_and(|columns| columns < 2 * widths(&all[..names]));
+    if is_wide && columns < Some(widths(&all)) {
+        // Numbers stand for the names of rows.
+        if !table.is_of_runs {
+            let numbers = (1..=table.rows.len()).map(|number| number.to_string());
+            all.insert(0, [String::new()].into_iter().chain(numbers).collect());
+            kinds.insert(0, ColumnKind::Number);
+        }
+        names = 1;
+    }
+    let widths: Vec<usize> = all.iter().map(width).collect();
+    let mut parts: Vec<Vec<usize>> = vec![(0..names).collect()];
+    for at in names..all.len() {
+        let last = parts.last().map_or(0, |part| part.iter().map(|&at| widths[at]).sum());
+        let is_full = columns.is_some_and(|columns| columns < last + widths[at]);
+        if is_full && parts.last().is_some_and(|part| names < part.len()) {
+            parts.push((0..names).collect());
+        }
+        parts.last_mut().into_iter().for_each(|part| part.push(at));
+    }
+    let parts = parts.iter().map(|part| {
+        let row =
+            |number: usize| part.iter().map(|&at| all[at][number].clone()).collect::<Vec<_>>();
+        let is_number = |at: &usize| kinds[part[*at]] != ColumnKind::Text;
+        let numbers: Vec<usize> = (0..part.len()).filter(is_number).collect();
+        table_of_numbers(row(0), (1..=table.rows.len()).map(row), &numbers)
+    });
+    parts.collect::<Vec<_>>().join("\n\n")
+}
+
 /// A table as wide as `columns` at most, where there are so many: its texts in the column `broken`, settings or sentences, go on in further lines.
-pub(crate) fn table_of_changes<const N: usize>(
+pub fn table_of_changes<const N: usize>(
     header: [&str; N],
     mut rows: Vec<[String; N]>,
     broken: usize,
@@ -75,12 +127,12 @@ fn broken_up(line: &str, width: usize) -> String {
 }
 
 /// So many of `all` are shown where `most` have room: none gives its line to the word that one more is there.
-pub(crate) fn shown(all: usize, most: usize) -> usize {
+pub fn shown(all: usize, most: usize) -> usize {
     if all == most + 1 { all } else { all.min(most) }
 }
 
 /// As many of a text's clauses, which end in semicolons, as so many characters hold; one at least, as no sentence is cut.
-pub(crate) fn clauses(text: &str, characters: usize) -> String {
+pub fn clauses(text: &str, characters: usize) -> String {
     let mut kept = String::new();
     for clause in text.split("; ") {
         let more = if kept.is_empty() { clause.to_string() } else { format!("{kept}; {clause}") };
@@ -93,7 +145,7 @@ pub(crate) fn clauses(text: &str, characters: usize) -> String {
 }
 
 /// The text, or as many of its words as so many characters hold.
-pub(crate) fn cut(text: &str, characters: usize) -> String {
+pub fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.into();
     }
@@ -105,7 +157,7 @@ pub(crate) fn cut(text: &str, characters: usize) -> String {
 }
 
 /// A parameter and its value in so many characters: the value tells runs apart, so that it is the parameter that is cut.
-pub(crate) fn setting(parameter: &str, value: &str, characters: usize) -> String {
+pub fn setting(parameter: &str, value: &str, characters: usize) -> String {
     let whole = format!("{parameter} {value}");
     let over = whole.chars().count().saturating_sub(characters);
     match parameter.chars().count().checked_sub(over + 1) {
@@ -118,12 +170,12 @@ pub(crate) fn setting(parameter: &str, value: &str, characters: usize) -> String
 }
 
 /// A value that may not be known.
-pub(crate) fn known<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+pub fn known<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".into(), text)
 }
 
 /// A word in bold, in the colour that says how good it is.
-pub(crate) fn answer_head(kind: AnswerKind, word: &str) -> String {
+pub fn answer_head(kind: AnswerKind, word: &str) -> String {
     let colour = match kind {
         AnswerKind::Yes => Some(AnsiColor::Green),
         AnswerKind::No => Some(AnsiColor::Red),
@@ -134,13 +186,18 @@ pub(crate) fn answer_head(kind: AnswerKind, word: &str) -> String {
 }
 
 /// The name of a severity, in its colour.
-pub(crate) fn severity(severity: Severity) -> String {
-    let colour = match severity {
-        Severity::Invalid => Some(AnsiColor::Red),
-        Severity::Warning => Some(AnsiColor::Yellow),
-        Severity::Note => None,
-    };
-    painted(colour, severity.name())
+pub fn severity(severity: Severity) -> String {
+    badge(severity.name(), severity.name())
+}
+
+/// A word in the colour of its class.
+pub fn badge(class: &str, word: &str) -> String {
+    match class {
+        "invalid" => painted(Some(AnsiColor::Red), word),
+        "warning" => painted(Some(AnsiColor::Yellow), word),
+        "note" => painted(None, word),
+        _ => word.into(),
+    }
 }
 
 /// Colours of words, by the marks at their beginning: Unicode has these for use inside of programs. The last is the end of a word.
@@ -159,7 +216,7 @@ fn painted(colour: Option<AnsiColor>, word: &str) -> String {
 }
 
 /// The text as it is printed at last, with colours for their marks, or without either.
-pub(crate) fn coloured(text: &str, is_coloured: bool) -> String {
+pub fn coloured(text: &str, is_coloured: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match PAINTS.iter().find(|(mark, _)| *mark == c) {
@@ -176,14 +233,14 @@ pub(crate) fn coloured(text: &str, is_coloured: bool) -> String {
 }
 
 /// The same with lines no wider than that, broken at blanks only, and not after a number. What goes on is indented like the text it continues.
-pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
+pub fn wrapped(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.into() };
     let lines: Vec<String> = text.lines().map(|line| wrapped_line(line, width)).collect();
     lines.join("\n")
 }
 
 /// The lines of `text` that fit into so many rows with `last`, an empty one between them, and the one for the next prompt.
-pub(crate) fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
+pub fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let free = rows.map_or(usize::MAX, |rows| rows.saturating_sub(last.lines().count() + 1));
     match lines.len() {
@@ -201,7 +258,7 @@ pub(crate) fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
 }
 
 /// The text, with its begin once more at its end where so many rows scroll that away.
-pub(crate) fn begun_again(text: &str, begin: &str, rows: Option<usize>) -> String {
+pub fn begun_again(text: &str, begin: &str, rows: Option<usize>) -> String {
     if rows.is_some_and(|rows| rows <= text.lines().count()) {
         format!("{text}\n\n{begin}")
     } else {

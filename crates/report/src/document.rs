@@ -1,0 +1,397 @@
+//! What a page says, as blocks in the order of reading. Outputs decide how a block looks, never what is said or where it stands.
+
+use crate::advice;
+use crate::experiment::experiments;
+use crate::grid::{table_of_checkpoints, table_of_experiments, table_of_runs, tables_over_time};
+use crate::report::{
+    FigureUse, FindingFigure, FindingText, Report, ReportFigure, SeenDoubt, Support,
+};
+use crate::table::ReportTable;
+use crate::words::number::{list, quoted};
+use feedrate_analysis::answer::AnswerKind;
+use feedrate_spec::escape::bash_word;
+use feedrate_spec::units;
+
+/// A page, a file or what a command prints. Words of texts in backticks are names.
+#[derive(Clone, Debug, Default)]
+pub struct Document {
+    /// Empty for a command.
+    pub title: String,
+    /// How much there is.
+    pub glance: String,
+    /// Without those that have no blocks.
+    pub sections: Vec<Section>,
+    /// Program and version.
+    pub program: String,
+}
+
+/// Blocks under a heading.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// Empty for the first one.
+    pub heading: &'static str,
+    /// Where it is shown at once.
+    pub depth: Depth,
+    /// In the order of reading; none of them is empty.
+    pub blocks: Vec<Block>,
+}
+
+/// How far a section is from the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// Open everywhere.
+    #[default]
+    Answer,
+    /// Folded on a page, open in a terminal.
+    Evidence,
+    /// Folded everywhere.
+    Detail,
+}
+
+/// A part of a section.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// Below that of the section.
+    Heading(String),
+    /// A paragraph.
+    Sentence(String),
+    /// The answer of one run.
+    Verdict(AnswerKind, Vec<String>),
+    /// Names with what is said of each.
+    Facts(Vec<FindingFigure>),
+    /// Items, numbered from `first`.
+    List {
+        /// `None` without numbers.
+        first: Option<usize>,
+        /// In the order of reading.
+        items: Vec<Item>,
+    },
+    /// With its title as caption.
+    Table(ReportTable),
+    /// Pictures side by side.
+    Figures(Vec<ReportFigure>),
+    /// Lines to be typed.
+    Commands(Vec<String>),
+    /// Blocks that are shown on request.
+    Fold(String, Vec<Block>),
+}
+
+/// An item of a list.
+#[derive(Clone, Debug, Default)]
+pub struct Item {
+    /// Anchor; empty for none.
+    pub id: String,
+    /// In one sentence.
+    pub says: String,
+    /// Class and word of a label.
+    pub badge: Option<(&'static str, &'static str)>,
+    /// How much there is behind it: `6 runs, 2 numbers`.
+    pub note: String,
+    /// The evidence.
+    pub details: Vec<Detail>,
+    /// A remedy; empty for none.
+    pub advice: String,
+}
+
+/// Evidence of an item.
+#[derive(Clone, Debug, Default)]
+pub struct Detail {
+    /// What it is; empty for none.
+    pub name: String,
+    /// Runs it is about, as indexes of [`Report::runs`].
+    pub runs: Vec<usize>,
+    /// With figures.
+    pub text: String,
+}
+
+impl Block {
+    /// Items without numbers, from sentences.
+    pub fn sentences(says: impl IntoIterator<Item = String>) -> Self {
+        let items = says.into_iter().map(|says| Item { says, ..Item::default() }).collect();
+        Block::List { first: None, items }
+    }
+
+    /// Parts it has, and what they are.
+    fn size(&self) -> (usize, &'static str) {
+        match self {
+            Block::Heading(_) | Block::Sentence(_) | Block::Verdict(..) => (1, ""),
+            Block::Facts(facts) => (facts.len(), "part"),
+            Block::List { items, .. } => (items.len(), "item"),
+            Block::Table(table) => (table.rows.len(), "row"),
+            Block::Figures(figures) => (figures.len(), "figure"),
+            Block::Commands(commands) => (commands.len(), "line"),
+            Block::Fold(_, blocks) => blocks.first().map_or((0, ""), Block::size),
+        }
+    }
+}
+
+impl Section {
+    fn new(heading: &'static str, depth: Depth, mut blocks: Vec<Block>) -> Self {
+        blocks.retain(|block| block.size().0 > 0);
+        Section { heading, depth, blocks }
+    }
+
+    /// Anchor.
+    pub fn id(&self) -> String {
+        if self.heading.is_empty() { "answer".into() } else { slug(self.heading) }
+    }
+
+    /// How much there is of it: `12 rows`.
+    pub fn note(&self) -> String {
+        let sizes = self.blocks.iter().map(Block::size).find(|(_, noun)| !noun.is_empty());
+        sizes.map_or(String::new(), |(count, noun)| counted(count, noun))
+    }
+}
+
+impl From<Vec<Block>> for Document {
+    fn from(blocks: Vec<Block>) -> Self {
+        let sections = vec![Section::new("", Depth::Answer, blocks)];
+        Document { sections, ..Document::default() }
+    }
+}
+
+impl Item {
+    fn new(says: String, advice: &str) -> Self {
+        Item { says, advice: advice.into(), ..Item::default() }
+    }
+}
+
+impl Detail {
+    fn new(name: &str, runs: &[usize], text: &str) -> Self {
+        Detail { name: name.into(), runs: runs.into(), text: text.into() }
+    }
+}
+
+/// The number of a run in its report.
+pub fn run_number(index: usize) -> String {
+    format!("run {}", index + 1)
+}
+
+/// A name as an anchor may hold it.
+pub fn slug(name: &str) -> String {
+    name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+}
+
+impl Report {
+    /// Everything it says. `figure_use`: what the output shows of figures.
+    pub fn document(&self, figure_use: FigureUse) -> Document {
+        let mut sections = self.sections(figure_use);
+        sections.retain(|section| !section.blocks.is_empty());
+        let (title, program) = (self.title.clone(), self.program.clone());
+        Document { title, glance: self.glance(), sections, program }
+    }
+
+    /// The order of reading, for every output.
+    fn sections(&self, figure_use: FigureUse) -> Vec<Section> {
+        use Depth::{Answer, Detail, Evidence};
+        let is_lead = |figure: &ReportFigure| figure.is_lead && figure_use == FigureUse::Pictures;
+        let figures = self.figures_with_commands().into_iter();
+        let (leads, figures): (Vec<_>, Vec<_>) = figures.partition(is_lead);
+        let tables = |tables: Vec<ReportTable>| tables.into_iter().map(Block::Table).collect();
+        let experiments = vec![table_of_experiments(self), table_of_checkpoints(self)];
+        let setup = self.setups.iter().chain([&self.configuration]).cloned().collect();
+        vec![
+            Section::new("", Answer, self.answer_blocks(leads)),
+            Section::new("Findings", Answer, self.finding_blocks()),
+            Section::new("Comparison", Evidence, self.compared(|rows| COMPARED_MAX < rows)),
+            Section::new("Recommendation", Detail, self.recommended()),
+            Section::new("Advice", Evidence, self.advised(false)),
+            Section::new("Doubts", Evidence, self.doubt_blocks()),
+            Section::new("More figures", Detail, self.figure_blocks(figures)),
+            Section::new("Experiments", Evidence, tables(experiments)),
+            Section::new("Over time", Detail, tables(tables_over_time(self))),
+            Section::new("Runs", Detail, tables(vec![table_of_runs(self)])),
+            Section::new("Methods", Detail, self.method_blocks()),
+            Section::new("Setup", Detail, tables(setup)),
+        ]
+    }
+
+    fn answer_blocks(&self, leads: Vec<ReportFigure>) -> Vec<Block> {
+        let verdict = self.answer.iter();
+        let verdict = verdict.map(|answer| Block::Verdict(answer.answer.kind, answer.says.clone()));
+        // A line that a finding repeats is left out.
+        let shown = &self.findings[..self.findings.len().min(FINDINGS_MAX)];
+        let is_finding =
+            |line: &&FindingFigure| shown.iter().any(|one| line.value.starts_with(&one.says));
+        let opening = self.opening.iter().filter(|line| !is_finding(line)).cloned().collect();
+        let mut blocks: Vec<Block> = verdict.chain([Block::Facts(opening)]).collect();
+        blocks.extend(self.compared(|rows| rows <= COMPARED_MAX));
+        blocks.extend(self.advised(true));
+        blocks.push(Block::Figures(leads));
+        blocks
+    }
+
+    fn compared(&self, has_place: fn(usize) -> bool) -> Vec<Block> {
+        let tables = self.comparison.iter().map(|comparison| &comparison.table);
+        tables.filter(|table| has_place(table.rows.len())).cloned().map(Block::Table).collect()
+    }
+
+    fn advised(&self, is_tried: bool) -> Vec<Block> {
+        let advice = self.advice.iter().filter(|advice| advice.trials.is_some() == is_tried);
+        let blocks = advice.flat_map(|advice| {
+            let commands = advice.commands().into_iter().map(str::to_string).collect();
+            // The opening has the sentences on what was tried.
+            let says = advice.says.iter().filter(|_| !is_tried).cloned();
+            let commands = vec![Block::Commands(commands)];
+            let table = Block::Table(advice::table(advice));
+            [Block::sentences(says), table, Block::Fold("Commands".into(), commands)]
+        });
+        blocks.collect()
+    }
+
+    fn figure_blocks(&self, figures: Vec<ReportFigure>) -> Vec<Block> {
+        let not_drawn = self.not_drawn.iter();
+        let items = not_drawn
+            .map(|one| Item::new(format!("{}: {}.", quoted(&one.name), one.why), &one.hint))
+            .collect();
+        let not_drawn = vec![Block::List { first: None, items }];
+        vec![Block::Figures(figures), Block::Fold("Not drawn".into(), not_drawn)]
+    }
+
+    /// `18 runs from `a` and `b`, 6 experiments, 3 findings, 2 doubts in 18 runs`.
+    fn glance(&self) -> String {
+        let sources = self.sources.iter().filter(|_| self.has_several_sources());
+        let sources = sources
+            .map(|source| format!("{} ({})", quoted(&source.path), counted(source.runs, "run")));
+        let sources = list(sources);
+        let from = if sources.is_empty() { sources } else { format!(" from {sources}") };
+        let mut text = format!(
+            "{}{from}, {}, {}, {} in {}",
+            counted(self.runs.len(), "run"),
+            counted(experiments(self).len(), "experiment"),
+            counted(self.findings.len(), "finding"),
+            counted(self.doubts.len(), "doubt"),
+            counted(self.doubted_runs(), "run"),
+        );
+        if !self.left_out.is_empty() {
+            text += &format!(", {} left out", self.left_out.len());
+        }
+        text + "."
+    }
+
+    fn figures_with_commands(&self) -> Vec<ReportFigure> {
+        let sources = self.sources.iter().map(|source| bash_word(&source.path));
+        let sources = sources.collect::<Vec<_>>().join(" ");
+        let figures = self.figures.iter().map(|figure| ReportFigure {
+            command: format!("feedrate plot {} {sources}", figure.name),
+            ..figure.clone()
+        });
+        figures.collect()
+    }
+
+    fn finding_blocks(&self) -> Vec<Block> {
+        let mut items: Vec<Item> = self.findings.iter().map(finding).collect();
+        if items.is_empty() {
+            return vec![Block::Sentence("None is made of these runs.".into())];
+        }
+        let more = items.split_off(items.len().min(FINDINGS_MAX));
+        let summary = counted(more.len(), "more finding");
+        let more = Block::List { first: Some(FINDINGS_MAX + 1), items: more };
+        vec![Block::List { first: Some(1), items }, Block::Fold(summary, vec![more])]
+    }
+
+    fn recommended(&self) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for group in &self.recommendations {
+            blocks
+                .push(Block::Heading(format!("{}, the best of what was tested", group.heading())));
+            blocks.push(Block::sentences(group.says.clone()));
+        }
+        blocks
+    }
+
+    fn doubt_blocks(&self) -> Vec<Block> {
+        let doubts = (0..self.doubts.len()).map(|at| self.doubt(at)).collect();
+        let left_out = self.left_out.iter();
+        let left_out = left_out.map(|folder| {
+            format!("left out: {}: {}", quoted(&folder.path.display().to_string()), folder.why)
+        });
+        let mut blocks =
+            vec![Block::List { first: None, items: doubts }, Block::sentences(left_out)];
+        if self.doubts.is_empty() && self.left_out.is_empty() {
+            blocks.push(Block::Sentence(
+                "None was seen. That does not prove the numbers right.".into(),
+            ));
+        }
+        blocks
+    }
+
+    fn doubt(&self, at: usize) -> Item {
+        let doubt = &self.doubts[at];
+        // Names of severities are their classes.
+        let badge = doubt.severity.name();
+        let advice = doubt.seen.first().map_or("", |seen| seen.advice.as_str());
+        Item {
+            id: self.doubt_id(at),
+            badge: Some((badge, badge)),
+            note: format!("seen in {}", counted(doubt.seen.len(), "run")),
+            details: evidence_of(doubt),
+            ..Item::new(quoted(&doubt.name), advice)
+        }
+    }
+
+    /// The anchor of a doubt: its name; with a number where an earlier one has the same.
+    pub(crate) fn doubt_id(&self, index: usize) -> String {
+        let name = slug(&self.doubts[index].name);
+        match self.doubts[..index].iter().filter(|before| slug(&before.name) == name).count() {
+            0 => format!("doubt-{name}"),
+            before => format!("doubt-{name}-{}", before + 1),
+        }
+    }
+
+    fn method_blocks(&self) -> Vec<Block> {
+        let facts = self
+            .methods
+            .iter()
+            .map(|method| FindingFigure { name: method.name.clone(), value: method.says.clone() });
+        let commands = self.methods.iter().flat_map(|method| method.commands.clone());
+        vec![Block::Facts(facts.collect()), Block::Commands(commands.collect())]
+    }
+}
+
+/// Findings that are shown at once.
+const FINDINGS_MAX: usize = 10;
+/// Rows of a comparison that have room beside the answer.
+const COMPARED_MAX: usize = 6;
+
+fn counted(count: usize, noun: &str) -> String {
+    units::counted(count as u64, noun)
+}
+
+fn finding(finding: &FindingText) -> Item {
+    let class = match finding.support {
+        Support::Shown => "shown",
+        Support::Doubted => "doubted",
+        Support::Described => "described",
+        Support::CannotBeTold => "undecided",
+    };
+    let counts = [
+        (finding.runs.len(), "run"),
+        (finding.figures.len(), "number"),
+        (finding.doubts.len(), "doubt"),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, noun)| counted(count, noun)).collect();
+    let numbers = finding.figures.iter().map(|fact| Detail::new(&fact.name, &[], &fact.value));
+    let doubts = finding.doubts.iter().map(|doubt| Detail::new("doubt", &[], doubt));
+    let rests_on = Detail::new("rests on", &finding.runs, "");
+    let rests_on = (!finding.runs.is_empty()).then_some(rests_on);
+    Item {
+        badge: Some((class, finding.support.text())),
+        note: counts.join(", "),
+        details: numbers.chain(doubts).chain(rests_on).collect(),
+        ..Item::new(finding.says.clone(), "")
+    }
+}
+
+/// The evidence for a doubt; runs with the same evidence share one entry.
+fn evidence_of(doubt: &SeenDoubt) -> Vec<Detail> {
+    let mut details: Vec<Detail> = Vec::new();
+    for seen in &doubt.seen {
+        match details.iter_mut().find(|detail| detail.text == seen.evidence) {
+            Some(known) => known.runs.extend(seen.run),
+            None => details.push(Detail::new("", seen.run.as_slice(), &seen.evidence)),
+        }
+    }
+    details
+}

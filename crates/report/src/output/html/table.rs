@@ -1,0 +1,86 @@
+//! The tables of the page. Those of measured values can be sorted, those of runs filtered too; colour repeats what the text says.
+
+use crate::table::{ColumnKind, ReportTable, TableCell};
+use maud::{Markup, html};
+
+/// In a box that scrolls by itself, so that the page does not.
+pub(super) fn table(table: &ReportTable) -> Markup {
+    let highest = highest(table);
+    let is_measured = |kind| matches!(kind, ColumnKind::Utilisation | ColumnKind::Rate);
+    let is_sortable = table.columns.iter().any(|column| is_measured(column.kind));
+    html! {
+        @if !table.rows.is_empty() {
+            div.scroll tabindex="0" role="region" aria-label=(table.title) {
+                table.sortable[is_sortable].filtered[table.is_of_runs] {
+                    caption { span { (table.title) } }
+                    thead { tr { @for column in &table.columns { (heading(&column.name)) } } }
+                    tbody {
+                        @for (number, row) in (1..).zip(&table.rows) {
+                            @let id = table.is_of_runs.then(|| format!("run-{number}"));
+                            tr .unused[table.muted.contains(&(number - 1))] id=[id] {
+                                @for (at, cell) in row.iter().enumerate() {
+                                    (self::cell(table.columns[at].kind, cell, highest[at], at == 0))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A name and its unit break between them only.
+fn heading(name: &str) -> Markup {
+    let (name, unit) = name.split_at(name.find(" (").unwrap_or(name.len()));
+    html! { th scope="col" { span { (name) } @if !unit.is_empty() { " " span { (unit.trim_start()) } } } }
+}
+
+/// The highest value of each column, without those of muted rows.
+fn highest(table: &ReportTable) -> Vec<f64> {
+    let mut highest = vec![0.0_f64; table.columns.len()];
+    for (_, row) in table.rows.iter().enumerate().filter(|(at, _)| !table.muted.contains(at)) {
+        for (highest, cell) in highest.iter_mut().zip(row) {
+            *highest = cell.value.map_or(*highest, |value| value.max(*highest));
+        }
+    }
+    highest
+}
+
+fn cell(kind: ColumnKind, cell: &TableCell, highest: f64, is_heading: bool) -> Markup {
+    let value = cell.value.filter(|value| value.is_finite());
+    let share = match (kind, value) {
+        (ColumnKind::Utilisation, Some(percent)) => Some(percent),
+        (ColumnKind::Rate, Some(rate)) if highest > 0.0 => Some(100.0 * rate / highest),
+        _ => None,
+    };
+    // Values outside their range are wrong, and have no shade.
+    let share = share.filter(|share| (0.0..=100.0).contains(share));
+    let class = match (kind, share) {
+        (ColumnKind::Text, _) => None,
+        (ColumnKind::Utilisation, Some(share)) if share < 50.0 => Some("number au low"),
+        (ColumnKind::Utilisation, Some(_)) => Some("number au high"),
+        (_, Some(_)) => Some("number rate"),
+        (_, None) => Some("number"),
+    };
+    let style = share.map(|share| format!("--s:{share:.0}"));
+    // `95.0 [94.1, 95.9]` breaks before its interval only.
+    let text = match kind {
+        ColumnKind::Text => cell.text.clone(),
+        _ => cell.text.replace(", ", ",\u{a0}"),
+    };
+    let content = html! {
+        @match cell.links.as_slice() {
+            [] => (text),
+            [(name, target)] if *name == text => a href=(target) { (text) },
+            links => details {
+                summary { (text) }
+                @for (name, target) in links { a href=(target) { (name) } br; }
+            },
+        }
+    };
+    html! {
+        @if is_heading { th scope="row" data-v=[value] { (content) } }
+        @else { td class=[class] style=[style] data-v=[value] { (content) } }
+    }
+}

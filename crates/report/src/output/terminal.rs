@@ -1,0 +1,115 @@
+//! A document as a terminal shows it: folded parts are named in its last line. Figures are not shown.
+
+use super::head_of;
+use crate::document::{Block, Depth, Document, Item};
+use crate::opening::STEP;
+use crate::text;
+
+/// What the terminal has room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    /// Characters in a line; `None` for a file.
+    pub columns: Option<usize>,
+    /// Whether folded parts are shown, and the evidence of each item.
+    pub is_whole: bool,
+}
+
+/// Characters of an item without its evidence, about; a sentence is cut at semicolons only.
+const ITEM_MAX: usize = 230;
+
+/// The page, and the line that ends it: how much there is, and what is folded. Empty for what a command prints.
+pub fn write(document: &Document, screen: Screen) -> (String, String) {
+    let mut parts = Vec::new();
+    let mut folded = Vec::new();
+    for section in &document.sections {
+        let page = screen.blocks(&section.blocks);
+        if page.is_empty() {
+            continue;
+        }
+        if section.depth == Depth::Detail && !screen.is_whole {
+            folded.push(section.heading.to_lowercase());
+        } else {
+            let heading = Some(section.heading.to_string()).filter(|heading| !heading.is_empty());
+            parts.push(heading.into_iter().chain([page]).collect::<Vec<_>>().join("\n"));
+        }
+    }
+    let mut last = document.glance.clone();
+    if !folded.is_empty() {
+        last += &format!("\n`--all` adds evidence, advice, {}", folded.join(", "));
+    }
+    (parts.join("\n\n"), last)
+}
+
+impl Screen {
+    /// A heading stands right above what follows it.
+    fn blocks(self, blocks: &[Block]) -> String {
+        let mut page = String::new();
+        for block in blocks {
+            page += &self.block(block);
+            let gap = if matches!(block, Block::Heading(_)) { "\n" } else { "\n\n" };
+            page += if page.is_empty() || page.ends_with('\n') { "" } else { gap };
+        }
+        page.trim_end().into()
+    }
+
+    fn block(self, block: &Block) -> String {
+        match block {
+            Block::Heading(says) | Block::Sentence(says) => says.clone(),
+            Block::Verdict(kind, says) => {
+                let says = says.join("\n");
+                let (head, rest) = says.split_at(says.find(':').map_or(0, |at| at + 1));
+                format!("{}{rest}", text::answer_head(*kind, head))
+            }
+            Block::Facts(facts) => {
+                let rows =
+                    facts.iter().map(|fact| (fact.name.as_str(), fact.value.replace(STEP, "\n")));
+                text::rows(&rows.collect::<Vec<_>>())
+            }
+            Block::List { first, items } => {
+                let items = items.iter().enumerate();
+                let items = items.map(|(at, item)| match first {
+                    Some(first) => self.item(&format!("{:>3}.  ", first + at), item),
+                    None => self.item("  ", item),
+                });
+                items.collect::<Vec<_>>().join("\n")
+            }
+            Block::Table(table) => {
+                let lines = text::of_table(table, self.columns);
+                [table.title.as_str(), &lines].join("\n").trim_start_matches('\n').into()
+            }
+            Block::Figures(_) => String::new(),
+            Block::Commands(commands) => {
+                let lines = commands.iter().map(|command| format!("  {command}"));
+                lines.collect::<Vec<_>>().join("\n")
+            }
+            Block::Fold(summary, _) if !self.is_whole => format!("     and {summary}: `--all`"),
+            Block::Fold(summary, blocks) => {
+                format!("{summary}\n{}", self.blocks(blocks))
+            }
+        }
+    }
+
+    fn item(self, mark: &str, item: &Item) -> String {
+        let says =
+            if self.is_whole { item.says.clone() } else { text::clauses(&item.says, ITEM_MAX) };
+        // Sentences on what is open begin with it.
+        let badge = item.badge.filter(|(_, badge)| !item.says.contains(badge));
+        let badge = badge.map(|(class, badge)| format!(" ({})", text::badge(class, badge)));
+        let is_numbered = !mark.trim().is_empty();
+        let note = if is_numbered || item.note.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", item.note)
+        };
+        let mut lines = format!("{mark}{says}{}{note}", badge.unwrap_or_default());
+        if self.is_whole {
+            for detail in &item.details {
+                lines += &format!("\n       {}{}", head_of(detail), detail.text);
+            }
+            if !item.advice.is_empty() {
+                lines += &format!("\n       advice: {}", item.advice);
+            }
+        }
+        lines
+    }
+}
