@@ -126,11 +126,6 @@ fn broken_up(line: &str, width: usize) -> String {
     line.replacen('=', "=\n  ", 1)
 }
 
-/// So many of `all` are shown where `most` have room: none gives its line to the word that one more is there.
-pub fn shown(all: usize, most: usize) -> usize {
-    if all == most + 1 { all } else { all.min(most) }
-}
-
 /// As many of a text's clauses, which end in semicolons, as so many characters hold; one at least, as no sentence is cut.
 pub fn clauses(text: &str, characters: usize) -> String {
     let mut kept = String::new();
@@ -153,19 +148,6 @@ pub fn cut(text: &str, characters: usize) -> String {
     match kept.rsplit_once(' ') {
         Some((words, _)) => format!("{words} …"),
         None => format!("{kept}…"),
-    }
-}
-
-/// A parameter and its value in so many characters: the value tells runs apart, so that it is the parameter that is cut.
-pub fn setting(parameter: &str, value: &str, characters: usize) -> String {
-    let whole = format!("{parameter} {value}");
-    let over = whole.chars().count().saturating_sub(characters);
-    match parameter.chars().count().checked_sub(over + 1) {
-        Some(kept @ 4..) if 0 < over => {
-            let kept: String = parameter.chars().take(kept).collect();
-            format!("{kept}… {value}")
-        }
-        _ => cut(&whole, characters),
     }
 }
 
@@ -394,18 +376,6 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_keeps_its_value() {
-        for (characters, expected) in [
-            (23, "read_threads,batch 1,14"),
-            (22, "read_threads,bat… 1,14"),
-            (10, "read… 1,14"),
-            (9, "read_thr…"),
-        ] {
-            assert_eq!(setting("read_threads,batch", "1,14", characters), expected);
-        }
-    }
-
-    #[test]
     fn a_screen_keeps_its_last_line_and_says_that_lines_are_left_out() {
         for (text, rows, expected) in [
             ("a\nb\nc", None, "a\nb\nc\n\nlast"),
@@ -438,7 +408,6 @@ mod tests {
         for (characters, expected) in [(15, text), (14, "one; two"), (3, "one"), (1, "one")] {
             assert_eq!(clauses(text, characters), expected);
         }
-        assert_eq!([shown(5, 6), shown(6, 6), shown(7, 6), shown(8, 6)], [5, 6, 7, 6]);
     }
 
     #[test]
