@@ -201,7 +201,7 @@ const COMMANDS: &[&[&str]] = &[
     &["report", "study.csv"],
     &["show", "RUN"],
     &["study", "status", "study.csv"],
-    &["study", "show", "study.csv", "*"],
+    &["study", "status", "study.csv", "*"],
     &["clean", "FOLDER"],
     &["plot", "PLOT", "FOLDER", "--output", "plot.svg", "--force"],
 ];

@@ -81,6 +81,7 @@ const FORMER: &[(&str, &str)] = &[
     ("describe", "feedrate list"),
     ("whatif", "feedrate advise"),
     ("study slurm", "feedrate slurm"),
+    ("study show", "feedrate study status"),
     ("postprocess", "dlio_postprocessor --output-folder"),
 ];
 
@@ -379,6 +380,11 @@ mod tests {
             "feedrate study slurm s.csv --time 9",
             "`feedrate study` has no",
             "`feedrate slurm s.csv",
+        );
+        check(
+            "feedrate study show s.csv #1",
+            "no command `show`",
+            "`feedrate study status s.csv '#1'`",
         );
         check("feedrate study statuss x", "`feedrate study` has no", "`feedrate study status`");
     }

@@ -206,7 +206,7 @@ const PRINTED_BY: [(&str, &str); 28] = [
     ("study_dry_run", "feedrate study run study.csv --dry-run --json"),
     ("study_run", "feedrate study run study.csv --json"),
     ("study_status", "feedrate study status study.csv --json"),
-    ("study_show", "feedrate study show study.csv '#1' --json"),
+    ("study_show", "feedrate study status study.csv '#1' --json"),
     ("list", "feedrate list formats --json"),
     ("describe", "feedrate list read_threads --json"),
     ("system", "feedrate system --json"),

@@ -74,7 +74,7 @@ fn what_commands_print_is_as_their_schemas_say() {
         ("system", &["system"]),
         ("clean", &["clean", "data"]),
         ("study_status", &["study", "status", "study.csv"]),
-        ("study_show", &["study", "show", "study.csv", "#1"]),
+        ("study_show", &["study", "status", "study.csv", "#1"]),
         ("study_dry_run", &["study", "run", "study.csv", "--dry-run"]),
         ("study_new", &["study", "new", "new.toml"]),
         ("study_run", &["study", "run", "tiny.csv", "--results", "s"]),

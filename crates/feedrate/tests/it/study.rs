@@ -229,7 +229,7 @@ fn what_fails_stays_pending_with_its_reason() {
     let answer = run(&test, &["--retry"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     is_right_and_complete(&test);
-    let show = test.feedrate(&["study", "show", "study.csv", "*40000"]);
+    let show = test.feedrate(&["study", "status", "study.csv", "*40000"]);
     assert!(show.stdout.contains("failed: ") && show.stdout.contains("done in"), "{}", show.stdout);
 }
 

@@ -12,7 +12,6 @@ mod new;
 mod run;
 mod row_view;
 mod status;
-mod show;
 
 pub(super) use how::{StudyHow, StudyStart};
 pub(super) use row::note_own_workloads;
@@ -30,10 +29,8 @@ pub(super) enum StudyCommand {
     New(new::StudyNewArguments),
     /// Run what is pending in a study.
     Run(run::StudyRunArguments),
-    /// Show how far a study is.
+    /// Show how far a study is, or single rows with every attempt.
     Status(status::StudyStatusArguments),
-    /// Show single runs of a study, with every attempt.
-    Show(show::StudyShowArguments),
 }
 
 /// Do what was asked.
@@ -42,7 +39,6 @@ pub(super) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
         StudyCommand::New(a) => new::new(a),
         StudyCommand::Run(a) => run::run(a),
         StudyCommand::Status(a) => status::status(a),
-        StudyCommand::Show(a) => show::show(a),
     };
     done.map_err(by_whose_fault)
 }

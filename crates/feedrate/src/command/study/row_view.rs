@@ -1,4 +1,4 @@
-//! The view of one row of a study that `study status` and `study show` share: what it sets, where it stands, what its run measured.
+//! The view of one row of a study of `study status`: what it sets, where it stands, what its run measured.
 
 use super::ledger::Ledger;
 use crate::text;
@@ -33,7 +33,7 @@ pub(super) struct RowView<'a> {
     run_dir: Option<&'a Path>,
     /// `None` where there is no result, or it cannot be read.
     summary: Option<AnsweredSummary>,
-    /// Every attempt at the row, and at rows that ask for the same; for `study show`.
+    /// Every attempt at the row, and at rows that ask for the same; for single rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<Vec<AttemptView<'a>>>,
     #[serde(skip)]

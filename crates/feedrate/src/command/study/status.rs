@@ -1,7 +1,8 @@
-//! `feedrate study status`: how far a study is, by row, by what is varied, by model and processes, and how long it still takes.
+//! `feedrate study status`: how far a study is, by row, by what is varied, by model and processes, and how long it still takes;
+//! or single rows with every attempt.
 
 use super::how::StudyHow;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, found};
 use super::precision;
 use super::row_view::RowView;
 use crate::cli::metric;
@@ -29,10 +30,14 @@ const BAR: usize = 24;
 #[command(after_help = "\
 Examples:
   feedrate study status study.csv
+  feedrate study status study.csv '#6' 'unet3d_h100/*'
   feedrate study status study.csv --until ci=2%    how many runs it takes")]
 pub(in crate::command) struct StudyStatusArguments {
     /// The study's CSV.
     study: PathBuf,
+    /// Show these rows with every attempt: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`.
+    #[arg(value_name = "ROW", conflicts_with_all = ["all", "until"])]
+    rows: Vec<String>,
     /// Show every row, and all that a screen has no room for.
     #[arg(long)]
     all: bool,
@@ -50,9 +55,12 @@ pub(in crate::command) struct StudyStatusArguments {
     json: bool,
 }
 
-/// Show how far a study is.
+/// Show how far a study is, or some of its rows.
 pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let mut ledger = Ledger::open(&arguments.study, &StudyHow::default())?;
+    if !arguments.rows.is_empty() {
+        return show_rows(&ledger, arguments);
+    }
     let mut overview = Overview::new(&ledger.rows, &ledger.state);
     Declared::from_table(&ledger.machine.files.table()?).order(&mut overview);
     let left_s = ledger.left_s();
@@ -92,6 +100,20 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         messages::print_page(&format!("{page}\n\n{last}"))?;
     } else {
         messages::print_screen(&page, &last)?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn show_rows(ledger: &Ledger, arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
+    let places = ledger.places();
+    let indices = found(&ledger.rows, &arguments.rows)?.into_iter();
+    let views = indices.map(|index| RowView::new(ledger, index, &places[index]));
+    let views: Vec<RowView> = views.map(|view| view.with_attempts(ledger)).collect();
+    if arguments.json {
+        messages::print_json(Schema::StudyShow.object(json!({ "runs": views })))?;
+    } else {
+        let pages: Vec<String> = views.iter().map(RowView::page).collect();
+        messages::print_page(&pages.join("\n\n"))?;
     }
     Ok(Exit::Fine)
 }
